@@ -1,0 +1,286 @@
+//! The seam: what a device must be able to do.
+//!
+//! The trait is object safe and knows no element types. Handles are opaque boxes that each backend downcasts to its own
+//! types; a handle of another backend is an [`Error::WrongDevice`]-like error of the façade above, never undefined
+//! behaviour. Exclusive access is expressed by `&mut Memory`, so that the borrow checker orders uses of one allocation;
+//! use of one allocation on several queues is ordered by the caller with events.
+
+use std::{any::Any, fmt, ops, time::Duration};
+
+use crate::{DeviceInfo, Dispatch, Executable, KernelSpec, Result, Stats};
+
+/// One device: memory, queues, copies and kernels.
+///
+/// Copies and launches are queued and return at once; only [`Pending::wait`], [`Backend::sync`] and
+/// [`Backend::elapsed`] block. Within a queue, work runs in the order it was given.
+///
+/// Offsets and lengths are in bytes. Offsets and the lengths of device-side copies are multiples of 4, except that a
+/// length may end at the unaligned end of its allocation.
+pub trait Backend: fmt::Debug + Send + Sync + 'static {
+    /// What the device is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Counters since the device was opened.
+    fn stats(&self) -> Stats;
+
+    /// Allocates `bytes` of device memory, contents unspecified. Zero bytes are a valid allocation.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`], [`crate::Error::TooLarge`], [`crate::Error::Lost`].
+    fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory>;
+
+    /// Host memory that the device copies from or to at full speed, of exactly `bytes`, contents unspecified.
+    /// May wait for an earlier transfer when the staging budget is used up.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`], [`crate::Error::Lost`].
+    fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer>;
+
+    /// The queue that everything uses unless told otherwise.
+    fn default_queue(&self) -> &Queue;
+
+    /// A further queue: a CUDA stream, or the default queue again where the device has one only.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn queue(&self) -> Result<Queue>;
+
+    /// Copies the whole of `src` to `dst[at..]`. The host memory returns to the pool when the copy is done.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()>;
+
+    /// Fills the whole of `dst` from `src[at..]`.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending>;
+
+    /// Copies `bytes` within the device.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()>;
+
+    /// Sets `dst[at..at + bytes]` to zero.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()>;
+
+    /// Marks the present end of `queue`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn record(&self, queue: &Queue) -> Result<Event>;
+
+    /// Lets later work of `queue` start only after `event`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()>;
+
+    /// Waits for both events and gives the time between them, as the device saw it where it can tell.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration>;
+
+    /// Makes a kernel ready to launch: from memory, from the disk cache, or by compiling it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Compile`], [`crate::Error::Unavailable`] where the compiler is missing, [`crate::Error::Lost`].
+    fn compile(&self, spec: &KernelSpec) -> Result<Executable>;
+
+    /// Launches a kernel.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    ///
+    /// # Safety
+    /// The kernel's body must stay inside its bindings for these parameters, and must not need more shared memory than
+    /// it declares. Memory that it shares with work on another queue must be ordered by events.
+    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()>;
+
+    /// Waits until all queues are idle, and reports what went wrong on the device since.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn sync(&self) -> Result<()>;
+
+    /// Gives memory that the pools hold for reuse back to the system, as far as no pending work uses it.
+    fn trim(&self);
+}
+
+/// Whether memory must be zeroed before anyone else sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Secrecy {
+    /// Contents may stay in the pool.
+    #[default]
+    Public,
+    /// Keys, witnesses: zeroed before the memory returns to a pool, staging included.
+    Secret,
+}
+
+/// The direction that a host buffer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transfer {
+    /// Host to device. Reading such memory on the host may be slow.
+    Upload,
+    /// Device to host.
+    Download,
+}
+
+/// An allocation on a device. Dropping it returns it to the device's pool once pending work is done.
+pub struct Memory {
+    raw: Box<dyn Any + Send + Sync>,
+    bytes: u64,
+}
+
+impl Memory {
+    /// Wraps a backend's own handle to `bytes` of device memory.
+    pub fn new(raw: impl Any + Send + Sync, bytes: u64) -> Self {
+        Self { raw: Box::new(raw), bytes }
+    }
+
+    /// Bytes that were asked for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The backend's own handle.
+    pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
+        self.raw.downcast_ref()
+    }
+
+    /// The backend's own handle.
+    pub fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
+        self.raw.downcast_mut()
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// What a backend provides for its staging memory. Dropping it returns the memory to the pool.
+pub trait HostMemory: Any + Send {
+    /// The contents.
+    fn bytes(&self) -> &[u8];
+    /// The contents.
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// For the backend to get its own type back.
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+/// Host memory that a device can copy from or to while the host goes on.
+///
+/// A transfer takes the buffer by value and keeps it alive until the copy is done, so that nothing can be written to
+/// or freed under a running copy.
+pub struct HostBuffer(Box<dyn HostMemory>);
+
+impl HostBuffer {
+    /// Wraps a backend's own staging memory.
+    pub fn new(raw: impl HostMemory) -> Self {
+        Self(Box::new(raw))
+    }
+
+    /// The backend's own handle, or `None` if another backend made this buffer.
+    pub fn downcast<T: HostMemory>(self) -> Option<Box<T>> {
+        self.0.into_any().downcast().ok()
+    }
+}
+
+impl ops::Deref for HostBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl ops::DerefMut for HostBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+}
+
+impl fmt::Debug for HostBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostBuffer").field("bytes", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// What a backend provides for a copy to the host that is under way.
+pub trait PendingRead: Send {
+    /// Waits for the copy.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn wait(self: Box<Self>) -> Result<HostBuffer>;
+}
+
+/// A copy to the host that is under way. Dropping it abandons the data, not the memory.
+#[must_use = "the data is there only after `wait`"]
+pub struct Pending(Box<dyn PendingRead>);
+
+impl Pending {
+    /// Wraps a backend's own pending read.
+    pub fn new(raw: impl PendingRead + 'static) -> Self {
+        Self(Box::new(raw))
+    }
+
+    /// Waits for the copy and gives the filled host memory.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    pub fn wait(self) -> Result<HostBuffer> {
+        self.0.wait()
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}
+
+macro_rules! shared_handle {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $name(std::sync::Arc<dyn Any + Send + Sync>);
+
+        impl $name {
+            /// Wraps a backend's own handle.
+            pub fn new(raw: impl Any + Send + Sync) -> Self {
+                Self(std::sync::Arc::new(raw))
+            }
+
+            /// The backend's own handle, or `None` if another backend made this one.
+            pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
+                self.0.downcast_ref()
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use shared_handle;
+
+shared_handle! {
+    /// An in-order queue of copies and launches.
+    Queue
+}
+
+shared_handle! {
+    /// A point in a queue's work.
+    Event
+}

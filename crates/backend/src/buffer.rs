@@ -1,0 +1,305 @@
+use std::{collections::VecDeque, fmt, marker::PhantomData, ops::Range};
+
+use rayon::prelude::*;
+
+use crate::{Device, Error, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer};
+
+/// A type that buffers hold: how the host sees it and which bytes the device sees.
+pub trait Element: Send + Sync + 'static {
+    /// The value on the host.
+    type Host: Copy + Default + Send + Sync + 'static;
+
+    /// Bytes of one element on the device.
+    const BYTES: usize;
+
+    /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes and is aligned to 16.
+    fn encode(src: &[Self::Host], dst: &mut [u8]);
+
+    /// Reads the device form; `src` has `dst.len() * BYTES` bytes and is aligned to 16.
+    fn decode(src: &[u8], dst: &mut [Self::Host]);
+}
+
+macro_rules! plain_element {
+    ($($t:ty),*) => {$(
+        impl Element for $t {
+            type Host = Self;
+
+            const BYTES: usize = size_of::<Self>();
+
+            fn encode(src: &[Self], dst: &mut [u8]) {
+                dst.copy_from_slice(bytemuck::cast_slice(src));
+            }
+
+            fn decode(src: &[u8], dst: &mut [Self]) {
+                bytemuck::cast_slice_mut(dst).copy_from_slice(src);
+            }
+        }
+    )*};
+}
+
+plain_element!(u8, u32, u64);
+
+/// Elements that one thread encodes or decodes at a time.
+const GRAIN: usize = 1 << 12;
+
+/// Pieces of a download that are under way at once: one is decoded while the next is copied.
+const READS_IN_FLIGHT: usize = 2;
+
+/// Elements in the memory of a device.
+///
+/// Lengths and offsets count elements. A buffer keeps its device alive.
+pub struct Buffer<T: Element> {
+    pub(crate) device: Device,
+    pub(crate) memory: Memory,
+    len: usize,
+    secrecy: Secrecy,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> Buffer<T> {
+    pub(crate) fn from_parts(device: Device, memory: Memory, len: usize, secrecy: Secrecy) -> Self {
+        Self { device, memory, len, secrecy, element: PhantomData }
+    }
+
+    /// The device that holds it.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes on the device.
+    pub fn bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    /// Whether it is zeroed when dropped.
+    pub fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
+
+    /// The contents. Waits for earlier work on the default queue.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn to_vec(&self) -> Result<Vec<T::Host>> {
+        let mut host = vec![T::Host::default(); self.len];
+        self.read_at(0, &mut host)?;
+        Ok(host)
+    }
+
+    /// Reads `host.len()` elements from `offset` on. Waits for earlier work on the default queue.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn read_at(&self, offset: usize, host: &mut [T::Host]) -> Result<()> {
+        self.read_on(None, offset, host.len())?.wait_into(host)
+    }
+
+    /// Queues a copy of `len` elements from `offset` on to the host (`None`: on the default queue).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn read_on(&self, queue: Option<&Queue>, offset: usize, len: usize) -> Result<Download<'_, T>> {
+        self.expect_range("read", offset, len)?;
+        let queue = queue.cloned().unwrap_or_else(|| self.device.backend().default_queue().clone());
+        let mut download = Download { buffer: self, queue, pending: VecDeque::new(), next: offset, end: offset + len };
+        download.fill()?;
+        Ok(download)
+    }
+
+    /// Replaces `host.len()` elements from `offset` on. Returns when `host` has been read, which may be before the
+    /// device has the data; later work on the default queue sees it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn write_at(&mut self, offset: usize, host: &[T::Host]) -> Result<()> {
+        self.write_on(None, offset, host)
+    }
+
+    /// [`Buffer::write_at`] on another queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn write_on(&mut self, queue: Option<&Queue>, offset: usize, host: &[T::Host]) -> Result<()> {
+        self.expect_range("write", offset, host.len())?;
+        let queue = queue.cloned().unwrap_or_else(|| self.device.backend().default_queue().clone());
+        let step = self.staging_len();
+        for (piece, offset) in host.chunks(step).zip((offset..).step_by(step)) {
+            let bytes = byte_range::<T>(offset, piece.len());
+            let covered = self.covered(&bytes);
+            let mut staging = if covered == bytes {
+                self.staging(&covered, Transfer::Upload)?
+            } else {
+                // The device writes whole words: the bytes around an unaligned piece are written back as they are.
+                let staging = self.staging(&covered, Transfer::Download)?;
+                self.device.backend().read(&queue, &self.memory, covered.start, staging)?.wait()?
+            };
+            let skip = (bytes.start - covered.start) as usize;
+            let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
+            let encode = |(src, dst): (&[T::Host], &mut [u8])| T::encode(src, dst);
+            match piece.len() {
+                0..=GRAIN => encode((piece, target)),
+                _ => piece.par_chunks(GRAIN).zip(target.par_chunks_mut(GRAIN * T::BYTES)).for_each(encode),
+            }
+            self.device.backend().write(&queue, &mut self.memory, covered.start, staging)?;
+        }
+        Ok(())
+    }
+
+    /// Copies all of `source`, on the same device and of the same length, into this buffer.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Length`], [`Error::Driver`], [`Error::Lost`].
+    pub fn copy_from(&mut self, source: &Self) -> Result<()> {
+        self.device.expect_same("the source of a copy", &source.device)?;
+        source.expect_len("the source of a copy", self.len)?;
+        let backend = self.device.backend();
+        backend.copy(backend.default_queue(), &source.memory, 0, &mut self.memory, 0, source.memory.bytes())
+    }
+
+    /// Sets all bytes of the device form to zero.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Lost`].
+    pub fn clear(&mut self) -> Result<()> {
+        let backend = self.device.backend();
+        let bytes = self.memory.bytes();
+        backend.clear(backend.default_queue(), &mut self.memory, 0, bytes)
+    }
+
+    /// A copy on the same device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
+    pub fn duplicate(&self) -> Result<Self> {
+        let mut copy = self.device.alloc_with(self.len, self.secrecy)?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+
+    /// Refuses this buffer, the argument called `what`, unless it has `len` elements.
+    ///
+    /// # Errors
+    /// [`Error::Length`].
+    pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
+        if self.len == len {
+            return Ok(());
+        }
+        Err(Error::Length { what, expected: len as u64, actual: self.len as u64 })
+    }
+
+    fn expect_range(&self, what: &'static str, offset: usize, count: usize) -> Result<()> {
+        match offset.checked_add(count) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(Error::OutOfRange { what, offset: offset as u64, count: count as u64, len: self.len as u64 }),
+        }
+    }
+
+    /// Elements that pass through staging memory in one piece.
+    fn staging_len(&self) -> usize {
+        let bytes = self.device.info().limits.staging_bytes / T::BYTES as u64;
+        usize::try_from(bytes).unwrap_or(usize::MAX).max(1).next_multiple_of(4).min(isize::MAX as usize)
+    }
+
+    /// The words around a range of bytes.
+    fn covered(&self, bytes: &Range<u64>) -> Range<u64> {
+        bytes.start / 4 * 4..bytes.end.next_multiple_of(4).min(self.memory.bytes())
+    }
+
+    fn staging(&self, covered: &Range<u64>, transfer: Transfer) -> Result<HostBuffer> {
+        self.device.backend().host_buffer((covered.end - covered.start) as usize, transfer, self.secrecy)
+    }
+}
+
+impl<T: Element> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("device", &self.device)
+            .field("len", &self.len)
+            .field("element", &std::any::type_name::<T>())
+            .finish_non_exhaustive()
+    }
+}
+
+fn byte_range<T: Element>(offset: usize, len: usize) -> Range<u64> {
+    let size = T::BYTES as u64;
+    offset as u64 * size..(offset + len) as u64 * size
+}
+
+/// A copy to the host that is under way, in pieces: one is decoded while the next are copied.
+#[must_use = "the data is there only after `wait`"]
+pub struct Download<'a, T: Element> {
+    buffer: &'a Buffer<T>,
+    queue: Queue,
+    pending: VecDeque<(Range<usize>, Pending)>,
+    next: usize,
+    end: usize,
+}
+
+impl<T: Element> Download<'_, T> {
+    /// Waits for the elements.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn wait(self) -> Result<Vec<T::Host>> {
+        let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
+        let mut host = vec![T::Host::default(); self.end - start];
+        self.wait_into(&mut host)?;
+        Ok(host)
+    }
+
+    /// Waits for the elements, as many as `host` has.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
+        let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
+        if host.len() != self.end - start {
+            let (expected, actual) = ((self.end - start) as u64, host.len() as u64);
+            return Err(Error::Length { what: "the target of a read", expected, actual });
+        }
+        while let Some((range, pending)) = self.pending.pop_front() {
+            let staging = pending.wait()?;
+            self.fill()?;
+            let (piece, rest) = host.split_at_mut(range.len());
+            let bytes = byte_range::<T>(range.start, range.len());
+            let skip = (bytes.start - self.buffer.covered(&bytes).start) as usize;
+            let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
+            let decode = |(src, dst): (&[u8], &mut [T::Host])| T::decode(src, dst);
+            match piece.len() {
+                0..=GRAIN => decode((source, piece)),
+                _ => source.par_chunks(GRAIN * T::BYTES).zip(piece.par_chunks_mut(GRAIN)).for_each(decode),
+            }
+            host = rest;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        while self.next < self.end && self.pending.len() < READS_IN_FLIGHT {
+            let range = self.next..self.end.min(self.next + self.buffer.staging_len());
+            let covered = self.buffer.covered(&byte_range::<T>(range.start, range.len()));
+            let staging = self.buffer.staging(&covered, Transfer::Download)?;
+            let backend = self.buffer.device.backend();
+            let pending = backend.read(&self.queue, &self.buffer.memory, covered.start, staging)?;
+            self.next = range.end;
+            self.pending.push_back((range, pending));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element> fmt::Debug for Download<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Download").field("buffer", &self.buffer).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,442 @@
+//! The host's processor as a device.
+//!
+//! Its one queue runs work at once, on the calling thread and rayon's pool; a read is done when it returns. Memory is
+//! aligned to 64 bytes and never uninitialised. Staging memory is the same kind of block as device memory, so that a
+//! write of a whole allocation swaps blocks instead of copying them.
+
+use std::{
+    alloc::{self, Layout},
+    any::Any,
+    mem,
+    ptr::NonNull,
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+use zeroize::Zeroize;
+
+use crate::{
+    Backend, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, HostMemory, KernelSpec,
+    Limits, Memory, Pending, PendingRead, Queue, Result, Secrecy, Stats, Transfer,
+    kernel::{ArgMemory, own},
+    pool::Pool,
+};
+
+/// Alignment of all memory: a cache line, and the widest vector register.
+const ALIGN: usize = 64;
+
+/// Cache that plans may count on for each thread: half of the 1–2 MiB level 2 caches of today's cores would be more,
+/// 256 KiB is what the smallest have.
+const CACHE_BYTES: u32 = 256 << 10;
+
+/// Bytes that the pool keeps for later allocations, where the machine's memory is not known.
+const POOL_BYTES: u64 = 1 << 30;
+
+/// Copies and fills of at least this many bytes use several threads.
+const PARALLEL_BYTES: usize = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Cpu {
+    info: DeviceInfo,
+    queue: Queue,
+    shared: Arc<Shared>,
+    launches: AtomicU64,
+    transfers: [AtomicU64; 4],
+}
+
+#[derive(Debug)]
+struct Shared {
+    pool: Pool<Block>,
+    live: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl Cpu {
+    pub(crate) fn new() -> Self {
+        let memory_bytes = memory_bytes();
+        let info = DeviceInfo {
+            id: DeviceId::CPU,
+            name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            driver: format!("rayon, {} threads", rayon::current_num_threads()),
+            architecture: std::env::consts::ARCH.to_owned(),
+            uuid: None,
+            memory_bytes,
+            parallelism: rayon::current_num_threads() as u32,
+            limits: Limits {
+                buffer_bytes: isize::MAX as u64 - 2 * ALIGN as u64,
+                bindings: u32::MAX,
+                workgroup_bytes: CACHE_BYTES,
+                workgroup_threads: 1,
+                staging_bytes: isize::MAX as u64,
+            },
+            features: Features { int64: true, queues: false, software: false },
+        };
+        Self {
+            info,
+            queue: Queue::new(()),
+            shared: Arc::new(Shared {
+                pool: Pool::new(memory_bytes.map_or(POOL_BYTES, |bytes| bytes / 8)),
+                live: AtomicU64::new(0),
+                peak: AtomicU64::new(0),
+            }),
+            launches: AtomicU64::new(0),
+            transfers: Default::default(),
+        }
+    }
+
+    fn allocate(&self, bytes: u64, secrecy: Secrecy) -> Result<Block> {
+        let class = Pool::<Block>::class(bytes);
+        let block = self.shared.pool.take(class).or_else(|| Block::new(class)).or_else(|| {
+            self.trim();
+            Block::new(class)
+        });
+        let mut block = block.ok_or(Error::OutOfMemory { device: DeviceId::CPU, requested: bytes, available: None })?;
+        block.secrecy = secrecy;
+        Ok(block)
+    }
+
+    fn count(&self, direction: usize, bytes: usize) {
+        self.transfers[direction].fetch_add(1, Ordering::Relaxed);
+        self.transfers[direction + 2].fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn memory<'a>(&self, memory: &'a Memory) -> Result<&'a CpuMemory> {
+        own(memory.downcast_ref(), "memory", &self.info)
+    }
+
+    fn memory_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CpuMemory> {
+        own(memory.downcast_ref::<CpuMemory>(), "memory", &self.info)?;
+        match memory.downcast_mut() {
+            Some(memory) => Ok(memory),
+            None => unreachable!("the handle was just found to be a CpuMemory"),
+        }
+    }
+}
+
+impl Backend for Cpu {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn stats(&self) -> Stats {
+        let [writes, reads, bytes_up, bytes_down] = self.transfers.each_ref().map(|n| n.load(Ordering::Relaxed));
+        Stats {
+            launches: self.launches.load(Ordering::Relaxed),
+            writes,
+            reads,
+            bytes_up,
+            bytes_down,
+            bytes_live: self.shared.live.load(Ordering::Relaxed),
+            bytes_peak: self.shared.peak.load(Ordering::Relaxed),
+            bytes_pooled: self.shared.pool.bytes(),
+            ..Stats::default()
+        }
+    }
+
+    fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+        let block = self.allocate(bytes, secrecy)?;
+        let live = self.shared.live.fetch_add(block.class, Ordering::Relaxed) + block.class;
+        self.shared.peak.fetch_max(live, Ordering::Relaxed);
+        let shared = Arc::clone(&self.shared);
+        Ok(Memory::new(CpuMemory { block: Some(block), bytes: bytes as usize, shared }, bytes))
+    }
+
+    fn host_buffer(&self, bytes: usize, _: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        let block = self.allocate(bytes as u64, secrecy)?;
+        Ok(HostBuffer::new(CpuStaging { block: Some(block), bytes, shared: Arc::clone(&self.shared) }))
+    }
+
+    fn default_queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        Ok(self.queue.clone())
+    }
+
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()> {
+        own(queue.downcast_ref::<()>(), "queue", &self.info)?;
+        let memory = self.memory_mut(dst)?;
+        let range = range("write", memory.bytes, at, src.len() as u64)?;
+        self.count(0, range.len());
+        match src.downcast::<CpuStaging>() {
+            Some(mut staging) if range.len() == memory.bytes => {
+                let secrecy = memory.secrecy().max(staging.secrecy());
+                mem::swap(&mut staging.block, &mut memory.block);
+                for block in [&mut staging.block, &mut memory.block].into_iter().flatten() {
+                    block.secrecy = secrecy;
+                }
+            }
+            Some(staging) => copy(staging.bytes(), &mut memory.bytes_mut()[range]),
+            None => {
+                return Err(Error::Driver {
+                    device: DeviceId::CPU,
+                    call: "write",
+                    reason: "the host buffer belongs to another backend".into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, mut dst: HostBuffer) -> Result<Pending> {
+        own(queue.downcast_ref::<()>(), "queue", &self.info)?;
+        let memory = self.memory(src)?;
+        let range = range("read", memory.bytes, at, dst.len() as u64)?;
+        self.count(1, range.len());
+        copy(&memory.bytes()[range], &mut dst);
+        Ok(Pending::new(Done(dst)))
+    }
+
+    fn copy(&self, _: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
+        let source = self.memory(src)?;
+        let source = &source.bytes()[range("copy", source.bytes, src_at, bytes)?];
+        let target = self.memory_mut(dst)?;
+        let range = range("copy", target.bytes, dst_at, bytes)?;
+        copy(source, &mut target.bytes_mut()[range]);
+        Ok(())
+    }
+
+    fn clear(&self, _: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
+        let memory = self.memory_mut(dst)?;
+        let range = range("clear", memory.bytes, at, bytes)?;
+        memory.bytes_mut()[range].par_chunks_mut(PARALLEL_BYTES).for_each(|chunk| chunk.fill(0));
+        Ok(())
+    }
+
+    fn record(&self, _: &Queue) -> Result<Event> {
+        Ok(Event::new(Instant::now()))
+    }
+
+    fn wait_for(&self, _: &Queue, event: &Event) -> Result<()> {
+        own(event.downcast_ref::<Instant>(), "event", &self.info).map(drop)
+    }
+
+    fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+        let from = own(from.downcast_ref::<Instant>(), "event", &self.info)?;
+        Ok(own(to.downcast_ref::<Instant>(), "event", &self.info)?.saturating_duration_since(*from))
+    }
+
+    fn compile(&self, _: &KernelSpec) -> Result<Executable> {
+        Ok(Executable::new(()))
+    }
+
+    unsafe fn dispatch(&self, _: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        self.launches.fetch_add(1, Ordering::Relaxed);
+        let mut args = Vec::with_capacity(job.args.len());
+        for arg in job.args {
+            args.push(match arg.parts_mut() {
+                ArgMemory::Read(memory) => CpuArg::Read(self.memory(memory)?.bytes()),
+                ArgMemory::Write(memory) => CpuArg::Write(self.memory_mut(memory)?.bytes_mut()),
+            });
+        }
+        job.spec.cpu.run(job.params, &mut args);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn trim(&self) {
+        self.shared.pool.drain();
+    }
+}
+
+/// A buffer as the CPU body of a kernel gets it.
+#[derive(Debug)]
+pub enum CpuArg<'a> {
+    /// A buffer that the kernel only reads.
+    Read(&'a [u8]),
+    /// A buffer that the kernel writes.
+    Write(&'a mut [u8]),
+}
+
+impl CpuArg<'_> {
+    /// The elements. A tail that does not fill an element is left out.
+    pub fn read<T: Pod>(&self) -> &[T] {
+        let bytes = match self {
+            CpuArg::Read(bytes) => bytes,
+            CpuArg::Write(bytes) => &**bytes,
+        };
+        bytemuck::cast_slice(&bytes[..bytes.len() / size_of::<T>() * size_of::<T>()])
+    }
+
+    /// The elements, for writing. A tail that does not fill an element is left out.
+    ///
+    /// # Panics
+    /// If the kernel declares the buffer as read only.
+    pub fn write<T: Pod>(&mut self) -> &mut [T] {
+        match self {
+            CpuArg::Read(_) => panic!("the kernel declares this buffer as read only"),
+            CpuArg::Write(bytes) => {
+                let len = bytes.len() / size_of::<T>() * size_of::<T>();
+                bytemuck::cast_slice_mut(&mut bytes[..len])
+            }
+        }
+    }
+}
+
+/// Aligned, initialised memory.
+#[derive(Debug)]
+struct Block {
+    start: NonNull<u8>,
+    class: u64,
+    secrecy: Secrecy,
+}
+
+// SAFETY: a block owns its memory alone.
+unsafe impl Send for Block {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for Block {}
+
+impl Block {
+    fn new(class: u64) -> Option<Self> {
+        // SAFETY: classes are never zero.
+        let start = NonNull::new(unsafe { alloc::alloc_zeroed(Self::layout(class)?) })?;
+        Some(Self { start, class, secrecy: Secrecy::Public })
+    }
+
+    fn layout(class: u64) -> Option<Layout> {
+        Layout::from_size_align(usize::try_from(class).ok()?, ALIGN).ok()
+    }
+
+    fn bytes(&self, len: usize) -> &[u8] {
+        assert!(len as u64 <= self.class);
+        // SAFETY: the block has `class` initialised bytes, and is borrowed.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), len) }
+    }
+
+    fn bytes_mut(&mut self, len: usize) -> &mut [u8] {
+        assert!(len as u64 <= self.class);
+        // SAFETY: the block has `class` initialised bytes, and is borrowed exclusively.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), len) }
+    }
+
+    /// Puts the block into the pool, zeroed first if it is secret.
+    fn retire(mut self, shared: &Shared) {
+        let class = self.class;
+        if self.secrecy == Secrecy::Secret {
+            self.bytes_mut(class as usize).zeroize();
+        }
+        drop(shared.pool.give(class, self));
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Some(layout) = Self::layout(self.class) {
+            // SAFETY: allocated in `new` with this layout.
+            unsafe { alloc::dealloc(self.start.as_ptr(), layout) }
+        }
+    }
+}
+
+/// The block is there until drop.
+struct CpuMemory {
+    block: Option<Block>,
+    bytes: usize,
+    shared: Arc<Shared>,
+}
+
+impl CpuMemory {
+    fn secrecy(&self) -> Secrecy {
+        self.block.as_ref().map_or(Secrecy::Public, |block| block.secrecy)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |block| block.bytes(self.bytes))
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.block.as_mut().map_or(&mut [], |block| block.bytes_mut(self.bytes))
+    }
+}
+
+impl Drop for CpuMemory {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            self.shared.live.fetch_sub(block.class, Ordering::Relaxed);
+            block.retire(&self.shared);
+        }
+    }
+}
+
+/// The block is there until drop.
+struct CpuStaging {
+    block: Option<Block>,
+    bytes: usize,
+    shared: Arc<Shared>,
+}
+
+impl CpuStaging {
+    fn secrecy(&self) -> Secrecy {
+        self.block.as_ref().map_or(Secrecy::Public, |block| block.secrecy)
+    }
+}
+
+impl HostMemory for CpuStaging {
+    fn bytes(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |block| block.bytes(self.bytes))
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.block.as_mut().map_or(&mut [], |block| block.bytes_mut(self.bytes))
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+impl Drop for CpuStaging {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            block.retire(&self.shared);
+        }
+    }
+}
+
+struct Done(HostBuffer);
+
+impl PendingRead for Done {
+    fn wait(self: Box<Self>) -> Result<HostBuffer> {
+        Ok(self.0)
+    }
+}
+
+fn range(what: &'static str, len: usize, offset: u64, count: u64) -> Result<std::ops::Range<usize>> {
+    match offset.checked_add(count) {
+        Some(end) if end <= len as u64 => Ok(offset as usize..end as usize),
+        _ => Err(Error::OutOfRange { what, offset, count, len: len as u64 }),
+    }
+}
+
+fn copy(src: &[u8], dst: &mut [u8]) {
+    src.par_chunks(PARALLEL_BYTES)
+        .zip(dst.par_chunks_mut(PARALLEL_BYTES))
+        .for_each(|(src, dst)| dst.copy_from_slice(src));
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn memory_bytes() -> Option<u64> {
+    let info = rustix::system::sysinfo();
+    Some(info.totalram as u64 * u64::from(info.mem_unit))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn memory_bytes() -> Option<u64> {
+    None
+}
+
+fn processor_name() -> Option<String> {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}

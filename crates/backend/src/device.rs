@@ -1,0 +1,326 @@
+use std::{
+    env, fmt,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use crate::{
+    Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, Kind, Memory, Queue, Result, Secrecy, Stats, cpu,
+};
+
+/// The environment variable that overrides the choice of [`Device::best`].
+pub const DEVICE_VARIABLE: &str = "EVARISTE_DEVICE";
+
+/// A device. Clones are the same device, and so is the result of asking for the same device twice.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::Device;
+///
+/// let device = Device::cpu();
+/// let mut buffer = device.upload::<u32>(&[1, 2, 3])?;
+/// buffer.write_at(1, &[20])?;
+/// assert_eq!(buffer.to_vec()?, [1, 20, 3]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Device(Arc<dyn Backend>);
+
+/// A device that may be there, as [`Device::discover`] reports it.
+#[derive(Debug)]
+pub struct Discovered {
+    /// Its name.
+    pub id: DeviceId,
+    /// The device, or why it cannot be used.
+    pub device: Result<Device>,
+}
+
+impl Device {
+    /// The host's processor. Always there.
+    pub fn cpu() -> Self {
+        match open(DeviceId::CPU) {
+            Ok(device) => device,
+            Err(error) => unreachable!("the CPU device does not depend on anything: {error}"),
+        }
+    }
+
+    /// NVIDIA GPU number `index`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] without the CUDA driver, [`Error::NoSuchDevice`].
+    pub fn cuda(index: usize) -> Result<Self> {
+        open(DeviceId { kind: Kind::Cuda, index })
+    }
+
+    /// GPU number `index` of those with Vulkan, Metal or DirectX 12; hardware comes before emulation.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] without any such driver, [`Error::NoSuchDevice`].
+    pub fn wgpu(index: usize) -> Result<Self> {
+        open(DeviceId { kind: Kind::Wgpu, index })
+    }
+
+    /// A device by name.
+    ///
+    /// # Errors
+    /// As [`Device::cuda`] and [`Device::wgpu`].
+    pub fn open(id: DeviceId) -> Result<Self> {
+        if id.kind == Kind::Cpu && id.index != 0 {
+            return Err(Error::NoSuchDevice { actual: id, available: 1 });
+        }
+        open(id)
+    }
+
+    /// The device that `EVARISTE_DEVICE` names; else the first CUDA device, else the first GPU through wgpu, else the
+    /// CPU. Emulated GPUs are not chosen.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDevice`], [`Error::Unavailable`] or [`Error::NoSuchDevice`] if `EVARISTE_DEVICE` names a device
+    /// that is not there.
+    pub fn best() -> Result<Self> {
+        if let Some(name) = env::var_os(DEVICE_VARIABLE) {
+            return name.to_string_lossy().parse();
+        }
+        if let Ok(device) = Self::cuda(0) {
+            return Ok(device);
+        }
+        match Self::wgpu(0) {
+            Ok(device) if !device.info().features.software => Ok(device),
+            _ => Ok(Self::cpu()),
+        }
+    }
+
+    /// Every device that works.
+    pub fn all() -> Vec<Self> {
+        Self::discover().into_iter().filter_map(|found| found.device.ok()).collect()
+    }
+
+    /// Every device, and for each backend without any, why that is.
+    pub fn discover() -> Vec<Discovered> {
+        let mut found = vec![Discovered { id: DeviceId::CPU, device: Ok(Self::cpu()) }];
+        for kind in [Kind::Cuda, Kind::Wgpu] {
+            match count(kind) {
+                Ok(count) => found.extend((0..count).map(|index| {
+                    let id = DeviceId { kind, index };
+                    Discovered { id, device: open(id) }
+                })),
+                Err(error) => found.push(Discovered { id: DeviceId { kind, index: 0 }, device: Err(error) }),
+            }
+        }
+        found
+    }
+
+    /// What the device is.
+    pub fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    /// Counters since the device was opened.
+    pub fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    /// The backend below.
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.0
+    }
+
+    /// Whether both are the same device.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Refuses `other`, the device of `what`, unless it is this one.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`].
+    pub fn expect_same(&self, what: &'static str, other: &Self) -> Result<()> {
+        if self.is_same(other) {
+            return Ok(());
+        }
+        Err(Error::WrongDevice { what, expected: self.info().id, actual: other.info().id })
+    }
+
+    /// A buffer of `len` elements, contents unspecified.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.alloc_with(len, Secrecy::Public)
+    }
+
+    /// A buffer of `len` elements, contents unspecified, zeroed when dropped if `secrecy` says so.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    pub fn alloc_with<T: Element>(&self, len: usize, secrecy: Secrecy) -> Result<Buffer<T>> {
+        let limit = self.info().limits.buffer_bytes;
+        let bytes = (len as u64).checked_mul(T::BYTES as u64).filter(|bytes| *bytes <= limit);
+        let bytes = bytes.ok_or(Error::TooLarge {
+            what: "buffer",
+            device: self.info().id,
+            limit: limit / T::BYTES as u64,
+            actual: len as u64,
+        })?;
+        let memory: Memory = self.0.alloc(bytes, secrecy)?;
+        Ok(Buffer::from_parts(self.clone(), memory, len, secrecy))
+    }
+
+    /// A buffer of `len` elements whose device form is all zero bytes.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        let mut buffer = self.alloc(len)?;
+        buffer.clear()?;
+        Ok(buffer)
+    }
+
+    /// A buffer with the given contents.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    pub fn upload<T: Element>(&self, host: &[T::Host]) -> Result<Buffer<T>> {
+        self.upload_with(host, Secrecy::Public)
+    }
+
+    /// A buffer with the given contents, zeroed when dropped if `secrecy` says so.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
+        let mut buffer = self.alloc_with(host.len(), secrecy)?;
+        buffer.write_at(0, host)?;
+        Ok(buffer)
+    }
+
+    /// A further queue; the default queue again where the device has one only.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Lost`].
+    pub fn queue(&self) -> Result<Queue> {
+        self.0.queue()
+    }
+
+    /// Marks the present end of a queue (`None`: the default queue).
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Lost`].
+    pub fn record(&self, queue: Option<&Queue>) -> Result<Event> {
+        self.0.record(queue.unwrap_or_else(|| self.0.default_queue()))
+    }
+
+    /// Lets later work of a queue (`None`: the default queue) start only after `event`.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Lost`].
+    pub fn wait_for(&self, queue: Option<&Queue>, event: &Event) -> Result<()> {
+        self.0.wait_for(queue.unwrap_or_else(|| self.0.default_queue()), event)
+    }
+
+    /// Waits for both events and gives the time between them.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Lost`].
+    pub fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+        self.0.elapsed(from, to)
+    }
+
+    /// Waits until the device is idle, and reports what went wrong on it since.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Lost`].
+    pub fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    /// Gives memory that is kept for later buffers back to the system.
+    pub fn trim(&self) {
+        self.0.trim();
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    /// `cpu`, `cuda`, `cuda:1`, `wgpu:0`.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::open(name.parse()?)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.info().id)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.info().id, self.info().name)
+    }
+}
+
+/// The open devices, so that two independent crates that ask for `cuda:0` can exchange buffers.
+static REGISTRY: Mutex<Vec<(DeviceId, Weak<dyn Backend>)>> = Mutex::new(Vec::new());
+
+fn open(id: DeviceId) -> Result<Device> {
+    let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+    registry.retain(|(_, backend)| backend.strong_count() > 0);
+    if let Some(backend) = registry.iter().find_map(|(known, backend)| (*known == id).then(|| backend.upgrade())?) {
+        return Ok(Device(backend));
+    }
+    let backend: Arc<dyn Backend> = match id.kind {
+        Kind::Cpu => Arc::new(cpu::Cpu::new()),
+        #[cfg(feature = "cuda")]
+        Kind::Cuda => crate::cuda::open(id.index)?,
+        #[cfg(feature = "wgpu")]
+        Kind::Wgpu => crate::wgpu::open(id.index)?,
+        #[cfg(not(all(feature = "cuda", feature = "wgpu")))]
+        kind => return Err(not_built(kind)),
+    };
+    registry.push((id, Arc::downgrade(&backend)));
+    Ok(Device(backend))
+}
+
+fn count(kind: Kind) -> Result<usize> {
+    match kind {
+        Kind::Cpu => Ok(1),
+        #[cfg(feature = "cuda")]
+        Kind::Cuda => crate::cuda::count(),
+        #[cfg(feature = "wgpu")]
+        Kind::Wgpu => crate::wgpu::count(),
+        #[cfg(not(all(feature = "cuda", feature = "wgpu")))]
+        kind => Err(not_built(kind)),
+    }
+}
+
+#[cfg(not(all(feature = "cuda", feature = "wgpu")))]
+fn not_built(backend: Kind) -> Error {
+    Error::Unavailable { backend, reason: format!("this program was built without the feature `{backend}`") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_nonsense_is_refused() {
+        for name in ["cpu", "cuda:0", "cuda:7", "wgpu:1"] {
+            assert_eq!(name.parse::<DeviceId>().unwrap().to_string(), name);
+        }
+        assert_eq!("cuda".parse::<DeviceId>().unwrap(), DeviceId { kind: Kind::Cuda, index: 0 });
+        for name in ["", "nonsense", "cpu:0", "cuda:", "cuda:-1", "wgpu:x", "CUDA:0"] {
+            let error = name.parse::<DeviceId>().unwrap_err();
+            assert_eq!(error, Error::UnknownDevice { expected: DeviceId::EXPECTED, actual: name.into() });
+            assert!(error.to_string().contains("wgpu:N"));
+        }
+    }
+
+    #[test]
+    fn the_same_device_twice_is_one_device() {
+        assert!(Device::cpu().is_same(&"cpu".parse().unwrap()));
+    }
+}

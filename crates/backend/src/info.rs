@@ -1,0 +1,148 @@
+use std::{fmt, str::FromStr, time::Duration};
+
+use crate::Error;
+
+/// Which of the three backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// The host's processor cores.
+    Cpu,
+    /// NVIDIA GPUs through CUDA.
+    Cuda,
+    /// Any GPU through Vulkan, Metal or DirectX 12.
+    Wgpu,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Cpu => "cpu",
+            Kind::Cuda => "cuda",
+            Kind::Wgpu => "wgpu",
+        })
+    }
+}
+
+/// The name of a device: `cpu`, `cuda:0`, `wgpu:1`. Indices count the devices of one backend from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId {
+    /// The backend.
+    pub kind: Kind,
+    /// The device of that backend.
+    pub index: usize,
+}
+
+impl DeviceId {
+    /// The one CPU device.
+    pub const CPU: Self = Self { kind: Kind::Cpu, index: 0 };
+
+    /// What [`DeviceId::from_str`] understands.
+    pub const EXPECTED: &'static str = "cpu, cuda, cuda:N, wgpu or wgpu:N";
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Cpu => f.write_str("cpu"),
+            kind => write!(f, "{kind}:{}", self.index),
+        }
+    }
+}
+
+impl FromStr for DeviceId {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let unknown = || Error::UnknownDevice { expected: Self::EXPECTED, actual: name.to_owned() };
+        let (kind, index) = match name.split_once(':') {
+            Some((kind, index)) => (kind, Some(index.parse().map_err(|_| unknown())?)),
+            None => (name, None),
+        };
+        let kind = match kind {
+            "cpu" if index.is_none() => Kind::Cpu,
+            "cuda" => Kind::Cuda,
+            "wgpu" => Kind::Wgpu,
+            _ => return Err(unknown()),
+        };
+        Ok(Self { kind, index: index.unwrap_or(0) })
+    }
+}
+
+/// What a device is and what it can take. Algorithms plan by this and never by [`Kind`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInfo {
+    /// Its name here.
+    pub id: DeviceId,
+    /// Its vendor's name for it.
+    pub name: String,
+    /// Driver or API version.
+    pub driver: String,
+    /// What kernels are compiled for, such as `sm_90`, `vulkan`, `x86_64`.
+    pub architecture: String,
+    /// The vendor's unique identifier, where there is one.
+    pub uuid: Option<[u8; 16]>,
+    /// Memory of the device in bytes, where it is known.
+    pub memory_bytes: Option<u64>,
+    /// Units that run workgroups at once: streaming multiprocessors, or CPU threads.
+    pub parallelism: u32,
+    /// Hard limits.
+    pub limits: Limits,
+    /// Optional abilities.
+    pub features: Features,
+}
+
+/// Hard limits of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest single allocation in bytes.
+    pub buffer_bytes: u64,
+    /// Buffers that one kernel can bind.
+    pub bindings: u32,
+    /// Memory shared by a workgroup in bytes; on a CPU, the cache that one thread has to itself.
+    pub workgroup_bytes: u32,
+    /// Threads of a workgroup; 1 on a CPU.
+    pub workgroup_threads: u32,
+    /// Bytes of the pieces in which host data passes through staging memory.
+    pub staging_bytes: u64,
+}
+
+/// Optional abilities of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Kernels may use 64-bit integers.
+    pub int64: bool,
+    /// Queues run side by side, so that copies overlap kernels.
+    pub queues: bool,
+    /// The device is a GPU emulated by the processor; [`crate::Device::best`] does not choose it.
+    pub software: bool,
+}
+
+/// Counters of a device since it was opened.
+///
+/// Differences between two readings tell what a region of code did: tests assert on them, users tune by them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Kernels launched.
+    pub launches: u64,
+    /// Copies from host to device.
+    pub writes: u64,
+    /// Copies from device to host.
+    pub reads: u64,
+    /// Bytes copied from host to device.
+    pub bytes_up: u64,
+    /// Bytes copied from device to host.
+    pub bytes_down: u64,
+    /// Bytes of device memory held by live buffers.
+    pub bytes_live: u64,
+    /// Largest value that `bytes_live` had.
+    pub bytes_peak: u64,
+    /// Bytes that the pool keeps for later buffers.
+    pub bytes_pooled: u64,
+    /// Kernels compiled from source.
+    pub compiled: u64,
+    /// Kernels loaded from the disk cache.
+    pub cache_hits: u64,
+    /// Time spent compiling and loading kernels.
+    pub compile_time: Duration,
+}

@@ -1,0 +1,356 @@
+//! Kernels: declared once, with one body for each backend.
+
+use std::{any::Any, borrow::Cow, fmt, marker::PhantomData, sync::Arc};
+
+use bytemuck::Pod;
+
+use crate::{Buffer, CpuArg, Device, Element, Error, Memory, Queue, Result, backend::shared_handle};
+
+/// A source language, with what its target offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// CUDA C++ for NVRTC.
+    Cuda,
+    /// WGSL.
+    Wgsl {
+        /// `u64` may be used.
+        int64: bool,
+    },
+}
+
+/// How a kernel uses a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Reads only.
+    Read,
+    /// Reads and writes.
+    Write,
+}
+
+/// The unit in which WGSL sees a buffer. CUDA and CPU bodies cast as they like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Word {
+    /// `u32`.
+    U32,
+    /// `vec2<u32>`.
+    Vec2,
+    /// `vec4<u32>`.
+    Vec4,
+}
+
+impl Word {
+    /// The widest word of which elements of `bytes` bytes (a multiple of 4) are made.
+    pub const fn of(bytes: usize) -> Self {
+        match bytes {
+            b if b % 16 == 0 => Word::Vec4,
+            b if b % 8 == 0 => Word::Vec2,
+            _ => Word::U32,
+        }
+    }
+
+    /// Its size.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Word::U32 => 4,
+            Word::Vec2 => 8,
+            Word::Vec4 => 16,
+        }
+    }
+}
+
+/// One buffer that a kernel takes.
+///
+/// In WGSL a binding `x` is seen through `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`,
+/// with `W` the [`Word`] and `i` counting words: the backend writes these functions, since an allocation may be made
+/// of several buffers of its API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// Its name in the sources.
+    pub name: &'static str,
+    /// How it is used.
+    pub access: Access,
+    /// How WGSL sees it.
+    pub word: Word,
+}
+
+impl Binding {
+    /// A buffer that is only read.
+    pub const fn read(name: &'static str, word: Word) -> Self {
+        Self { name, access: Access::Read, word }
+    }
+
+    /// A buffer that is written, and may be read.
+    pub const fn write(name: &'static str, word: Word) -> Self {
+        Self { name, access: Access::Write, word }
+    }
+}
+
+type CpuFn = dyn Fn(&[u8], &mut [CpuArg<'_>]) + Send + Sync;
+type SourceFn = dyn Fn(Language) -> String + Send + Sync;
+
+/// The body that runs on the host: one call does the whole launch, on all cores.
+#[derive(Clone)]
+pub struct CpuBody(Arc<CpuFn>);
+
+impl fmt::Debug for CpuBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CpuBody")
+    }
+}
+
+impl CpuBody {
+    /// Wraps a function of the parameters and the bound buffers, in the order of the bindings.
+    pub fn new<P: Pod>(body: impl Fn(&P, &mut [CpuArg<'_>]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move |params, args| body(&bytemuck::pod_read_unaligned(params), args)))
+    }
+
+    pub(crate) fn run(&self, params: &[u8], args: &mut [CpuArg<'_>]) {
+        (self.0)(params, args);
+    }
+}
+
+/// A kernel's declaration: its name, its buffers, and a body in each language.
+///
+/// **CUDA**: `extern "C" __global__ void name(const Params params, T0* b0, T1* b1, …)`, with `Params` a struct of
+/// 32-bit words of the size of the Rust type, then the bindings in order. Dynamic shared memory is `shared_bytes`.
+///
+/// **WGSL**: `struct Params { … }` and `fn name(…)` with
+/// `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
+/// `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is
+/// `group.x + group.y * groups.x` with `@builtin(workgroup_id) group` and `@builtin(num_workgroups) groups`, and may
+/// reach past the last group, where the body must do nothing.
+///
+/// **CPU**: [`CpuBody`].
+#[derive(Clone)]
+pub struct KernelSpec {
+    /// The entry point in both sources.
+    pub name: &'static str,
+    /// What distinguishes this instance of the kernel from others of its name, such as `bls12-381-fr/8`. For messages.
+    pub variant: String,
+    /// The buffers, in order.
+    pub bindings: Cow<'static, [Binding]>,
+    /// Threads of a workgroup.
+    pub threads: u32,
+    /// Workgroup memory: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations in WGSL.
+    pub shared_bytes: u32,
+    /// Size of the parameters in bytes, a multiple of 4.
+    pub params_bytes: usize,
+    /// The body for the CPU.
+    pub cpu: CpuBody,
+    source: Arc<SourceFn>,
+}
+
+impl KernelSpec {
+    /// Declares a kernel with parameters `P`. `source` gives the text in a language, complete but for what
+    /// [`KernelSpec`] says the backend declares; it is called only for the language of the device.
+    pub fn new<P: Pod>(
+        name: &'static str,
+        variant: impl Into<String>,
+        bindings: impl Into<Cow<'static, [Binding]>>,
+        cpu: impl Fn(&P, &mut [CpuArg<'_>]) + Send + Sync + 'static,
+        source: impl Fn(Language) -> String + Send + Sync + 'static,
+    ) -> Self {
+        const {
+            assert!(size_of::<P>().is_multiple_of(4), "parameters are 32-bit words");
+            assert!(align_of::<P>() <= 4, "parameters are 32-bit words");
+        }
+        Self {
+            name,
+            variant: variant.into(),
+            bindings: bindings.into(),
+            threads: 256,
+            shared_bytes: 0,
+            params_bytes: size_of::<P>(),
+            cpu: CpuBody::new(cpu),
+            source: Arc::new(source),
+        }
+    }
+
+    /// Sets the threads of a workgroup (256 unless set).
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Sets the workgroup memory in bytes (none unless set).
+    #[must_use]
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// The text in a language.
+    pub fn source(&self, language: Language) -> String {
+        (self.source)(language)
+    }
+}
+
+impl fmt::Debug for KernelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelSpec")
+            .field("name", &self.name)
+            .field("variant", &self.variant)
+            .field("bindings", &self.bindings)
+            .field("threads", &self.threads)
+            .field("shared_bytes", &self.shared_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+shared_handle! {
+    /// A kernel ready to launch on one device.
+    Executable
+}
+
+/// One buffer of a launch.
+#[derive(Debug)]
+pub struct Arg<'a> {
+    device: &'a Device,
+    memory: ArgMemory<'a>,
+}
+
+#[derive(Debug)]
+pub(crate) enum ArgMemory<'a> {
+    Read(&'a Memory),
+    Write(&'a mut Memory),
+}
+
+impl<'a> Arg<'a> {
+    /// A buffer that the kernel only reads.
+    pub fn read<T: Element>(buffer: &'a Buffer<T>) -> Self {
+        Self { device: &buffer.device, memory: ArgMemory::Read(&buffer.memory) }
+    }
+
+    /// A buffer that the kernel writes.
+    pub fn write<T: Element>(buffer: &'a mut Buffer<T>) -> Self {
+        Self { device: &buffer.device, memory: ArgMemory::Write(&mut buffer.memory) }
+    }
+
+    /// How the launch may use it.
+    pub fn access(&self) -> Access {
+        match self.memory {
+            ArgMemory::Read(_) => Access::Read,
+            ArgMemory::Write(_) => Access::Write,
+        }
+    }
+
+    /// The memory, for binding it.
+    pub fn memory(&self) -> &Memory {
+        match &self.memory {
+            ArgMemory::Read(memory) => memory,
+            ArgMemory::Write(memory) => memory,
+        }
+    }
+
+    /// The memory, with the access it is given for.
+    pub(crate) fn parts_mut(&mut self) -> ArgMemory<'_> {
+        match &mut self.memory {
+            ArgMemory::Read(memory) => ArgMemory::Read(memory),
+            ArgMemory::Write(memory) => ArgMemory::Write(memory),
+        }
+    }
+}
+
+/// A launch, as a backend gets it: already checked against the kernel's declaration.
+#[derive(Debug)]
+pub struct Dispatch<'a, 'm> {
+    /// The kernel.
+    pub executable: &'a Executable,
+    /// Its declaration.
+    pub spec: &'a KernelSpec,
+    /// The parameters, of the declared size.
+    pub params: &'a [u8],
+    /// The buffers, in the declared order and with the declared access.
+    pub args: &'a mut [Arg<'m>],
+    /// Workgroups, at least 1.
+    pub groups: u64,
+}
+
+/// A kernel ready to launch with parameters `P`.
+///
+/// Kernels are wrapped in safe functions that check lengths next to the launch; see `docs/adding-a-kernel.md`.
+pub struct Kernel<P> {
+    device: Device,
+    spec: KernelSpec,
+    executable: Executable,
+    params: PhantomData<fn(P)>,
+}
+
+impl<P: Pod> Kernel<P> {
+    /// Makes a kernel ready on a device.
+    ///
+    /// # Errors
+    /// [`Error::Compile`]; [`Error::TooLarge`] if the device has too few threads or too little memory in a workgroup;
+    /// [`Error::Unavailable`] where the compiler is missing.
+    ///
+    /// # Panics
+    /// If `P` is not the type that `spec` was declared with.
+    pub fn new(device: &Device, spec: KernelSpec) -> Result<Self> {
+        assert_eq!(size_of::<P>(), spec.params_bytes, "parameters of kernel {}", spec.name);
+        let info = device.info();
+        let check = |what, limit: u32, actual: u32| {
+            if actual <= limit {
+                return Ok(());
+            }
+            Err(Error::TooLarge { what, device: info.id, limit: limit.into(), actual: actual.into() })
+        };
+        if info.limits.workgroup_threads > 1 {
+            check("workgroup", info.limits.workgroup_threads, spec.threads)?;
+            check("workgroup memory", info.limits.workgroup_bytes, spec.shared_bytes)?;
+        }
+        let executable = device.backend().compile(&spec)?;
+        Ok(Self { device: device.clone(), spec, executable, params: PhantomData })
+    }
+
+    /// The declaration.
+    pub fn spec(&self) -> &KernelSpec {
+        &self.spec
+    }
+
+    /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Arguments`] if `args` are not those declared, [`Error::Driver`],
+    /// [`Error::Lost`].
+    ///
+    /// # Safety
+    /// With these parameters, the kernel's bodies must stay inside the buffers of `args`. Buffers that work on another
+    /// queue uses must be ordered by events.
+    pub unsafe fn launch(&self, queue: Option<&Queue>, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
+        for arg in &*args {
+            self.device.expect_same("a kernel argument", arg.device)?;
+        }
+        if !args.iter().map(Arg::access).eq(self.spec.bindings.iter().map(|b| b.access)) {
+            return Err(Error::Arguments {
+                kernel: self.spec.name,
+                expected: format!("{:?}", self.spec.bindings),
+                actual: format!("{:?}", args.iter().map(Arg::access).collect::<Vec<_>>()),
+            });
+        }
+        if groups == 0 {
+            return Ok(());
+        }
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        let params = bytemuck::bytes_of(params);
+        let (executable, spec) = (&self.executable, &self.spec);
+        // SAFETY: the caller vouches for the bodies; the bindings match the declaration.
+        unsafe { backend.dispatch(queue, Dispatch { executable, spec, params, args, groups }) }
+    }
+}
+
+impl<P> fmt::Debug for Kernel<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").field("device", &self.device).field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// Downcasts a handle of this crate to a backend's own type, or says whose it is.
+pub(crate) fn own<'a, T: Any>(handle: Option<&'a T>, what: &'static str, device: &crate::DeviceInfo) -> Result<&'a T> {
+    handle.ok_or_else(|| Error::Driver {
+        device: device.id,
+        call: what,
+        reason: "the handle belongs to another backend".into(),
+    })
+}

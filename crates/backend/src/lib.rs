@@ -1,0 +1,33 @@
+#![doc = include_str!("../README.md")]
+
+mod backend;
+mod buffer;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cache;
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod device;
+mod error;
+mod info;
+mod kernel;
+mod pool;
+#[cfg(feature = "wgpu")]
+mod wgpu;
+
+pub use backend::{Backend, Event, HostBuffer, HostMemory, Memory, Pending, PendingRead, Queue, Secrecy, Transfer};
+pub use buffer::{Buffer, Download, Element};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub use cache::CACHE_VARIABLE;
+pub use cpu::CpuArg;
+pub use device::{DEVICE_VARIABLE, Device, Discovered};
+pub use error::{Error, Result};
+pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
+pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word};
+
+/// What the CUDA compiler reports of one kernel, without any GPU.
+#[cfg(feature = "cuda")]
+pub use cuda::compiler as nvrtc;
+/// How the portable backend composes one kernel's WGSL, without any GPU.
+#[cfg(feature = "wgpu")]
+pub use wgpu::compose as wgsl;
