@@ -1,1 +1,17 @@
-//! x
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+/// Prime field arithmetic: `F`, `f_add`, `f_sub`, `f_mul`, `f_pow`, `f_inverse`, after the constants of a field.
+pub const FIELD: &str = include_str!("../field.cuh");
+
+/// `pointwise`: one operation on two vectors.
+pub const POINTWISE: &str = include_str!("../pointwise.cu");
+
+/// `batch_inverse`: the inverse of each element, with one inversion for a run of elements.
+pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.cu");
+
+/// `powers`: the powers of an element.
+pub const POWERS: &str = include_str!("../powers.cu");
+
+/// `ntt_pass`: one pass of a number-theoretic transform.
+pub const NTT_PASS: &str = include_str!("../ntt_pass.cu");

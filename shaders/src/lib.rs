@@ -1,1 +1,14 @@
-//! x
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+/// `pointwise`: one operation on two vectors.
+pub const POINTWISE: &str = include_str!("../pointwise.wgsl");
+
+/// `batch_inverse`: the inverse of each element, with one inversion for a run of elements.
+pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.wgsl");
+
+/// `powers`: the powers of an element.
+pub const POWERS: &str = include_str!("../powers.wgsl");
+
+/// `ntt_pass`: one pass of a number-theoretic transform.
+pub const NTT_PASS: &str = include_str!("../ntt_pass.wgsl");

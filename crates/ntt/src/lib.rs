@@ -1,1 +1,13 @@
-#![doc = ""]
+#![doc = include_str!("../README.md")]
+
+mod error;
+mod host;
+mod order;
+mod pass;
+mod plan;
+pub mod reference;
+
+pub use error::{Error, Result};
+pub use host::{forward, inverse};
+pub use order::{Order, reverse_bits};
+pub use plan::{Ntt, Transform};

@@ -1,0 +1,47 @@
+//! Constants of a prime field as 32-bit limbs, computed from the modulus.
+
+use ark_ff::BigInteger;
+
+use crate::DeviceField;
+
+/// What the kernels of a field need to know, all of `LIMBS` limbs.
+#[derive(Clone, Debug)]
+pub(crate) struct Constants {
+    /// p.
+    pub(crate) modulus: Vec<u32>,
+    /// −p⁻¹ mod 2³².
+    pub(crate) n0: u32,
+    /// R mod p, which is one in Montgomery form.
+    pub(crate) one: Vec<u32>,
+    /// p − 2, the exponent of inversion.
+    pub(crate) inversion_exponent: Vec<u32>,
+    /// 2p does not fit the limbs: sums carry out of them.
+    pub(crate) full: bool,
+}
+
+impl Constants {
+    pub(crate) fn of<F: DeviceField>() -> Self {
+        let limbs = |bytes: Vec<u8>| -> Vec<u32> {
+            let word = |b: &[u8]| b.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
+            bytes.chunks(4).map(word).chain([0; 2]).take(F::LIMBS).collect()
+        };
+        let stored = |x: F| {
+            let mut limbs = vec![0; F::LIMBS];
+            x.store(&mut limbs);
+            limbs
+        };
+        let modulus = limbs(F::MODULUS.to_bytes_le());
+        let mut exponent = F::MODULUS;
+        exponent.sub_with_borrow(&F::BigInt::from(2u8));
+        // Newton's iteration doubles the right bits of the inverse: 3, 6, 12, 24, 48.
+        let p0 = modulus[0];
+        let inverse = (0..4).fold(p0, |x, _| x.wrapping_mul(2u32.wrapping_sub(p0.wrapping_mul(x))));
+        Self {
+            n0: inverse.wrapping_neg(),
+            one: stored(F::ONE),
+            inversion_exponent: limbs(exponent.to_bytes_le()),
+            full: modulus[F::LIMBS - 1] >> 31 == 1,
+            modulus,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+use ark_ff::{BigInt, Fp, MontBackend, MontConfig, PrimeField, SmallFp, SmallFpConfig};
+
+/// A prime field whose elements live on devices.
+///
+/// The device form of x is the integer x · R mod p with R = 2^(32 · [`LIMBS`](Self::LIMBS)), as little-endian 32-bit
+/// limbs: Montgomery form with the shortest R that whole words allow. It is implemented for every `MontConfig` and
+/// `SmallFpConfig` of arkworks, a user's own too.
+///
+/// `PrimeField` alone shows only canonical integers; this trait adds the way between arkworks' own Montgomery limbs and
+/// the device's, which is a plain copy wherever both have the same R (every even `LIMBS` of an `Fp`).
+pub trait DeviceField: PrimeField {
+    /// 32-bit limbs of an element: ⌈bits / 32⌉.
+    const LIMBS: usize;
+
+    /// Writes the device form into the first `LIMBS` words of `limbs`.
+    fn store(&self, limbs: &mut [u32]);
+
+    /// Reads the device form, an integer below p, from the first `LIMBS` words of `limbs`.
+    fn load(limbs: &[u32]) -> Self;
+}
+
+/// 2^`exponent` mod p, for odd p > 1 of at most 64 · N bits.
+const fn power_of_two<const N: usize>(modulus: [u64; N], exponent: usize) -> [u64; N] {
+    let mut value = [0u64; N];
+    value[0] = 1;
+    let mut step = 0;
+    while step < exponent {
+        let mut carry = 0;
+        let mut i = 0;
+        while i < N {
+            let doubled = value[i] << 1 | carry;
+            carry = value[i] >> 63;
+            value[i] = doubled;
+            i += 1;
+        }
+        let mut reduced = [0u64; N];
+        let mut borrow = false;
+        i = 0;
+        while i < N {
+            let (d, b0) = value[i].overflowing_sub(modulus[i]);
+            let (d, b1) = d.overflowing_sub(borrow as u64);
+            reduced[i] = d;
+            borrow = b0 | b1;
+            i += 1;
+        }
+        if carry == 1 || !borrow {
+            value = reduced;
+        }
+        step += 1;
+    }
+    value
+}
+
+/// Constants of the way between arkworks' R = 2^(64 N) and the device's R = 2^(32 LIMBS).
+trait Conversion<const N: usize> {
+    /// Both forms are the same integer.
+    const SAME: bool;
+    /// arkworks' form of 2^(32 LIMBS − 64 N).
+    const TO_DEVICE: [u64; N];
+    /// arkworks' form of 2^(64 N − 32 LIMBS).
+    const FROM_DEVICE: [u64; N];
+}
+
+impl<P: MontConfig<N>, const N: usize> Conversion<N> for Fp<MontBackend<P, N>, N> {
+    const SAME: bool = Self::LIMBS == 2 * N;
+    const TO_DEVICE: [u64; N] = power_of_two(P::MODULUS.0, 32 * Self::LIMBS);
+    const FROM_DEVICE: [u64; N] = power_of_two(P::MODULUS.0, 128 * N - 32 * Self::LIMBS);
+}
+
+impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> {
+    const LIMBS: usize = (P::MODULUS.const_num_bits() as usize).div_ceil(32);
+
+    #[inline]
+    fn store(&self, limbs: &mut [u32]) {
+        let value = if Self::SAME { self.0.0 } else { (*self * Self::new_unchecked(BigInt(Self::TO_DEVICE))).0.0 };
+        for (i, limb) in limbs[..Self::LIMBS].iter_mut().enumerate() {
+            *limb = (value[i / 2] >> (32 * (i % 2))) as u32;
+        }
+    }
+
+    #[inline]
+    fn load(limbs: &[u32]) -> Self {
+        let mut value = [0; N];
+        for (i, &limb) in limbs[..Self::LIMBS].iter().enumerate() {
+            value[i / 2] |= u64::from(limb) << (32 * (i % 2));
+        }
+        let value = Self::new_unchecked(BigInt(value));
+        if Self::SAME { value } else { value * Self::new_unchecked(BigInt(Self::FROM_DEVICE)) }
+    }
+}
+
+/// (p + 1) / 2 to the power `exponent` mod p, which is 2^(−`exponent`).
+const fn inverse_power_of_two(modulus: u64, exponent: usize) -> u64 {
+    let mut value = 1u64;
+    let mut step = 0;
+    while step < exponent {
+        value = if value & 1 == 0 { value >> 1 } else { ((value as u128 + modulus as u128) >> 1) as u64 };
+        step += 1;
+    }
+    value
+}
+
+trait SmallConversion {
+    const TO_DEVICE: u64;
+    const FROM_DEVICE: u64;
+}
+
+impl<P: SmallFpConfig> SmallConversion for SmallFp<P> {
+    const TO_DEVICE: u64 = power_of_two([P::MODULUS_U128 as u64], 32 * <Self as DeviceField>::LIMBS)[0];
+    const FROM_DEVICE: u64 = inverse_power_of_two(P::MODULUS_U128 as u64, 32 * <Self as DeviceField>::LIMBS);
+}
+
+impl<P: SmallFpConfig> DeviceField for SmallFp<P> {
+    const LIMBS: usize = Self::MODULUS_BIT_SIZE.div_ceil(32) as usize;
+
+    fn store(&self, limbs: &mut [u32]) {
+        let value = (*self * Self::from(Self::TO_DEVICE)).into_bigint().0[0];
+        for (i, limb) in limbs[..Self::LIMBS].iter_mut().enumerate() {
+            *limb = (value >> (32 * i)) as u32;
+        }
+    }
+
+    fn load(limbs: &[u32]) -> Self {
+        let value = (0..Self::LIMBS).fold(0, |value, i| value | u64::from(limbs[i]) << (32 * i));
+        Self::from(value) * Self::from(Self::FROM_DEVICE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use ark_ff::{BigInteger, Fp64};
+
+    use super::*;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "2013265921"]
+    #[generator = "31"]
+    struct BabyBearConfig;
+    type BabyBear = Fp64<MontBackend<BabyBearConfig, 1>>;
+
+    #[derive(ark_ff::SmallFpConfig)]
+    #[modulus = "2013265921"]
+    #[generator = "31"]
+    struct SmallBabyBearConfig;
+    type SmallBabyBear = SmallFp<SmallBabyBearConfig>;
+
+    /// x · 2^(32 LIMBS) mod p, by doubling.
+    fn shifted<F: DeviceField>(x: F) -> Vec<u32> {
+        let shifted = (0..32 * F::LIMBS).fold(x, |x, _| x.double());
+        let bytes = shifted.into_bigint().to_bytes_le();
+        bytes.chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).take(F::LIMBS).collect()
+    }
+
+    fn check<F: DeviceField>(limbs: usize) {
+        assert_eq!(F::LIMBS, limbs);
+        let mut rng = ark_std::test_rng();
+        for x in [F::ZERO, F::ONE, -F::ONE, F::rand(&mut rng), F::rand(&mut rng)] {
+            let mut stored = vec![u32::MAX; limbs];
+            x.store(&mut stored);
+            assert_eq!(stored, shifted(x));
+            assert_eq!(F::load(&stored), x);
+        }
+    }
+
+    #[test]
+    fn device_form_is_montgomery_with_whole_words() {
+        check::<Fr>(8);
+        check::<ark_bn254::Fr>(8);
+        check::<BabyBear>(1);
+        check::<SmallBabyBear>(1);
+    }
+}

@@ -1,0 +1,303 @@
+//! Source text of a field's arithmetic, for kernels to stand on.
+//!
+//! In both languages a kernel sees the type `F` and the functions `f_zero`, `f_one`, `f_is_zero`, `f_add`, `f_sub`,
+//! `f_mul` and `f_inverse`, on values in [0, p). In WGSL, where pointers to buffers cannot be passed on, a binding `x` of
+//! elements is read by `x_load(i)` and written by `x_store(i, value)`, and a workgroup array by `tile_load(i)` and
+//! `tile_store(i, value)`.
+
+use std::fmt::Write;
+
+use evariste_backend::{Access, Binding, Word};
+
+use crate::{DeviceField, constants::Constants};
+
+/// The arithmetic of `F` in CUDA C++: constants, then `field.cuh`.
+pub fn cuda<F: DeviceField>() -> String {
+    let constants = Constants::of::<F>();
+    let list = |limbs: &[u32]| limbs.iter().map(|limb| format!("{limb:#010x}u")).collect::<Vec<_>>().join(", ");
+    format!(
+        "#define F_LIMBS {}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_ONE {{ {} }}\n\
+         #define F_N0 {:#010x}u\n#define F_INVERSION_EXPONENT {{ {} }}\n{}",
+        F::LIMBS,
+        u8::from(constants.full),
+        list(&constants.modulus),
+        list(&constants.one),
+        constants.n0,
+        list(&constants.inversion_exponent),
+        evariste_cuda::FIELD,
+    )
+}
+
+/// How WGSL sees a buffer of elements of `F`.
+pub const fn word<F: DeviceField>() -> Word {
+    Word::of(4 * F::LIMBS)
+}
+
+/// The arithmetic of `F` in WGSL, with 64-bit integers or without, with the same results.
+///
+/// Multiplication keeps its outer loop and writes the pass over the limbs straight-line on named scalars, with the
+/// modulus as literals, and rotates the first operand, so that nothing is indexed: the one style that every compiler
+/// for WGSL turns into fast code in short time.
+pub fn wgsl<F: DeviceField>(int64: bool) -> String {
+    Wgsl { constants: Constants::of::<F>(), limbs: F::LIMBS, int64 }.render()
+}
+
+/// `x_load` and `x_store` in WGSL for a binding `x` of elements of `F`.
+pub fn wgsl_accessors<F: DeviceField>(binding: &Binding) -> String {
+    let name = binding.name;
+    let mut text = load_function::<F>(&format!("{name}_load"), |word| match F::LIMBS / lanes::<F>() {
+        1 => format!("{name}_get(i)"),
+        words => format!("{name}_get(i * {words}u + {word}u)"),
+    });
+    if binding.access == Access::Write {
+        text += &store_function::<F>(&format!("{name}_store"), |word, value| match F::LIMBS / lanes::<F>() {
+            1 => format!("{name}_set(i, {value});"),
+            words => format!("{name}_set(i * {words}u + {word}u, {value});"),
+        });
+    }
+    text
+}
+
+/// `tile_load` and `tile_store` in WGSL over workgroup memory for `len` elements of `F`, as one array for each word so
+/// that neighbours lie next to each other.
+pub fn wgsl_tile<F: DeviceField>(len: u32) -> String {
+    let words = F::LIMBS / lanes::<F>();
+    let kind = word_type::<F>();
+    let mut text = format!("var<workgroup> tile: array<{kind}, {}>;\n", len as usize * words);
+    let at = |word: usize| format!("tile[i + {}u]", word * len as usize);
+    text += &load_function::<F>("tile_load", at);
+    text += &store_function::<F>("tile_store", |word, value| format!("{} = {value};", at(word)));
+    text
+}
+
+/// Bytes of workgroup memory behind [`wgsl_tile`] and the tiles of CUDA kernels.
+pub const fn tile_bytes<F: DeviceField>(len: u32) -> u32 {
+    len * 4 * F::LIMBS as u32
+}
+
+/// Limbs in a word.
+const fn lanes<F: DeviceField>() -> usize {
+    word::<F>().bytes() as usize / 4
+}
+
+fn word_type<F: DeviceField>() -> &'static str {
+    match word::<F>() {
+        Word::U32 => "u32",
+        Word::Vec2 => "vec2<u32>",
+        Word::Vec4 => "vec4<u32>",
+    }
+}
+
+fn load_function<F: DeviceField>(name: &str, word: impl Fn(usize) -> String) -> String {
+    let lanes = lanes::<F>();
+    let mut text = format!("fn {name}(i: u32) -> F {{\n");
+    for w in 0..F::LIMBS / lanes {
+        let _ = writeln!(text, "  let w{w} = {};", word(w));
+    }
+    let limb = |i: usize| match lanes {
+        1 => format!("w{i}"),
+        _ => format!("w{}.{}", i / lanes, ["x", "y", "z", "w"][i % lanes]),
+    };
+    let _ = writeln!(text, "  return F({});\n}}", list(F::LIMBS, limb));
+    text
+}
+
+fn store_function<F: DeviceField>(name: &str, set: impl Fn(usize, String) -> String) -> String {
+    let lanes = lanes::<F>();
+    let mut text = format!("fn {name}(i: u32, v: F) {{\n");
+    for w in 0..F::LIMBS / lanes {
+        let value = match lanes {
+            1 => format!("v.l{w}"),
+            _ => format!("{}({})", word_type::<F>(), list(lanes, |lane| format!("v.l{}", w * lanes + lane))),
+        };
+        let _ = writeln!(text, "  {}", set(w, value));
+    }
+    text + "}\n"
+}
+
+fn list(count: usize, item: impl Fn(usize) -> String) -> String {
+    (0..count).map(item).collect::<Vec<_>>().join(", ")
+}
+
+struct Wgsl {
+    constants: Constants,
+    limbs: usize,
+    int64: bool,
+}
+
+impl Wgsl {
+    fn render(&self) -> String {
+        let n = self.limbs;
+        let one = &self.constants.one;
+        let mut text = format!("struct F {{ {} }}\n", list(n, |i| format!("l{i}: u32")));
+        text += &format!("fn f_zero() -> F {{ return F({}); }}\n", list(n, |_| "0u".into()));
+        text += &format!("fn f_one() -> F {{ return F({}); }}\n", list(n, |i| format!("{}u", one[i])));
+        let any = (0..n).map(|i| format!("a.l{i}")).collect::<Vec<_>>().join(" | ");
+        text += &format!("fn f_is_zero(a: F) -> bool {{ return ({any}) == 0u; }}\n");
+        text += &self.reduce();
+        text += &self.add();
+        text += &self.sub();
+        text += &if self.int64 { self.mul_u64() } else { self.mul_u32() };
+        text += &self.inverse();
+        text
+    }
+
+    /// `d0… = x0… − p` and `borrow`, for scalars `x0…` named by `x`.
+    fn subtract_modulus(&self, x: impl Fn(usize) -> String) -> String {
+        let mut text = String::new();
+        for (i, p) in self.constants.modulus.iter().enumerate() {
+            let x = x(i);
+            if i == 0 {
+                let _ = writeln!(text, "  let d0 = {x} - {p}u;\n  var borrow = u32({x} < {p}u);");
+            } else {
+                let _ = writeln!(text, "  let e{i} = {x} - {p}u;\n  let d{i} = e{i} - borrow;");
+                let _ = writeln!(text, "  borrow = u32({x} < {p}u) | u32(e{i} < borrow);");
+            }
+        }
+        text
+    }
+
+    /// `f_reduce(a, carry)`: carry · 2^(32 limbs) + a, less p if that is not negative.
+    fn reduce(&self) -> String {
+        let limbs = list(self.limbs, |i| format!("select(d{i}, a.l{i}, keep)"));
+        format!(
+            "fn f_reduce(a: F, carry: u32) -> F {{\n{}  let keep = borrow > carry;\n  return F({limbs});\n}}\n",
+            self.subtract_modulus(|i| format!("a.l{i}")),
+        )
+    }
+
+    fn add(&self) -> String {
+        let mut text =
+            String::from("fn f_add(a: F, b: F) -> F {\n  let s0 = a.l0 + b.l0;\n  var carry = u32(s0 < a.l0);\n");
+        for i in 1..self.limbs {
+            let _ = writeln!(text, "  let t{i} = a.l{i} + b.l{i};\n  let s{i} = t{i} + carry;");
+            let _ = writeln!(text, "  carry = u32(t{i} < a.l{i}) | u32(s{i} < carry);");
+        }
+        let _ = writeln!(text, "  return f_reduce(F({}), carry);\n}}", list(self.limbs, |i| format!("s{i}")));
+        text
+    }
+
+    fn sub(&self) -> String {
+        let mut text =
+            String::from("fn f_sub(a: F, b: F) -> F {\n  let s0 = a.l0 - b.l0;\n  var borrow = u32(a.l0 < b.l0);\n");
+        for i in 1..self.limbs {
+            let _ = writeln!(text, "  let t{i} = a.l{i} - b.l{i};\n  let s{i} = t{i} - borrow;");
+            let _ = writeln!(text, "  borrow = u32(a.l{i} < b.l{i}) | u32(t{i} < borrow);");
+        }
+        text += "  let mask = 0u - borrow;\n";
+        for (i, p) in self.constants.modulus.iter().enumerate() {
+            if i == 0 {
+                let _ = writeln!(text, "  let r0 = s0 + ({p}u & mask);\n  var carry = u32(r0 < s0);");
+            } else {
+                let _ = writeln!(text, "  let u{i} = s{i} + ({p}u & mask);\n  let r{i} = u{i} + carry;");
+                let _ = writeln!(text, "  carry = u32(u{i} < s{i}) | u32(r{i} < carry);");
+            }
+        }
+        let _ = writeln!(text, "  return F({});\n}}", list(self.limbs, |i| format!("r{i}")));
+        text
+    }
+
+    /// The frame of multiplication around `row`, which adds a0 · b to t and reduces one limb.
+    fn mul(&self, row: &str) -> String {
+        let n = self.limbs;
+        let mut text = String::from("fn f_mul(a: F, b: F) -> F {\n");
+        for i in 0..n {
+            let _ = writeln!(text, "  var a{i} = a.l{i};\n  var t{i} = 0u;");
+        }
+        let rotate = (1..n).map(|i| format!("a{} = a{i};", i - 1)).collect::<Vec<_>>().join(" ");
+        let limbs = list(n, |i| format!("t{i}"));
+        let _ = write!(
+            text,
+            "  var top = 0u;\n  for (var i = 0u; i < {n}u; i++) {{\n{row}    {rotate}\n  }}\n\
+             \x20 return f_reduce(F({limbs}), top);\n}}\n"
+        );
+        text
+    }
+
+    fn mul_u64(&self) -> String {
+        let n = self.limbs;
+        let (p, n0) = (&self.constants.modulus, self.constants.n0);
+        let mut row = format!(
+            "    let ai = u64(a0);\n    var r = ai * u64(b.l0) + u64(t0);\n    var c = r >> 32u;\n\
+             \x20   let m = u64(u32(r) * {n0}u);\n    var q = m * u64({}u) + u64(u32(r));\n    var d = q >> 32u;\n",
+            p[0],
+        );
+        for i in 1..n {
+            let _ = write!(
+                row,
+                "    r = ai * u64(b.l{i}) + u64(t{i}) + c; c = r >> 32u;\n\
+                 \x20   q = m * u64({}u) + u64(u32(r)) + d; d = q >> 32u; t{} = u32(q);\n",
+                p[i],
+                i - 1,
+            );
+        }
+        row += &if self.constants.full {
+            format!("    let h = c + d + u64(top); t{} = u32(h); top = u32(h >> 32u);\n", n - 1)
+        } else {
+            format!("    t{} = u32(c) + u32(d);\n", n - 1)
+        };
+        self.mul(&row)
+    }
+
+    fn mul_u32(&self) -> String {
+        let n = self.limbs;
+        let (p, n0) = (&self.constants.modulus, self.constants.n0);
+        let mut row = format!(
+            "    var r = f_mac(a0, b.l0, t0, 0u);\n    var c = r.y;\n    let m = r.x * {n0}u;\n\
+             \x20   var q = f_mac(m, {}u, r.x, 0u);\n    var d = q.y;\n",
+            p[0],
+        );
+        for i in 1..n {
+            let _ = write!(
+                row,
+                "    r = f_mac(a0, b.l{i}, t{i}, c); c = r.y;\n    q = f_mac(m, {}u, r.x, d); d = q.y; t{} = q.x;\n",
+                p[i],
+                i - 1,
+            );
+        }
+        row += &if self.constants.full {
+            format!("    let h = c + d; let g = h + top; t{} = g; top = u32(h < c) + u32(g < h);\n", n - 1)
+        } else {
+            format!("    t{} = c + d;\n", n - 1)
+        };
+        F_MAC.to_owned() + &self.mul(&row)
+    }
+
+    fn inverse(&self) -> String {
+        let mut text = String::from("fn f_inversion_exponent(i: u32) -> u32 {\n  switch i {\n");
+        for (i, limb) in self.constants.inversion_exponent.iter().enumerate().skip(1) {
+            let _ = writeln!(text, "    case {i}u: {{ return {limb}u; }}");
+        }
+        let _ = writeln!(text, "    default: {{ return {}u; }}\n  }}\n}}", self.constants.inversion_exponent[0]);
+        text + &F_INVERSE.replace("BITS", &(32 * self.limbs).to_string())
+    }
+}
+
+/// a · b + c + d as (low, high) by halves of 16 bits; the sum is below 2^64.
+const F_MAC: &str = "\
+fn f_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {
+  let al = a & 0xffffu; let ah = a >> 16u;
+  let bl = b & 0xffffu; let bh = b >> 16u;
+  let ll = al * bl; let lh = al * bh; let hl = ah * bl;
+  let mid = (ll >> 16u) + (lh & 0xffffu) + (hl & 0xffffu);
+  let high = ah * bh + (lh >> 16u) + (hl >> 16u) + (mid >> 16u);
+  let low = (ll & 0xffffu) | (mid << 16u);
+  let s = low + c;
+  let t = s + d;
+  return vec2<u32>(t, high + u32(s < c) + u32(t < d));
+}
+";
+
+/// 1/a, and 0 of 0: a^(p − 2), left to right.
+const F_INVERSE: &str = "\
+fn f_inverse(a: F) -> F {
+  var r = f_one();
+  for (var i = BITSu; i > 0u; i--) {
+    r = f_mul(r, r);
+    if (((f_inversion_exponent((i - 1u) / 32u) >> ((i - 1u) % 32u)) & 1u) == 1u) {
+      r = f_mul(r, a);
+    }
+  }
+  return r;
+}
+";

@@ -1,0 +1,409 @@
+use std::{fmt, sync::OnceLock};
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
+use rayon::prelude::*;
+
+use crate::{
+    DeviceField, Mont,
+    source::{self, word},
+};
+
+/// Threads of a workgroup of the element-wise kernels.
+const THREADS: u32 = 256;
+
+/// Elements that share one inversion. An inversion costs some 1.5 multiplications a bit, so that at 64 it adds 6
+/// multiplications an element of a 255-bit field to the 3 that cannot be avoided.
+const INVERSE_RUN: usize = 64;
+
+/// Neighbouring powers that one thread computes: the first costs up to 32 multiplications, the others one.
+const POWERS_RUN: usize = 16;
+
+/// Elements that one CPU thread takes at a time.
+const GRAIN: usize = 1 << 10;
+
+/// Binary powers that `powers` gets.
+const BINARY_POWERS: usize = 32;
+
+/// Operations on vectors of field elements on one device. Kernels are compiled at their first use and kept.
+///
+/// All operations are queued and return at once. Vectors have at most 2³² − 1 elements.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::Device;
+/// use evariste_field::{Mont, Vector};
+///
+/// let device = Device::best()?;
+/// let vector = Vector::<Fr>::new(&device);
+/// let a = device.upload::<Mont<Fr>>(&[Fr::from(6), Fr::from(0)])?;
+/// let mut inverse = device.alloc(2)?;
+/// vector.inverse(&a, &mut inverse)?;
+/// vector.mul_assign(&mut inverse, &a)?;
+/// assert_eq!(inverse.to_vec()?, [Fr::from(1), Fr::from(0)]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Vector<F> {
+    device: Device,
+    pointwise: [[OnceLock<Kernel<PointwiseParams>>; 2]; 3],
+    inverse: OnceLock<Kernel<InverseParams>>,
+    powers: OnceLock<Kernel<PowersParams>>,
+    field: std::marker::PhantomData<fn() -> F>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct PointwiseParams {
+    len: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct InverseParams {
+    len: u32,
+    threads: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct PowersParams {
+    len: u32,
+    offset: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Add,
+    Sub,
+    Mul,
+}
+
+impl Operation {
+    const ALL: [Self; 3] = [Operation::Add, Operation::Sub, Operation::Mul];
+
+    fn function(self) -> &'static str {
+        match self {
+            Operation::Add => "f_add",
+            Operation::Sub => "f_sub",
+            Operation::Mul => "f_mul",
+        }
+    }
+
+    fn apply<F: DeviceField>(self, a: F, b: F) -> F {
+        match self {
+            Operation::Add => a + b,
+            Operation::Sub => a - b,
+            Operation::Mul => a * b,
+        }
+    }
+}
+
+impl<F: DeviceField> Vector<F> {
+    /// Operations on `device`. Nothing is compiled yet.
+    pub fn new(device: &Device) -> Self {
+        Self {
+            device: device.clone(),
+            pointwise: Default::default(),
+            inverse: OnceLock::new(),
+            powers: OnceLock::new(),
+            field: std::marker::PhantomData,
+        }
+    }
+
+    /// The kernels, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        let pointwise =
+            Operation::ALL.iter().flat_map(|op| [false, true].map(|assign| pointwise_spec::<F>(*op, assign)));
+        pointwise.chain([inverse_spec::<F>(), powers_spec::<F>()]).collect()
+    }
+
+    /// `out[i] = a[i] + b[i]`.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::WrongDevice`], [`Error::TooLarge`]; [`Error::Compile`] and the like at first use.
+    pub fn add(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.apply(Operation::Add, a, b, out)
+    }
+
+    /// `out[i] = a[i] − b[i]`.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn sub(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.apply(Operation::Sub, a, b, out)
+    }
+
+    /// `out[i] = a[i] · b[i]`.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn mul(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.apply(Operation::Mul, a, b, out)
+    }
+
+    /// `a[i] += b[i]`.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn add_assign(&self, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
+        self.assign(Operation::Add, a, b)
+    }
+
+    /// `a[i] −= b[i]`.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn sub_assign(&self, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
+        self.assign(Operation::Sub, a, b)
+    }
+
+    /// `a[i] *= b[i]`.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn mul_assign(&self, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
+        self.assign(Operation::Mul, a, b)
+    }
+
+    /// `out[i] = 1 / a[i]`, and 0 where `a[i]` is 0. Montgomery's trick: 3 multiplications an element, and one
+    /// inversion for every 64 or so.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn inverse(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        out.expect_len("the output", a.len())?;
+        let len = self.checked_len(a.len())?;
+        let kernel = self.kernel(&self.inverse, inverse_spec::<F>)?;
+        let threads = len.div_ceil(INVERSE_RUN as u32);
+        let args = &mut [Arg::read(a), Arg::write(out)];
+        // SAFETY: both buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, threads.div_ceil(THREADS).into(), &InverseParams { len, threads }, args) }
+    }
+
+    /// `out[offset + i] = scale · base^i` for `i < len`.
+    ///
+    /// # Errors
+    /// As [`Vector::add`], and [`Error::OutOfRange`].
+    pub fn powers(&self, base: F, scale: F, out: &mut Buffer<Mont<F>>, offset: usize, len: usize) -> Result<()> {
+        if offset.checked_add(len).is_none_or(|end| end > out.len()) {
+            let (offset, count) = (offset as u64, len as u64);
+            return Err(Error::OutOfRange { what: "powers", offset, count, len: out.len() as u64 });
+        }
+        self.checked_len(out.len())?;
+        let mut bases = vec![scale];
+        bases.extend(std::iter::successors(Some(base), |power| Some(power.square())).take(BINARY_POWERS));
+        let bases = self.device.upload::<Mont<F>>(&bases)?;
+        let kernel = self.kernel(&self.powers, powers_spec::<F>)?;
+        let params = PowersParams { len: len as u32, offset: offset as u32 };
+        let args = &mut [Arg::read(&bases), Arg::write(out)];
+        // SAFETY: `base` has the scale and 32 powers, and `out` was checked to hold the range.
+        unsafe { kernel.launch(None, (len.div_ceil(POWERS_RUN) as u64).div_ceil(THREADS.into()), &params, args) }
+    }
+
+    fn apply(
+        &self,
+        operation: Operation,
+        a: &Buffer<Mont<F>>,
+        b: &Buffer<Mont<F>>,
+        out: &mut Buffer<Mont<F>>,
+    ) -> Result<()> {
+        b.expect_len("the second operand", a.len())?;
+        out.expect_len("the output", a.len())?;
+        let len = self.checked_len(a.len())?;
+        let slot = &self.pointwise[operation as usize][0];
+        let kernel = self.kernel(slot, || pointwise_spec::<F>(operation, false))?;
+        let args = &mut [Arg::read(a), Arg::read(b), Arg::write(out)];
+        // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
+    }
+
+    fn assign(&self, operation: Operation, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
+        b.expect_len("the second operand", a.len())?;
+        let len = self.checked_len(a.len())?;
+        let slot = &self.pointwise[operation as usize][1];
+        let kernel = self.kernel(slot, || pointwise_spec::<F>(operation, true))?;
+        let args = &mut [Arg::write(a), Arg::read(b)];
+        // SAFETY: both buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
+    }
+
+    fn checked_len(&self, len: usize) -> Result<u32> {
+        u32::try_from(len).map_err(|_| Error::TooLarge {
+            what: "vector",
+            device: self.device.info().id,
+            limit: u32::MAX.into(),
+            actual: len as u64,
+        })
+    }
+
+    fn kernel<'a, P: Pod>(
+        &self,
+        slot: &'a OnceLock<Kernel<P>>,
+        spec: impl FnOnce() -> KernelSpec,
+    ) -> Result<&'a Kernel<P>> {
+        if let Some(kernel) = slot.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(&self.device, spec())?;
+        Ok(slot.get_or_init(|| kernel))
+    }
+}
+
+impl<F> fmt::Debug for Vector<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vector").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+fn variant<F: DeviceField>(detail: &str) -> String {
+    format!("{detail} over {} bits", F::MODULUS_BIT_SIZE)
+}
+
+fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelSpec {
+    let word = word::<F>();
+    let bindings = match assign {
+        true => vec![Binding::write("a", word), Binding::read("b", word)],
+        false => vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)],
+    };
+    let seen = bindings.clone();
+    let source = move |language| {
+        let function = operation.function();
+        match language {
+            Language::Cuda => {
+                let assign = if assign { "#define ASSIGN\n" } else { "" };
+                format!("{}#define OP {function}\n{assign}{}", source::cuda::<F>(), evariste_cuda::POINTWISE)
+            }
+            Language::Wgsl { int64 } => {
+                let store = if assign { "fn out_store(i: u32, v: F) { a_store(i, v); }\n" } else { "" };
+                let op = format!("fn op(a: F, b: F) -> F {{ return {function}(a, b); }}\n");
+                wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::POINTWISE)
+            }
+        }
+    };
+    let body = move |params: &PointwiseParams, args: &mut [CpuArg<'_>]| {
+        let limbs = params.len as usize * F::LIMBS;
+        let run = |a: F, b: &[u32], out: &mut [u32]| operation.apply(a, F::load(b)).store(out);
+        match args {
+            [a, b] => a.write::<u32>()[..limbs]
+                .par_chunks_exact_mut(F::LIMBS)
+                .zip(b.read::<u32>().par_chunks_exact(F::LIMBS))
+                .with_min_len(GRAIN)
+                .for_each(|(a, b)| run(F::load(a), b, a)),
+            [a, b, out] => out.write::<u32>()[..limbs]
+                .par_chunks_exact_mut(F::LIMBS)
+                .zip(a.read::<u32>().par_chunks_exact(F::LIMBS))
+                .zip(b.read::<u32>().par_chunks_exact(F::LIMBS))
+                .with_min_len(GRAIN)
+                .for_each(|((out, a), b)| run(F::load(a), b, out)),
+            _ => unreachable!("the launch checks the number of buffers"),
+        }
+    };
+    let variant = variant::<F>(&format!("{operation:?}{}", if assign { " in place" } else { "" }));
+    KernelSpec::new("pointwise", variant, bindings, body, source).threads(THREADS)
+}
+
+fn inverse_spec<F: DeviceField>() -> KernelSpec {
+    let bindings = vec![Binding::read("a", word::<F>()), Binding::write("out", word::<F>())];
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => source::cuda::<F>() + evariste_cuda::BATCH_INVERSE,
+        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, "", evariste_shaders::BATCH_INVERSE),
+    };
+    let body = |params: &InverseParams, args: &mut [CpuArg<'_>]| {
+        let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let limbs = params.len as usize * F::LIMBS;
+        out.write::<u32>()[..limbs]
+            .par_chunks_mut(GRAIN * F::LIMBS)
+            .zip(a.read::<u32>()[..limbs].par_chunks(GRAIN * F::LIMBS))
+            .for_each(|(out, a)| inverse_run::<F>(a, out));
+    };
+    KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source).threads(THREADS)
+}
+
+/// Montgomery's trick over one run, with the prefix products in `out`.
+fn inverse_run<F: DeviceField>(a: &[u32], out: &mut [u32]) {
+    let mut product = F::ONE;
+    for (a, out) in a.chunks_exact(F::LIMBS).zip(out.chunks_exact_mut(F::LIMBS)) {
+        product.store(out);
+        let x = F::load(a);
+        if !x.is_zero() {
+            product *= x;
+        }
+    }
+    let mut inverse = product.inverse().unwrap_or(F::ZERO);
+    for (a, out) in a.chunks_exact(F::LIMBS).zip(out.chunks_exact_mut(F::LIMBS)).rev() {
+        let x = F::load(a);
+        if x.is_zero() {
+            F::ZERO.store(out);
+        } else {
+            (inverse * F::load(out)).store(out);
+            inverse *= x;
+        }
+    }
+}
+
+fn powers_spec<F: DeviceField>() -> KernelSpec {
+    let bindings = vec![Binding::read("base", word::<F>()), Binding::write("out", word::<F>())];
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => format!("{}#define RUN {POWERS_RUN}\n{}", source::cuda::<F>(), evariste_cuda::POWERS),
+        Language::Wgsl { int64 } => {
+            let run = format!("const RUN = {POWERS_RUN}u;\n");
+            wgsl_kernel::<F>(int64, &seen, &run, evariste_shaders::POWERS)
+        }
+    };
+    let body = |params: &PowersParams, args: &mut [CpuArg<'_>]| {
+        let [base, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let base: Vec<F> = base.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect();
+        let range = params.offset as usize * F::LIMBS..(params.offset as usize + params.len as usize) * F::LIMBS;
+        out.write::<u32>()[range].par_chunks_mut(GRAIN * F::LIMBS).enumerate().for_each(|(run, out)| {
+            let first = run * GRAIN;
+            let digits = (0..BINARY_POWERS).filter(|j| first >> j & 1 == 1);
+            let mut x = digits.fold(base[0], |x, j| x * base[1 + j]);
+            for out in out.chunks_exact_mut(F::LIMBS) {
+                x.store(out);
+                x *= base[1];
+            }
+        });
+    };
+    KernelSpec::new("powers", variant::<F>("powers"), bindings, body, source).threads(THREADS)
+}
+
+/// A WGSL kernel over `F`: arithmetic, accessors of the bindings, which are all of elements, `extra`, then `body`.
+fn wgsl_kernel<F: DeviceField>(int64: bool, bindings: &[Binding], extra: &str, body: &str) -> String {
+    let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
+    [&source::wgsl::<F>(int64), &accessors, extra, body].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
+
+    use super::*;
+    use crate::reference;
+
+    #[test]
+    fn operations_match_the_reference_on_the_cpu() {
+        let device = Device::cpu();
+        let vector = Vector::<Fr>::new(&device);
+        let mut rng = ark_std::test_rng();
+        for len in [0, 1, 5, 3000] {
+            let mut random = || -> Vec<Fr> { (0..len).map(|_| Fr::rand(&mut rng)).collect() };
+            let (mut a, b) = (random(), random());
+            a.iter_mut().step_by(7).for_each(|x| *x = Fr::ZERO);
+            let (da, db) = (device.upload::<Mont<Fr>>(&a).unwrap(), device.upload(&b).unwrap());
+            let mut out = device.alloc(len).unwrap();
+            vector.sub(&da, &db, &mut out).unwrap();
+            assert_eq!(out.to_vec().unwrap(), reference::pointwise(&a, &b, |a, b| a - b));
+            vector.inverse(&da, &mut out).unwrap();
+            assert_eq!(out.to_vec().unwrap(), reference::inverse(&a));
+            vector.mul_assign(&mut out, &da).unwrap();
+            assert!(out.to_vec().unwrap().iter().zip(&a).all(|(x, a)| *x == if a.is_zero() { *a } else { Fr::ONE }));
+            vector.powers(Fr::from(3), Fr::from(5), &mut out, 0, len).unwrap();
+            assert_eq!(out.to_vec().unwrap(), reference::powers(Fr::from(3), Fr::from(5), len));
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The one kernel of a transform: see `cuda/ntt_pass.cu` for what lines, tiles and flags are.
+
+use std::marker::PhantomData;
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Binding, CpuArg, KernelSpec, Language};
+use evariste_field::{DeviceField, source};
+use rayon::prelude::*;
+
+use crate::reverse_bits;
+
+/// Most threads of a workgroup. Fewer where a tile has fewer butterflies.
+const MAX_THREADS: u32 = 256;
+
+/// What a kernel is specialised to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Shape {
+    /// log₂ of the points of a line's transform.
+    pub(crate) log_rows: u32,
+    /// log₂ of the lines of a tile.
+    pub(crate) log_columns: u32,
+    /// Reads and writes one buffer.
+    pub(crate) in_place: bool,
+}
+
+pub(crate) mod flags {
+    pub(crate) const LOAD_REVERSED: u32 = 1;
+    pub(crate) const STORE_REVERSED: u32 = 2;
+    pub(crate) const ROWS_IN_REVERSED: u32 = 4;
+    pub(crate) const ROWS_OUT_REVERSED: u32 = 8;
+    pub(crate) const TWIDDLE_OFFSET: u32 = 16;
+    pub(crate) const TWIDDLE_BLOCK: u32 = 32;
+    pub(crate) const INVERSE: u32 = 64;
+    pub(crate) const SCALE_IN: u32 = 128;
+    pub(crate) const SCALE_OUT: u32 = 256;
+    pub(crate) const SCALE_REVERSED: u32 = 512;
+    pub(crate) const SCALE_CONSTANT: u32 = 1024;
+}
+
+/// The kernel's parameters.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Params {
+    pub(crate) lines: u32,
+    pub(crate) log_n: u32,
+    pub(crate) stride_in: u32,
+    pub(crate) stride_out: u32,
+    pub(crate) flags: u32,
+    pub(crate) roots: u32,
+    pub(crate) log_roots: u32,
+    pub(crate) twiddles: u32,
+    pub(crate) log_twiddles: u32,
+    pub(crate) scales: u32,
+    pub(crate) log_scales: u32,
+}
+
+impl Params {
+    fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+impl Shape {
+    pub(crate) fn spec<F: DeviceField>(self) -> KernelSpec {
+        let word = source::word::<F>();
+        let data = match self.in_place {
+            true => vec![Binding::write("x", word)],
+            false => vec![Binding::read("x", word), Binding::write("y", word)],
+        };
+        let bindings = [data, vec![Binding::read("tables", word), Binding::read("scale", word)]].concat();
+        let log_tile = self.log_rows + self.log_columns;
+        let threads = (1 << log_tile.saturating_sub(1)).min(MAX_THREADS);
+        let place = if self.in_place { " in place" } else { "" };
+        let variant = format!("2^{} × 2^{}{place} over {} bits", self.log_rows, self.log_columns, F::MODULUS_BIT_SIZE);
+        let seen = bindings.clone();
+        let source = move |language| match language {
+            Language::Cuda => format!(
+                "{}#define LOG_ROWS {}\n#define LOG_COLUMNS {}\n#define THREADS {threads}\n{}{}",
+                source::cuda::<F>(),
+                self.log_rows,
+                self.log_columns,
+                if self.in_place { "#define IN_PLACE\n" } else { "" },
+                evariste_cuda::NTT_PASS,
+            ),
+            Language::Wgsl { int64 } => {
+                let mut text = source::wgsl::<F>(int64);
+                text.extend(seen.iter().map(source::wgsl_accessors::<F>));
+                text += &source::wgsl_tile::<F>(1 << log_tile);
+                if self.in_place {
+                    text += "fn y_store(i: u32, v: F) { x_store(i, v); }\n";
+                }
+                text += &format!("const LOG_ROWS = {}u;\nconst LOG_COLUMNS = {}u;\n", self.log_rows, self.log_columns);
+                text + evariste_shaders::NTT_PASS
+            }
+        };
+        KernelSpec::new("ntt_pass", variant, bindings, move |params, args| self.run::<F>(params, args), source)
+            .threads(threads)
+            .shared_bytes(source::tile_bytes::<F>(1 << log_tile))
+    }
+
+    /// The body for the CPU: a thread owns a tile, as a workgroup does.
+    fn run<F: DeviceField>(self, params: &Params, args: &mut [CpuArg<'_>]) {
+        let (data, tables, scale) = match args {
+            [x, tables, scale] => {
+                let x = x.write::<u32>();
+                let (len, start) = (x.len(), x.as_mut_ptr());
+                (Data::<F>::new(start, start, len, len), tables, scale)
+            }
+            [x, y, tables, scale] => {
+                let (x, y) = (x.read::<u32>(), y.write::<u32>());
+                (Data::<F>::new(x.as_ptr(), y.as_mut_ptr(), x.len(), y.len()), tables, scale)
+            }
+            _ => unreachable!("the launch checks the number of buffers"),
+        };
+        let (tables, scale) = (Table::<F>::new(tables.read()), Table::<F>::new(scale.read()));
+        let half = 1 << self.log_rows >> 1;
+        let step = params.log_roots - self.log_rows.min(params.log_roots);
+        let roots: Vec<F> = (0..half).map(|i| tables.at(params.roots as usize + (i << step))).collect();
+        let tile = Tile { shape: self, params, data, tables, scale, roots: &roots };
+        let tiles = (params.lines as usize).div_ceil(1 << self.log_columns);
+        (0..tiles).into_par_iter().for_each_init(
+            || vec![F::ZERO; 1 << (self.log_rows + self.log_columns)],
+            |memory, i| {
+                tile.run((i << self.log_columns) as u32, memory);
+            },
+        );
+    }
+}
+
+/// Elements of a read-only buffer.
+#[derive(Clone, Copy)]
+struct Table<'a, F> {
+    limbs: &'a [u32],
+    field: PhantomData<F>,
+}
+
+impl<'a, F: DeviceField> Table<'a, F> {
+    fn new(limbs: &'a [u32]) -> Self {
+        Self { limbs, field: PhantomData }
+    }
+
+    fn at(&self, i: usize) -> F {
+        F::load(&self.limbs[i * F::LIMBS..][..F::LIMBS])
+    }
+}
+
+/// The data of a pass, of which each tile owns the elements of its lines.
+#[derive(Clone, Copy)]
+struct Data<F> {
+    input: *const u32,
+    output: *mut u32,
+    input_limbs: usize,
+    output_limbs: usize,
+    field: PhantomData<F>,
+}
+
+// SAFETY: the lines of a pass partition its elements, where they are loaded and where they are stored; a pass whose two
+// partitions differ has two buffers, or one tile a transform. So tiles on different threads share no element.
+unsafe impl<F> Sync for Data<F> {}
+// SAFETY: as above.
+unsafe impl<F> Send for Data<F> {}
+
+impl<F: DeviceField> Data<F> {
+    fn new(input: *const u32, output: *mut u32, input_limbs: usize, output_limbs: usize) -> Self {
+        Self { input, output, input_limbs, output_limbs, field: PhantomData }
+    }
+
+    fn load(&self, i: usize) -> F {
+        assert!((i + 1) * F::LIMBS <= self.input_limbs);
+        // SAFETY: inside the buffer, and no other thread writes this element.
+        F::load(unsafe { std::slice::from_raw_parts(self.input.add(i * F::LIMBS), F::LIMBS) })
+    }
+
+    fn store(&self, i: usize, x: F) {
+        assert!((i + 1) * F::LIMBS <= self.output_limbs);
+        // SAFETY: inside the buffer, and no other thread reads or writes this element.
+        x.store(unsafe { std::slice::from_raw_parts_mut(self.output.add(i * F::LIMBS), F::LIMBS) });
+    }
+}
+
+struct Tile<'a, F> {
+    shape: Shape,
+    params: &'a Params,
+    data: Data<F>,
+    tables: Table<'a, F>,
+    scale: Table<'a, F>,
+    roots: &'a [F],
+}
+
+impl<F: DeviceField> Tile<'_, F> {
+    /// Transforms the lines from `first` on. `memory` holds them row by row.
+    fn run(&self, first: u32, memory: &mut [F]) {
+        let Shape { log_rows, log_columns, .. } = self.shape;
+        let (rows, columns) = (1usize << log_rows, 1usize << log_columns);
+        let count = columns.min((self.params.lines - first) as usize);
+        let walk = |reversed: u32, stride: u32, visit: &mut dyn FnMut(u32, u32, usize)| {
+            let reversed = self.params.has(reversed);
+            let places: Vec<usize> = (0..count).map(|c| self.place(first + c as u32, reversed, stride)).collect();
+            // Contiguous lines one after the other, others side by side.
+            if stride == 0 {
+                (0..count).for_each(|c| (0..rows).for_each(|m| visit(m as u32, c as u32, places[c] + m)));
+            } else {
+                (0..rows).for_each(|m| (0..count).for_each(|c| visit(m as u32, c as u32, places[c] + (m << stride))));
+            }
+        };
+
+        let (rows_reversed, scaled) = (self.params.has(flags::ROWS_IN_REVERSED), self.params.has(flags::SCALE_IN));
+        walk(flags::LOAD_REVERSED, self.params.stride_in, &mut |m, c, address| {
+            let r = if rows_reversed { reverse_bits(m, log_rows) } else { m };
+            let v = self.data.load(address);
+            memory[(r as usize) << log_columns | c as usize] = if scaled { v * self.scale_of(address) } else { v };
+        });
+
+        for step in 0..log_rows {
+            let half = rows >> (step + 1);
+            for block in memory.chunks_exact_mut(2 * half * columns) {
+                let (top, bottom) = block.split_at_mut(half * columns);
+                for (i, (top, bottom)) in
+                    top.chunks_exact_mut(columns).zip(bottom.chunks_exact_mut(columns)).enumerate()
+                {
+                    let w = self.roots[i << step];
+                    for (u, v) in top[..count].iter_mut().zip(&mut bottom[..count]) {
+                        let difference = *u - *v;
+                        *u += *v;
+                        *v = if i == 0 { difference } else { difference * w };
+                    }
+                }
+            }
+        }
+
+        let steps: Vec<u32> = (0..count).map(|c| self.twiddle_step(first + c as u32)).collect();
+        let (rows_reversed, scaled) = (self.params.has(flags::ROWS_OUT_REVERSED), self.params.has(flags::SCALE_OUT));
+        walk(flags::STORE_REVERSED, self.params.stride_out, &mut |m, c, address| {
+            let k = if rows_reversed { reverse_bits(m, log_rows) } else { m };
+            let mut v = memory[(reverse_bits(k, log_rows) as usize) << log_columns | c as usize];
+            let e = steps[c as usize] * k;
+            if e != 0 {
+                v *= self.twiddle(e);
+            }
+            self.data.store(address, if scaled { v * self.scale_of(address) } else { v });
+        });
+    }
+
+    /// Where row 0 of a line lies; row r lies r << stride further.
+    fn place(&self, line: u32, reversed: bool, stride: u32) -> usize {
+        let log_rows = self.shape.log_rows;
+        let log_lines = self.params.log_n - log_rows;
+        let start = ((line >> log_lines) as usize) << self.params.log_n;
+        let line = line & ((1 << log_lines) - 1);
+        if reversed {
+            return start + ((reverse_bits(line, log_lines) as usize) << log_rows);
+        }
+        start + (((line >> stride) as usize) << (stride + log_rows)) + (line & ((1 << stride) - 1)) as usize
+    }
+
+    /// The exponent j of a line's twiddles, with the order of what is left to transform scaled to N.
+    fn twiddle_step(&self, line: u32) -> u32 {
+        let (log_lines, stride) = (self.params.log_n - self.shape.log_rows, self.params.stride_in);
+        let line = line & ((1 << log_lines) - 1);
+        if self.params.has(flags::TWIDDLE_OFFSET) {
+            (line & ((1 << stride) - 1)) << (log_lines - stride)
+        } else if self.params.has(flags::TWIDDLE_BLOCK) {
+            reverse_bits(line >> stride, log_lines - stride) << stride
+        } else {
+            0
+        }
+    }
+
+    fn twiddle(&self, e: u32) -> F {
+        let Params { log_n, twiddles, log_twiddles, .. } = *self.params;
+        let e = if self.params.has(flags::INVERSE) { e.wrapping_neg() & ((1 << log_n) - 1) } else { e };
+        let (low, high) = ((e & ((1 << log_twiddles) - 1)) as usize, (e >> log_twiddles) as usize);
+        let w = self.tables.at(twiddles as usize + low);
+        if high == 0 { w } else { w * self.tables.at(twiddles as usize + (1 << log_twiddles) + high) }
+    }
+
+    fn scale_of(&self, address: usize) -> F {
+        let Params { log_n, scales, log_scales, .. } = *self.params;
+        if self.params.has(flags::SCALE_CONSTANT) {
+            return self.scale.at(scales as usize);
+        }
+        let i = (address & ((1 << log_n) - 1)) as u32;
+        let i = if self.params.has(flags::SCALE_REVERSED) { reverse_bits(i, log_n) } else { i };
+        let (low, high) = ((i & ((1 << log_scales) - 1)) as usize, (i >> log_scales) as usize);
+        self.scale.at(scales as usize + low) * self.scale.at(scales as usize + (1 << log_scales) + high)
+    }
+}

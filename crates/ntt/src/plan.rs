@@ -1,0 +1,548 @@
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use ark_ff::FftField;
+use evariste_backend::{Arg, Buffer, Device, DeviceInfo, Kernel, KernelSpec, Queue};
+use evariste_field::{DeviceField, Mont, Vector, source};
+use rayon::prelude::*;
+
+use crate::{
+    Error, Order, Result,
+    pass::{Params, Shape, flags},
+    reference::root_of_unity,
+};
+
+/// Largest size: 2^28 elements of 32 bytes are 8 GiB, and twice that is needed.
+const MAX_LOG_N: u32 = 28;
+
+/// Largest tile: what a workgroup of 256 threads keeps busy with four butterflies a thread. Tiles are smaller where
+/// workgroup memory is.
+const MAX_LOG_TILE: u32 = 11;
+
+/// Bytes that neighbouring threads should find side by side: two sectors of a GPU's memory, one line of a CPU's cache.
+const RUN_BYTES: u32 = 64;
+
+/// Up to this size all powers of the root are stored; beyond, they are products of two entries of tables of about √n.
+const MAX_LOG_FULL_TABLE: u32 = 12;
+
+/// Cosets whose powers a plan keeps.
+const MAX_COSETS: usize = 8;
+
+/// A plan for transforms of 2^`log_n` elements of `F` on one device.
+///
+/// The forward transform evaluates: X_k = Σ x_i w^(ik), with w arkworks' root of unity of order n, so that results agree
+/// with `ark_poly`. The inverse interpolates, n⁻¹ included. On a coset g·H the forward transform gives the values at
+/// g·w^k.
+///
+/// A transform is split into up to four passes, each of which does transforms of up to 2^10 points in the memory of a
+/// workgroup (Bailey's four-step method, applied again to what is left); reordering happens as the passes load and
+/// store. It costs (n/2) log₂ n multiplications less the trivial ones in the passes, n for the twiddles between two
+/// passes, and n for scaling; each pass reads and writes the data once.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_ntt::Error> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::Device;
+/// use evariste_field::Mont;
+/// use evariste_ntt::Ntt;
+///
+/// let device = Device::best()?;
+/// let ntt = Ntt::<Fr>::new(&device, 2)?;
+/// let mut x = device.upload::<Mont<Fr>>(&[1, 2, 3, 4].map(Fr::from))?;
+/// ntt.forward(&mut x)?;
+/// assert_eq!(x.to_vec()?[0], Fr::from(10));
+/// ntt.inverse(&mut x)?;
+/// assert_eq!(x.to_vec()?, [1, 2, 3, 4].map(Fr::from));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Ntt<F: DeviceField> {
+    device: Device,
+    layout: Layout,
+    kernels: BTreeMap<Shape, OnceLock<Kernel<Params>>>,
+    /// Roots and their inverses for the transforms within passes, twiddles between passes, n⁻¹.
+    tables: Buffer<Mont<F>>,
+    vector: Vector<F>,
+    cosets: Mutex<VecDeque<Coset<F>>>,
+}
+
+/// Powers of a coset's generator, as `scale` tables of the kernel.
+#[derive(Clone)]
+struct Coset<F: DeviceField> {
+    generator: F,
+    inverse: bool,
+    powers: Arc<Buffer<Mont<F>>>,
+}
+
+/// How a transform is split into passes, and where its tables lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Layout {
+    log_n: u32,
+    log_tile: u32,
+    /// log₂ of the points of each pass, in the order in which digits of the index are transformed, highest first.
+    log_rows: Vec<u32>,
+}
+
+impl Layout {
+    fn new<F: DeviceField + FftField>(info: &DeviceInfo, log_n: u32) -> Result<Self> {
+        if log_n > F::TWO_ADICITY {
+            return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
+        }
+        if log_n > MAX_LOG_N {
+            return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
+        }
+        let bytes = source::tile_bytes::<F>(1);
+        let fits = (info.limits.workgroup_bytes / bytes).max(2).ilog2();
+        let log_tile = fits.min(MAX_LOG_TILE);
+        let columns = RUN_BYTES.div_ceil(bytes).next_power_of_two().ilog2();
+        let most = log_tile.saturating_sub(columns).max(1);
+        let passes = log_n.div_ceil(most);
+        let log_rows = (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
+        Ok(Self { log_n, log_tile, log_rows })
+    }
+
+    fn shape(&self, pass: usize, in_place: bool) -> Shape {
+        let log_rows = self.log_rows[pass];
+        Shape { log_rows, log_columns: self.log_tile - log_rows, in_place }
+    }
+
+    /// log₂ of the order of the roots that the passes use.
+    fn log_roots(&self) -> u32 {
+        self.log_rows.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Entries of the table of roots.
+    fn roots(&self) -> usize {
+        1 << self.log_roots().saturating_sub(1)
+    }
+
+    /// log₂ of the entries of the lower table of powers; the upper one has the others.
+    fn log_split(&self) -> u32 {
+        if self.log_n <= MAX_LOG_FULL_TABLE { self.log_n } else { self.log_n.div_ceil(2) }
+    }
+
+    /// Entries of both tables of powers.
+    fn powers(&self) -> usize {
+        (1 << self.log_split()) + (1 << (self.log_n - self.log_split()))
+    }
+
+    fn twiddles_at(&self) -> usize {
+        2 * self.roots()
+    }
+
+    fn inverse_of_n_at(&self) -> usize {
+        self.twiddles_at() + self.powers()
+    }
+
+    fn table_len(&self) -> usize {
+        self.inverse_of_n_at() + 1
+    }
+
+    /// Whether a transform between these orders needs a second buffer: its last pass then stores to other places than
+    /// it loads from.
+    fn needs_scratch(&self, input: Order, output: Order) -> bool {
+        self.log_rows.len() > 1 && input == output
+    }
+}
+
+impl<F: DeviceField + FftField> Ntt<F> {
+    /// A plan for 2^`log_n` elements: compiles its kernels, or loads them from the cache, and computes its tables.
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`].
+    pub fn new(device: &Device, log_n: u32) -> Result<Self> {
+        let layout = Layout::new::<F>(device.info(), log_n)?;
+        let vector = Vector::new(device);
+        let tables = tables::<F>(device, &layout, &vector)?;
+        let shapes = (0..layout.log_rows.len()).flat_map(|pass| [false, true].map(|place| layout.shape(pass, place)));
+        let kernels = shapes.map(|shape| (shape, OnceLock::new())).collect();
+        let cosets = Mutex::new(VecDeque::new());
+        let plan = Self { device: device.clone(), layout, kernels, tables, vector, cosets };
+        plan.passes(Order::Natural, Order::Natural)
+            .par_iter()
+            .try_for_each(|pass| plan.kernel(pass.shape).map(drop))?;
+        Ok(plan)
+    }
+
+    /// Device memory in bytes that a plan of this size and one call on `batch` transforms take beside the data: tables
+    /// and scratch. Powers of coset generators, 2√n elements each, come on top.
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`], [`Error::TooLarge`].
+    pub fn required_bytes(device: &Device, log_n: u32, batch: usize) -> Result<u64> {
+        let layout = Layout::new::<F>(device.info(), log_n)?;
+        let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { (batch as u64) << log_n } else { 0 };
+        Ok((scratch + layout.table_len() as u64) * u64::from(source::tile_bytes::<F>(1)))
+    }
+
+    /// The kernels of a plan, for compiling them ahead.
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`], [`Error::TooLarge`].
+    pub fn kernels(info: &DeviceInfo, log_n: u32) -> Result<Vec<KernelSpec>> {
+        let layout = Layout::new::<F>(info, log_n)?;
+        let mut shapes: Vec<_> =
+            (0..layout.log_rows.len()).flat_map(|pass| [false, true].map(|place| layout.shape(pass, place))).collect();
+        shapes.sort();
+        shapes.dedup();
+        Ok(shapes.into_iter().map(Shape::spec::<F>).collect())
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Elements of one transform.
+    pub fn size(&self) -> usize {
+        1 << self.layout.log_n
+    }
+
+    /// Launches that one transform takes.
+    pub fn passes_per_transform(&self) -> usize {
+        self.layout.log_rows.len()
+    }
+
+    /// Evaluates in place, natural order to natural order, each run of [`Ntt::size`] elements of `data` on its own.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::Device`].
+    pub fn forward(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.transform().forward(data)
+    }
+
+    /// Interpolates: the inverse of [`Ntt::forward`].
+    ///
+    /// # Errors
+    /// As [`Ntt::forward`].
+    pub fn inverse(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.transform().inverse(data)
+    }
+
+    /// A transform with other orders, a coset or another queue, to be set on it.
+    pub fn transform(&self) -> Transform<'_, F> {
+        Transform { plan: self, input: Order::Natural, output: Order::Natural, coset: F::ONE, queue: None }
+    }
+
+    /// A transform on the coset of `generator`.
+    pub fn coset(&self, generator: F) -> Transform<'_, F> {
+        self.transform().coset(generator)
+    }
+
+    fn kernel(&self, shape: Shape) -> Result<&Kernel<Params>> {
+        let Some(slot) = self.kernels.get(&shape) else { unreachable!("plans have slots for all their shapes") };
+        if let Some(kernel) = slot.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(&self.device, shape.spec::<F>())?;
+        Ok(slot.get_or_init(|| kernel))
+    }
+
+    /// The passes between two orders, without direction and scaling.
+    fn passes(&self, input: Order, output: Order) -> Vec<Pass> {
+        let Layout { log_n, ref log_rows, .. } = self.layout;
+        let scratch = self.layout.needs_scratch(input, output);
+        let last = log_rows.len().saturating_sub(1);
+        let mut left = log_n;
+        let pass = |(i, &rows): (usize, &u32)| {
+            let done = log_n - left;
+            left -= rows;
+            let (stride, mut flags) = match input {
+                Order::Natural => (left, flags::ROWS_OUT_REVERSED | flags::TWIDDLE_OFFSET),
+                Order::BitReversed => (done, flags::ROWS_IN_REVERSED | flags::TWIDDLE_BLOCK),
+            };
+            let (mut stride_in, mut stride_out) = (stride, stride);
+            if i == last {
+                flags &= !(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
+                match (input, output) {
+                    (Order::Natural, Order::Natural) => {
+                        flags = flags & !flags::ROWS_OUT_REVERSED | flags::LOAD_REVERSED;
+                        (stride_in, stride_out) = (0, done);
+                    }
+                    (Order::BitReversed, Order::BitReversed) => {
+                        flags |= flags::ROWS_OUT_REVERSED | flags::STORE_REVERSED;
+                        (stride_in, stride_out) = (done, 0);
+                    }
+                    _ => {}
+                }
+            }
+            let (from, to) = match (scratch, i) {
+                (false, _) => (Place::Data, Place::Data),
+                (true, 0) => (Place::Data, Place::Scratch),
+                (true, _) if i == last => (Place::Scratch, Place::Data),
+                (true, _) => (Place::Scratch, Place::Scratch),
+            };
+            Pass { shape: self.layout.shape(i, from == to), stride_in, stride_out, flags, from, to }
+        };
+        log_rows.iter().enumerate().map(pass).collect()
+    }
+
+    /// The powers of a coset's generator: g^i for the forward transform, n⁻¹ g^(−i) for the inverse.
+    fn coset_powers(&self, generator: F, inverse: bool) -> Result<Arc<Buffer<Mont<F>>>> {
+        let lock = || self.cosets.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |coset: &&Coset<F>| coset.generator == generator && coset.inverse == inverse;
+        if let Some(coset) = lock().iter().find(known) {
+            return Ok(Arc::clone(&coset.powers));
+        }
+        let (base, scale) = match inverse {
+            false => (generator, F::ONE),
+            true => (generator.inverse().ok_or(Error::ZeroCoset)?, inverse_of_n::<F>(self.layout.log_n)?),
+        };
+        let split = self.layout.log_split();
+        let mut powers = self.device.alloc(self.layout.powers())?;
+        self.vector.powers(base, F::ONE, &mut powers, 0, 1 << split)?;
+        let high = 1 << (self.layout.log_n - split);
+        self.vector.powers(base.pow([1 << split]), scale, &mut powers, 1 << split, high)?;
+        let powers = Arc::new(powers);
+        let mut cosets = lock();
+        cosets.truncate(MAX_COSETS - 1);
+        cosets.push_front(Coset { generator, inverse, powers: Arc::clone(&powers) });
+        Ok(powers)
+    }
+}
+
+impl<F: DeviceField> fmt::Debug for Ntt<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ntt").field("device", &self.device).field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+fn inverse_of_n<F: DeviceField>(log_n: u32) -> Result<F> {
+    let inverse = F::from(2u8).pow([u64::from(log_n)]).inverse();
+    inverse.ok_or(Error::TwoAdicity { expected: 0, actual: log_n })
+}
+
+fn tables<F: DeviceField + FftField>(device: &Device, layout: &Layout, vector: &Vector<F>) -> Result<Buffer<Mont<F>>> {
+    let unity = |log_n| root_of_unity::<F>(log_n).ok_or(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
+    let mut tables = device.alloc(layout.table_len())?;
+    let root = unity(layout.log_roots())?;
+    vector.powers(root, F::ONE, &mut tables, 0, layout.roots())?;
+    let inverse = root.inverse().unwrap_or(F::ONE);
+    vector.powers(inverse, F::ONE, &mut tables, layout.roots(), layout.roots())?;
+    let (root, split, at) = (unity(layout.log_n)?, layout.log_split(), layout.twiddles_at());
+    vector.powers(root, F::ONE, &mut tables, at, 1 << split)?;
+    vector.powers(root.pow([1 << split]), F::ONE, &mut tables, at + (1 << split), 1 << (layout.log_n - split))?;
+    tables.write_at(layout.inverse_of_n_at(), &[inverse_of_n(layout.log_n)?])?;
+    Ok(tables)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Data,
+    Scratch,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    shape: Shape,
+    stride_in: u32,
+    stride_out: u32,
+    flags: u32,
+    from: Place,
+    to: Place,
+}
+
+/// One way of applying a plan: orders, coset, queue.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_ntt::Error> {
+/// # use ark_bls12_381::Fr;
+/// # use ark_ff::FftField;
+/// # use evariste_backend::Device;
+/// # use evariste_field::Mont;
+/// use evariste_ntt::{Ntt, Order};
+///
+/// # let device = Device::best()?;
+/// let ntt = Ntt::<Fr>::new(&device, 3)?;
+/// let mut x = device.upload::<Mont<Fr>>(&[7; 8].map(Fr::from))?;
+/// // Evaluations on a coset in bit-reversed order, and back: no reordering pass at all.
+/// ntt.coset(Fr::GENERATOR).output(Order::BitReversed).forward(&mut x)?;
+/// ntt.coset(Fr::GENERATOR).input(Order::BitReversed).inverse(&mut x)?;
+/// assert_eq!(x.to_vec()?, [7; 8].map(Fr::from));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `forward` or `inverse`"]
+pub struct Transform<'a, F: DeviceField> {
+    plan: &'a Ntt<F>,
+    input: Order,
+    output: Order,
+    coset: F,
+    queue: Option<&'a Queue>,
+}
+
+impl<'a, F: DeviceField + FftField> Transform<'a, F> {
+    /// The order of the data before (natural unless set).
+    pub fn input(mut self, order: Order) -> Self {
+        self.input = order;
+        self
+    }
+
+    /// The order of the data after (natural unless set).
+    pub fn output(mut self, order: Order) -> Self {
+        self.output = order;
+        self
+    }
+
+    /// The generator of the coset on which values are taken (1 unless set: the subgroup itself).
+    pub fn coset(mut self, generator: F) -> Self {
+        self.coset = generator;
+        self
+    }
+
+    /// The queue to work on (the device's default queue unless set).
+    pub fn queue(mut self, queue: &'a Queue) -> Self {
+        self.queue = Some(queue);
+        self
+    }
+
+    /// Evaluates each run of [`Ntt::size`] elements of `data`, in place.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::ZeroCoset`], [`Error::Device`]. The data is unchanged then,
+    /// unless the device failed in the middle.
+    pub fn forward(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.run(data, false)
+    }
+
+    /// Interpolates: the inverse of [`Transform::forward`] with the orders exchanged.
+    ///
+    /// # Errors
+    /// As [`Transform::forward`].
+    pub fn inverse(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.run(data, true)
+    }
+
+    fn run(&self, data: &mut Buffer<Mont<F>>, inverse: bool) -> Result<()> {
+        let plan = self.plan;
+        let log_n = plan.layout.log_n;
+        plan.device.expect_same("the data of a transform", data.device())?;
+        if !data.len().is_multiple_of(plan.size()) {
+            return Err(Error::Length { expected: plan.size(), actual: data.len() });
+        }
+        if u32::try_from(data.len()).is_err() {
+            return Err(Error::TooLarge { expected: 32, actual: data.len() as u64 });
+        }
+        if self.coset.is_zero() {
+            return Err(Error::ZeroCoset);
+        }
+        if log_n == 0 || data.is_empty() {
+            return Ok(());
+        }
+
+        let mut passes = plan.passes(self.input, self.output);
+        let kernels = passes.iter().map(|pass| plan.kernel(pass.shape)).collect::<Result<Vec<_>>>()?;
+        let powers = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
+        let mut scratch = match plan.layout.needs_scratch(self.input, self.output) {
+            true => Some(plan.device.alloc::<Mont<F>>(data.len())?),
+            false => None,
+        };
+
+        // Scaling: by the coset's powers before a forward transform, after an inverse one; there also by n⁻¹.
+        let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
+        let (first, last) = (0, passes.len() - 1);
+        match (inverse, &powers) {
+            (false, None) => {}
+            (false, Some(_)) => passes[first].flags |= flags::SCALE_IN | reversed(self.input),
+            (true, None) => passes[last].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
+            (true, Some(_)) => passes[last].flags |= flags::SCALE_OUT | reversed(self.output),
+        }
+
+        let layout = &plan.layout;
+        let scale = powers.as_deref().unwrap_or(&plan.tables);
+        for (pass, kernel) in passes.iter().zip(kernels) {
+            let params = Params {
+                lines: (data.len() >> pass.shape.log_rows) as u32,
+                log_n,
+                stride_in: pass.stride_in,
+                stride_out: pass.stride_out,
+                flags: pass.flags | if inverse { flags::INVERSE } else { 0 },
+                roots: if inverse { layout.roots() as u32 } else { 0 },
+                log_roots: layout.log_roots(),
+                twiddles: layout.twiddles_at() as u32,
+                log_twiddles: layout.log_split(),
+                scales: if powers.is_some() { 0 } else { layout.inverse_of_n_at() as u32 },
+                log_scales: layout.log_split(),
+            };
+            let groups = u64::from(params.lines).div_ceil(1 << pass.shape.log_columns);
+            let (tables, scale) = (Arg::read(&plan.tables), Arg::read(scale));
+            let mut args = match (pass.from, pass.to, &mut scratch) {
+                (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(data), Arg::write(scratch)],
+                (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
+                (Place::Scratch, Place::Scratch, Some(scratch)) => vec![Arg::write(scratch)],
+                _ => vec![Arg::write(data)],
+            };
+            args.extend([tables, scale]);
+            // SAFETY: lines cover exactly the elements of the data, exponents stay below n and so inside the tables.
+            unsafe { kernel.launch(self.queue, groups, &params, &mut args)? };
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use ark_ff::UniformRand;
+
+    use super::*;
+    use crate::reference;
+
+    fn random(len: usize) -> Vec<Fr> {
+        let mut rng = ark_std::test_rng();
+        (0..len).map(|_| Fr::rand(&mut rng)).collect()
+    }
+
+    #[test]
+    fn every_order_and_size_matches_the_definition() {
+        let device = Device::cpu();
+        let orders = [Order::Natural, Order::BitReversed];
+        for log_n in 0..9 {
+            let x = random(1 << log_n);
+            let expected = reference::forward(&x, Fr::GENERATOR);
+            // Small tiles bring several passes into reach of the naive reference.
+            for log_tile in [2, 3, 4, MAX_LOG_TILE] {
+                let mut ntt = Ntt::<Fr>::new(&device, log_n).unwrap();
+                let rows = log_tile.saturating_sub(1).max(1);
+                ntt.layout.log_tile = log_tile;
+                let passes = log_n.div_ceil(rows);
+                ntt.layout.log_rows = (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
+                ntt.tables = tables(&device, &ntt.layout, &ntt.vector).unwrap();
+                ntt.kernels = (0..passes as usize)
+                    .flat_map(|pass| [false, true].map(|place| (ntt.layout.shape(pass, place), OnceLock::new())))
+                    .collect();
+                for (input, output) in orders.iter().flat_map(|i| orders.map(|o| (*i, o))) {
+                    let mut data = device.upload(&reference::reorder(&x, Order::Natural, input)).unwrap();
+                    let transform = ntt.coset(Fr::GENERATOR).input(input).output(output);
+                    transform.forward(&mut data).unwrap();
+                    assert_eq!(
+                        data.to_vec().unwrap(),
+                        reference::reorder(&expected, Order::Natural, output),
+                        "2^{log_n}, tile 2^{log_tile}, {input:?} to {output:?}"
+                    );
+                    ntt.coset(Fr::GENERATOR).input(output).output(input).inverse(&mut data).unwrap();
+                    assert_eq!(data.to_vec().unwrap(), reference::reorder(&x, Order::Natural, input));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn passes_are_balanced_and_at_most_four() {
+        let mut info = Device::cpu().info().clone();
+        for workgroup_bytes in [16 << 10, 48 << 10, 227 << 10] {
+            info.limits.workgroup_bytes = workgroup_bytes;
+            for log_n in 0..=26 {
+                let layout = Layout::new::<Fr>(&info, log_n).unwrap();
+                let rows = &layout.log_rows;
+                assert_eq!(rows.iter().sum::<u32>(), log_n);
+                assert!(rows.len() <= 4, "{layout:?}");
+                assert!(rows.iter().max().zip(rows.iter().min()).is_none_or(|(max, min)| max - min <= 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+// Prime field arithmetic in Montgomery form, R = 2^(32 F_LIMBS).
+//
+// Comes after the constants of the field, rendered from the modulus p:
+//   F_LIMBS               32-bit limbs of an element, little endian
+//   F_FULL                1 if 2p does not fit the limbs, so that sums carry out of them
+//   F_MODULUS             { p }
+//   F_ONE                 { R mod p }
+//   F_N0                  -1/p mod 2^32
+//   F_INVERSION_EXPONENT  { p - 2 }
+// Every function takes and gives values in [0, p).
+//
+// On a GPU, multiplication accumulates in two arrays, one for the even columns of 32 bits and one for the odd, so that
+// the two halves of each 32x32 product land in neighbouring words and a row of products is one carry chain of
+// mad.lo/mad.hi pairs, each pair one IMAD.WIDE. After a row, one limb is reduced and the two arrays change roles.
+// Elsewhere, and where sums carry out of the limbs, the same functions have portable bodies.
+
+#if F_LIMBS % 4 == 0
+#define F_ALIGN 16
+typedef uint4 FWord;
+#elif F_LIMBS % 2 == 0
+#define F_ALIGN 8
+typedef uint2 FWord;
+#else
+#define F_ALIGN 4
+typedef uint32_t FWord;
+#endif
+
+// Words of FWord in an element.
+#define F_WORDS (F_LIMBS * 4 / F_ALIGN)
+
+#if defined(__CUDA_ARCH__) && !F_FULL
+#define F_PTX 1
+#else
+#define F_PTX 0
+#endif
+
+struct __align__(F_ALIGN) F {
+    uint32_t l[F_LIMBS];
+};
+
+// -1/p mod 2^32 in constant memory: as an immediate 0xffffffff it makes the assembler negate operands, which breaks
+// the pairs (53 against 60 G multiplications/s on an H200 for a modulus with this value).
+__constant__ uint32_t f_n0 = F_N0;
+
+__device__ __forceinline__ uint32_t f_modulus(int i) {
+    constexpr uint32_t modulus[F_LIMBS] = F_MODULUS;
+    return modulus[i];
+}
+
+__device__ __forceinline__ F f_zero() {
+    return F{};
+}
+
+__device__ __forceinline__ F f_one() {
+    return F{F_ONE};
+}
+
+__device__ __forceinline__ bool f_is_zero(const F& a) {
+    uint32_t any = 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) any |= a.l[i];
+    return any == 0;
+}
+
+#if F_PTX
+
+__device__ __forceinline__ uint32_t add_cc(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t addc_cc(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm volatile("addc.cc.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t addc(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm volatile("addc.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t sub_cc(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm volatile("sub.cc.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t subc_cc(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm volatile("subc.cc.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t subc(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm volatile("subc.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t mad_lo_cc(uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t r;
+    asm volatile("mad.lo.cc.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t madc_lo_cc(uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t r;
+    asm volatile("madc.lo.cc.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t madc_hi_cc(uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t r;
+    asm volatile("madc.hi.cc.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t madc_hi(uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t r;
+    asm volatile("madc.hi.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+
+// a - p if that is not negative, else a; a < 2p.
+__device__ __forceinline__ F f_reduce(const F& a) {
+    F d;
+    d.l[0] = sub_cc(a.l[0], f_modulus(0));
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) d.l[i] = subc_cc(a.l[i], f_modulus(i));
+    uint32_t negative = subc(0, 0);
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) d.l[i] = negative ? a.l[i] : d.l[i];
+    return d;
+}
+
+__device__ __forceinline__ F f_add(const F& a, const F& b) {
+    F r;
+    r.l[0] = add_cc(a.l[0], b.l[0]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS - 1; i++) r.l[i] = addc_cc(a.l[i], b.l[i]);
+    if (F_LIMBS > 1) r.l[F_LIMBS - 1] = addc(a.l[F_LIMBS - 1], b.l[F_LIMBS - 1]);
+    return f_reduce(r);
+}
+
+__device__ __forceinline__ F f_sub(const F& a, const F& b) {
+    F r;
+    r.l[0] = sub_cc(a.l[0], b.l[0]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) r.l[i] = subc_cc(a.l[i], b.l[i]);
+    uint32_t negative = subc(0, 0);
+    r.l[0] = add_cc(r.l[0], negative & f_modulus(0));
+#pragma unroll
+    for (int i = 1; i < F_LIMBS - 1; i++) r.l[i] = addc_cc(r.l[i], negative & f_modulus(i));
+    if (F_LIMBS > 1) r.l[F_LIMBS - 1] = addc(r.l[F_LIMBS - 1], negative & f_modulus(F_LIMBS - 1));
+    return r;
+}
+
+#if F_LIMBS == 1
+
+__device__ __forceinline__ F f_mul(const F& a, const F& b) {
+    uint64_t t = (uint64_t)a.l[0] * b.l[0];
+    uint32_t m = (uint32_t)t * f_n0;
+    return f_reduce(F{{(uint32_t)((t + (uint64_t)m * f_modulus(0)) >> 32)}});
+}
+
+#else
+
+// Limbs of an accumulator: an even number.
+#define F_ROW (F_LIMBS + F_LIMBS % 2)
+
+// acc += (a[0], a[2], ...) * b, leaving the carry out of the last word in the carry flag.
+__device__ __forceinline__ void f_mad_row(uint32_t* acc, const uint32_t* a, uint32_t b) {
+    acc[0] = mad_lo_cc(a[0], b, acc[0]);
+    acc[1] = madc_hi_cc(a[0], b, acc[1]);
+#pragma unroll
+    for (int j = 2; j < F_ROW; j += 2) {
+        acc[j] = madc_lo_cc(a[j], b, acc[j]);
+        acc[j + 1] = madc_hi_cc(a[j], b, acc[j + 1]);
+    }
+}
+
+// One row of T = even + 2^32 odd: T = (T + a * b) with its lowest limb made zero by a multiple of p. `odd` comes in as
+// the even accumulator of the row before, so it is first shifted down by two words. `a` and `p` have F_ROW + 1 words.
+__device__ __forceinline__ void f_mul_row(uint32_t* even, uint32_t* odd, const uint32_t* a, uint32_t b,
+                                          const uint32_t* p) {
+    even[0] = add_cc(even[0], odd[1]);
+#pragma unroll
+    for (int j = 0; j < F_ROW - 2; j += 2) {
+        odd[j] = madc_lo_cc(a[j + 1], b, odd[j + 2]);
+        odd[j + 1] = madc_hi_cc(a[j + 1], b, odd[j + 3]);
+    }
+    odd[F_ROW - 2] = madc_lo_cc(a[F_ROW - 1], b, 0);
+    odd[F_ROW - 1] = madc_hi(a[F_ROW - 1], b, 0);
+    f_mad_row(even, a, b);
+    odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
+
+    uint32_t m = even[0] * f_n0;
+    f_mad_row(odd, p + 1, m);
+    f_mad_row(even, p, m);
+    odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
+}
+
+// a * b / R in [0, 2p).
+__device__ __forceinline__ F f_mul_lazy(const F& a, const F& b) {
+    uint32_t x[F_ROW + 1], p[F_ROW + 1], even[F_ROW] = {}, odd[F_ROW] = {};
+#pragma unroll
+    for (int i = 0; i <= F_ROW; i++) {
+        x[i] = i < F_LIMBS ? a.l[i] : 0;
+        p[i] = i < F_LIMBS ? f_modulus(i) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i += 2) {
+        f_mul_row(even, odd, x, b.l[i], p);
+        if (i + 1 < F_LIMBS) f_mul_row(odd, even, x, b.l[i + 1], p);
+    }
+    // The accumulator whose lowest word is zero now stands one column below the other.
+    uint32_t* high = F_LIMBS % 2 ? odd : even;
+    uint32_t* low = F_LIMBS % 2 ? even : odd;
+    F r;
+    r.l[0] = add_cc(high[0], low[1]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) r.l[i] = addc_cc(high[i], i + 1 < F_ROW ? low[i + 1] : 0);
+    return r;
+}
+
+__device__ __forceinline__ F f_mul(const F& a, const F& b) {
+    return f_reduce(f_mul_lazy(a, b));
+}
+
+#endif // F_LIMBS == 1
+
+#else // F_PTX
+
+// carry 2^(32 F_LIMBS) + a, less p if that is not negative.
+__device__ __forceinline__ F f_reduce(const F& a, uint32_t carry) {
+    F d;
+    uint64_t t = 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) {
+        t = (uint64_t)a.l[i] - f_modulus(i) - (uint32_t)(t >> 63);
+        d.l[i] = (uint32_t)t;
+    }
+    bool negative = (uint32_t)(t >> 63) > carry;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) d.l[i] = negative ? a.l[i] : d.l[i];
+    return d;
+}
+
+__device__ __forceinline__ F f_add(const F& a, const F& b) {
+    F r;
+    uint64_t t = 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) {
+        t = (uint64_t)a.l[i] + b.l[i] + (t >> 32);
+        r.l[i] = (uint32_t)t;
+    }
+    return f_reduce(r, (uint32_t)(t >> 32));
+}
+
+__device__ __forceinline__ F f_sub(const F& a, const F& b) {
+    F r;
+    uint64_t t = 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) {
+        t = (uint64_t)a.l[i] - b.l[i] - (uint32_t)(t >> 63);
+        r.l[i] = (uint32_t)t;
+    }
+    uint32_t mask = 0 - (uint32_t)(t >> 63);
+    t = 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) {
+        t = (uint64_t)r.l[i] + (f_modulus(i) & mask) + (t >> 32);
+        r.l[i] = (uint32_t)t;
+    }
+    return r;
+}
+
+__device__ __forceinline__ F f_mul(const F& a, const F& b) {
+    F r{};
+    uint32_t top = 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) {
+        uint64_t t = 0;
+#pragma unroll
+        for (int j = 0; j < F_LIMBS; j++) {
+            t = (uint64_t)a.l[j] * b.l[i] + r.l[j] + (t >> 32);
+            r.l[j] = (uint32_t)t;
+        }
+        uint64_t high = (t >> 32) + top;
+        uint32_t m = r.l[0] * f_n0;
+        t = (uint64_t)m * f_modulus(0) + r.l[0];
+#pragma unroll
+        for (int j = 1; j < F_LIMBS; j++) {
+            t = (uint64_t)m * f_modulus(j) + r.l[j] + (t >> 32);
+            r.l[j - 1] = (uint32_t)t;
+        }
+        high += t >> 32;
+        r.l[F_LIMBS - 1] = (uint32_t)high;
+        top = (uint32_t)(high >> 32);
+    }
+    return f_reduce(r, top);
+}
+
+#endif // F_PTX
+
+// 1/a, and 0 of 0: a^(p - 2), left to right.
+__device__ inline F f_inverse(const F& a) {
+    constexpr uint32_t exponent[F_LIMBS] = F_INVERSION_EXPONENT;
+    F r = f_one();
+    for (int i = 32 * F_LIMBS - 1; i >= 0; i--) {
+        r = f_mul(r, r);
+        if (exponent[i / 32] >> (i % 32) & 1) r = f_mul(r, a);
+    }
+    return r;
+}
