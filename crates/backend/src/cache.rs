@@ -36,7 +36,8 @@ impl Cache {
         Self::at(folder)
     }
 
-    fn at(folder: Option<PathBuf>) -> Self {
+    /// A cache in a given folder.
+    pub(crate) fn at(folder: Option<PathBuf>) -> Self {
         let folder = folder.filter(|folder| match private(folder) {
             Ok(()) => true,
             Err(error) => {

@@ -122,6 +122,12 @@ impl Device {
         self.0.stats()
     }
 
+    /// A device that the registry does not know.
+    #[cfg(all(test, feature = "wgpu"))]
+    pub(crate) fn unregistered(backend: Arc<dyn Backend>) -> Self {
+        Self(backend)
+    }
+
     /// The backend below.
     pub fn backend(&self) -> &dyn Backend {
         &*self.0

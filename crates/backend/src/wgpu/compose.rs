@@ -1,1 +1,172 @@
-//! Composition.
+//! The WGSL that a driver gets: a kernel's own text, and around it what the backend declares for it.
+//!
+//! A kernel's text has `struct Params { … }` of `u32` scalars and the entry point; it may rely on these names:
+//!
+//! - `THREADS: u32`, the size of a workgroup;
+//! - `params: Params`, unless the kernel has no parameters. It is an immediate (push constant) where the device has
+//!   room for it, else a uniform: a struct of `u32` scalars has the same layout in both;
+//! - for each binding `x`: `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`.
+//!
+//! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own: the accessors
+//! choose by the high bits of `i`. Workgroup memory starts uninitialised, as in CUDA.
+//!
+//! `enable`, `requires` and `diagnostic` directives must come first in WGSL; they may stand at the start of any line of
+//! the text and are moved to the top. `u64` needs none.
+
+use std::fmt::Write;
+
+use crate::{Access, Binding, KernelSpec, Language, Word};
+
+/// Where the parameters of a launch come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Parameters {
+    /// Immediates, also called push constants.
+    Immediate,
+    /// A uniform buffer: group 1, binding 0.
+    Uniform,
+}
+
+/// What the text depends on beside the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<'a> {
+    /// The kernel may use `u64`.
+    pub int64: bool,
+    /// Where the parameters come from.
+    pub parameters: Parameters,
+    /// How many chunks each binding has, in the order of the bindings; bindings beyond its end have one.
+    pub chunks: &'a [u32],
+    /// Bytes of a chunk, a power of two of at least 16. The last chunk of a binding may have fewer.
+    pub chunk_bytes: u64,
+}
+
+/// The text of a kernel as most devices get it: parameters as immediates, every buffer in one chunk.
+pub fn compose(spec: &KernelSpec, int64: bool) -> String {
+    let layout = Layout { int64, parameters: Parameters::Immediate, chunks: &[], chunk_bytes: 1 << 30 };
+    compose_for(spec, &layout)
+}
+
+/// The text of a kernel for a given layout.
+pub fn compose_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
+    let source = spec.source(Language::Wgsl { int64: layout.int64 });
+    let (directives, body): (Vec<_>, Vec<_>) = source.lines().partition(|line| is_directive(line));
+    let mut text = String::with_capacity(source.len() + 1024);
+    for line in directives.iter().map(|line| line.trim()) {
+        push(&mut text, format_args!("{line}"));
+    }
+    push(&mut text, format_args!("const THREADS: u32 = {}u;", spec.threads));
+    if spec.params_bytes > 0 {
+        push(
+            &mut text,
+            match layout.parameters {
+                Parameters::Immediate => format_args!("var<immediate> params: Params;"),
+                Parameters::Uniform => format_args!("@group(1) @binding(0) var<uniform> params: Params;"),
+            },
+        );
+    }
+    let mut first = 0;
+    for (index, binding) in spec.bindings.iter().enumerate() {
+        let count = layout.chunks.get(index).copied().unwrap_or(1).max(1);
+        declare(&mut text, binding, first, count, layout.chunk_bytes);
+        first += count;
+    }
+    for line in body {
+        push(&mut text, format_args!("{line}"));
+    }
+    text
+}
+
+fn is_directive(line: &str) -> bool {
+    let line = line.trim();
+    let (word, _) = line.split_once(|c: char| !c.is_ascii_alphabetic()).unwrap_or((line, ""));
+    line.ends_with(';') && matches!(word, "enable" | "requires" | "diagnostic")
+}
+
+/// The chunks of one binding, from binding number `first` on, and its accessors.
+fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, chunk_bytes: u64) {
+    let name = binding.name;
+    let word = match binding.word {
+        Word::U32 => "u32",
+        Word::Vec2 => "vec2<u32>",
+        Word::Vec4 => "vec4<u32>",
+    };
+    let access = match binding.access {
+        Access::Read => "read",
+        Access::Write => "read_write",
+    };
+    for chunk in 0..count {
+        let number = first + chunk;
+        push(
+            text,
+            format_args!("@group(0) @binding({number}) var<storage, {access}> {name}_chunk{chunk}: array<{word}>;"),
+        );
+    }
+    if count == 1 {
+        push(text, format_args!("fn {name}_get(i: u32) -> {word} {{ return {name}_chunk0[i]; }}"));
+        if binding.access == Access::Write {
+            push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{ {name}_chunk0[i] = value; }}"));
+        }
+        return;
+    }
+    let words = (chunk_bytes / binding.word.bytes()).max(1);
+    let (shift, mask) = (words.ilog2(), words - 1);
+    let cases = |case: &dyn Fn(u32) -> String| -> String {
+        let others: String = (1..count).map(|chunk| format!("    case {chunk}u: {{ {} }}\n", case(chunk))).collect();
+        format!("  switch i >> {shift}u {{\n{others}    default: {{ {} }}\n  }}", case(0))
+    };
+    let get = cases(&|chunk| format!("value = {name}_chunk{chunk}[at];"));
+    push(
+        text,
+        format_args!(
+            "fn {name}_get(i: u32) -> {word} {{\n  let at = i & {mask}u;\n  var value: {word};\n{get}\n  return value;\n}}"
+        ),
+    );
+    if binding.access == Access::Write {
+        let set = cases(&|chunk| format!("{name}_chunk{chunk}[at] = value;"));
+        push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{\n  let at = i & {mask}u;\n{set}\n}}"));
+    }
+}
+
+fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
+    let written = writeln!(text, "{line}");
+    debug_assert!(written.is_ok(), "writing to a String does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> KernelSpec {
+        let bindings = vec![Binding::read("x", Word::Vec4), Binding::write("y", Word::U32)];
+        let source =
+            |_| "enable f16;\nstruct Params { n: u32 }\n  diagnostic(off, derivative_uniformity);\nfn k() {}".into();
+        KernelSpec::new::<u32>("k", "", bindings, |_, _| {}, source).threads(64)
+    }
+
+    #[test]
+    fn directives_come_first_and_the_rest_keeps_its_order() {
+        let text = compose(&spec(), false);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[..3], ["enable f16;", "diagnostic(off, derivative_uniformity);", "const THREADS: u32 = 64u;"]);
+        assert_eq!(lines[lines.len() - 2..], ["struct Params { n: u32 }", "fn k() {}"]);
+        assert!(text.contains("var<immediate> params: Params;"));
+    }
+
+    #[test]
+    fn read_only_bindings_have_no_setter() {
+        let text = compose(&spec(), false);
+        assert!(text.contains("fn x_get(i: u32) -> vec4<u32> { return x_chunk0[i]; }"));
+        assert!(!text.contains("x_set") && text.contains("fn y_set(i: u32, value: u32)"));
+    }
+
+    #[test]
+    fn chunks_are_chosen_by_the_high_bits() {
+        let layout = Layout { int64: false, parameters: Parameters::Uniform, chunks: &[2, 3], chunk_bytes: 1 << 10 };
+        let text = compose_for(&spec(), &layout);
+        assert!(text.contains("@group(1) @binding(0) var<uniform> params: Params;"));
+        assert!(text.contains("@binding(1) var<storage, read> x_chunk1: array<vec4<u32>>;"));
+        assert!(text.contains("@binding(4) var<storage, read_write> y_chunk2: array<u32>;"));
+        assert!(text.contains("switch i >> 6u") && text.contains("let at = i & 63u;"), "64 vec4 in a KiB");
+        assert!(text.contains("switch i >> 8u") && text.contains("let at = i & 255u;"), "256 u32 in a KiB");
+        assert!(text.contains("case 2u: { y_chunk2[at] = value; }"));
+    }
+}

@@ -1,14 +1,276 @@
-//! Any GPU.
-use std::sync::Arc;
+//! Any GPU with Vulkan, Metal or DirectX 12, through wgpu.
+//!
+//! - Memory is made of chunks, since APIs bind as little as 128 MiB at once; kernels see through them by accessors that
+//!   [`compose`] writes.
+//! - There is one queue. Commands are batched and submitted when a batch is worth it, and by whatever waits.
+//! - Host data passes through mapped buffers; a read is a copy and a mapping that are waited for last.
+//! - wgpu reports errors on the side. Those of allocations and compilation are caught where they happen; any other, such
+//!   as a failed submission, leaves memory in doubt, so the device is lost then and says so on every later call.
+//! - All handles keep the device alive.
 
-use crate::{Backend, Error, Kind, Result};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
+use self::{
+    event::WgpuEvent,
+    gpu::{Gpu, Options},
+    memory::{WgpuMemory, copy_pieces},
+    pipeline::Program,
+    recorder::Recorder,
+    staging::WgpuHost,
+};
+use crate::{
+    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, HostMemory, KernelSpec, Memory, Pending,
+    PendingRead, Queue, Result, Secrecy, Stats, Transfer, kernel::own,
+};
+
+mod adapters;
 pub mod compose;
+mod event;
+mod gpu;
+mod memory;
+mod pipeline;
+mod recorder;
+mod staging;
+#[cfg(test)]
+mod tests;
 
-pub(crate) fn open(_: usize) -> Result<Arc<dyn Backend>> {
-    Err(Error::Unavailable { backend: Kind::Wgpu, reason: "not there yet".into() })
+pub(crate) fn open(index: usize) -> Result<Arc<dyn Backend>> {
+    Ok(Arc::new(Wgpu::new(index, Options::default())?))
 }
 
 pub(crate) fn count() -> Result<usize> {
-    open(0).map(|_| 1)
+    Ok(adapters::list()?.len())
+}
+
+struct Wgpu {
+    gpu: Arc<Gpu>,
+    queue: Queue,
+}
+
+/// What a queue's handle holds.
+struct WgpuQueue(Arc<Gpu>);
+
+impl Wgpu {
+    fn new(index: usize, options: Options) -> Result<Self> {
+        let gpu = Arc::new(Gpu::new(adapters::open(index)?, options)?);
+        Ok(Self { queue: Queue::new(WgpuQueue(Arc::clone(&gpu))), gpu })
+    }
+
+    fn expect_own(&self, queue: &Queue) -> Result<()> {
+        let WgpuQueue(gpu) = own(queue.downcast_ref(), "queue", &self.gpu.info)?;
+        self.gpu.expect_same("queue", gpu)
+    }
+}
+
+impl Backend for Wgpu {
+    fn info(&self) -> &DeviceInfo {
+        &self.gpu.info
+    }
+
+    fn stats(&self) -> Stats {
+        let counters = &self.gpu.counters;
+        Stats {
+            launches: counters.launches.load(Ordering::Relaxed),
+            writes: counters.writes.load(Ordering::Relaxed),
+            reads: counters.reads.load(Ordering::Relaxed),
+            bytes_up: counters.bytes_up.load(Ordering::Relaxed),
+            bytes_down: counters.bytes_down.load(Ordering::Relaxed),
+            bytes_live: counters.live.load(Ordering::Relaxed),
+            bytes_peak: counters.peak.load(Ordering::Relaxed),
+            bytes_pooled: self.gpu.buffers.bytes(),
+            compiled: counters.compiled.load(Ordering::Relaxed),
+            cache_hits: counters.cache_hits.load(Ordering::Relaxed),
+            compile_time: Duration::from_nanos(counters.compile_nanos.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+        Ok(Memory::new(WgpuMemory::new(&self.gpu, bytes, secrecy)?, bytes))
+    }
+
+    fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        Ok(HostBuffer::new(WgpuHost::new(&self.gpu, bytes, transfer, secrecy)?))
+    }
+
+    fn default_queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        self.gpu.alive()?;
+        Ok(self.queue.clone())
+    }
+
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()> {
+        self.expect_own(queue)?;
+        let memory = WgpuMemory::of(dst, &self.gpu)?;
+        let host = WgpuHost::of(src, &self.gpu, "write")?;
+        let len = host.bytes().len() as u64;
+        let bytes = memory.target("write", at, len)?;
+        let host = match host.transfer() {
+            Transfer::Upload => *host,
+            Transfer::Download => host.to_upload()?,
+        };
+        if len > 0 {
+            host.write(memory.pieces(at, bytes))?;
+        }
+        self.gpu.counters.writes.fetch_add(1, Ordering::Relaxed);
+        self.gpu.counters.bytes_up.fetch_add(len, Ordering::Relaxed);
+        self.gpu.alive()
+    }
+
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
+        self.expect_own(queue)?;
+        let memory = WgpuMemory::of(src, &self.gpu)?;
+        let host = WgpuHost::of(dst, &self.gpu, "read")?;
+        if host.transfer() != Transfer::Download {
+            return Err(self.gpu.driver_error("read", "the host buffer is one for uploads"));
+        }
+        let len = host.bytes().len() as u64;
+        let bytes = memory.source("read", at, len)?;
+        self.gpu.alive()?;
+        self.gpu.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.gpu.counters.bytes_down.fetch_add(len, Ordering::Relaxed);
+        if len == 0 {
+            return Ok(Pending::new(Done(HostBuffer::new(*host))));
+        }
+        Ok(Pending::new(host.read(memory.pieces(at, bytes))?))
+    }
+
+    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
+        self.expect_own(queue)?;
+        let (source, target) = (WgpuMemory::of(src, &self.gpu)?, WgpuMemory::of(dst, &self.gpu)?);
+        source.source("copy", src_at, bytes)?;
+        let words = target.target("copy", dst_at, bytes)?;
+        self.gpu.record(|recorder, device| {
+            for (from, to) in copy_pieces((source, src_at), (target, dst_at), words) {
+                let encoder = recorder.encoder(device);
+                encoder.copy_buffer_to_buffer(from.buffer, from.offset, to.buffer, to.offset, to.len);
+            }
+        })
+    }
+
+    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
+        self.expect_own(queue)?;
+        let memory = WgpuMemory::of(dst, &self.gpu)?;
+        let words = memory.target("clear", at, bytes)?;
+        self.gpu.record(|recorder, device| {
+            for piece in memory.pieces(at, words) {
+                recorder.encoder(device).clear_buffer(piece.buffer, piece.offset, Some(piece.len));
+            }
+        })
+    }
+
+    fn record(&self, queue: &Queue) -> Result<Event> {
+        self.expect_own(queue)?;
+        Ok(Event::new(WgpuEvent::record(&self.gpu)?))
+    }
+
+    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+        self.expect_own(queue)?;
+        // Later work of the one queue starts after the event anyway.
+        WgpuEvent::of(event, &self.gpu)?;
+        self.gpu.alive()
+    }
+
+    fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+        WgpuEvent::of(from, &self.gpu)?.elapsed(WgpuEvent::of(to, &self.gpu)?)
+    }
+
+    fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+        Ok(Executable::new(Program::new(&self.gpu, spec)?))
+    }
+
+    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        self.expect_own(queue)?;
+        let gpu = &*self.gpu;
+        gpu.alive()?;
+        let program = Program::of(job.executable, &self.gpu)?;
+        let (mut chunks, mut entries) = (Vec::with_capacity(job.args.len()), Vec::with_capacity(job.args.len()));
+        for arg in job.args.iter() {
+            let memory = WgpuMemory::of(arg.memory(), &self.gpu)?;
+            chunks.push(memory.chunks().len() as u32);
+            for buffer in memory.chunks() {
+                let binding = entries.len() as u32;
+                entries.push(wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
+            }
+        }
+        let [x, y] = grid(gpu, job.groups)?;
+        let pipeline = program.pipeline(&chunks)?;
+        let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
+        let group = gpu.device.create_bind_group(&descriptor);
+        gpu.record(|recorder, device| {
+            let offset = match &pipeline.params {
+                Some(_) => self.push_params(recorder, job.params)?,
+                None => 0,
+            };
+            let pass = recorder.pass(device, job.groups);
+            pass.set_pipeline(&pipeline.pipeline);
+            pass.set_bind_group(0, &group, &[]);
+            match &pipeline.params {
+                Some(params) => pass.set_bind_group(1, params, &[offset]),
+                None if !job.params.is_empty() => pass.set_immediates(0, job.params),
+                None => {}
+            }
+            pass.dispatch_workgroups(x, y, 1);
+            Ok(())
+        })??;
+        gpu.counters.launches.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let latest = self.gpu.flush()?;
+        self.gpu.wait(latest)
+    }
+
+    fn trim(&self) {
+        self.gpu.drain();
+        // What the device still uses is freed when it is done; a lost device says so on the next call.
+        let _ = self.gpu.poll(wgpu::PollType::Poll);
+    }
+}
+
+impl Wgpu {
+    /// Adds uniform parameters to the batch, or to the next one if this one has no room left.
+    fn push_params(&self, recorder: &mut Recorder, params: &[u8]) -> Result<u32> {
+        let gpu = &*self.gpu;
+        let capacity = gpu.params.size() as usize;
+        if let Some(offset) = recorder.push_params(params, gpu.uniform_align, capacity) {
+            return Ok(offset);
+        }
+        gpu.submit(recorder)?;
+        let offset = recorder.push_params(params, gpu.uniform_align, capacity);
+        offset.ok_or_else(|| gpu.driver_error("dispatch", "the parameters exceed the ring that holds them"))
+    }
+}
+
+impl fmt::Debug for Wgpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.gpu.fmt(f)
+    }
+}
+
+/// A read of nothing.
+struct Done(HostBuffer);
+
+impl PendingRead for Done {
+    fn wait(self: Box<Self>) -> Result<HostBuffer> {
+        Ok(self.0)
+    }
+}
+
+/// Lays groups out in rows of about equal length, so that few reach past the last.
+fn grid(gpu: &Gpu, groups: u64) -> Result<[u32; 2]> {
+    let most = u64::from(gpu.max_groups.max(1));
+    let limit = most * most;
+    if groups > limit {
+        return Err(Error::TooLarge { what: "the grid of a launch", device: gpu.info.id, limit, actual: groups });
+    }
+    let rows = groups.div_ceil(most).max(1);
+    Ok([groups.div_ceil(rows) as u32, rows as u32])
 }

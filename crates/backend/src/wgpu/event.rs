@@ -1,0 +1,144 @@
+//! Points in the queue's work.
+//!
+//! Where the device has timestamps, an event is one, so that `elapsed` is the device's own time. Elsewhere it is the
+//! moment when the host learned that the work before it was done, which may be late.
+
+use std::{
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{gpu::Gpu, memory::Piece, staging::WgpuHost};
+use crate::{Error, Event, Pending, Result, Secrecy, Transfer, kernel::own};
+
+/// Events that can have a timestamp at once; further ones get the host's time.
+const SLOTS: u32 = 64;
+
+/// wgpu writes resolved timestamps at multiples of this.
+const SLOT_BYTES: u64 = wgpu::QUERY_RESOLVE_BUFFER_ALIGNMENT;
+
+/// The device's clock.
+#[derive(Debug)]
+pub(super) struct Timer {
+    queries: wgpu::QuerySet,
+    resolved: wgpu::Buffer,
+    nanos_per_tick: f64,
+    free: Mutex<Vec<u32>>,
+}
+
+impl Timer {
+    /// The clock, if the device has one.
+    pub(super) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Option<Self> {
+        let features = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
+        let nanos_per_tick = f64::from(queue.get_timestamp_period());
+        if !device.features().contains(features) || nanos_per_tick <= 0.0 {
+            return None;
+        }
+        let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
+            label: Some("events"),
+            ty: wgpu::QueryType::Timestamp,
+            count: SLOTS,
+        });
+        let resolved = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("events"),
+            size: u64::from(SLOTS) * SLOT_BYTES,
+            usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        Some(Self { queries, resolved, nanos_per_tick, free: Mutex::new((0..SLOTS).collect()) })
+    }
+
+    fn take(&self) -> Option<u32> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn give(&self, slot: u32) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
+    }
+}
+
+/// A point in the queue's work.
+pub(super) struct WgpuEvent {
+    gpu: Arc<Gpu>,
+    submission: Option<wgpu::SubmissionIndex>,
+    /// The place of its timestamp, and the ticks once they were read.
+    slot: Option<(u32, OnceLock<u64>)>,
+    /// When the host learned that the work was done.
+    done: Arc<OnceLock<Instant>>,
+}
+
+impl WgpuEvent {
+    /// Marks the present end of the queue.
+    pub(super) fn record(gpu: &Arc<Gpu>) -> Result<Self> {
+        let timer = gpu.timer.as_ref().and_then(|timer| Some((timer, timer.take()?)));
+        let mut event = Self {
+            gpu: Arc::clone(gpu),
+            submission: None,
+            slot: timer.map(|(_, slot)| (slot, OnceLock::new())),
+            done: Arc::default(),
+        };
+        event.submission = gpu.record_and_submit(|recorder, device| {
+            if let Some((timer, slot)) = timer {
+                let encoder = recorder.encoder(device);
+                encoder.write_timestamp(&timer.queries, slot);
+                let at = u64::from(slot) * SLOT_BYTES;
+                encoder.resolve_query_set(&timer.queries, slot..slot + 1, &timer.resolved, at);
+            }
+        })?;
+        let done = Arc::clone(&event.done);
+        gpu.queue.on_submitted_work_done(move || {
+            let _ = done.set(Instant::now());
+        });
+        Ok(event)
+    }
+
+    /// The event behind a handle, if it is of this device.
+    pub(super) fn of<'a>(event: &'a Event, gpu: &Arc<Gpu>) -> Result<&'a Self> {
+        let event = own(event.downcast_ref::<Self>(), "event", &gpu.info)?;
+        gpu.expect_same("event", &event.gpu)?;
+        Ok(event)
+    }
+
+    /// Waits for both events and gives the time between them.
+    pub(super) fn elapsed(&self, to: &Self) -> Result<Duration> {
+        self.gpu.wait(self.submission.clone())?;
+        self.gpu.wait(to.submission.clone())?;
+        if let (Some(timer), Some(from), Some(to)) = (&self.gpu.timer, self.ticks()?, to.ticks()?) {
+            return Ok(Duration::from_nanos((to.saturating_sub(from) as f64 * timer.nanos_per_tick) as u64));
+        }
+        Ok(to.host_time()?.saturating_duration_since(self.host_time()?))
+    }
+
+    /// The device's time, once it is reached.
+    fn ticks(&self) -> Result<Option<u64>> {
+        let (Some(timer), Some((slot, ticks))) = (&self.gpu.timer, &self.slot) else { return Ok(None) };
+        if let Some(ticks) = ticks.get() {
+            return Ok(Some(*ticks));
+        }
+        let host = WgpuHost::new(&self.gpu, size_of::<u64>(), Transfer::Download, Secrecy::Public)?;
+        let (offset, len) = (u64::from(*slot) * SLOT_BYTES, size_of::<u64>() as u64);
+        let piece = Piece { buffer: &timer.resolved, offset, len, done: 0 };
+        let host = Pending::new(host.read(std::iter::once(piece))?).wait()?;
+        let read = host.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        Ok(read.map(|read| *ticks.get_or_init(|| read)))
+    }
+
+    fn host_time(&self) -> Result<Instant> {
+        // Another thread may have been the one to poll, and be about to run the callback.
+        self.gpu.poll(wgpu::PollType::wait_indefinitely())?;
+        let missing = || Error::Driver {
+            device: self.gpu.info.id,
+            call: "on_submitted_work_done",
+            reason: "the event was not reached".into(),
+        };
+        self.done.get().copied().ok_or_else(missing)
+    }
+}
+
+impl Drop for WgpuEvent {
+    fn drop(&mut self) {
+        if let (Some(timer), Some((slot, _))) = (&self.gpu.timer, &self.slot) {
+            timer.give(*slot);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Kernels made ready: modules, layouts and pipelines, kept in memory and on disk.
+
+use std::{
+    collections::HashMap,
+    num::NonZero,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::Instant,
+};
+
+use super::{
+    compose::{Layout, Parameters, compose_for},
+    gpu::Gpu,
+};
+use crate::{Access, Error, Executable, KernelSpec, Result, cache::Cache, kernel::own};
+
+/// Pipelines that are kept though no kernel uses them: making one again costs up to seconds.
+const KEPT: usize = 256;
+
+/// A kernel for one layout of its buffers.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    pub(super) pipeline: wgpu::ComputePipeline,
+    pub(super) layout: wgpu::BindGroupLayout,
+    /// Binds the ring of parameters, where they do not pass as immediates.
+    pub(super) params: Option<wgpu::BindGroup>,
+}
+
+/// The pipelines of a device by the digest of their text.
+#[derive(Debug)]
+pub(super) struct Pipelines {
+    known: Mutex<HashMap<blake3::Hash, Arc<Pipeline>>>,
+    /// The disk cache, where the device has caches for pipelines.
+    cache: Option<Cache>,
+    /// What pipelines depend on beside their text.
+    device: blake3::Hash,
+}
+
+impl Pipelines {
+    pub(super) fn new(cache: Option<Cache>, adapter: &wgpu::AdapterInfo) -> Self {
+        let numbers = [adapter.vendor, adapter.device, adapter.backend as u32].map(u32::to_le_bytes).concat();
+        let texts = [&adapter.name, &adapter.driver, &adapter.driver_info].map(String::as_bytes);
+        let device = Cache::key(&[b"wgpu 30", &numbers, texts[0], texts[1], texts[2]]);
+        Self { known: Mutex::default(), cache, device }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<blake3::Hash, Arc<Pipeline>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, digest: &blake3::Hash) -> Option<Arc<Pipeline>> {
+        self.lock().get(digest).cloned()
+    }
+
+    fn keep(&self, digest: blake3::Hash, pipeline: Pipeline) -> Arc<Pipeline> {
+        let mut known = self.lock();
+        if known.len() >= KEPT {
+            known.retain(|_, pipeline| Arc::strong_count(pipeline) > 1);
+        }
+        Arc::clone(known.entry(digest).or_insert_with(|| Arc::new(pipeline)))
+    }
+}
+
+/// A kernel that was made ready: for buffers of one chunk at once, for others when they come.
+#[derive(Debug)]
+pub(super) struct Program {
+    gpu: Arc<Gpu>,
+    spec: KernelSpec,
+    single: Arc<Pipeline>,
+    others: Mutex<HashMap<Vec<u32>, Arc<Pipeline>>>,
+}
+
+impl Program {
+    pub(super) fn new(gpu: &Arc<Gpu>, spec: &KernelSpec) -> Result<Self> {
+        gpu.alive()?;
+        let single = build(gpu, spec, &vec![1; spec.bindings.len()])?;
+        Ok(Self { gpu: Arc::clone(gpu), spec: spec.clone(), single, others: Mutex::default() })
+    }
+
+    /// The program behind a handle, if it is of this device.
+    pub(super) fn of<'a>(executable: &'a Executable, gpu: &Arc<Gpu>) -> Result<&'a Self> {
+        let program = own(executable.downcast_ref::<Self>(), "kernel", &gpu.info)?;
+        gpu.expect_same("kernel", &program.gpu)?;
+        Ok(program)
+    }
+
+    /// The pipeline for buffers of these many chunks.
+    pub(super) fn pipeline(&self, chunks: &[u32]) -> Result<Arc<Pipeline>> {
+        if chunks.iter().all(|count| *count == 1) {
+            return Ok(Arc::clone(&self.single));
+        }
+        let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = others().get(chunks) {
+            return Ok(Arc::clone(pipeline));
+        }
+        let pipeline = build(&self.gpu, &self.spec, chunks)?;
+        Ok(Arc::clone(others().entry(chunks.to_vec()).or_insert(pipeline)))
+    }
+}
+
+/// Where the parameters of a kernel pass.
+fn parameters(gpu: &Gpu, spec: &KernelSpec) -> Result<Parameters> {
+    let (limit, actual) = (gpu.params.size(), spec.params_bytes as u64);
+    if spec.params_bytes <= gpu.immediate_bytes {
+        Ok(Parameters::Immediate)
+    } else if actual <= limit {
+        Ok(Parameters::Uniform)
+    } else {
+        Err(Error::TooLarge { what: "the parameters of a kernel", device: gpu.info.id, limit, actual })
+    }
+}
+
+fn build(gpu: &Gpu, spec: &KernelSpec, chunks: &[u32]) -> Result<Arc<Pipeline>> {
+    let (limit, actual) = (u64::from(gpu.info.limits.bindings), chunks.iter().map(|n| u64::from(*n)).sum());
+    if actual > limit {
+        return Err(Error::TooLarge {
+            what: "the buffers of a kernel, in bindings,",
+            device: gpu.info.id,
+            limit,
+            actual,
+        });
+    }
+    let parameters = parameters(gpu, spec)?;
+    let layout = Layout { int64: gpu.info.features.int64, parameters, chunks, chunk_bytes: gpu.chunk_bytes };
+    let text = compose_for(spec, &layout);
+    let digest = Cache::key(&[spec.name.as_bytes(), text.as_bytes()]);
+    if let Some(pipeline) = gpu.pipelines.find(&digest) {
+        return Ok(pipeline);
+    }
+    let start = Instant::now();
+    let built = gpu.scoped(|| create(gpu, spec, chunks, parameters, &text, &digest));
+    gpu.counters.compile_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    gpu.alive()?;
+    let (pipeline, cached) = built.map_err(|error| Error::Compile {
+        kernel: name(spec),
+        device: format!("{} ({}, {})", gpu.info.id, gpu.info.name, gpu.info.driver),
+        log: error.to_string(),
+    })?;
+    let counter = if cached { &gpu.counters.cache_hits } else { &gpu.counters.compiled };
+    counter.fetch_add(1, Ordering::Relaxed);
+    log::debug!("{} {} in {:?}", if cached { "loaded" } else { "compiled" }, name(spec), start.elapsed());
+    Ok(gpu.pipelines.keep(digest, pipeline))
+}
+
+fn name(spec: &KernelSpec) -> String {
+    if spec.variant.is_empty() { spec.name.to_owned() } else { format!("{} ({})", spec.name, spec.variant) }
+}
+
+/// Makes the pipeline, and tells whether it came from the disk cache. Errors go to the scope around.
+fn create(
+    gpu: &Gpu,
+    spec: &KernelSpec,
+    chunks: &[u32],
+    parameters: Parameters,
+    text: &str,
+    digest: &blake3::Hash,
+) -> (Pipeline, bool) {
+    let device = &gpu.device;
+    let descriptor =
+        wgpu::ShaderModuleDescriptor { label: Some(spec.name), source: wgpu::ShaderSource::Wgsl(text.into()) };
+    // SAFETY: bounds checks and loop counters guard against texts that leave their buffers or never end. Nothing of the
+    // text runs before a dispatch, whose caller vouches that the body stays inside its bindings.
+    let module = unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
+    let mut entries = Vec::new();
+    for (binding, count) in spec.bindings.iter().zip(chunks) {
+        let ty = wgpu::BufferBindingType::Storage { read_only: binding.access == Access::Read };
+        for _ in 0..*count {
+            entries.push(entry(entries.len() as u32, ty, false, None));
+        }
+    }
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+    let params_bytes = NonZero::new(spec.params_bytes as u64);
+    let params_layout = params_bytes.filter(|_| parameters == Parameters::Uniform).map(|bytes| {
+        let entries = [entry(0, wgpu::BufferBindingType::Uniform, true, Some(bytes))];
+        device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries })
+    });
+    let params = params_layout.as_ref().map(|layout| {
+        let resource = wgpu::BufferBinding { buffer: &gpu.params, offset: 0, size: params_bytes };
+        let entries = [wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(resource) }];
+        device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
+    });
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: None,
+        bind_group_layouts: &[Some(&layout), params_layout.as_ref()][..1 + usize::from(params.is_some())],
+        immediate_size: if parameters == Parameters::Immediate { spec.params_bytes as u32 } else { 0 },
+    });
+    let (cache, cached) = load(gpu, digest);
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(spec.name),
+        layout: Some(&pipeline_layout),
+        module: &module,
+        entry_point: Some(spec.name),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            zero_initialize_workgroup_memory: false,
+            ..Default::default()
+        },
+        cache: cache.as_ref(),
+    });
+    if let Some(data) = cache.filter(|_| !cached).and_then(|cache| cache.get_data()) {
+        store(gpu, digest, &data);
+    }
+    (Pipeline { pipeline, layout, params }, cached)
+}
+
+fn entry(
+    binding: u32,
+    ty: wgpu::BufferBindingType,
+    has_dynamic_offset: bool,
+    min_binding_size: Option<wgpu::BufferSize>,
+) -> wgpu::BindGroupLayoutEntry {
+    wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size },
+        count: None,
+    }
+}
+
+/// The driver's cache for one pipeline, and whether it has contents from the disk. Contents that wgpu refuses are as
+/// good as none.
+fn load(gpu: &Gpu, digest: &blake3::Hash) -> (Option<wgpu::PipelineCache>, bool) {
+    let Some(disk) = &gpu.pipelines.cache else { return (None, false) };
+    let create = |data: Option<&[u8]>| {
+        let descriptor = wgpu::PipelineCacheDescriptor { label: None, data, fallback: false };
+        // SAFETY: the data come from `get_data`: the folder is the user's alone, and the file's checksum is over the
+        // key, which names the adapter and its driver.
+        gpu.scoped(|| unsafe { gpu.device.create_pipeline_cache(&descriptor) }).ok()
+    };
+    let stored = disk.get(&key(gpu, digest));
+    match stored.and_then(|data| create(Some(&data))) {
+        Some(cache) => (Some(cache), true),
+        None => (create(None), false),
+    }
+}
+
+fn store(gpu: &Gpu, digest: &blake3::Hash, data: &[u8]) {
+    if let Some(disk) = &gpu.pipelines.cache {
+        disk.put(&key(gpu, digest), data);
+    }
+}
+
+fn key(gpu: &Gpu, digest: &blake3::Hash) -> blake3::Hash {
+    Cache::key(&[gpu.pipelines.device.as_bytes(), digest.as_bytes()])
+}

@@ -1,0 +1,292 @@
+//! Host memory that the device copies from or to: mapped buffers, kept mapped while the host has them.
+
+use std::{
+    any::Any,
+    ptr::NonNull,
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use zeroize::Zeroize;
+
+use super::{
+    gpu::{Gpu, STAGING_BUDGET},
+    memory::Piece,
+};
+use crate::{HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, pool::Pool};
+
+/// Alignment that encoders of elements count on.
+const ALIGN: usize = 16;
+
+/// How long a wait for a callback sleeps that another thread is about to run.
+const CALLBACK_PAUSE: Duration = Duration::from_millis(1);
+
+/// A buffer, mapped from end to end.
+#[derive(Debug)]
+pub(super) struct Staging {
+    start: NonNull<u8>,
+    /// Keeps the mapping; dropped before the buffer is unmapped.
+    view: wgpu::BufferViewMut,
+    buffer: wgpu::Buffer,
+}
+
+// SAFETY: the pointer is to memory that the view, itself `Send`, has to itself.
+unsafe impl Send for Staging {}
+
+impl Staging {
+    /// Takes hold of a mapped buffer.
+    fn of(buffer: wgpu::Buffer) -> Result<Self, String> {
+        let mut view = buffer.get_mapped_range_mut(..).map_err(|error| error.to_string())?;
+        let start = view.slice(..).as_raw_ptr().cast::<u8>();
+        if !start.addr().get().is_multiple_of(ALIGN) {
+            return Err(format!("the mapping is not aligned to {ALIGN} bytes"));
+        }
+        Ok(Self { start, view, buffer })
+    }
+
+    fn class(&self) -> u64 {
+        self.buffer.size()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the view maps this many bytes, which wgpu initialised, for as long as it lives; nothing else, the
+        // device included, accesses mapped memory. On the platforms of this crate all mappings can be read.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.view.len()) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and the borrow is exclusive. Mappings for reading are writable too on these platforms.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.view.len()) }
+    }
+
+    /// Ends the host's access.
+    fn unmap(self) -> wgpu::Buffer {
+        drop(self.view);
+        self.buffer.unmap();
+        self.buffer
+    }
+}
+
+/// A host buffer. The staging memory is there until a transfer takes it.
+pub(super) struct WgpuHost {
+    gpu: Arc<Gpu>,
+    staging: Option<Staging>,
+    len: usize,
+    transfer: Transfer,
+    secrecy: Secrecy,
+}
+
+impl WgpuHost {
+    pub(super) fn new(gpu: &Arc<Gpu>, len: usize, transfer: Transfer, secrecy: Secrecy) -> Result<Self> {
+        gpu.alive()?;
+        let class = Pool::<()>::class(len as u64);
+        let pooled = match transfer {
+            Transfer::Upload => pooled_upload(gpu, class)?,
+            Transfer::Download => gpu.downloads.take(class),
+        };
+        let staging = match pooled {
+            Some(staging) => staging,
+            None => {
+                let buffer = gpu.create_staging(class, transfer, len as u64)?;
+                if transfer == Transfer::Download {
+                    settle(gpu, &map(&buffer, wgpu::MapMode::Read))?;
+                }
+                Staging::of(buffer).map_err(|reason| gpu.driver_error("get_mapped_range", reason))?
+            }
+        };
+        Ok(Self { gpu: Arc::clone(gpu), staging: Some(staging), len, transfer, secrecy })
+    }
+
+    /// The host memory behind a handle, if it is of this device.
+    pub(super) fn of(host: HostBuffer, gpu: &Arc<Gpu>, call: &'static str) -> Result<Box<Self>> {
+        let host = host.downcast::<Self>();
+        let host = host.ok_or_else(|| gpu.driver_error(call, "the host buffer belongs to another backend"))?;
+        gpu.expect_same("host buffer", &host.gpu)?;
+        Ok(host)
+    }
+
+    pub(super) fn transfer(&self) -> Transfer {
+        self.transfer
+    }
+
+    /// A copy that the device can copy from.
+    pub(super) fn to_upload(&self) -> Result<Self> {
+        let mut upload = Self::new(&self.gpu, self.len, Transfer::Upload, self.secrecy)?;
+        upload.bytes_mut().copy_from_slice(self.bytes());
+        Ok(upload)
+    }
+
+    /// Queues the copy of all of it, rounded up to whole words, to pieces of device memory.
+    pub(super) fn write<'a>(mut self, pieces: impl Iterator<Item = Piece<'a>>) -> Result<()> {
+        let Some(staging) = self.staging.take() else { return Ok(()) };
+        let secrecy = self.secrecy;
+        self.gpu.uploading.fetch_add(staging.class(), Ordering::Relaxed);
+        let buffer = staging.unmap();
+        self.gpu.record(|recorder, device| {
+            for piece in pieces {
+                let encoder = recorder.encoder(device);
+                encoder.copy_buffer_to_buffer(&buffer, piece.done, piece.buffer, piece.offset, piece.len);
+            }
+            recorder.push_upload(Upload { buffer, secrecy });
+        })
+    }
+
+    /// Queues the copy of pieces of device memory, as many bytes as it has rounded up to whole words.
+    pub(super) fn read<'a>(mut self, pieces: impl Iterator<Item = Piece<'a>>) -> Result<WgpuRead> {
+        let Some(staging) = self.staging.take() else {
+            return Err(self.gpu.driver_error("read", "the host buffer is in use"));
+        };
+        let buffer = staging.unmap();
+        let submission = self.gpu.record_and_submit(|recorder, device| {
+            for piece in pieces {
+                let encoder = recorder.encoder(device);
+                encoder.copy_buffer_to_buffer(piece.buffer, piece.offset, &buffer, piece.done, piece.len);
+            }
+        })?;
+        let mapped = map(&buffer, wgpu::MapMode::Read);
+        Ok(WgpuRead { host: Some(self), buffer, submission, mapped })
+    }
+}
+
+impl HostMemory for WgpuHost {
+    fn bytes(&self) -> &[u8] {
+        self.staging.as_ref().map_or(&[], |staging| &staging.bytes()[..self.len])
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.staging.as_mut().map_or(&mut [], |staging| &mut staging.bytes_mut()[..self.len])
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+impl Drop for WgpuHost {
+    fn drop(&mut self) {
+        let Some(mut staging) = self.staging.take() else { return };
+        if self.secrecy == Secrecy::Secret {
+            staging.bytes_mut().zeroize();
+        }
+        let pool = match self.transfer {
+            Transfer::Upload => &*self.gpu.uploads,
+            Transfer::Download => &self.gpu.downloads,
+        };
+        drop(pool.give(staging.class(), staging));
+    }
+}
+
+/// Staging memory for an upload from the pool, or `None` if a new one is due. Waits while too much is under way.
+fn pooled_upload(gpu: &Gpu, class: u64) -> Result<Option<Staging>> {
+    loop {
+        if let Some(staging) = gpu.uploads.take(class) {
+            return Ok(Some(staging));
+        }
+        let uploading = gpu.uploading.load(Ordering::Relaxed);
+        if uploading == 0 || uploading + class <= STAGING_BUDGET || !gpu.wait_for_upload()? {
+            return Ok(None);
+        }
+    }
+}
+
+/// Staging memory that the device copies from.
+#[derive(Debug)]
+pub(super) struct Upload {
+    buffer: wgpu::Buffer,
+    secrecy: Secrecy,
+}
+
+impl Upload {
+    pub(super) fn bytes(&self) -> u64 {
+        self.buffer.size()
+    }
+
+    /// Maps the buffer again when the submission is done, and puts it into the pool if that still exists.
+    pub(super) fn recycle(self, pool: &Arc<Pool<Staging>>, uploading: &Arc<AtomicU64>) {
+        let (pool, uploading) = (Arc::downgrade(pool), Arc::clone(uploading));
+        let Self { buffer, secrecy } = self;
+        let bytes = buffer.size();
+        buffer.clone().map_async(wgpu::MapMode::Write, .., move |mapped| {
+            if let Some(mut staging) = mapped.ok().and_then(|()| Staging::of(buffer).ok()) {
+                if secrecy == Secrecy::Secret {
+                    staging.bytes_mut().zeroize();
+                }
+                drop(pool.upgrade().and_then(|pool| pool.give(bytes, staging)));
+            }
+            uploading.fetch_sub(bytes, Ordering::Relaxed);
+        });
+    }
+}
+
+/// A copy to the host that is under way. The host memory is there until the end.
+pub(super) struct WgpuRead {
+    host: Option<WgpuHost>,
+    buffer: wgpu::Buffer,
+    submission: Option<wgpu::SubmissionIndex>,
+    mapped: Receiver<bool>,
+}
+
+impl WgpuRead {
+    fn finish(&mut self) -> Result<WgpuHost> {
+        let Some(host) = &self.host else { unreachable!("a read is waited for once") };
+        let gpu = Arc::clone(&host.gpu);
+        gpu.wait(self.submission.take())?;
+        settle(&gpu, &self.mapped)?;
+        let staging =
+            Staging::of(self.buffer.clone()).map_err(|reason| gpu.driver_error("get_mapped_range", reason))?;
+        let Some(mut host) = self.host.take() else { unreachable!("the host memory was there above") };
+        host.staging = Some(staging);
+        Ok(host)
+    }
+}
+
+impl PendingRead for WgpuRead {
+    fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
+        self.finish().map(HostBuffer::new)
+    }
+}
+
+impl Drop for WgpuRead {
+    fn drop(&mut self) {
+        let Some(host) = self.host.take() else { return };
+        self.buffer.unmap();
+        if host.secrecy == Secrecy::Secret {
+            // If this fails, the device is lost, and its memory with it.
+            let _ = host.gpu.record(|recorder, device| recorder.encoder(device).clear_buffer(&self.buffer, 0, None));
+        }
+    }
+}
+
+/// Asks for a mapping; the channel tells whether it came about.
+fn map(buffer: &wgpu::Buffer, mode: wgpu::MapMode) -> Receiver<bool> {
+    let (sender, receiver) = mpsc::channel();
+    buffer.map_async(mode, .., move |mapped| {
+        // The receiver is gone if nobody waits.
+        let _ = sender.send(mapped.is_ok());
+    });
+    receiver
+}
+
+/// Waits for a mapping whose buffer the device has finished with.
+fn settle(gpu: &Gpu, mapped: &Receiver<bool>) -> Result<()> {
+    loop {
+        match mapped.try_recv() {
+            Ok(true) => return Ok(()),
+            Ok(false) => break,
+            Err(mpsc::TryRecvError::Disconnected) => break,
+            Err(mpsc::TryRecvError::Empty) => gpu.poll(wgpu::PollType::Poll)?,
+        }
+        match mapped.recv_timeout(CALLBACK_PAUSE) {
+            Ok(true) => return Ok(()),
+            Ok(false) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    gpu.alive()?;
+    Err(gpu.driver_error("map_async", "the buffer could not be mapped"))
+}

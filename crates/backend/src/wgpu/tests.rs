@@ -1,0 +1,530 @@
+//! Everything here runs on whatever adapter is there, Mesa's software Vulkan included. Without any, each test asserts
+//! that this is said as it should be, and prints so.
+
+use std::{
+    env, fs,
+    path::PathBuf,
+    process,
+    sync::{Arc, OnceLock},
+    thread,
+    time::Duration,
+};
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{Wgpu, gpu::Options};
+use crate::{
+    Arg, Binding, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Result, Secrecy, Transfer, Word,
+    cache::Cache,
+};
+
+/// A device of its own with changed options, or `None`, told, without any adapter.
+fn open(options: Options) -> Option<Device> {
+    match Wgpu::new(0, options) {
+        Ok(backend) => Some(Device::unregistered(Arc::new(backend))),
+        Err(error) => {
+            assert!(matches!(error, Error::Unavailable { backend: Kind::Wgpu, .. }), "{error}");
+            eprintln!("not tested: {error}");
+            None
+        }
+    }
+}
+
+/// The device that most tests share: opening one takes longer than a test.
+fn shared() -> Option<Device> {
+    static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
+    DEVICE.get_or_init(|| open(Options { cache: Some(Cache::at(None)), ..Options::default() })).clone()
+}
+
+fn tiny_chunks() -> Options {
+    Options { chunk_bytes: Some(64), cache: Some(Cache::at(None)), ..Options::default() }
+}
+
+fn no_immediates() -> Options {
+    Options { no_immediates: true, cache: Some(Cache::at(None)), ..Options::default() }
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Params {
+    len: u32,
+    factor: u32,
+    offset: u32,
+}
+
+const ADD: &str = "
+struct Params { len: u32, factor: u32, offset: u32 }
+@compute @workgroup_size(THREADS)
+fn add(
+    @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    let i = (group.x + group.y * groups.x) * THREADS + thread;
+    if i < params.len { y_set(i, y_get(i) * params.factor + x_get(i) + params.offset); }
+}";
+
+/// `y = y·factor + x + offset`, element by element.
+fn add(device: &Device, threads: u32) -> Kernel<Params> {
+    let bindings = vec![Binding::read("x", Word::U32), Binding::write("y", Word::U32)];
+    let spec = KernelSpec::new::<Params>("add", "test", bindings, |_, _| {}, |_| ADD.into()).threads(threads);
+    Kernel::new(device, spec).unwrap()
+}
+
+fn run_add(device: &Device, kernel: &Kernel<Params>, len: usize, rounds: u32) -> (Vec<u32>, Vec<u32>) {
+    let x: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2654435761)).collect();
+    let mut expected: Vec<u32> = (0..len as u32).collect();
+    let source = device.upload::<u32>(&x).unwrap();
+    let mut target = device.upload::<u32>(&expected).unwrap();
+    for round in 0..rounds {
+        let params = Params { len: len as u32, factor: round | 1, offset: round };
+        for (y, x) in expected.iter_mut().zip(&x) {
+            *y = y.wrapping_mul(params.factor).wrapping_add(*x).wrapping_add(params.offset);
+        }
+        let groups = len.div_ceil(kernel.spec().threads as usize) as u64;
+        let mut args = [Arg::read(&source), Arg::write(&mut target)];
+        // SAFETY: the body leaves threads beyond `len` idle, and both buffers have `len` words.
+        unsafe { kernel.launch(None, groups, &params, &mut args) }.unwrap();
+    }
+    (target.to_vec().unwrap(), expected)
+}
+
+#[test]
+fn kernels_run_with_immediates_and_with_uniforms() {
+    for device in [shared(), open(no_immediates())].into_iter().flatten() {
+        let kernel = add(&device, 64);
+        let before = device.stats().launches;
+        // More launches than a batch or the ring of uniforms holds.
+        let (actual, expected) = run_add(&device, &kernel, 1000, 700);
+        assert_eq!(actual, expected);
+        assert!(device.stats().launches >= before + 700);
+    }
+}
+
+#[test]
+fn allocations_of_many_chunks_are_one_to_kernels_and_copies() {
+    let Some(device) = open(tiny_chunks()) else { return };
+    assert!(device.info().limits.buffer_bytes >= 128, "{:?}", device.info().limits);
+    let kernel = add(&device, 32);
+    let most = (device.info().limits.buffer_bytes / 4) as usize;
+    for len in [1, 15, 16, 17, 31, 33, 48, 60, most] {
+        let len = len.min(most);
+        let (actual, expected) = run_add(&device, &kernel, len, 3);
+        assert_eq!(actual, expected, "{len} words");
+    }
+    // Copies between different offsets cross borders at different places.
+    let (words, backend) = (40, device.backend());
+    let source: Vec<u32> = (100..100 + words).collect();
+    let from = device.upload::<u32>(&source).unwrap();
+    let mut to = device.zeros::<u32>(words as usize).unwrap();
+    backend.copy(backend.default_queue(), &from.memory, 3 * 4, &mut to.memory, 13 * 4, 21 * 4).unwrap();
+    let expected: Vec<u32> = (0..words).map(|i| if (13..34).contains(&i) { 90 + i } else { 0 }).collect();
+    assert_eq!(to.to_vec().unwrap(), expected);
+    backend.clear(backend.default_queue(), &mut to.memory, 15 * 4, 18 * 4).unwrap();
+    let expected: Vec<u32> = (0..words).map(|i| if [13, 14, 33].contains(&i) { 90 + i } else { 0 }).collect();
+    assert_eq!(to.to_vec().unwrap(), expected);
+
+    let limit = device.info().limits.buffer_bytes;
+    let error = backend.alloc(limit + 1, Secrecy::Public).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { limit: l, actual, .. } if (l, actual) == (limit, limit + 1)));
+}
+
+#[test]
+fn a_kernel_with_more_chunks_than_bindings_is_refused() {
+    let Some(device) = open(tiny_chunks()) else { return };
+    let bindings: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| Binding::read(name, Word::Vec4)).into();
+    let source = "@compute @workgroup_size(THREADS) fn five() { _ = a_get(0u) + b_get(0u) + c_get(0u) + d_get(0u) + e_get(0u); }";
+    let spec = KernelSpec::new::<()>("five", "", bindings, |_, _| {}, move |_| source.into());
+    let kernel = Kernel::<()>::new(&device, spec).unwrap();
+    let buffer = device.zeros::<u8>(device.info().limits.buffer_bytes as usize).unwrap();
+    let mut args: Vec<_> = (0..5).map(|_| Arg::read(&buffer)).collect();
+    // SAFETY: the body reads the first word of each buffer.
+    let error = unsafe { kernel.launch(None, 1, &(), &mut args) }.unwrap_err();
+    assert!(
+        matches!(error, Error::TooLarge { limit, .. } if limit == u64::from(device.info().limits.bindings)),
+        "{error}"
+    );
+    drop(args);
+    assert_eq!(buffer.to_vec().unwrap(), vec![0; buffer.len()], "the device goes on");
+}
+
+#[test]
+fn wide_words_and_int64_work_where_they_are() {
+    for device in [shared(), open(tiny_chunks())].into_iter().flatten() {
+        let source = |language: Language| {
+            let square = match language {
+                Language::Wgsl { int64: true } => {
+                    "let s = u64(v.x) * u64(v.x); let w = vec2<u32>(u32(s), u32(s >> 32u));"
+                }
+                _ => "let w = vec2<u32>(v.x * v.x, 0u);",
+            };
+            format!(
+                "@compute @workgroup_size(THREADS) fn square(@builtin(global_invocation_id) id: vec3<u32>) {{
+                let v = x_get(id.x); {square} y_set(id.x, vec4<u32>(w, v.yx)); }}"
+            )
+        };
+        let bindings = vec![Binding::read("x", Word::Vec2), Binding::write("y", Word::Vec4)];
+        let spec = KernelSpec::new::<()>("square", "", bindings, |_, _| {}, source).threads(8);
+        let kernel = Kernel::<()>::new(&device, spec).unwrap();
+        let values = [3, 0xffff, 70000, u32::MAX, 5, 6, 7, 8];
+        let x: Vec<u32> = values.iter().flat_map(|v| [*v, v ^ 1]).collect();
+        let (source, mut target) = (device.upload::<u32>(&x).unwrap(), device.zeros::<u32>(32).unwrap());
+        // SAFETY: eight threads on eight words each.
+        unsafe { kernel.launch(None, 1, &(), &mut [Arg::read(&source), Arg::write(&mut target)]) }.unwrap();
+        let high = |square: u64| if device.info().features.int64 { (square >> 32) as u32 } else { 0 };
+        let expected = values.iter().flat_map(|v| {
+            let square = u64::from(*v) * u64::from(*v);
+            [square as u32, high(square), v ^ 1, *v]
+        });
+        assert_eq!(target.to_vec().unwrap(), expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn grids_beyond_one_dimension_reach_every_group() {
+    let Some(device) = shared() else { return };
+    let source = "
+        struct Params { groups: u32 }
+        @compute @workgroup_size(THREADS)
+        fn mark(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+            let i = group.x + group.y * groups.x;
+            if i < params.groups { y_set(i, y_get(i) + i + 1u); }
+        }";
+    let bindings = vec![Binding::write("y", Word::U32)];
+    let spec = KernelSpec::new::<u32>("mark", "", bindings, |_, _| {}, move |_| source.into()).threads(1);
+    let kernel = Kernel::<u32>::new(&device, spec).unwrap();
+    for groups in [65535, 65536, 131_071, 200_003] {
+        let mut marks = device.zeros::<u32>(groups as usize).unwrap();
+        // SAFETY: one word for each group, and groups beyond are idle.
+        unsafe { kernel.launch(None, groups.into(), &groups, &mut [Arg::write(&mut marks)]) }.unwrap();
+        assert!(marks.to_vec().unwrap().into_iter().eq(1..=groups), "{groups} groups");
+    }
+    let mut marks = device.zeros::<u32>(1).unwrap();
+    // SAFETY: the launch is refused.
+    let error = unsafe { kernel.launch(None, 1 << 60, &0, &mut [Arg::write(&mut marks)]) }.unwrap_err();
+    assert!(matches!(error, Error::TooLarge { actual, .. } if actual == 1 << 60), "{error}");
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_says_why() {
+    let Some(device) = shared() else { return };
+    for source in
+        ["fn broken( {", "@compute @workgroup_size(THREADS) fn broken() { let a: u32 = 1.5; }", "fn other() {}"]
+    {
+        let spec = KernelSpec::new::<()>("broken", "on purpose", vec![], |_, _| {}, move |_| source.into());
+        match Kernel::<()>::new(&device, spec) {
+            Err(Error::Compile { kernel, log, .. }) => assert!(kernel == "broken (on purpose)" && !log.is_empty()),
+            other => panic!("expected a compile error, got {other:?}"),
+        }
+    }
+    let (actual, expected) = run_add(&device, &add(&device, 64), 100, 1);
+    assert_eq!(actual, expected, "the device goes on");
+}
+
+#[test]
+fn bytes_of_any_length_pass_through() {
+    for device in [shared(), open(tiny_chunks())].into_iter().flatten() {
+        for len in [0, 1, 2, 3, 4, 5, 7, 63, 64, 65, 66, 127, 128, 129, 131] {
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8 ^ 0x5a).collect();
+            let mut buffer = device.upload::<u8>(&bytes).unwrap();
+            assert_eq!(buffer.to_vec().unwrap(), bytes);
+            assert_eq!(buffer.duplicate().unwrap().to_vec().unwrap(), bytes);
+            if len > 2 {
+                buffer.write_at(1, &[1]).unwrap();
+                buffer.write_at(len - 1, &[2]).unwrap();
+                let mut expected = bytes.clone();
+                (expected[1], expected[len - 1]) = (1, 2);
+                assert_eq!(buffer.to_vec().unwrap(), expected);
+            }
+            buffer.clear().unwrap();
+            assert_eq!(buffer.to_vec().unwrap(), vec![0; len]);
+        }
+        let backend = device.backend();
+        let (short, mut long) = (device.upload::<u8>(&[9; 5]).unwrap(), device.upload::<u8>(&[7; 12]).unwrap());
+        let refused = backend.copy(backend.default_queue(), &short.memory, 0, &mut long.memory, 0, 5);
+        assert!(matches!(refused, Err(Error::Driver { .. })), "padding would overwrite what follows: {refused:?}");
+        assert!(matches!(short.read_at(3, &mut [0; 3]), Err(Error::OutOfRange { .. })));
+        let refused = backend.clear(backend.default_queue(), &mut long.memory, 8, 5);
+        assert!(matches!(refused, Err(Error::OutOfRange { .. })));
+        assert_eq!(long.to_vec().unwrap(), [7; 12]);
+    }
+}
+
+#[test]
+fn large_data_passes_in_pieces_and_staging_is_reused() {
+    let Some(device) = shared() else { return };
+    let len = 3 * device.info().limits.staging_bytes as usize / 4 + 5;
+    let data: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    for _ in 0..4 {
+        let buffer = device.upload::<u32>(&data).unwrap();
+        assert!(buffer.to_vec().unwrap() == data);
+    }
+}
+
+#[test]
+fn many_cycles_do_not_grow() {
+    let Some(device) = open(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+    let kernel = add(&device, 64);
+    let cycle = |device: &Device| {
+        let (actual, expected) = run_add(device, &kernel, 5000, 2);
+        assert_eq!(actual, expected);
+        drop(device.upload_with::<u32>(&[7; 3000], Secrecy::Secret).unwrap());
+        drop(device.record(None).unwrap());
+        let buffer = device.zeros::<u32>(100).unwrap();
+        drop(buffer.read_on(None, 0, 100).unwrap());
+        drop(add(device, 64));
+    };
+    (0..20).for_each(|_| cycle(&device));
+    device.sync().unwrap();
+    let (stats, resident) = (device.stats(), resident_bytes());
+    (0..300).for_each(|_| cycle(&device));
+    device.sync().unwrap();
+    let after = device.stats();
+    assert_eq!((after.bytes_live, after.bytes_pooled, after.bytes_peak), (0, stats.bytes_pooled, stats.bytes_peak));
+    assert_eq!(after.compiled, stats.compiled, "the pipeline is kept");
+    if let (Some(before), Some(after)) = (resident, resident_bytes()) {
+        assert!(after < before + (64 << 20), "{before} bytes of the process grew to {after}");
+    }
+    device.trim();
+    assert_eq!(device.stats().bytes_pooled, 0);
+}
+
+fn resident_bytes() -> Option<u64> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * 4096)
+}
+
+#[test]
+fn devices_come_and_go() {
+    for _ in 0..8 {
+        let Some(device) = open(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+        let buffer = device.upload::<u32>(&[1, 2, 3]).unwrap();
+        let pending = buffer.read_on(None, 0, 3).unwrap();
+        assert_eq!(pending.wait().unwrap(), [1, 2, 3]);
+        drop(device);
+        assert_eq!(buffer.to_vec().unwrap(), [1, 2, 3], "a buffer keeps its device");
+    }
+}
+
+#[test]
+fn two_threads_on_one_device_get_their_own_results() {
+    for device in [shared(), open(no_immediates())].into_iter().flatten() {
+        thread::scope(|scope| {
+            for seed in 0..4 {
+                let device = &device;
+                scope.spawn(move || {
+                    let kernel = add(device, 32 << (seed % 2));
+                    for round in 0..10 {
+                        let (actual, expected) = run_add(device, &kernel, 500 + 777 * seed + round, 5);
+                        assert_eq!(actual, expected);
+                    }
+                });
+            }
+        });
+        device.sync().unwrap();
+    }
+}
+
+#[test]
+fn secrets_are_gone_when_their_memory_comes_back() {
+    let Some(device) = open(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+    let backend = device.backend();
+    let secret = device.upload_with::<u32>(&[0xdead_beef; 64], Secrecy::Secret).unwrap();
+    assert_eq!(secret.to_vec().unwrap(), [0xdead_beef; 64]);
+    drop(secret);
+    assert_eq!(device.alloc::<u32>(64).unwrap().to_vec().unwrap(), [0; 64], "the same block from the pool");
+    device.sync().unwrap();
+    for transfer in [Transfer::Upload, Transfer::Download] {
+        let staging: HostBuffer = backend.host_buffer(256, transfer, Secrecy::Public).unwrap();
+        assert!(staging.iter().all(|byte| *byte == 0), "{transfer:?}");
+    }
+}
+
+#[test]
+fn events_are_ordered_and_timed() {
+    let Some(device) = shared() else { return };
+    let queue = device.queue().unwrap();
+    let kernel = add(&device, 64);
+    let start = device.record(None).unwrap();
+    let (actual, expected) = run_add(&device, &kernel, 1 << 18, 8);
+    assert_eq!(actual, expected);
+    let end = device.record(Some(&queue)).unwrap();
+    device.wait_for(Some(&queue), &end).unwrap();
+    let elapsed = device.elapsed(&start, &end).unwrap();
+    assert!(elapsed > Duration::ZERO && elapsed < Duration::from_secs(60), "{elapsed:?}");
+    assert_eq!(device.elapsed(&start, &end).unwrap(), elapsed, "asked twice");
+    // More events than there are slots for timestamps.
+    let events: Vec<_> = (0..100).map(|_| device.record(None).unwrap()).collect();
+    for pair in events.windows(2) {
+        assert!(device.elapsed(&pair[0], &pair[1]).unwrap() < Duration::from_secs(60));
+    }
+}
+
+#[test]
+fn handles_of_other_devices_are_refused() {
+    let (Some(device), Some(other)) = (shared(), open(no_immediates())) else { return };
+    let (ours, theirs) = (device.backend(), other.backend());
+    let (mut mine, mut foreign) = (device.zeros::<u32>(4).unwrap(), other.zeros::<u32>(4).unwrap());
+    let wrong = |result: Result<()>| {
+        assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
+    };
+    let host = || theirs.host_buffer(16, Transfer::Upload, Secrecy::Public).unwrap();
+    wrong(ours.write(ours.default_queue(), &mut mine.memory, 0, host()));
+    wrong(ours.clear(ours.default_queue(), &mut foreign.memory, 0, 16));
+    wrong(ours.clear(theirs.default_queue(), &mut mine.memory, 0, 16));
+    wrong(ours.copy(ours.default_queue(), &foreign.memory, 0, &mut mine.memory, 0, 16));
+    let download = theirs.host_buffer(16, Transfer::Download, Secrecy::Public).unwrap();
+    wrong(ours.read(ours.default_queue(), &mine.memory, 0, download).map(drop));
+    let event = theirs.record(theirs.default_queue()).unwrap();
+    wrong(ours.wait_for(ours.default_queue(), &event));
+    let kernel = add(&other, 64);
+    let params = Params { len: 0, factor: 0, offset: 0 };
+    // SAFETY: the launch is refused.
+    wrong(unsafe { kernel.launch(None, 1, &params, &mut [Arg::read(&mine), Arg::write(&mut foreign)]) });
+
+    let cpu = Device::cpu();
+    let mut elsewhere = cpu.zeros::<u32>(4).unwrap();
+    let refused = ours.clear(ours.default_queue(), &mut elsewhere.memory, 0, 16);
+    assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
+    let refused = ours.clear(cpu.backend().default_queue(), &mut mine.memory, 0, 16);
+    assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
+    let upload = ours.host_buffer(16, Transfer::Upload, Secrecy::Public).unwrap();
+    let refused = ours.read(ours.default_queue(), &mine.memory, 0, upload);
+    assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
+}
+
+#[test]
+fn errors_that_nobody_catches_lose_the_device() {
+    let Ok(backend) = Wgpu::new(0, no_immediates()) else { return drop(shared()) };
+    let gpu = Arc::clone(&backend.gpu);
+    let device = Device::unregistered(Arc::new(backend));
+    let buffer = device.zeros::<u32>(4).unwrap();
+    // A usage that contradicts itself.
+    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE;
+    drop(gpu.device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 4, usage, mapped_at_creation: false }));
+    for result in [device.sync(), buffer.to_vec().map(drop), device.alloc::<u32>(1).map(drop), device.sync()] {
+        assert!(matches!(result, Err(Error::Lost { .. })), "{result:?}");
+    }
+}
+
+#[test]
+fn a_destroyed_device_is_lost_and_drops_cleanly() {
+    let Ok(backend) = Wgpu::new(0, no_immediates()) else { return drop(shared()) };
+    let gpu = Arc::clone(&backend.gpu);
+    let device = Device::unregistered(Arc::new(backend));
+    let secret = device.upload_with::<u32>(&[1; 8], Secrecy::Secret).unwrap();
+    let kernel = add(&device, 64);
+    let pending = secret.read_on(None, 0, 8).unwrap();
+    gpu.device.destroy();
+    let outcome = pending.wait();
+    assert!(matches!(outcome, Ok(_) | Err(Error::Lost { .. } | Error::Driver { .. })), "{outcome:?}");
+    assert!(matches!(device.sync(), Err(Error::Lost { .. })));
+    assert!(matches!(secret.to_vec(), Err(Error::Lost { .. })));
+    assert!(matches!(Kernel::<Params>::new(&device, kernel.spec().clone()), Err(Error::Lost { .. })));
+}
+
+#[test]
+fn pipelines_are_cached_on_disk_and_damage_is_a_miss() {
+    let folder = env::temp_dir().join(format!("evariste-wgpu-cache-{}", process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let compiled = || {
+        let device = open(Options { cache: Some(Cache::at(Some(folder.clone()))), ..Options::default() })?;
+        let (actual, expected) = run_add(&device, &add(&device, 64), 100, 1);
+        assert_eq!(actual, expected);
+        Some((device.stats().compiled, device.stats().cache_hits))
+    };
+    let files = || -> Vec<PathBuf> { fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect() };
+    let Some(first) = compiled() else { return };
+    assert_eq!(first, (1, 0));
+    let [file] = &files()[..] else { return eprintln!("not tested: the adapter has no caches for pipelines") };
+    assert_eq!(compiled(), Some((0, 1)));
+    let good = fs::read(file).unwrap();
+    // A truncated file, one of another format, and one that is sound but holds what wgpu refuses.
+    let key = blake3::Hash::from_hex(file.file_name().unwrap().to_str().unwrap()).unwrap();
+    let foreign = Cache::at(Some(folder.clone()));
+    let damages: [&dyn Fn(); 4] = [
+        &|| fs::write(file, &good[..good.len() / 2]).unwrap(),
+        &|| fs::write(file, b"nonsense").unwrap(),
+        &|| foreign.put(&key, b"not of wgpu's making"),
+        &|| foreign.put(&key, &[]),
+    ];
+    for damage in damages {
+        damage();
+        assert_eq!(compiled(), Some((1, 0)), "damage is a miss");
+        assert_eq!(compiled(), Some((0, 1)), "and is replaced");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Runs an ignored test of this file in a process of its own.
+fn in_child(name: &str, variables: &[(&str, &str)]) {
+    let name = format!("wgpu::tests::{name}");
+    let mut command = process::Command::new(env::current_exe().unwrap());
+    command.args(["--exact", &name, "--ignored", "--nocapture", "--test-threads=1"]);
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    print!("{text}");
+}
+
+#[test]
+fn a_machine_without_drivers_is_told_what_to_install() {
+    if cfg!(any(windows, target_vendor = "apple")) {
+        return eprintln!("not tested: the driver is part of the system");
+    }
+    let nowhere = "/nonexistent/icd.json";
+    in_child("child_without_drivers", &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)]);
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn child_without_drivers() {
+    for result in [super::open(0).map(drop), super::count().map(drop), Device::wgpu(0).map(drop)] {
+        let Err(Error::Unavailable { backend: Kind::Wgpu, reason }) = result else { panic!("{result:?}") };
+        assert!(reason.contains("mesa-vulkan-drivers"), "{reason}");
+    }
+    assert!(Device::discover().iter().any(|found| found.id.kind == Kind::Wgpu && found.device.is_err()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn running_out_of_memory_is_an_error_and_the_next_call_works() {
+    if shared().is_some_and(|device| device.info().features.software) {
+        in_child("child_out_of_memory", &[]);
+    } else {
+        eprintln!("not tested: only an emulation's memory can be limited");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "runs in a process of its own"]
+fn child_out_of_memory() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let Some(device) = open(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+    let kernel = add(&device, 64);
+    let (actual, expected) = run_add(&device, &kernel, 1000, 2);
+    assert_eq!(actual, expected);
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split_whitespace().next().unwrap().parse().unwrap();
+    let limit = Rlimit { current: Some(pages * 4096 + (700 << 20)), ..getrlimit(Resource::As) };
+    setrlimit(Resource::As, limit).unwrap();
+    for _ in 0..3 {
+        let mut held = Vec::new();
+        let error = loop {
+            match device.alloc::<u8>(64 << 20) {
+                Ok(buffer) => held.push(buffer),
+                Err(error) => break error,
+            }
+            assert!(held.len() < 100, "the limit does not hold");
+        };
+        assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 64 << 20), "{error}");
+        assert!(held.len() > 1, "{} blocks", held.len());
+        held.truncate(1);
+        let (actual, expected) = run_add(&device, &kernel, 1000, 2);
+        assert_eq!(actual, expected);
+        // Another size than the pool's: the pool must make room.
+        drop(device.alloc::<u8>(150 << 20).unwrap());
+    }
+    device.sync().unwrap();
+}
