@@ -1,14 +1,347 @@
 //! NVIDIA GPUs.
-use std::sync::Arc;
+//!
+//! # Choices
+//! - **Everything is loaded at run time**: the driver through `cudarc`'s tables, after a look whether it is there and
+//!   has all that is called ([`driver`]); NVRTC by a loader of our own ([`compiler`]). A program built with this
+//!   backend runs on machines with neither.
+//! - **The driver's interface, not the runtime's**, in the device's primary context, so that memory and streams can be
+//!   shared with other CUDA code of the process. Every entry makes the context current on the calling thread, and
+//!   leaves it so.
+//! - **Kernels** are compiled by NVRTC for the GPU that is there; the code is cached on disk ([`kernels`]). What a
+//!   source finds declared is told in [`compiler`]. An entry is
+//!   `extern "C" __global__ void name(const Params params, T0* b0, …)`; its argument sizes are checked when it is
+//!   compiled, since the driver trusts them at every launch.
+//! - **Memory** comes from the driver's pool, in the order of the default stream ([`memory`]). Freeing never waits for
+//!   the device, and memory is never reused under work of any queue.
+//! - **Host memory** is pinned, write-combined for uploads ([`staging`]).
+//!
+//! # Invariants
+//! - What is made in a context holds that context; the context is released last.
+//! - No handle of another backend or device reaches the driver: each is checked where it comes in.
+//! - An error after which the driver refuses everything marks the device as lost, for good ([`driver::Context`]).
 
-use crate::{Backend, Error, Kind, Result};
+use std::{
+    ffi::c_void,
+    fmt, ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
+    Secrecy, Stats, Transfer, kernel::own,
+};
+use driver::{Context, call};
+use kernels::{Kernels, Module};
+use memory::{CudaMemory, Heap};
+use staging::{CudaStaging, Staging};
+use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
 pub mod compiler;
+mod driver;
+mod kernels;
+mod memory;
+mod staging;
+mod stream;
 
-pub(crate) fn open(_: usize) -> Result<Arc<dyn Backend>> {
-    Err(Error::Unavailable { backend: Kind::Cuda, reason: "not there yet".into() })
+/// Workgroups of one launch, in the first dimension of a grid.
+const MAX_GROUPS: u64 = i32::MAX as u64;
+
+/// Opens device number `index`.
+pub(crate) fn open(index: usize) -> Result<Arc<dyn Backend>> {
+    Ok(Arc::new(Cuda::open(index)?))
 }
 
+/// Devices on this machine, at least one.
 pub(crate) fn count() -> Result<usize> {
-    open(0).map(|_| 1)
+    driver::count()
+}
+
+struct Cuda {
+    info: DeviceInfo,
+    queue: Queue,
+    kernels: Kernels,
+    staging: Arc<Staging>,
+    heap: Arc<Heap>,
+    streams: Arc<Streams>,
+    events: Arc<Events>,
+    context: Arc<Context>,
+    launches: AtomicU64,
+    uploads: Traffic,
+    downloads: Traffic,
+}
+
+/// Copies in one direction.
+#[derive(Default)]
+struct Traffic {
+    copies: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Traffic {
+    fn add(&self, bytes: u64) {
+        self.copies.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> (u64, u64) {
+        (self.copies.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+}
+
+impl Cuda {
+    fn open(index: usize) -> Result<Self> {
+        let context = Context::retain(index)?;
+        context.bind()?;
+        let info = context.describe()?;
+        let stream = Stream::new(&context)?;
+        let events = Events::new(&context);
+        Ok(Self {
+            queue: Queue::new(CudaQueue::of(&stream)),
+            kernels: Kernels::new(&context, &info.architecture),
+            staging: Staging::new(&context),
+            heap: Heap::new(&context, &stream, &events, info.limits.buffer_bytes)?,
+            streams: Arc::default(),
+            events,
+            context,
+            launches: AtomicU64::new(0),
+            uploads: Traffic::default(),
+            downloads: Traffic::default(),
+            info,
+        })
+    }
+
+    fn stream<'a>(&self, queue: &'a Queue) -> Result<&'a Arc<Stream>> {
+        let stream = own(queue.downcast_ref::<CudaQueue>(), "queue", &self.info)?.stream();
+        self.context.expect("queue", stream.context())?;
+        Ok(stream)
+    }
+
+    fn event<'a>(&self, event: &'a Event) -> Result<&'a stream::Event> {
+        let event = own(event.downcast_ref::<stream::Event>(), "event", &self.info)?;
+        self.context.expect("event", event.context())?;
+        Ok(event)
+    }
+
+    fn memory<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory> {
+        let memory = own(memory.downcast_ref::<CudaMemory>(), "memory", &self.info)?;
+        self.context.expect("memory", memory.heap().context())?;
+        Ok(memory)
+    }
+
+    fn staging(&self, buffer: HostBuffer) -> Result<Box<CudaStaging>> {
+        let staging = buffer.downcast::<CudaStaging>();
+        own(staging.as_deref(), "host buffer", &self.info)?;
+        let Some(staging) = staging else { unreachable!("the handle was just found to be a CudaStaging") };
+        self.context.expect("host buffer", staging.context())?;
+        Ok(staging)
+    }
+}
+
+impl Backend for Cuda {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn stats(&self) -> Stats {
+        let (writes, bytes_up) = self.uploads.get();
+        let (reads, bytes_down) = self.downloads.get();
+        let (compiled, cache_hits, compile_time) = self.kernels.stats();
+        Stats {
+            launches: self.launches.load(Ordering::Relaxed),
+            writes,
+            reads,
+            bytes_up,
+            bytes_down,
+            bytes_live: self.heap.live(),
+            bytes_peak: self.heap.peak(),
+            bytes_pooled: self.context.bind().and_then(|()| self.heap.pooled()).unwrap_or(0),
+            compiled,
+            cache_hits,
+            compile_time,
+        }
+    }
+
+    fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+        let limit = self.info.limits.buffer_bytes;
+        if bytes > limit {
+            return Err(Error::TooLarge { what: "an allocation", device: self.info.id, limit, actual: bytes });
+        }
+        self.context.bind()?;
+        Ok(Memory::new(self.heap.alloc(bytes, secrecy)?, bytes))
+    }
+
+    fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.context.bind()?;
+        Ok(HostBuffer::new(self.staging.buffer(bytes, transfer, secrecy)?))
+    }
+
+    fn default_queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        self.context.bind()?;
+        Ok(Queue::new(self.streams.queue(&self.context)?))
+    }
+
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst)?, src.len());
+        let target = memory.range("write", at, bytes as u64)?;
+        let mut staging = self.staging(src)?;
+        self.context.bind()?;
+        memory.use_on(stream)?;
+        if bytes > 0 {
+            let source = staging.as_mut_ptr().cast_const().cast();
+            // SAFETY: `bytes` lie in the target by the check above and are the length of the staging memory, which is
+            // kept until the copy is done.
+            unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(target, source, bytes, stream.raw())) }?;
+        }
+        self.uploads.add(bytes as u64);
+        staging.fly(stream, &self.events).map(drop)
+    }
+
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src)?, dst.len());
+        let source = memory.range("read", at, bytes as u64)?;
+        let mut staging = self.staging(dst)?;
+        self.context.bind()?;
+        memory.use_on(stream)?;
+        if bytes > 0 {
+            let target: *mut c_void = staging.as_mut_ptr().cast();
+            // SAFETY: `bytes` lie in the source by the check above and are the length of the staging memory, which is
+            // kept until the copy is done.
+            unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }?;
+        }
+        self.downloads.add(bytes as u64);
+        Ok(Pending::new(staging.fly(stream, &self.events)?))
+    }
+
+    /// `src` may be memory of another CUDA device; queue and `dst` are of this one.
+    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
+        let (stream, target) = (self.stream(queue)?, self.memory(dst)?);
+        let source = own(src.downcast_ref::<CudaMemory>(), "memory", &self.info)?;
+        let from = source.range("copy", src_at, bytes)?;
+        let to = target.range("copy", dst_at, bytes)?;
+        self.context.bind()?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        target.use_on(stream)?;
+        if !ptr::eq(source.heap().context(), &*self.context) {
+            return source.copy_to_peer(from, to, bytes, stream, &self.events);
+        }
+        source.use_on(stream)?;
+        // SAFETY: both ranges lie in their memory by the checks above, and `dst` is borrowed exclusively, so that they
+        // do not overlap.
+        unsafe { call!(self.context, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.raw())) }
+    }
+
+    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
+        let (stream, memory) = (self.stream(queue)?, self.memory(dst)?);
+        let target = memory.range("clear", at, bytes)?;
+        self.context.bind()?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        memory.use_on(stream)?;
+        // SAFETY: the range lies in the memory by the check above.
+        unsafe { call!(self.context, cuMemsetD8Async(target, 0, bytes as usize, stream.raw())) }
+    }
+
+    fn record(&self, queue: &Queue) -> Result<Event> {
+        let stream = self.stream(queue)?;
+        self.context.bind()?;
+        Ok(Event::new(self.events.record(stream, Timing::On)?))
+    }
+
+    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+        let (stream, event) = (self.stream(queue)?, self.event(event)?);
+        self.context.bind()?;
+        stream.wait(event)
+    }
+
+    fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+        let (from, to) = (self.event(from)?, self.event(to)?);
+        self.context.bind()?;
+        from.synchronize()?;
+        to.synchronize()?;
+        from.elapsed(to)
+    }
+
+    fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+        self.context.bind()?;
+        Ok(Executable::new(self.kernels.get(spec)?))
+    }
+
+    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        let stream = self.stream(queue)?;
+        let module = own(job.executable.downcast_ref::<Arc<Module>>(), "executable", &self.info)?;
+        self.context.expect("executable", module.context())?;
+        module.expect_arguments(job.params.len(), job.args.len())?;
+        if job.groups > MAX_GROUPS {
+            let (device, limit) = (self.info.id, MAX_GROUPS);
+            return Err(Error::TooLarge { what: "the number of workgroups", device, limit, actual: job.groups });
+        }
+        self.context.bind()?;
+
+        let mut addresses = Vec::with_capacity(job.args.len());
+        for arg in &*job.args {
+            let memory = self.memory(arg.memory())?;
+            memory.use_on(stream)?;
+            addresses.push(memory.start());
+        }
+        // A kernel without parameters takes an empty struct, of which the driver copies one byte.
+        let params: &[u8] = if job.params.is_empty() { &[0] } else { job.params };
+        let mut arguments: Vec<*mut c_void> = Vec::with_capacity(1 + addresses.len());
+        arguments.push(params.as_ptr().cast_mut().cast());
+        arguments.extend(addresses.iter_mut().map(|address| ptr::from_mut(address).cast::<c_void>()));
+
+        let (groups, threads, shared_bytes) = (job.groups as u32, module.threads(), module.shared_bytes());
+        // SAFETY: the sizes of the entry's arguments were checked when it was compiled: parameters of this length, then
+        // as many addresses as there are. The driver reads them before it returns. The caller vouches for the body.
+        unsafe {
+            call!(
+                self.context,
+                cuLaunchKernel(
+                    module.function(),
+                    groups,
+                    1,
+                    1,
+                    threads,
+                    1,
+                    1,
+                    shared_bytes,
+                    stream.raw(),
+                    arguments.as_mut_ptr(),
+                    ptr::null_mut(),
+                )
+            )
+        }?;
+        self.launches.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.context.bind()?;
+        self.context.synchronize()?;
+        self.staging.reclaim();
+        Ok(())
+    }
+
+    fn trim(&self) {
+        if self.context.bind().is_ok() {
+            self.staging.trim();
+            self.heap.trim();
+        }
+    }
+}
+
+impl fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cuda").field("info", &self.info).finish_non_exhaustive()
+    }
 }

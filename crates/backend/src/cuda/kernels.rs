@@ -1,0 +1,231 @@
+//! Kernels ready to launch: in memory, from the disk cache, or compiled.
+
+use std::{
+    collections::HashMap,
+    ffi::{CString, c_int},
+    ptr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use cudarc::driver::sys::{self, CUfunc_st, CUfunction_attribute, CUmod_st};
+
+use super::{
+    compiler,
+    driver::{Context, Handle, call},
+};
+use crate::{Error, KernelSpec, Result, cache::Cache};
+
+/// A kernel of this device, empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
+type Slot = Arc<Mutex<Option<Arc<Module>>>>;
+
+/// The kernels of a device. They stay loaded for as long as it is open.
+pub(super) struct Kernels {
+    context: Arc<Context>,
+    architecture: String,
+    cache: Cache,
+    slots: Mutex<HashMap<blake3::Hash, Slot>>,
+    compiled: AtomicU64,
+    cache_hits: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl Kernels {
+    pub(super) fn new(context: &Arc<Context>, architecture: &str) -> Self {
+        Self {
+            context: Arc::clone(context),
+            architecture: architecture.to_owned(),
+            cache: Cache::open(),
+            slots: Mutex::default(),
+            compiled: AtomicU64::new(0),
+            cache_hits: AtomicU64::new(0),
+            nanoseconds: AtomicU64::new(0),
+        }
+    }
+
+    /// Kernels compiled, loaded from the disk cache, and the time that both took.
+    pub(super) fn stats(&self) -> (u64, u64, Duration) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (get(&self.compiled), get(&self.cache_hits), Duration::from_nanos(get(&self.nanoseconds)))
+    }
+
+    /// The kernel of a declaration. The context must be bound.
+    pub(super) fn get(&self, spec: &KernelSpec) -> Result<Arc<Module>> {
+        let source = compiler::source(spec);
+        let digest = self.digest(spec, &source);
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.entry(digest).or_default())
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = &*slot {
+            return Ok(Arc::clone(module));
+        }
+        let start = Instant::now();
+        let module = Arc::new(self.load(spec, &source, &digest, start)?);
+        let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        *slot = Some(Arc::clone(&module));
+        Ok(module)
+    }
+
+    /// All that the kernel depends on but for the compiler's version.
+    fn digest(&self, spec: &KernelSpec, source: &str) -> blake3::Hash {
+        let numbers = [spec.threads as usize, spec.shared_bytes as usize, spec.params_bytes, spec.bindings.len()];
+        Cache::key(&[
+            b"cuda",
+            source.as_bytes(),
+            spec.name.as_bytes(),
+            self.architecture.as_bytes(),
+            compiler::OPTIONS.join(" ").as_bytes(),
+            &numbers.map(|n| (n as u64).to_le_bytes()).concat(),
+        ])
+    }
+
+    /// Two entries of the disk cache make one kernel: its code, under a key with the compiler's version, and under the
+    /// digest alone the key of the code stored last. The second finds the code on machines without the compiler.
+    fn load(&self, spec: &KernelSpec, source: &str, digest: &blake3::Hash, start: Instant) -> Result<Module> {
+        let version = compiler::version();
+        let key = match &version {
+            Ok((major, minor)) => Some(Cache::key(&[digest.as_bytes(), &major.to_le_bytes(), &minor.to_le_bytes()])),
+            Err(_) => {
+                let key = self.cache.get(digest).and_then(|key| <[u8; blake3::OUT_LEN]>::try_from(key).ok());
+                key.map(blake3::Hash::from_bytes)
+            }
+        };
+        if let Some(code) = key.and_then(|key| self.cache.get(&key)) {
+            match Module::load(&self.context, spec, &code) {
+                Ok(module) => {
+                    self.cache_hits.fetch_add(1, Ordering::Relaxed);
+                    return Ok(module);
+                }
+                Err(lost @ Error::Lost { .. }) => return Err(lost),
+                Err(error) => log::warn!("cached {} is replaced, it does not load: {error}", compiler::label(spec)),
+            }
+        }
+        let (major, minor) = version?;
+        let target = compiler::target(spec, &self.architecture)?;
+        let compiled = compiler::compile_source(spec, source, &target)?;
+        let module = Module::load(&self.context, spec, &compiled.code).map_err(|error| match error {
+            Error::Driver { call, reason, .. } => Error::Compile {
+                kernel: compiler::label(spec),
+                device: self.context.id().to_string(),
+                log: format!(
+                    "{call}: {reason}; if the driver is older than NVRTC {major}.{minor}, update it or install an \
+                     NVRTC of its version"
+                ),
+            },
+            other => other,
+        })?;
+        if let Some(key) = key {
+            self.cache.put(&key, &compiled.code);
+            self.cache.put(digest, key.as_bytes());
+        }
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        let usage = compiled.usage.map(|usage| format!(": {usage}")).unwrap_or_default();
+        log::info!("compiled {} for {target} in {:.2?}{usage}", compiler::label(spec), start.elapsed());
+        Ok(module)
+    }
+}
+
+/// A loaded kernel: what an [`crate::Executable`] of this backend holds.
+pub(super) struct Module {
+    context: Arc<Context>,
+    raw: Handle<CUmod_st>,
+    function: Handle<CUfunc_st>,
+    name: &'static str,
+    threads: u32,
+    shared_bytes: u32,
+    params_bytes: usize,
+    bindings: usize,
+}
+
+impl Module {
+    /// `code` is what the compiler made.
+    fn load(context: &Arc<Context>, spec: &KernelSpec, code: &[u8]) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the pointer is to a live value. The code is an image of the compiler, fresh or with its checksum
+        // confirmed: an ELF image, which tells its length, or text, which ends in a zero.
+        unsafe { call!(context, cuModuleLoadData(&mut raw, code.as_ptr().cast())) }?;
+        let mut module = Self {
+            context: Arc::clone(context),
+            raw: Handle(raw),
+            function: Handle(ptr::null_mut()),
+            name: spec.name,
+            threads: spec.threads,
+            shared_bytes: spec.shared_bytes,
+            params_bytes: spec.params_bytes,
+            bindings: spec.bindings.len(),
+        };
+        module.find_function(spec)?;
+        Ok(module)
+    }
+
+    fn find_function(&mut self, spec: &KernelSpec) -> Result<()> {
+        let refuse = |log| Error::Compile { kernel: compiler::label(spec), device: self.context.id().to_string(), log };
+        let name = CString::new(spec.name).map_err(|_| refuse("its name contains a zero".into()))?;
+        let mut function = ptr::null_mut();
+        // SAFETY: the module is live, the name ends in a zero, and the pointer is to a live value.
+        unsafe { call!(self.context, cuModuleGetFunction(&mut function, self.raw.0, name.as_ptr())) }?;
+
+        let mut threads: c_int = 0;
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+        // SAFETY: the function is live, and the pointer is to a live value.
+        unsafe { call!(self.context, cuFuncGetAttribute(&mut threads, attribute, function)) }?;
+        if i64::from(threads) < i64::from(spec.threads) {
+            return Err(refuse(format!(
+                "its registers allow {threads} threads in a workgroup, it declares {}: give it __launch_bounds__",
+                spec.threads
+            )));
+        }
+        // Beyond 48 KiB a kernel must ask for its dynamic shared memory.
+        let bytes = c_int::try_from(spec.shared_bytes).unwrap_or(c_int::MAX);
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is live.
+        unsafe { call!(self.context, cuFuncSetAttribute(function, attribute, bytes)) }?;
+        self.function = Handle(function);
+        Ok(())
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn function(&self) -> *mut CUfunc_st {
+        self.function.0
+    }
+
+    pub(super) fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    pub(super) fn shared_bytes(&self) -> u32 {
+        self.shared_bytes
+    }
+
+    /// Refuses arguments other than those that the kernel was compiled with: the driver would read past their end.
+    pub(super) fn expect_arguments(&self, params_bytes: usize, bindings: usize) -> Result<()> {
+        if (params_bytes, bindings) == (self.params_bytes, self.bindings) {
+            return Ok(());
+        }
+        let describe = |bytes, buffers| format!("{bytes} bytes of parameters and {buffers} buffers");
+        Err(Error::Arguments {
+            kernel: self.name,
+            expected: describe(self.params_bytes, self.bindings),
+            actual: describe(params_bytes, bindings),
+        })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // The code must not go while it runs.
+        if self.context.bind().is_ok() && self.context.synchronize().is_ok() {
+            // SAFETY: loaded in `load`, and nothing of it is used after this.
+            let _ = unsafe { sys::cuModuleUnload(self.raw.0) };
+        }
+    }
+}

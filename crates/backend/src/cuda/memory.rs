@@ -1,0 +1,326 @@
+//! Device memory: stream-ordered allocations of the driver's pool.
+//!
+//! Memory is allocated and freed in the order of the default stream, so neither waits for the device. A further stream
+//! that uses an allocation first waits for its making, and is remembered: before the memory is freed, the default
+//! stream waits for all that such streams have been given.
+
+use std::{
+    ptr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cudarc::driver::sys::{
+    self, CUdevice_attribute, CUdeviceptr, CUmemPool_attribute, CUmemPoolHandle_st, CUmemoryPool, CUresult,
+};
+
+use super::{
+    driver::{Context, Handle, call},
+    stream::{Event, Events, Stream, Timing},
+};
+use crate::{Error, Result, Secrecy, pool::Pool};
+
+/// What the driver's pool rounds allocations to.
+const GRANULE: u64 = 512;
+
+/// Where memory comes from.
+enum Source {
+    /// The device's default pool in the driver.
+    Driver(Handle<CUmemPoolHandle_st>),
+    /// Allocations of our own, kept for reuse, on devices where the driver has no pools.
+    Own(Pool<CUdeviceptr>),
+}
+
+/// The memory of a device.
+pub(super) struct Heap {
+    context: Arc<Context>,
+    /// The default stream, whose order all allocations follow.
+    stream: Arc<Stream>,
+    events: Arc<Events>,
+    source: Source,
+    live: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl Heap {
+    /// The context must be bound, here and in all functions below.
+    pub(super) fn new(
+        context: &Arc<Context>,
+        stream: &Arc<Stream>,
+        events: &Arc<Events>,
+        memory_bytes: u64,
+    ) -> Result<Arc<Self>> {
+        let pools = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)?;
+        let source = match pools {
+            0 => Source::Own(Pool::new(memory_bytes / 4)),
+            _ => Source::Driver(default_pool(context)?),
+        };
+        Ok(Arc::new(Self {
+            context: Arc::clone(context),
+            stream: Arc::clone(stream),
+            events: Arc::clone(events),
+            source,
+            live: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+        }))
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// `bytes` must be within the memory of the device.
+    pub(super) fn alloc(self: &Arc<Self>, bytes: u64, secrecy: Secrecy) -> Result<CudaMemory> {
+        let size = match self.source {
+            _ if bytes == 0 => 0,
+            Source::Driver(_) => bytes.next_multiple_of(GRANULE),
+            Source::Own(_) => Pool::<CUdeviceptr>::class(bytes),
+        };
+        let mut memory = CudaMemory {
+            heap: Arc::clone(self),
+            start: 0,
+            bytes,
+            size,
+            secrecy,
+            made: None,
+            streams: Mutex::default(),
+        };
+        let live = self.live.fetch_add(size, Ordering::Relaxed) + size;
+        if size > 0 {
+            memory.start = self.take_or_trim(size, bytes)?;
+            memory.made = Some(self.events.record(&self.stream, Timing::Off)?);
+        }
+        self.peak.fetch_max(live, Ordering::Relaxed);
+        Ok(memory)
+    }
+
+    fn take_or_trim(&self, size: u64, requested: u64) -> Result<CUdeviceptr> {
+        if let Some(start) = self.take(size)? {
+            return Ok(start);
+        }
+        // Memory that was freed behind pending work is free once that is done.
+        self.context.synchronize()?;
+        self.trim();
+        if let Some(start) = self.take(size)? {
+            return Ok(start);
+        }
+        Err(Error::OutOfMemory { device: self.context.id(), requested, available: self.context.free_bytes().ok() })
+    }
+
+    /// `None` when memory is exhausted.
+    fn take(&self, size: u64) -> Result<Option<CUdeviceptr>> {
+        let mut start = 0;
+        let (call, result) = match &self.source {
+            Source::Driver(pool) => {
+                let (pool, stream) = (pool.0, self.stream.raw());
+                // SAFETY: the pointer is to a live value, pool and stream are live.
+                let result = unsafe { sys::cuMemAllocFromPoolAsync(&mut start, size as usize, pool, stream) };
+                ("cuMemAllocFromPoolAsync", result)
+            }
+            Source::Own(pool) => {
+                if let Some(start) = pool.take(size) {
+                    return Ok(Some(start));
+                }
+                // SAFETY: the pointer is to a live value.
+                ("cuMemAlloc_v2", unsafe { sys::cuMemAlloc_v2(&mut start, size as usize) })
+            }
+        };
+        match result {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
+            _ => self.context.check(call, result).map(|()| Some(start)),
+        }
+    }
+
+    /// Takes memory back, in the order of the default stream.
+    fn give(&self, start: CUdeviceptr, size: u64) -> Result<()> {
+        match &self.source {
+            // SAFETY: allocated by `take` from this source, not freed yet, and used by no one after this.
+            Source::Driver(_) => unsafe { call!(self.context, cuMemFreeAsync(start, self.stream.raw())) },
+            Source::Own(pool) => match pool.give(size, start) {
+                None => Ok(()),
+                Some(start) => {
+                    self.stream.synchronize()?;
+                    // SAFETY: as above, and the stream that orders its uses is idle.
+                    unsafe { call!(self.context, cuMemFree_v2(start)) }
+                }
+            },
+        }
+    }
+
+    /// Gives memory that no one uses back to the driver.
+    pub(super) fn trim(&self) {
+        let trimmed = match &self.source {
+            // SAFETY: the device's default pool lives as long as the device.
+            Source::Driver(pool) => unsafe { call!(self.context, cuMemPoolTrimTo(pool.0, 0)) },
+            Source::Own(pool) => self.stream.synchronize().and_then(|()| {
+                pool.drain().into_iter().try_for_each(|start| {
+                    // SAFETY: as in `give`.
+                    unsafe { call!(self.context, cuMemFree_v2(start)) }
+                })
+            }),
+        };
+        if let Err(error) = trimmed {
+            log::debug!("memory was not given back: {error}");
+        }
+    }
+
+    pub(super) fn live(&self) -> u64 {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Bytes kept for later allocations.
+    pub(super) fn pooled(&self) -> Result<u64> {
+        match &self.source {
+            Source::Driver(pool) => {
+                let get = |attribute| pool_attribute(&self.context, pool.0, attribute);
+                let reserved = get(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
+                let used = get(CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
+                Ok(reserved.saturating_sub(used))
+            }
+            Source::Own(pool) => Ok(pool.bytes()),
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // The driver's pool outlives this heap: what was freed must not stay in it.
+        if self.context.bind().is_ok() && self.stream.synchronize().is_ok() {
+            self.trim();
+        }
+    }
+}
+
+/// The device's default pool, set to keep what is freed: without that, every synchronization gives all of it back.
+fn default_pool(context: &Context) -> Result<Handle<CUmemPoolHandle_st>> {
+    let mut pool = ptr::null_mut();
+    // SAFETY: the pointer is to a live value, the device is the context's.
+    unsafe { call!(context, cuDeviceGetDefaultMemPool(&mut pool, context.device())) }?;
+    let mut threshold = u64::MAX;
+    let value = ptr::from_mut(&mut threshold).cast();
+    let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: this attribute is a 64-bit number.
+    unsafe { call!(context, cuMemPoolSetAttribute(pool, attribute, value)) }?;
+    Ok(Handle(pool))
+}
+
+/// One of the attributes that are 64-bit numbers.
+fn pool_attribute(context: &Context, pool: CUmemoryPool, attribute: CUmemPool_attribute) -> Result<u64> {
+    let mut value = 0_u64;
+    // SAFETY: the caller asks for a 64-bit attribute, and the pointer is to a live value.
+    unsafe { call!(context, cuMemPoolGetAttribute(pool, attribute, ptr::from_mut(&mut value).cast())) }?;
+    Ok(value)
+}
+
+/// An allocation. It holds its heap, and so its device, alive.
+pub(super) struct CudaMemory {
+    heap: Arc<Heap>,
+    /// Zero for an allocation of no bytes.
+    start: CUdeviceptr,
+    bytes: u64,
+    size: u64,
+    secrecy: Secrecy,
+    /// The end of the default stream when the allocation was made.
+    made: Option<Event>,
+    /// Streams other than the default one that have used it.
+    streams: Mutex<Vec<Arc<Stream>>>,
+}
+
+impl CudaMemory {
+    pub(super) fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    pub(super) fn start(&self) -> CUdeviceptr {
+        self.start
+    }
+
+    /// The address of a range.
+    pub(super) fn range(&self, what: &'static str, offset: u64, count: u64) -> Result<CUdeviceptr> {
+        match offset.checked_add(count) {
+            Some(end) if end <= self.bytes => Ok(self.start + offset),
+            _ => Err(Error::OutOfRange { what, offset, count, len: self.bytes }),
+        }
+    }
+
+    /// Prepares for use on a stream of the same device.
+    pub(super) fn use_on(&self, stream: &Arc<Stream>) -> Result<()> {
+        let Some(made) = &self.made else { return Ok(()) };
+        if Arc::ptr_eq(stream, &self.heap.stream) {
+            return Ok(());
+        }
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if !streams.iter().any(|known| Arc::ptr_eq(known, stream)) {
+            stream.wait(made)?;
+            streams.push(Arc::clone(stream));
+        }
+        Ok(())
+    }
+
+    /// Copies to memory of another device, on a stream of that device: after all that this device has been given for
+    /// this memory, and before this memory is freed. The context of the other device must be bound, and is again
+    /// afterwards.
+    pub(super) fn copy_to_peer(
+        &self,
+        from: CUdeviceptr,
+        to: CUdeviceptr,
+        bytes: u64,
+        stream: &Arc<Stream>,
+        events: &Arc<Events>,
+    ) -> Result<()> {
+        let (owner, target) = (&self.heap.context, stream.context());
+        owner.bind()?;
+        let ready = self.ready();
+        target.bind()?;
+        for event in ready? {
+            stream.wait(&event)?;
+        }
+        // SAFETY: the caller checked both ranges; the contexts are those that the memory was allocated in.
+        unsafe { call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), bytes as usize, stream.raw())) }?;
+        let done = events.record(stream, Timing::Off);
+        owner.bind()?;
+        let ordered = done.and_then(|done| self.heap.stream.wait(&done));
+        target.bind()?;
+        ordered.or_else(|_| stream.synchronize())
+    }
+
+    /// Events after which all that uses the memory so far is done.
+    fn ready(&self) -> Result<Vec<Event>> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = streams.iter().chain([&self.heap.stream]);
+        streams.map(|stream| self.heap.events.record(stream, Timing::Off)).collect()
+    }
+
+    fn release(&mut self) -> Result<()> {
+        let heap = &self.heap;
+        heap.context.bind()?;
+        for stream in self.streams.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            heap.stream.wait_for_stream(&stream, &heap.events)?;
+        }
+        if self.secrecy == Secrecy::Secret {
+            // SAFETY: the allocation has `size` bytes, and all uses of it come before in this stream.
+            unsafe { call!(heap.context, cuMemsetD8Async(self.start, 0, self.size as usize, heap.stream.raw())) }?;
+        }
+        heap.give(self.start, self.size)
+    }
+}
+
+impl Drop for CudaMemory {
+    fn drop(&mut self) {
+        self.heap.live.fetch_sub(self.size, Ordering::Relaxed);
+        if self.start == 0 {
+            return;
+        }
+        match self.release() {
+            // A lost device's memory goes with its context.
+            Ok(()) | Err(Error::Lost { .. }) => {}
+            Err(error) => log::error!("{} bytes on {} stay in use: {error}", self.size, self.heap.context.id()),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Streams, and events from a pool.
+
+use std::{
+    ptr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use cudarc::driver::sys::{self, CUevent_flags, CUevent_st, CUresult, CUstream_flags, CUstream_st};
+
+use super::driver::{Context, Handle, call};
+use crate::Result;
+
+/// A stream that does not wait for the legacy default stream.
+pub(super) struct Stream {
+    context: Arc<Context>,
+    raw: Handle<CUstream_st>,
+}
+
+impl Stream {
+    /// The context must be bound, here and in all functions below.
+    pub(super) fn new(context: &Arc<Context>) -> Result<Arc<Self>> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the pointer is to a live value.
+        unsafe { call!(context, cuStreamCreate(&mut raw, CUstream_flags::CU_STREAM_NON_BLOCKING as u32)) }?;
+        Ok(Arc::new(Self { context: Arc::clone(context), raw: Handle(raw) }))
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> *mut CUstream_st {
+        self.raw.0
+    }
+
+    /// Lets later work wait for an event, which may be another device's.
+    pub(super) fn wait(&self, event: &Event) -> Result<()> {
+        // SAFETY: both handles are live. The driver takes the event's present state, so that it may be recorded again.
+        unsafe { call!(self.context, cuStreamWaitEvent(self.raw.0, event.raw.0, 0)) }
+    }
+
+    pub(super) fn synchronize(&self) -> Result<()> {
+        // SAFETY: the stream is live.
+        unsafe { call!(self.context, cuStreamSynchronize(self.raw.0)) }
+    }
+
+    /// Lets later work wait for everything that `other` has been given so far. Should events fail, the host waits.
+    pub(super) fn wait_for_stream(&self, other: &Self, events: &Arc<Events>) -> Result<()> {
+        let ordered = events.record(other, Timing::Off).and_then(|event| self.wait(&event));
+        ordered.or_else(|_| other.synchronize())
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: the stream is live and not used after this; the driver completes its work first.
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.raw.0) };
+        }
+    }
+}
+
+/// What a [`crate::Queue`] of this backend is. A further stream returns to its pool with the last handle to its queue:
+/// streams that memory remembers as its users are thus never more than there were queues at one time.
+pub(super) struct CudaQueue {
+    stream: Arc<Stream>,
+    pool: Option<Arc<Streams>>,
+}
+
+impl CudaQueue {
+    /// The queue of a stream that is never reused.
+    pub(super) fn of(stream: &Arc<Stream>) -> Self {
+        Self { stream: Arc::clone(stream), pool: None }
+    }
+
+    pub(super) fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+}
+
+impl Drop for CudaQueue {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&self.stream));
+        }
+    }
+}
+
+/// Streams of one device without a queue, kept for reuse.
+#[derive(Default)]
+pub(super) struct Streams {
+    idle: Mutex<Vec<Arc<Stream>>>,
+}
+
+impl Streams {
+    /// A further queue. The context must be bound.
+    pub(super) fn queue(self: &Arc<Self>, context: &Arc<Context>) -> Result<CudaQueue> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let stream = idle.map_or_else(|| Stream::new(context), Ok)?;
+        Ok(CudaQueue { stream, pool: Some(Arc::clone(self)) })
+    }
+}
+
+/// Whether an event takes the time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timing {
+    Off,
+    On,
+}
+
+/// Events of one device, kept for reuse.
+pub(super) struct Events {
+    context: Arc<Context>,
+    idle: [Mutex<Vec<Handle<CUevent_st>>>; 2],
+}
+
+impl Events {
+    pub(super) fn new(context: &Arc<Context>) -> Arc<Self> {
+        Arc::new(Self { context: Arc::clone(context), idle: Default::default() })
+    }
+
+    /// Marks the present end of a stream of this device.
+    pub(super) fn record(self: &Arc<Self>, stream: &Stream, timing: Timing) -> Result<Event> {
+        let idle = self.idle[timing as usize].lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let raw = idle.map_or_else(|| self.create(timing), Ok)?;
+        let event = Event { pool: Arc::clone(self), raw, timing };
+        // SAFETY: event and stream are live and of this context.
+        unsafe { call!(self.context, cuEventRecord(raw.0, stream.raw.0)) }?;
+        Ok(event)
+    }
+
+    fn create(&self, timing: Timing) -> Result<Handle<CUevent_st>> {
+        let flags = match timing {
+            Timing::Off => CUevent_flags::CU_EVENT_DISABLE_TIMING,
+            Timing::On => CUevent_flags::CU_EVENT_DEFAULT,
+        };
+        let mut raw = ptr::null_mut();
+        // SAFETY: the pointer is to a live value.
+        unsafe { call!(self.context, cuEventCreate(&mut raw, flags as u32)) }?;
+        Ok(Handle(raw))
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if self.context.bind().is_err() {
+            return;
+        }
+        for idle in &mut self.idle {
+            for event in idle.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                // SAFETY: events in the pool have no other owner.
+                let _ = unsafe { sys::cuEventDestroy_v2(event.0) };
+            }
+        }
+    }
+}
+
+/// A recorded event. Dropping it returns it to the pool: streams that wait for it are not affected.
+pub(super) struct Event {
+    pool: Arc<Events>,
+    raw: Handle<CUevent_st>,
+    timing: Timing,
+}
+
+impl Event {
+    pub(super) fn context(&self) -> &Context {
+        &self.pool.context
+    }
+
+    /// Whether the work before the event is done.
+    pub(super) fn is_done(&self) -> Result<bool> {
+        // SAFETY: the event is live.
+        match unsafe { sys::cuEventQuery(self.raw.0) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => self.pool.context.check("cuEventQuery", result).map(|()| true),
+        }
+    }
+
+    pub(super) fn synchronize(&self) -> Result<()> {
+        // SAFETY: the event is live.
+        unsafe { call!(self.pool.context, cuEventSynchronize(self.raw.0)) }
+    }
+
+    /// Time from this event to a later one, both timed and done; zero if the other one is earlier.
+    pub(super) fn elapsed(&self, to: &Self) -> Result<Duration> {
+        let mut milliseconds = 0.0;
+        // SAFETY: both events are live, and the pointer is to a live value.
+        unsafe { call!(self.pool.context, cuEventElapsedTime(&mut milliseconds, self.raw.0, to.raw.0)) }?;
+        Ok(Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3).unwrap_or_default())
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        self.pool.idle[self.timing as usize].lock().unwrap_or_else(PoisonError::into_inner).push(self.raw);
+    }
+}
