@@ -5,11 +5,12 @@
 
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
+    thread,
     time::{Duration, Instant},
 };
 
 use super::{gpu::Gpu, memory::Piece, staging::WgpuHost};
-use crate::{Error, Event, Pending, Result, Secrecy, Transfer, kernel::own};
+use crate::{Event, Pending, Result, Secrecy, Transfer, kernel::own};
 
 /// Events that can have a timestamp at once; further ones get the host's time.
 const SLOTS: u32 = 64;
@@ -123,15 +124,16 @@ impl WgpuEvent {
         Ok(read.map(|read| *ticks.get_or_init(|| read)))
     }
 
+    /// The host's time, once it is reached.
     fn host_time(&self) -> Result<Instant> {
-        // Another thread may have been the one to poll, and be about to run the callback.
-        self.gpu.poll(wgpu::PollType::wait_indefinitely())?;
-        let missing = || Error::Driver {
-            device: self.gpu.info.id,
-            call: "on_submitted_work_done",
-            reason: "the event was not reached".into(),
-        };
-        self.done.get().copied().ok_or_else(missing)
+        loop {
+            if let Some(done) = self.done.get() {
+                return Ok(*done);
+            }
+            // Where another thread was the one to poll, it is about to run the callback.
+            self.gpu.poll(wgpu::PollType::wait_indefinitely())?;
+            thread::yield_now();
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::{
     any::Any,
     fmt,
+    mem::ManuallyDrop,
+    ops,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::AtomicU64},
     thread,
@@ -78,6 +80,8 @@ pub(super) struct Gpu {
     pub(super) immediate_bytes: usize,
     pub(super) uniform_align: usize,
     pub(super) max_groups: u32,
+    /// Largest single buffer of the API.
+    max_buffer_bytes: u64,
     recorder: Mutex<Recorder>,
     pub(super) params: wgpu::Buffer,
     pub(super) buffers: Pool<wgpu::Buffer>,
@@ -90,7 +94,28 @@ pub(super) struct Gpu {
     pub(super) counters: Counters,
     fault: Fault,
     pub(super) device: wgpu::Device,
-    pub(super) queue: wgpu::Queue,
+    pub(super) queue: CalmQueue,
+}
+
+/// A queue whose end does not panic: wgpu waits for the device then, and panics if the driver fails unexpectedly.
+pub(super) struct CalmQueue(ManuallyDrop<wgpu::Queue>);
+
+impl ops::Deref for CalmQueue {
+    type Target = wgpu::Queue;
+
+    fn deref(&self) -> &wgpu::Queue {
+        &self.0
+    }
+}
+
+impl Drop for CalmQueue {
+    fn drop(&mut self) {
+        // SAFETY: the queue is not used again.
+        let queue = unsafe { ManuallyDrop::take(&mut self.0) };
+        if catch_unwind(AssertUnwindSafe(|| drop(queue))).is_err() {
+            log::error!("the driver failed while its device was closed");
+        }
+    }
 }
 
 impl Gpu {
@@ -149,11 +174,12 @@ impl Gpu {
             uploading: Arc::default(),
             pipelines: Pipelines::new(cache, &adapter),
             timer: Timer::new(&device, &queue),
+            max_buffer_bytes: limits.max_buffer_size,
             counters: Counters::default(),
             fault,
             info,
             device,
-            queue,
+            queue: CalmQueue(ManuallyDrop::new(queue)),
         })
     }
 
@@ -283,6 +309,10 @@ impl Gpu {
     }
 
     fn create(&self, size: u64, usage: wgpu::BufferUsages, mapped: bool, requested: u64) -> Result<wgpu::Buffer> {
+        if size > self.max_buffer_bytes {
+            let (what, limit) = ("buffer", self.max_buffer_bytes);
+            return Err(Error::TooLarge { what, device: self.info.id, limit, actual: requested });
+        }
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: mapped };
         let create = || scoped(&self.device, || self.device.create_buffer(&descriptor));
         let created = match create() {

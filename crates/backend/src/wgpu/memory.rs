@@ -111,7 +111,8 @@ impl WgpuMemory {
 impl Drop for WgpuMemory {
     fn drop(&mut self) {
         if self.secrecy == Secrecy::Secret {
-            let cleared = self.gpu.record(|recorder, device| {
+            // Submitted at once: secrets shall not wait for the next batch.
+            let cleared = self.gpu.record_and_submit(|recorder, device| {
                 for buffer in &self.chunks {
                     recorder.encoder(device).clear_buffer(buffer, 0, None);
                 }

@@ -130,10 +130,13 @@ fn build(gpu: &Gpu, spec: &KernelSpec, chunks: &[u32]) -> Result<Arc<Pipeline>> 
     let built = gpu.scoped(|| create(gpu, spec, chunks, parameters, &text, &digest));
     gpu.counters.compile_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
     gpu.alive()?;
-    let (pipeline, cached) = built.map_err(|error| Error::Compile {
-        kernel: name(spec),
-        device: format!("{} ({}, {})", gpu.info.id, gpu.info.name, gpu.info.driver),
-        log: error.to_string(),
+    let (pipeline, cached) = built.map_err(|error| match error {
+        wgpu::Error::OutOfMemory { .. } => gpu.driver_error("create_compute_pipeline", error),
+        error => Error::Compile {
+            kernel: name(spec),
+            device: format!("{} ({}, {})", gpu.info.id, gpu.info.name, gpu.info.driver),
+            log: error.to_string(),
+        },
     })?;
     let counter = if cached { &gpu.counters.cache_hits } else { &gpu.counters.compiled };
     counter.fetch_add(1, Ordering::Relaxed);

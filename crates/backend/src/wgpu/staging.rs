@@ -17,6 +17,7 @@ use zeroize::Zeroize;
 use super::{
     gpu::{Gpu, STAGING_BUDGET},
     memory::Piece,
+    recorder::Recorder,
 };
 use crate::{HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, pool::Pool};
 
@@ -257,7 +258,9 @@ impl Drop for WgpuRead {
         self.buffer.unmap();
         if host.secrecy == Secrecy::Secret {
             // If this fails, the device is lost, and its memory with it.
-            let _ = host.gpu.record(|recorder, device| recorder.encoder(device).clear_buffer(&self.buffer, 0, None));
+            let clear =
+                |recorder: &mut Recorder, device: &_| recorder.encoder(device).clear_buffer(&self.buffer, 0, None);
+            let _ = host.gpu.record_and_submit(clear);
         }
     }
 }
