@@ -1,9 +1,89 @@
 #![doc = include_str!("../README.md")]
 
-use evariste_backend::Device;
-use libtest_mimic::Trial;
+mod child;
+mod device;
+mod field;
+mod fields;
+mod ntt;
+mod process;
 
-/// The trials of one device. Their names read `device::suite::field::case`.
-pub fn suite(_device: &Device) -> Vec<Trial> {
-    Vec::new()
+use std::fmt::Debug;
+
+use evariste_backend::{Device, Kind};
+use libtest_mimic::{Failed, Trial};
+
+pub use child::run_child;
+
+/// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
+///
+/// Whoever runs them calls [`run_child`] first in `main`: some trials start the program again.
+pub fn suite(device: &Device) -> Vec<Trial> {
+    let mut suite = Suite { device, name: "device", trials: Vec::new() };
+    device::add(&mut suite);
+    suite.name = "field";
+    field::add(&mut suite);
+    suite.name = "ntt";
+    ntt::add(&mut suite);
+    suite.name = "process";
+    process::add(&mut suite);
+    suite.trials
+}
+
+/// The trials that need no device in particular.
+pub fn common() -> Vec<Trial> {
+    process::common()
+}
+
+type Outcome = Result<(), Failed>;
+
+struct Suite<'a> {
+    device: &'a Device,
+    name: &'static str,
+    trials: Vec<Trial>,
+}
+
+impl Suite<'_> {
+    fn add(&mut self, case: &str, run: fn(&Device) -> Outcome) {
+        self.add_with(case, run);
+    }
+
+    fn add_with(&mut self, case: &str, run: impl FnOnce(&Device) -> Outcome + Send + 'static) {
+        let device = self.device.clone();
+        let name = format!("{}::{}::{case}", device.info().id, self.name);
+        self.trials.push(Trial::test(name, move || run(&device)));
+    }
+}
+
+/// Another device than this one, where there is one.
+fn other_device(device: &Device) -> Option<Device> {
+    match device.info().id.kind {
+        Kind::Cpu => Device::all().into_iter().find(|other| !other.is_same(device)),
+        _ => Some(Device::cpu()),
+    }
+}
+
+fn expect_equal<T: PartialEq + Debug>(what: &str, actual: &T, expected: &T) -> Outcome {
+    if actual == expected {
+        return Ok(());
+    }
+    let shorten = |text: String| text.chars().take(500).collect::<String>();
+    Err(format!("{what}: expected {}, got {}", shorten(format!("{expected:?}")), shorten(format!("{actual:?}"))).into())
+}
+
+/// Compares vectors and names the first place where they differ.
+fn expect_same<T: PartialEq + Debug>(what: &str, actual: &[T], expected: &[T]) -> Outcome {
+    expect_equal(&format!("{what}, length"), &actual.len(), &expected.len())?;
+    match actual.iter().zip(expected).position(|(a, e)| a != e) {
+        None => Ok(()),
+        Some(i) => expect_equal(&format!("{what} at {i} of {}", actual.len()), &actual[i], &expected[i]),
+    }
+}
+
+fn expect(what: &str, holds: bool) -> Outcome {
+    if holds { Ok(()) } else { Err(format!("{what} does not hold").into()) }
+}
+
+/// Unwraps the error of a call that must fail.
+fn expect_error<T, E>(what: &str, result: Result<T, E>) -> Result<E, Failed> {
+    result.err().ok_or_else(|| format!("{what} must fail").into())
 }

@@ -6,6 +6,8 @@ use evariste_backend::Device;
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    let trials = Device::all().iter().flat_map(evariste_conformance::suite).collect();
+    evariste_conformance::run_child();
+    let mut trials = evariste_conformance::common();
+    trials.extend(Device::all().iter().flat_map(evariste_conformance::suite));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -5,7 +5,7 @@ use std::{
 };
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Buffer, Device, DeviceInfo, Kernel, KernelSpec, Queue};
+use evariste_backend::{Arg, Buffer, Device, DeviceInfo, Event, Kernel, KernelSpec, Queue};
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
 
@@ -65,6 +65,8 @@ pub struct Ntt<F: DeviceField> {
     kernels: BTreeMap<Shape, OnceLock<Kernel<Params>>>,
     /// Roots and their inverses for the transforms within passes, twiddles between passes, n⁻¹.
     tables: Buffer<Mont<F>>,
+    /// When the tables are there, for other queues than the default one.
+    ready: Event,
     vector: Vector<F>,
     cosets: Mutex<VecDeque<Coset<F>>>,
 }
@@ -75,6 +77,7 @@ struct Coset<F: DeviceField> {
     generator: F,
     inverse: bool,
     powers: Arc<Buffer<Mont<F>>>,
+    ready: Event,
 }
 
 /// How a transform is split into passes, and where its tables lie.
@@ -160,7 +163,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let shapes = (0..layout.log_rows.len()).flat_map(|pass| [false, true].map(|place| layout.shape(pass, place)));
         let kernels = shapes.map(|shape| (shape, OnceLock::new())).collect();
         let cosets = Mutex::new(VecDeque::new());
-        let plan = Self { device: device.clone(), layout, kernels, tables, vector, cosets };
+        let ready = device.record(None)?;
+        let plan = Self { device: device.clone(), layout, kernels, tables, ready, vector, cosets };
         plan.passes(Order::Natural, Order::Natural)
             .par_iter()
             .try_for_each(|pass| plan.kernel(pass.shape).map(drop))?;
@@ -281,11 +285,11 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     /// The powers of a coset's generator: g^i for the forward transform, n⁻¹ g^(−i) for the inverse.
-    fn coset_powers(&self, generator: F, inverse: bool) -> Result<Arc<Buffer<Mont<F>>>> {
+    fn coset_powers(&self, generator: F, inverse: bool) -> Result<Coset<F>> {
         let lock = || self.cosets.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |coset: &&Coset<F>| coset.generator == generator && coset.inverse == inverse;
         if let Some(coset) = lock().iter().find(known) {
-            return Ok(Arc::clone(&coset.powers));
+            return Ok(coset.clone());
         }
         let (base, scale) = match inverse {
             false => (generator, F::ONE),
@@ -296,11 +300,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
         self.vector.powers(base, F::ONE, &mut powers, 0, 1 << split)?;
         let high = 1 << (self.layout.log_n - split);
         self.vector.powers(base.pow([1 << split]), scale, &mut powers, 1 << split, high)?;
-        let powers = Arc::new(powers);
+        let ready = self.device.record(None)?;
+        let coset = Coset { generator, inverse, powers: Arc::new(powers), ready };
         let mut cosets = lock();
         cosets.truncate(MAX_COSETS - 1);
-        cosets.push_front(Coset { generator, inverse, powers: Arc::clone(&powers) });
-        Ok(powers)
+        cosets.push_front(coset.clone());
+        Ok(coset)
     }
 }
 
@@ -436,7 +441,11 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
 
         let mut passes = plan.passes(self.input, self.output);
         let kernels = passes.iter().map(|pass| plan.kernel(pass.shape)).collect::<Result<Vec<_>>>()?;
-        let powers = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
+        let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
+        if self.queue.is_some() {
+            let ready = coset.as_ref().map_or(&plan.ready, |coset| &coset.ready);
+            plan.device.wait_for(self.queue, ready)?;
+        }
         let mut scratch = match plan.layout.needs_scratch(self.input, self.output) {
             true => Some(plan.device.alloc::<Mont<F>>(data.len())?),
             false => None,
@@ -445,7 +454,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         // Scaling: by the coset's powers before a forward transform, after an inverse one; there also by n⁻¹.
         let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
         let (first, last) = (0, passes.len() - 1);
-        match (inverse, &powers) {
+        match (inverse, &coset) {
             (false, None) => {}
             (false, Some(_)) => passes[first].flags |= flags::SCALE_IN | reversed(self.input),
             (true, None) => passes[last].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
@@ -453,7 +462,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         }
 
         let layout = &plan.layout;
-        let scale = powers.as_deref().unwrap_or(&plan.tables);
+        let scale = coset.as_ref().map_or(&plan.tables, |coset| &coset.powers);
         for (pass, kernel) in passes.iter().zip(kernels) {
             let params = Params {
                 lines: (data.len() >> pass.shape.log_rows) as u32,
@@ -465,7 +474,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
                 log_roots: layout.log_roots(),
                 twiddles: layout.twiddles_at() as u32,
                 log_twiddles: layout.log_split(),
-                scales: if powers.is_some() { 0 } else { layout.inverse_of_n_at() as u32 },
+                scales: if coset.is_some() { 0 } else { layout.inverse_of_n_at() as u32 },
                 log_scales: layout.log_split(),
             };
             let groups = u64::from(params.lines).div_ceil(1 << pass.shape.log_columns);

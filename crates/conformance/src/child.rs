@@ -1,0 +1,124 @@
+//! Scenarios that need a process of their own: other environment variables, hidden libraries, less memory.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    process::{self, Command},
+};
+
+use ark_bls12_381::Fr;
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use evariste_backend::Device;
+use evariste_field::Mont;
+use evariste_ntt::Ntt;
+use libtest_mimic::Failed;
+
+use crate::{expect_same, field::samples, ntt};
+
+/// Names the scenario that this process is started for.
+const VARIABLE: &str = "EVARISTE_CONFORMANCE_CHILD";
+
+/// Cycles of plans before memory is measured, and while it is.
+const CYCLES: [usize; 2] = [200, 2000];
+
+/// Runs the scenario that this process was started for and ends it; returns at once if there is none.
+pub fn run_child() {
+    let Some(scenario) = env::var(VARIABLE).ok() else { return };
+    let (name, device) = scenario.split_once(' ').unwrap_or((&scenario, ""));
+    let outcome = match name {
+        "best" => Device::best().map(|device| device.to_string()).map_err(Failed::from),
+        "open" => device.parse::<Device>().map(|device| device.to_string()).map_err(Failed::from),
+        "ntt" => device.parse::<Device>().map_err(Failed::from).and_then(|device| checked_ntt(&device)),
+        "cycles" => device.parse::<Device>().map_err(Failed::from).and_then(|device| cycles(&device)),
+        "launches" => device.parse::<Device>().map_err(Failed::from).and_then(|device| ntt::launches(&device)),
+        "memory" => device.parse::<Device>().map_err(Failed::from).and_then(|device| exhausted(&device)),
+        _ => Err(format!("unknown scenario {name}").into()),
+    };
+    match outcome {
+        Ok(report) => println!("ok: {report}"),
+        Err(error) => println!("error: {}", error.message().unwrap_or("unknown")),
+    }
+    process::exit(0);
+}
+
+/// Runs a scenario in a process of its own and gives the line that it prints. `limit` bounds its memory in KiB.
+pub(crate) fn run(scenario: &str, variables: &[(&str, &OsStr)], limit: Option<u64>) -> Result<String, Failed> {
+    let program = env::current_exe()?;
+    let mut command = match limit {
+        None => Command::new(program),
+        Some(kib) => {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(format!("ulimit -v {kib} && exec \"$0\"")).arg(program);
+            shell
+        }
+    };
+    command.env(VARIABLE, scenario).env_remove(evariste_backend::DEVICE_VARIABLE).envs(variables.iter().copied());
+    let output = command.output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let report = text.lines().find(|line| line.starts_with("ok: ") || line.starts_with("error: "));
+    match (output.status.success(), report) {
+        (true, Some(report)) => Ok(report.to_owned()),
+        _ => Err(format!("{scenario}: {}: {text}{}", output.status, String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
+
+fn checked_ntt(device: &Device) -> Result<String, Failed> {
+    let x = samples::<Fr>(1 << 12, 20);
+    let mut data = device.upload(&x)?;
+    Ntt::new(device, 12)?.forward(&mut data)?;
+    let domain = Radix2EvaluationDomain::<Fr>::new(x.len()).ok_or("no domain")?;
+    expect_same("forward", &data.to_vec()?, &domain.fft(&x))?;
+    let stats = device.stats();
+    Ok(format!("{} compiled, {} from the cache", stats.compiled, stats.cache_hits))
+}
+
+/// Growth of memory over many plans, in bytes of this process and of the device.
+fn cycles(device: &Device) -> Result<String, Failed> {
+    let x = samples::<Fr>(1 << 12, 21);
+    let mut before = (0, 0);
+    for count in CYCLES {
+        before = (resident_bytes(), held_bytes(device));
+        for _ in 0..count {
+            let ntt = Ntt::new(device, 12)?;
+            let mut data = device.upload::<Mont<Fr>>(&x)?;
+            ntt.forward(&mut data)?;
+        }
+        device.sync()?;
+    }
+    let growth = |before: u64, after: u64| after.saturating_sub(before);
+    let (resident, held) = (growth(before.0, resident_bytes()), growth(before.1, held_bytes(device)));
+    Ok(format!("{resident} resident, {held} device"))
+}
+
+fn held_bytes(device: &Device) -> u64 {
+    let stats = device.stats();
+    stats.bytes_live + stats.bytes_pooled
+}
+
+/// Zero where the system does not tell.
+fn resident_bytes() -> u64 {
+    let kib = |status: String| -> Option<u64> {
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    fs::read_to_string("/proc/self/status").ok().and_then(kib).unwrap_or(0) << 10
+}
+
+/// Fills the memory until an allocation fails, then works on.
+fn exhausted(device: &Device) -> Result<String, Failed> {
+    checked_ntt(device)?;
+    let mut held = Vec::new();
+    let error = loop {
+        match device.zeros::<u8>(256 << 20) {
+            Ok(buffer) => held.push(buffer),
+            Err(error) => break error,
+        }
+        if held.len() > 4096 {
+            return Err("memory has no end".into());
+        }
+    };
+    let count = held.len();
+    drop(held);
+    checked_ntt(device)?;
+    Ok(format!("after {count} buffers: {error}"))
+}

@@ -1,0 +1,123 @@
+//! Elements and vector operations over every field.
+
+use evariste_backend::{Buffer, Device, Error};
+use evariste_field::{Canonical, DeviceField, Mont, Vector, reference};
+
+use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, fields, other_device};
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    over::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
+    over::<ark_bn254::Fr>(suite, "bn254-fr");
+    over::<fields::Goldilocks>(suite, "goldilocks");
+    over::<fields::BabyBear>(suite, "baby-bear");
+    over::<fields::Secp256k1>(suite, "secp256k1-fq");
+    over::<fields::Mnt4>(suite, "mnt4-753-fr");
+    over::<fields::Mersenne89>(suite, "mersenne-89");
+}
+
+fn over<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
+    suite.add(&format!("{field}::elements"), elements::<F>);
+    suite.add(&format!("{field}::operations"), operations::<F>);
+    suite.add(&format!("{field}::inverse"), inverse::<F>);
+    suite.add(&format!("{field}::powers"), powers::<F>);
+    suite.add(&format!("{field}::misuse"), misuse::<F>);
+}
+
+const LENGTHS: [usize; 7] = [0, 1, 2, 255, 257, 1000, 20_000];
+
+/// Edge values, then random ones.
+pub(crate) fn samples<F: DeviceField>(len: usize, seed: u64) -> Vec<F> {
+    use ark_std::rand::SeedableRng;
+
+    let mut rng = ark_std::rand::rngs::StdRng::seed_from_u64(seed);
+    let half = F::from(2u8).inverse().unwrap_or(F::ONE);
+    let edges = [F::ZERO, F::ONE, -F::ONE, F::from(2u8), -F::from(2u8), half, -half, F::from(u32::MAX)];
+    let mixed = |i: usize, rng: &mut _| match i {
+        0..64 => edges[(i + i / 8 * seed as usize) % 8],
+        _ => F::rand(rng),
+    };
+    (0..len).map(|i| mixed(i, &mut rng)).collect()
+}
+
+fn elements<F: DeviceField>(device: &Device) -> Outcome {
+    for len in LENGTHS {
+        let x = samples::<F>(len, 1);
+        expect_same("Montgomery form", &device.upload::<Mont<F>>(&x)?.to_vec()?, &x)?;
+        expect_same("canonical form", &device.upload::<Canonical<F>>(&x)?.to_vec()?, &x)?;
+    }
+    expect_same("zero bytes are zero", &device.zeros::<Mont<F>>(9)?.to_vec()?, &[F::ZERO; 9])
+}
+
+fn operations<F: DeviceField>(device: &Device) -> Outcome {
+    type Binary<F> = fn(&Vector<F>, &Buffer<Mont<F>>, &Buffer<Mont<F>>, &mut Buffer<Mont<F>>) -> Result<(), Error>;
+    type Assign<F> = fn(&Vector<F>, &mut Buffer<Mont<F>>, &Buffer<Mont<F>>) -> Result<(), Error>;
+    type Case<F> = (&'static str, Binary<F>, Assign<F>, fn(F, F) -> F);
+
+    let vector = Vector::<F>::new(device);
+    let cases: [Case<F>; 3] = [
+        ("add", Vector::add, Vector::add_assign, |a, b| a + b),
+        ("sub", Vector::sub, Vector::sub_assign, |a, b| a - b),
+        ("mul", Vector::mul, Vector::mul_assign, |a, b| a * b),
+    ];
+    for len in LENGTHS {
+        let (a, b) = (samples::<F>(len, 2), samples::<F>(len, 3));
+        let (mut da, db) = (device.upload::<Mont<F>>(&a)?, device.upload::<Mont<F>>(&b)?);
+        let mut out = device.alloc(len)?;
+        for (name, apply, assign, scalar) in cases {
+            let expected = reference::pointwise(&a, &b, scalar);
+            apply(&vector, &da, &db, &mut out)?;
+            expect_same(name, &out.to_vec()?, &expected)?;
+            assign(&vector, &mut da, &db)?;
+            expect_same(&format!("{name} in place"), &da.to_vec()?, &expected)?;
+            da.write_at(0, &a)?;
+        }
+    }
+    Ok(())
+}
+
+fn inverse<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    for len in LENGTHS {
+        let mut a = samples::<F>(len, 4);
+        a.iter_mut().skip(100).step_by(97).for_each(|x| *x = F::ZERO);
+        let mut out = device.alloc(len)?;
+        vector.inverse(&device.upload(&a)?, &mut out)?;
+        expect_same("inverse", &out.to_vec()?, &reference::inverse(&a))?;
+    }
+    let mut out = device.alloc(1000)?;
+    vector.inverse(&device.zeros(1000)?, &mut out)?;
+    expect_same("inverse of zeros", &out.to_vec()?, &[F::ZERO; 1000])
+}
+
+fn powers<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    let base = samples::<F>(70, 5)[69];
+    for len in LENGTHS {
+        let mut out = device.zeros(len + 7)?;
+        vector.powers(base, F::from(5u8), &mut out, 3, len)?;
+        let mut expected = vec![F::ZERO; len + 7];
+        expected[3..len + 3].copy_from_slice(&reference::powers(base, F::from(5u8), len));
+        expect_same("powers", &out.to_vec()?, &expected)?;
+    }
+    let mut out = device.alloc(3)?;
+    vector.powers(F::ZERO, F::ONE, &mut out, 0, 3)?;
+    expect_same("powers of zero", &out.to_vec()?, &[F::ONE, F::ZERO, F::ZERO])
+}
+
+fn misuse<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    let (a, b) = (device.upload::<Mont<F>>(&[F::ONE; 4])?, device.zeros(5)?);
+    let mut out = device.upload::<Mont<F>>(&[F::ONE; 4])?;
+    let error = expect_error("operands of two lengths", vector.mul(&a, &b, &mut out))?;
+    expect_equal("operand", &error, &Error::Length { what: "the second operand", expected: 4, actual: 5 })?;
+    let error = expect_error("an output of another length", vector.inverse(&b, &mut out))?;
+    expect_equal("output", &error, &Error::Length { what: "the output", expected: 5, actual: 4 })?;
+    let error = expect_error("powers past the end", vector.powers(F::ONE, F::ONE, &mut out, 2, 3))?;
+    expect_equal("powers", &error, &Error::OutOfRange { what: "powers", offset: 2, count: 3, len: 4 })?;
+    if let Some(other) = other_device(device) {
+        let error = expect_error("an operand elsewhere", vector.add_assign(&mut out, &other.zeros(4)?))?;
+        let (expected, actual) = (device.info().id, other.info().id);
+        expect_equal("device", &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
+    }
+    expect_same("untouched", &out.to_vec()?, &[F::ONE; 4])
+}

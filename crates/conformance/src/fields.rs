@@ -1,0 +1,38 @@
+//! The fields that the suite runs over: the first-class ones of this slice, and one of each shape of modulus.
+
+use ark_ff::{Fp64, Fp256, Fp768, MontBackend};
+
+/// 2^64 − 2^32 + 1: two limbs, of which sums carry out.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "18446744069414584321"]
+#[generator = "7"]
+pub(crate) struct GoldilocksConfig;
+pub(crate) type Goldilocks = Fp64<MontBackend<GoldilocksConfig, 1>>;
+
+/// 15 · 2^27 + 1: one limb, where arkworks' Montgomery form is another than the device's.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "2013265921"]
+#[generator = "31"]
+pub(crate) struct BabyBearConfig;
+pub(crate) type BabyBear = Fp64<MontBackend<BabyBearConfig, 1>>;
+
+/// The base field of secp256k1: eight limbs, of which sums carry out, and no two-adicity.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "115792089237316195423570985008687907853269984665640564039457584007908834671663"]
+#[generator = "3"]
+pub(crate) struct Secp256k1Config;
+pub(crate) type Secp256k1 = Fp256<MontBackend<Secp256k1Config, 4>>;
+
+/// The scalar field of MNT4-753: 24 limbs.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "41898490967918953402344214791240637128170709919953949071783502921025352812571106773058893763790338921418070971888458477323173057491593855069696241854796396165721416325350064441470418137846398469611935719059908164220784476160001"]
+#[generator = "17"]
+pub(crate) struct Mnt4Config;
+pub(crate) type Mnt4 = Fp768<MontBackend<Mnt4Config, 12>>;
+
+/// 2^89 − 1: three limbs.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "618970019642690137449562111"]
+#[generator = "3"]
+pub(crate) struct Mersenne89Config;
+pub(crate) type Mersenne89 = ark_ff::Fp128<MontBackend<Mersenne89Config, 2>>;

@@ -1,0 +1,247 @@
+//! Transforms over every field with two-adicity.
+
+use std::thread;
+
+use ark_ff::FftField;
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use evariste_backend::{Device, Error as DeviceError};
+use evariste_field::{DeviceField, Mont};
+use evariste_ntt::{Error, Ntt, Order, forward, inverse, reference};
+
+use libtest_mimic::Failed;
+
+use crate::{
+    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, field::samples, fields, other_device,
+};
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    over::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
+    over::<ark_bn254::Fr>(suite, "bn254-fr");
+    over::<fields::Goldilocks>(suite, "goldilocks");
+    over::<fields::BabyBear>(suite, "baby-bear");
+    over::<fields::Mnt4>(suite, "mnt4-753-fr");
+    suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
+    suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
+    suite.add("bls12-381-fr::two_threads", two_threads);
+    suite.add("bls12-381-fr::queues", queues);
+}
+
+fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
+    suite.add(&format!("{field}::definition"), definition::<F>);
+    suite.add(&format!("{field}::sizes"), sizes::<F>);
+    suite.add(&format!("{field}::orders_cosets_batches"), orders_cosets_batches::<F>);
+    suite.add(&format!("{field}::edge_values"), edge_values::<F>);
+    suite.add(&format!("{field}::host_slices"), host_slices::<F>);
+    suite.add(&format!("{field}::misuse"), misuse::<F>);
+}
+
+/// The forward transform by arkworks' own implementation.
+fn arkworks<F: FftField>(x: &[F], g: F) -> Vec<F> {
+    let domain = Radix2EvaluationDomain::<F>::new(x.len()).and_then(|domain| domain.get_coset(g));
+    domain.map_or_else(Vec::new, |domain| domain.fft(x))
+}
+
+/// Naive at sizes that it can do.
+fn definition<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    for log_n in 0..7 {
+        let x = samples::<F>(1 << log_n, 6);
+        let ntt = Ntt::new(device, log_n)?;
+        let mut data = device.upload(&x)?;
+        ntt.forward(&mut data)?;
+        expect_same(&format!("2^{log_n}"), &data.to_vec()?, &reference::forward(&x, F::ONE))?;
+    }
+    Ok(())
+}
+
+/// Every size up to one that takes two passes on every device, and some that take three.
+fn sizes<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let sizes = (0..=13).chain([15, 16]).filter(|log_n| *log_n <= F::TWO_ADICITY);
+    for log_n in sizes {
+        let x = samples::<F>(1 << log_n, 7);
+        let ntt = Ntt::new(device, log_n)?;
+        let mut data = device.upload(&x)?;
+        ntt.forward(&mut data)?;
+        expect_same(&format!("forward 2^{log_n}"), &data.to_vec()?, &arkworks(&x, F::ONE))?;
+        ntt.inverse(&mut data)?;
+        expect_same(&format!("inverse 2^{log_n}"), &data.to_vec()?, &x)?;
+    }
+    Ok(())
+}
+
+fn orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let orders = [Order::Natural, Order::BitReversed];
+    for (log_n, batch) in [(0, 3), (1, 5), (4, 1), (5, 7), (9, 3), (11, 2), (13, 1), (14, 3)] {
+        let n = 1 << log_n;
+        let ntt = Ntt::<F>::new(device, log_n)?;
+        let x = samples::<F>(n * batch, 8);
+        for g in [F::ONE, F::GENERATOR, -F::from(3u8)] {
+            let expected: Vec<F> = x.chunks(n).flat_map(|x| arkworks(x, g)).collect();
+            for (input, output) in orders.iter().flat_map(|input| orders.map(|output| (*input, output))) {
+                let reorder = |x: &[F], order| -> Vec<F> {
+                    x.chunks(n).flat_map(|x| reference::reorder(x, Order::Natural, order)).collect()
+                };
+                let what = format!("2^{log_n} × {batch}, {input:?} to {output:?}, coset of {g}");
+                let mut data = device.upload(&reorder(&x, input))?;
+                ntt.coset(g).input(input).output(output).forward(&mut data)?;
+                expect_same(&format!("forward, {what}"), &data.to_vec()?, &reorder(&expected, output))?;
+                ntt.coset(g).input(output).output(input).inverse(&mut data)?;
+                expect_same(&format!("inverse, {what}"), &data.to_vec()?, &reorder(&x, input))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let n = 1 << 10;
+    let ntt = Ntt::new(device, 10)?;
+    let spike = |at: usize| (0..n).map(|i| if i == at { -F::ONE } else { F::ZERO }).collect::<Vec<F>>();
+    let cases = [vec![F::ZERO; n], vec![F::ONE; n], vec![-F::ONE; n], spike(0), spike(1), spike(n - 1)];
+    for (case, x) in cases.iter().enumerate() {
+        let mut data = device.upload(x)?;
+        ntt.forward(&mut data)?;
+        expect_same(&format!("case {case}"), &data.to_vec()?, &arkworks(x, F::ONE))?;
+        ntt.inverse(&mut data)?;
+        expect_same(&format!("inverse of case {case}"), &data.to_vec()?, x)?;
+    }
+    Ok(())
+}
+
+fn host_slices<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    for len in [0, 1, 2, 1024] {
+        let x = samples::<F>(len, 9);
+        let mut y = x.clone();
+        forward(device, &mut y)?;
+        expect_same("forward", &y, &if len == 0 { Vec::new() } else { arkworks(&x, F::ONE) })?;
+        inverse(device, &mut y)?;
+        expect_same("inverse", &y, &x)?;
+    }
+    let x = samples::<F>(1000, 9);
+    let mut y = x.clone();
+    let error = expect_error("a length of 1000", forward(device, &mut y))?;
+    expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 1000 })?;
+    expect_same("untouched", &y, &x)
+}
+
+fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let beyond = F::TWO_ADICITY + 1;
+    let error = expect_error("a size beyond the two-adicity", Ntt::<F>::new(device, beyond))?;
+    expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })?;
+    expect_error("a size of 2^4000000000", Ntt::<F>::new(device, 4_000_000_000))?;
+
+    let ntt = Ntt::<F>::new(device, 4)?;
+    for len in [1, 15, 17, 40] {
+        let x = samples::<F>(len, 10);
+        let mut data = device.upload(&x)?;
+        let error = expect_error("data of another length", ntt.forward(&mut data))?;
+        expect_equal("length", &error, &Error::Length { expected: 16, actual: len })?;
+        expect_same("untouched", &data.to_vec()?, &x)?;
+    }
+    ntt.forward(&mut device.zeros(0)?)?;
+
+    let x = samples::<F>(16, 10);
+    let mut data = device.upload(&x)?;
+    let error = expect_error("a coset of zero", ntt.coset(F::ZERO).forward(&mut data))?;
+    expect_equal("coset", &error, &Error::ZeroCoset)?;
+    if let Some(other) = other_device(device) {
+        let error = expect_error("data elsewhere", ntt.forward(&mut other.zeros(16)?))?;
+        let (expected, actual) = (device.info().id, other.info().id);
+        let what = "the data of a transform";
+        expect_equal("device", &error, &Error::Device(DeviceError::WrongDevice { what, expected, actual }))?;
+    }
+    expect_same("untouched", &data.to_vec()?, &x)?;
+    ntt.forward(&mut data)?;
+    expect_same("usable", &data.to_vec()?, &arkworks(&x, F::ONE))
+}
+
+/// Three passes, and on fast devices four where workgroup memory is small: Horner at a few outputs.
+fn large<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let sizes: &[u32] = if device.info().features.software { &[18] } else { &[18, 19, 20, 21, 22] };
+    for &log_n in sizes {
+        let n = 1usize << log_n;
+        let x = samples::<F>(n, 11);
+        let ntt = Ntt::new(device, log_n)?;
+        let mut data = device.upload(&x)?;
+        ntt.coset(F::GENERATOR).forward(&mut data)?;
+        let y = data.to_vec()?;
+        let w = reference::root_of_unity::<F>(log_n).ok_or("no root of unity")?;
+        for k in [0, 1, 2, n / 2, n / 2 + 1, n / 3, n - 1] {
+            let expected = reference::horner(&x, F::GENERATOR * w.pow([k as u64]));
+            expect_equal(&format!("output {k} of 2^{log_n}"), &y[k], &expected)?;
+        }
+        ntt.coset(F::GENERATOR).inverse(&mut data)?;
+        expect_same(&format!("inverse 2^{log_n}"), &data.to_vec()?, &x)?;
+    }
+    Ok(())
+}
+
+/// In a process of its own, since counters are the device's and other trials add to them.
+fn no_host_copies_and_few_launches(device: &Device) -> Outcome {
+    let report = child::run(&format!("launches {}", device.info().id), &[], None)?;
+    expect(&report, report.starts_with("ok: "))
+}
+
+/// The counters of a forward transform on a resident buffer, at several sizes.
+pub(crate) fn launches(device: &Device) -> Result<String, Failed> {
+    let mut report = String::new();
+    for log_n in [4, 12, 17] {
+        let ntt = Ntt::<ark_bls12_381::Fr>::new(device, log_n)?;
+        let mut data = device.upload(&samples(1 << log_n, 12))?;
+        device.sync()?;
+        let before = device.stats();
+        ntt.forward(&mut data)?;
+        device.sync()?;
+        let after = device.stats();
+        let copies = (after.writes - before.writes, after.reads - before.reads);
+        expect_equal("host copies", &copies, &(0, 0))?;
+        expect_equal("bytes up and down", &(after.bytes_up, after.bytes_down), &(before.bytes_up, before.bytes_down))?;
+        let launches = after.launches - before.launches;
+        expect_equal("launches", &launches, &(ntt.passes_per_transform() as u64))?;
+        expect("at most four launches", launches <= 4)?;
+        report += &format!("{launches} launches at 2^{log_n}; ");
+    }
+    Ok(report)
+}
+
+fn two_threads(device: &Device) -> Outcome {
+    type F = ark_bls12_381::Fr;
+    let shared = Ntt::<F>::new(device, 12)?;
+    let work = |seed: u64| -> Outcome {
+        let own = Ntt::<F>::new(device, 11)?;
+        for round in 0..10 {
+            for ntt in [&shared, &own] {
+                let x = samples::<F>(ntt.size(), 100 * seed + round);
+                let mut data = device.upload(&x)?;
+                ntt.coset(F::from(seed + 2)).forward(&mut data)?;
+                expect_same("forward", &data.to_vec()?, &arkworks(&x, F::from(seed + 2)))?;
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads = [0, 1].map(|seed| scope.spawn(move || work(seed)));
+        for thread in threads {
+            thread.join().map_err(|_| "a thread panicked")??;
+        }
+        Ok(())
+    })
+}
+
+fn queues(device: &Device) -> Outcome {
+    type F = ark_bls12_381::Fr;
+    let ntt = Ntt::<F>::new(device, 14)?;
+    let queues = [device.queue()?, device.queue()?];
+    let inputs = [13, 14].map(|seed| samples::<F>(1 << 14, seed));
+    let mut buffers = Vec::new();
+    for (queue, x) in queues.iter().zip(&inputs) {
+        let mut data = device.alloc::<Mont<F>>(x.len())?;
+        data.write_on(Some(queue), 0, x)?;
+        ntt.transform().queue(queue).forward(&mut data)?;
+        buffers.push(data);
+    }
+    for ((queue, x), data) in queues.iter().zip(&inputs).zip(&buffers) {
+        let y = data.read_on(Some(queue), 0, x.len())?.wait()?;
+        expect_same("forward", &y, &arkworks(x, F::from(1u8)))?;
+    }
+    Ok(())
+}
