@@ -269,16 +269,26 @@ fn bytes_of_any_length_pass_through() {
 #[test]
 fn large_data_passes_in_pieces_and_staging_is_reused() {
     let Some(device) = shared() else { return };
-    let len = 3 * device.info().limits.staging_bytes as usize / 4 + 5;
-    let data: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
-    for _ in 0..4 {
-        let buffer = device.upload::<u32>(&data).unwrap();
-        assert!(buffer.to_vec().unwrap() == data);
+    let staging = device.info().limits.staging_bytes as usize / 4;
+    // The longer one exceeds the budget of uploads that are under way.
+    for (len, rounds) in [(3 * staging + 5, 4), (10 * staging, 1)] {
+        let data: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+        for _ in 0..rounds {
+            let buffer = device.upload::<u32>(&data).unwrap();
+            assert!(buffer.to_vec().unwrap() == data);
+        }
     }
 }
 
 #[test]
 fn many_cycles_do_not_grow() {
+    // Other tests would count in the size of this process.
+    in_child("child_many_cycles", &[]);
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn child_many_cycles() {
     let Some(device) = open(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
     let kernel = add(&device, 64);
     let cycle = |device: &Device| {
@@ -352,13 +362,17 @@ fn secrets_are_gone_when_their_memory_comes_back() {
     let backend = device.backend();
     let secret = device.upload_with::<u32>(&[0xdead_beef; 64], Secrecy::Secret).unwrap();
     assert_eq!(secret.to_vec().unwrap(), [0xdead_beef; 64]);
-    drop(secret);
-    assert_eq!(device.alloc::<u32>(64).unwrap().to_vec().unwrap(), [0; 64], "the same block from the pool");
-    device.sync().unwrap();
     for transfer in [Transfer::Upload, Transfer::Download] {
         let staging: HostBuffer = backend.host_buffer(256, transfer, Secrecy::Public).unwrap();
         assert!(staging.iter().all(|byte| *byte == 0), "{transfer:?}");
+        let mut unused = backend.host_buffer(256, transfer, Secrecy::Secret).unwrap();
+        unused.fill(0xaa);
+        drop(unused);
+        let staging = backend.host_buffer(256, transfer, Secrecy::Public).unwrap();
+        assert!(staging.iter().all(|byte| *byte == 0), "{transfer:?} that was not used");
     }
+    drop(secret);
+    assert_eq!(device.alloc::<u32>(64).unwrap().to_vec().unwrap(), [0; 64], "the same block from the pool");
 }
 
 #[test]
@@ -496,6 +510,9 @@ fn a_machine_without_drivers_is_told_what_to_install() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn child_without_drivers() {
+    if env::var_os("VK_DRIVER_FILES").is_none() {
+        return eprintln!("not tested: meant to be run by the test above");
+    }
     for result in [super::open(0).map(drop), super::count().map(drop), Device::wgpu(0).map(drop)] {
         let Err(Error::Unavailable { backend: Kind::Wgpu, reason }) = result else { panic!("{result:?}") };
         assert!(reason.contains("mesa-vulkan-drivers"), "{reason}");
@@ -542,7 +559,7 @@ fn child_out_of_memory() {
         let (actual, expected) = run_add(&device, &kernel, 1000, 2);
         assert_eq!(actual, expected);
         // Another size than the pool's: the pool must make room.
-        drop(device.alloc::<u8>(150 << 20).unwrap());
+        drop(device.alloc::<u8>(500 << 20).unwrap());
     }
     device.sync().unwrap();
 }
