@@ -7,6 +7,9 @@ pub const POINTWISE: &str = include_str!("../pointwise.wgsl");
 /// `batch_inverse`: the inverse of each element, with one inversion for a run of elements.
 pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.wgsl");
 
+/// `mul_chain`: many multiplications on each element, to measure their rate.
+pub const MUL_CHAIN: &str = include_str!("../mul_chain.wgsl");
+
 /// `powers`: the powers of an element.
 pub const POWERS: &str = include_str!("../powers.wgsl");
 

@@ -3,6 +3,7 @@
 mod constants;
 mod element;
 mod field;
+pub mod rate;
 pub mod reference;
 pub mod source;
 mod vector;

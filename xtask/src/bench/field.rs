@@ -1,0 +1,96 @@
+//! Vector operations, which stream through memory.
+
+use anyhow::{Result, ensure};
+use ark_bls12_381::Fr;
+use ark_ff::{Field, Zero};
+use evariste_backend::{Buffer, Kind};
+use evariste_field::{Mont, Vector};
+use rayon::prelude::*;
+
+use super::{
+    Algorithm, Profile, Target, input,
+    limits::Work,
+    report::{Case, Session},
+};
+
+type Apply = fn(&Vector<Fr>, &[Buffer<Mont<Fr>>; 2], &mut Buffer<Mont<Fr>>) -> evariste_backend::Result<()>;
+
+/// One operation: out = a ∘ b.
+struct Operation {
+    name: &'static str,
+    /// Multiplications an element, and elements read and written for each.
+    cost: (f64, f64),
+    apply: Apply,
+    /// Whether an output is right.
+    holds: fn(a: Fr, b: Fr, out: Fr) -> bool,
+}
+
+const OPERATIONS: [Operation; 3] = [
+    Operation {
+        name: "add",
+        cost: (0.0, 3.0),
+        apply: |vector, [a, b], out| vector.add(a, b, out),
+        holds: |a, b, out| out == a + b,
+    },
+    Operation {
+        name: "mul",
+        cost: (1.0, 3.0),
+        apply: |vector, [a, b], out| vector.mul(a, b, out),
+        holds: |a, b, out| out == a * b,
+    },
+    Operation {
+        name: "batch-inverse",
+        cost: (3.0, 2.0),
+        apply: |vector, [a, _], out| vector.inverse(a, out),
+        holds: |a, _, out| if a.is_zero() { out.is_zero() } else { a * out == Fr::ONE },
+    },
+];
+
+pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
+    for target in targets {
+        let info = target.device.info();
+        let log_n = match (info.id.kind, profile) {
+            _ if info.features.software => 16,
+            (Kind::Cpu, _) | (_, Profile::Quick) => 20,
+            (_, Profile::Full) => 24,
+        };
+        OPERATIONS.iter().for_each(|operation| measure(session, target, operation, log_n));
+    }
+}
+
+fn measure(session: &mut Session, target: &Target, operation: &Operation, log_n: u32) {
+    let elements = 1 << log_n;
+    let (multiplications, passes) = operation.cost;
+    let bytes = <Mont<Fr> as evariste_backend::Element>::BYTES as f64;
+    let work = Work { multiplications: multiplications * elements as f64, bytes: passes * bytes * elements as f64 };
+    let case = Case {
+        algorithm: Algorithm::Field,
+        name: format!("bls12-381-fr/{}/device", operation.name),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(elements),
+        floor: Some(target.limits.floor(work)),
+    };
+    session.measure(case, |budget| {
+        let device = &target.device;
+        let mut a = input::random::<Fr>(2 * elements);
+        let b = a.split_off(elements);
+        let vector = Vector::<Fr>::new(device);
+        let inputs = [device.upload::<Mont<Fr>>(&a)?, device.upload(&b)?];
+        let mut out = device.alloc(elements)?;
+        let before = device.stats().launches;
+        (operation.apply)(&vector, &inputs, &mut out)?;
+        let launches = device.stats().launches - before;
+        check(operation, &a, &b, &out.to_vec()?)?;
+        let timing =
+            budget.time_queued(|| Ok((operation.apply)(&vector, &inputs, &mut out)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), format!("arkworks, all of 2^{log_n} outputs")))
+    });
+}
+
+fn check(operation: &Operation, a: &[Fr], b: &[Fr], out: &[Fr]) -> Result<()> {
+    let wrong = (a, b, out).into_par_iter().position_any(|(a, b, out)| !(operation.holds)(*a, *b, *out));
+    ensure!(wrong.is_none(), "output {} is wrong", wrong.unwrap_or_default());
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! Data to work on.
+
+use ark_ff::UniformRand;
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use rayon::prelude::*;
+
+/// Elements that come from one seed.
+const GRAIN: usize = 1 << 12;
+
+/// Random elements, the same ones every time.
+pub(crate) fn random<F: UniformRand + Default + Clone + Send>(len: usize) -> Vec<F> {
+    let mut elements = vec![F::default(); len];
+    elements.par_chunks_mut(GRAIN).enumerate().for_each(|(seed, chunk)| {
+        let mut rng = StdRng::seed_from_u64(seed as u64);
+        chunk.fill_with(|| F::rand(&mut rng));
+    });
+    elements
+}
+
+/// Random places below `len`, other ones every time.
+pub(crate) fn places(count: usize, len: usize) -> Vec<usize> {
+    use ark_std::rand::Rng;
+    use std::hash::{BuildHasher, RandomState};
+
+    let mut rng = StdRng::seed_from_u64(RandomState::new().hash_one(len));
+    (0..count).map(|_| rng.gen_range(0..len)).collect()
+}

@@ -1,0 +1,196 @@
+//! Number-theoretic transforms.
+
+use std::cell::OnceCell;
+
+use anyhow::{Result, ensure};
+use ark_ff::FftField;
+use evariste_backend::{Buffer, Device};
+use evariste_field::{DeviceField, Mont};
+use evariste_ntt::{
+    Ntt, Order,
+    reference::{horner, root_of_unity},
+    reverse_bits,
+};
+use rayon::prelude::*;
+
+use super::{
+    Algorithm, Options, Target, input,
+    limits::Work,
+    peers,
+    report::{Case, Session},
+    sizes::Sizes,
+};
+
+/// Outputs that are checked.
+const CHECKED: usize = 8;
+
+/// The batch: transforms of the size of an Ethereum blob.
+const BATCH: usize = 64;
+const BATCH_LOG_N: u32 = 12;
+
+/// One way of transforming.
+#[derive(Clone, Copy, Debug)]
+struct Variant {
+    name: &'static str,
+    inverse: bool,
+    output: Order,
+    /// From host slice to host slice instead of in place on the device.
+    host: bool,
+}
+
+const FORWARD: Variant =
+    Variant { name: "forward/natural/device", inverse: false, output: Order::Natural, host: false };
+
+const VARIANTS: [Variant; 4] = [
+    FORWARD,
+    Variant { name: "inverse/natural/device", inverse: true, ..FORWARD },
+    Variant { name: "forward/bit-reversed/device", output: Order::BitReversed, ..FORWARD },
+    Variant { name: "forward/natural/host", host: true, ..FORWARD },
+];
+
+const BATCHED: Variant = Variant { name: "forward/natural/device/batch-64", ..FORWARD };
+
+pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) {
+    let sizes: Vec<Sizes> = targets
+        .iter()
+        .map(|target| options.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, options.profile)))
+        .collect();
+    for log_n in Sizes::union(&sizes) {
+        let here = || targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n)).map(|(target, _)| target);
+        let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", log_n, 1);
+        here().for_each(|target| VARIANTS.iter().for_each(|variant| measure(session, target, &problem, variant)));
+        if options.peers {
+            let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
+            peers::arkworks(session, &problem, cpu.map(|target| target.limits));
+        }
+        drop(problem);
+        let problem = Problem::<ark_bn254::Fr>::new("bn254-fr", log_n, 1);
+        here().for_each(|target| measure(session, target, &problem, &FORWARD));
+    }
+    let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", BATCH_LOG_N, BATCH);
+    targets.iter().for_each(|target| measure(session, target, &problem, &BATCHED));
+}
+
+/// Data to transform, and what some outputs must be.
+#[derive(Debug)]
+pub(crate) struct Problem<F> {
+    pub(crate) field: &'static str,
+    pub(crate) log_n: u32,
+    batch: usize,
+    pub(crate) input: Vec<F>,
+    /// Places of the checked outputs, in natural order.
+    places: Vec<usize>,
+    forward: OnceCell<Vec<F>>,
+    inverse: OnceCell<Vec<F>>,
+}
+
+impl<F: DeviceField + FftField> Problem<F> {
+    fn new(field: &'static str, log_n: u32, batch: usize) -> Self {
+        let len = batch << log_n;
+        Self {
+            field,
+            log_n,
+            batch,
+            input: input::random(len),
+            places: input::places(CHECKED, len),
+            forward: OnceCell::new(),
+            inverse: OnceCell::new(),
+        }
+    }
+
+    /// What transforming takes: n/2 log₂ n multiplications, and reading and writing the data once.
+    pub(crate) fn work(&self) -> Work {
+        let len = self.input.len() as f64;
+        Work {
+            multiplications: len / 2.0 * f64::from(self.log_n),
+            bytes: 2.0 * len * <Mont<F> as evariste_backend::Element>::BYTES as f64,
+        }
+    }
+
+    /// Compares some outputs, which `output` reads, with the polynomial's values by Horner's rule, and says so.
+    pub(crate) fn check(
+        &self,
+        inverse: bool,
+        order: Order,
+        mut output: impl FnMut(usize) -> Result<F>,
+    ) -> Result<String> {
+        let known = if inverse { &self.inverse } else { &self.forward };
+        let expected = known.get_or_init(|| self.places.iter().map(|place| self.value(*place, inverse)).collect());
+        for (&place, expected) in self.places.iter().zip(expected) {
+            let (transform, index) = (place >> self.log_n, place & ((1 << self.log_n) - 1));
+            let index = match order {
+                Order::Natural => index,
+                Order::BitReversed => reverse_bits(index as u32, self.log_n) as usize,
+            };
+            let actual = output((transform << self.log_n) + index)?;
+            ensure!(actual == *expected, "output {place} is {actual}, Horner's rule gives {expected}");
+        }
+        let batch = if self.batch == 1 { String::new() } else { format!("{} × ", self.batch) };
+        Ok(format!("horner, {CHECKED} of {batch}2^{} outputs", self.log_n))
+    }
+
+    /// The output at a place: X_k = Σ x_i w^(ik), or for the inverse n⁻¹ Σ x_i w^(−ik).
+    fn value(&self, place: usize, inverse: bool) -> F {
+        let n = 1 << self.log_n;
+        let x = &self.input[place / n * n..][..n];
+        let k = (place % n) as u64;
+        let w: F = root_of_unity(self.log_n).expect("sizes are checked against the two-adicity of the field");
+        match inverse {
+            false => horner_in_parallel(x, w.pow([k])),
+            true => horner_in_parallel(x, w.pow([n as u64 - k])) / F::from(n as u64),
+        }
+    }
+}
+
+/// Elements that one thread evaluates.
+const GRAIN: usize = 1 << 12;
+
+fn horner_in_parallel<F: FftField>(x: &[F], z: F) -> F {
+    let step = z.pow([GRAIN as u64]);
+    let part = |(i, chunk): (usize, &[F])| horner(chunk, z) * step.pow([i as u64]);
+    x.par_chunks(GRAIN).enumerate().map(part).sum()
+}
+
+fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>, variant: &Variant) {
+    let case = Case {
+        algorithm: Algorithm::Ntt,
+        name: format!("{}/{}", problem.field, variant.name),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: problem.log_n,
+        elements: Some(problem.input.len()),
+        // The way over the bus is none of the limits that are measured.
+        floor: (!variant.host).then(|| target.limits.floor(problem.work())),
+    };
+    session.measure(case, |budget| {
+        let device = &target.device;
+        let ntt = Ntt::<F>::new(device, problem.log_n)?;
+        let mut data = device.upload::<Mont<F>>(&problem.input)?;
+        let transform = |data: &mut Buffer<Mont<F>>| {
+            let transform = ntt.transform().output(variant.output);
+            if variant.inverse { transform.inverse(data) } else { transform.forward(data) }
+        };
+
+        let before = device.stats().launches;
+        transform(&mut data)?;
+        let launches = device.stats().launches - before;
+        if variant.host {
+            let mut output = vec![F::ZERO; problem.input.len()];
+            let mut work = |output: &mut [F]| {
+                data.write_at(0, &problem.input)?;
+                transform(&mut data)?;
+                Ok(data.read_at(0, output)?)
+            };
+            work(&mut output)?;
+            let checked = problem.check(variant.inverse, variant.output, |place| Ok(output[place]))?;
+            return Ok((budget.time(|| work(&mut output))?, Some(launches), checked));
+        }
+        let checked = problem.check(variant.inverse, variant.output, |place| {
+            let mut element = [F::ZERO];
+            data.read_at(place, &mut element)?;
+            Ok(element[0])
+        })?;
+        let timing = budget.time_queued(|| Ok(transform(&mut data)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), checked))
+    });
+}

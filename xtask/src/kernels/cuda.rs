@@ -1,0 +1,37 @@
+//! CUDA through NVRTC.
+
+use anyhow::{Context, Result, ensure};
+use evariste_backend::{KernelSpec, nvrtc};
+
+use super::Takes;
+
+/// The architectures that are checked unless the user says otherwise: data centre and desktop, from Turing to Blackwell.
+pub(crate) const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
+
+/// The one that is checked for all fields.
+pub(crate) const MAIN: &str = "sm_90";
+
+/// Threads that a block may have, on every architecture.
+pub(crate) const WORKGROUP_THREADS: u32 = 1024;
+
+/// Shared memory that a block may ask for, from the table of technical specifications in the CUDA programming guide.
+pub(crate) fn workgroup_bytes(architecture: &str) -> Result<u32> {
+    let number: u32 = architecture
+        .strip_prefix("sm_")
+        .and_then(|number| number.parse().ok())
+        .with_context(|| format!("{architecture:?} is no architecture such as sm_90"))?;
+    Ok(match number {
+        ..=79 => 64 << 10,
+        80 | 87 => 163 << 10,
+        86 | 89 | 120.. => 99 << 10,
+        _ => 227 << 10,
+    })
+}
+
+pub(crate) fn check(spec: &KernelSpec, architecture: &str, workgroup_bytes: u32) -> Result<Takes> {
+    let compiled = nvrtc::compile(spec, architecture)?;
+    let usage = compiled.usage.with_context(|| format!("no usage in the compiler's log: {}", compiled.log))?;
+    let shared_bytes = usage.shared_bytes + spec.shared_bytes;
+    ensure!(shared_bytes <= workgroup_bytes, "{shared_bytes} bytes of shared memory, there are {workgroup_bytes}");
+    Ok(Takes { registers: Some(usage.registers), spill_bytes: Some(usage.spill_bytes), shared_bytes })
+}

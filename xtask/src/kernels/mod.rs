@@ -1,0 +1,194 @@
+//! `xtask kernels`: every kernel over every field, compiled for every target. No GPU is needed.
+
+mod cuda;
+mod wgsl;
+
+use std::{collections::BTreeSet, fmt, process::ExitCode};
+
+use anyhow::Result;
+use ark_ff::FftField;
+use clap::Args;
+use evariste_backend::{Device, DeviceInfo, KernelSpec, nvrtc};
+use evariste_field::{DeviceField, Vector, rate::MulChain};
+use evariste_ntt::Ntt;
+use rayon::prelude::*;
+
+use crate::table::Table;
+
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Prints failures only.
+    #[arg(long)]
+    check: bool,
+    /// A CUDA architecture such as sm_90, for all fields; may be repeated. Unless given, sm_90 for all fields and the
+    /// others from sm_75 to sm_120 for the first.
+    #[arg(long, value_name = "SM")]
+    arch: Vec<String>,
+}
+
+/// A kernel over a field, and what to compile it for.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    field: &'static str,
+    spec: KernelSpec,
+    target: Target,
+    /// Bytes that a workgroup has.
+    workgroup_bytes: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    Cuda { architecture: String },
+    Wgsl { int64: bool },
+}
+
+/// What a kernel takes, as far as the compiler tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Takes {
+    registers: Option<u32>,
+    spill_bytes: Option<u32>,
+    shared_bytes: u32,
+}
+
+impl Check {
+    /// Who compiles it.
+    pub(crate) fn tool(&self) -> &'static str {
+        match self.target {
+            Target::Cuda { .. } => "nvrtc",
+            Target::Wgsl { .. } => "wgsl",
+        }
+    }
+
+    pub(crate) fn run(&self) -> Result<Takes> {
+        match &self.target {
+            Target::Cuda { architecture } => cuda::check(&self.spec, architecture, self.workgroup_bytes),
+            Target::Wgsl { int64 } => wgsl::check(&self.spec, *int64, self.workgroup_bytes),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Cuda { architecture } => f.write_str(architecture),
+            Target::Wgsl { int64: true } => f.write_str("wgsl, u64"),
+            Target::Wgsl { int64: false } => f.write_str("wgsl, u32"),
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{} ({}) for {}", self.field, self.spec.name, self.spec.variant, self.target)
+    }
+}
+
+/// A field whose kernels are checked.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    name: &'static str,
+    kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
+}
+
+const FIELDS: [Field; 2] = [
+    Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
+    Field { name: "bn254-fr", kernels: kernels::<ark_bn254::Fr> },
+];
+
+/// log₂ of the largest transform whose kernels are checked.
+const MAX_LOG_N: u32 = 28;
+
+/// Every kernel over a field, as a device gets it.
+fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    let mut kernels = Vector::<F>::kernels();
+    kernels.push(MulChain::<F>::kernel());
+    for log_n in 0..=MAX_LOG_N.min(F::TWO_ADICITY) {
+        kernels.extend(Ntt::<F>::kernels(info, log_n)?);
+    }
+    let mut seen = BTreeSet::new();
+    kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));
+    Ok(kernels)
+}
+
+/// A device to plan for, with so much memory in a workgroup.
+fn device(workgroup_bytes: u32, workgroup_threads: u32) -> DeviceInfo {
+    let mut info = Device::cpu().info().clone();
+    info.limits.workgroup_bytes = workgroup_bytes;
+    info.limits.workgroup_threads = workgroup_threads;
+    info
+}
+
+/// Every kernel for WebGPU's smallest workgroups and for those of usual GPUs, with and without 64-bit integers.
+pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for Field { name: field, kernels } in FIELDS {
+        let mut seen = BTreeSet::new();
+        for workgroup_bytes in wgsl::WORKGROUP_BYTES {
+            for spec in kernels(&device(workgroup_bytes, wgsl::WORKGROUP_THREADS))? {
+                if seen.insert((spec.name, spec.variant.clone())) {
+                    let check =
+                        |int64| Check { field, spec: spec.clone(), target: Target::Wgsl { int64 }, workgroup_bytes };
+                    checks.extend([false, true].map(check));
+                }
+            }
+        }
+    }
+    Ok(checks)
+}
+
+/// Every kernel for these architectures; if there are none, for the usual ones.
+pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for (index, Field { name: field, kernels }) in FIELDS.into_iter().enumerate() {
+        let usual = cuda::ARCHITECTURES.iter().filter(|architecture| index == 0 || **architecture == cuda::MAIN);
+        let wanted =
+            if architectures.is_empty() { usual.map(ToString::to_string).collect() } else { architectures.to_vec() };
+        for architecture in wanted {
+            let workgroup_bytes = cuda::workgroup_bytes(&architecture)?;
+            let specs = kernels(&device(workgroup_bytes, cuda::WORKGROUP_THREADS))?;
+            let target = Target::Cuda { architecture };
+            checks.extend(specs.into_iter().map(|spec| Check { field, spec, target: target.clone(), workgroup_bytes }));
+        }
+    }
+    Ok(checks)
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let mut checks = wgsl_checks()?;
+    match nvrtc::version() {
+        Ok(_) => checks.extend(cuda_checks(&options.arch)?),
+        Err(error) if options.arch.is_empty() => println!("CUDA kernels are not compiled: {error}"),
+        Err(error) => return Err(error.into()),
+    }
+    let outcomes: Vec<Result<Takes>> = checks.par_iter().map(Check::run).collect();
+
+    let mut table = Table::new(4, &["field", "kernel", "variant", "target", "registers", "spilled B", "shared B"]);
+    let mut failed = 0;
+    for (check, outcome) in checks.iter().zip(outcomes) {
+        match outcome {
+            Ok(takes) => table.row(row(check, takes)),
+            Err(error) => {
+                failed += 1;
+                println!("FAILED {check}: {error:#}");
+            }
+        }
+    }
+    if !options.check {
+        println!("{}", table.render());
+    }
+    println!("{} passed, {failed} failed", checks.len() - failed);
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn row(check: &Check, takes: Takes) -> [String; 7] {
+    let number = |value: Option<u32>| value.map_or_else(|| "–".into(), |value| value.to_string());
+    [
+        check.field.to_owned(),
+        check.spec.name.to_owned(),
+        check.spec.variant.clone(),
+        check.target.to_string(),
+        number(takes.registers),
+        number(takes.spill_bytes),
+        takes.shared_bytes.to_string(),
+    ]
+}

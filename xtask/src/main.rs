@@ -1,0 +1,46 @@
+//! The workspace's own commands. `cargo xtask help` lists them; the same program runs without cargo from the folder that
+//! `cargo xtask bundle` makes.
+
+mod bench;
+mod bundle;
+mod devices;
+mod kernels;
+mod machine;
+mod process;
+mod table;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+#[command(about = "Benches, tests and checks of Evariste", disable_help_subcommand = false)]
+enum Command {
+    /// Measures every device found: its limits, then every algorithm, each result checked before it is timed.
+    Bench(bench::Options),
+    /// Runs all tests on every device found and tells what ran, what was skipped, and why.
+    Test(test::Options),
+    /// Compiles every kernel over every field for every target, without any GPU.
+    Kernels(kernels::Options),
+    /// Makes a folder of programs that bench and test on a machine without Rust.
+    Bundle(bundle::Options),
+    /// Makes one plan in a process of its own and prints how long that took.
+    #[command(name = bench::plan::COMMAND, hide = true)]
+    Plan(bench::plan::Options),
+}
+
+fn main() -> ExitCode {
+    evariste_conformance::run_child();
+    let outcome = match Command::parse() {
+        Command::Bench(options) => bench::run(&options),
+        Command::Test(options) => test::run(&options),
+        Command::Kernels(options) => kernels::run(&options),
+        Command::Bundle(options) => bundle::run(&options),
+        Command::Plan(options) => bench::plan::child(&options),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,42 @@
+//! Other programs.
+
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+/// Set by cargo where this program runs under `cargo xtask`; not set for the program of a bundle.
+const CARGO: &str = "CARGO";
+
+/// A cargo command in the workspace's root, or `None` outside cargo.
+pub(crate) fn cargo() -> Option<Command> {
+    let mut command = Command::new(env::var_os(CARGO)?);
+    command.current_dir(root());
+    Some(command)
+}
+
+/// The root of the workspace that this program was built from.
+pub(crate) fn root() -> PathBuf {
+    let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("xtask"), PathBuf::from);
+    package.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// What a program prints, with the white space at the ends removed.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    captured(Command::new(program).args(arguments))
+}
+
+/// What a command prints on its standard output, with the white space at the ends removed.
+pub(crate) fn captured(command: &mut Command) -> Result<String> {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(OsStr::new("?")).to_owned();
+    let program = program.to_string_lossy();
+    let output = command.output().with_context(|| format!("{program} could not be started"))?;
+    if !output.status.success() {
+        bail!("{program} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout).with_context(|| format!("{program} printed no text"))?.trim().to_owned())
+}

@@ -1,0 +1,204 @@
+//! `xtask test`: all tests, on every device found, and a matrix of what ran and what did not.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use evariste_backend::{DeviceId, Kind, nvrtc};
+use libtest_mimic::{Arguments, FormatSetting, Trial};
+
+use crate::{
+    devices::{self, Found, Missing},
+    kernels, process,
+    table::Table,
+};
+
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// What must be there, separated by commas: the run fails without it.
+    #[arg(long, value_name = "R", value_delimiter = ',')]
+    require: Vec<Requirement>,
+    /// A device to test: cpu, cuda:N, wgpu:N; may be repeated. Every device found unless given.
+    #[arg(long, value_name = "D")]
+    device: Vec<DeviceId>,
+    /// Runs only the device tests and kernel checks whose names contain this, and not `cargo test`.
+    #[arg(long, value_name = "S")]
+    filter: Option<String>,
+}
+
+/// What a machine may be required to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Requirement {
+    /// The CPU device.
+    Cpu,
+    /// A device through Vulkan, Metal or DirectX 12, be it emulated.
+    Wgpu,
+    /// NVIDIA's compiler, with or without a GPU.
+    Nvrtc,
+    /// An NVIDIA GPU.
+    Cuda,
+}
+
+/// What came of a group of tests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Counts {
+    const PASSED: Self = Self { passed: 1, failed: 0, skipped: 0 };
+    const FAILED: Self = Self { passed: 0, failed: 1, skipped: 0 };
+    const SKIPPED: Self = Self { passed: 0, failed: 0, skipped: 1 };
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed", self.passed)?;
+        match self.failed {
+            0 => {}
+            failed => write!(f, ", {failed} FAILED")?,
+        }
+        match self.skipped {
+            0 => Ok(()),
+            skipped => write!(f, ", {skipped} skipped"),
+        }
+    }
+}
+
+/// What ran and what did not.
+#[derive(Debug, Default)]
+struct Matrix {
+    /// By device or tool, and by suite.
+    cells: BTreeMap<(String, String), Counts>,
+    /// Devices and tools that are not there.
+    missing: Vec<Missing>,
+    filter: Option<String>,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let Found { devices, missing } = devices::select(&options.device)?;
+    let mut matrix = Matrix { missing, filter: options.filter.clone(), ..Default::default() };
+
+    matrix.run_workspace()?;
+    let trials = devices.iter().flat_map(evariste_conformance::suite).chain(evariste_conformance::common());
+    matrix.run_trials(trials.collect(), FormatSetting::Pretty);
+    matrix.run_kernels()?;
+    for requirement in &options.require {
+        let kind = |kind| devices.iter().any(|device| device.info().id.kind == kind);
+        let there = match requirement {
+            Requirement::Cpu => kind(Kind::Cpu),
+            Requirement::Wgpu => kind(Kind::Wgpu),
+            Requirement::Cuda => kind(Kind::Cuda),
+            Requirement::Nvrtc => nvrtc::version().is_ok(),
+        };
+        let name = format!("{requirement:?}").to_lowercase();
+        matrix.add(&name, "required", if there { Counts::PASSED } else { Counts::FAILED });
+    }
+
+    let total = matrix.print();
+    Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Matrix {
+    fn add(&mut self, device: &str, suite: &str, counts: Counts) {
+        self.cells.entry((device.to_owned(), suite.to_owned())).or_default().add(counts);
+    }
+
+    /// The unit, integration and documentation tests of all crates, except the harness of the device tests, which run
+    /// in this process. They count as one.
+    fn run_workspace(&mut self) -> Result<()> {
+        let counts = match process::cargo() {
+            None => {
+                self.miss("cargo", "the tests of the workspace run under `cargo xtask test` only".into());
+                Counts::SKIPPED
+            }
+            Some(_) if self.filter.is_some() => Counts::SKIPPED,
+            Some(mut cargo) => {
+                cargo.args(["test", "--release", "--workspace", "--exclude", "evariste-conformance"]);
+                let status = cargo.status().context("cargo could not be started")?;
+                if status.success() { Counts::PASSED } else { Counts::FAILED }
+            }
+        };
+        self.add("cargo", "workspace", counts);
+        Ok(())
+    }
+
+    /// Runs trials named `device::suite::…`, suite after suite.
+    fn run_trials(&mut self, trials: Vec<Trial>, format: FormatSetting) {
+        let mut groups: BTreeMap<(String, String), Vec<Trial>> = BTreeMap::new();
+        let filter = self.filter.as_deref().unwrap_or_default();
+        for trial in trials.into_iter().filter(|trial| trial.name().contains(filter)) {
+            let mut parts = trial.name().split("::").map(str::to_owned);
+            let group = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            groups.entry(group).or_default().push(trial);
+        }
+        for ((device, suite), trials) in groups {
+            println!("{device} {suite}");
+            let arguments = Arguments { format: Some(format), ..Default::default() };
+            let conclusion = libtest_mimic::run(&arguments, trials);
+            let counts = Counts {
+                passed: conclusion.num_passed,
+                failed: conclusion.num_failed,
+                skipped: conclusion.num_ignored,
+            };
+            self.add(&device, &suite, counts);
+        }
+    }
+
+    fn run_kernels(&mut self) -> Result<()> {
+        let mut checks = kernels::wgsl_checks()?;
+        match nvrtc::version() {
+            Ok(_) => checks.extend(kernels::cuda_checks(&[])?),
+            Err(error) => {
+                self.miss("nvrtc", error.to_string());
+                self.add("nvrtc", "kernels", Counts::SKIPPED);
+            }
+        }
+        let trial = |check: kernels::Check| {
+            Trial::test(format!("{}::kernels::{check}", check.tool()), move || {
+                check.run().map(drop).map_err(|error| format!("{error:#}").into())
+            })
+        };
+        self.run_trials(checks.into_iter().map(trial).collect(), FormatSetting::Terse);
+        Ok(())
+    }
+
+    fn miss(&mut self, device: &str, reason: String) {
+        self.missing.push(Missing { device: device.to_owned(), reason });
+    }
+
+    /// Prints the matrix, what is missing, and last the totals.
+    fn print(&self) -> Counts {
+        let devices: BTreeSet<&str> = self.cells.keys().map(|(device, _)| device.as_str()).collect();
+        let suites: BTreeSet<&str> = self.cells.keys().map(|(_, suite)| suite.as_str()).collect();
+        let head: Vec<&str> = ["device"].into_iter().chain(suites.iter().copied()).collect();
+        let mut table = Table::new(head.len(), &head);
+        for device in devices {
+            let cell = |suite: &&str| match self.cells.get(&(device.to_owned(), (*suite).to_owned())) {
+                Some(counts) => counts.to_string(),
+                None => "–".into(),
+            };
+            table.row([device.to_owned()].into_iter().chain(suites.iter().map(cell)));
+        }
+        println!("\n{}\n", table.render());
+        for Missing { device, reason } in &self.missing {
+            println!("{device}: skipped: {reason}");
+        }
+        let mut total = Counts::default();
+        self.cells.values().for_each(|counts| total.add(*counts));
+        println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+        total
+    }
+}
