@@ -1,7 +1,7 @@
 //! The seam: what a device must be able to do.
 //!
 //! The trait is object safe and knows no element types. Handles are opaque boxes that each backend downcasts to its own
-//! types; a handle of another backend is an [`Error::WrongDevice`]-like error of the façade above, never undefined
+//! types; a handle of another backend or device is a typed error, never undefined
 //! behaviour. Exclusive access is expressed by `&mut Memory`, so that the borrow checker orders uses of one allocation;
 //! use of one allocation on several queues is ordered by the caller with events.
 

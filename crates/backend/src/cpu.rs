@@ -69,7 +69,7 @@ impl Cpu {
             memory_bytes,
             parallelism: rayon::current_num_threads() as u32,
             limits: Limits {
-                buffer_bytes: isize::MAX as u64 - 2 * ALIGN as u64,
+                buffer_bytes: memory_bytes.unwrap_or(isize::MAX as u64 / 2),
                 bindings: u32::MAX,
                 workgroup_bytes: CACHE_BYTES,
                 workgroup_threads: 1,
@@ -90,13 +90,18 @@ impl Cpu {
         }
     }
 
+    /// Systems that overcommit memory promise more than they have and end whoever uses it: so the sum of all buffers
+    /// is kept under the machine's memory.
     fn allocate(&self, bytes: u64, secrecy: Secrecy) -> Result<Block> {
         let class = Pool::<Block>::class(bytes);
-        let block = self.shared.pool.take(class).or_else(|| Block::new(class)).or_else(|| {
+        let live = self.shared.live.load(Ordering::Relaxed);
+        let available = self.info.memory_bytes.map(|memory| memory.saturating_sub(live));
+        let new = || if available.is_none_or(|available| class <= available) { Block::new(class) } else { None };
+        let block = self.shared.pool.take(class).or_else(new).or_else(|| {
             self.trim();
-            Block::new(class)
+            new()
         });
-        let mut block = block.ok_or(Error::OutOfMemory { device: DeviceId::CPU, requested: bytes, available: None })?;
+        let mut block = block.ok_or(Error::OutOfMemory { device: DeviceId::CPU, requested: bytes, available })?;
         block.secrecy = secrecy;
         Ok(block)
     }
@@ -286,6 +291,7 @@ impl CpuArg<'_> {
 /// Aligned, initialised memory.
 #[derive(Debug)]
 struct Block {
+    allocation: NonNull<u8>,
     start: NonNull<u8>,
     class: u64,
     secrecy: Secrecy,
@@ -298,13 +304,17 @@ unsafe impl Sync for Block {}
 
 impl Block {
     fn new(class: u64) -> Option<Self> {
-        // SAFETY: classes are never zero.
-        let start = NonNull::new(unsafe { alloc::alloc_zeroed(Self::layout(class)?) })?;
-        Some(Self { start, class, secrecy: Secrecy::Public })
+        // SAFETY: the layout is never of size zero.
+        let allocation = NonNull::new(unsafe { alloc::alloc_zeroed(Self::layout(class)?) })?;
+        // SAFETY: at most ALIGN − 1 further, and the allocation has ALIGN bytes more than the block.
+        let start = unsafe { allocation.add(allocation.align_offset(ALIGN)) };
+        Some(Self { allocation, start, class, secrecy: Secrecy::Public })
     }
 
+    /// With room to align the start by hand: zeroed memory of a large alignment is written when it is allocated, while
+    /// that of the usual alignment comes as untouched pages.
     fn layout(class: u64) -> Option<Layout> {
-        Layout::from_size_align(usize::try_from(class).ok()?, ALIGN).ok()
+        Layout::from_size_align(usize::try_from(class).ok()?.checked_add(ALIGN)?, align_of::<u128>()).ok()
     }
 
     fn bytes(&self, len: usize) -> &[u8] {
@@ -333,7 +343,7 @@ impl Drop for Block {
     fn drop(&mut self) {
         if let Some(layout) = Self::layout(self.class) {
             // SAFETY: allocated in `new` with this layout.
-            unsafe { alloc::dealloc(self.start.as_ptr(), layout) }
+            unsafe { alloc::dealloc(self.allocation.as_ptr(), layout) }
         }
     }
 }
