@@ -104,7 +104,11 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             Ok(())
         };
-        let timing = budget.time_queued(work, || Ok(waited += 1)).unwrap();
+        let wait = || {
+            waited += 1;
+            Ok(())
+        };
+        let timing = budget.time_queued(work, wait).unwrap();
         assert!((2..=5).contains(&timing.batch) && timing.runs == MIN_RUNS, "{timing:?}");
         assert!(timing.min >= Duration::from_millis(1) && timing.median >= timing.min);
         assert_eq!((queued, waited), (2 + 6 * timing.batch, 8));
