@@ -4,6 +4,8 @@
 //   F_LIMBS               32-bit limbs of an element, little endian
 //   F_FULL                1 if 2p does not fit the limbs, so that sums carry out of them
 //   F_MODULUS             { p }
+//   F_TOP                 highest limb of p
+//   F_COMPLEMENT          { 2^(32 F_LIMBS) - p }
 //   F_ONE                 { R mod p }
 //   F_N0                  -1/p mod 2^32
 //   F_INVERSION_EXPONENT  { p - 2 }
@@ -32,6 +34,13 @@ typedef uint32_t FWord;
 #define F_PTX 1
 #else
 #define F_PTX 0
+#endif
+
+// Values in [0, 2p) can be computed with: the limbs are an even number, at least 4, and 2p leaves room above.
+#if F_PTX && F_LIMBS % 2 == 0 && F_LIMBS >= 4 && F_TOP < 0x7ffffff0u
+#define F_LAZY 1
+#else
+#define F_LAZY 0
 #endif
 
 struct __align__(F_ALIGN) F {
@@ -109,6 +118,12 @@ __device__ __forceinline__ uint32_t mad_lo_cc(uint32_t a, uint32_t b, uint32_t c
 __device__ __forceinline__ uint32_t madc_lo_cc(uint32_t a, uint32_t b, uint32_t c) {
     uint32_t r;
     asm volatile("madc.lo.cc.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+
+__device__ __forceinline__ uint32_t madc_lo(uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t r;
+    asm volatile("madc.lo.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
     return r;
 }
 
@@ -231,6 +246,108 @@ __device__ __forceinline__ F f_mul(const F& a, const F& b) {
 }
 
 #endif // F_LIMBS == 1
+
+#if F_LAZY
+
+__device__ __forceinline__ uint32_t f_twice_modulus(int i) {
+    return f_modulus(i) << 1 | (i > 0 ? f_modulus(i - 1) >> 31 : 0);
+}
+
+// a + b mod 2p for a, b in [0, 2p), of which the sum may carry out of the limbs.
+__device__ __forceinline__ F f_add_lazy(const F& a, const F& b) {
+    F s, d;
+    s.l[0] = add_cc(a.l[0], b.l[0]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) s.l[i] = addc_cc(a.l[i], b.l[i]);
+    uint32_t carry = addc(0, 0);
+    d.l[0] = sub_cc(s.l[0], f_twice_modulus(0));
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) d.l[i] = subc_cc(s.l[i], f_twice_modulus(i));
+    bool negative = (int32_t)subc(carry, 0) < 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) d.l[i] = negative ? s.l[i] : d.l[i];
+    return d;
+}
+
+// a - b mod 2p for a, b in [0, 2p).
+__device__ __forceinline__ F f_sub_lazy(const F& a, const F& b) {
+    F r;
+    r.l[0] = sub_cc(a.l[0], b.l[0]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) r.l[i] = subc_cc(a.l[i], b.l[i]);
+    uint32_t negative = subc(0, 0);
+    r.l[0] = add_cc(r.l[0], negative & f_twice_modulus(0));
+#pragma unroll
+    for (int i = 1; i < F_LIMBS - 1; i++) r.l[i] = addc_cc(r.l[i], negative & f_twice_modulus(i));
+    r.l[F_LIMBS - 1] = addc(r.l[F_LIMBS - 1], negative & f_twice_modulus(F_LIMBS - 1));
+    return r;
+}
+
+// acc[0 .. 2 pairs) += (a[0], a[2], ...) * b for `pairs` products, and the carry to the word behind.
+// With `half`, the low word of one more product, whose high word and carry are dropped.
+__device__ __forceinline__ void f_mad_chain(uint32_t* acc, const uint32_t* a, uint32_t b, int pairs, bool half,
+                                            bool carry) {
+#pragma unroll
+    for (int j = 0; j < F_LIMBS; j++) {
+        if (j < pairs) {
+            acc[2 * j] = j == 0 ? mad_lo_cc(a[0], b, acc[0]) : madc_lo_cc(a[2 * j], b, acc[2 * j]);
+            acc[2 * j + 1] = madc_hi_cc(a[2 * j], b, acc[2 * j + 1]);
+        }
+    }
+    if (half) acc[2 * pairs] = pairs == 0 ? a[0] * b + acc[0] : madc_lo(a[2 * pairs], b, acc[2 * pairs]);
+    if (carry) acc[2 * pairs] = addc(acc[2 * pairs], 0);
+}
+
+// even + 2^32 odd += a * b mod 2^(32 F_LIMBS).
+__device__ __forceinline__ void f_mad_low(uint32_t* even, uint32_t* odd, const uint32_t* a, uint32_t b, int row) {
+    // a[i] b stands in column row + i.
+    int first = row % 2;
+    f_mad_chain(even + row + first, a + first, b, (F_LIMBS - row - first) / 2, false, false);
+    f_mad_chain(odd + row - first, a + 1 - first, b, (F_LIMBS - row - 1 + first) / 2, true, false);
+}
+
+// a * w mod p in [0, 2p) for a in [0, 2p), with w in [0, p) and quotient = floor(2^(32 F_LIMBS) w / p) known.
+//
+// With B = 2^(32 F_LIMBS) and q = floor(a quotient / B), a w - q p is below (1 + a / B) p (Shoup). Products of limbs
+// below column F_LIMBS - 2 are left out of q, which makes it one less only where the fraction that q cuts off is below
+// F_LIMBS / 2^32: then a w - q p is below (1 + a / B + F_LIMBS / 2^32) p, still under 2p as F_LAZY requires.
+// a w - q p = a w + q (B - p) mod B takes low halves of products only; rows of B - p that are zero are skipped.
+__device__ __forceinline__ F f_mul_known(const F& a, const F& w, const F& quotient) {
+    constexpr int cut = F_LIMBS - 2;
+    uint32_t even[F_LIMBS + 4] = {}, odd[F_LIMBS + 4] = {};
+#pragma unroll
+    for (int j = 0; j < F_LIMBS; j++) {
+        // a[i] quotient[j] stands in column i + j - cut; its first i here, and the first of each parity of columns.
+        int from = j < cut ? cut - j : 0, column = from + j - cut, parity = column % 2;
+        f_mad_chain(even + column + parity, a.l + from + parity, quotient.l[j], (F_LIMBS - from - parity + 1) / 2,
+                    false, true);
+        f_mad_chain(odd + column - parity, a.l + from + 1 - parity, quotient.l[j], (F_LIMBS - from + parity) / 2,
+                    false, true);
+    }
+    // Columns cut + 2 and up are the quotient.
+    F q;
+    add_cc(even[1], odd[0]);
+    q.l[0] = addc_cc(even[2], odd[1]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) q.l[i] = addc_cc(even[i + 2], odd[i + 1]);
+
+    uint32_t low_even[F_LIMBS + 2] = {}, low_odd[F_LIMBS + 2] = {};
+#pragma unroll
+    for (int j = 0; j < F_LIMBS; j++) f_mad_low(low_even, low_odd, a.l, w.l[j], j);
+#pragma unroll
+    for (int j = 0; j < F_LIMBS; j++) {
+        constexpr uint32_t complement[F_LIMBS] = F_COMPLEMENT;
+        if (complement[j] != 0) f_mad_low(low_even, low_odd, q.l, complement[j], j);
+    }
+    F r;
+    r.l[0] = low_even[0];
+    r.l[1] = add_cc(low_even[1], low_odd[0]);
+#pragma unroll
+    for (int i = 2; i < F_LIMBS; i++) r.l[i] = addc_cc(low_even[i], low_odd[i - 1]);
+    return r;
+}
+
+#endif // F_LAZY
 
 #else // F_PTX
 

@@ -44,4 +44,14 @@ impl Constants {
             modulus,
         }
     }
+
+    /// 2^(32 LIMBS) − p.
+    pub(crate) fn complement(&self) -> Vec<u32> {
+        let negate = |carry: &mut bool, limb: &u32| {
+            let (sum, overflow) = (!limb).overflowing_add(u32::from(*carry));
+            *carry = overflow;
+            Some(sum)
+        };
+        self.modulus.iter().scan(true, negate).collect()
+    }
 }

@@ -16,11 +16,14 @@ pub fn cuda<F: DeviceField>() -> String {
     let constants = Constants::of::<F>();
     let list = |limbs: &[u32]| limbs.iter().map(|limb| format!("{limb:#010x}u")).collect::<Vec<_>>().join(", ");
     format!(
-        "#define F_LIMBS {}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_ONE {{ {} }}\n\
-         #define F_N0 {:#010x}u\n#define F_INVERSION_EXPONENT {{ {} }}\n{}",
+        "#define F_LIMBS {}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
+         #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_N0 {:#010x}u\n\
+         #define F_INVERSION_EXPONENT {{ {} }}\n{}",
         F::LIMBS,
         u8::from(constants.full),
         list(&constants.modulus),
+        constants.modulus[F::LIMBS - 1],
+        list(&constants.complement()),
         list(&constants.one),
         constants.n0,
         list(&constants.inversion_exponent),
