@@ -75,7 +75,7 @@ impl Cpu {
                 workgroup_threads: 1,
                 staging_bytes: isize::MAX as u64,
             },
-            features: Features { int64: true, queues: false, software: false },
+            features: Features { int64: true, queues: false, forward_progress: true, software: false },
         };
         Self {
             info,

@@ -113,6 +113,9 @@ pub struct Features {
     pub int64: bool,
     /// Queues run side by side, so that copies overlap kernels.
     pub queues: bool,
+    /// A workgroup that has started goes on until it ends, so that another one may wait for what it writes. On a CPU,
+    /// where a kernel's body does the whole launch, nothing has to wait.
+    pub forward_progress: bool,
     /// The device is a GPU emulated by the processor; [`crate::Device::best`] does not choose it.
     pub software: bool,
 }

@@ -283,7 +283,7 @@ impl Context {
                 workgroup_threads: self.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 staging_bytes: STAGING_BYTES,
             },
-            features: Features { int64: true, queues: true, software: false },
+            features: Features { int64: true, queues: true, forward_progress: true, software: false },
         })
     }
 

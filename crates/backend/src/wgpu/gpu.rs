@@ -148,6 +148,8 @@ impl Gpu {
             features: Features {
                 int64: device.features().contains(wgpu::Features::SHADER_INT64),
                 queues: false,
+                // WebGPU promises nothing here, and some GPUs let the workgroup that runs starve the others.
+                forward_progress: false,
                 software,
             },
         };
