@@ -4,6 +4,9 @@
 /// Prime field arithmetic: `F`, `f_add`, `f_sub`, `f_mul`, `f_pow`, `f_inverse`, after the constants of a field.
 pub const FIELD: &str = include_str!("../field.cuh");
 
+/// Arithmetic of an extension of a field, with the same names, after the arithmetic of the base and constants.
+pub const EXTENSION: &str = include_str!("../extension.cuh");
+
 /// `pointwise`: one operation on two vectors.
 pub const POINTWISE: &str = include_str!("../pointwise.cu");
 

@@ -1,20 +1,39 @@
 //! The fields that the suite runs over: the first-class ones of this slice, and one of each shape of modulus.
 
-use ark_ff::{Fp64, Fp256, Fp768, MontBackend};
+use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, Fp320, Fp768, MontBackend, MontFp, SmallFp};
+use evariste_field::small::Goldilocks;
 
-/// 2^64 − 2^32 + 1: two limbs, of which sums carry out.
+/// 2^16 − 15: half a limb.
 #[derive(ark_ff::MontConfig)]
-#[modulus = "18446744069414584321"]
-#[generator = "7"]
-pub(crate) struct GoldilocksConfig;
-pub(crate) type Goldilocks = Fp64<MontBackend<GoldilocksConfig, 1>>;
+#[modulus = "65521"]
+#[generator = "17"]
+pub(crate) struct SixteenConfig;
+pub(crate) type Sixteen = Fp64<MontBackend<SixteenConfig, 1>>;
 
-/// 15 · 2^27 + 1: one limb, where arkworks' Montgomery form is another than the device's.
-#[derive(ark_ff::MontConfig)]
+/// 15 · 2^27 + 1 in arkworks' type for small primes.
+#[derive(ark_ff::SmallFpConfig)]
 #[modulus = "2013265921"]
 #[generator = "31"]
-pub(crate) struct BabyBearConfig;
-pub(crate) type BabyBear = Fp64<MontBackend<BabyBearConfig, 1>>;
+pub(crate) struct SmallBabyBearConfig;
+pub(crate) type SmallBabyBear = SmallFp<SmallBabyBearConfig>;
+
+/// 2^64 − 2^32 + 1 in arkworks' type for small primes.
+#[derive(ark_ff::SmallFpConfig)]
+#[modulus = "18446744069414584321"]
+#[generator = "7"]
+pub(crate) struct SmallGoldilocksConfig;
+pub(crate) type SmallGoldilocks = SmallFp<SmallGoldilocksConfig>;
+
+/// x² = 7 over 2^64 − 2^32 + 1, in arkworks' type for quadratic extensions.
+pub(crate) struct Goldilocks2Config;
+pub(crate) type Goldilocks2 = Fp2<Goldilocks2Config>;
+
+impl Fp2Config for Goldilocks2Config {
+    type Fp = Goldilocks;
+
+    const NONRESIDUE: Goldilocks = MontFp!("7");
+    const FROBENIUS_COEFF_FP2_C1: &[Goldilocks] = &[MontFp!("1"), MontFp!("-1")];
+}
 
 /// The base field of secp256k1: eight limbs, of which sums carry out, and no two-adicity.
 #[derive(ark_ff::MontConfig)]
@@ -36,3 +55,10 @@ pub(crate) type Mnt4 = Fp768<MontBackend<Mnt4Config, 12>>;
 #[generator = "3"]
 pub(crate) struct Mersenne89Config;
 pub(crate) type Mersenne89 = ark_ff::Fp128<MontBackend<Mersenne89Config, 2>>;
+
+/// The base field of BLS24-315: ten limbs.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "39705142709513438335025689890408969744933502416914749335064285505637884093126342347073617133569"]
+#[generator = "13"]
+pub(crate) struct Bls24Config;
+pub(crate) type Bls24 = Fp320<MontBackend<Bls24Config, 5>>;

@@ -5,7 +5,7 @@ use std::thread;
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Device, Error as DeviceError};
-use evariste_field::{DeviceField, Mont};
+use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{Error, Ntt, Order, forward, inverse, reference};
 
 use libtest_mimic::Failed;
@@ -17,8 +17,8 @@ use crate::{
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
     over::<ark_bn254::Fr>(suite, "bn254-fr");
-    over::<fields::Goldilocks>(suite, "goldilocks");
-    over::<fields::BabyBear>(suite, "baby-bear");
+    over::<small::Goldilocks>(suite, "goldilocks");
+    over::<small::BabyBear>(suite, "baby-bear");
     over::<fields::Mnt4>(suite, "mnt4-753-fr");
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);

@@ -2,7 +2,7 @@
 
 use ark_ff::BigInteger;
 
-use crate::DeviceField;
+use crate::DevicePrimeField;
 
 /// What the kernels of a field need to know, all of `LIMBS` limbs.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Constants {
 }
 
 impl Constants {
-    pub(crate) fn of<F: DeviceField>() -> Self {
+    pub(crate) fn of<F: DevicePrimeField>() -> Self {
         let limbs = |bytes: Vec<u8>| -> Vec<u32> {
             let word = |b: &[u8]| b.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
             bytes.chunks(4).map(word).chain([0; 2]).take(F::LIMBS).collect()

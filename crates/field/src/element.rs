@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use ark_ff::BigInteger;
 use evariste_backend::Element;
 
-use crate::DeviceField;
+use crate::{DeviceField, DevicePrimeField};
 
 /// Field elements in Montgomery form, the form that kernels compute with.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl<F: DeviceField> Element for Mont<F> {
     }
 }
 
-impl<F: DeviceField> Element for Canonical<F> {
+impl<F: DevicePrimeField> Element for Canonical<F> {
     type Host = F;
 
     const BYTES: usize = 4 * F::LIMBS;

@@ -1,23 +1,39 @@
-use ark_ff::{BigInt, Fp, MontBackend, MontConfig, PrimeField, SmallFp, SmallFpConfig};
+use ark_ff::{
+    BigInt, CubicExtConfig, CubicExtField, Field, Fp, MontBackend, MontConfig, PrimeField, QuadExtConfig, QuadExtField,
+    SmallFp, SmallFpConfig,
+};
 
-/// A prime field whose elements live on devices.
+use crate::Arithmetic;
+
+/// A field whose elements live on devices: a prime field, or an extension of one.
 ///
-/// The device form of x is the integer x · R mod p with R = 2^(32 · [`LIMBS`](Self::LIMBS)), as little-endian 32-bit
-/// limbs: Montgomery form with the shortest R that whole words allow. It is implemented for every `MontConfig` and
-/// `SmallFpConfig` of arkworks, a user's own too.
+/// The device form of an element x of a prime field is the integer x · R mod p with R = 2^(32 · [`LIMBS`](Self::LIMBS)),
+/// as little-endian 32-bit limbs: Montgomery form with the shortest R that whole words allow. That of an element of an
+/// extension is its coefficients one after the other, the constant one first.
+///
+/// It is implemented for every `MontConfig` and `SmallFpConfig` of arkworks, a user's own too, for quadratic and cubic
+/// extensions of such fields and towers of them, and for [`Extension`](crate::Extension).
 ///
 /// `PrimeField` alone shows only canonical integers; this trait adds the way between arkworks' own Montgomery limbs and
 /// the device's, which is a plain copy wherever both have the same R (every even `LIMBS` of an `Fp`).
-pub trait DeviceField: PrimeField {
-    /// 32-bit limbs of an element: ⌈bits / 32⌉.
+pub trait DeviceField: Field {
+    /// 32-bit limbs of an element: ⌈bits / 32⌉ of a prime field, times the degree of an extension.
     const LIMBS: usize;
 
     /// Writes the device form into the first `LIMBS` words of `limbs`.
     fn store(&self, limbs: &mut [u32]);
 
-    /// Reads the device form, an integer below p, from the first `LIMBS` words of `limbs`.
+    /// Reads the device form, of integers below p, from the first `LIMBS` words of `limbs`.
     fn load(limbs: &[u32]) -> Self;
+
+    /// What kernels need to know to compute in this field.
+    fn arithmetic() -> Arithmetic;
 }
+
+/// A prime field whose elements live on devices. Every [`DeviceField`] that is prime is one.
+pub trait DevicePrimeField: DeviceField + PrimeField {}
+
+impl<F: DeviceField + PrimeField> DevicePrimeField for F {}
 
 /// 2^`exponent` mod p, for odd p > 1 of at most 64 · N bits.
 const fn power_of_two<const N: usize>(modulus: [u64; N], exponent: usize) -> [u64; N] {
@@ -87,6 +103,10 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
         let value = Self::new_unchecked(BigInt(value));
         if Self::SAME { value } else { value * Self::new_unchecked(BigInt(Self::FROM_DEVICE)) }
     }
+
+    fn arithmetic() -> Arithmetic {
+        Arithmetic::prime::<Self>()
+    }
 }
 
 /// (p + 1) / 2 to the power `exponent` mod p, which is 2^(−`exponent`).
@@ -124,6 +144,55 @@ impl<P: SmallFpConfig> DeviceField for SmallFp<P> {
         let value = (0..Self::LIMBS).fold(0, |value, i| value | u64::from(limbs[i]) << (32 * i));
         Self::from(value) * Self::from(Self::FROM_DEVICE)
     }
+
+    fn arithmetic() -> Arithmetic {
+        Arithmetic::prime::<Self>()
+    }
+}
+
+/// Writes coefficients one after the other.
+pub(crate) fn store_all<B: DeviceField>(coefficients: &[B], limbs: &mut [u32]) {
+    for (x, limbs) in coefficients.iter().zip(limbs.chunks_exact_mut(B::LIMBS)) {
+        x.store(limbs);
+    }
+}
+
+impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
+    const LIMBS: usize = 2 * P::BaseField::LIMBS;
+
+    #[inline]
+    fn store(&self, limbs: &mut [u32]) {
+        store_all(&[self.c0, self.c1], limbs);
+    }
+
+    #[inline]
+    fn load(limbs: &[u32]) -> Self {
+        let [c0, c1] = [0, 1].map(|i| P::BaseField::load(&limbs[i * P::BaseField::LIMBS..]));
+        Self { c0, c1 }
+    }
+
+    fn arithmetic() -> Arithmetic {
+        Arithmetic::extension(|[c0, c1]| Self { c0, c1 }, |x| [x.c0, x.c1])
+    }
+}
+
+impl<P: CubicExtConfig<BaseField: DeviceField>> DeviceField for CubicExtField<P> {
+    const LIMBS: usize = 3 * P::BaseField::LIMBS;
+
+    #[inline]
+    fn store(&self, limbs: &mut [u32]) {
+        store_all(&[self.c0, self.c1, self.c2], limbs);
+    }
+
+    #[inline]
+    fn load(limbs: &[u32]) -> Self {
+        let [c0, c1, c2] = [0, 1, 2].map(|i| P::BaseField::load(&limbs[i * P::BaseField::LIMBS..]));
+        Self { c0, c1, c2 }
+    }
+
+    fn arithmetic() -> Arithmetic {
+        Arithmetic::extension(|[c0, c1, c2]| Self { c0, c1, c2 }, |x| [x.c0, x.c1, x.c2])
+    }
 }
 
 #[cfg(test)]
@@ -146,13 +215,13 @@ mod tests {
     type SmallBabyBear = SmallFp<SmallBabyBearConfig>;
 
     /// x · 2^(32 LIMBS) mod p, by doubling.
-    fn shifted<F: DeviceField>(x: F) -> Vec<u32> {
+    fn shifted<F: DevicePrimeField>(x: F) -> Vec<u32> {
         let shifted = (0..32 * F::LIMBS).fold(x, |x, _| x.double());
         let bytes = shifted.into_bigint().to_bytes_le();
         bytes.chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).take(F::LIMBS).collect()
     }
 
-    fn check<F: DeviceField>(limbs: usize) {
+    fn check<F: DevicePrimeField>(limbs: usize) {
         assert_eq!(F::LIMBS, limbs);
         let mut rng = ark_std::test_rng();
         for x in [F::ZERO, F::ONE, -F::ONE, F::rand(&mut rng), F::rand(&mut rng)] {

@@ -1,13 +1,18 @@
 #![doc = include_str!("../README.md")]
 
+mod arithmetic;
 mod constants;
 mod element;
+mod extension;
 mod field;
 pub mod rate;
 pub mod reference;
+pub mod small;
 pub mod source;
 mod vector;
 
+pub use arithmetic::Arithmetic;
 pub use element::{Canonical, Mont};
-pub use field::DeviceField;
+pub use extension::{Extension, ExtensionConfig};
+pub use field::{DeviceField, DevicePrimeField};
 pub use vector::Vector;

@@ -77,7 +77,7 @@ impl<F: DeviceField> MulChain<F> {
             let limbs = params.len as usize * F::LIMBS;
             x.write::<u32>()[..limbs].par_chunks_mut(LANES * F::LIMBS).for_each(run_lanes::<F>);
         };
-        let variant = format!("{CHAIN_LENGTH} over {} bits", F::MODULUS_BIT_SIZE);
+        let variant = format!("{CHAIN_LENGTH} over {}", source::label::<F>());
         KernelSpec::new("mul_chain", variant, bindings, body, source).threads(THREADS)
     }
 

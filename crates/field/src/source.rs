@@ -7,28 +7,91 @@
 
 use std::fmt::Write;
 
+use ark_ff::PrimeField;
 use evariste_backend::{Access, Binding, Word};
 
-use crate::{DeviceField, constants::Constants};
+use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
 
-/// The arithmetic of `F` in CUDA C++: constants, then `field.cuh`.
+mod extension;
+
+/// The arithmetic of `F` in CUDA C++: constants, then `field.cuh`, then `extension.cuh` for each extension.
 pub fn cuda<F: DeviceField>() -> String {
-    let constants = Constants::of::<F>();
+    cuda_level(&F::arithmetic(), 0)
+}
+
+/// The field number `level` of a tower, counted from the top, under the names of that level.
+fn cuda_level(field: &Arithmetic, level: usize) -> String {
+    match &field.0 {
+        Kind::Prime { limbs, constants } => renamed(&cuda_prime(*limbs, constants), &[('F', name(level))]),
+        Kind::Extension(extended) => {
+            let text = extension::cuda(extended);
+            let own = renamed(&text, &[('F', name(level)), ('B', name(level + 1))]);
+            cuda_level(&extended.base, level + 1) + &own
+        }
+    }
+}
+
+fn cuda_prime(limbs: usize, constants: &Constants) -> String {
     let list = |limbs: &[u32]| limbs.iter().map(|limb| format!("{limb:#010x}u")).collect::<Vec<_>>().join(", ");
     format!(
-        "#define F_LIMBS {}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
+        "#define F_LIMBS {limbs}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
          #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_N0 {:#010x}u\n\
          #define F_INVERSION_EXPONENT {{ {} }}\n{}",
-        F::LIMBS,
         u8::from(constants.full),
         list(&constants.modulus),
-        constants.modulus[F::LIMBS - 1],
+        constants.modulus[limbs - 1],
         list(&constants.complement()),
         list(&constants.one),
         constants.n0,
         list(&constants.inversion_exponent),
         evariste_cuda::FIELD,
     )
+}
+
+/// The type of the field number `level` of a tower; the names of its functions and constants start with it.
+fn name(level: usize) -> String {
+    match level {
+        0 => "F".into(),
+        1 => "B".into(),
+        _ => format!("B{level}"),
+    }
+}
+
+/// `text` with the names of some fields replaced: `F` and all that start with `F_`, `f_` or `FWord`, for a field `F`.
+fn renamed(text: &str, names: &[(char, String)]) -> String {
+    if names.iter().all(|(from, to)| to.len() == 1 && to.starts_with(*from)) {
+        return text.to_owned();
+    }
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut renamed = String::with_capacity(text.len() + text.len() / 8);
+    let mut rest = text;
+    while let Some(start) = rest.find(is_word) {
+        renamed.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let (word, after) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+        rest = after;
+        let tail = &word[1..];
+        let ours = |from: char| {
+            let upper = word.starts_with(from) && (tail.is_empty() || tail.starts_with('_') || tail == "Word");
+            upper || word.starts_with(from.to_ascii_lowercase()) && tail.starts_with('_')
+        };
+        match names.iter().find(|(from, _)| ours(*from)) {
+            Some((from, to)) if word.starts_with(*from) => renamed.push_str(to),
+            Some((_, to)) => renamed.push_str(&to.to_ascii_lowercase()),
+            None => renamed.push_str(&word[..1]),
+        }
+        renamed.push_str(tail);
+    }
+    renamed + rest
+}
+
+/// The size of a field, for messages: `255 bits`, or `31 bits, degree 4`.
+pub fn label<F: DeviceField>() -> String {
+    let bits = <F::BasePrimeField as PrimeField>::MODULUS_BIT_SIZE;
+    match F::extension_degree() {
+        1 => format!("{bits} bits"),
+        degree => format!("{bits} bits, degree {degree}"),
+    }
 }
 
 /// How WGSL sees a buffer of elements of `F`.
@@ -42,7 +105,43 @@ pub const fn word<F: DeviceField>() -> Word {
 /// modulus as literals, and rotates the first operand, so that nothing is indexed: the one style that every compiler
 /// for WGSL turns into fast code in short time.
 pub fn wgsl<F: DeviceField>(int64: bool) -> String {
-    Wgsl { constants: Constants::of::<F>(), limbs: F::LIMBS, int64 }.render()
+    wgsl_level(&F::arithmetic(), 0, int64)
+}
+
+fn wgsl_level(field: &Arithmetic, level: usize, int64: bool) -> String {
+    match &field.0 {
+        Kind::Prime { limbs, constants } => {
+            let constants = constants.clone();
+            renamed(&Wgsl { constants, limbs: *limbs, int64 }.render(), &[('F', name(level))])
+        }
+        Kind::Extension(extended) => {
+            let own = renamed(&extension::wgsl(extended), &[('F', name(level)), ('B', name(level + 1))]);
+            wgsl_level(&extended.base, level + 1, int64) + &own
+        }
+    }
+}
+
+/// Where limb `i` of an element lies in its WGSL struct, such as `c1.l3`.
+fn limb_path(field: &Arithmetic, i: usize) -> String {
+    match &field.0 {
+        Kind::Prime { .. } => format!("l{i}"),
+        Kind::Extension(extended) => {
+            let limbs = extended.base.limbs();
+            format!("c{}.{}", i / limbs, limb_path(&extended.base, i % limbs))
+        }
+    }
+}
+
+/// An element of the field number `level` of a tower in WGSL, of limbs given from number `first` on.
+fn constructor(field: &Arithmetic, level: usize, first: usize, limb: &dyn Fn(usize) -> String) -> String {
+    let parts = match &field.0 {
+        Kind::Prime { limbs, .. } => list(*limbs, |i| limb(first + i)),
+        Kind::Extension(extended) => {
+            let limbs = extended.base.limbs();
+            list(extended.reduction.len(), |i| constructor(&extended.base, level + 1, first + i * limbs, limb))
+        }
+    };
+    format!("{}({parts})", name(level))
 }
 
 /// `x_load` and `x_store` in WGSL for a binding `x` of elements of `F`.
@@ -101,17 +200,19 @@ fn load_function<F: DeviceField>(name: &str, word: impl Fn(usize) -> String) -> 
         1 => format!("w{i}"),
         _ => format!("w{}.{}", i / lanes, ["x", "y", "z", "w"][i % lanes]),
     };
-    let _ = writeln!(text, "  return F({});\n}}", list(F::LIMBS, limb));
+    let _ = writeln!(text, "  return {};\n}}", constructor(&F::arithmetic(), 0, 0, &limb));
     text
 }
 
 fn store_function<F: DeviceField>(name: &str, set: impl Fn(usize, String) -> String) -> String {
     let lanes = lanes::<F>();
+    let field = F::arithmetic();
+    let limb = |i: usize| format!("v.{}", limb_path(&field, i));
     let mut text = format!("fn {name}(i: u32, v: F) {{\n");
     for w in 0..F::LIMBS / lanes {
         let value = match lanes {
-            1 => format!("v.l{w}"),
-            _ => format!("{}({})", word_type::<F>(), list(lanes, |lane| format!("v.l{}", w * lanes + lane))),
+            1 => limb(w),
+            _ => format!("{}({})", word_type::<F>(), list(lanes, |lane| limb(w * lanes + lane))),
         };
         let _ = writeln!(text, "  {}", set(w, value));
     }

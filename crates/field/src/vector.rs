@@ -258,7 +258,7 @@ impl<F> fmt::Debug for Vector<F> {
 }
 
 fn variant<F: DeviceField>(detail: &str) -> String {
-    format!("{detail} over {} bits", F::MODULUS_BIT_SIZE)
+    format!("{detail} over {}", source::label::<F>())
 }
 
 fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelSpec {

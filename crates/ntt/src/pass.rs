@@ -71,7 +71,7 @@ impl Shape {
         let log_tile = self.log_rows + self.log_columns;
         let threads = (1 << log_tile.saturating_sub(1)).min(MAX_THREADS);
         let place = if self.in_place { " in place" } else { "" };
-        let variant = format!("2^{} × 2^{}{place} over {} bits", self.log_rows, self.log_columns, F::MODULUS_BIT_SIZE);
+        let variant = format!("2^{} × 2^{}{place} over {}", self.log_rows, self.log_columns, source::label::<F>());
         let seen = bindings.clone();
         let source = move |language| match language {
             Language::Cuda => format!(
