@@ -58,8 +58,9 @@ fn mebibytes(bytes: u64) -> f64 {
 /// Builds the program that runs the conformance suite, and gives its path.
 fn conformance() -> Result<PathBuf> {
     let mut command = cargo().context("a bundle is made by `cargo xtask bundle`, in the repository")?;
-    command.args(["test", "--release", "--package", "evariste-conformance", "--test", "conformance"]);
-    command.args(["--no-run", "--message-format", "json"]);
+    // Together with this package, so that both share what they are built from.
+    command.args(["test", "--release", "--package", "xtask", "--package", "evariste-conformance"]);
+    command.args(["--test", "conformance", "--no-run", "--message-format", "json"]);
     let messages = captured(&mut command)?;
     let executable = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;

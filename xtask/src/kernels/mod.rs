@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt, process::ExitCode};
 use anyhow::Result;
 use ark_ff::FftField;
 use clap::Args;
-use evariste_backend::{Device, DeviceInfo, KernelSpec, nvrtc};
+use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, nvrtc};
 use evariste_field::{DeviceField, Vector, rate::MulChain};
 use evariste_ntt::Ntt;
 use rayon::prelude::*;
@@ -111,10 +111,11 @@ fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpe
 }
 
 /// A device to plan for, with so much memory in a workgroup.
-fn device(workgroup_bytes: u32, workgroup_threads: u32) -> DeviceInfo {
+fn device(workgroup_bytes: u32, workgroup_threads: u32, features: Features) -> DeviceInfo {
     let mut info = Device::cpu().info().clone();
     info.limits.workgroup_bytes = workgroup_bytes;
     info.limits.workgroup_threads = workgroup_threads;
+    info.features = features;
     info
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
     for Field { name: field, kernels } in FIELDS {
         let mut seen = BTreeSet::new();
         for workgroup_bytes in wgsl::WORKGROUP_BYTES {
-            for spec in kernels(&device(workgroup_bytes, wgsl::WORKGROUP_THREADS))? {
+            for spec in kernels(&device(workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default()))? {
                 if seen.insert((spec.name, spec.variant.clone())) {
                     let check =
                         |int64| Check { field, spec: spec.clone(), target: Target::Wgsl { int64 }, workgroup_bytes };
@@ -138,6 +139,7 @@ pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
 
 /// Every kernel for these architectures; if there are none, for the usual ones.
 pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
+    let features = Features { int64: true, queues: true, forward_progress: true, software: false };
     let mut checks = Vec::new();
     for (index, Field { name: field, kernels }) in FIELDS.into_iter().enumerate() {
         let usual = cuda::ARCHITECTURES.iter().filter(|architecture| index == 0 || **architecture == cuda::MAIN);
@@ -145,7 +147,7 @@ pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
             if architectures.is_empty() { usual.map(ToString::to_string).collect() } else { architectures.to_vec() };
         for architecture in wanted {
             let workgroup_bytes = cuda::workgroup_bytes(&architecture)?;
-            let specs = kernels(&device(workgroup_bytes, cuda::WORKGROUP_THREADS))?;
+            let specs = kernels(&device(workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
             let target = Target::Cuda { architecture };
             checks.extend(specs.into_iter().map(|spec| Check { field, spec, target: target.clone(), workgroup_bytes }));
         }
