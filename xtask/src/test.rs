@@ -90,15 +90,9 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed", self.passed)?;
-        match self.failed {
-            0 => {}
-            failed => write!(f, ", {failed} FAILED")?,
-        }
-        match self.skipped {
-            0 => Ok(()),
-            skipped => write!(f, ", {skipped} skipped"),
-        }
+        let parts = [(self.passed, "passed"), (self.failed, "FAILED"), (self.skipped, "skipped")];
+        let parts: Vec<_> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        f.write_str(&parts.join(", "))
     }
 }
 
