@@ -218,7 +218,7 @@ __device__ __forceinline__ void f_mul_row(uint32_t* even, uint32_t* odd, const u
     odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
 }
 
-// a * b / R in [0, 2p).
+// a * b / R in [0, 2p) for a in [0, p) and any b of F_LIMBS limbs: with both up to 2p, the accumulators could overflow.
 __device__ __forceinline__ F f_mul_lazy(const F& a, const F& b) {
     uint32_t x[F_ROW + 1], p[F_ROW + 1], even[F_ROW] = {}, odd[F_ROW] = {};
 #pragma unroll

@@ -72,6 +72,7 @@ impl Cpu {
                 buffer_bytes: memory_bytes.unwrap_or(isize::MAX as u64 / 2),
                 bindings: u32::MAX,
                 workgroup_bytes: CACHE_BYTES,
+                cache_bytes: (u64::from(CACHE_BYTES) * rayon::current_num_threads() as u64),
                 workgroup_threads: 1,
                 staging_bytes: isize::MAX as u64,
             },

@@ -100,6 +100,8 @@ pub struct Limits {
     pub bindings: u32,
     /// Memory shared by a workgroup in bytes; on a CPU, the cache that one thread has to itself.
     pub workgroup_bytes: u32,
+    /// Cache that the whole device shares in bytes: data that fits may be gone through in short runs.
+    pub cache_bytes: u64,
     /// Threads of a workgroup; 1 on a CPU.
     pub workgroup_threads: u32,
     /// Bytes of the pieces in which host data passes through staging memory.

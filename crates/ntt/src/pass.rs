@@ -9,8 +9,14 @@ use rayon::prelude::*;
 
 use crate::reverse_bits;
 
-/// Most threads of a workgroup. Fewer where a tile has fewer butterflies.
-const MAX_THREADS: u32 = 256;
+/// Elements that a thread of a GPU holds in registers: a radix-4 step's.
+pub(crate) const PER_THREAD: u32 = 4;
+
+/// Transforms of two points that a workgroup does.
+const PAIRS: u64 = 64;
+
+/// Registers that a thread of a pass may use, by the blocks that must fit a multiprocessor's 65,536.
+const REGISTERS: u32 = 80;
 
 /// What a kernel is specialised to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +36,7 @@ pub(crate) mod flags {
     pub(crate) const ROWS_OUT_REVERSED: u32 = 8;
     pub(crate) const TWIDDLE_OFFSET: u32 = 16;
     pub(crate) const TWIDDLE_BLOCK: u32 = 32;
-    pub(crate) const INVERSE: u32 = 64;
+    pub(crate) const TWIDDLE_ZERO: u32 = 64;
     pub(crate) const SCALE_IN: u32 = 128;
     pub(crate) const SCALE_OUT: u32 = 256;
     pub(crate) const SCALE_REVERSED: u32 = 512;
@@ -61,30 +67,46 @@ impl Params {
 }
 
 impl Shape {
+    /// Lines of a workgroup's tile.
+    pub(crate) fn lines_per_group(self) -> u64 {
+        if self.is_pair() { PAIRS } else { 1 << self.log_columns }
+    }
+
+    /// Transforms of two points have a kernel of their own.
+    pub(crate) fn is_pair(self) -> bool {
+        self.log_rows == 1
+    }
+
     pub(crate) fn spec<F: DeviceField>(self) -> KernelSpec {
         let word = source::word::<F>();
         let data = match self.in_place {
             true => vec![Binding::write("x", word)],
             false => vec![Binding::read("x", word), Binding::write("y", word)],
         };
-        let bindings = [data, vec![Binding::read("tables", word), Binding::read("scale", word)]].concat();
+        let tables = ["roots", "twiddles", "scale"].map(|name| Binding::read(name, word));
+        let bindings = [data, tables.to_vec()].concat();
         let log_tile = self.log_rows + self.log_columns;
-        let threads = (1 << log_tile.saturating_sub(1)).min(MAX_THREADS);
+        let threads = if self.is_pair() { PAIRS as u32 } else { (1 << log_tile) / PER_THREAD };
         let place = if self.in_place { " in place" } else { "" };
         let variant = format!("2^{} × 2^{}{place} over {}", self.log_rows, self.log_columns, source::label::<F>());
         let seen = bindings.clone();
         let source = move |language| match language {
+            Language::Cuda if self.is_pair() => source::cuda::<F>() + evariste_cuda::NTT_PAIR,
             Language::Cuda => format!(
-                "{}#define LOG_ROWS {}\n#define LOG_COLUMNS {}\n#define THREADS {threads}\n{}{}",
+                "{}#define LOG_ROWS {}\n#define LOG_COLUMNS {}\n#define THREADS {threads}u\n#define MIN_BLOCKS {}\n{}{}",
                 source::cuda::<F>(),
                 self.log_rows,
                 self.log_columns,
+                (65_536 / REGISTERS / threads).clamp(1, 16),
                 if self.in_place { "#define IN_PLACE\n" } else { "" },
                 evariste_cuda::NTT_PASS,
             ),
             Language::Wgsl { int64 } => {
                 let mut text = source::wgsl::<F>(int64);
                 text.extend(seen.iter().map(source::wgsl_accessors::<F>));
+                if self.is_pair() {
+                    return text + evariste_shaders::NTT_PAIR;
+                }
                 text += &source::wgsl_tile::<F>(1 << log_tile);
                 if self.in_place {
                     text += "fn y_store(i: u32, v: F) { x_store(i, v); }\n";
@@ -93,37 +115,83 @@ impl Shape {
                 text + evariste_shaders::NTT_PASS
             }
         };
-        KernelSpec::new("ntt_pass", variant, bindings, move |params, args| self.run::<F>(params, args), source)
+        let (name, shared) = match self.is_pair() {
+            true => ("ntt_pair", 0),
+            false => ("ntt_pass", source::tile_bytes::<F>(1 << log_tile)),
+        };
+        KernelSpec::new(name, variant, bindings, move |params, args| self.run::<F>(params, args), source)
             .threads(threads)
-            .shared_bytes(source::tile_bytes::<F>(1 << log_tile))
+            .shared_bytes(shared)
     }
 
     /// The body for the CPU: a thread owns a tile, as a workgroup does.
     fn run<F: DeviceField>(self, params: &Params, args: &mut [CpuArg<'_>]) {
-        let (data, tables, scale) = match args {
-            [x, tables, scale] => {
+        let (data, tables) = match args {
+            [x, tables @ ..] if self.in_place => {
                 let x = x.write::<u32>();
                 let (len, start) = (x.len(), x.as_mut_ptr());
-                (Data::<F>::new(start, start, len, len), tables, scale)
+                (Data::<F>::new(start, start, len, len), tables)
             }
-            [x, y, tables, scale] => {
+            [x, y, tables @ ..] => {
                 let (x, y) = (x.read::<u32>(), y.write::<u32>());
-                (Data::<F>::new(x.as_ptr(), y.as_mut_ptr(), x.len(), y.len()), tables, scale)
+                (Data::<F>::new(x.as_ptr(), y.as_mut_ptr(), x.len(), y.len()), tables)
             }
             _ => unreachable!("the launch checks the number of buffers"),
         };
-        let (tables, scale) = (Table::<F>::new(tables.read()), Table::<F>::new(scale.read()));
+        let [roots, twiddles, scale] = tables else { unreachable!("the launch checks the number of buffers") };
+        let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| Table::<F>::new(table.read()));
         let half = 1 << self.log_rows >> 1;
-        let step = params.log_roots - self.log_rows.min(params.log_roots);
-        let roots: Vec<F> = (0..half).map(|i| tables.at(params.roots as usize + (i << step))).collect();
-        let tile = Tile { shape: self, params, data, tables, scale, roots: &roots };
+        let step = params.log_roots - self.log_rows;
+        let roots: Vec<F> = (0..half).map(|i| roots.at(3 * (params.roots as usize + (i << step)))).collect();
+        let tile = Tile { shape: self, params, data, twiddles, scale, roots: &roots };
         let tiles = (params.lines as usize).div_ceil(1 << self.log_columns);
         (0..tiles).into_par_iter().for_each_init(
             || vec![F::ZERO; 1 << (self.log_rows + self.log_columns)],
-            |memory, i| {
-                tile.run((i << self.log_columns) as u32, memory);
-            },
+            |memory, i| tile.run((i << self.log_columns) as u32, memory),
         );
+    }
+}
+
+/// Factors between two passes, computed once for a plan: see `cuda/ntt_twiddles.cu`.
+pub(crate) mod twiddles {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Pod, Zeroable)]
+    pub(crate) struct Params {
+        pub(crate) len: u32,
+        pub(crate) at: u32,
+        pub(crate) log_columns: u32,
+        pub(crate) shift: u32,
+        pub(crate) split: u32,
+    }
+
+    /// Elements that one CPU thread takes at a time.
+    const GRAIN: usize = 1 << 10;
+
+    pub(crate) fn spec<F: DeviceField>() -> KernelSpec {
+        let bindings = [Binding::read("powers", source::word::<F>()), Binding::write("out", source::word::<F>())];
+        let source = move |language| match language {
+            Language::Cuda => source::cuda::<F>() + evariste_cuda::NTT_TWIDDLES,
+            Language::Wgsl { int64 } => {
+                let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
+                source::wgsl::<F>(int64) + &accessors + evariste_shaders::NTT_TWIDDLES
+            }
+        };
+        let body = |params: &Params, args: &mut [CpuArg<'_>]| {
+            let [powers, out] = args else { unreachable!("the launch checks the number of buffers") };
+            let powers = Table::<F>::new(powers.read());
+            let range = params.at as usize * F::LIMBS..(params.at as usize + params.len as usize) * F::LIMBS;
+            let out = out.write::<u32>()[range].par_chunks_exact_mut(F::LIMBS).with_min_len(GRAIN);
+            out.enumerate().for_each(|(i, out)| {
+                let (j, k) = (i & ((1 << params.log_columns) - 1), (i >> params.log_columns) + 1);
+                let e = (j * k) << params.shift;
+                let (low, high) = (e & ((1 << params.split) - 1), (1 << params.split) + (e >> params.split));
+                (powers.at(low) * powers.at(high)).store(out);
+            });
+        };
+        let variant = format!("twiddles over {} limbs", F::LIMBS);
+        KernelSpec::new("ntt_twiddles", variant, bindings.to_vec(), body, source)
     }
 }
 
@@ -182,7 +250,7 @@ struct Tile<'a, F> {
     shape: Shape,
     params: &'a Params,
     data: Data<F>,
-    tables: Table<'a, F>,
+    twiddles: Table<'a, F>,
     scale: Table<'a, F>,
     roots: &'a [F],
 }
@@ -228,14 +296,18 @@ impl<F: DeviceField> Tile<'_, F> {
             }
         }
 
-        let steps: Vec<u32> = (0..count).map(|c| self.twiddle_step(first + c as u32)).collect();
+        let twiddled = self.params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
+        let columns: Vec<usize> = (0..count).map(|c| self.twiddle_index(first + c as u32)).collect();
         let (rows_reversed, scaled) = (self.params.has(flags::ROWS_OUT_REVERSED), self.params.has(flags::SCALE_OUT));
         walk(flags::STORE_REVERSED, self.params.stride_out, &mut |m, c, address| {
             let k = if rows_reversed { reverse_bits(m, log_rows) } else { m };
             let mut v = memory[(reverse_bits(k, log_rows) as usize) << log_columns | c as usize];
-            let e = steps[c as usize] * k;
-            if e != 0 {
-                v *= self.twiddle(e);
+            if twiddled && (k != 0 || self.params.has(flags::TWIDDLE_ZERO)) {
+                let place = match k as usize {
+                    0 => 0,
+                    k => 1 + ((k - 1) << self.params.log_twiddles | columns[c as usize]),
+                };
+                v *= self.twiddles.at(self.params.twiddles as usize + place);
             }
             self.data.store(address, if scaled { v * self.scale_of(address) } else { v });
         });
@@ -253,25 +325,15 @@ impl<F: DeviceField> Tile<'_, F> {
         start + (((line >> stride) as usize) << (stride + log_rows)) + (line & ((1 << stride) - 1)) as usize
     }
 
-    /// The exponent j of a line's twiddles, with the order of what is left to transform scaled to N.
-    fn twiddle_step(&self, line: u32) -> u32 {
+    /// The j of a line's twiddles.
+    fn twiddle_index(&self, line: u32) -> usize {
         let (log_lines, stride) = (self.params.log_n - self.shape.log_rows, self.params.stride_in);
         let line = line & ((1 << log_lines) - 1);
         if self.params.has(flags::TWIDDLE_OFFSET) {
-            (line & ((1 << stride) - 1)) << (log_lines - stride)
-        } else if self.params.has(flags::TWIDDLE_BLOCK) {
-            reverse_bits(line >> stride, log_lines - stride) << stride
+            (line & ((1 << stride) - 1)) as usize
         } else {
-            0
+            reverse_bits(line >> stride, log_lines - stride) as usize
         }
-    }
-
-    fn twiddle(&self, e: u32) -> F {
-        let Params { log_n, twiddles, log_twiddles, .. } = *self.params;
-        let e = if self.params.has(flags::INVERSE) { e.wrapping_neg() & ((1 << log_n) - 1) } else { e };
-        let (low, high) = ((e & ((1 << log_twiddles) - 1)) as usize, (e >> log_twiddles) as usize);
-        let w = self.tables.at(twiddles as usize + low);
-        if high == 0 { w } else { w * self.tables.at(twiddles as usize + (1 << log_twiddles) + high) }
     }
 
     fn scale_of(&self, address: usize) -> F {

@@ -1,32 +1,41 @@
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use ark_ff::FftField;
 use evariste_backend::{Arg, Buffer, Device, DeviceInfo, Event, Kernel, KernelSpec, Queue};
-use evariste_field::{DeviceField, Mont, Vector, source};
+use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
 use rayon::prelude::*;
 
 use crate::{
     Error, Order, Result,
-    pass::{Params, Shape, flags},
+    pass::{self, PER_THREAD, Params, Shape, flags},
     reference::root_of_unity,
 };
 
 /// Largest size: 2^28 elements of 32 bytes are 8 GiB, and twice that is needed.
 const MAX_LOG_N: u32 = 28;
 
-/// Largest tile: what a workgroup of 256 threads keeps busy with four butterflies a thread. Tiles are smaller where
-/// workgroup memory is.
-const MAX_LOG_TILE: u32 = 11;
+/// Threads of a workgroup, of which three or four share a multiprocessor.
+const THREADS: u32 = 256;
 
-/// Bytes that neighbouring threads should find side by side: two sectors of a GPU's memory, one line of a CPU's cache.
-const RUN_BYTES: u32 = 64;
+/// Largest tile of a CPU's thread: with the tables it should stay in the level 2 cache.
+const MAX_LOG_CPU_TILE: u32 = 12;
 
-/// Up to this size all powers of the root are stored; beyond, they are products of two entries of tables of about √n.
-const MAX_LOG_FULL_TABLE: u32 = 12;
+/// Bytes that should lie side by side where a pass loads and stores data in memory: four sectors of a GPU's. With two,
+/// a transform of 2^26 elements of 32 bytes took 20.8 ms on an H200, against 17 with a pass more.
+const RUN_BYTES: u32 = 128;
+
+/// The same for data that stays in the device's cache: one sector.
+const CACHED_RUN_BYTES: u32 = 32;
+
+/// Share of the cache that data and scratch may have together to count as staying there.
+const CACHE_SHARE: u64 = 2;
+
+/// Tiles that each unit of the device should get before tiles grow beyond one line.
+const TILES_PER_UNIT: u32 = 2;
 
 /// Cosets whose powers a plan keeps.
 const MAX_COSETS: usize = 8;
@@ -40,7 +49,8 @@ const MAX_COSETS: usize = 8;
 /// A transform is split into up to four passes, each of which does transforms of up to 2^10 points in the memory of a
 /// workgroup (Bailey's four-step method, applied again to what is left); reordering happens as the passes load and
 /// store. It costs (n/2) log₂ n multiplications less the trivial ones in the passes, n for the twiddles between two
-/// passes, and n for scaling; each pass reads and writes the data once.
+/// passes, which are stored (n elements for each direction, those of the inverse from its first use on), and 2n on a
+/// coset; each pass reads and writes the data once.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -63,12 +73,19 @@ pub struct Ntt<F: DeviceField> {
     device: Device,
     layout: Layout,
     kernels: BTreeMap<Shape, OnceLock<Kernel<Params>>>,
-    /// Roots and their inverses for the transforms within passes, twiddles between passes, n⁻¹.
-    tables: Buffer<Mont<F>>,
-    /// When the tables are there, for other queues than the default one.
-    ready: Event,
+    /// Roots within passes, forward and inverse, as known constants; then n⁻¹ as one.
+    roots: Buffer<u32>,
+    forward: Twiddles<F>,
+    inverse: OnceLock<Twiddles<F>>,
     vector: Vector<F>,
     cosets: Mutex<VecDeque<Coset<F>>>,
+}
+
+/// Factors between the passes of one direction.
+struct Twiddles<F: DeviceField> {
+    factors: Buffer<Mont<F>>,
+    /// When they are there, for other queues than the default one.
+    ready: Event,
 }
 
 /// Powers of a coset's generator, as `scale` tables of the kernel.
@@ -84,9 +101,10 @@ struct Coset<F: DeviceField> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Layout {
     log_n: u32,
-    log_tile: u32,
     /// log₂ of the points of each pass, in the order in which digits of the index are transformed, highest first.
     log_rows: Vec<u32>,
+    /// log₂ of the lines of each pass' tiles.
+    log_columns: Vec<u32>,
 }
 
 impl Layout {
@@ -98,18 +116,40 @@ impl Layout {
             return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
         let bytes = source::tile_bytes::<F>(1);
-        let fits = (info.limits.workgroup_bytes / bytes).max(2).ilog2();
-        let log_tile = fits.min(MAX_LOG_TILE);
-        let columns = RUN_BYTES.div_ceil(bytes).next_power_of_two().ilog2();
-        let most = log_tile.saturating_sub(columns).max(1);
+        let fits = (info.limits.workgroup_bytes / bytes).max(4).ilog2();
+        let log_tile = match info.limits.workgroup_threads {
+            1 => fits.saturating_sub(1).min(MAX_LOG_CPU_TILE),
+            threads => fits.min((threads.min(THREADS) * PER_THREAD).ilog2()),
+        };
+        let cached = CACHE_SHARE * 2 * (u64::from(bytes) << log_n) <= info.limits.cache_bytes;
+        let run = if cached { CACHED_RUN_BYTES } else { RUN_BYTES };
+        let log_run = run.div_ceil(bytes).next_power_of_two().ilog2();
+        Ok(Self::split(log_n, log_tile, log_run, info.parallelism))
+    }
+
+    /// As few passes as tiles of at most 2^`log_tile` elements with lines side by side in runs of 2^`log_run` allow,
+    /// balanced. Tiles are smaller where the device would have too few of them.
+    fn split(log_n: u32, log_tile: u32, log_run: u32, parallelism: u32) -> Self {
+        // From 3 on no pass of several is left with the two points that have a kernel of their own.
+        let most = log_tile.saturating_sub(log_run).max(3);
         let passes = log_n.div_ceil(most);
-        let log_rows = (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
-        Ok(Self { log_n, log_tile, log_rows })
+        let log_rows: Vec<u32> = (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
+        let busy = log_n.saturating_sub((TILES_PER_UNIT * parallelism).max(1).ilog2());
+        let columns = |rows: &u32| log_tile.min(busy.max(rows + log_run)).saturating_sub(*rows);
+        let log_columns = log_rows.iter().map(columns).collect();
+        Self { log_n, log_rows, log_columns }
     }
 
     fn shape(&self, pass: usize, in_place: bool) -> Shape {
-        let log_rows = self.log_rows[pass];
-        Shape { log_rows, log_columns: self.log_tile - log_rows, in_place }
+        Shape { log_rows: self.log_rows[pass], log_columns: self.log_columns[pass], in_place }
+    }
+
+    fn shapes(&self) -> BTreeSet<Shape> {
+        let of_two = |shape: &Shape| shape.in_place || !shape.is_pair();
+        (0..self.log_rows.len())
+            .flat_map(|pass| [false, true].map(|place| self.shape(pass, place)))
+            .filter(of_two)
+            .collect()
     }
 
     /// log₂ of the order of the roots that the passes use.
@@ -117,14 +157,14 @@ impl Layout {
         self.log_rows.iter().copied().max().unwrap_or(0)
     }
 
-    /// Entries of the table of roots.
+    /// Roots of one direction.
     fn roots(&self) -> usize {
         1 << self.log_roots().saturating_sub(1)
     }
 
-    /// log₂ of the entries of the lower table of powers; the upper one has the others.
+    /// log₂ of the entries of the lower of the two tables by whose products powers are found.
     fn log_split(&self) -> u32 {
-        if self.log_n <= MAX_LOG_FULL_TABLE { self.log_n } else { self.log_n.div_ceil(2) }
+        self.log_n.div_ceil(2)
     }
 
     /// Entries of both tables of powers.
@@ -132,16 +172,17 @@ impl Layout {
         (1 << self.log_split()) + (1 << (self.log_n - self.log_split()))
     }
 
-    fn twiddles_at(&self) -> usize {
-        2 * self.roots()
-    }
-
-    fn inverse_of_n_at(&self) -> usize {
-        self.twiddles_at() + self.powers()
-    }
-
-    fn table_len(&self) -> usize {
-        self.inverse_of_n_at() + 1
+    /// For each pass, where its factors start and log₂ of the number of its lines' offsets. Behind them, their end.
+    fn twiddles(&self) -> (Vec<(usize, u32)>, usize) {
+        let (mut at, mut left) = (0, self.log_n);
+        let tables = self.log_rows.iter().map(|rows| {
+            left -= rows;
+            let start = at;
+            // One for output 0, and a row for each other output. The last pass has none.
+            at += if left > 0 { 1 + (((1 << rows) - 1) << left) } else { 0 };
+            (start, left)
+        });
+        (tables.collect(), at)
     }
 
     /// Whether a transform between these orders needs a second buffer: its last pass then stores to other places than
@@ -157,29 +198,32 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`].
     pub fn new(device: &Device, log_n: u32) -> Result<Self> {
-        let layout = Layout::new::<F>(device.info(), log_n)?;
+        Self::with_layout(device, Layout::new::<F>(device.info(), log_n)?)
+    }
+
+    fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
         let vector = Vector::new(device);
-        let tables = tables::<F>(device, &layout, &vector)?;
-        let shapes = (0..layout.log_rows.len()).flat_map(|pass| [false, true].map(|place| layout.shape(pass, place)));
-        let kernels = shapes.map(|shape| (shape, OnceLock::new())).collect();
-        let cosets = Mutex::new(VecDeque::new());
-        let ready = device.record(None)?;
-        let plan = Self { device: device.clone(), layout, kernels, tables, ready, vector, cosets };
+        let forward = twiddles::<F>(device, &layout, &vector, false)?;
+        let roots = device.upload(&roots::<F>(&layout)?)?;
+        let kernels = layout.shapes().into_iter().map(|shape| (shape, OnceLock::new())).collect();
+        let (inverse, cosets) = (OnceLock::new(), Mutex::new(VecDeque::new()));
+        let plan = Self { device: device.clone(), layout, kernels, roots, forward, inverse, vector, cosets };
         plan.passes(Order::Natural, Order::Natural)
             .par_iter()
             .try_for_each(|pass| plan.kernel(pass.shape).map(drop))?;
         Ok(plan)
     }
 
-    /// Device memory in bytes that a plan of this size and one call on `batch` transforms take beside the data: tables
-    /// and scratch. Powers of coset generators, 2√n elements each, come on top.
+    /// Device memory in bytes that a plan of this size and calls on `batch` transforms take beside the data: tables of
+    /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`].
     pub fn required_bytes(device: &Device, log_n: u32, batch: usize) -> Result<u64> {
         let layout = Layout::new::<F>(device.info(), log_n)?;
         let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { (batch as u64) << log_n } else { 0 };
-        Ok((scratch + layout.table_len() as u64) * u64::from(source::tile_bytes::<F>(1)))
+        let tables = 2 * layout.twiddles().1 + 3 * (2 * layout.roots() + 1);
+        Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }
 
     /// The kernels of a plan, for compiling them ahead.
@@ -188,11 +232,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// [`Error::TwoAdicity`], [`Error::TooLarge`].
     pub fn kernels(info: &DeviceInfo, log_n: u32) -> Result<Vec<KernelSpec>> {
         let layout = Layout::new::<F>(info, log_n)?;
-        let mut shapes: Vec<_> =
-            (0..layout.log_rows.len()).flat_map(|pass| [false, true].map(|place| layout.shape(pass, place))).collect();
-        shapes.sort();
-        shapes.dedup();
-        Ok(shapes.into_iter().map(Shape::spec::<F>).collect())
+        let passes = layout.shapes().into_iter().map(Shape::spec::<F>);
+        Ok(passes.chain([pass::twiddles::spec::<F>()]).collect())
     }
 
     /// The device.
@@ -248,6 +289,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// The passes between two orders, without direction and scaling.
     fn passes(&self, input: Order, output: Order) -> Vec<Pass> {
         let Layout { log_n, ref log_rows, .. } = self.layout;
+        let (starts, _) = self.layout.twiddles();
         let scratch = self.layout.needs_scratch(input, output);
         let last = log_rows.len().saturating_sub(1);
         let mut left = log_n;
@@ -273,18 +315,29 @@ impl<F: DeviceField + FftField> Ntt<F> {
                     _ => {}
                 }
             }
+            let log_twiddles = if i == last { 0 } else { left };
             let (from, to) = match (scratch, i) {
                 (false, _) => (Place::Data, Place::Data),
                 (true, 0) => (Place::Data, Place::Scratch),
                 (true, _) if i == last => (Place::Scratch, Place::Data),
                 (true, _) => (Place::Scratch, Place::Scratch),
             };
-            Pass { shape: self.layout.shape(i, from == to), stride_in, stride_out, flags, from, to }
+            let (shape, twiddles) = (self.layout.shape(i, from == to), starts[i].0);
+            Pass { shape, stride_in, stride_out, flags, twiddles, log_twiddles, from, to }
         };
         log_rows.iter().enumerate().map(pass).collect()
     }
 
-    /// The powers of a coset's generator: g^i for the forward transform, n⁻¹ g^(−i) for the inverse.
+    fn inverse_twiddles(&self) -> Result<&Twiddles<F>> {
+        if let Some(twiddles) = self.inverse.get() {
+            return Ok(twiddles);
+        }
+        let twiddles = twiddles::<F>(&self.device, &self.layout, &self.vector, true)?;
+        Ok(self.inverse.get_or_init(|| twiddles))
+    }
+
+    /// The powers of a coset's generator: g^i for the forward transform, g^(−i) for the inverse, with n⁻¹ where no
+    /// twiddle brings it.
     fn coset_powers(&self, generator: F, inverse: bool) -> Result<Coset<F>> {
         let lock = || self.cosets.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |coset: &&Coset<F>| coset.generator == generator && coset.inverse == inverse;
@@ -293,7 +346,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
         }
         let (base, scale) = match inverse {
             false => (generator, F::ONE),
-            true => (generator.inverse().ok_or(Error::ZeroCoset)?, inverse_of_n::<F>(self.layout.log_n)?),
+            // A single pass has no twiddles that bring n⁻¹.
+            true if self.layout.log_rows.len() < 2 => (inverted(generator), inverse_of_n::<F>(self.layout.log_n)?),
+            true => (inverted(generator), F::ONE),
         };
         let split = self.layout.log_split();
         let mut powers = self.device.alloc(self.layout.powers())?;
@@ -320,18 +375,55 @@ fn inverse_of_n<F: DeviceField>(log_n: u32) -> Result<F> {
     inverse.ok_or(Error::TwoAdicity { expected: 0, actual: log_n })
 }
 
-fn tables<F: DeviceField + FftField>(device: &Device, layout: &Layout, vector: &Vector<F>) -> Result<Buffer<Mont<F>>> {
-    let unity = |log_n| root_of_unity::<F>(log_n).ok_or(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
-    let mut tables = device.alloc(layout.table_len())?;
-    let root = unity(layout.log_roots())?;
-    vector.powers(root, F::ONE, &mut tables, 0, layout.roots())?;
-    let inverse = root.inverse().unwrap_or(F::ONE);
-    vector.powers(inverse, F::ONE, &mut tables, layout.roots(), layout.roots())?;
-    let (root, split, at) = (unity(layout.log_n)?, layout.log_split(), layout.twiddles_at());
-    vector.powers(root, F::ONE, &mut tables, at, 1 << split)?;
-    vector.powers(root.pow([1 << split]), F::ONE, &mut tables, at + (1 << split), 1 << (layout.log_n - split))?;
-    tables.write_at(layout.inverse_of_n_at(), &[inverse_of_n(layout.log_n)?])?;
-    Ok(tables)
+fn unity<F: FftField>(log_n: u32) -> Result<F> {
+    root_of_unity(log_n).ok_or(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n })
+}
+
+fn inverted<F: FftField>(x: F) -> F {
+    x.inverse().unwrap_or(F::ONE)
+}
+
+/// The roots within passes as known constants, forward then inverse, and n⁻¹.
+fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u32>> {
+    let root = unity::<F>(layout.log_roots())?;
+    let powers = |base: F| std::iter::successors(Some(F::ONE), move |x| Some(*x * base)).take(layout.roots());
+    let inverse_of_n = inverse_of_n::<F>(layout.log_n)?;
+    Ok(known_constants(powers(root).chain(powers(inverted(root))).chain([inverse_of_n])))
+}
+
+/// The factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.
+fn twiddles<F: DeviceField + FftField>(
+    device: &Device,
+    layout: &Layout,
+    vector: &Vector<F>,
+    inverse: bool,
+) -> Result<Twiddles<F>> {
+    let (starts, len) = layout.twiddles();
+    let mut factors = device.alloc(len)?;
+    if len > 0 {
+        let kernel = Kernel::new(device, pass::twiddles::spec::<F>())?;
+        let root = unity::<F>(layout.log_n)?;
+        let root = if inverse { inverted(root) } else { root };
+        let split = layout.log_split();
+        for (i, (start, left)) in starts.iter().enumerate().take(layout.log_rows.len() - 1) {
+            let factor = if inverse && i == 0 { inverse_of_n(layout.log_n)? } else { F::ONE };
+            let mut powers = device.alloc(layout.powers())?;
+            vector.powers(root, F::ONE, &mut powers, 0, 1 << split)?;
+            let high = 1 << (layout.log_n - split);
+            vector.powers(root.pow([1 << split]), factor, &mut powers, 1 << split, high)?;
+            factors.write_at(*start, &[factor])?;
+            let rows = layout.log_rows[i];
+            let len = ((1u32 << rows) - 1) << left;
+            let at = *start as u32 + 1;
+            let params =
+                pass::twiddles::Params { len, at, log_columns: *left, shift: layout.log_n - left - rows, split };
+            let args = &mut [Arg::read(&powers), Arg::write(&mut factors)];
+            let groups = u64::from(len).div_ceil(u64::from(kernel.spec().threads));
+            // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
+            unsafe { kernel.launch(None, groups, &params, args)? };
+        }
+    }
+    Ok(Twiddles { factors, ready: device.record(None)? })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,6 +438,8 @@ struct Pass {
     stride_in: u32,
     stride_out: u32,
     flags: u32,
+    twiddles: usize,
+    log_twiddles: u32,
     from: Place,
     to: Place,
 }
@@ -441,52 +535,58 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
 
         let mut passes = plan.passes(self.input, self.output);
         let kernels = passes.iter().map(|pass| plan.kernel(pass.shape)).collect::<Result<Vec<_>>>()?;
+        let twiddles = if inverse { plan.inverse_twiddles()? } else { &plan.forward };
         let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
         if self.queue.is_some() {
-            let ready = coset.as_ref().map_or(&plan.ready, |coset| &coset.ready);
-            plan.device.wait_for(self.queue, ready)?;
+            plan.device.wait_for(self.queue, &twiddles.ready)?;
+            coset.iter().try_for_each(|coset| plan.device.wait_for(self.queue, &coset.ready))?;
         }
         let mut scratch = match plan.layout.needs_scratch(self.input, self.output) {
-            true => Some(plan.device.alloc::<Mont<F>>(data.len())?),
+            true => Some(plan.device.alloc_with::<Mont<F>>(data.len(), data.secrecy())?),
             false => None,
         };
 
-        // Scaling: by the coset's powers before a forward transform, after an inverse one; there also by n⁻¹.
+        // Scaling: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a factor of the first
+        // pass' twiddles where there are any.
         let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
         let (first, last) = (0, passes.len() - 1);
         match (inverse, &coset) {
             (false, None) => {}
             (false, Some(_)) => passes[first].flags |= flags::SCALE_IN | reversed(self.input),
-            (true, None) => passes[last].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
+            (true, None) if last == 0 => passes[last].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
+            (true, None) => {}
             (true, Some(_)) => passes[last].flags |= flags::SCALE_OUT | reversed(self.output),
+        }
+        if inverse && last > 0 {
+            passes[first].flags |= flags::TWIDDLE_ZERO;
         }
 
         let layout = &plan.layout;
-        let scale = coset.as_ref().map_or(&plan.tables, |coset| &coset.powers);
         for (pass, kernel) in passes.iter().zip(kernels) {
             let params = Params {
                 lines: (data.len() >> pass.shape.log_rows) as u32,
                 log_n,
                 stride_in: pass.stride_in,
                 stride_out: pass.stride_out,
-                flags: pass.flags | if inverse { flags::INVERSE } else { 0 },
+                flags: pass.flags,
                 roots: if inverse { layout.roots() as u32 } else { 0 },
                 log_roots: layout.log_roots(),
-                twiddles: layout.twiddles_at() as u32,
-                log_twiddles: layout.log_split(),
-                scales: if coset.is_some() { 0 } else { layout.inverse_of_n_at() as u32 },
+                twiddles: pass.twiddles as u32,
+                log_twiddles: pass.log_twiddles,
+                scales: if coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
                 log_scales: layout.log_split(),
             };
-            let groups = u64::from(params.lines).div_ceil(1 << pass.shape.log_columns);
-            let (tables, scale) = (Arg::read(&plan.tables), Arg::read(scale));
+            let groups = u64::from(params.lines).div_ceil(pass.shape.lines_per_group());
+            let scale = coset.as_ref().map_or(Arg::read(&plan.roots), |coset| Arg::read(&coset.powers));
+            let tables = [Arg::read(&plan.roots), Arg::read(&twiddles.factors), scale];
             let mut args = match (pass.from, pass.to, &mut scratch) {
                 (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(data), Arg::write(scratch)],
                 (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
                 (Place::Scratch, Place::Scratch, Some(scratch)) => vec![Arg::write(scratch)],
                 _ => vec![Arg::write(data)],
             };
-            args.extend([tables, scale]);
-            // SAFETY: lines cover exactly the elements of the data, exponents stay below n and so inside the tables.
+            args.extend(tables);
+            // SAFETY: lines cover exactly the elements of the data; rows and offsets of lines stay inside the tables.
             unsafe { kernel.launch(self.queue, groups, &params, &mut args)? };
         }
         Ok(())
@@ -514,16 +614,9 @@ mod tests {
             let x = random(1 << log_n);
             let expected = reference::forward(&x, Fr::GENERATOR);
             // Small tiles bring several passes into reach of the naive reference.
-            for log_tile in [2, 3, 4, MAX_LOG_TILE] {
-                let mut ntt = Ntt::<Fr>::new(&device, log_n).unwrap();
-                let rows = log_tile.saturating_sub(1).max(1);
-                ntt.layout.log_tile = log_tile;
-                let passes = log_n.div_ceil(rows);
-                ntt.layout.log_rows = (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
-                ntt.tables = tables(&device, &ntt.layout, &ntt.vector).unwrap();
-                ntt.kernels = (0..passes as usize)
-                    .flat_map(|pass| [false, true].map(|place| (ntt.layout.shape(pass, place), OnceLock::new())))
-                    .collect();
+            for (log_tile, log_run) in [(3, 0), (4, 1), (4, 0), (5, 2), (12, 0)] {
+                let layout = Layout::split(log_n, log_tile, log_run, 2);
+                let ntt = Ntt::<Fr>::with_layout(&device, layout).unwrap();
                 for (input, output) in orders.iter().flat_map(|i| orders.map(|o| (*i, o))) {
                     let mut data = device.upload(&reference::reorder(&x, Order::Natural, input)).unwrap();
                     let transform = ntt.coset(Fr::GENERATOR).input(input).output(output);
@@ -543,8 +636,8 @@ mod tests {
     #[test]
     fn passes_are_balanced_and_at_most_four() {
         let mut info = Device::cpu().info().clone();
-        for workgroup_bytes in [16 << 10, 48 << 10, 227 << 10] {
-            info.limits.workgroup_bytes = workgroup_bytes;
+        for (workgroup_bytes, threads) in [(16 << 10, 256), (48 << 10, 256), (227 << 10, 1024), (256 << 10, 1)] {
+            (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (workgroup_bytes, threads);
             for log_n in 0..=26 {
                 let layout = Layout::new::<Fr>(&info, log_n).unwrap();
                 let rows = &layout.log_rows;

@@ -280,6 +280,7 @@ impl Context {
                 buffer_bytes: memory_bytes,
                 bindings: BINDINGS,
                 workgroup_bytes: workgroup_bytes.max(opt_in_bytes),
+                cache_bytes: self.attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
                 workgroup_threads: self.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 staging_bytes: STAGING_BYTES,
             },

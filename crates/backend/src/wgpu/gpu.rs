@@ -35,6 +35,9 @@ pub(super) const PARAMS_RING_BYTES: u64 = 64 << 10;
 /// wgpu does not tell how many units a GPU has. Plans use the number to give every unit work, so it errs upwards.
 const UNITS: u32 = 64;
 
+/// Nor how much cache: what today's integrated GPUs have at least.
+const CACHE_BYTES: u64 = 4 << 20;
+
 /// Indices of words are 32 bits in kernels, and the narrowest words have 4 bytes.
 const MAX_BUFFER_BYTES: u64 = 1 << 34;
 
@@ -140,6 +143,7 @@ impl Gpu {
                 buffer_bytes: chunk_bytes.saturating_mul(chunks).min(MAX_BUFFER_BYTES),
                 bindings,
                 workgroup_bytes: limits.max_compute_workgroup_storage_size,
+                cache_bytes: CACHE_BYTES,
                 workgroup_threads: limits
                     .max_compute_invocations_per_workgroup
                     .min(limits.max_compute_workgroup_size_x),
