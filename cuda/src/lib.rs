@@ -27,3 +27,33 @@ pub const NTT_PASS: &str = include_str!("../ntt_pass.cu");
 
 /// `ntt_twiddles`: the factors between two passes.
 pub const NTT_TWIDDLES: &str = include_str!("../ntt_twiddles.cu");
+
+/// The AES block function by S-box or tables, and what the kernels of AES share.
+pub const AES_HEADER: &str = include_str!("../aes.cuh");
+
+/// The AES block function on bits, in constant time.
+pub const AES_BITS: &str = include_str!("../aes_bits.cuh");
+
+/// Where the blocks of independent messages lie.
+pub const AES_MESSAGE: &str = include_str!("../aes_message.cuh");
+
+/// Tweaks of XTS.
+pub const AES_XTS: &str = include_str!("../aes_xts.cuh");
+
+/// `aes_ctr`: the keystream of counter mode onto one message.
+pub const AES_CTR: &str = include_str!("../aes_ctr.cu");
+
+/// `aes_blocks`: modes whose blocks do not wait for each other.
+pub const AES_BLOCKS: &str = include_str!("../aes_blocks.cu");
+
+/// `aes_borders`: what CBC decryption in place needs of the neighbouring workgroup.
+pub const AES_BORDERS: &str = include_str!("../aes_borders.cu");
+
+/// `aes_serial`: modes that go block after block.
+pub const AES_SERIAL: &str = include_str!("../aes_serial.cu");
+
+/// `ghash`: GHASH of segments of blocks.
+pub const GHASH: &str = include_str!("../ghash.cu");
+
+/// `move_bytes`: a copy between places of any alignment.
+pub const MOVE_BYTES: &str = include_str!("../move_bytes.cu");

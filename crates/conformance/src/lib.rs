@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod aes;
 mod child;
 mod device;
 mod field;
@@ -24,6 +25,8 @@ pub fn suite(device: &Device) -> Vec<Trial> {
     field::add(&mut suite);
     suite.name = "ntt";
     ntt::add(&mut suite);
+    suite.name = "aes";
+    aes::add(&mut suite);
     suite.name = "process";
     process::add(&mut suite);
     suite.trials

@@ -1,0 +1,135 @@
+use std::ops::Range;
+
+use evariste_backend::Buffer;
+
+use crate::{
+    Aes, Error, Message, Result,
+    cpu::{self, BLOCK},
+    engine::{Batch, Span},
+    kernels::{BlockMode, Direction},
+};
+
+/// Cipher block chaining, without padding. Decryption works on all blocks at once; encryption goes block after block, so
+/// that only batches of messages ([`Aes::cbc_encrypt_batch`]) keep a device busy.
+///
+/// CBC authenticates nothing, and padding on top of it must not tell an attacker whether it is right. It is here for what
+/// exists already.
+#[derive(Clone, Debug)]
+pub struct Cbc {
+    aes: Aes,
+}
+
+impl Aes {
+    /// CBC with key 0.
+    pub fn cbc(&self) -> Cbc {
+        Cbc { aes: self.clone() }
+    }
+
+    /// Encrypts each message with its key and initialisation vector, one thread a message.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`], [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Device`].
+    pub fn cbc_encrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
+        let batch = self.cbc_messages(data, messages)?;
+        self.cbc_encrypt(data, &batch)
+    }
+
+    /// Decrypts each message with its key and initialisation vector.
+    ///
+    /// # Errors
+    /// As [`Aes::cbc_encrypt_batch`].
+    pub fn cbc_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
+        let batch = self.cbc_messages(data, messages)?;
+        self.messages(None, BlockMode::Cbc, Direction::Decrypt, false, data, &batch)
+    }
+
+    fn cbc_messages(&self, data: &Buffer<u8>, messages: &[Message]) -> Result<Batch> {
+        messages.iter().try_for_each(|message| expect_blocks(message.len))?;
+        let spans: Vec<Span> = messages.iter().map(Message::span).collect();
+        Batch::new(self, data, &spans)
+    }
+}
+
+impl Cbc {
+    /// The keys below.
+    pub fn aes(&self) -> &Aes {
+        &self.aes
+    }
+
+    /// Encrypts a host slice of whole blocks. One message has no parallelism: the CPU does it.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`].
+    pub fn encrypt(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
+        expect_blocks(data.len())?;
+        cpu::cbc_encrypt(self.aes.cipher(0), *iv, data);
+        Ok(())
+    }
+
+    /// Decrypts a host slice of whole blocks.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`], [`Error::Device`].
+    pub fn decrypt(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
+        expect_blocks(data.len())?;
+        if self.aes.on_host(data.len()) {
+            cpu::cbc_decrypt(self.aes.cipher(0), *iv, data);
+            return Ok(());
+        }
+        self.aes.through_device(data, |buffer| self.decrypt_range(iv, buffer, 0..buffer.len()))
+    }
+
+    /// Encrypts part of a buffer, by one thread.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`], [`Error::Device`].
+    pub fn encrypt_range(&self, iv: &[u8; BLOCK], data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
+        self.on_range(iv, data, range, |data, batch| self.aes.cbc_encrypt(data, batch))
+    }
+
+    /// Decrypts part of a buffer.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`], [`Error::Device`].
+    pub fn decrypt_range(&self, iv: &[u8; BLOCK], data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
+        self.on_range(iv, data, range, |data, batch| {
+            self.aes.messages(None, BlockMode::Cbc, Direction::Decrypt, false, data, batch)
+        })
+    }
+
+    fn on_range(
+        &self,
+        iv: &[u8; BLOCK],
+        data: &mut Buffer<u8>,
+        range: Range<usize>,
+        work: impl FnOnce(&mut Buffer<u8>, &Batch) -> Result<()>,
+    ) -> Result<()> {
+        expect_blocks(range.len())?;
+        self.aes.expect_range(data, &range)?;
+        let len = range.len();
+        self.aes.aligned(None, data, range, 0, |data, offset| {
+            let batch = Batch::new(&self.aes, data, &[Span { offset, len, key: 0, powers: 0, iv: *iv }])?;
+            work(data, &batch)
+        })
+    }
+}
+
+impl Aes {
+    /// Works on a host slice as one buffer.
+    pub(crate) fn through_device(
+        &self,
+        data: &mut [u8],
+        work: impl FnOnce(&mut Buffer<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = self.device().upload_with::<u8>(data, evariste_backend::Secrecy::Secret)?;
+        work(&mut buffer)?;
+        Ok(buffer.read_at(0, data)?)
+    }
+}
+
+pub(crate) fn expect_blocks(len: usize) -> Result<()> {
+    match len % BLOCK {
+        0 => Ok(()),
+        _ => Err(Error::PartialBlock { expected: BLOCK, actual: len }),
+    }
+}

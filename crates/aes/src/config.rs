@@ -1,0 +1,97 @@
+use evariste_backend::DeviceInfo;
+
+use crate::{Error, Result};
+
+/// How the kernels compute the cipher. On the CPU the processor's own instructions do, whatever is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Method {
+    /// SubBytes by a table of 256 bytes, MixColumns computed.
+    Sbox,
+    /// Rounds by lookups in one table, its entries rotated for the rows.
+    Table,
+    /// Rounds by lookups in two tables.
+    TwoTables,
+    /// Rounds by lookups in four tables, one a row.
+    FourTables,
+    /// Logic on bits of 8 blocks at a time: no lookup and no branch depends on keys or data.
+    Bitsliced,
+}
+
+impl Method {
+    /// All methods.
+    pub const ALL: [Self; 5] = [Method::Sbox, Method::Table, Method::TwoTables, Method::FourTables, Method::Bitsliced];
+
+    /// The fastest that a device has room for.
+    pub fn fastest(info: &DeviceInfo) -> Self {
+        let fits = |method: &&Self| method.tables() * FULL_COPIES * TABLE_BYTES <= info.limits.workgroup_bytes;
+        [Method::FourTables, Method::TwoTables].iter().find(fits).copied().unwrap_or(Method::Table)
+    }
+
+    pub(crate) fn tables(self) -> u32 {
+        match self {
+            Method::Table => 1,
+            Method::TwoTables => 2,
+            Method::FourTables => 4,
+            Method::Sbox | Method::Bitsliced => 0,
+        }
+    }
+
+    /// Copies of each table that a device has room for: at most one a lane of a warp.
+    pub(crate) fn copies(self, info: &DeviceInfo) -> Result<u32> {
+        let Some(fitting) = (info.limits.workgroup_bytes / TABLE_BYTES).checked_div(self.tables()) else {
+            return Ok(0);
+        };
+        match fitting.min(FULL_COPIES).checked_ilog2() {
+            Some(log) if log >= MIN_COPIES.ilog2() => Ok(1 << log),
+            _ => Err(Error::Method {
+                method: self,
+                expected: self.tables() * MIN_COPIES * TABLE_BYTES,
+                actual: info.limits.workgroup_bytes,
+            }),
+        }
+    }
+
+    /// Blocks that a thread works on at a time.
+    pub(crate) fn blocks_per_thread(self) -> u32 {
+        if self == Method::Bitsliced { 8 } else { 1 }
+    }
+}
+
+/// Bytes of a table.
+pub(crate) const TABLE_BYTES: u32 = 1 << 10;
+
+/// Copies of a table with which no lookup of a warp waits for another.
+const FULL_COPIES: u32 = 32;
+
+/// Kernels fill tables by 16 bytes, that is four copies of an entry.
+const MIN_COPIES: u32 = 4;
+
+/// Choices that a plan is made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How the kernels compute the cipher (`None`: the fastest that the device has room for, which looks up tables).
+    pub method: Option<Method>,
+    /// Whether as many workgroups run as the device has room for, and stride over the data, so that tables are loaded
+    /// once. Otherwise there are workgroups for all data.
+    pub grid_stride: bool,
+    /// Queues that work on host data and files at the same time, so that copies in both directions overlap kernels.
+    pub queues: usize,
+    /// Bytes of the pieces in which host data and files pass through the device.
+    pub chunk_bytes: usize,
+    /// Host slices shorter than this are worked on by the CPU. The time of a launch and two copies is what a CPU takes for
+    /// this much; [`crate::measure_crossover`] finds the value for a machine.
+    pub crossover: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { method: None, grid_stride: true, queues: 3, chunk_bytes: 8 << 20, crossover: 256 << 10 }
+    }
+}
+
+impl Config {
+    /// The defaults with a method.
+    pub fn method(method: Method) -> Self {
+        Self { method: Some(method), ..Self::default() }
+    }
+}

@@ -1,0 +1,339 @@
+//! The modes on host memory, by RustCrypto's block functions on all cores: the CPU's bodies of the kernels, and what
+//! short host slices get on every device.
+
+use cipher::{
+    Array, Block, BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, InnerIvInit, StreamCipherCore, consts::U16,
+};
+use ctr::{CtrCore, flavors};
+use ghash::{GHash, universal_hash::UniversalHash};
+use rayon::prelude::*;
+
+use crate::{
+    gf128,
+    kernels::{BlockMode, BlockParams, CtrParams, Descriptor, Direction, GhashParams, MoveParams, SerialParams},
+    key::{HostCipher, with_cipher},
+};
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 16;
+
+/// Bytes that one task takes: enough to hide its start, little enough to stay in the first caches.
+const GRAIN: usize = 32 << 10;
+
+type Blocks<'a> = &'a mut [Array<u8, U16>];
+
+/// A counter block plus n, as a big-endian number of 128 bits, or of its last 32 bits alone.
+pub(crate) fn add_counter(counter: [u8; BLOCK], n: u128, wide: bool) -> [u8; BLOCK] {
+    let value = u128::from_be_bytes(counter);
+    let low = u128::from(u32::MAX);
+    match wide {
+        true => value.wrapping_add(n),
+        false => value & !low | value.wrapping_add(n) & low,
+    }
+    .to_be_bytes()
+}
+
+/// XORs the keystream from byte `skip` of the block of `counter` on.
+pub(crate) fn ctr(cipher: &HostCipher, counter: [u8; BLOCK], wide: bool, skip: usize, data: &mut [u8]) {
+    let head = if skip == 0 { 0 } else { data.len().min(BLOCK - skip) };
+    let (head, body) = data.split_at_mut(head);
+    xor(head, &cipher.encrypt(counter)[skip.min(BLOCK)..]);
+    let first = add_counter(counter, u128::from(skip > 0), wide);
+    let task = |(i, chunk): (usize, &mut [u8])| {
+        let counter = add_counter(first, (i * (GRAIN / BLOCK)) as u128, wide);
+        let (blocks, tail) = Array::slice_as_chunks_mut(chunk);
+        let count = blocks.len() as u128;
+        with_cipher!(cipher, c => ctr_blocks(c, counter, wide, blocks));
+        if !tail.is_empty() {
+            xor(tail, &cipher.encrypt(add_counter(counter, count, wide)));
+        }
+    };
+    in_parallel(body, GRAIN, task);
+}
+
+fn ctr_blocks<C>(cipher: &C, counter: [u8; BLOCK], wide: bool, blocks: Blocks<'_>)
+where
+    C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>,
+{
+    let counter = counter.into();
+    match wide {
+        true => CtrCore::<&C, flavors::Ctr128BE>::inner_iv_init(cipher, &counter).apply_keystream_blocks(blocks),
+        false => CtrCore::<&C, flavors::Ctr32BE>::inner_iv_init(cipher, &counter).apply_keystream_blocks(blocks),
+    }
+}
+
+/// Each block of whole blocks on its own.
+pub(crate) fn ecb(cipher: &HostCipher, direction: Direction, data: &mut [u8]) {
+    in_parallel(data, GRAIN, |(_, chunk)| blocks(cipher, direction, chunk));
+}
+
+fn blocks(cipher: &HostCipher, direction: Direction, data: &mut [u8]) {
+    let (blocks, _) = Array::slice_as_chunks_mut(data);
+    match direction {
+        Direction::Encrypt => with_cipher!(cipher, c => c.encrypt_blocks(blocks)),
+        Direction::Decrypt => with_cipher!(cipher, c => c.decrypt_blocks(blocks)),
+    }
+}
+
+pub(crate) fn cbc_encrypt(cipher: &HostCipher, iv: [u8; BLOCK], data: &mut [u8]) {
+    fn run<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>>(cipher: &C, mut last: Block<C>, data: Blocks<'_>) {
+        for block in data {
+            xor(block, &last);
+            cipher.encrypt_block(block);
+            last = *block;
+        }
+    }
+    let (blocks, _) = Array::slice_as_chunks_mut(data);
+    with_cipher!(cipher, c => run(c, iv.into(), blocks));
+}
+
+pub(crate) fn cbc_decrypt(cipher: &HostCipher, iv: [u8; BLOCK], data: &mut [u8]) {
+    // What comes before each task, which the task before overwrites.
+    let borders: Vec<[u8; BLOCK]> = data.chunks_exact(GRAIN).map(|chunk| last_block(&chunk[GRAIN - BLOCK..])).collect();
+    in_parallel(data, GRAIN, |(i, chunk)| {
+        let mut before = if i == 0 { iv } else { borders[i - 1] };
+        // Some blocks at a time, so that the cipher works on several and the copy stays in the first cache.
+        for piece in chunk.chunks_mut(64 * BLOCK) {
+            let mut copy = [0; 64 * BLOCK];
+            let copy = &mut copy[..piece.len()];
+            copy.copy_from_slice(piece);
+            blocks(cipher, Direction::Decrypt, piece);
+            xor(piece, &before);
+            xor(&mut piece[BLOCK.min(copy.len())..], copy);
+            before = last_block(&copy[copy.len() - BLOCK..]);
+        }
+    });
+}
+
+/// One sector of at least a block, between the tweaks from the encrypted one `tweak` on, with stealing.
+pub(crate) fn xts(cipher: &HostCipher, direction: Direction, tweak: [u8; BLOCK], data: &mut [u8]) {
+    let (whole, part) = (data.len() / BLOCK, data.len() % BLOCK);
+    let straight = whole - usize::from(part > 0);
+    let (body, end) = data.split_at_mut(straight * BLOCK);
+    let task = |(i, chunk): (usize, &mut [u8])| {
+        xts_blocks(cipher, direction, xts_power(u128::from_le_bytes(tweak), i * (GRAIN / BLOCK)), chunk);
+    };
+    in_parallel(body, GRAIN, task);
+    if part > 0 {
+        steal(cipher, direction, xts_power(u128::from_le_bytes(tweak), straight), end);
+    }
+}
+
+fn xts_blocks(cipher: &HostCipher, direction: Direction, mut tweak: u128, data: &mut [u8]) {
+    for piece in data.chunks_mut(64 * BLOCK) {
+        let mut tweaks = [0; 64 * BLOCK];
+        let tweaks = &mut tweaks[..piece.len()];
+        for slot in tweaks.as_chunks_mut().0 {
+            *slot = tweak.to_le_bytes();
+            tweak = xts_double(tweak);
+        }
+        xor(piece, tweaks);
+        blocks(cipher, direction, piece);
+        xor(piece, tweaks);
+    }
+}
+
+/// The last whole block and the short one after it, with the tweak of the former.
+fn steal(cipher: &HostCipher, direction: Direction, tweak: u128, data: &mut [u8]) {
+    let (whole, part) = data.split_at_mut(BLOCK);
+    let (first, second) = match direction {
+        Direction::Encrypt => (tweak, xts_double(tweak)),
+        Direction::Decrypt => (xts_double(tweak), tweak),
+    };
+    xts_blocks(cipher, direction, first, whole);
+    whole[..part.len()].swap_with_slice(part);
+    xts_blocks(cipher, direction, second, whole);
+}
+
+fn xts_double(tweak: u128) -> u128 {
+    tweak << 1 ^ (tweak >> 127) * 0x87
+}
+
+/// Times x^n. XTS numbers coefficients as this crate's field does, so that its arithmetic serves.
+fn xts_power(tweak: u128, n: usize) -> u128 {
+    if n == 0 { tweak } else { gf128::multiply(tweak, gf128::power(&gf128::squares(2, 32), n as u64)) }
+}
+
+/// Σ X_i h^(n−1−i) over the n blocks of `data`, the last padded with zeros.
+fn segment_hash(h: u128, data: &[u8]) -> [u8; BLOCK] {
+    let Some(last) = data.len().checked_sub(1) else { return [0; BLOCK] };
+    let (blocks, end) = data.split_at(last / BLOCK * BLOCK);
+    let mut hash = GHash::new(&gf128::to_bytes(h).into());
+    hash.update(Array::slice_as_chunks(blocks).0);
+    let mut sum: [u8; BLOCK] = hash.finalize().into();
+    xor(&mut sum, end);
+    sum
+}
+
+/// Σ X_i h^(n−1−i) over the n blocks of `data`, on all cores.
+pub(crate) fn hash(h: u128, data: &[u8]) -> u128 {
+    const SEGMENT: usize = 4 * GRAIN;
+    if data.len() <= SEGMENT {
+        return gf128::from_bytes(segment_hash(h, data));
+    }
+    // Segments from the end on, so that all but the first are of one length.
+    let blocks = data.len().div_ceil(BLOCK);
+    let first = (blocks - 1) % (SEGMENT / BLOCK) + 1;
+    let (head, rest) = data.split_at(data.len().min(first * BLOCK));
+    let step = gf128::power(&gf128::squares(h, 32), (SEGMENT / BLOCK) as u64);
+    let sums: Vec<u128> = rest.par_chunks(SEGMENT).map(|segment| gf128::from_bytes(segment_hash(h, segment))).collect();
+    let start = gf128::from_bytes(segment_hash(h, head));
+    sums.into_iter().fold(start, |sum, segment| gf128::multiply(sum, step) ^ segment)
+}
+
+pub(crate) fn ctr_kernel(params: &CtrParams, data: &mut [u8], cipher: &HostCipher) {
+    let start = params.start as usize * BLOCK;
+    let range = start + params.skip as usize..start + (params.blocks as usize - 1) * BLOCK + params.tail as usize;
+    let counter = bytemuck::cast(params.counter);
+    ctr(cipher, counter, params.wide != 0, params.skip as usize, &mut data[range]);
+}
+
+/// The data of each message, in the order of where they lie.
+fn split<'a>(mut data: &'a mut [u8], messages: &'a [Descriptor]) -> Vec<(&'a Descriptor, &'a mut [u8])> {
+    let mut order: Vec<&Descriptor> = messages.iter().filter(|message| message.blocks > 0).collect();
+    order.sort_by_key(|message| message.word);
+    let (mut done, mut parts) = (0, Vec::with_capacity(order.len()));
+    for message in order {
+        let start = message.word as usize * BLOCK;
+        let end = start + (message.blocks as usize - 1) * BLOCK + message.tail as usize;
+        let (part, rest) = data.split_at_mut(end - done);
+        parts.push((message, &mut part[start - done..]));
+        (data, done) = (rest, end);
+    }
+    parts
+}
+
+pub(crate) fn message_kernel(
+    mode: BlockMode,
+    direction: Direction,
+    wide: bool,
+    data: &mut [u8],
+    messages: &[Descriptor],
+    key: &(dyn Fn(u32) -> HostCipher + Sync),
+) {
+    split(data, messages).into_par_iter().for_each(|(message, data)| {
+        let cipher = key(message.key);
+        match mode {
+            BlockMode::Ecb => ecb(&cipher, direction, data),
+            BlockMode::Cbc => cbc_decrypt(&cipher, message.iv, data),
+            BlockMode::Ctr => ctr(&cipher, message.iv, wide, 0, data),
+            BlockMode::Tweak => {
+                let first = u128::from_le_bytes(message.iv);
+                for (i, slot) in data.as_chunks_mut().0.iter_mut().enumerate() {
+                    *slot = first.wrapping_add(i as u128).to_le_bytes();
+                }
+                ecb(&cipher, Direction::Encrypt, data);
+            }
+            BlockMode::Xts => unreachable!("sectors are no messages"),
+        }
+    });
+}
+
+pub(crate) fn cbc_encrypt_kernel(
+    params: &SerialParams,
+    data: &mut [u8],
+    messages: &[Descriptor],
+    key: &(dyn Fn(u32) -> HostCipher + Sync),
+) {
+    let (first, count) = (params.word as usize * BLOCK, params.blocks as usize * BLOCK);
+    let one = |(message, data): (&Descriptor, &mut [u8])| {
+        if first >= data.len() {
+            return;
+        }
+        let (done, rest) = data.split_at_mut(first);
+        let iv = if first == 0 { message.iv } else { last_block(&done[first - BLOCK..]) };
+        let end = count.min(rest.len());
+        cbc_encrypt(&key(message.key), iv, &mut rest[..end]);
+    };
+    split(data, messages).into_par_iter().for_each(one);
+}
+
+pub(crate) fn xts_kernel(
+    params: &BlockParams,
+    data: &mut [u8],
+    tweaks: &[[u8; BLOCK]],
+    cipher: &HostCipher,
+    decrypt: bool,
+    per_thread: u32,
+) {
+    debug_assert_eq!(params.messages, params.blocks.div_ceil(per_thread));
+    let sectors = (params.units / params.messages.max(1)) as usize;
+    let direction = if decrypt { Direction::Decrypt } else { Direction::Encrypt };
+    let bytes = params.blocks as usize * BLOCK;
+    let stride = (params.stride as usize * BLOCK).max(bytes);
+    data[params.word as usize * BLOCK..].par_chunks_mut(stride).zip(&tweaks[..sectors]).for_each(|(sector, tweak)| {
+        xts(cipher, direction, *tweak, &mut sector[..bytes]);
+    });
+}
+
+pub(crate) fn steal_kernel(
+    params: &SerialParams,
+    data: &mut [u8],
+    tweaks: &[[u8; BLOCK]],
+    cipher: &HostCipher,
+    decrypt: bool,
+) {
+    let direction = if decrypt { Direction::Decrypt } else { Direction::Encrypt };
+    for (i, tweak) in tweaks[..params.count as usize].iter().enumerate() {
+        let at = (params.word as usize + i * params.stride as usize + params.blocks as usize) * BLOCK;
+        let tweak = xts_power(u128::from_le_bytes(*tweak), params.blocks as usize);
+        steal(cipher, direction, tweak, &mut data[at..][..BLOCK + params.tail as usize]);
+    }
+}
+
+pub(crate) fn ghash_kernel(
+    params: &GhashParams,
+    data: &[u8],
+    messages: &[Descriptor],
+    powers: &[u128],
+    out: &mut [[u8; BLOCK]],
+) {
+    let bytes = |word: u32, blocks: u32, tail: u32| match blocks {
+        0 => &[],
+        _ => &data[word as usize * BLOCK..][..(blocks as usize - 1) * BLOCK + tail as usize],
+    };
+    if params.messages > 0 {
+        out.par_iter_mut().zip(&messages[..params.messages as usize]).for_each(|(out, message)| {
+            let data = bytes(message.word, message.blocks, message.tail);
+            *out = gf128::to_bytes(hash(powers[message.powers as usize], data));
+        });
+        return;
+    }
+    let data = bytes(params.word, params.blocks, params.tail);
+    let segment = params.segment as usize;
+    let groups = (params.blocks as usize).div_ceil(segment);
+    let lead = groups * segment - params.blocks as usize;
+    out[..groups].par_iter_mut().enumerate().for_each(|(group, out)| {
+        let start = (group * segment).saturating_sub(lead) * BLOCK;
+        let end = (((group + 1) * segment - lead) * BLOCK).min(data.len());
+        *out = segment_hash(powers[params.power as usize], &data[start..end]);
+    });
+}
+
+pub(crate) fn move_kernel(params: &MoveParams, src: &[u8], dst: &mut [u8]) {
+    let len = (params.words as usize - 1) * BLOCK + params.tail as usize - params.to as usize;
+    let from = params.src_word as usize * BLOCK + params.from as usize;
+    let to = params.dst_word as usize * BLOCK + params.to as usize;
+    let pairs = dst[to..][..len].par_chunks_mut(GRAIN).zip(src[from..][..len].par_chunks(GRAIN));
+    pairs.for_each(|(dst, src)| dst.copy_from_slice(src));
+}
+
+fn in_parallel(data: &mut [u8], grain: usize, task: impl Fn((usize, &mut [u8])) + Send + Sync) {
+    if data.len() <= grain {
+        if !data.is_empty() {
+            task((0, data));
+        }
+        return;
+    }
+    data.par_chunks_mut(grain).enumerate().for_each(task);
+}
+
+fn xor(data: &mut [u8], mask: &[u8]) {
+    data.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+}
+
+fn last_block(bytes: &[u8]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    block.copy_from_slice(bytes);
+    block
+}

@@ -1,0 +1,230 @@
+use std::ops::Range;
+
+use evariste_backend::{Buffer, Device, Queue};
+
+use crate::{
+    Aes, Error, Result,
+    cpu::{self, BLOCK},
+    engine::{Batch, Span},
+    kernels::{BlockMode, Direction},
+    ring::Ring,
+};
+
+/// How much of the counter block counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Counter {
+    /// All 128 bits, big-endian, as in SP 800-38A and OpenSSL.
+    #[default]
+    Bits128,
+    /// The last 32 bits, big-endian, the others fixed, as in GCM: streams of at most 2^36 bytes.
+    Bits32,
+}
+
+impl Counter {
+    pub(crate) fn wide(self) -> bool {
+        self == Counter::Bits128
+    }
+
+    /// Bytes of a stream before its counter repeats.
+    pub const fn limit(self) -> u128 {
+        match self {
+            // 2^132 bytes are beyond what a position can say.
+            Counter::Bits128 => u128::MAX,
+            Counter::Bits32 => 1 << 36,
+        }
+    }
+}
+
+/// Counter mode: a stream that is XORed onto data, from any position on. Encryption and decryption are the same.
+///
+/// A counter block must never be used twice with one key: not in two streams, and not by seeking back to encrypt other
+/// data. What this type can see it refuses: data beyond the end of the stream, where the counter would start again.
+///
+/// Data is authenticated by nothing: who changes a bit of it changes that bit of the plaintext. Use [`crate::Gcm`] unless
+/// a protocol says otherwise.
+#[derive(Clone, Debug)]
+pub struct Ctr {
+    aes: Aes,
+    iv: [u8; BLOCK],
+    counter: Counter,
+    position: u128,
+}
+
+impl Aes {
+    /// A stream with key 0, from the counter block `iv` on.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`].
+    pub fn ctr(&self, iv: &[u8]) -> Result<Ctr> {
+        Ok(Ctr { aes: self.clone(), iv: block("a counter block", iv)?, counter: Counter::default(), position: 0 })
+    }
+
+    /// XORs onto each message the stream of its key and counter block.
+    ///
+    /// # Errors
+    /// [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Keystream`], [`Error::Device`].
+    pub fn ctr_batch(&self, data: &mut Buffer<u8>, messages: &[Message], counter: Counter) -> Result<()> {
+        for message in messages {
+            expect_stream(0, message.len, counter)?;
+        }
+        let spans: Vec<Span> = messages.iter().map(Message::span).collect();
+        let batch = Batch::new(self, data, &spans)?;
+        self.messages(None, BlockMode::Ctr, Direction::Encrypt, counter.wide(), data, &batch)
+    }
+}
+
+/// One message of a batch, in a buffer that all messages share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Where it starts: a multiple of 16.
+    pub offset: usize,
+    /// Its bytes.
+    pub len: usize,
+    /// Which of the keys it is for.
+    pub key: usize,
+    /// Its counter block or initialisation vector.
+    pub iv: [u8; BLOCK],
+}
+
+impl Message {
+    pub(crate) fn span(&self) -> Span {
+        Span { offset: self.offset, len: self.len, key: self.key, powers: 0, iv: self.iv }
+    }
+}
+
+impl Ctr {
+    /// A stream on a device, from the counter block `iv` on.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::IvLength`], [`Error::Device`].
+    pub fn new(device: &Device, key: &[u8], iv: &[u8]) -> Result<Self> {
+        Aes::new(device, key)?.ctr(iv)
+    }
+
+    /// Sets how much of the counter block counts (all of it unless set).
+    #[must_use]
+    pub fn counter(mut self, counter: Counter) -> Self {
+        self.counter = counter;
+        self
+    }
+
+    /// The keys below.
+    pub fn aes(&self) -> &Aes {
+        &self.aes
+    }
+
+    /// Where in the stream the next byte is, in bytes.
+    pub fn position(&self) -> u128 {
+        self.position
+    }
+
+    /// Bytes that the stream has left.
+    pub fn remaining(&self) -> u128 {
+        self.counter.limit() - self.position
+    }
+
+    /// Sets where in the stream the next byte is.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`] beyond the end of the stream.
+    pub fn seek(&mut self, position: u128) -> Result<()> {
+        let limit = self.counter.limit();
+        if position > limit {
+            return Err(Error::Keystream { position, len: 0, limit });
+        }
+        self.position = position;
+        Ok(())
+    }
+
+    /// XORs the stream onto a host slice and moves on by its length. Short slices are left to the CPU
+    /// ([`crate::Config::crossover`]); long ones pass through the device in pieces, on several queues.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`], [`Error::Device`].
+    pub fn apply(&mut self, data: &mut [u8]) -> Result<()> {
+        expect_stream(self.position, data.len(), self.counter)?;
+        let (counter, skip) = self.block_at(self.position);
+        if self.aes.on_host(data.len()) {
+            cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, data);
+        } else {
+            self.apply_in_pieces(data)?;
+        }
+        self.position += data.len() as u128;
+        Ok(())
+    }
+
+    /// XORs the stream onto a buffer and moves on by its length. Queued: returns before it is done.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`], [`Error::Device`].
+    pub fn apply_buffer(&mut self, data: &mut Buffer<u8>) -> Result<()> {
+        let len = data.len();
+        self.apply_range(data, 0..len)
+    }
+
+    /// [`Ctr::apply_buffer`] on part of a buffer. Work is done in place where the range's start is as far from a multiple
+    /// of 16 as the position is, else on a copy.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`], [`Error::Device`].
+    pub fn apply_range(&mut self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
+        let len = range.len();
+        self.apply_at(None, self.position, data, range)?;
+        self.position += len as u128;
+        Ok(())
+    }
+
+    /// [`Ctr::apply_range`] from a given position of the stream on and on a given queue (`None`: the default one). The
+    /// position of this stream stays.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`], [`Error::Device`].
+    pub fn apply_at(
+        &self,
+        queue: Option<&Queue>,
+        position: u128,
+        data: &mut Buffer<u8>,
+        range: Range<usize>,
+    ) -> Result<()> {
+        self.aes.expect_range(data, &range)?;
+        expect_stream(position, range.len(), self.counter)?;
+        let (counter, skip) = self.block_at(position);
+        let (len, wide) = (range.len(), self.counter.wide());
+        self.aes.aligned(queue, data, range, skip, |data, start| {
+            self.aes.ctr_aligned(queue, data, start..start + len, counter, wide)
+        })
+    }
+
+    /// The counter block at a position, and how many bytes of its stream come before it.
+    fn block_at(&self, position: u128) -> ([u8; BLOCK], usize) {
+        let counter = cpu::add_counter(self.iv, position / BLOCK as u128, self.counter.wide());
+        (counter, (position % BLOCK as u128) as usize)
+    }
+
+    fn apply_in_pieces(&self, data: &mut [u8]) -> Result<()> {
+        let (counter, skip) = self.block_at(self.position);
+        let head = if skip == 0 { 0 } else { data.len().min(BLOCK - skip) };
+        let mut first = data[..head].to_vec();
+        let position = self.position + head as u128;
+        let mut ring = Ring::new(&self.aes)?;
+        ring.run(&mut data[head..], |queue, piece, at, len| {
+            self.apply_at(Some(queue), position + at as u128, piece, 0..len)
+        })?;
+        cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, &mut first);
+        data[..head].copy_from_slice(&first);
+        Ok(())
+    }
+}
+
+pub(crate) fn expect_stream(position: u128, len: usize, counter: Counter) -> Result<()> {
+    let limit = counter.limit();
+    match position.checked_add(len as u128) {
+        Some(end) if end <= limit => Ok(()),
+        _ => Err(Error::Keystream { position, len: len as u64, limit }),
+    }
+}
+
+/// A block given as a slice.
+pub(crate) fn block(what: &'static str, bytes: &[u8]) -> Result<[u8; BLOCK]> {
+    bytes.try_into().map_err(|_| Error::IvLength { what, expected: "16", actual: bytes.len() })
+}

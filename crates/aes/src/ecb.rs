@@ -1,0 +1,78 @@
+use std::ops::Range;
+
+use evariste_backend::Buffer;
+
+use crate::{
+    Aes, Result,
+    cbc::expect_blocks,
+    cpu,
+    engine::{Batch, Span},
+    kernels::{BlockMode, Direction},
+};
+
+/// The bare block cipher: equal blocks give equal blocks, so that patterns of the data stay visible. A part for building
+/// modes, not a way of encrypting.
+#[derive(Clone, Debug)]
+pub struct Ecb {
+    aes: Aes,
+}
+
+impl Aes {
+    /// The bare block cipher with key 0.
+    pub fn ecb(&self) -> Ecb {
+        Ecb { aes: self.clone() }
+    }
+}
+
+impl Ecb {
+    /// Encrypts a host slice of whole blocks.
+    ///
+    /// # Errors
+    /// [`crate::Error::PartialBlock`], [`crate::Error::Device`].
+    pub fn encrypt(&self, data: &mut [u8]) -> Result<()> {
+        self.on_slice(data, Direction::Encrypt)
+    }
+
+    /// Decrypts a host slice of whole blocks.
+    ///
+    /// # Errors
+    /// As [`Ecb::encrypt`].
+    pub fn decrypt(&self, data: &mut [u8]) -> Result<()> {
+        self.on_slice(data, Direction::Decrypt)
+    }
+
+    /// Encrypts part of a buffer.
+    ///
+    /// # Errors
+    /// As [`Ecb::encrypt`].
+    pub fn encrypt_range(&self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
+        self.on_range(data, range, Direction::Encrypt)
+    }
+
+    /// Decrypts part of a buffer.
+    ///
+    /// # Errors
+    /// As [`Ecb::encrypt`].
+    pub fn decrypt_range(&self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
+        self.on_range(data, range, Direction::Decrypt)
+    }
+
+    fn on_slice(&self, data: &mut [u8], direction: Direction) -> Result<()> {
+        expect_blocks(data.len())?;
+        if self.aes.on_host(data.len()) {
+            cpu::ecb(self.aes.cipher(0), direction, data);
+            return Ok(());
+        }
+        self.aes.through_device(data, |buffer| self.on_range(buffer, 0..buffer.len(), direction))
+    }
+
+    fn on_range(&self, data: &mut Buffer<u8>, range: Range<usize>, direction: Direction) -> Result<()> {
+        expect_blocks(range.len())?;
+        self.aes.expect_range(data, &range)?;
+        let len = range.len();
+        self.aes.aligned(None, data, range, 0, |data, offset| {
+            let batch = Batch::new(&self.aes, data, &[Span { offset, len, key: 0, powers: 0, iv: [0; 16] }])?;
+            self.aes.messages(None, BlockMode::Ecb, direction, false, data, &batch)
+        })
+    }
+}

@@ -1,0 +1,594 @@
+//! A set of keys on a device, and the launches that all modes are made of.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use evariste_backend::{Arg, Buffer, Device, Event, Kind, Queue, Secrecy};
+use zeroize::Zeroizing;
+
+use crate::{
+    Config, Error, KeySize, Method, Result,
+    cpu::{self, BLOCK},
+    kernels::{
+        self, BlockMode, BlockParams, BorderParams, CTR_RUN, CtrParams, Descriptor, Direction, GhashParams, MoveParams,
+        SerialMode, SerialParams, Shape, Slot, THREADS,
+    },
+    key::{HostCipher, Key},
+    tables,
+};
+
+/// Blocks of one launch, so that 32-bit numbers hold all that kernels compute.
+const MAX_BLOCKS: u64 = 1 << 31;
+
+/// Strides of one thread: systems end launches that take long, and emulated GPUs loops.
+const MAX_STRIDES: u64 = 1 << 10;
+
+/// Blocks that one launch chains in CBC encryption, for the same reason.
+const MAX_CHAIN: u32 = 1 << 11;
+
+/// Keys of one size on a device. Clones share them; all modes are made from it.
+///
+/// Schedules are in memory that is zeroed when the last clone is gone, on the host and on the device.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_aes::Error> {
+/// use evariste_aes::Aes;
+/// use evariste_backend::Device;
+///
+/// let aes = Aes::new(&Device::best()?, &[7; 32])?;
+/// let mut bytes = *b"any length at all";
+/// aes.ctr(&[1; 16])?.apply(&mut bytes)?;
+/// aes.ctr(&[1; 16])?.apply(&mut bytes)?;
+/// assert_eq!(&bytes, b"any length at all");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Aes(Arc<Engine>);
+
+struct Engine {
+    device: Device,
+    config: Config,
+    shape: Shape,
+    keys: Vec<Key>,
+    ciphers: Vec<HostCipher>,
+    schedule: Buffer<u32>,
+    tables: Buffer<u32>,
+    /// When schedule and tables are there, for other queues than the default one.
+    ready: Event,
+    ctr: Slot<CtrParams>,
+    blocks: [[Slot<BlockParams>; 2]; 5],
+    serial: [[Slot<SerialParams>; 2]; 2],
+    borders: Slot<BorderParams>,
+    ghash: Slot<GhashParams>,
+    moves: Slot<MoveParams>,
+}
+
+impl Aes {
+    /// One key of 16, 24 or 32 bytes.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::Device`].
+    pub fn new(device: &Device, key: &[u8]) -> Result<Self> {
+        Self::with_config(device, &[key], Config::default())
+    }
+
+    /// Keys of one size, at least one, and how to use them.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::Count`] without a key, [`Error::Method`], [`Error::Device`].
+    pub fn with_config(device: &Device, keys: &[impl AsRef<[u8]>], config: Config) -> Result<Self> {
+        let keys = keys.iter().map(|key| Key::new(key.as_ref())).collect::<Result<Vec<_>>>()?;
+        let Some(first) = keys.first() else {
+            return Err(Error::Count { what: "keys, at least", expected: 1, actual: 0 });
+        };
+        let size = first.size();
+        if let Some(other) = keys.iter().find(|key| key.size() != size) {
+            return Err(Error::KeyLength { expected: "as many as the first", actual: other.size().bytes() });
+        }
+        let method = config.method.unwrap_or_else(|| Method::fastest(device.info()));
+        let shape = Shape::new(device.info(), method, size)?;
+        let mut words = Zeroizing::new(Vec::with_capacity(keys.len() * shape.schedule_words()));
+        for key in &keys {
+            match shape.sliced() {
+                true => words.extend_from_slice(&key.sliced_schedule()),
+                false => words.extend_from_slice(&*key.schedule()),
+            }
+        }
+        let schedule = device.upload_with::<u32>(&words, Secrecy::Secret)?;
+        let tables = device.upload::<u32>(&tables::words())?;
+        Ok(Self(Arc::new(Engine {
+            device: device.clone(),
+            config,
+            shape,
+            ciphers: keys.iter().map(Key::cipher).collect(),
+            keys,
+            schedule,
+            tables,
+            ready: device.record(None)?,
+            ctr: Slot::default(),
+            blocks: Default::default(),
+            serial: Default::default(),
+            borders: Slot::default(),
+            ghash: Slot::default(),
+            moves: Slot::default(),
+        })))
+    }
+
+    /// The kernels of a method, for compiling them ahead.
+    ///
+    /// # Errors
+    /// [`Error::Method`].
+    pub fn kernels(
+        info: &evariste_backend::DeviceInfo,
+        method: Method,
+        size: KeySize,
+    ) -> Result<Vec<evariste_backend::KernelSpec>> {
+        Ok(kernels::all(Shape::new(info, method, size)?, info))
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// The choices it was made with.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// How kernels compute the cipher.
+    pub fn method(&self) -> Method {
+        self.0.shape.method
+    }
+
+    /// The length of the keys.
+    pub fn key_size(&self) -> KeySize {
+        self.0.shape.size
+    }
+
+    /// How many keys there are.
+    pub fn keys(&self) -> usize {
+        self.0.keys.len()
+    }
+
+    pub(crate) fn cipher(&self, key: usize) -> &HostCipher {
+        &self.0.ciphers[key]
+    }
+
+    /// Refuses a batch's message that names no key.
+    pub(crate) fn expect_key(&self, message: usize, key: usize) -> Result<()> {
+        match key < self.keys() {
+            true => Ok(()),
+            false => Err(Error::NoSuchKey { message, expected: self.keys(), actual: key }),
+        }
+    }
+
+    /// Whether a host slice of this length is for the CPU.
+    pub(crate) fn on_host(&self, len: usize) -> bool {
+        self.0.device.info().id.kind == Kind::Cpu || len < self.0.config.crossover
+    }
+
+    pub(crate) fn per_thread(&self) -> u32 {
+        self.0.shape.per_thread()
+    }
+
+    /// Refuses a buffer of another device, and a range that leaves the buffer.
+    pub(crate) fn expect_range(&self, data: &Buffer<u8>, range: &Range<usize>) -> Result<()> {
+        self.0.device.expect_same("the data of a cipher", data.device())?;
+        if range.start <= range.end && range.end <= data.len() {
+            return Ok(());
+        }
+        let (offset, count) = (range.start as u64, range.end.saturating_sub(range.start) as u64);
+        Err(evariste_backend::Error::OutOfRange { what: "cipher", offset, count, len: data.len() as u64 }.into())
+    }
+
+    /// Workgroups for `units` of work, of which a workgroup takes `each` at a time.
+    fn groups(&self, units: u64, each: u64, threads: u32) -> u64 {
+        let info = self.0.device.info();
+        let needed = units.div_ceil(each);
+        let resident = u64::from(info.parallelism) * u64::from(self.0.shape.resident(info, threads));
+        let enough = resident.max(1).max(needed.div_ceil(MAX_STRIDES));
+        if self.0.config.grid_stride { needed.min(enough) } else { needed }
+    }
+
+    fn wait_until_ready(&self, queue: Option<&Queue>) -> Result<()> {
+        match queue {
+            None => Ok(()),
+            Some(_) => Ok(self.0.device.wait_for(queue, &self.0.ready)?),
+        }
+    }
+
+    /// Runs `work` on the range's bytes where its first byte is `phase` bytes after a word: in place if it is so there,
+    /// else on a copy. `work` gets the data and where the range starts in it.
+    pub(crate) fn aligned(
+        &self,
+        queue: Option<&Queue>,
+        data: &mut Buffer<u8>,
+        range: Range<usize>,
+        phase: usize,
+        work: impl FnOnce(&mut Buffer<u8>, usize) -> Result<()>,
+    ) -> Result<()> {
+        if range.start % BLOCK == phase {
+            return work(data, range.start);
+        }
+        let mut copy = self.0.device.alloc_with::<u8>(phase + range.len(), data.secrecy())?;
+        self.move_bytes(queue, data, range.start, &mut copy, phase, range.len())?;
+        work(&mut copy, phase)?;
+        self.move_bytes(queue, &copy, phase, data, range.start, range.len())
+    }
+
+    /// [`Aes::aligned`] for work that only reads.
+    pub(crate) fn aligned_read<T>(
+        &self,
+        data: &Buffer<u8>,
+        range: Range<usize>,
+        work: impl FnOnce(&Buffer<u8>, usize) -> Result<T>,
+    ) -> Result<T> {
+        if range.start % BLOCK == 0 {
+            return work(data, range.start);
+        }
+        let mut copy = self.0.device.alloc_with::<u8>(range.len(), data.secrecy())?;
+        self.move_bytes(None, data, range.start, &mut copy, 0, range.len())?;
+        work(&copy, 0)
+    }
+
+    /// Copies bytes from one buffer to another, from and to any place.
+    pub(crate) fn move_bytes(
+        &self,
+        queue: Option<&Queue>,
+        src: &Buffer<u8>,
+        from: usize,
+        dst: &mut Buffer<u8>,
+        to: usize,
+        len: usize,
+    ) -> Result<()> {
+        self.expect_range(src, &(from..from + len))?;
+        self.expect_range(dst, &(to..to + len))?;
+        if len == 0 {
+            return Ok(());
+        }
+        let end = to + len;
+        let params = MoveParams {
+            dst_word: word(to)?,
+            src_word: word(from)?,
+            to: (to % BLOCK) as u32,
+            from: (from % BLOCK) as u32,
+            words: word(end - 1)? - word(to)? + 1,
+            tail: tail(end) as u32,
+            src_words: word(from + len - 1)? - word(from)? + 1,
+        };
+        let kernel = self.0.moves.get(&self.0.device, kernels::move_bytes)?;
+        let groups = self.groups(params.words.into(), THREADS.into(), THREADS);
+        let args = &mut [Arg::read(src), Arg::write(dst)];
+        // SAFETY: words dst_word … dst_word + words − 1 of the target and src_word … src_word + src_words − 1 of the
+        // source hold bytes of the ranges checked above, and buffers are padded to whole words.
+        Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
+    }
+
+    /// XORs the keystream from byte `skip` of the block of `counter` on; the range starts `skip` bytes after a word.
+    pub(crate) fn ctr_aligned(
+        &self,
+        queue: Option<&Queue>,
+        data: &mut Buffer<u8>,
+        range: Range<usize>,
+        counter: [u8; BLOCK],
+        wide: bool,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.wait_until_ready(queue)?;
+        let (device, shape) = (&self.0.device, self.0.shape);
+        let kernel = self.0.ctr.get(device, || shape.ctr(device.info()))?;
+        let threads = shape.ctr_threads(device.info());
+        let (first, end) = (word(range.start)?, word(range.end - 1)? + 1);
+        let mut done = 0;
+        while first as u64 + done < u64::from(end) {
+            let blocks = (u64::from(end - first) - done).min(MAX_BLOCKS);
+            let last = done + blocks == u64::from(end - first);
+            let params = CtrParams {
+                counter: bytemuck::cast(cpu::add_counter(counter, done.into(), wide)),
+                wide: wide.into(),
+                start: first + done as u32,
+                blocks: blocks as u32,
+                skip: if done == 0 { (range.start % BLOCK) as u32 } else { 0 },
+                tail: if last { tail(range.end) as u32 } else { BLOCK as u32 },
+            };
+            // A run that starts in the middle reaches into one more.
+            let groups = self.groups(blocks + 255, u64::from(threads * CTR_RUN), threads);
+            let args = &mut [Arg::write(data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
+            // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
+            // buffers are padded to whole words; schedule and tables are of this kernel's shape.
+            unsafe { kernel.launch(queue, groups, &params, args) }?;
+            done += blocks;
+        }
+        Ok(())
+    }
+
+    /// A mode of independent blocks over messages. Their descriptors must be of this device's buffer `data`: disjoint,
+    /// in the order of their units, with keys that exist.
+    pub(crate) fn messages(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        direction: Direction,
+        wide: bool,
+        data: &mut Buffer<u8>,
+        batch: &Batch,
+    ) -> Result<()> {
+        if batch.units == 0 {
+            return Ok(());
+        }
+        self.wait_until_ready(queue)?;
+        let (device, shape) = (&self.0.device, self.0.shape);
+        let messages = self.upload_descriptors(queue, &batch.descriptors)?;
+        let slot = &self.0.blocks[mode as usize][direction as usize];
+        let kernel = slot.get(device, || shape.blocks(mode, direction))?;
+        let params = BlockParams {
+            units: batch.units,
+            messages: batch.descriptors.len() as u32,
+            wide: wide.into(),
+            ..BlockParams::default()
+        };
+        let groups = self.groups(batch.units.into(), THREADS.into(), THREADS);
+        let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+        if mode == BlockMode::Cbc {
+            let borders = self.borders(queue, data, &messages, batch)?;
+            let args = &mut [
+                Arg::write(data),
+                Arg::read(&messages),
+                Arg::read(schedule),
+                Arg::read(tables),
+                Arg::read(&borders),
+            ];
+            // SAFETY: as below, and there is a border for every workgroup's worth of units.
+            return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
+        }
+        let args = &mut [Arg::write(data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+        // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
+        // the schedule; schedule and tables are of this kernel's shape.
+        Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
+    }
+
+    fn upload_descriptors(&self, queue: Option<&Queue>, descriptors: &[Descriptor]) -> Result<Buffer<u32>> {
+        let words = bytemuck::cast_slice(descriptors);
+        let mut messages = self.0.device.alloc::<u32>(words.len())?;
+        messages.write_on(queue, 0, words)?;
+        Ok(messages)
+    }
+
+    fn borders(
+        &self,
+        queue: Option<&Queue>,
+        data: &Buffer<u8>,
+        messages: &Buffer<u32>,
+        batch: &Batch,
+    ) -> Result<Buffer<u32>> {
+        let tiles = batch.units.div_ceil(THREADS);
+        let mut borders = self.0.device.alloc::<u32>(4 * tiles as usize)?;
+        let kernel = self.0.borders.get(&self.0.device, || self.0.shape.borders())?;
+        let params = BorderParams { tiles, messages: batch.descriptors.len() as u32, tile_units: THREADS };
+        let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut borders)];
+        // SAFETY: a thread for each of `tiles` entries; unit tile · THREADS belongs to a message within the data.
+        unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
+        Ok(borders)
+    }
+
+    /// CBC encryption of messages, each by one thread.
+    pub(crate) fn cbc_encrypt(&self, data: &mut Buffer<u8>, batch: &Batch) -> Result<()> {
+        if batch.units == 0 {
+            return Ok(());
+        }
+        let (device, shape) = (&self.0.device, self.0.shape);
+        let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
+        let messages = self.upload_descriptors(None, &batch.descriptors)?;
+        let slot = &self.0.serial[mode as usize][direction as usize];
+        let kernel = slot.get(device, || shape.serial(mode, direction))?;
+        let count = batch.descriptors.len() as u32;
+        let groups = self.groups(count.into(), THREADS.into(), THREADS);
+        let longest = batch.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
+        for first in (0..longest).step_by(MAX_CHAIN as usize) {
+            let params = SerialParams { count, word: first, blocks: MAX_CHAIN, ..SerialParams::default() };
+            let args =
+                &mut [Arg::write(data), Arg::read(&messages), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
+            // SAFETY: every message lies in the data and names a key, as `Batch` checks.
+            unsafe { kernel.launch(None, groups, &params, args) }?;
+        }
+        Ok(())
+    }
+
+    /// XTS over sectors of equal length from the start of a word on: `sectors` sectors of `sector_bytes`, numbered from
+    /// `first` on, with key 0 for the data and key 1 for the tweaks. Several sectors must be whole blocks long.
+    pub(crate) fn xts(
+        &self,
+        data: &mut Buffer<u8>,
+        start: usize,
+        sector_bytes: usize,
+        sectors: usize,
+        first: u128,
+        direction: Direction,
+    ) -> Result<()> {
+        let (device, shape) = (&self.0.device, self.0.shape);
+        self.expect_range(data, &(start..start + sector_bytes * sectors))?;
+        let tweaks = self.tweaks(first, sectors)?;
+        let (whole, part) = (sector_bytes / BLOCK, sector_bytes % BLOCK);
+        let blocks = (whole - usize::from(part > 0)) as u32;
+        let units = blocks.div_ceil(self.per_thread());
+        let total = u64::from(units) * sectors as u64;
+        let (word, stride) = (word(start)?, whole as u32);
+        if total > MAX_BLOCKS {
+            let limit = MAX_BLOCKS * BLOCK as u64;
+            return Err(Error::TooLong { what: "the sectors of one call", limit, actual: total * BLOCK as u64 });
+        }
+        let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+        if blocks > 0 {
+            let slot = &self.0.blocks[BlockMode::Xts as usize][direction as usize];
+            let kernel = slot.get(device, || shape.blocks(BlockMode::Xts, direction))?;
+            let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
+            let groups = self.groups(total, THREADS.into(), THREADS);
+            let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range checked
+            // above, and a tweak.
+            unsafe { kernel.launch(None, groups, &params, args) }?;
+        }
+        if part > 0 {
+            let slot = &self.0.serial[SerialMode::XtsSteal as usize][direction as usize];
+            let kernel = slot.get(device, || shape.serial(SerialMode::XtsSteal, direction))?;
+            let params = SerialParams { count: sectors as u32, word, stride, blocks, tail: part as u32, key: 0 };
+            let groups = self.groups(sectors as u64, THREADS.into(), THREADS);
+            let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            // SAFETY: the last whole block of each sector and the short one after it are within the range checked above.
+            unsafe { kernel.launch(None, groups, &params, args) }?;
+        }
+        Ok(())
+    }
+
+    /// The numbers of sectors, encrypted with key 1.
+    fn tweaks(&self, first: u128, sectors: usize) -> Result<Buffer<u8>> {
+        let mut tweaks = self.0.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
+        let message = Span { offset: 0, len: sectors * BLOCK, key: 1, powers: 0, iv: first.to_le_bytes() };
+        let batch = Batch::new(self, &tweaks, &[message])?;
+        self.messages(None, BlockMode::Tweak, Direction::Encrypt, false, &mut tweaks, &batch)?;
+        Ok(tweaks)
+    }
+
+    /// Σ X_i H^(n−1−i) over the n blocks of a range that starts at a word. `powers` has the squares of H.
+    pub(crate) fn ghash(&self, data: &Buffer<u8>, range: Range<usize>, powers: &Buffer<u32>) -> Result<[u8; BLOCK]> {
+        if range.is_empty() {
+            return Ok([0; BLOCK]);
+        }
+        let kernel = self.0.ghash.get(&self.0.device, kernels::ghash)?;
+        let mut params = GhashParams {
+            messages: 0,
+            word: word(range.start)?,
+            blocks: word(range.end - 1)? - word(range.start)? + 1,
+            tail: tail(range.end) as u32,
+            segment: 1 << kernels::LOG_SEGMENT,
+            power: 0,
+        };
+        let mut sums: Option<Buffer<u8>> = None;
+        loop {
+            let groups = params.blocks.div_ceil(params.segment);
+            let mut out = self.0.device.alloc_with::<u8>(groups as usize * BLOCK, Secrecy::Secret)?;
+            let source = sums.as_ref().unwrap_or(data);
+            // There are no messages: the tables' first words stand in for them, unread.
+            let args = &mut [Arg::read(source), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(&mut out)];
+            // SAFETY: the range's words lie in the source; there is an output for each group; the powers reach to those
+            // of three levels.
+            unsafe { kernel.launch(None, groups.into(), &params, args) }?;
+            if groups == 1 {
+                let mut sum = [0; BLOCK];
+                out.read_at(0, &mut sum)?;
+                return Ok(sum);
+            }
+            let power = params.power + kernels::LOG_SEGMENT;
+            params = GhashParams { word: 0, blocks: groups, tail: BLOCK as u32, power, ..params };
+            sums = Some(out);
+        }
+    }
+
+    /// [`Aes::ghash`] of each message of a batch, with its own powers.
+    pub(crate) fn ghash_messages(
+        &self,
+        data: &Buffer<u8>,
+        batch: &Batch,
+        powers: &Buffer<u32>,
+    ) -> Result<Vec<[u8; BLOCK]>> {
+        let count = batch.descriptors.len();
+        let kernel = self.0.ghash.get(&self.0.device, kernels::ghash)?;
+        let messages = self.upload_descriptors(None, &batch.descriptors)?;
+        let mut out = self.0.device.alloc_with::<u8>(count * BLOCK, Secrecy::Secret)?;
+        let messages_count = count as u32;
+        let params = GhashParams { messages: messages_count, word: 0, blocks: 0, tail: 0, segment: THREADS, power: 0 };
+        let args = &mut [Arg::read(data), Arg::read(&messages), Arg::read(powers), Arg::write(&mut out)];
+        // SAFETY: every message lies in the data and names powers that are there, as `Batch` checks; there is an output
+        // for each.
+        unsafe { kernel.launch(None, count as u64, &params, args) }?;
+        Ok(out.to_vec()?.as_chunks().0.to_vec())
+    }
+}
+
+impl fmt::Debug for Aes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Aes")
+            .field("device", &self.0.device)
+            .field("key_size", &self.key_size())
+            .field("keys", &self.keys())
+            .field("method", &self.method())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One message within a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+    pub(crate) key: usize,
+    pub(crate) powers: u32,
+    pub(crate) iv: [u8; BLOCK],
+}
+
+/// Messages that were checked against their buffer.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    descriptors: Vec<Descriptor>,
+    units: u32,
+}
+
+impl Batch {
+    /// Refuses messages that leave the buffer, overlap, do not start at a word, or name no key.
+    pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, spans: &[Span]) -> Result<Self> {
+        let mut descriptors = Vec::with_capacity(spans.len());
+        let mut units = 0_u64;
+        for (message, span) in spans.iter().enumerate() {
+            if span.offset % BLOCK != 0 {
+                return Err(Error::Alignment { message, expected: BLOCK, actual: span.offset });
+            }
+            aes.expect_range(data, &(span.offset..span.offset.saturating_add(span.len)))?;
+            aes.expect_key(message, span.key)?;
+            let blocks = span.len.div_ceil(BLOCK) as u64;
+            let descriptor = Descriptor {
+                first_unit: units as u32,
+                word: word(span.offset)?,
+                blocks: blocks as u32,
+                key: span.key as u32,
+                tail: tail(span.offset + span.len) as u32,
+                powers: span.powers,
+                reserved: [0; 2],
+                iv: span.iv,
+            };
+            units += blocks.div_ceil(aes.per_thread().into());
+            if blocks.max(units) > MAX_BLOCKS {
+                let limit = MAX_BLOCKS * BLOCK as u64;
+                return Err(Error::TooLong { what: "a batch", limit, actual: units * BLOCK as u64 });
+            }
+            descriptors.push(descriptor);
+        }
+        expect_disjoint(spans)?;
+        Ok(Self { descriptors, units: units as u32 })
+    }
+}
+
+fn expect_disjoint(spans: &[Span]) -> Result<()> {
+    let mut order: Vec<(usize, &Span)> = spans.iter().enumerate().filter(|(_, span)| span.len > 0).collect();
+    order.sort_by_key(|(_, span)| span.offset);
+    match order.windows(2).find(|pair| pair[0].1.offset + pair[0].1.len > pair[1].1.offset) {
+        None => Ok(()),
+        Some(pair) => Err(Error::Overlap { first: pair[0].0, second: pair[1].0 }),
+    }
+}
+
+/// The word that a byte lies in.
+fn word(byte: usize) -> Result<u32> {
+    u32::try_from(byte / BLOCK).map_err(|_| Error::TooLong {
+        what: "a buffer of a cipher",
+        limit: (u64::from(u32::MAX) + 1) * BLOCK as u64,
+        actual: byte as u64,
+    })
+}
+
+/// How many bytes of its word lie before the end of a range: 1 to 16.
+fn tail(end: usize) -> usize {
+    end.wrapping_sub(1) % BLOCK + 1
+}

@@ -1,0 +1,342 @@
+use std::{fmt, ops::Range};
+
+use evariste_backend::{Buffer, Device, Secrecy};
+use rayon::prelude::*;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::{
+    Aes, Config, Error, Result,
+    cpu::{self, BLOCK},
+    engine::{Batch, Span},
+    gf128,
+    kernels::{BlockMode, Direction, POWERS},
+    ring::Ring,
+};
+
+/// Bytes of a message: 2^32 − 2 blocks (NIST SP 800-38D, 5.2.1.1).
+const MAX_MESSAGE: u64 = (1 << 36) - 32;
+
+/// Bytes of a nonce or of associated data: their lengths in bits are 64-bit numbers.
+const MAX_BYTES: u64 = (1 << 61) - 1;
+
+/// Galois/counter mode (NIST SP 800-38D): encryption with a tag that tells whether anything was changed.
+///
+/// A nonce must never be used twice with one key. Nonces have any length but 0; 12 bytes are best. Tags are compared in
+/// constant time, and data whose tag is wrong stays encrypted.
+#[derive(Clone)]
+pub struct Gcm {
+    aes: Aes,
+    /// H, H^2, H^4, … of each key.
+    squares: Zeroizing<Vec<Vec<u128>>>,
+    powers: std::sync::Arc<Buffer<u32>>,
+    tag_len: usize,
+}
+
+/// An authentication tag.
+#[derive(Clone, Copy)]
+pub struct Tag {
+    bytes: [u8; BLOCK],
+    len: usize,
+}
+
+impl AsRef<[u8]> for Tag {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl PartialEq for Tag {
+    /// In constant time.
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref().ct_eq(other.as_ref()).into()
+    }
+}
+
+impl Eq for Tag {}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tag(")?;
+        self.as_ref().iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str(")")
+    }
+}
+
+/// One message of a batch, in a buffer that all messages share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcmMessage<'a> {
+    /// Where it starts: a multiple of 16.
+    pub offset: usize,
+    /// Its bytes, without the tag.
+    pub len: usize,
+    /// Which of the keys it is for.
+    pub key: usize,
+    /// Its nonce.
+    pub nonce: &'a [u8],
+    /// What is authenticated with it.
+    pub aad: &'a [u8],
+}
+
+impl Aes {
+    /// GCM with these keys.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn gcm(&self) -> Result<Gcm> {
+        let h = |key| gf128::from_bytes(self.cipher(key).encrypt([0; BLOCK]));
+        let squares: Zeroizing<Vec<Vec<u128>>> =
+            Zeroizing::new((0..self.keys()).into_par_iter().map(|key| gf128::squares(h(key), POWERS)).collect());
+        let words: Zeroizing<Vec<u128>> = Zeroizing::new(squares.concat());
+        let words = bytemuck::cast_slice::<u128, u32>(&words);
+        let powers = self.device().upload_with::<u32>(words, Secrecy::Secret)?.into();
+        Ok(Gcm { aes: self.clone(), squares, powers, tag_len: BLOCK })
+    }
+}
+
+impl Gcm {
+    /// A key of 16, 24 or 32 bytes on a device.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::Device`].
+    pub fn new(device: &Device, key: &[u8]) -> Result<Self> {
+        Aes::with_config(device, &[key], Config::default())?.gcm()
+    }
+
+    /// Sets the length of tags: 16 bytes unless set, at least 12 but for the 4 and 8 that NIST allows with precautions.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`].
+    pub fn tag_len(mut self, bytes: usize) -> Result<Self> {
+        if !matches!(bytes, 4 | 8 | 12..=BLOCK) {
+            return Err(Error::TagLength { expected: BLOCK, actual: bytes });
+        }
+        self.tag_len = bytes;
+        Ok(self)
+    }
+
+    /// The keys below.
+    pub fn aes(&self) -> &Aes {
+        &self.aes
+    }
+
+    /// Encrypts a host slice with key 0 and gives its tag, which authenticates `aad` too.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::TooLong`], [`Error::Device`].
+    pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
+        let start = self.start(0, nonce, aad, data.len())?;
+        if self.aes.on_host(data.len()) {
+            cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
+            return Ok(self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data)));
+        }
+        let mut ring = Ring::new(&self.aes)?;
+        ring.run(data, |queue, piece, at, len| {
+            let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
+            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)
+        })?;
+        Ok(self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data)))
+    }
+
+    /// Decrypts a host slice with key 0 if the tag is right; leaves it as it is otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Tag`], [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`], [`Error::Device`].
+    pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<()> {
+        let start = self.start(0, nonce, aad, data.len())?;
+        self.expect_tag_len(tag)?;
+        let expected = self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data));
+        expect_tag(&expected, tag, None)?;
+        if self.aes.on_host(data.len()) {
+            cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
+            return Ok(());
+        }
+        let mut ring = Ring::new(&self.aes)?;
+        ring.run(data, |queue, piece, at, len| {
+            let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
+            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)
+        })
+    }
+
+    /// [`Gcm::seal`] on part of a buffer.
+    ///
+    /// # Errors
+    /// As [`Gcm::seal`].
+    pub fn seal_range(&self, nonce: &[u8], aad: &[u8], data: &mut Buffer<u8>, range: Range<usize>) -> Result<Tag> {
+        self.aes.expect_range(data, &range)?;
+        let start = self.start(0, nonce, aad, range.len())?;
+        let len = range.len();
+        let mut hash = [0; BLOCK];
+        self.aes.aligned(None, data, range, 0, |data, at| {
+            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)?;
+            hash = self.aes.ghash(data, at..at + len, &self.powers)?;
+            Ok(())
+        })?;
+        Ok(self.tag(&start, aad, len, gf128::from_bytes(hash)))
+    }
+
+    /// [`Gcm::open`] on part of a buffer.
+    ///
+    /// # Errors
+    /// As [`Gcm::open`].
+    pub fn open_range(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        data: &mut Buffer<u8>,
+        range: Range<usize>,
+        tag: &[u8],
+    ) -> Result<()> {
+        self.aes.expect_range(data, &range)?;
+        let start = self.start(0, nonce, aad, range.len())?;
+        self.expect_tag_len(tag)?;
+        let len = range.len();
+        let hash =
+            self.aes.aligned_read(data, range.clone(), |data, at| self.aes.ghash(data, at..at + len, &self.powers))?;
+        expect_tag(&self.tag(&start, aad, len, gf128::from_bytes(hash)), tag, None)?;
+        self.aes.aligned(None, data, range, 0, |data, at| {
+            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)
+        })
+    }
+
+    /// Encrypts each message with its key and nonce, and gives the tags.
+    ///
+    /// # Errors
+    /// As [`Gcm::seal`], and [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`].
+    pub fn seal_batch(&self, data: &mut Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
+        let (starts, batch) = self.batch(data, messages)?;
+        self.aes.messages(None, BlockMode::Ctr, Direction::Encrypt, false, data, &batch)?;
+        self.tags(data, messages, &starts, &batch)
+    }
+
+    /// Decrypts the messages if all tags are right; leaves all as they are otherwise.
+    ///
+    /// # Errors
+    /// As [`Gcm::open`], and [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Count`].
+    pub fn open_batch(
+        &self,
+        data: &mut Buffer<u8>,
+        messages: &[GcmMessage<'_>],
+        tags: &[impl AsRef<[u8]>],
+    ) -> Result<()> {
+        if tags.len() != messages.len() {
+            return Err(Error::Count { what: "tags", expected: messages.len(), actual: tags.len() });
+        }
+        tags.iter().try_for_each(|tag| self.expect_tag_len(tag.as_ref()))?;
+        let (starts, batch) = self.batch(data, messages)?;
+        let expected = self.tags(data, messages, &starts, &batch)?;
+        for (message, (expected, tag)) in expected.iter().zip(tags).enumerate() {
+            expect_tag(expected, tag.as_ref(), Some(message))?;
+        }
+        self.aes.messages(None, BlockMode::Ctr, Direction::Encrypt, false, data, &batch)
+    }
+
+    fn batch(&self, data: &Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<(Vec<Start>, Batch)> {
+        let start = |(i, message): (usize, &GcmMessage<'_>)| {
+            self.aes.expect_key(i, message.key)?;
+            self.start(message.key, message.nonce, message.aad, message.len)
+        };
+        let starts = messages.par_iter().enumerate().map(start).collect::<Result<Vec<_>>>()?;
+        let span = |(message, start): (&GcmMessage<'_>, &Start)| Span {
+            offset: message.offset,
+            len: message.len,
+            key: message.key,
+            powers: (message.key * POWERS) as u32,
+            iv: start.counter(),
+        };
+        let spans: Vec<Span> = messages.iter().zip(&starts).map(span).collect();
+        let batch = Batch::new(&self.aes, data, &spans)?;
+        Ok((starts, batch))
+    }
+
+    fn tags(
+        &self,
+        data: &Buffer<u8>,
+        messages: &[GcmMessage<'_>],
+        starts: &[Start],
+        batch: &Batch,
+    ) -> Result<Vec<Tag>> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let hashes = self.aes.ghash_messages(data, batch, &self.powers)?;
+        let tag = |((message, start), hash): ((&GcmMessage<'_>, &Start), [u8; BLOCK])| {
+            self.tag(start, message.aad, message.len, gf128::from_bytes(hash))
+        };
+        Ok(messages.par_iter().zip(starts).zip(hashes).map(tag).collect())
+    }
+
+    /// The first counter block of a message (SP 800-38D, 7.1, J_0).
+    pub(crate) fn start(&self, key: usize, nonce: &[u8], aad: &[u8], len: usize) -> Result<Start> {
+        if nonce.is_empty() {
+            return Err(Error::IvLength { what: "a nonce", expected: "1 or more", actual: 0 });
+        }
+        let limits = [("a nonce", nonce.len(), MAX_BYTES), ("associated data", aad.len(), MAX_BYTES)];
+        for (what, actual, limit) in limits.into_iter().chain([("a message", len, MAX_MESSAGE)]) {
+            if actual as u64 > limit {
+                return Err(Error::TooLong { what, limit, actual: actual as u64 });
+            }
+        }
+        let mut block = [0; BLOCK];
+        if nonce.len() == 12 {
+            block[..12].copy_from_slice(nonce);
+            block[15] = 1;
+        } else {
+            let h = self.squares[key][0];
+            let hash = gf128::multiply(cpu::hash(h, nonce), h) ^ lengths(0, nonce.len());
+            block = gf128::to_bytes(gf128::multiply(hash, h));
+        }
+        Ok(Start { key, block })
+    }
+
+    /// The tag, from Σ C_i H^(m−1−i) over the m blocks of ciphertext.
+    pub(crate) fn tag(&self, start: &Start, aad: &[u8], len: usize, hash: u128) -> Tag {
+        let squares = &self.squares[start.key];
+        let h = squares[0];
+        let shift = gf128::power(squares, len.div_ceil(BLOCK) as u64);
+        let sum = gf128::multiply(cpu::hash(h, aad), shift) ^ hash;
+        let sum = gf128::multiply(gf128::multiply(sum, h) ^ lengths(aad.len(), len), h);
+        let mask = u128::from_le_bytes(self.aes.cipher(start.key).encrypt(start.block));
+        let bytes = (u128::from_le_bytes(gf128::to_bytes(sum)) ^ mask).to_le_bytes();
+        Tag { bytes, len: self.tag_len }
+    }
+
+    pub(crate) fn expect_tag_len(&self, tag: &[u8]) -> Result<()> {
+        match tag.len() == self.tag_len {
+            true => Ok(()),
+            false => Err(Error::TagLength { expected: self.tag_len, actual: tag.len() }),
+        }
+    }
+}
+
+impl fmt::Debug for Gcm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gcm").field("aes", &self.aes).field("tag_len", &self.tag_len).finish_non_exhaustive()
+    }
+}
+
+/// Where a message's counter starts.
+#[derive(Clone, Copy)]
+pub(crate) struct Start {
+    key: usize,
+    block: [u8; BLOCK],
+}
+
+impl Start {
+    /// The counter block of the first block of data.
+    pub(crate) fn counter(&self) -> [u8; BLOCK] {
+        cpu::add_counter(self.block, 1, false)
+    }
+}
+
+/// The last block that is hashed: both lengths in bits.
+fn lengths(aad: usize, data: usize) -> u128 {
+    gf128::from_bytes(((aad as u128 * 8) << 64 | data as u128 * 8).to_be_bytes())
+}
+
+pub(crate) fn expect_tag(expected: &Tag, actual: &[u8], message: Option<usize>) -> Result<()> {
+    match expected.as_ref().ct_eq(actual).into() {
+        true => Ok(()),
+        false => Err(Error::Tag { message }),
+    }
+}

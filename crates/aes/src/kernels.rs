@@ -1,0 +1,457 @@
+//! The kernels: their declarations in all three languages.
+
+use std::sync::OnceLock;
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Binding, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Word};
+
+use crate::{
+    KeySize, Method, Result,
+    config::TABLE_BYTES,
+    cpu,
+    key::{Key, ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
+};
+
+/// Threads of a workgroup.
+pub(crate) const THREADS: u32 = 256;
+
+/// Threads of a workgroup of the CTR kernel with tables, where devices take so many: the round keys of AES-256 stay in
+/// 128 registers a thread.
+const TABLE_THREADS: u32 = 512;
+
+/// Blocks that one thread of the CTR kernel takes at a time.
+pub(crate) const CTR_RUN: u32 = 8;
+
+/// Blocks of a segment of GHASH.
+pub(crate) const LOG_SEGMENT: u32 = 12;
+
+/// Powers H^(2^k) that GHASH needs: three levels of segments are 2^36 blocks, and a thread's steps come on top.
+pub(crate) const POWERS: usize = 48;
+
+/// The ways of [`KernelSpec`] `aes_blocks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockMode {
+    Ecb,
+    Cbc,
+    Ctr,
+    Xts,
+    Tweak,
+}
+
+impl BlockMode {
+    const ALL: [Self; 5] = [BlockMode::Ecb, BlockMode::Cbc, BlockMode::Ctr, BlockMode::Xts, BlockMode::Tweak];
+}
+
+/// The ways of [`KernelSpec`] `aes_serial`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SerialMode {
+    CbcEncrypt,
+    XtsSteal,
+}
+
+/// A direction of the cipher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Encrypt,
+    Decrypt,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct CtrParams {
+    pub(crate) counter: [u32; 4],
+    pub(crate) wide: u32,
+    pub(crate) start: u32,
+    pub(crate) blocks: u32,
+    pub(crate) skip: u32,
+    pub(crate) tail: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct BlockParams {
+    pub(crate) units: u32,
+    pub(crate) messages: u32,
+    pub(crate) wide: u32,
+    pub(crate) word: u32,
+    pub(crate) stride: u32,
+    pub(crate) blocks: u32,
+    pub(crate) key: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct BorderParams {
+    pub(crate) tiles: u32,
+    pub(crate) messages: u32,
+    pub(crate) tile_units: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct SerialParams {
+    pub(crate) count: u32,
+    pub(crate) word: u32,
+    pub(crate) stride: u32,
+    pub(crate) blocks: u32,
+    pub(crate) tail: u32,
+    pub(crate) key: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct GhashParams {
+    pub(crate) messages: u32,
+    pub(crate) word: u32,
+    pub(crate) blocks: u32,
+    pub(crate) tail: u32,
+    pub(crate) segment: u32,
+    pub(crate) power: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct MoveParams {
+    pub(crate) dst_word: u32,
+    pub(crate) src_word: u32,
+    pub(crate) to: u32,
+    pub(crate) from: u32,
+    pub(crate) words: u32,
+    pub(crate) tail: u32,
+    pub(crate) src_words: u32,
+}
+
+/// One message of a batch, as kernels see it: see `aes_message.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct Descriptor {
+    pub(crate) first_unit: u32,
+    pub(crate) word: u32,
+    pub(crate) blocks: u32,
+    pub(crate) key: u32,
+    pub(crate) tail: u32,
+    pub(crate) powers: u32,
+    pub(crate) reserved: [u32; 2],
+    pub(crate) iv: [u8; 16],
+}
+
+/// A cipher as kernels compute it on one kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) method: Method,
+    pub(crate) size: KeySize,
+    copies: u32,
+}
+
+impl Shape {
+    pub(crate) fn new(info: &DeviceInfo, method: Method, size: KeySize) -> Result<Self> {
+        Ok(Self { method, size, copies: method.copies(info)? })
+    }
+
+    pub(crate) fn sliced(self) -> bool {
+        self.method == Method::Bitsliced
+    }
+
+    /// Words of a key's schedule.
+    pub(crate) fn schedule_words(self) -> usize {
+        if self.sliced() { SLICED_WORDS } else { SCHEDULE_WORDS }
+    }
+
+    fn shared_bytes(self) -> u32 {
+        if self.method == Method::Sbox { 256 } else { self.method.tables() * self.copies * TABLE_BYTES }
+    }
+
+    /// Workgroups of `threads` that one multiprocessor keeps at a time.
+    pub(crate) fn resident(self, info: &DeviceInfo, threads: u32) -> u32 {
+        // 2048 threads are what GPUs of this kind hold, and 64 registers a thread half of that.
+        let by_threads = (1024 / threads).max(1);
+        match self.shared_bytes() {
+            0 => by_threads,
+            bytes => (info.limits.workgroup_bytes / bytes).clamp(1, by_threads),
+        }
+    }
+
+    fn variant(self, what: &str) -> String {
+        format!("{what}{:?} {:?} ×{}", self.method, self.size, self.copies)
+    }
+
+    /// The block function in a language, before a kernel.
+    fn source(self, language: Language, direction: Direction, threads: u32, defines: &[(&str, u32)]) -> String {
+        let Self { method, size, copies } = self;
+        let decrypt = direction == Direction::Decrypt;
+        let (rounds, schedule) = (size.rounds(), self.schedule_words() / 4);
+        match language {
+            Language::Cuda => {
+                let kind = match method {
+                    Method::Sbox => 0,
+                    Method::Bitsliced => 2,
+                    _ => 1,
+                };
+                let mut text = format!(
+                    "#define METHOD {kind}\n#define TABLES {}\n#define COPIES {copies}u\n#define ROUNDS {rounds}u\n\
+                     #define DECRYPT {}\n#define THREADS {threads}u\n#define SCHEDULE_WORDS {schedule}u\n",
+                    method.tables(),
+                    u32::from(decrypt),
+                );
+                text.extend(defines.iter().map(|(name, value)| format!("#define {name} {value}\n")));
+                text += evariste_cuda::AES_HEADER;
+                if self.sliced() {
+                    text += evariste_cuda::AES_BITS;
+                }
+                text
+            }
+            Language::Wgsl { .. } => {
+                let mut text = format!(
+                    "const TABLES = {}u;\nconst COPIES = {copies}u;\nconst ROUNDS = {rounds}u;\n\
+                     const DECRYPT = {decrypt};\nconst SCHEDULE_WORDS = {schedule}u;\n",
+                    method.tables(),
+                );
+                text.extend(defines.iter().map(|(name, value)| format!("const {name} = {value}u;\n")));
+                text += evariste_shaders::AES_HEADER;
+                text += match method {
+                    Method::Sbox => evariste_shaders::AES_SBOX,
+                    Method::Bitsliced => evariste_shaders::AES_BITS,
+                    _ => evariste_shaders::AES_TABLES,
+                };
+                if !self.sliced() {
+                    text += evariste_shaders::AES_WORDS;
+                }
+                text
+            }
+        }
+    }
+
+    /// Threads of a workgroup of the CTR kernel.
+    pub(crate) fn ctr_threads(self, info: &DeviceInfo) -> u32 {
+        if self.method.tables() > 0 { TABLE_THREADS.min(info.limits.workgroup_threads.max(1)) } else { THREADS }
+    }
+
+    pub(crate) fn ctr(self, info: &DeviceInfo) -> KernelSpec {
+        let threads = self.ctr_threads(info);
+        let source = move |language| {
+            let head = self.source(language, Direction::Encrypt, threads, &[]);
+            match language {
+                Language::Cuda => head + evariste_cuda::AES_CTR,
+                Language::Wgsl { .. } => head + &self.unroll(evariste_shaders::AES_CTR),
+            }
+        };
+        let body = move |params: &CtrParams, args: &mut [CpuArg<'_>]| {
+            let [data, schedule, _] = args else { unreachable!("the launch checks the number of buffers") };
+            cpu::ctr_kernel(params, data.write(), &self.keys(schedule.read(), 0).cipher());
+        };
+        KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS.to_vec(), body, source)
+            .threads(threads)
+            .shared_bytes(self.shared_bytes())
+    }
+
+    pub(crate) fn blocks(self, mode: BlockMode, direction: Direction) -> KernelSpec {
+        let mut bindings = CIPHER_BINDINGS.to_vec();
+        if mode == BlockMode::Cbc {
+            bindings.push(Binding::read("borders", Word::Vec4));
+        }
+        let source = move |language| {
+            let head = self.source(language, direction, THREADS, &[("MODE", mode as u32)]);
+            let parts = match language {
+                Language::Cuda => {
+                    [evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_BLOCKS].map(str::to_owned)
+                }
+                Language::Wgsl { .. } => {
+                    let stub = if mode == BlockMode::Cbc { "" } else { BORDERS_STUB };
+                    let body = stub.to_owned() + &self.unroll(evariste_shaders::AES_BLOCKS);
+                    [evariste_shaders::AES_XTS.into(), evariste_shaders::AES_MESSAGE.into(), body]
+                }
+            };
+            head + &parts.concat()
+        };
+        let body = move |params: &BlockParams, args: &mut [CpuArg<'_>]| {
+            let [data, messages, schedule, ..] = args else { unreachable!("the launch checks the number of buffers") };
+            let key = |i: u32| self.keys(schedule.read(), i as usize).cipher();
+            let data = data.write();
+            match mode {
+                BlockMode::Xts => {
+                    let decrypt = direction == Direction::Decrypt;
+                    cpu::xts_kernel(params, data, messages.read(), &key(params.key), decrypt, self.per_thread());
+                }
+                _ => cpu::message_kernel(mode, direction, params.wide != 0, data, messages.read(), &key),
+            }
+        };
+        KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
+            .threads(THREADS)
+            .shared_bytes(self.shared_bytes())
+    }
+
+    pub(crate) fn serial(self, mode: SerialMode, direction: Direction) -> KernelSpec {
+        let source = move |language| {
+            let head = self.source(language, direction, THREADS, &[("MODE", mode as u32)]);
+            let parts = match language {
+                Language::Cuda => {
+                    [evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_SERIAL].map(str::to_owned)
+                }
+                Language::Wgsl { .. } => [
+                    evariste_shaders::AES_XTS.into(),
+                    evariste_shaders::AES_MESSAGE.into(),
+                    self.unroll(evariste_shaders::AES_SERIAL),
+                ],
+            };
+            head + &parts.concat()
+        };
+        let body = move |params: &SerialParams, args: &mut [CpuArg<'_>]| {
+            let [data, messages, schedule, _] = args else { unreachable!("the launch checks the number of buffers") };
+            let key = |i: u32| self.keys(schedule.read(), i as usize).cipher();
+            match mode {
+                SerialMode::CbcEncrypt => cpu::cbc_encrypt_kernel(params, data.write(), messages.read(), &key),
+                SerialMode::XtsSteal => {
+                    let decrypt = direction == Direction::Decrypt;
+                    cpu::steal_kernel(params, data.write(), messages.read(), &key(params.key), decrypt);
+                }
+            }
+        };
+        let bindings = CIPHER_BINDINGS.to_vec();
+        KernelSpec::new("aes_serial", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
+            .threads(THREADS)
+            .shared_bytes(self.shared_bytes())
+    }
+
+    pub(crate) fn borders(self) -> KernelSpec {
+        let bindings = vec![
+            Binding::read("data", Word::Vec4),
+            Binding::read("messages", Word::Vec4),
+            Binding::write("borders", Word::Vec4),
+        ];
+        let units = self.per_thread();
+        let source = move |language| match language {
+            Language::Cuda => {
+                let head = format!(
+                    "#define PER_THREAD {units}u\n#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n"
+                );
+                [&head, evariste_cuda::AES_HEADER, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_BORDERS].concat()
+            }
+            Language::Wgsl { .. } => {
+                let head = format!("const PER_THREAD = {units}u;\n");
+                [&head, evariste_shaders::AES_MESSAGE, evariste_shaders::AES_BORDERS].concat()
+            }
+        };
+        // The CPU's body of CBC decryption keeps what it needs itself.
+        let body = |_: &BorderParams, _: &mut [CpuArg<'_>]| {};
+        KernelSpec::new("aes_borders", format!("{units} blocks a thread"), bindings, body, source).threads(THREADS)
+    }
+
+    pub(crate) fn per_thread(self) -> u32 {
+        self.method.blocks_per_thread()
+    }
+
+    /// Key number `i` of a schedule buffer.
+    fn keys(self, schedule: &[u32], i: usize) -> Key {
+        Key::of_schedule(&schedule[i * self.schedule_words()..][..self.schedule_words()], self.size, self.sliced())
+    }
+
+    /// Repeats the lines of a WGSL kernel that are for one block of a thread.
+    fn unroll(self, text: &str) -> String {
+        let blocks = self.per_thread();
+        let mut unrolled = String::with_capacity(2 * text.len());
+        for line in text.lines() {
+            if line.contains("$j") {
+                (0..blocks).for_each(|j| unrolled += &(line.replace("$j", &j.to_string()) + "\n"));
+                continue;
+            }
+            let mut line = line.to_owned();
+            while let Some((before, rest)) = line.split_once("$(").map(|(b, r)| (b.to_owned(), r.to_owned())) {
+                let (name, after) = rest.split_once(')').unwrap_or((&rest, ""));
+                let list: Vec<_> = (0..blocks).map(|j| format!("{name}{j}")).collect();
+                line = format!("{before}{}{after}", list.join(", "));
+            }
+            unrolled += &(line + "\n");
+        }
+        unrolled
+    }
+}
+
+const BORDERS_STUB: &str = "fn borders_get(i: u32) -> vec4<u32> { return vec4<u32>(); }\n";
+
+const CTR_BINDINGS: [Binding; 3] =
+    [Binding::write("data", Word::Vec4), Binding::read("schedule", Word::Vec4), Binding::read("tables", Word::U32)];
+
+const CIPHER_BINDINGS: [Binding; 4] = [
+    Binding::write("data", Word::Vec4),
+    Binding::read("messages", Word::Vec4),
+    Binding::read("schedule", Word::Vec4),
+    Binding::read("tables", Word::U32),
+];
+
+pub(crate) fn ghash() -> KernelSpec {
+    let bindings = vec![
+        Binding::read("data", Word::Vec4),
+        Binding::read("messages", Word::Vec4),
+        Binding::read("powers", Word::Vec4),
+        Binding::write("out", Word::Vec4),
+    ];
+    let source = |language| match language {
+        Language::Cuda => {
+            let head =
+                format!("#define PER_THREAD 1u\n#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n");
+            [&head, evariste_cuda::AES_HEADER, evariste_cuda::AES_MESSAGE, evariste_cuda::GHASH].concat()
+        }
+        Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::GHASH].concat(),
+    };
+    let body = |params: &GhashParams, args: &mut [CpuArg<'_>]| {
+        let [data, messages, powers, out] = args else { unreachable!("the launch checks the number of buffers") };
+        cpu::ghash_kernel(params, data.read(), messages.read(), powers.read(), out.write());
+    };
+    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(16 * THREADS)
+}
+
+pub(crate) fn move_bytes() -> KernelSpec {
+    let bindings = vec![Binding::read("src", Word::Vec4), Binding::write("dst", Word::Vec4)];
+    let source = |language| match language {
+        Language::Cuda => {
+            let head = format!("#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n");
+            [&head, evariste_cuda::AES_HEADER, evariste_cuda::MOVE_BYTES].concat()
+        }
+        Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::MOVE_BYTES].concat(),
+    };
+    let body = |params: &MoveParams, args: &mut [CpuArg<'_>]| {
+        let [src, dst] = args else { unreachable!("the launch checks the number of buffers") };
+        cpu::move_kernel(params, src.read(), dst.write());
+    };
+    KernelSpec::new("move_bytes", "", bindings, body, source).threads(THREADS)
+}
+
+/// Every kernel of a shape, for compiling them ahead.
+pub(crate) fn all(shape: Shape, info: &DeviceInfo) -> Vec<KernelSpec> {
+    let both = [Direction::Encrypt, Direction::Decrypt];
+    let mut specs = vec![shape.ctr(info), shape.borders(), ghash(), move_bytes()];
+    for mode in BlockMode::ALL {
+        let directions = match mode {
+            BlockMode::Ecb | BlockMode::Xts => &both[..],
+            BlockMode::Cbc => &both[1..],
+            BlockMode::Ctr | BlockMode::Tweak => &both[..1],
+        };
+        specs.extend(directions.iter().map(|direction| shape.blocks(mode, *direction)));
+    }
+    specs.push(shape.serial(SerialMode::CbcEncrypt, Direction::Encrypt));
+    specs.extend(both.map(|direction| shape.serial(SerialMode::XtsSteal, direction)));
+    specs
+}
+
+/// A kernel that is compiled at its first use.
+#[derive(Debug)]
+pub(crate) struct Slot<P>(OnceLock<Kernel<P>>);
+
+impl<P> Default for Slot<P> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<P: Pod> Slot<P> {
+    pub(crate) fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
+        if let Some(kernel) = self.0.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(device, spec())?;
+        Ok(self.0.get_or_init(|| kernel))
+    }
+}
+
+// The kernels count on schedules of this many round keys.
+const _: () = assert!(ROUND_KEYS == 15);

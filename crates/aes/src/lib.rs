@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod cbc;
+mod config;
+mod cpu;
+mod ctr_mode;
+#[cfg(feature = "hazmat")]
+mod ecb;
+mod engine;
+mod error;
+mod gcm;
+mod gf128;
+mod kernels;
+mod key;
+mod ring;
+mod tables;
+mod xts;
+
+pub use cbc::Cbc;
+pub use config::{Config, Method};
+pub use ctr_mode::{Counter, Ctr, Message};
+#[cfg(feature = "hazmat")]
+pub use ecb::Ecb;
+pub use engine::Aes;
+pub use error::{Error, Result};
+pub use gcm::{Gcm, GcmMessage, Tag};
+pub use key::KeySize;
+pub use xts::Xts;

@@ -1,0 +1,180 @@
+//! Input that must be refused, with nothing written.
+
+use evariste_aes::{Aes, Config, Counter, Ctr, Error, Gcm, GcmMessage, Message, Method, Xts};
+use evariste_backend::{Device, Error as DeviceError};
+
+use super::bytes;
+use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, other_device};
+
+pub(super) fn add(suite: &mut Suite<'_>) {
+    suite.add("wrong_lengths", wrong_lengths);
+    suite.add("keystream_repetition", keystream_repetition);
+    suite.add("wrong_tags", wrong_tags);
+    suite.add("bad_batches", bad_batches);
+    suite.add("bad_sectors", bad_sectors);
+    suite.add("other_devices_and_ranges", other_devices);
+}
+
+fn wrong_lengths(device: &Device) -> Outcome {
+    for len in [0, 15, 17, 33, 64] {
+        let error = expect_error("key", Aes::new(device, &vec![0; len]))?;
+        expect_equal("key", &error, &Error::KeyLength { expected: "16, 24 or 32", actual: len })?;
+    }
+    let mixed: [&[u8]; 2] = [&[0; 16], &[0; 32]];
+    expect_error("keys of two sizes", Aes::with_config(device, &mixed, Config::default()))?;
+    let error = expect_error("no keys", Aes::with_config(device, &[[0; 16]; 0], Config::default()))?;
+    expect("no keys", matches!(error, Error::Count { .. }))?;
+    let aes = Aes::new(device, &[0; 16])?;
+    for len in [0, 12, 15, 17] {
+        let error = expect_error("counter block", aes.ctr(&vec![0; len]))?;
+        expect_equal("iv", &error, &Error::IvLength { what: "a counter block", expected: "16", actual: len })?;
+    }
+    let gcm = aes.gcm()?;
+    expect("empty nonce", matches!(gcm.seal(&[], &[], &mut []), Err(Error::IvLength { actual: 0, .. })))?;
+    let error = expect_error("tag", gcm.open(&[0; 12], &[], &mut [], &[0; 15]))?;
+    expect_equal("tag", &error, &Error::TagLength { expected: 16, actual: 15 })?;
+    for len in [0, 1, 3, 5, 7, 9, 11, 17] {
+        expect_error("tag length", gcm.clone().tag_len(len))?;
+    }
+    let cbc = aes.cbc();
+    let mut data = device.upload::<u8>(&bytes(64, 1))?;
+    for len in [1, 15, 17, 63] {
+        let expected = Error::PartialBlock { expected: 16, actual: len };
+        let mut slice = vec![7; len];
+        expect_equal("slice", &expect_error("slice", cbc.decrypt(&[0; 16], &mut slice))?, &expected)?;
+        expect_equal("slice", &expect_error("slice", cbc.encrypt(&[0; 16], &mut slice))?, &expected)?;
+        expect_same("slice", &slice, &vec![7; len])?;
+        let error = expect_error("range", cbc.decrypt_range(&[0; 16], &mut data, 0..len))?;
+        expect_equal("range", &error, &expected)?;
+        expect_error("range", aes.ecb().encrypt_range(&mut data, 0..len))?;
+    }
+    expect_same("data", &data.to_vec()?, &bytes(64, 1))
+}
+
+/// Streams end where their counter would start again.
+fn keystream_repetition(device: &Device) -> Outcome {
+    let limit = 1 << 36;
+    let mut stream = Ctr::new(device, &[0; 16], &[0xff; 16])?.counter(Counter::Bits32);
+    stream.seek(limit - 100)?;
+    let mut slice = bytes(101, 1);
+    let expected = Error::Keystream { position: limit - 100, len: 101, limit };
+    expect_equal("slice", &expect_error("slice", stream.apply(&mut slice))?, &expected)?;
+    expect_same("slice", &slice, &bytes(101, 1))?;
+    let mut data = device.upload::<u8>(&slice)?;
+    expect_equal("buffer", &expect_error("buffer", stream.apply_buffer(&mut data))?, &expected)?;
+    expect_same("buffer", &data.to_vec()?, &bytes(101, 1))?;
+    expect_equal("position", &stream.position(), &(limit - 100))?;
+    stream.apply(&mut slice[..100])?;
+    expect_equal("remaining", &stream.remaining(), &0)?;
+    expect_error("one byte more", stream.apply(&mut [0]))?;
+    expect_error("seeking beyond", stream.seek(limit + 1))?;
+    let mut wide = Ctr::new(device, &[0; 16], &[0xff; 16])?;
+    wide.seek(u128::MAX)?;
+    expect_error("the end of positions", wide.apply(&mut [0]))?;
+    Ok(())
+}
+
+/// Nothing is decrypted under a wrong key, nonce, text, associated data or tag.
+fn wrong_tags(device: &Device) -> Outcome {
+    let config = Config { crossover: 0, ..Config::default() };
+    let gcm = Aes::with_config(device, &[&[1; 16]], config)?.gcm()?;
+    let mut data = device.upload::<u8>(&bytes(1000, 2))?;
+    let tag = gcm.seal_range(&[1; 12], b"aad", &mut data, 3..1000)?;
+    let sealed = data.to_vec()?;
+    let mut flipped = tag.as_ref().to_vec();
+    flipped[15] ^= 1;
+    let other = Gcm::new(device, &[2; 16])?;
+    let attempts: [(&Gcm, &[u8], &[u8], &[u8], usize); 5] = [
+        (&gcm, &[1; 12], b"aad", &flipped, 1000),
+        (&gcm, &[1; 12], b"aae", tag.as_ref(), 1000),
+        (&gcm, &[1; 13], b"aad", tag.as_ref(), 1000),
+        (&gcm, &[1; 12], b"aad", tag.as_ref(), 999),
+        (&other, &[1; 12], b"aad", tag.as_ref(), 1000),
+    ];
+    for (gcm, nonce, aad, tag, end) in attempts {
+        let error = expect_error("range", gcm.open_range(nonce, aad, &mut data, 3..end, tag))?;
+        expect_equal("range", &error, &Error::Tag { message: None })?;
+        expect_same("still encrypted", &data.to_vec()?, &sealed)?;
+        let mut slice = sealed[3..end].to_vec();
+        expect_error("slice", gcm.open(nonce, aad, &mut slice, tag))?;
+        expect_same("still encrypted", &slice, &sealed[3..end])?;
+    }
+    let message = |offset, len| GcmMessage { offset, len, key: 0, nonce: &[1; 12], aad: &[] };
+    let messages = [message(0, 100), message(112, 50)];
+    let mut data = device.upload::<u8>(&bytes(200, 3))?;
+    let tags = gcm.seal_batch(&mut data, &messages)?;
+    let sealed = data.to_vec()?;
+    let wrong = [tags[0], tags[0]];
+    let error = expect_error("batch", gcm.open_batch(&mut data, &messages, &wrong))?;
+    expect_equal("batch", &error, &Error::Tag { message: Some(1) })?;
+    expect_same("still encrypted", &data.to_vec()?, &sealed)?;
+    let error = expect_error("tags missing", gcm.open_batch(&mut data, &messages, &tags[..1]))?;
+    expect_equal("count", &error, &Error::Count { what: "tags", expected: 2, actual: 1 })?;
+    gcm.open_batch(&mut data, &messages, &tags)?;
+    expect_same("opened", &data.to_vec()?, &bytes(200, 3))
+}
+
+fn bad_batches(device: &Device) -> Outcome {
+    let aes = Aes::new(device, &[0; 16])?;
+    let mut data = device.upload::<u8>(&bytes(256, 4))?;
+    let message = |offset, len| Message { offset, len, key: 0, iv: [0; 16] };
+    let cases = [
+        (vec![message(0, 33), message(128, 1), message(32, 16)], Error::Overlap { first: 0, second: 2 }),
+        (vec![message(0, 16), message(24, 16)], Error::Alignment { message: 1, expected: 16, actual: 24 }),
+        (vec![Message { key: 1, ..message(0, 16) }], Error::NoSuchKey { message: 0, expected: 1, actual: 1 }),
+    ];
+    for (messages, expected) in cases {
+        let error = expect_error("batch", aes.ctr_batch(&mut data, &messages, Counter::Bits128))?;
+        expect_equal("batch", &error, &expected)?;
+    }
+    let error = expect_error("range", aes.ctr_batch(&mut data, &[message(240, 17)], Counter::Bits128))?;
+    expect("range", matches!(error, Error::Device(DeviceError::OutOfRange { .. })))?;
+    let error = expect_error("range", aes.ctr_batch(&mut data, &[message(240, usize::MAX)], Counter::Bits128))?;
+    expect("range", matches!(error, Error::Device(DeviceError::OutOfRange { .. })))?;
+    let error = expect_error("part", aes.cbc_decrypt_batch(&mut data, &[message(0, 17)]))?;
+    expect_equal("part", &error, &Error::PartialBlock { expected: 16, actual: 17 })?;
+    expect_same("data", &data.to_vec()?, &bytes(256, 4))?;
+    aes.ctr_batch(&mut data, &[], Counter::Bits128)?;
+    Ok(())
+}
+
+fn bad_sectors(device: &Device) -> Outcome {
+    let key = bytes(32, 5);
+    expect_equal("equal keys", &expect_error("equal keys", Xts::new(device, &[7; 32], 512))?, &Error::EqualKeys)?;
+    for len in [16, 31, 48, 65] {
+        let error = expect_error("key", Xts::new(device, &vec![0; len], 512))?;
+        expect_equal("key", &error, &Error::KeyLength { expected: "32 or 64", actual: len })?;
+    }
+    for actual in [0, 1, 15, (16 << 20) + 1] {
+        let error = expect_error("sector", Xts::new(device, &key, actual))?;
+        expect_equal("sector", &error, &Error::SectorLength { actual })?;
+    }
+    let xts = Xts::new(device, &key, 512)?;
+    let mut data = device.upload::<u8>(&bytes(1024, 6))?;
+    for len in [1, 15, 513, 527] {
+        let error = expect_error("last sector", xts.encrypt_range(0, &mut data, 0..len))?;
+        expect_equal("last sector", &error, &Error::SectorLength { actual: len % 512 })?;
+        expect_error("last sector", xts.decrypt(0, &mut vec![0; len]))?;
+    }
+    expect_same("data", &data.to_vec()?, &bytes(1024, 6))
+}
+
+fn other_devices(device: &Device) -> Outcome {
+    let aes = Aes::new(device, &[0; 16])?;
+    let mut stream = aes.ctr(&[0; 16])?;
+    let mut data = device.upload::<u8>(&bytes(100, 7))?;
+    for range in [0..101, 100..101, 50..usize::MAX] {
+        let error = expect_error("range", stream.apply_range(&mut data, range))?;
+        expect("range", matches!(error, Error::Device(DeviceError::OutOfRange { .. })))?;
+    }
+    if let Some(other) = other_device(device) {
+        let mut foreign = other.upload::<u8>(&bytes(100, 7))?;
+        let error = expect_error("device", stream.apply_buffer(&mut foreign))?;
+        expect("device", matches!(error, Error::Device(DeviceError::WrongDevice { .. })))?;
+    }
+    expect_equal("position", &stream.position(), &0)?;
+    let mut info = device.info().clone();
+    info.limits.workgroup_bytes = 2048;
+    let error = expect_error("method", Aes::kernels(&info, Method::FourTables, aes.key_size()))?;
+    expect("method", matches!(error, Error::Method { expected: 16_384, actual: 2048, .. }))
+}

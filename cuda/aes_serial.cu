@@ -1,0 +1,62 @@
+// What goes block after block within a message or sector, in place: one thread each.
+//
+// MODE_CBC_ENCRYPT  CBC encryption of `blocks` blocks of each message from block `word` on, as far as it has them
+// MODE_XTS_STEAL    the last two blocks of each sector, of which the last has `tail` bytes: block `blocks` of a sector is
+//                   the last whole one; sectors lie `stride` words apart, sector i has the encrypted tweak i of `messages`
+
+#define MODE_CBC_ENCRYPT 0
+#define MODE_XTS_STEAL 1
+
+struct Params {
+    uint32_t count; // messages or sectors
+    uint32_t word;  // XTS: where sector 0 lies
+    uint32_t stride; // XTS only, as are the last two
+    uint32_t blocks;
+    uint32_t tail;
+    uint32_t key;
+};
+
+__device__ __forceinline__ uint4 cipher_one(const uint4& x, const uint4* schedule) {
+    uint4 s[PER_THREAD];
+#pragma unroll
+    for (uint32_t j = 0; j < PER_THREAD; j++) s[j] = x;
+    cipher_all(s, schedule);
+    return s[0];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+aes_serial(const Params params, uint4* data, const uint4* messages, const uint4* schedule, const uint32_t* tables) {
+    load_tables(tables);
+    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < params.count; i += gridDim.x * THREADS) {
+#if MODE == MODE_CBC_ENCRYPT
+        Place place = place_of(messages, i, 0);
+        const uint4* keys = schedule + (size_t)place.key * SCHEDULE_WORDS;
+        uint4 chain = params.word == 0 ? place.iv : make_uint4(0, 0, 0, 0);
+        uint32_t end = min(place.blocks, params.word + params.blocks);
+        if (params.word > 0 && params.word < end) chain = data[(size_t)place.word + params.word - 1];
+        for (uint32_t j = params.word; j < end; j++) {
+            chain = cipher_one(chain ^ data[(size_t)place.word + j], keys);
+            data[(size_t)place.word + j] = chain;
+        }
+#else
+        const uint4* keys = schedule + (size_t)params.key * SCHEDULE_WORDS;
+        uint4* words = data + params.word + (size_t)i * params.stride + params.blocks;
+        uint4 tweak = xts_tweak(messages[i], params.blocks), next = xts_double(tweak);
+        uint4 whole = words[0], part = words[1];
+        // Encryption takes the tweaks in order, decryption the other way around.
+        uint4 first = DECRYPT ? next : tweak, second = DECRYPT ? tweak : next;
+#pragma unroll 1
+        for (uint32_t pass = 0; pass < 2; pass++) {
+            uint4 now = pass == 0 ? first : second;
+            uint4 y = cipher_one(whole ^ now, keys) ^ now;
+            if (pass == 0) {
+                // The short block gets the head of the result, and gives its own in exchange.
+                words[1] = select_bytes(part, y, 0, params.tail);
+                whole = select_bytes(y, part, 0, params.tail);
+            } else {
+                words[0] = y;
+            }
+        }
+#endif
+    }
+}

@@ -1,0 +1,38 @@
+// Copies `len` bytes between places of any alignment: dst[to + i] = src[from + i], `to` and `from` less than 16 bytes after
+// words `dst_word` and `src_word`. Thread t owns word t of the target and keeps the bytes around the copy.
+
+struct Params {
+    uint32_t dst_word;
+    uint32_t src_word;
+    uint32_t to;
+    uint32_t from;
+    uint32_t words;    // of the target that are touched
+    uint32_t tail;     // bytes of the last of them, up to where the copy reaches
+    uint32_t src_words; // of the source that may be read
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+move_bytes(const Params params, const uint4* src, uint4* dst) {
+    for (size_t t = (size_t)blockIdx.x * THREADS + threadIdx.x; t < params.words; t += (size_t)gridDim.x * THREADS) {
+        // Target word t starts with the source's byte 16 t + from - to, counted from src_word.
+        size_t byte = 16 * t + 16 + params.from - params.to, at = byte / 16;
+        uint32_t shift = byte % 16;
+        uint4 zero = make_uint4(0, 0, 0, 0);
+        uint4 a = at >= 1 && at - 1 < params.src_words ? src[params.src_word + at - 1] : zero;
+        uint4 b = at < params.src_words ? src[params.src_word + at] : zero;
+        uint32_t in[9] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, 0}, out[4];
+#pragma unroll
+        for (uint32_t w = 0; w < 4; w++) {
+            uint32_t low = 0, high = 0;
+#pragma unroll
+            for (uint32_t i = 0; i < 8; i++) {
+                if (i == shift / 4 + w) low = in[i], high = in[i + 1];
+            }
+            out[w] = __funnelshift_r(low, high, 8 * (shift % 4));
+        }
+        uint4 y = make_uint4(out[0], out[1], out[2], out[3]), *place = dst + params.dst_word + t;
+        uint32_t first = t == 0 ? params.to : 0, end = t + 1 == params.words ? params.tail : 16;
+        if (first > 0 || end < 16) y = select_bytes(*place, y, first, end);
+        *place = y;
+    }
+}
