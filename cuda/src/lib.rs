@@ -57,3 +57,30 @@ pub const GHASH: &str = include_str!("../ghash.cu");
 
 /// `move_bytes`: a copy between places of any alignment.
 pub const MOVE_BYTES: &str = include_str!("../move_bytes.cu");
+
+/// What the threads of a workgroup compute together: `group_scan`.
+pub const GROUP: &str = include_str!("../group.cuh");
+
+/// `scan_sums`: the sum of each tile of a vector of integers.
+pub const SCAN_SUMS: &str = include_str!("../scan_sums.cu");
+
+/// `scan_tiles`: the exclusive prefix sums of each tile, on from an offset.
+pub const SCAN_TILES: &str = include_str!("../scan_tiles.cu");
+
+/// `histogram`: how often each digit occurs in each chunk of keys.
+pub const HISTOGRAM: &str = include_str!("../histogram.cu");
+
+/// `column_sums`: the sums of the columns of a matrix of integers.
+pub const COLUMN_SUMS: &str = include_str!("../column_sums.cu");
+
+/// `sort_sweep`: one pass of a radix sort whose workgroups wait for each other.
+pub const SORT_SWEEP: &str = include_str!("../sort_sweep.cu");
+
+/// `sort_count`: the digits of each tile, for a radix sort whose workgroups do not.
+pub const SORT_COUNT: &str = include_str!("../sort_count.cu");
+
+/// `sort_scatter`: one pass of that sort.
+pub const SORT_SCATTER: &str = include_str!("../sort_scatter.cu");
+
+/// `segmented_sum`: the sums of runs of equal keys, after a monoid.
+pub const SEGMENTED_SUM: &str = include_str!("../segmented_sum.cu");

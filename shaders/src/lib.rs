@@ -60,3 +60,30 @@ pub const GHASH: &str = include_str!("../ghash.wgsl");
 
 /// `move_bytes`: a copy between places of any alignment.
 pub const MOVE_BYTES: &str = include_str!("../move_bytes.wgsl");
+
+/// What the threads of a workgroup compute together: `group_scan`.
+pub const GROUP: &str = include_str!("../group.wgsl");
+
+/// `scan_sums`: the sum of each tile of a vector of integers.
+pub const SCAN_SUMS: &str = include_str!("../scan_sums.wgsl");
+
+/// `scan_tiles`: the exclusive prefix sums of each tile, on from an offset.
+pub const SCAN_TILES: &str = include_str!("../scan_tiles.wgsl");
+
+/// `histogram`: how often each digit occurs in each chunk of keys.
+pub const HISTOGRAM: &str = include_str!("../histogram.wgsl");
+
+/// `column_sums`: the sums of the columns of a matrix of integers.
+pub const COLUMN_SUMS: &str = include_str!("../column_sums.wgsl");
+
+/// `sort_sweep`: one pass of a radix sort whose workgroups wait for each other.
+pub const SORT_SWEEP: &str = include_str!("../sort_sweep.wgsl");
+
+/// `sort_count`: the digits of each tile, for a radix sort whose workgroups do not.
+pub const SORT_COUNT: &str = include_str!("../sort_count.wgsl");
+
+/// `sort_scatter`: one pass of that sort.
+pub const SORT_SCATTER: &str = include_str!("../sort_scatter.wgsl");
+
+/// `segmented_sum`: the sums of runs of equal keys, after a monoid.
+pub const SEGMENTED_SUM: &str = include_str!("../segmented_sum.wgsl");

@@ -6,6 +6,7 @@ mod device;
 mod field;
 mod fields;
 mod ntt;
+mod primitives;
 mod process;
 
 use std::fmt::Debug;
@@ -27,6 +28,8 @@ pub fn suite(device: &Device) -> Vec<Trial> {
     ntt::add(&mut suite);
     suite.name = "aes";
     aes::add(&mut suite);
+    suite.name = "primitives";
+    primitives::add(&mut suite);
     suite.name = "process";
     process::add(&mut suite);
     suite.trials

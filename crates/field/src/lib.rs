@@ -6,6 +6,7 @@ mod element;
 mod extension;
 mod field;
 mod known;
+pub mod primitives;
 pub mod rate;
 pub mod reference;
 pub mod small;

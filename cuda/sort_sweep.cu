@@ -1,0 +1,138 @@
+// One pass of a radix sort: keys and their values to `keys_out` and `values_out`, in the order of the digit
+// (key >> shift) & mask, and among equal digits in the order they had. Decoupled look-back (Adinets and Merrill,
+// "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022): every key is read and written once.
+//
+// Grid: one block of 256 threads a tile of TILE keys. Tiles are taken in the order in which blocks start, so that a
+// block only waits for blocks that run or are done. Thread d owns digit d when it comes to counts. Shared memory: the
+// tile, put in order before it is written, so that neighbours write neighbours.
+//
+// `totals` has, from params.totals on, how many keys have each digit. `state` has a word for each pass, from which
+// blocks draw their tiles, and from word TICKETS on for each tile and digit a pair: a count, and above it a flag that
+// tells what it counts. Each pass has flags of its own, so that `state` is zeroed once for all.
+
+#define ITEMS (TILE / THREADS)
+#define DIGITS 256
+#define TICKETS 8
+
+struct Params {
+    uint32_t len;
+    uint32_t shift;
+    uint32_t mask;
+    uint32_t pass;
+    uint32_t totals;
+};
+
+// The lanes of the warp whose digit is this thread's.
+__device__ __forceinline__ uint32_t equal_lanes(uint32_t digit) {
+    uint32_t lanes = 0xffffffff;
+#pragma unroll
+    for (int bit = 0; bit < 8; bit++) {
+        bool set = digit >> bit & 1;
+        uint32_t vote = __ballot_sync(0xffffffff, set);
+        lanes &= set ? vote : ~vote;
+    }
+    return lanes;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+sort_sweep(const Params params, const uint32_t* keys, const uint32_t* values, const uint32_t* totals, uint32_t* state,
+           uint32_t* keys_out, uint32_t* values_out) {
+    extern __shared__ uint32_t ordered[];
+    __shared__ uint32_t counts[WARPS][DIGITS];
+    __shared__ uint32_t bases[DIGITS];
+    __shared__ uint32_t ticket;
+    uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+
+    if (thread == 0) ticket = atomicAdd(&state[params.pass], 1);
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) counts[w][thread] = 0;
+    __syncthreads();
+    uint32_t tile = ticket, start = tile * TILE, valid = min(params.len - start, TILE);
+    uint32_t mine = warp * (TILE / WARPS) + lane;
+
+    // Keys past the end have the last digit and come last, so that they take no valid key's place.
+    uint32_t key[ITEMS], rank[ITEMS];
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        uint32_t at = mine + 32 * i;
+        key[i] = at < valid ? keys[start + at] : 0xffffffff;
+    }
+
+    // Among the keys of the warp with the same digit.
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        uint32_t digit = key[i] >> params.shift & params.mask;
+        uint32_t lanes = equal_lanes(digit), before = 0;
+        uint32_t leader = __ffs(lanes) - 1;
+        if (lane == leader) {
+            before = counts[warp][digit];
+            counts[warp][digit] = before + __popc(lanes);
+        }
+        rank[i] = __shfl_sync(0xffffffff, before, leader) + __popc(lanes & ((1u << lane) - 1));
+        __syncwarp();
+    }
+    __syncthreads();
+
+    // Thread d: how many keys of the tile have digit d. Told at once to the tiles that follow.
+    uint32_t count = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) count += counts[w][thread];
+    volatile uint64_t* own = reinterpret_cast<uint64_t*>(state + TICKETS) + (size_t)tile * DIGITS + thread;
+    uint64_t partial = (uint64_t)(2 * params.pass + 1) << 32, inclusive = (uint64_t)(2 * params.pass + 2) << 32;
+    if (tile > 0) *own = partial | count;
+
+    uint32_t unused, local = group_scan(count, unused);
+    uint32_t global = group_scan(thread <= params.mask ? totals[params.totals + thread] : 0, unused);
+    uint32_t place = local;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+        uint32_t step = counts[w][thread];
+        counts[w][thread] = place;
+        place += step;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        rank[i] += counts[warp][key[i] >> params.shift & params.mask];
+        ordered[rank[i]] = key[i];
+    }
+    // From here on, `key` holds the values.
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        uint32_t at = mine + 32 * i;
+        key[i] = at < valid ? values[start + at] : 0;
+    }
+
+    // Thread d: how many keys of the tiles before have digit d.
+    uint32_t before = 0;
+    volatile uint64_t* other = own;
+    for (uint32_t t = tile; t > 0; t--) {
+        other -= DIGITS;
+        uint64_t seen;
+        do {
+            seen = *other;
+        } while (seen < partial);
+        before += (uint32_t)seen;
+        if (seen >= inclusive) break;
+    }
+    *own = inclusive | (before + count);
+    bases[thread] = global + before - local;
+    __syncthreads();
+
+    uint32_t target[ITEMS];
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        uint32_t at = thread + THREADS * i, k = ordered[at];
+        target[i] = bases[k >> params.shift & params.mask] + at;
+        if (at < valid) keys_out[target[i]] = k;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) ordered[rank[i]] = key[i];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        uint32_t at = thread + THREADS * i;
+        if (at < valid) values_out[target[i]] = ordered[at];
+    }
+}
