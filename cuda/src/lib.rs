@@ -84,3 +84,18 @@ pub const SORT_SCATTER: &str = include_str!("../sort_scatter.cu");
 
 /// `segmented_sum`: the sums of runs of equal keys, after a monoid.
 pub const SEGMENTED_SUM: &str = include_str!("../segmented_sum.cu");
+
+/// Arithmetic of points on a curve: `Affine`, `Xyzz`, `Jacobian`, after the arithmetic of a field.
+pub const CURVE: &str = include_str!("../curve.cuh");
+
+/// `point_map`: one operation on vectors of points.
+pub const POINT_MAP: &str = include_str!("../point_map.cu");
+
+/// `point_divide`: one operation that needs a division on vectors of points, with one inversion for a run of them.
+pub const POINT_DIVIDE: &str = include_str!("../point_divide.cu");
+
+/// `point_times`: points times small integers.
+pub const POINT_TIMES: &str = include_str!("../point_times.cu");
+
+/// `point_chain`: many additions for each point, to measure their rate.
+pub const POINT_CHAIN: &str = include_str!("../point_chain.cu");

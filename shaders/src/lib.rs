@@ -87,3 +87,30 @@ pub const SORT_SCATTER: &str = include_str!("../sort_scatter.wgsl");
 
 /// `segmented_sum`: the sums of runs of equal keys, after a monoid.
 pub const SEGMENTED_SUM: &str = include_str!("../segmented_sum.wgsl");
+
+/// Points on a curve, and what all their forms share, after the arithmetic of a field.
+pub const CURVE: &str = include_str!("../curve.wgsl");
+
+/// Additions of affine points, after [`CURVE`].
+pub const CURVE_AFFINE: &str = include_str!("../curve_affine.wgsl");
+
+/// Points in XYZZ form, after [`CURVE`].
+pub const CURVE_XYZZ: &str = include_str!("../curve_xyzz.wgsl");
+
+/// Points in Jacobian form, after [`CURVE`].
+pub const CURVE_JACOBIAN: &str = include_str!("../curve_jacobian.wgsl");
+
+/// Between XYZZ and Jacobian form, after both.
+pub const CURVE_CONVERT: &str = include_str!("../curve_convert.wgsl");
+
+/// `point_map`: one operation on vectors of points.
+pub const POINT_MAP: &str = include_str!("../point_map.wgsl");
+
+/// `point_divide`: one operation that needs a division on vectors of points, with one inversion for a run of them.
+pub const POINT_DIVIDE: &str = include_str!("../point_divide.wgsl");
+
+/// `point_times`: points times small integers.
+pub const POINT_TIMES: &str = include_str!("../point_times.wgsl");
+
+/// `point_chain`: many additions for each point, to measure their rate.
+pub const POINT_CHAIN: &str = include_str!("../point_chain.wgsl");

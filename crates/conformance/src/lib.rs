@@ -2,6 +2,8 @@
 
 mod aes;
 mod child;
+mod curve;
+mod curves;
 mod device;
 mod field;
 mod fields;
@@ -30,6 +32,8 @@ pub fn suite(device: &Device) -> Vec<Trial> {
     aes::add(&mut suite);
     suite.name = "primitives";
     primitives::add(&mut suite);
+    suite.name = "curve";
+    curve::add(&mut suite);
     suite.name = "process";
     process::add(&mut suite);
     suite.trials

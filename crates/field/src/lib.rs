@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod constants;
+pub mod curve;
 mod element;
 mod extension;
 mod field;

@@ -1,0 +1,229 @@
+//! Points and operations on vectors of them, over every kind of curve.
+
+use ark_ec::{
+    AffineRepr, CurveGroup, PrimeGroup,
+    short_weierstrass::{Affine, Projective},
+};
+use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
+use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+use evariste_backend::{Buffer, Device, Element, Error};
+use evariste_field::{
+    curve::{AddChain, AffinePoint, CHAIN_LENGTH, DeviceCurve, Jacobian, PointSum, Points, Xyzz},
+    primitives::{SegmentedSum, reference},
+};
+
+use crate::{Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, other_device};
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
+    over::<ark_bls12_381::g2::Config>(suite, "bls12-381-g2");
+    over::<ark_bn254::g1::Config>(suite, "bn254-g1");
+    over::<ark_bn254::g2::Config>(suite, "bn254-g2");
+    over::<ark_pallas::PallasConfig>(suite, "pallas");
+    over::<ark_vesta::VestaConfig>(suite, "vesta");
+    over::<curves::P256>(suite, "p-256");
+    over::<curves::ThroughOrigin>(suite, "through-origin");
+    over::<curves::EvenOrder>(suite, "even-order");
+    suite.add("through-origin::every_pair", every_pair::<curves::ThroughOrigin>);
+    suite.add("even-order::every_pair", every_pair::<curves::EvenOrder>);
+    suite.add("bn254-g1::lengths", lengths::<ark_bn254::g1::Config>);
+    suite.add("misuse", misuse);
+}
+
+fn over<C: DeviceCurve>(suite: &mut Suite<'_>, curve: &str) {
+    suite.add(&format!("{curve}::elements"), elements::<C>);
+    suite.add(&format!("{curve}::forms"), forms::<C>);
+    suite.add(&format!("{curve}::one_operand"), one_operand::<C>);
+    suite.add(&format!("{curve}::additions"), additions::<C>);
+    suite.add(&format!("{curve}::times"), times::<C>);
+    suite.add(&format!("{curve}::sums"), sums::<C>);
+}
+
+/// Points of order 2 of the curves that were made to have some.
+fn of_order_two<C: DeviceCurve>() -> Vec<Affine<C>> {
+    let candidates = [C::BaseField::ZERO, C::BaseField::ONE].map(|x| Affine::new_unchecked(x, C::BaseField::ZERO));
+    candidates.into_iter().filter(Affine::is_on_curve).collect()
+}
+
+/// Infinity, points of order 2 where there are some, and others with their opposites.
+fn edges<C: DeviceCurve>() -> Vec<Affine<C>> {
+    let g = Affine::<C>::generator();
+    let double = (g + g).into_affine();
+    [vec![Affine::zero(), g, -g, double, -double], of_order_two()].concat()
+}
+
+fn random<C: DeviceCurve>(len: usize, seed: u64) -> Vec<Affine<C>> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let points: Vec<Projective<C>> =
+        (0..len).map(|_| Projective::<C>::generator().mul_bigint([rng.r#gen::<u64>()])).collect();
+    Projective::normalize_batch(&points)
+}
+
+/// Pairs of all edges, then of random points.
+fn pairs<C: DeviceCurve>(len: usize) -> (Vec<Affine<C>>, Vec<Affine<C>>) {
+    let edges = edges::<C>();
+    let all = edges.iter().flat_map(|a| edges.iter().map(|b| (*a, *b)));
+    let random = random(len, 31).into_iter().zip(random(len, 32));
+    all.chain(random).take(len.max(edges.len() * edges.len())).unzip()
+}
+
+/// The same points with random z; infinity with other coordinates than arkworks would give it.
+fn scaled<C: DeviceCurve>(points: &[Affine<C>], seed: u64) -> Vec<Projective<C>> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let scale = |p: &Affine<C>| {
+        let z = C::BaseField::rand(&mut rng);
+        let z = if z.is_zero() { C::BaseField::ONE } else { z };
+        match p.xy() {
+            Some((x, y)) => Projective::new_unchecked(x * z.square(), y * z.square() * z, z),
+            None => Projective::new_unchecked(z.square(), z.square() * z, C::BaseField::ZERO),
+        }
+    };
+    points.iter().map(scale).collect()
+}
+
+/// Runs `queue` with a new output and compares the output.
+fn expect_output<T: Element<Host: PartialEq + std::fmt::Debug>>(
+    device: &Device,
+    what: &str,
+    expected: &[T::Host],
+    queue: impl FnOnce(&mut Buffer<T>) -> Result<(), Error>,
+) -> Outcome {
+    let mut out = device.alloc(expected.len())?;
+    queue(&mut out)?;
+    expect_same(what, &out.to_vec()?, expected)
+}
+
+fn elements<C: DeviceCurve>(device: &Device) -> Outcome {
+    let (affine, _) = pairs::<C>(300);
+    let projective = scaled(&affine, 33);
+    expect_same("affine", &device.upload::<AffinePoint<C>>(&affine)?.to_vec()?, &affine)?;
+    expect_same("XYZZ", &device.upload::<Xyzz<C>>(&projective)?.to_vec()?, &projective)?;
+    expect_same("Jacobian", &device.upload::<Jacobian<C>>(&projective)?.to_vec()?, &projective)?;
+    expect_same("zero bytes in XYZZ form", &device.zeros::<Xyzz<C>>(3)?.to_vec()?, &[Projective::zero(); 3])?;
+    expect_same("zero bytes in Jacobian form", &device.zeros::<Jacobian<C>>(3)?.to_vec()?, &[Projective::zero(); 3])
+}
+
+/// From every form to every other.
+fn forms<C: DeviceCurve>(device: &Device) -> Outcome {
+    let points = Points::<C>::new(device);
+    let (affine, _) = pairs::<C>(300);
+    let expected = scaled(&affine, 34);
+    let a = device.upload::<AffinePoint<C>>(&affine)?;
+    let (x, j) = (device.upload::<Xyzz<C>>(&expected)?, device.upload::<Jacobian<C>>(&expected)?);
+    expect_output(device, "affine to XYZZ", &expected, |out| points.affine_to_xyzz(&a, out))?;
+    expect_output(device, "affine to Jacobian", &expected, |out| points.affine_to_jacobian(&a, out))?;
+    expect_output(device, "XYZZ to Jacobian", &expected, |out| points.xyzz_to_jacobian(&x, out))?;
+    expect_output(device, "Jacobian to XYZZ", &expected, |out| points.jacobian_to_xyzz(&j, out))?;
+    expect_output(device, "XYZZ to affine", &affine, |out| points.normalise_xyzz(&x, out))?;
+    expect_output(device, "Jacobian to affine", &affine, |out| points.normalise_jacobian(&j, out))
+}
+
+fn one_operand<C: DeviceCurve>(device: &Device) -> Outcome {
+    let points = Points::<C>::new(device);
+    let (affine, _) = pairs::<C>(300);
+    let projective = scaled(&affine, 35);
+    let a = device.upload::<AffinePoint<C>>(&affine)?;
+    let (x, j) = (device.upload::<Xyzz<C>>(&projective)?, device.upload::<Jacobian<C>>(&projective)?);
+    let negative: Vec<_> = projective.iter().map(|p| -*p).collect();
+    let negative_affine: Vec<_> = affine.iter().map(|p| -*p).collect();
+    expect_output(device, "negative affine", &negative_affine, |out| points.negate_affine(&a, out))?;
+    expect_output(device, "negative XYZZ", &negative, |out| points.negate_xyzz(&x, out))?;
+    expect_output(device, "negative Jacobian", &negative, |out| points.negate_jacobian(&j, out))?;
+    let double: Vec<_> = projective.iter().map(AdditiveGroup::double).collect();
+    expect_output(device, "double XYZZ", &double, |out| points.double_xyzz(&x, out))?;
+    expect_output(device, "double Jacobian", &double, |out| points.double_jacobian(&j, out))
+}
+
+fn additions<C: DeviceCurve>(device: &Device) -> Outcome {
+    let (a, b) = pairs::<C>(300);
+    check_additions(device, &Points::<C>::new(device), &a, &b)
+}
+
+fn check_additions<C: DeviceCurve>(device: &Device, points: &Points<C>, a: &[Affine<C>], b: &[Affine<C>]) -> Outcome {
+    let sums: Vec<Projective<C>> = a.iter().zip(b).map(|(a, b)| *a + b).collect();
+    let affine_sums = Projective::normalize_batch(&sums);
+    let (scaled_a, scaled_b) = (scaled(a, 36), scaled(b, 37));
+    let (affine_a, affine_b) = (device.upload::<AffinePoint<C>>(a)?, device.upload::<AffinePoint<C>>(b)?);
+    let (x, y) = (device.upload::<Xyzz<C>>(&scaled_a)?, device.upload::<Xyzz<C>>(&scaled_b)?);
+    let (j, k) = (device.upload::<Jacobian<C>>(&scaled_a)?, device.upload::<Jacobian<C>>(&scaled_b)?);
+    expect_output(device, "XYZZ + XYZZ", &sums, |out| points.add_xyzz(&x, &y, out))?;
+    expect_output(device, "XYZZ + affine", &sums, |out| points.add_xyzz_affine(&x, &affine_b, out))?;
+    expect_output(device, "Jacobian + Jacobian", &sums, |out| points.add_jacobian(&j, &k, out))?;
+    expect_output(device, "Jacobian + affine", &sums, |out| points.add_jacobian_affine(&j, &affine_b, out))?;
+    expect_output(device, "affine + affine", &affine_sums, |out| points.add_affine(&affine_a, &affine_b, out))
+}
+
+/// A few thousand pairs of points of a small group, among which every relation is frequent.
+fn every_pair<C: DeviceCurve>(device: &Device) -> Outcome {
+    let few: Vec<Affine<C>> = edges::<C>().into_iter().chain(random(60, 38)).collect();
+    let (a, b): (Vec<_>, Vec<_>) = few.iter().flat_map(|a| few.iter().map(|b| (*a, *b))).unzip();
+    check_additions(device, &Points::new(device), &a, &b)
+}
+
+/// Runs of inversions of every length.
+fn lengths<C: DeviceCurve>(device: &Device) -> Outcome {
+    let points = Points::<C>::new(device);
+    let (a, b) = pairs::<C>(20_000);
+    for len in [0, 1, 2, 255, 256, 257, 1000, 20_000] {
+        check_additions(device, &points, &a[..len], &b[..len])?;
+        let scaled = device.upload::<Jacobian<C>>(&scaled(&a[..len], 39))?;
+        expect_output(device, "Jacobian to affine", &a[..len], |out| points.normalise_jacobian(&scaled, out))?;
+    }
+    // Nothing but infinity.
+    let scaled = device.zeros::<Xyzz<C>>(1000)?;
+    expect_output(device, "infinity", &[Affine::zero(); 1000], |out| points.normalise_xyzz(&scaled, out))
+}
+
+fn times<C: DeviceCurve>(device: &Device) -> Outcome {
+    let points = Points::<C>::new(device);
+    let bases: Vec<Affine<C>> = edges::<C>().into_iter().chain(random(12, 40)).collect();
+    let scalars = [0, 1, 2, 3, 4, 5, 255, 256, 65_521, 1 << 31, u32::MAX - 1, u32::MAX];
+    let (a, k): (Vec<_>, Vec<_>) = bases.iter().flat_map(|a| scalars.map(|k| (*a, k))).unzip();
+    let expected: Vec<Projective<C>> =
+        a.iter().zip(&k).map(|(a, k)| a.into_group().mul_bigint([u64::from(*k)])).collect();
+    let (a, k) = (device.upload::<AffinePoint<C>>(&a)?, device.upload::<u32>(&k)?);
+    expect_output(device, "multiples", &expected, |out| points.times(&a, &k, out))
+}
+
+/// Segmented sums, and the chain whose rate is measured.
+fn sums<C: DeviceCurve>(device: &Device) -> Outcome {
+    let sum = SegmentedSum::<PointSum<C>>::new(device)?;
+    let (values, _) = pairs::<C>(300);
+    let values = scaled(&values, 41);
+    let uploaded = device.upload::<Xyzz<C>>(&values)?;
+    for divisor in [1, 3, 50, 1000] {
+        let keys: Vec<u32> = (0..values.len() as u32).map(|i| i / divisor).collect();
+        let expected = reference::segmented_sum(&keys, &values, 200, Projective::zero(), |a, b| a + b);
+        let keys = device.upload(&keys)?;
+        expect_output(device, &format!("runs of {divisor}"), &expected, |out| sum.reduce(&keys, &uploaded, out))?;
+    }
+    let chain = AddChain::<C>::new(device)?;
+    for len in [1, 2, 70] {
+        let a = pairs::<C>(len).0;
+        let a = &a[a.len() - len..];
+        let run = |i| (i..i + CHAIN_LENGTH as usize).map(|j| a[j % len]).fold(Projective::zero(), |sum, p| sum + p);
+        let expected: Vec<Projective<C>> = (0..len).map(run).collect();
+        let a = device.upload::<AffinePoint<C>>(a)?;
+        expect_output(device, &format!("chains of {len}"), &expected, |out| chain.run(&a, out))?;
+    }
+    Ok(())
+}
+
+fn misuse(device: &Device) -> Outcome {
+    type C = ark_bn254::g1::Config;
+    let points = Points::<C>::new(device);
+    let g = Affine::<C>::generator();
+    let (four, five) = (device.upload::<AffinePoint<C>>(&[g; 4])?, device.upload::<AffinePoint<C>>(&[g; 5])?);
+    let mut out = device.zeros::<Xyzz<C>>(4)?;
+    let error = expect_error("an output of another length", points.affine_to_xyzz(&five, &mut out))?;
+    expect_equal("output", &error, &Error::Length { what: "the output", expected: 5, actual: 4 })?;
+    let error = expect_error("operands of two lengths", points.add_affine(&four, &five, &mut device.zeros(4)?))?;
+    expect_equal("operand", &error, &Error::Length { what: "the second operand", expected: 4, actual: 5 })?;
+    expect_error("multipliers of another length", points.times(&four, &device.zeros(3)?, &mut out))?;
+    if let Some(other) = other_device(device) {
+        let error = expect_error("points elsewhere", points.affine_to_xyzz(&other.upload(&[g; 4])?, &mut out))?;
+        let (expected, actual) = (device.info().id, other.info().id);
+        expect_equal("device", &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
+    }
+    expect("untouched", out.to_vec()?.iter().all(Zero::is_zero))
+}

@@ -1,0 +1,87 @@
+//! Curves of shapes that the well-known ones do not have.
+
+use ark_bls12_381::Fr;
+use ark_ec::{
+    CurveConfig,
+    short_weierstrass::{Affine, SWCurveConfig},
+};
+use ark_ff::{Fp256, MontBackend, MontFp};
+
+use crate::fields::Sixteen;
+
+/// The base field of P-256, where sums carry out of the limbs.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "115792089210356248762697446949407573530086143415290314195533631308867097853951"]
+#[generator = "6"]
+pub(crate) struct P256FieldConfig;
+pub(crate) type P256Field = Fp256<MontBackend<P256FieldConfig, 4>>;
+
+/// The scalar field of P-256.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "115792089210356248762697446949407573529996955224135760342422259061068512044369"]
+#[generator = "7"]
+pub(crate) struct P256ScalarConfig;
+pub(crate) type P256Scalar = Fp256<MontBackend<P256ScalarConfig, 4>>;
+
+/// P-256: a = −3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct P256;
+
+impl CurveConfig for P256 {
+    type BaseField = P256Field;
+    type ScalarField = P256Scalar;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: P256Scalar = MontFp!("1");
+}
+
+impl SWCurveConfig for P256 {
+    type ZeroFlag = bool;
+
+    const COEFF_A: P256Field = MontFp!("-3");
+    const COEFF_B: P256Field = MontFp!("41058363725152142129326129780047268409114441015993725554835256314039467401291");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(
+        MontFp!("48439561293906451759052585252797914202762949526041747995844080717082404635286"),
+        MontFp!("36134250956749795798585127919587881956611106672985015071877198253568414405109"),
+    );
+}
+
+/// y² = x³ + 3x over a small field: (0, 0) is a point, of order 2. The scalars' field is of no matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThroughOrigin;
+
+impl CurveConfig for ThroughOrigin {
+    type BaseField = Sixteen;
+    type ScalarField = Fr;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: Fr = MontFp!("1");
+}
+
+impl SWCurveConfig for ThroughOrigin {
+    type ZeroFlag = bool;
+
+    const COEFF_A: Sixteen = MontFp!("3");
+    const COEFF_B: Sixteen = MontFp!("0");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!("1"), MontFp!("2"));
+}
+
+/// y² = x³ + 3x − 4 over a small field: (1, 0) is of order 2. The scalars' field is of no matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EvenOrder;
+
+impl CurveConfig for EvenOrder {
+    type BaseField = Sixteen;
+    type ScalarField = Fr;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: Fr = MontFp!("1");
+}
+
+impl SWCurveConfig for EvenOrder {
+    type ZeroFlag = bool;
+
+    const COEFF_A: Sixteen = MontFp!("3");
+    const COEFF_B: Sixteen = MontFp!("-4");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!("2"), MontFp!("25768"));
+}

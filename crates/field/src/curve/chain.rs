@@ -1,0 +1,86 @@
+use std::{fmt, marker::PhantomData};
+
+use ark_ff::AdditiveGroup;
+#[cfg(doc)]
+use evariste_backend::Error;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Result};
+use rayon::prelude::*;
+
+use super::{
+    AffinePoint, DeviceCurve, Xyzz, point,
+    points::{GRAIN, MapParams, THREADS, wgsl},
+    source::{self, Form},
+};
+use crate::{
+    DeviceField,
+    primitives::checked_len,
+    source::{label, word},
+};
+
+/// Additions that one run of [`AddChain`] does for each point.
+pub const CHAIN_LENGTH: u32 = 64;
+
+/// Many mixed additions for each point and nothing else, so that the time of a run is that of its arithmetic: the rate
+/// of additions that a device can reach.
+pub struct AddChain<C> {
+    kernel: Kernel<MapParams>,
+    curve: PhantomData<fn() -> C>,
+}
+
+impl<C: DeviceCurve> AddChain<C> {
+    /// Compiles the kernel for `device`.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(Self { kernel: Kernel::new(device, Self::kernel())?, curve: PhantomData })
+    }
+
+    /// The kernel, for compiling it ahead.
+    pub fn kernel() -> KernelSpec {
+        let word = word::<C::BaseField>();
+        let bindings = vec![Binding::read("a", word), Binding::write("out", word)];
+        let seen = [(bindings[0], Form::Affine), (bindings[1], Form::Xyzz)];
+        let source = move |language| match language {
+            Language::Cuda => {
+                format!("{}#define LENGTH {CHAIN_LENGTH}u\n{}", source::cuda::<C>(), evariste_cuda::POINT_CHAIN)
+            }
+            Language::Wgsl { int64 } => {
+                let length = format!("const LENGTH = {CHAIN_LENGTH}u;\n");
+                [&wgsl::<C>(int64, &seen), &length, evariste_shaders::POINT_CHAIN].concat()
+            }
+        };
+        let body = |params: &MapParams, args: &mut [CpuArg<'_>]| {
+            let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+            let (len, limbs) = (params.len as usize, C::BaseField::LIMBS);
+            let a = &a.read::<u32>()[..len * 2 * limbs];
+            let out = out.write::<u32>()[..len * 4 * limbs].par_chunks_exact_mut(4 * limbs);
+            out.with_max_len(GRAIN).enumerate().for_each(|(i, out)| {
+                let points = (0..CHAIN_LENGTH as usize).map(|j| point::load(&a[(i + j) % len * 2 * limbs..]));
+                let sum = points.fold([C::BaseField::ZERO; 4], point::xyzz_add_affine::<C>);
+                point::store(&sum, out);
+            });
+        };
+        let variant = format!("{CHAIN_LENGTH} over {}", label::<C::BaseField>());
+        KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS)
+    }
+
+    /// `out[i]` = the sum of the [`CHAIN_LENGTH`] points from `a[i]` on, indices modulo the length, by additions one
+    /// after the other.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
+    pub fn run(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        out.expect_len("the output", a.len())?;
+        let len = checked_len(a.device(), "vector of points", a.len())?;
+        let args = &mut [Arg::read(a), Arg::write(out)];
+        // SAFETY: both buffers have `len` elements, and threads touch only those below it.
+        unsafe { self.kernel.launch(None, len.div_ceil(THREADS).into(), &MapParams { len }, args) }
+    }
+}
+
+impl<C> fmt::Debug for AddChain<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddChain").field("kernel", &self.kernel).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! Elliptic curves on any device: points in affine, XYZZ and Jacobian form, and operations on vectors of them.
+//!
+//! Every short Weierstrass curve of arkworks whose base field is a [`DeviceField`] is a [`DeviceCurve`], a user's own
+//! too, over prime fields and extensions, with any a and b.
+//!
+//! All operations hold for all points: infinity, equal and opposite points, points of order 2. They rely on points being
+//! on the curve, and on nothing else: neither on a prime order nor on a subgroup. They take time that depends on the
+//! points.
+
+mod chain;
+mod element;
+mod operation;
+mod point;
+mod points;
+pub mod source;
+
+use ark_ec::short_weierstrass::SWCurveConfig;
+
+pub use chain::{AddChain, CHAIN_LENGTH};
+pub use element::{AffinePoint, Jacobian, Xyzz};
+pub use points::Points;
+
+use crate::{DeviceField, primitives::Monoid};
+
+/// A curve whose points live on devices.
+pub trait DeviceCurve: SWCurveConfig<BaseField: DeviceField> {}
+
+impl<C: SWCurveConfig<BaseField: DeviceField>> DeviceCurve for C {}
+
+/// Addition of points in XYZZ form, for [`SegmentedSum`](crate::primitives::SegmentedSum).
+#[derive(Debug)]
+pub struct PointSum<C>(std::marker::PhantomData<fn() -> C>);
+
+impl<C: DeviceCurve> Monoid for PointSum<C> {
+    type Element = Xyzz<C>;
+    type Value = [C::BaseField; 4];
+
+    fn name() -> String {
+        format!("points over {}", crate::source::label::<C::BaseField>())
+    }
+
+    fn word() -> evariste_backend::Word {
+        crate::source::word::<C::BaseField>()
+    }
+
+    fn source(language: evariste_backend::Language, bindings: &[evariste_backend::Binding]) -> String {
+        use evariste_backend::Language;
+        use source::Form;
+
+        match language {
+            Language::Cuda => {
+                source::cuda::<C>() + "#define M Xyzz\n#define m_zero xyzz_infinity\n#define m_add xyzz_add\n"
+            }
+            Language::Wgsl { int64 } => {
+                let accessors = bindings.iter().map(|binding| source::wgsl_accessors::<C>(binding, Form::Xyzz));
+                source::wgsl::<C>(int64, &[Form::Xyzz])
+                    + &accessors.collect::<String>()
+                    + "alias M = Xyzz;\nfn m_zero() -> M { return xyzz_infinity(); }\n\
+                       fn m_add(a: M, b: M) -> M { return xyzz_add(a, b); }\n"
+            }
+        }
+    }
+
+    fn zero() -> Self::Value {
+        [<C::BaseField as ark_ff::AdditiveGroup>::ZERO; 4]
+    }
+
+    fn add(a: Self::Value, b: Self::Value) -> Self::Value {
+        point::xyzz_add::<C>(a, b)
+    }
+
+    fn load(words: &[u32]) -> Self::Value {
+        point::load(words)
+    }
+
+    fn store(value: &Self::Value, words: &mut [u32]) {
+        point::store(value, words);
+    }
+}

@@ -1,0 +1,461 @@
+use std::{fmt, marker::PhantomData, sync::OnceLock};
+
+use ark_ff::{AdditiveGroup, Field};
+use bytemuck::{Pod, Zeroable};
+#[cfg(doc)]
+use evariste_backend::Error;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word};
+use rayon::prelude::*;
+
+use super::{
+    AffinePoint, DeviceCurve, Jacobian, Xyzz,
+    operation::{Divide, Map},
+    point,
+    source::{self, Form},
+};
+use crate::{
+    DeviceField,
+    primitives::checked_len,
+    source::{label, word},
+};
+
+/// Threads of a workgroup.
+pub(super) const THREADS: u32 = 256;
+
+/// Points that share one inversion at most: an inversion costs some 1.5 multiplications a bit.
+const MAX_RUN: usize = 256;
+
+/// Points that share one inversion at least, however few there are.
+const MIN_RUN: usize = 16;
+
+/// Threads for each unit that runs workgroups, before runs become longer.
+const THREADS_PER_UNIT: usize = 512;
+
+/// Points that a CPU thread takes at a time.
+pub(super) const GRAIN: usize = 1 << 9;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(super) struct MapParams {
+    pub(super) len: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct DivideParams {
+    len: u32,
+    threads: u32,
+}
+
+/// Operations on vectors of points on one device. Kernels are compiled at their first use and kept.
+///
+/// All operations are queued and return at once. Vectors have at most [`MAX_LEN`](crate::primitives::MAX_LEN) points.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use ark_bls12_381::{G1Affine, g1::Config};
+/// use ark_ec::AffineRepr;
+/// use evariste_backend::Device;
+/// use evariste_field::curve::{AffinePoint, Points};
+///
+/// let device = Device::best()?;
+/// let points = Points::<Config>::new(&device);
+/// let g = device.upload::<AffinePoint<Config>>(&[G1Affine::generator(); 3])?;
+/// let (mut multiples, mut affine) = (device.alloc(3)?, device.alloc(3)?);
+/// points.times(&g, &device.upload::<u32>(&[0, 1, 2])?, &mut multiples)?;
+/// points.normalise_xyzz(&multiples, &mut affine)?;
+/// let g = G1Affine::generator();
+/// assert_eq!(affine.to_vec()?, [G1Affine::zero(), g, (g + g).into()]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Points<C> {
+    device: Device,
+    map: [OnceLock<Kernel<MapParams>>; Map::ALL.len()],
+    divide: [OnceLock<Kernel<DivideParams>>; Divide::ALL.len()],
+    times: OnceLock<Kernel<MapParams>>,
+    curve: PhantomData<fn() -> C>,
+}
+
+impl<C: DeviceCurve> Points<C> {
+    /// Operations on `device`. Nothing is compiled yet.
+    pub fn new(device: &Device) -> Self {
+        Self {
+            device: device.clone(),
+            map: Default::default(),
+            divide: Default::default(),
+            times: OnceLock::new(),
+            curve: PhantomData,
+        }
+    }
+
+    /// The kernels, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        let map = Map::ALL.into_iter().map(map_spec::<C>);
+        map.chain(Divide::ALL.into_iter().map(divide_spec::<C>)).chain([times_spec::<C>()]).collect()
+    }
+
+    /// Affine points in XYZZ form.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::WrongDevice`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`];
+    /// [`Error::Compile`] and the like at first use.
+    pub fn affine_to_xyzz(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzOfAffine, a, out)
+    }
+
+    /// Affine points in Jacobian form.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn affine_to_jacobian(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianOfAffine, a, out)
+    }
+
+    /// Jacobian points in XYZZ form.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn jacobian_to_xyzz(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzOfJacobian, a, out)
+    }
+
+    /// XYZZ points in Jacobian form.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn xyzz_to_jacobian(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianOfXyzz, a, out)
+    }
+
+    /// `out[i] = −a[i]`.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn negate_affine(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+        self.unary(Map::AffineNegate, a, out)
+    }
+
+    /// `out[i] = −a[i]`.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn negate_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzNegate, a, out)
+    }
+
+    /// `out[i] = −a[i]`.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn negate_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianNegate, a, out)
+    }
+
+    /// `out[i] = 2 a[i]`: 6M + 3S, and 1M + 1S more where the curve's a is not 0.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn double_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzDouble, a, out)
+    }
+
+    /// `out[i] = 2 a[i]`: 5M + 3S, and 1M + 2S more where the curve's a is not 0.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn double_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianDouble, a, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 12M + 2S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_xyzz(&self, a: &Buffer<Xyzz<C>>, b: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.binary(Map::XyzzAdd, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 8M + 2S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_xyzz_affine(
+        &self,
+        a: &Buffer<Xyzz<C>>,
+        b: &Buffer<AffinePoint<C>>,
+        out: &mut Buffer<Xyzz<C>>,
+    ) -> Result<()> {
+        self.binary(Map::XyzzAddAffine, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 13M + 4S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_jacobian(
+        &self,
+        a: &Buffer<Jacobian<C>>,
+        b: &Buffer<Jacobian<C>>,
+        out: &mut Buffer<Jacobian<C>>,
+    ) -> Result<()> {
+        self.binary(Map::JacobianAdd, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 8M + 3S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_jacobian_affine(
+        &self,
+        a: &Buffer<Jacobian<C>>,
+        b: &Buffer<AffinePoint<C>>,
+        out: &mut Buffer<Jacobian<C>>,
+    ) -> Result<()> {
+        self.binary(Map::JacobianAddAffine, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 5M + 1S, and one inversion for every 256 points or so.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_affine(
+        &self,
+        a: &Buffer<AffinePoint<C>>,
+        b: &Buffer<AffinePoint<C>>,
+        out: &mut Buffer<AffinePoint<C>>,
+    ) -> Result<()> {
+        b.expect_len("the second operand", a.len())?;
+        self.divide(Divide::AffineAdd, a.len(), vec![Arg::read(a), Arg::read(b)], out)
+    }
+
+    /// XYZZ points in affine form: 6M + 1S, and one inversion for every 256 points or so.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn normalise_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+        self.divide(Divide::XyzzNormalise, a.len(), vec![Arg::read(a)], out)
+    }
+
+    /// Jacobian points in affine form: 6M + 1S, and one inversion for every 256 points or so.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn normalise_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+        self.divide(Divide::JacobianNormalise, a.len(), vec![Arg::read(a)], out)
+    }
+
+    /// `out[i] = k[i] a[i]`, by doubling and adding.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn times(&self, a: &Buffer<AffinePoint<C>>, k: &Buffer<u32>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        k.expect_len("the multipliers", a.len())?;
+        out.expect_len("the output", a.len())?;
+        let len = checked_len(&self.device, "vector of points", a.len())?;
+        let kernel = self.kernel(&self.times, times_spec::<C>)?;
+        let args = &mut [Arg::read(a), Arg::read(k), Arg::write(out)];
+        // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &MapParams { len }, args) }
+    }
+
+    fn unary<A: Element, O: Element>(&self, operation: Map, a: &Buffer<A>, out: &mut Buffer<O>) -> Result<()> {
+        out.expect_len("the output", a.len())?;
+        self.map(operation, a.len(), &mut [Arg::read(a), Arg::write(out)])
+    }
+
+    fn binary<A: Element, B: Element, O: Element>(
+        &self,
+        operation: Map,
+        a: &Buffer<A>,
+        b: &Buffer<B>,
+        out: &mut Buffer<O>,
+    ) -> Result<()> {
+        b.expect_len("the second operand", a.len())?;
+        out.expect_len("the output", a.len())?;
+        self.map(operation, a.len(), &mut [Arg::read(a), Arg::read(b), Arg::write(out)])
+    }
+
+    /// The buffers all have `len` elements, of the forms that the operation takes.
+    fn map(&self, operation: Map, len: usize, args: &mut [Arg<'_>]) -> Result<()> {
+        let len = checked_len(&self.device, "vector of points", len)?;
+        let kernel = self.kernel(&self.map[operation as usize], || map_spec::<C>(operation))?;
+        // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &MapParams { len }, args) }
+    }
+
+    /// The inputs have `len` elements, of the forms that the operation takes.
+    fn divide<'a>(
+        &self,
+        operation: Divide,
+        len: usize,
+        mut args: Vec<Arg<'a>>,
+        out: &'a mut Buffer<AffinePoint<C>>,
+    ) -> Result<()> {
+        out.expect_len("the output", len)?;
+        args.push(Arg::write(out));
+        let run = (len / (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1))
+            .clamp(MIN_RUN, MAX_RUN);
+        let len = checked_len(&self.device, "vector of points", len)?;
+        let threads = len.div_ceil(run as u32);
+        let kernel = self.kernel(&self.divide[operation as usize], || divide_spec::<C>(operation))?;
+        // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, threads.div_ceil(THREADS).into(), &DivideParams { len, threads }, &mut args) }
+    }
+
+    fn kernel<'a, P: Pod>(
+        &self,
+        slot: &'a OnceLock<Kernel<P>>,
+        spec: impl FnOnce() -> KernelSpec,
+    ) -> Result<&'a Kernel<P>> {
+        if let Some(kernel) = slot.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(&self.device, spec())?;
+        Ok(slot.get_or_init(|| kernel))
+    }
+}
+
+impl<C> fmt::Debug for Points<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Points").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+/// Words of a point on the device.
+fn words<C: DeviceCurve>(form: Form) -> usize {
+    form.coordinates().len() * C::BaseField::LIMBS
+}
+
+/// The operands `a` and perhaps `b`, as bindings and as the arguments of a call.
+fn operands<C: DeviceCurve>(inputs: &[Form]) -> (Vec<Binding>, &'static str) {
+    let word = word::<C::BaseField>();
+    let call = if inputs.len() == 1 { "a_load(i)" } else { "a_load(i), b_load(i)" };
+    (["a", "b"].iter().zip(inputs).map(|(name, _)| Binding::read(name, word)).collect(), call)
+}
+
+/// The parts of a WGSL kernel over points: the arithmetic, and the accessors of bindings.
+pub(super) fn wgsl<C: DeviceCurve>(int64: bool, bindings: &[(Binding, Form)]) -> String {
+    let forms: Vec<Form> = bindings.iter().map(|(_, form)| *form).collect();
+    let accessors = bindings.iter().map(|(binding, form)| source::wgsl_accessors::<C>(binding, *form));
+    source::wgsl::<C>(int64, &forms) + &accessors.collect::<String>()
+}
+
+fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
+    let (function, inputs, output) = operation.signature();
+    let (mut bindings, call) = operands::<C>(inputs);
+    bindings.push(Binding::write("out", word::<C::BaseField>()));
+    let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(inputs.iter().copied().chain([output])).collect();
+    let source = move |language| match language {
+        Language::Cuda => {
+            let binary = inputs.get(1).map(|b| format!("#define BINARY\n#define B {}\n", b.name())).unwrap_or_default();
+            let names =
+                format!("#define A {}\n#define OUT {}\n#define OP {function}\n", inputs[0].name(), output.name());
+            [&source::cuda::<C>(), &binary, &names, evariste_cuda::POINT_MAP].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let op = format!("fn op(i: u32) -> {} {{ return {function}({call}); }}\n", output.name());
+            [&wgsl::<C>(int64, &seen), &op, evariste_shaders::POINT_MAP].concat()
+        }
+    };
+    let body = move |params: &MapParams, args: &mut [CpuArg<'_>]| {
+        let (inputs, [out]) = args.split_at_mut(args.len() - 1) else { unreachable!("the last buffer is the output") };
+        let len = params.len as usize;
+        let input = |i: usize| {
+            inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), words::<C>(operation.signature().1[i])))
+        };
+        let ((a, a_words), (b, b_words)) = (input(0), input(1));
+        let out_words = words::<C>(output);
+        let out = out.write::<u32>()[..len * out_words].par_chunks_exact_mut(out_words).with_min_len(GRAIN);
+        out.enumerate().for_each(|(i, out)| {
+            operation.apply::<C>(&a[i * a_words..][..a_words], &b[i * b_words..][..b_words], out);
+        });
+    };
+    let variant = format!("{operation:?} over {}", label::<C::BaseField>());
+    KernelSpec::new("point_map", variant, bindings, body, source).threads(THREADS)
+}
+
+fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
+    let (denominator, finish, inputs) = operation.signature();
+    let (mut bindings, call) = operands::<C>(inputs);
+    bindings.push(Binding::write("out", word::<C::BaseField>()));
+    let forms = inputs.iter().copied().chain([Form::Affine]);
+    let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(forms).collect();
+    let source = move |language| match language {
+        Language::Cuda => {
+            let binary = if inputs.len() == 2 { "#define BINARY\n" } else { "" };
+            let names =
+                format!("#define A {}\n#define DENOMINATOR {denominator}\n#define FINISH {finish}\n", inputs[0].name());
+            [&source::cuda::<C>(), binary, &names, evariste_cuda::POINT_DIVIDE].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let functions = format!(
+                "fn denominator(i: u32) -> F {{ return {denominator}({call}); }}\n\
+                 fn finish(i: u32, inverse: F) -> Affine {{ return {finish}({call}, inverse); }}\n\
+                 fn out_x_load(i: u32) -> F {{ return out_coordinate_load(2u * i); }}\n\
+                 fn out_x_store(i: u32, x: F) {{ out_coordinate_store(2u * i, x); }}\n"
+            );
+            let addition = if operation == Divide::AffineAdd { source::wgsl_affine_addition() } else { "" };
+            [&wgsl::<C>(int64, &seen), addition, &functions, evariste_shaders::POINT_DIVIDE].concat()
+        }
+    };
+    let body = move |params: &DivideParams, args: &mut [CpuArg<'_>]| {
+        let (inputs, [out]) = args.split_at_mut(args.len() - 1) else { unreachable!("the last buffer is the output") };
+        let out_words = words::<C>(Form::Affine);
+        let in_words = words::<C>(operation.signature().2[0]);
+        let input = |i: usize| inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), in_words));
+        let ((a, a_words), (b, b_words)) = (input(0), input(1));
+        let out = out.write::<u32>()[..params.len as usize * out_words].par_chunks_mut(GRAIN * out_words);
+        out.enumerate().for_each(|(chunk, out)| {
+            let first = chunk * GRAIN;
+            let operands = |i: usize| (&a[(first + i) * a_words..][..a_words], &b[(first + i) * b_words..][..b_words]);
+            let count = out.len() / out_words;
+            let mut product = C::BaseField::ONE;
+            let mut prefixes = Vec::with_capacity(count);
+            for i in 0..count {
+                let (a, b) = operands(i);
+                let denominator = operation.denominator::<C>(a, b);
+                prefixes.push((product, denominator));
+                product *= denominator;
+            }
+            // No denominator is zero.
+            let mut inverse = product.inverse().unwrap_or(C::BaseField::ZERO);
+            for (i, out) in out.chunks_exact_mut(out_words).enumerate().rev() {
+                let ((a, b), (prefix, denominator)) = (operands(i), prefixes[i]);
+                point::store(&operation.finish::<C>(a, b, inverse * prefix), out);
+                inverse *= denominator;
+            }
+        });
+    };
+    let variant = format!("{operation:?} over {}", label::<C::BaseField>());
+    KernelSpec::new("point_divide", variant, bindings, body, source).threads(THREADS)
+}
+
+fn times_spec<C: DeviceCurve>() -> KernelSpec {
+    let word = word::<C::BaseField>();
+    let bindings = vec![Binding::read("a", word), Binding::read("k", Word::U32), Binding::write("out", word)];
+    let seen = [(bindings[0], Form::Affine), (bindings[2], Form::Xyzz)];
+    let source = move |language| match language {
+        Language::Cuda => source::cuda::<C>() + evariste_cuda::POINT_TIMES,
+        Language::Wgsl { int64 } => wgsl::<C>(int64, &seen) + evariste_shaders::POINT_TIMES,
+    };
+    let body = |params: &MapParams, args: &mut [CpuArg<'_>]| {
+        let [a, k, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let (a_words, out_words) = (words::<C>(Form::Affine), words::<C>(Form::Xyzz));
+        let a = a.read::<u32>().par_chunks_exact(a_words).zip(k.read::<u32>());
+        let out = out.write::<u32>()[..params.len as usize * out_words].par_chunks_exact_mut(out_words);
+        out.zip(a).for_each(|(out, (a, k))| {
+            let a = point::load(a);
+            let mut sum = [C::BaseField::ZERO; 4];
+            for bit in (0..u32::BITS - k.leading_zeros()).rev() {
+                sum = point::xyzz_double::<C>(sum);
+                if k >> bit & 1 == 1 {
+                    sum = point::xyzz_add_affine::<C>(sum, a);
+                }
+            }
+            point::store(&sum, out);
+        });
+    };
+    let variant = format!("points over {}", label::<C::BaseField>());
+    KernelSpec::new("point_times", variant, bindings, body, source).threads(THREADS)
+}

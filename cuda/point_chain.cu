@@ -1,0 +1,19 @@
+// out[i] = the sum of a[i], a[i + 1], …, a[i + LENGTH - 1], indices modulo the length, by mixed additions one after the
+// other. Grid: one thread an element. No shared memory. It tells the rate of additions that a device can reach.
+
+struct Params {
+    uint32_t len;
+};
+
+extern "C" __global__ void __launch_bounds__(256) point_chain(const Params params, const Affine* a, Xyzz* out) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= params.len) return;
+    Xyzz sum = xyzz_infinity();
+    uint32_t at = i;
+#pragma unroll 1
+    for (uint32_t j = 0; j < LENGTH; j++) {
+        sum = xyzz_add_affine(sum, a[at]);
+        at = at + 1 == params.len ? 0 : at + 1;
+    }
+    out[i] = sum;
+}

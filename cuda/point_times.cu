@@ -1,0 +1,21 @@
+// out[i] = k[i] a[i], by binary digits from the highest down. Grid: one thread an element. No shared memory.
+// Doubling is left to the addition, which does it where both points are equal: so there is one addition in the code.
+
+struct Params {
+    uint32_t len;
+};
+
+extern "C" __global__ void __launch_bounds__(256)
+point_times(const Params params, const Affine* a, const uint32_t* k, Xyzz* out) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= params.len) return;
+    Xyzz point = xyzz_of_affine(a[i]), sum = xyzz_infinity();
+    uint32_t scalar = k[i];
+#pragma unroll 1
+    for (int step = 63; step >= 0; step--) {
+        // Odd steps double; even ones add the point where the digit is 1.
+        bool doubling = step % 2 == 1;
+        if (doubling || scalar >> step / 2 & 1) sum = xyzz_add(sum, doubling ? sum : point);
+    }
+    out[i] = sum;
+}
