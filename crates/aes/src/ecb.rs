@@ -3,7 +3,7 @@ use std::ops::Range;
 use evariste_backend::Buffer;
 
 use crate::{
-    Aes, Result,
+    Aes, Message, Result,
     cbc::expect_blocks,
     cpu,
     engine::{Batch, Span},
@@ -21,6 +21,30 @@ impl Aes {
     /// The bare block cipher with key 0.
     pub fn ecb(&self) -> Ecb {
         Ecb { aes: self.clone() }
+    }
+
+    /// Encrypts each message, of whole blocks, with its key. Initialisation vectors do nothing.
+    ///
+    /// # Errors
+    /// [`crate::Error::PartialBlock`], [`crate::Error::Alignment`], [`crate::Error::Overlap`],
+    /// [`crate::Error::NoSuchKey`], [`crate::Error::Device`].
+    pub fn ecb_encrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
+        self.ecb_batch(data, messages, Direction::Encrypt)
+    }
+
+    /// Decrypts each message, of whole blocks, with its key. Initialisation vectors do nothing.
+    ///
+    /// # Errors
+    /// As [`Aes::ecb_encrypt_batch`].
+    pub fn ecb_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
+        self.ecb_batch(data, messages, Direction::Decrypt)
+    }
+
+    fn ecb_batch(&self, data: &mut Buffer<u8>, messages: &[Message], direction: Direction) -> Result<()> {
+        messages.iter().try_for_each(|message| expect_blocks(message.len))?;
+        let spans: Vec<Span> = messages.iter().map(Message::span).collect();
+        let batch = Batch::new(self, data, &spans)?;
+        self.messages(None, BlockMode::Ecb, direction, false, data, &batch)
     }
 }
 

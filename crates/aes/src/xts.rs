@@ -24,7 +24,7 @@ pub struct Xts {
 }
 
 impl Xts {
-    /// Sectors of `sector_bytes`, with a key of 32 or 64 bytes: two of AES-128 or of AES-256.
+    /// Sectors of `sector_bytes`, with a key of 32, 48 or 64 bytes: two of AES-128, -192 or -256.
     ///
     /// # Errors
     /// [`Error::KeyLength`], [`Error::EqualKeys`], [`Error::SectorLength`], [`Error::Device`].
@@ -37,8 +37,8 @@ impl Xts {
     /// # Errors
     /// As [`Xts::new`], and [`Error::Method`].
     pub fn with_config(device: &Device, key: &[u8], sector_bytes: usize, config: Config) -> Result<Self> {
-        if !matches!(key.len(), 32 | 64) {
-            return Err(Error::KeyLength { expected: "32 or 64", actual: key.len() });
+        if !matches!(key.len(), 32 | 48 | 64) {
+            return Err(Error::KeyLength { expected: "32, 48 or 64", actual: key.len() });
         }
         expect_sector(sector_bytes)?;
         let (data, tweak) = key.split_at(key.len() / 2);

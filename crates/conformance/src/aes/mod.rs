@@ -2,6 +2,7 @@
 
 mod cross;
 mod refuse;
+mod vectors;
 
 use evariste_aes::{Config, Method};
 
@@ -10,6 +11,7 @@ use crate::Suite;
 pub(crate) fn add(suite: &mut Suite<'_>) {
     cross::add(suite);
     refuse::add(suite);
+    vectors::add(suite);
 }
 
 /// The lengths of keys.
