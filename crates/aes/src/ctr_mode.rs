@@ -108,6 +108,11 @@ impl Ctr {
         self
     }
 
+    /// How much of the counter block counts.
+    pub fn width(&self) -> Counter {
+        self.counter
+    }
+
     /// The keys below.
     pub fn aes(&self) -> &Aes {
         &self.aes
@@ -193,6 +198,21 @@ impl Ctr {
         self.aes.aligned(queue, data, range, skip, |data, start| {
             self.aes.ctr_aligned(queue, data, start..start + len, counter, wide)
         })
+    }
+
+    /// XORs the stream from a position on onto a host slice, on the CPU.
+    pub(crate) fn apply_on_host(&self, position: u128, data: &mut [u8]) {
+        let (counter, skip) = self.block_at(position);
+        cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, data);
+    }
+
+    /// Refuses data of a length that the stream does not reach to.
+    pub(crate) fn expect(&self, len: u64) -> Result<()> {
+        expect_stream(self.position, usize::try_from(len).unwrap_or(usize::MAX), self.counter)
+    }
+
+    pub(crate) fn advance(&mut self, len: u64) {
+        self.position += u128::from(len);
     }
 
     /// The counter block at a position, and how many bytes of its stream come before it.

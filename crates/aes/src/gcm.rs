@@ -120,6 +120,11 @@ impl Gcm {
         &self.aes
     }
 
+    /// Bytes of a tag.
+    pub fn tag_bytes(&self) -> usize {
+        self.tag_len
+    }
+
     /// Encrypts a host slice with key 0 and gives its tag, which authenticates `aad` too.
     ///
     /// # Errors
@@ -287,6 +292,13 @@ impl Gcm {
             block = gf128::to_bytes(gf128::multiply(hash, h));
         }
         Ok(Start { key, block })
+    }
+
+    /// Appends data to a hash Σ X_i H^(n−1−i) of key 0 over whole blocks.
+    pub(crate) fn extend_hash(&self, hash: u128, data: &[u8]) -> u128 {
+        let squares = &self.squares[0];
+        let shift = gf128::power(squares, data.len().div_ceil(BLOCK) as u64);
+        gf128::multiply(hash, shift) ^ cpu::hash(squares[0], data)
     }
 
     /// The tag, from Σ C_i H^(m−1−i) over the m blocks of ciphertext.

@@ -13,7 +13,9 @@ mod gf128;
 mod kernels;
 mod key;
 mod ring;
+mod stream;
 mod tables;
+mod traits;
 mod xts;
 
 pub use cbc::Cbc;
@@ -25,4 +27,11 @@ pub use engine::Aes;
 pub use error::{Error, Result};
 pub use gcm::{Gcm, GcmMessage, Tag};
 pub use key::KeySize;
+pub use traits::{
+    Aes128Ctr, Aes128Ctr32, Aes128Gcm, Aes192Ctr, Aes192Ctr32, Aes192Gcm, Aes256Ctr, Aes256Ctr32, Aes256Gcm, TypedCtr,
+    TypedGcm,
+};
 pub use xts::Xts;
+
+pub use aead;
+pub use cipher;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use evariste_backend::{Arg, Buffer, Pending, Queue, Secrecy, Transfer};
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use crate::{Aes, Result, cpu::BLOCK};
 
@@ -58,7 +59,43 @@ impl<'a> Ring<'a> {
     }
 }
 
+impl Ring<'_> {
+    /// Takes `input` to its end piece by piece: `work` is queued on (queue, piece, where it starts, its bytes), and
+    /// `done` gets the results in order.
+    pub(crate) fn pump(
+        &mut self,
+        mut input: impl FnMut(&mut [u8]) -> Result<usize>,
+        work: impl Fn(&Queue, &mut Buffer<u8>, u64, usize) -> Result<()>,
+        mut done: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let count = self.slots.len();
+        let mut host = Zeroizing::new(vec![0; self.piece_bytes]);
+        let (mut at, mut next) = (0, 0);
+        loop {
+            let len = input(&mut host)?;
+            if len == 0 {
+                break;
+            }
+            let slot = &mut self.slots[next % count];
+            slot.hand_over(&mut done)?;
+            slot.buffer.write_on(Some(&slot.queue), 0, &host[..len])?;
+            work(&slot.queue, &mut slot.buffer, at, len)?;
+            slot.read(self.aes, 0..len)?;
+            at += len as u64;
+            next += 1;
+        }
+        (next..next + count).try_for_each(|i| self.slots[i % count].hand_over(&mut done))
+    }
+}
+
 impl Slot {
+    fn hand_over(&mut self, done: &mut impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        match self.pending.take() {
+            Some((_, pending)) => done(&pending.wait()?),
+            None => Ok(()),
+        }
+    }
+
     fn read(&mut self, aes: &Aes, range: Range<usize>) -> Result<()> {
         let backend = aes.device().backend();
         let staging = backend.host_buffer(range.len(), Transfer::Download, Secrecy::Secret)?;

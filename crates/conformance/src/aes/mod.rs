@@ -2,6 +2,7 @@
 
 mod cross;
 mod refuse;
+mod streams;
 mod vectors;
 
 use evariste_aes::{Config, Method};
@@ -11,6 +12,7 @@ use crate::Suite;
 pub(crate) fn add(suite: &mut Suite<'_>) {
     cross::add(suite);
     refuse::add(suite);
+    streams::add(suite);
     vectors::add(suite);
 }
 

@@ -1,0 +1,275 @@
+//! Readers, writers and files of any size, in pieces through the device.
+//!
+//! A file is written under another name beside its target, and takes the target's name only when it is complete and, with
+//! GCM, its tag is right: whatever happens in between, the target is as it was.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    process,
+};
+
+use evariste_backend::{Buffer, Queue};
+use zeroize::Zeroizing;
+
+use crate::{
+    Aes, Counter, Ctr, Error, Gcm, Result, Tag,
+    cpu::{self, BLOCK},
+    gcm::expect_tag,
+    ring::Ring,
+};
+
+impl Ctr {
+    /// XORs the stream onto all that `input` has, into `output`, and moves on; gives the number of bytes. `progress` hears
+    /// how many are done.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`], [`Error::Io`], [`Error::Device`]. What was written until then stays written; see
+    /// [`Ctr::apply_file`].
+    pub fn copy(
+        &mut self,
+        input: &mut impl Read,
+        output: &mut impl Write,
+        mut progress: impl FnMut(u64),
+    ) -> Result<u64> {
+        let (start, mut done) = (self.position(), 0);
+        pump(
+            self.aes(),
+            |piece| {
+                let len = fill(input, piece)?;
+                Ok(len)
+            },
+            |queue, piece, at, len| self.apply_at(Some(queue), start + u128::from(at), piece, 0..len),
+            |at, piece| {
+                let position = start + u128::from(at);
+                crate::ctr_mode::expect_stream(position, piece.len(), self.width())?;
+                self.apply_on_host(position, piece);
+                Ok(())
+            },
+            |piece| {
+                write(output, piece)?;
+                done += piece.len() as u64;
+                progress(done);
+                Ok(())
+            },
+        )?;
+        self.advance(done);
+        Ok(done)
+    }
+
+    /// [`Ctr::copy`] from one file to another, which may be the same. The target appears when it is complete.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`], [`Error::Io`], [`Error::Device`]. The target is as it was then.
+    pub fn apply_file(&mut self, from: &Path, to: &Path, progress: impl FnMut(u64)) -> Result<u64> {
+        let (mut input, len) = open(from)?;
+        self.expect(len)?;
+        let mut output = Aside::new(to)?;
+        let position = self.position();
+        let done = self.copy(&mut input, &mut output.file, progress);
+        let finished = done.and_then(|done| output.finish().map(|()| done));
+        if finished.is_err() {
+            self.seek(position)?;
+        }
+        finished
+    }
+}
+
+impl Gcm {
+    /// Encrypts a file into another, which gets the ciphertext and then the tag, with key 0.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::TooLong`], [`Error::Io`], [`Error::Device`]. The target is as it was then.
+    pub fn seal_file(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        from: &Path,
+        to: &Path,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Tag> {
+        let (mut input, len) = open(from)?;
+        let start = self.start(0, nonce, aad, to_usize(len)?)?;
+        let mut output = Aside::new(to)?;
+        let (mut hash, mut done) = (0, 0);
+        let file = &mut output.file;
+        self.run(
+            start.counter(),
+            |piece| fill(&mut input, piece),
+            |piece| {
+                hash = self.extend_hash(hash, piece);
+                write(file, piece)?;
+                done += piece.len() as u64;
+                progress(done);
+                Ok(())
+            },
+        )?;
+        // The file may have grown meanwhile.
+        self.start(0, nonce, aad, to_usize(done)?)?;
+        let tag = self.tag(&start, aad, to_usize(done)?, hash);
+        write(&mut output.file, tag.as_ref())?;
+        output.finish()?;
+        Ok(tag)
+    }
+
+    /// Decrypts a file made by [`Gcm::seal_file`]. The target appears only if the tag is right.
+    ///
+    /// # Errors
+    /// [`Error::Tag`], [`Error::TagLength`] for a file shorter than a tag, [`Error::IvLength`], [`Error::TooLong`],
+    /// [`Error::Io`], [`Error::Device`]. The target is as it was then.
+    pub fn open_file(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        from: &Path,
+        to: &Path,
+        mut progress: impl FnMut(u64),
+    ) -> Result<()> {
+        let (mut input, len) = open(from)?;
+        let tag_len = self.tag_bytes() as u64;
+        let Some(data) = len.checked_sub(tag_len) else {
+            return Err(Error::TagLength { expected: self.tag_bytes(), actual: to_usize(len)? });
+        };
+        let start = self.start(0, nonce, aad, to_usize(data)?)?;
+        let mut output = Aside::new(to)?;
+        let (mut hash, mut read, mut done) = (0, 0, 0);
+        let file = &mut output.file;
+        let mut sealed = Read::by_ref(&mut input).take(data);
+        let next = |piece: &mut [u8]| {
+            let len = fill(&mut sealed, piece)?;
+            hash = self.extend_hash(hash, &piece[..len]);
+            read += len as u64;
+            Ok(len)
+        };
+        self.run(start.counter(), next, |piece| {
+            write(file, piece)?;
+            done += piece.len() as u64;
+            progress(done);
+            Ok(())
+        })?;
+        let mut tag = Vec::new();
+        input.take(tag_len + 1).read_to_end(&mut tag).map_err(|error| Error::io("reading the tag", &error))?;
+        self.expect_tag_len(&tag)?;
+        expect_tag(&self.tag(&start, aad, to_usize(read)?, hash), &tag, None)?;
+        output.finish()
+    }
+
+    fn run(
+        &self,
+        counter: [u8; BLOCK],
+        input: impl FnMut(&mut [u8]) -> Result<usize>,
+        done: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let at = |at: u64| cpu::add_counter(counter, (at / BLOCK as u64).into(), Counter::Bits32.wide());
+        pump(
+            self.aes(),
+            input,
+            |queue, piece, start, len| self.aes().ctr_aligned(Some(queue), piece, 0..len, at(start), false),
+            |start, piece| {
+                cpu::ctr(self.aes().cipher(0), at(start), false, 0, piece);
+                Ok(())
+            },
+            done,
+        )
+    }
+}
+
+/// Pieces from `input` to `done`, by `on_device` or `on_host`.
+fn pump(
+    aes: &Aes,
+    mut input: impl FnMut(&mut [u8]) -> Result<usize>,
+    on_device: impl Fn(&Queue, &mut Buffer<u8>, u64, usize) -> Result<()>,
+    on_host: impl Fn(u64, &mut [u8]) -> Result<()>,
+    mut done: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    if !aes.on_host(usize::MAX) {
+        return Ring::new(aes)?.pump(input, on_device, done);
+    }
+    let mut piece = Zeroizing::new(vec![0; aes.config().chunk_bytes.max(BLOCK).next_multiple_of(BLOCK)]);
+    let mut at = 0;
+    loop {
+        let len = input(&mut piece)?;
+        if len == 0 {
+            return Ok(());
+        }
+        on_host(at, &mut piece[..len])?;
+        done(&piece[..len])?;
+        at += len as u64;
+    }
+}
+
+/// Reads until `piece` is full or the input ends.
+fn fill(input: &mut impl Read, piece: &mut [u8]) -> Result<usize> {
+    let mut len = 0;
+    while len < piece.len() {
+        match input.read(&mut piece[len..]) {
+            Ok(0) => break,
+            Ok(more) => len += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("reading", &error)),
+        }
+    }
+    Ok(len)
+}
+
+fn write(output: &mut impl Write, piece: &[u8]) -> Result<()> {
+    output.write_all(piece).map_err(|error| Error::io("writing", &error))
+}
+
+/// A file for reading, and its length.
+fn open(path: &Path) -> Result<(File, u64)> {
+    let fail = |error| Error::io(format!("opening {}", path.display()), &error);
+    let file = File::open(path).map_err(fail)?;
+    let len = file.metadata().map_err(fail)?.len();
+    Ok((file, len))
+}
+
+fn to_usize(len: u64) -> Result<usize> {
+    let limit = usize::MAX as u64;
+    usize::try_from(len).map_err(|_| Error::TooLong { what: "a file", limit, actual: len })
+}
+
+/// A file that takes its name only when it is finished, and goes if it never is.
+struct Aside {
+    file: File,
+    path: PathBuf,
+    target: PathBuf,
+    finished: bool,
+}
+
+impl Aside {
+    fn new(target: &Path) -> Result<Self> {
+        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut number = 0;
+        loop {
+            let path = target.with_file_name(format!(".{name}.{}-{number}.part", process::id()));
+            match options.open(&path) {
+                Ok(file) => return Ok(Self { file, path, target: target.to_owned(), finished: false }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+                Err(error) => return Err(Error::io(format!("creating {}", path.display()), &error)),
+            }
+        }
+    }
+
+    /// Makes sure that the contents are on the disk before they get the name.
+    fn finish(mut self) -> Result<()> {
+        let fail = |error| Error::io(format!("completing {}", self.target.display()), &error);
+        self.file.sync_all().map_err(fail)?;
+        fs::rename(&self.path, &self.target).map_err(fail)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! RustCrypto's traits.
+//!
+//! They make ciphers from a key alone, so these types work on [`Device::best`], or on the CPU where that fails. Short data
+//! is left to the CPU anyway ([`crate::Config::crossover`]).
+
+use std::{fmt, marker::PhantomData, ops};
+
+use aead::{AeadCore, AeadInOut, TagPosition, inout::InOutBuf};
+use cipher::{
+    IvSizeUser, KeyInit, KeyIvInit, KeySizeUser, OverflowError, SeekNum, StreamCipher, StreamCipherError,
+    StreamCipherSeek, array::ArraySize, consts,
+};
+use evariste_backend::Device;
+
+use crate::{Aes, Counter, Ctr, Gcm};
+
+/// A stream with the length of its key and the width of its counter in the type.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_aes::Error> {
+/// use evariste_aes::{Aes128Ctr, cipher::StreamCipher};
+/// use evariste_backend::Device;
+///
+/// let mut ctr = Aes128Ctr::new(&Device::best()?, &[1; 16], &[2; 16])?;
+/// let mut bytes = *b"some data";
+/// ctr.apply(&mut bytes)?; // the same as ctr.apply_keystream(&mut bytes), but with errors
+/// assert_ne!(&bytes, b"some data");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct TypedCtr<KeyBytes, const BITS: u32>(Ctr, PhantomData<KeyBytes>);
+
+/// AES-128 in counter mode, 128-bit big-endian counter.
+pub type Aes128Ctr = TypedCtr<consts::U16, 128>;
+/// AES-192 in counter mode, 128-bit big-endian counter.
+pub type Aes192Ctr = TypedCtr<consts::U24, 128>;
+/// AES-256 in counter mode, 128-bit big-endian counter.
+pub type Aes256Ctr = TypedCtr<consts::U32, 128>;
+/// AES-128 in counter mode, 32-bit big-endian counter.
+pub type Aes128Ctr32 = TypedCtr<consts::U16, 32>;
+/// AES-192 in counter mode, 32-bit big-endian counter.
+pub type Aes192Ctr32 = TypedCtr<consts::U24, 32>;
+/// AES-256 in counter mode, 32-bit big-endian counter.
+pub type Aes256Ctr32 = TypedCtr<consts::U32, 32>;
+
+/// GCM with the length of its key in the type, nonces of 12 bytes and tags of 16.
+#[derive(Clone)]
+pub struct TypedGcm<KeyBytes>(Gcm, PhantomData<KeyBytes>);
+
+/// AES-128 in Galois/counter mode.
+pub type Aes128Gcm = TypedGcm<consts::U16>;
+/// AES-192 in Galois/counter mode.
+pub type Aes192Gcm = TypedGcm<consts::U24>;
+/// AES-256 in Galois/counter mode.
+pub type Aes256Gcm = TypedGcm<consts::U32>;
+
+/// Keys on the best device that works; the CPU always does.
+fn keys_anywhere(key: &[u8]) -> Aes {
+    let made = Device::best().map_err(crate::Error::from).and_then(|device| Aes::new(&device, key));
+    match made.or_else(|_| Aes::new(&Device::cpu(), key)) {
+        Ok(aes) => aes,
+        Err(error) => unreachable!("the type fixes the length of the key, and the CPU needs nothing: {error}"),
+    }
+}
+
+fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
+    let expected = match KeyBytes::USIZE {
+        16 => "16",
+        24 => "24",
+        _ => "32",
+    };
+    if key.len() == KeyBytes::USIZE { Ok(()) } else { Err(crate::Error::KeyLength { expected, actual: key.len() }) }
+}
+
+impl<KeyBytes: ArraySize, const BITS: u32> TypedCtr<KeyBytes, BITS> {
+    const COUNTER: Counter = if BITS == 32 { Counter::Bits32 } else { Counter::Bits128 };
+
+    /// A stream on a device.
+    ///
+    /// # Errors
+    /// [`crate::Error::KeyLength`], [`crate::Error::IvLength`], [`crate::Error::Device`].
+    pub fn new(device: &Device, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
+        expect_key::<KeyBytes>(key)?;
+        Ok(Self(Aes::new(device, key)?.ctr(iv)?.counter(Self::COUNTER), PhantomData))
+    }
+}
+
+impl<KeyBytes, const BITS: u32> ops::Deref for TypedCtr<KeyBytes, BITS> {
+    type Target = Ctr;
+
+    fn deref(&self) -> &Ctr {
+        &self.0
+    }
+}
+
+impl<KeyBytes, const BITS: u32> ops::DerefMut for TypedCtr<KeyBytes, BITS> {
+    fn deref_mut(&mut self) -> &mut Ctr {
+        &mut self.0
+    }
+}
+
+impl<KeyBytes, const BITS: u32> fmt::Debug for TypedCtr<KeyBytes, BITS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<KeyBytes: ArraySize, const BITS: u32> KeySizeUser for TypedCtr<KeyBytes, BITS> {
+    type KeySize = KeyBytes;
+}
+
+impl<KeyBytes, const BITS: u32> IvSizeUser for TypedCtr<KeyBytes, BITS> {
+    type IvSize = consts::U16;
+}
+
+impl<KeyBytes: ArraySize, const BITS: u32> KeyIvInit for TypedCtr<KeyBytes, BITS> {
+    fn new(key: &cipher::Key<Self>, iv: &cipher::Iv<Self>) -> Self {
+        match keys_anywhere(key).ctr(iv) {
+            Ok(ctr) => Self(ctr.counter(Self::COUNTER), PhantomData),
+            Err(error) => unreachable!("the type fixes the length of the counter block: {error}"),
+        }
+    }
+}
+
+impl StreamCipher for Ctr {
+    fn check_remaining(&self, data_len: usize) -> Result<(), StreamCipherError> {
+        if self.remaining() >= data_len as u128 { Ok(()) } else { Err(StreamCipherError) }
+    }
+
+    /// # Panics
+    /// If the keystream ends, since it is never repeated here, or if the device fails; use [`Ctr::apply`] to get errors.
+    fn unchecked_apply_keystream_inout(&mut self, mut data: InOutBuf<'_, '_, u8>) {
+        let input = data.get_in().to_vec();
+        let output = data.get_out();
+        output.copy_from_slice(&input);
+        if let Err(error) = self.apply(output) {
+            output.fill(0);
+            panic!("{error}");
+        }
+    }
+
+    /// # Panics
+    /// As `unchecked_apply_keystream_inout`.
+    fn unchecked_write_keystream(&mut self, data: &mut [u8]) {
+        data.fill(0);
+        self.unchecked_apply_keystream(data);
+    }
+
+    fn try_apply_keystream(&mut self, data: &mut [u8]) -> Result<(), StreamCipherError> {
+        self.apply(data).map_err(|_| StreamCipherError)
+    }
+}
+
+impl StreamCipherSeek for Ctr {
+    fn try_current_pos<T: SeekNum>(&self) -> Result<T, OverflowError> {
+        let (block, byte) = (self.position() / 16, (self.position() % 16) as u8);
+        match byte {
+            0 => T::from_block_byte(block, 16, 16),
+            _ => T::from_block_byte(block.checked_add(1).ok_or(OverflowError)?, byte, 16),
+        }
+    }
+
+    fn try_seek<T: SeekNum>(&mut self, position: T) -> Result<(), StreamCipherError> {
+        let (block, byte): (u128, u8) = position.into_block_byte(16).map_err(|_| StreamCipherError)?;
+        let position = block.checked_mul(16).and_then(|start| start.checked_add(byte.into()));
+        self.seek(position.ok_or(StreamCipherError)?).map_err(|_| StreamCipherError)
+    }
+}
+
+impl<KeyBytes, const BITS: u32> StreamCipher for TypedCtr<KeyBytes, BITS> {
+    fn check_remaining(&self, data_len: usize) -> Result<(), StreamCipherError> {
+        self.0.check_remaining(data_len)
+    }
+
+    fn unchecked_apply_keystream_inout(&mut self, data: InOutBuf<'_, '_, u8>) {
+        self.0.unchecked_apply_keystream_inout(data);
+    }
+
+    fn unchecked_write_keystream(&mut self, data: &mut [u8]) {
+        self.0.unchecked_write_keystream(data);
+    }
+
+    fn try_apply_keystream(&mut self, data: &mut [u8]) -> Result<(), StreamCipherError> {
+        self.0.try_apply_keystream(data)
+    }
+}
+
+impl<KeyBytes, const BITS: u32> StreamCipherSeek for TypedCtr<KeyBytes, BITS> {
+    fn try_current_pos<T: SeekNum>(&self) -> Result<T, OverflowError> {
+        self.0.try_current_pos()
+    }
+
+    fn try_seek<T: SeekNum>(&mut self, position: T) -> Result<(), StreamCipherError> {
+        self.0.try_seek(position)
+    }
+}
+
+impl<KeyBytes: ArraySize> TypedGcm<KeyBytes> {
+    /// GCM on a device.
+    ///
+    /// # Errors
+    /// [`crate::Error::KeyLength`], [`crate::Error::Device`].
+    pub fn new(device: &Device, key: &[u8]) -> crate::Result<Self> {
+        expect_key::<KeyBytes>(key)?;
+        Ok(Self(Gcm::new(device, key)?, PhantomData))
+    }
+}
+
+impl<KeyBytes> ops::Deref for TypedGcm<KeyBytes> {
+    type Target = Gcm;
+
+    fn deref(&self) -> &Gcm {
+        &self.0
+    }
+}
+
+impl<KeyBytes> fmt::Debug for TypedGcm<KeyBytes> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<KeyBytes: ArraySize> KeySizeUser for TypedGcm<KeyBytes> {
+    type KeySize = KeyBytes;
+}
+
+impl<KeyBytes: ArraySize> KeyInit for TypedGcm<KeyBytes> {
+    fn new(key: &cipher::Key<Self>) -> Self {
+        match keys_anywhere(key).gcm().or_else(|_| Gcm::new(&Device::cpu(), key)) {
+            Ok(gcm) => Self(gcm, PhantomData),
+            Err(error) => unreachable!("the type fixes the length of the key, and the CPU needs nothing: {error}"),
+        }
+    }
+}
+
+impl<KeyBytes> AeadCore for TypedGcm<KeyBytes> {
+    type NonceSize = consts::U12;
+    type TagSize = consts::U16;
+    const TAG_POSITION: TagPosition = TagPosition::Postfix;
+}
+
+impl<KeyBytes> AeadInOut for TypedGcm<KeyBytes> {
+    fn encrypt_inout_detached(
+        &self,
+        nonce: &aead::Nonce<Self>,
+        aad: &[u8],
+        mut data: InOutBuf<'_, '_, u8>,
+    ) -> aead::Result<aead::Tag<Self>> {
+        let input = data.get_in().to_vec();
+        let output = data.get_out();
+        output.copy_from_slice(&input);
+        match self.0.seal(nonce, aad, output) {
+            Ok(tag) => aead::Tag::<Self>::try_from(tag.as_ref()).map_err(|_| aead::Error),
+            Err(_) => {
+                output.fill(0);
+                Err(aead::Error)
+            }
+        }
+    }
+
+    fn decrypt_inout_detached(
+        &self,
+        nonce: &aead::Nonce<Self>,
+        aad: &[u8],
+        mut data: InOutBuf<'_, '_, u8>,
+        tag: &aead::Tag<Self>,
+    ) -> aead::Result<()> {
+        let mut bytes = data.get_in().to_vec();
+        self.0.open(nonce, aad, &mut bytes, tag).map_err(|_| aead::Error)?;
+        data.get_out().copy_from_slice(&bytes);
+        zeroize::Zeroize::zeroize(&mut bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! Readers, writers, files, and RustCrypto's traits.
+
+use std::{
+    env, fs,
+    io::{self, Read},
+    path::PathBuf,
+    process,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use evariste_aes::{
+    Aes, Aes256Ctr, Aes256Gcm, Config, Error,
+    aead::{AeadInOut, KeyInit},
+    cipher::{KeyIvInit, StreamCipher, StreamCipherSeek},
+};
+use evariste_backend::Device;
+use libtest_mimic::Failed;
+
+use super::bytes;
+use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same};
+
+pub(super) fn add(suite: &mut Suite<'_>) {
+    suite.add("readers_and_writers", readers_and_writers);
+    suite.add("files", files);
+    suite.add("files_that_fail_leave_the_target", files_that_fail);
+    suite.add("rustcrypto_traits", traits);
+}
+
+/// Several pieces in each stream.
+fn small_pieces() -> Config {
+    Config { crossover: 0, chunk_bytes: 10_000, queues: 2, ..Config::default() }
+}
+
+/// A reader that gives a few bytes at a time, and an error at the end if it is told to.
+struct Slow<'a> {
+    rest: &'a [u8],
+    fails: bool,
+}
+
+impl Read for Slow<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() && self.fails {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        let len = buffer.len().min(self.rest.len()).min(777);
+        buffer[..len].copy_from_slice(&self.rest[..len]);
+        self.rest = &self.rest[len..];
+        Ok(len)
+    }
+}
+
+fn readers_and_writers(device: &Device) -> Outcome {
+    let aes = Aes::with_config(device, &[bytes(32, 1)], small_pieces())?;
+    for (len, position) in [(0, 0), (1, 3), (10_000, 0), (45_678, 5)] {
+        let plain = bytes(len, 2);
+        let mut expected = plain.clone();
+        let mut whole = aes.ctr(&[7; 16])?;
+        whole.seek(position)?;
+        whole.apply(&mut expected)?;
+        let mut stream = aes.ctr(&[7; 16])?;
+        stream.seek(position)?;
+        let (mut output, mut heard) = (Vec::new(), 0);
+        let done = stream.copy(&mut Slow { rest: &plain, fails: false }, &mut output, |bytes| heard = bytes)?;
+        expect_same("copy", &output, &expected)?;
+        expect_equal("bytes", &(done, heard), &(len as u64, len as u64))?;
+        expect_equal("position", &stream.position(), &(position + len as u128))?;
+        let failed = expect_error(
+            "a reader that fails",
+            stream.copy(&mut Slow { rest: &plain, fails: true }, &mut output, |_| ()),
+        )?;
+        expect("the reason is told", failed.to_string().contains("the disk is gone"))?;
+    }
+    Ok(())
+}
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Failed> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("evariste-aes-{}-{number}", process::id()));
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn expect_files(&self, count: usize) -> Outcome {
+        expect_equal("files, nothing half written", &fs::read_dir(&self.0)?.count(), &count)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn files(device: &Device) -> Outcome {
+    let folder = Folder::new()?;
+    let aes = Aes::with_config(device, &[bytes(16, 3)], small_pieces())?;
+    let gcm = aes.gcm()?;
+    let [plain, sealed, opened] = ["plain", "sealed", "opened"].map(|name| folder.file(name));
+    for len in [0, 1, 9_999, 10_000, 123_457] {
+        let data = bytes(len, 4);
+        fs::write(&plain, &data)?;
+
+        let mut expected = data.clone();
+        aes.ctr(&[1; 16])?.apply(&mut expected)?;
+        let mut last = 0;
+        let done = aes.ctr(&[1; 16])?.apply_file(&plain, &sealed, |bytes| last = bytes)?;
+        expect_equal("bytes", &(done, last), &(len as u64, len as u64))?;
+        expect_same("ctr", &fs::read(&sealed)?, &expected)?;
+        aes.ctr(&[1; 16])?.apply_file(&sealed, &sealed, |_| ())?;
+        expect_same("ctr, a file onto itself", &fs::read(&sealed)?, &data)?;
+
+        let mut expected = data.clone();
+        let tag = gcm.seal(&[2; 12], b"name", &mut expected)?;
+        expected.extend_from_slice(tag.as_ref());
+        expect_equal("tag", &gcm.seal_file(&[2; 12], b"name", &plain, &sealed, |_| ())?, &tag)?;
+        expect_same("gcm", &fs::read(&sealed)?, &expected)?;
+        gcm.open_file(&[2; 12], b"name", &sealed, &opened, |_| ())?;
+        expect_same("gcm, opened", &fs::read(&opened)?, &data)?;
+    }
+    folder.expect_files(3)
+}
+
+fn files_that_fail(device: &Device) -> Outcome {
+    let folder = Folder::new()?;
+    let gcm = Aes::with_config(device, &[bytes(16, 5)], small_pieces())?.gcm()?;
+    let [plain, sealed, target] = ["plain", "sealed", "target"].map(|name| folder.file(name));
+    fs::write(&plain, bytes(50_000, 6))?;
+    fs::write(&target, b"good")?;
+    gcm.seal_file(&[2; 12], &[], &plain, &sealed, |_| ())?;
+    let good = fs::read(&sealed)?;
+    for place in [0, 25_000, 50_015] {
+        let mut bad = good.clone();
+        bad[place] ^= 0x10;
+        fs::write(&sealed, bad)?;
+        let error = expect_error("a changed file", gcm.open_file(&[2; 12], &[], &sealed, &target, |_| ()))?;
+        expect_equal("a changed file", &error, &Error::Tag { message: None })?;
+    }
+    fs::write(&sealed, &good[..15])?;
+    let error = expect_error("a short file", gcm.open_file(&[2; 12], &[], &sealed, &target, |_| ()))?;
+    expect_equal("a short file", &error, &Error::TagLength { expected: 16, actual: 15 })?;
+    let mut stream = gcm.aes().ctr(&[0; 16])?;
+    let error = expect_error("no file", stream.apply_file(&folder.file("none"), &target, |_| ()))?;
+    expect("no file", matches!(error, Error::Io { kind: io::ErrorKind::NotFound, .. }))?;
+    let error = expect_error("no folder", stream.apply_file(&plain, &folder.file("none/target"), |_| ()))?;
+    expect("no folder", matches!(error, Error::Io { kind: io::ErrorKind::NotFound, .. }))?;
+    expect_equal("position", &stream.position(), &0)?;
+    expect_same("the target", &fs::read(&target)?, b"good")?;
+    folder.expect_files(3)
+}
+
+fn traits(device: &Device) -> Outcome {
+    let (key, iv) = (bytes(32, 7), bytes(16, 8));
+    let mut expected = bytes(5000, 9);
+    Aes::new(device, &key)?.ctr(&iv)?.apply(&mut expected)?;
+    let mut stream = <Aes256Ctr as KeyIvInit>::new_from_slices(&key, &iv).map_err(|_| "lengths")?;
+    let mut data = bytes(5000, 9);
+    let (head, tail) = data.split_at_mut(1234);
+    stream.apply_keystream(head);
+    expect_equal("position", &stream.current_pos::<u64>(), &1234)?;
+    stream.try_apply_keystream(tail).map_err(|_| "the keystream ends")?;
+    expect_same("stream", &data, &expected)?;
+    stream.seek(16_u32);
+    expect_equal("position", &stream.current_pos::<u64>(), &16)?;
+    let mut part = bytes(5000, 9)[16..].to_vec();
+    stream.apply_keystream(&mut part);
+    expect_same("seek", &part, &expected[16..])?;
+    expect_error("key length", Aes256Ctr::new(device, &key[1..], &iv))?;
+
+    let gcm = <Aes256Gcm as KeyInit>::new_from_slice(&key).map_err(|_| "length")?;
+    let (nonce, mut data) = ([1; 12].into(), bytes(5000, 10));
+    let tag = gcm.encrypt_inout_detached(&nonce, b"aad", (&mut data[..]).into()).map_err(|_| "too long")?;
+    let mut expected = bytes(5000, 10);
+    let on_device = Aes256Gcm::new(device, &key)?;
+    expect_same("tag", &tag, on_device.seal(&[1; 12], b"aad", &mut expected)?.as_ref())?;
+    expect_same("aead", &data, &expected)?;
+    expect("wrong data", gcm.decrypt_inout_detached(&nonce, b"aae", (&mut data[..]).into(), &tag).is_err())?;
+    expect_same("still encrypted", &data, &expected)?;
+    gcm.decrypt_inout_detached(&nonce, b"aad", (&mut data[..]).into(), &tag).map_err(|_| "wrong tag")?;
+    expect_same("opened", &data, &bytes(5000, 10))
+}
