@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub use evariste_aes as aes;
 pub use evariste_backend as backend;
 pub use evariste_field as field;
 pub use evariste_ntt as ntt;
@@ -8,6 +9,7 @@ pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, St
 
 /// What most programs need: `use evariste::prelude::*`.
 pub mod prelude {
+    pub use evariste_aes::{Aes, Ctr, Gcm, Xts};
     pub use evariste_backend::{Buffer, Device, Secrecy};
     pub use evariste_field::{Canonical, DeviceField, Mont, Vector};
     pub use evariste_ntt::{Ntt, Order};

@@ -1,0 +1,199 @@
+//! Encrypts files of any size with AES-256.
+//!
+//! ```text
+//! encrypt_file ctr  KEY COUNTER INPUT OUTPUT   both directions, as `openssl enc -aes-256-ctr -K KEY -iv COUNTER`
+//! encrypt_file seal KEY NONCE   INPUT OUTPUT   GCM: ciphertext, then a tag of 16 bytes
+//! encrypt_file open KEY NONCE   INPUT OUTPUT   the inverse; nothing appears if the tag is wrong
+//! ```
+//! Key, counter block and nonce are hexadecimal. The output appears when it is complete: a run that is stopped leaves
+//! what was there before. Never encrypt two files with one key and one counter block or nonce.
+
+use std::{
+    env,
+    error::Error,
+    io::{IsTerminal, Write, stderr},
+    path::Path,
+    process::ExitCode,
+    time::Instant,
+};
+
+use evariste::{
+    Device,
+    aes::{Aes, Gcm},
+};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const USAGE: &str =
+    "usage: encrypt_file ctr|seal|open KEY COUNTER|NONCE INPUT OUTPUT, with a key of 64 hexadecimal digits";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Outcome {
+    let [mode, key, start, input, output] = arguments else { return Err(USAGE.into()) };
+    let (key, start) = (hex(key)?, hex(start)?);
+    let (input, output) = (Path::new(input), Path::new(output));
+    if key.len() != 32 {
+        return Err(USAGE.into());
+    }
+    let device = Device::best()?;
+    let mut progress = Progress::new(input.metadata().map_or(0, |data| data.len()));
+    match mode.as_str() {
+        "ctr" => {
+            Aes::new(&device, &key)?.ctr(&start)?.apply_file(input, output, |done| progress.show(done))?;
+        }
+        "seal" => {
+            Gcm::new(&device, &key)?.seal_file(&start, &[], input, output, |done| progress.show(done))?;
+        }
+        "open" => Gcm::new(&device, &key)?.open_file(&start, &[], input, output, |done| progress.show(done))?,
+        _ => return Err(USAGE.into()),
+    }
+    progress.finish(&device);
+    Ok(())
+}
+
+fn hex(text: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+    if !text.is_ascii() || text.len() % 2 != 0 {
+        return Err(format!("{text:?} is not hexadecimal").into());
+    }
+    Ok((0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16)).collect::<Result<_, _>>()?)
+}
+
+/// How far the work is, on one line of a terminal.
+struct Progress {
+    total: u64,
+    done: u64,
+    percent: u64,
+    start: Instant,
+}
+
+impl Progress {
+    fn new(total: u64) -> Self {
+        Self { total, done: 0, percent: 0, start: Instant::now() }
+    }
+
+    fn show(&mut self, done: u64) {
+        self.done = done;
+        let percent = 100 * done / self.total.max(1);
+        if percent != self.percent && stderr().is_terminal() {
+            eprint!("\r{percent:3}% of {} MB, {:.1} GB/s", self.total / 1_000_000, self.rate());
+            let _ = stderr().flush();
+        }
+        self.percent = percent;
+    }
+
+    fn finish(&self, device: &Device) {
+        let clear = if stderr().is_terminal() { "\r\x1b[K" } else { "" };
+        eprintln!("{clear}{} bytes on {device}, {:.2} GB/s", self.done, self.rate());
+    }
+
+    fn rate(&self) -> f64 {
+        self.done as f64 / 1e9 / self.start.elapsed().as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf, process};
+
+    use super::*;
+
+    const KEY: &str = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4";
+    const COUNTER: &str = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = env::temp_dir().join(format!("evariste-encrypt-{name}-{}", process::id()));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn file(&self, name: &str) -> String {
+            self.0.join(name).to_string_lossy().into_owned()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn encrypt_file(arguments: &[&str]) -> Outcome {
+        run(&arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    fn contents(len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    }
+
+    fn openssl(input: &str, output: &str) -> bool {
+        let command = ["enc", "-aes-256-ctr", "-nosalt", "-K", KEY, "-iv", COUNTER, "-in", input, "-out", output];
+        process::Command::new("openssl").args(command).status().is_ok_and(|status| status.success())
+    }
+
+    #[test]
+    fn openssl_reads_what_we_write_and_we_read_what_it_writes() {
+        let folder = Folder::new("openssl");
+        let [plain, ours, theirs, back] = ["plain", "ours", "theirs", "back"].map(|name| folder.file(name));
+        for len in [0, 1, 15, 16, 100_000, 20_000_003] {
+            fs::write(&plain, contents(len)).unwrap();
+            if !openssl(&plain, &theirs) {
+                println!("skipped: there is no openssl that knows aes-256-ctr");
+                return;
+            }
+            encrypt_file(&["ctr", KEY, COUNTER, &plain, &ours]).unwrap();
+            assert!(fs::read(&ours).unwrap() == fs::read(&theirs).unwrap(), "{len} bytes");
+            encrypt_file(&["ctr", KEY, COUNTER, &theirs, &back]).unwrap();
+            assert!(fs::read(&back).unwrap() == contents(len), "{len} bytes, from openssl");
+            assert!(openssl(&ours, &back) && fs::read(&back).unwrap() == contents(len), "{len} bytes, to openssl");
+        }
+    }
+
+    #[test]
+    fn sealed_files_open_and_changed_ones_do_not() {
+        let folder = Folder::new("gcm");
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| folder.file(name));
+        for len in [0, 1, 10_000_001] {
+            fs::write(&plain, contents(len)).unwrap();
+            encrypt_file(&["seal", KEY, "000102030405060708090a0b", &plain, &sealed]).unwrap();
+            assert_eq!(fs::metadata(&sealed).unwrap().len(), len as u64 + 16);
+            encrypt_file(&["open", KEY, "000102030405060708090a0b", &sealed, &back]).unwrap();
+            assert!(fs::read(&back).unwrap() == contents(len), "{len} bytes");
+            let mut changed = fs::read(&sealed).unwrap();
+            changed[len / 2] ^= 1;
+            fs::write(&sealed, changed).unwrap();
+            assert!(encrypt_file(&["open", KEY, "000102030405060708090a0b", &sealed, &back]).is_err());
+            assert!(fs::read(&back).unwrap() == contents(len), "what was there is there");
+        }
+    }
+
+    #[test]
+    fn bad_arguments_are_refused() {
+        let folder = Folder::new("arguments");
+        let [plain, output] = ["plain", "output"].map(|name| folder.file(name));
+        fs::write(&plain, contents(10)).unwrap();
+        for arguments in [
+            &["ctr", "00", COUNTER, &plain, &output][..],
+            &["ctr", KEY, "00", &plain, &output],
+            &["ctr", KEY, "nonsense", &plain, &output],
+            &["what", KEY, COUNTER, &plain, &output],
+            &["ctr", KEY, COUNTER, &plain],
+            &["ctr", KEY, COUNTER, &folder.file("none"), &output],
+        ] {
+            assert!(encrypt_file(arguments).is_err(), "{arguments:?}");
+        }
+        assert!(!Path::new(&output).exists());
+    }
+}
