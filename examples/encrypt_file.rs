@@ -62,7 +62,7 @@ fn run(arguments: &[String]) -> Outcome {
 }
 
 fn hex(text: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return Err(format!("{text:?} is not hexadecimal").into());
     }
     Ok((0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16)).collect::<Result<_, _>>()?)

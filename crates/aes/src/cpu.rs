@@ -146,7 +146,7 @@ fn steal(cipher: &HostCipher, direction: Direction, tweak: u128, data: &mut [u8]
 }
 
 fn xts_double(tweak: u128) -> u128 {
-    tweak << 1 ^ (tweak >> 127) * 0x87
+    (tweak << 1) ^ ((tweak >> 127) * 0x87)
 }
 
 /// Times x^n. XTS numbers coefficients as this crate's field does, so that its arithmetic serves.

@@ -224,7 +224,7 @@ impl Aes {
         range: Range<usize>,
         work: impl FnOnce(&Buffer<u8>, usize) -> Result<T>,
     ) -> Result<T> {
-        if range.start % BLOCK == 0 {
+        if range.start.is_multiple_of(BLOCK) {
             return work(data, range.start);
         }
         let mut copy = self.0.device.alloc_with::<u8>(range.len(), data.secrecy())?;

@@ -343,7 +343,7 @@ impl Start {
 
 /// The last block that is hashed: both lengths in bits.
 fn lengths(aad: usize, data: usize) -> u128 {
-    gf128::from_bytes(((aad as u128 * 8) << 64 | data as u128 * 8).to_be_bytes())
+    gf128::from_bytes((((aad as u128 * 8) << 64) | (data as u128 * 8)).to_be_bytes())
 }
 
 pub(crate) fn expect_tag(expected: &Tag, actual: &[u8], message: Option<usize>) -> Result<()> {

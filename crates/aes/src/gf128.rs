@@ -69,7 +69,7 @@ mod tests {
         let mut product = 0;
         for i in (0..128).rev() {
             let top = product >> 127;
-            product = product << 1 ^ top * 0x87;
+            product = (product << 1) ^ (top * 0x87);
             product ^= a * (b >> i & 1);
         }
         product

@@ -116,7 +116,7 @@ impl Xts {
         self.expect_sectors(range.len())?;
         let sector = |i: usize| first.wrapping_add(i as u128);
         let (whole, last) = (range.len() / self.sector_bytes, range.len() % self.sector_bytes);
-        if self.sector_bytes % BLOCK == 0 || whole <= 1 {
+        if self.sector_bytes.is_multiple_of(BLOCK) || whole <= 1 {
             let len = whole * self.sector_bytes;
             self.run(data, range.start, self.sector_bytes, whole, first, direction)?;
             return self.run(data, range.start + len, last, usize::from(last > 0), sector(whole), direction);

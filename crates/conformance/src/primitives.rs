@@ -29,8 +29,11 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
 
 const LENGTHS: [usize; 10] = [0, 1, 2, 255, 256, 257, 1000, 4096, 10_000, (1 << 16) + 3];
 
+/// A key from its place, the number of keys and a source of randomness.
+type Shape = fn(usize, usize, &mut StdRng) -> u32;
+
 /// Keys of every shape that could favour one place over the others.
-const SHAPES: [(&str, fn(usize, usize, &mut StdRng) -> u32); 7] = [
+const SHAPES: [(&str, Shape); 7] = [
     ("random", |_, _, rng| rng.r#gen()),
     ("all equal", |_, _, _| 0x8765_4321),
     ("one hot", |i, _, rng| if i % 10 == 3 { rng.r#gen() } else { 7 }),

@@ -267,7 +267,7 @@ impl<P: ExtensionConfig<N>, const N: usize> DivAssign<&Self> for Extension<P, N>
     /// If `other` is zero, as division does in arkworks.
     fn div_assign(&mut self, other: &Self) {
         let Some(inverse) = other.inverse() else { panic!("division by zero") };
-        *self *= &inverse;
+        self.mul_assign(&inverse);
     }
 }
 

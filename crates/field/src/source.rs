@@ -326,12 +326,12 @@ impl Wgsl {
              \x20   let m = u64(u32(r) * {n0}u);\n    var q = m * u64({}u) + u64(u32(r));\n    var d = q >> 32u;\n",
             p[0],
         );
-        for i in 1..n {
+        for (i, p) in p.iter().enumerate().skip(1) {
             let _ = write!(
                 row,
                 "    r = ai * u64(b.l{i}) + u64(t{i}) + c; c = r >> 32u;\n\
                  \x20   q = m * u64({}u) + u64(u32(r)) + d; d = q >> 32u; t{} = u32(q);\n",
-                p[i],
+                p,
                 i - 1,
             );
         }
@@ -351,11 +351,11 @@ impl Wgsl {
              \x20   var q = f_mac(m, {}u, r.x, 0u);\n    var d = q.y;\n",
             p[0],
         );
-        for i in 1..n {
+        for (i, p) in p.iter().enumerate().skip(1) {
             let _ = write!(
                 row,
                 "    r = f_mac(a0, b.l{i}, t{i}, c); c = r.y;\n    q = f_mac(m, {}u, r.x, d); d = q.y; t{} = q.x;\n",
-                p[i],
+                p,
                 i - 1,
             );
         }

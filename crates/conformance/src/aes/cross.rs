@@ -236,7 +236,7 @@ fn xts_reference(key: &[u8], sector_bytes: usize, first: u128, data: &mut [u8]) 
         let whole = sector.len() / 16 * 16;
         for block in sector[..whole].as_chunks_mut::<16>().0 {
             one(block, tweak);
-            tweak = tweak << 1 ^ (tweak >> 127) * 0x87;
+            tweak = (tweak << 1) ^ ((tweak >> 127) * 0x87);
         }
         let part = sector.len() - whole;
         if part > 0 {

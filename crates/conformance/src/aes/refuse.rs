@@ -84,7 +84,8 @@ fn wrong_tags(device: &Device) -> Outcome {
     let mut flipped = tag.as_ref().to_vec();
     flipped[15] ^= 1;
     let other = Gcm::new(device, &[2; 16])?;
-    let attempts: [(&Gcm, &[u8], &[u8], &[u8], usize); 5] = [
+    type Attempt<'a> = (&'a Gcm, &'a [u8], &'a [u8], &'a [u8], usize);
+    let attempts: [Attempt<'_>; 5] = [
         (&gcm, &[1; 12], b"aad", &flipped, 1000),
         (&gcm, &[1; 12], b"aae", tag.as_ref(), 1000),
         (&gcm, &[1; 13], b"aad", tag.as_ref(), 1000),

@@ -122,10 +122,10 @@ pub(super) fn cuda(field: &Extended) -> String {
     // Folding x^(n+k) into the lower coefficients: d[k + i] += r_i · d[n + k].
     let mut fold = String::new();
     for (i, coefficient) in field.reduction.iter().enumerate() {
-        if let Some(sum) = multipliers.accumulate(Some(format!("low[{i}]")), coefficient, "high") {
-            if *coefficient != Coefficient::Zero {
-                let _ = write!(fold, " low[{i}] = {sum};");
-            }
+        if let Some(sum) = multipliers.accumulate(Some(format!("low[{i}]")), coefficient, "high")
+            && *coefficient != Coefficient::Zero
+        {
+            let _ = write!(fold, " low[{i}] = {sum};");
         }
     }
     let frobenius = multipliers.frobenius(field, |i| format!("a.c[{i}]")).join(", ");
