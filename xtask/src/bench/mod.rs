@@ -6,6 +6,7 @@ mod limits;
 mod ntt;
 mod peers;
 pub(crate) mod plan;
+mod primitives;
 mod report;
 mod sizes;
 mod timing;
@@ -90,6 +91,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let wanted = |algorithm| options.only.is_empty() || options.only.contains(&algorithm);
     if wanted(Algorithm::Field) {
         field::run(&mut session, &targets, options.profile);
+        primitives::run(&mut session, &targets, options.profile);
     }
     if wanted(Algorithm::Ntt) {
         ntt::run(&mut session, &targets, options);

@@ -9,7 +9,12 @@ use anyhow::Result;
 use ark_ff::FftField;
 use clap::Args;
 use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, nvrtc};
-use evariste_field::{DeviceField, Vector, rate::MulChain};
+use evariste_field::{
+    DeviceField, Vector,
+    curve::{AddChain, DeviceCurve, PointSum, Points},
+    primitives::{FieldSum, RadixSort, SegmentedSum},
+    rate::MulChain,
+};
 use evariste_ntt::Ntt;
 use rayon::prelude::*;
 
@@ -83,16 +88,19 @@ impl fmt::Display for Check {
     }
 }
 
-/// A field whose kernels are checked.
+/// A field or a curve whose kernels are checked, or what has kernels on integers.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     name: &'static str,
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
 }
 
-const FIELDS: [Field; 2] = [
+const FIELDS: [Field; 5] = [
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bn254-fr", kernels: kernels::<ark_bn254::Fr> },
+    Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
+    Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
+    Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
 ];
 
 /// log₂ of the largest transform whose kernels are checked.
@@ -102,11 +110,19 @@ const MAX_LOG_N: u32 = 28;
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let mut kernels = Vector::<F>::kernels();
     kernels.push(MulChain::<F>::kernel());
+    kernels.push(SegmentedSum::<FieldSum<F>>::kernel());
     for log_n in 0..=MAX_LOG_N.min(F::TWO_ADICITY) {
         kernels.extend(Ntt::<F>::kernels(info, log_n)?);
     }
     let mut seen = BTreeSet::new();
     kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));
+    Ok(kernels)
+}
+
+/// Every kernel over a curve.
+fn points<C: DeviceCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    let mut kernels = Points::<C>::kernels();
+    kernels.extend([SegmentedSum::<PointSum<C>>::kernel(), AddChain::<C>::kernel()]);
     Ok(kernels)
 }
 
