@@ -1,5 +1,6 @@
 //! `xtask bench`: the limits of each device, then every algorithm as a share of them.
 
+mod aes;
 mod field;
 mod input;
 mod limits;
@@ -55,6 +56,7 @@ pub(crate) struct Options {
 pub(crate) enum Algorithm {
     Ntt,
     Field,
+    Aes,
 }
 
 /// How long to measure.
@@ -99,6 +101,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             plan::run(&mut session, target);
         }
     }
+    if wanted(Algorithm::Aes) {
+        aes::run(&mut session, &targets, options);
+    }
     session.progress.finish();
 
     let report = Report {
@@ -128,6 +133,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 /// Whether a case failed only because its data is too large for the device.
 fn is_too_large(error: &anyhow::Error) -> bool {
     let device = |error: &Error| matches!(error, Error::OutOfMemory { .. } | Error::TooLarge { .. });
+    if let Some(evariste_aes::Error::Device(error)) = error.downcast_ref() {
+        return device(error);
+    }
     match error.downcast_ref::<evariste_ntt::Error>() {
         Some(evariste_ntt::Error::Device(error)) => device(error),
         Some(error) => matches!(error, evariste_ntt::Error::TooLarge { .. }),

@@ -253,7 +253,7 @@ impl fmt::Display for Report {
         for Missing { device, reason } in missing {
             writeln!(f, "{device}: not measured: {reason}")?;
         }
-        for algorithm in [Algorithm::Field, Algorithm::Ntt] {
+        for algorithm in [Algorithm::Field, Algorithm::Ntt, Algorithm::Aes] {
             let records: Vec<&Record> = self.records.iter().filter(|r| r.algorithm == algorithm).collect();
             if !records.is_empty() {
                 writeln!(f, "\n{}", records_table(records).render())?;

@@ -11,8 +11,8 @@ use super::Profile;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes(Vec<u32>);
 
-/// log₂ of the largest transform there is.
-const MAX_LOG_N: u32 = 28;
+/// log₂ of the largest size there is: bytes of AES; transforms have up to 2^28 elements.
+const MAX_LOG_N: u32 = 32;
 
 impl FromStr for Sizes {
     type Err = Error;

@@ -1,0 +1,270 @@
+//! AES: methods, key sizes and modes on data that lies on the device, and from host slice to host slice.
+//!
+//! Sizes are in bytes, so that throughput is bytes of plaintext in a second.
+
+use ::aes::{Aes128, Aes256};
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use anyhow::{Result, ensure};
+use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+use ctr::Ctr128BE;
+use evariste_aes::{Aes, Config, Counter, Ctr, GcmMessage, Method, Xts};
+use evariste_backend::{Buffer, Device, Kind};
+
+use super::{
+    Algorithm, Options, Profile, Target,
+    limits::Work,
+    report::{Case, Session},
+};
+
+const KEY: [u8; 32] = [0x5a; 32];
+const IV: [u8; 16] = [0xa5; 16];
+const NONCE: [u8; 12] = [7; 12];
+
+/// Bytes of a sector of XTS.
+const SECTOR: usize = 4096;
+
+/// Bytes of a message of a batch: a record of TLS.
+const RECORD: usize = 16 << 10;
+
+/// Bytes that are checked at each place.
+const CHECKED: usize = 1 << 10;
+
+pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) {
+    for target in targets {
+        let sizes = sizes(&target.device, options);
+        for &log_n in &sizes {
+            for (bytes, method) in methods(&target.device, options.profile) {
+                on_device(session, target, log_n, bytes, method);
+            }
+            modes(session, target, log_n);
+            from_host(session, target, log_n);
+        }
+        if options.peers && target.device.info().id.kind == Kind::Cpu {
+            sizes.iter().for_each(|&log_n| peers(session, target, log_n));
+        }
+    }
+}
+
+/// log₂ of the bytes: the ladder from 1 KiB to 1 GiB, and 4 GiB where that takes no time.
+fn sizes(device: &Device, options: &Options) -> Vec<u32> {
+    let info = device.info();
+    let fast = info.id.kind != Kind::Cpu && !info.features.software;
+    match (options.profile, fast, info.features.software) {
+        _ if options.log_n.is_some() => {
+            (10..=32).filter(|n| options.log_n.as_ref().is_some_and(|s| s.contains(*n))).collect()
+        }
+        (Profile::Quick, true, _) => vec![10, 16, 20, 24, 28],
+        (Profile::Quick, false, false) => vec![10, 16, 20, 24],
+        (Profile::Full, true, _) => (10..=32).collect(),
+        (Profile::Full, false, false) => (10..=30).collect(),
+        (_, _, true) => vec![10, 16, 20],
+    }
+}
+
+/// Key bytes and methods: all of them where methods differ.
+fn methods(device: &Device, profile: Profile) -> Vec<(usize, Method)> {
+    let fastest = Method::fastest(device.info());
+    let mut chosen = vec![(16, fastest), (24, fastest), (32, fastest)];
+    if device.info().id.kind != Kind::Cpu {
+        chosen.push((16, Method::Bitsliced));
+        if profile == Profile::Full {
+            let others = [Method::Sbox, Method::Table, Method::TwoTables].map(|method| (16, method));
+            chosen.extend(others.into_iter().filter(|(_, method)| *method != fastest));
+        }
+    }
+    chosen
+}
+
+fn case(target: &Target, name: String, log_n: u32) -> Case {
+    let bytes = 1_usize << log_n;
+    Case {
+        algorithm: Algorithm::Aes,
+        name,
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(bytes),
+        floor: Some(target.limits.floor(Work { multiplications: 0.0, bytes: 2.0 * bytes as f64 })),
+    }
+}
+
+fn aes(device: &Device, key_bytes: usize, method: Method) -> Result<Aes> {
+    Ok(Aes::with_config(device, &[&KEY[..key_bytes]], Config::method(method))?)
+}
+
+/// Compares the stream on zeros with RustCrypto's at the start, in the middle and at the end.
+fn check_stream(data: &Buffer<u8>, key_bytes: usize) -> Result<String> {
+    let len = data.len().min(CHECKED);
+    for at in [0, data.len() / 2 / 16 * 16, data.len() - len] {
+        let mut actual = vec![0; len.min(data.len() - at)];
+        data.read_at(at, &mut actual)?;
+        let mut expected = vec![0; actual.len()];
+        stream(key_bytes, at as u64, &mut expected);
+        ensure!(actual == expected, "the stream is wrong at {at}");
+    }
+    Ok(format!("RustCrypto, 3 × {len} bytes"))
+}
+
+fn stream(key_bytes: usize, position: u64, data: &mut [u8]) {
+    fn run(mut cipher: impl StreamCipher + StreamCipherSeek, position: u64, data: &mut [u8]) {
+        cipher.seek(position);
+        cipher.apply_keystream(data);
+    }
+    let iv = &IV.into();
+    match key_bytes {
+        16 => run(Ctr128BE::<Aes128>::new(KEY[..16].try_into().expect("16 bytes"), iv), position, data),
+        24 => run(Ctr128BE::<::aes::Aes192>::new(KEY[..24].try_into().expect("24 bytes"), iv), position, data),
+        _ => run(Ctr128BE::<Aes256>::new(&KEY.into(), iv), position, data),
+    }
+}
+
+/// Counter mode in place.
+fn on_device(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize, method: Method) {
+    let device = &target.device;
+    let name = match method == Method::fastest(device.info()) {
+        true => format!("aes-{}-ctr/device", 8 * key_bytes),
+        false => format!("aes-{}-ctr-{}/device", 8 * key_bytes, format!("{method:?}").to_lowercase()),
+    };
+    session.measure(case(target, name, log_n), |budget| {
+        let ctr = aes(device, key_bytes, method)?.ctr(&IV)?;
+        let mut data: Buffer<u8> = device.zeros(1 << log_n)?;
+        let len = data.len();
+        let before = device.stats().launches;
+        ctr.apply_at(None, 0, &mut data, 0..len)?;
+        let launches = device.stats().launches - before;
+        let checked = check_stream(&data, key_bytes)?;
+        let timing = budget.time_queued(|| Ok(ctr.apply_at(None, 0, &mut data, 0..len)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), checked))
+    });
+}
+
+/// The other modes with AES-128, in place; what is encrypted is decrypted for a check.
+fn modes(session: &mut Session, target: &Target, log_n: u32) {
+    let device = &target.device;
+    let method = Method::fastest(device.info());
+    let len = 1_usize << log_n;
+    let is_zero = |data: &Buffer<u8>| -> Result<String> {
+        let mut end = vec![1; len.min(CHECKED)];
+        data.read_at(len - end.len(), &mut end)?;
+        ensure!(end.iter().all(|byte| *byte == 0), "decryption does not give back what was encrypted");
+        Ok("there and back".into())
+    };
+    session.measure(case(target, "aes-128-gcm-seal/device".into(), log_n), |budget| {
+        let gcm = aes(device, 16, method)?.gcm()?;
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        let tag = gcm.seal_range(&NONCE, &[], &mut data, 0..len)?;
+        gcm.open_range(&NONCE, &[], &mut data, 0..len, tag.as_ref())?;
+        let checked = is_zero(&data)?;
+        let timing = budget.time(|| Ok(gcm.seal_range(&NONCE, &[], &mut data, 0..len).map(drop)?))?;
+        Ok((timing, None, checked))
+    });
+    session.measure(case(target, "aes-128-xts/device".into(), log_n), |budget| {
+        let mut key = KEY;
+        key[..16].fill(1);
+        let xts = Xts::with_config(device, &key, SECTOR, Config::method(method))?;
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        xts.encrypt_range(0, &mut data, 0..len)?;
+        xts.decrypt_range(0, &mut data, 0..len)?;
+        let checked = is_zero(&data)?;
+        let timing = budget.time_queued(|| Ok(xts.encrypt_range(0, &mut data, 0..len)?), || Ok(device.sync()?))?;
+        Ok((timing, None, checked))
+    });
+    session.measure(case(target, "aes-128-cbc-decrypt/device".into(), log_n), |budget| {
+        let cbc = aes(device, 16, method)?.cbc();
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        cbc.decrypt_range(&IV, &mut data, 0..len)?;
+        let mut head = vec![0; len.min(CHECKED)];
+        data.read_at(0, &mut head)?;
+        cbc.encrypt(&IV, &mut head)?;
+        ensure!(head.iter().all(|byte| *byte == 0), "decryption is not the inverse of encryption");
+        let timing = budget.time_queued(|| Ok(cbc.decrypt_range(&IV, &mut data, 0..len)?), || Ok(device.sync()?))?;
+        Ok((timing, None, "there and back".into()))
+    });
+    if len < RECORD {
+        return;
+    }
+    session.measure(case(target, "aes-128-gcm-seal-batch-16k/device".into(), log_n), |budget| {
+        let gcm = aes(device, 16, method)?.gcm()?;
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        let nonces: Vec<[u8; 12]> = (0..len / RECORD)
+            .map(|i| {
+                let mut nonce = NONCE;
+                nonce[..8].copy_from_slice(&(i as u64).to_le_bytes());
+                nonce
+            })
+            .collect();
+        let message = |(i, nonce): (usize, &'static [u8; 12])| GcmMessage {
+            offset: i * RECORD,
+            len: RECORD,
+            key: 0,
+            nonce,
+            aad: &[],
+        };
+        let nonces: &'static [[u8; 12]] = nonces.leak();
+        let messages: Vec<GcmMessage<'static>> = nonces.iter().enumerate().map(message).collect();
+        let tags = gcm.seal_batch(&mut data, &messages)?;
+        gcm.open_batch(&mut data, &messages, &tags)?;
+        let checked = is_zero(&data)?;
+        let timing = budget.time(|| Ok(gcm.seal_batch(&mut data, &messages).map(drop)?))?;
+        Ok((timing, None, checked))
+    });
+}
+
+/// From host slice to host slice: by the device alone, its parts one after the other, and as the crossover has it.
+fn from_host(session: &mut Session, target: &Target, log_n: u32) {
+    let device = &target.device;
+    let len = 1_usize << log_n;
+    let on_device = Config { crossover: 0, ..Config::default() };
+    for (name, config) in [("aes-128-ctr/host", on_device), ("aes-128-ctr-crossover/host", Config::default())] {
+        session.measure(case(target, name.into(), log_n), |budget| {
+            let mut ctr: Ctr = Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?.counter(Counter::Bits128);
+            let mut data = vec![0; len];
+            ctr.apply(&mut data)?;
+            let mut expected = vec![0; len.min(CHECKED)];
+            stream(16, 0, &mut expected);
+            ensure!(data[..expected.len()] == expected, "the stream is wrong");
+            let timing = budget.time(|| {
+                ctr.seek(0)?;
+                Ok(ctr.apply(&mut data)?)
+            })?;
+            Ok((timing, None, format!("RustCrypto, {} bytes", expected.len())))
+        });
+    }
+    session.measure(case(target, "aes-128-ctr-in-turn/host".into(), log_n), |budget| {
+        let ctr = aes(device, 16, Method::fastest(device.info()))?.ctr(&IV)?;
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        let mut host = vec![0; len];
+        let timing = budget.time(|| {
+            data.write_at(0, &host)?;
+            device.sync()?;
+            ctr.apply_at(None, 0, &mut data, 0..len)?;
+            device.sync()?;
+            Ok(data.read_at(0, &mut host)?)
+        })?;
+        Ok((timing, None, "–".into()))
+    });
+}
+
+/// RustCrypto on one thread.
+fn peers(session: &mut Session, target: &Target, log_n: u32) {
+    let len = 1_usize << log_n;
+    let peer = |name: &str| Case { peer: Some("rustcrypto"), ..case(target, name.into(), log_n) };
+    session.measure(peer("aes-128-ctr/host"), |budget| {
+        let mut data = vec![0; len];
+        let timing = budget.time(|| {
+            stream(16, 0, &mut data);
+            Ok(())
+        })?;
+        Ok((timing, None, "–".into()))
+    });
+    session.measure(peer("aes-128-gcm-seal/host"), |budget| {
+        let gcm = aes_gcm::Aes128Gcm::new(KEY[..16].try_into().expect("16 bytes"));
+        let mut data = vec![0; len];
+        let timing = budget.time(|| {
+            let sealed = gcm.encrypt_inout_detached(&NONCE.into(), &[], (&mut data[..]).into());
+            ensure!(sealed.is_ok(), "too long");
+            Ok(())
+        })?;
+        Ok((timing, None, "–".into()))
+    });
+}
