@@ -56,6 +56,19 @@ __device__ __forceinline__ Sliced slice(const uint4 (&blocks)[8]) {
     return s;
 }
 
+// Eight times the same block.
+__device__ __forceinline__ Sliced slice_same(const uint4& block) {
+    uint4 rows = transpose_bytes(block);
+    const uint32_t row[4] = {rows.x, rows.y, rows.z, rows.w};
+    Sliced s;
+#pragma unroll
+    for (uint32_t r = 0; r < 4; r++) {
+#pragma unroll
+        for (uint32_t b = 0; b < 8; b++) s.row[r][b] = (row[r] >> b & 0x01010101u) * 255u;
+    }
+    return s;
+}
+
 __device__ __forceinline__ void unslice(Sliced& s, uint4 (&blocks)[8]) {
 #pragma unroll
     for (uint32_t r = 0; r < 4; r++) transpose_bits(s.row[r]);
@@ -182,9 +195,8 @@ __device__ __forceinline__ void add_key(Sliced& s, const uint4* keys) {
     }
 }
 
-__device__ __forceinline__ void cipher_all(uint4 (&blocks)[PER_THREAD], const uint4* schedule) {
+__device__ __forceinline__ void cipher_sliced(Sliced& s, const uint4* schedule) {
     const uint4* keys = schedule + ROUND_KEYS * 8u * DECRYPT;
-    Sliced s = slice(blocks);
     add_key(s, keys);
 #pragma unroll 1
     for (uint32_t i = 1; i < ROUNDS; i++) {
@@ -194,5 +206,10 @@ __device__ __forceinline__ void cipher_all(uint4 (&blocks)[PER_THREAD], const ui
     }
     sub_and_shift(s);
     add_key(s, keys + 8u * ROUNDS);
+}
+
+__device__ __forceinline__ void cipher_all(uint4 (&blocks)[PER_THREAD], const uint4* schedule) {
+    Sliced s = slice(blocks);
+    cipher_sliced(s, schedule);
     unslice(s, blocks);
 }

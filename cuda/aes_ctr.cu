@@ -20,26 +20,26 @@ __device__ __forceinline__ void add_keystream(const Params& params, uint4* data,
     uint4* place = data + (size_t)params.start + k;
     uint4 x = *place, y = x ^ stream;
     // The first and the last block are the only ones that may be partial.
-    if (k == 0) y = select_bytes(x, y, params.skip, 16);
-    if (k == params.blocks - 1) y = select_bytes(x, y, 0, params.tail);
+    bool first = k == 0, last = k == params.blocks - 1;
+    if (first || last) y = select_bytes(x, y, first ? params.skip : 0, last ? params.tail : 16);
     *place = y;
 }
-
-__device__ __forceinline__ uint4 counter_of(const Params& params, uint32_t k) {
-    uint4 counter = make_uint4(params.counter[0], params.counter[1], params.counter[2], params.counter[3]);
-    return add_big_endian(counter, k, params.wide != 0);
-}
-
-#if METHOD == METHOD_TABLES
-
-// Blocks that a thread has under way at a time.
-#define AT_ONCE 2u
 
 // The first of a run's counters, with the last byte zero.
 __device__ __forceinline__ uint4 run_counter(const Params& params, uint32_t run) {
     uint4 first = make_uint4(params.counter[0], params.counter[1], params.counter[2], params.counter[3] & 0x00ffffffu);
     return add_big_endian(first, run << 8, params.wide != 0);
 }
+
+// Runs that the message touches; the first may start before it.
+__device__ __forceinline__ uint32_t run_count(const Params& params) {
+    return (uint32_t)(((unsigned long long)params.blocks + (params.counter[3] >> 24) + 255u) >> 8);
+}
+
+#if METHOD == METHOD_TABLES
+
+// Blocks that a thread has under way at a time.
+#define AT_ONCE 2u
 
 // What rounds 1 and 2 make of a run's counters where the last byte does not reach.
 struct Cached {
@@ -78,7 +78,7 @@ aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t*
     uint32_t lane = threadIdx.x % 32u;
     uint32_t warp = blockIdx.x * (THREADS / 32u) + threadIdx.x / 32u, warps = gridDim.x * (THREADS / 32u);
     uint32_t before = params.counter[3] >> 24; // counters of the first run that come before the stream
-    uint32_t runs = (uint32_t)(((unsigned long long)params.blocks + before + 255u) >> 8);
+    uint32_t runs = run_count(params);
 
     for (uint32_t batch = warp; batch < runs; batch += 32u * warps) {
         Cached mine = first_rounds(run_counter(params, batch + lane * warps), schedule);
@@ -117,6 +117,11 @@ aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t*
 
 #elif METHOD == METHOD_SBOX
 
+__device__ __forceinline__ uint4 counter_of(const Params& params, uint32_t k) {
+    uint4 counter = make_uint4(params.counter[0], params.counter[1], params.counter[2], params.counter[3]);
+    return add_big_endian(counter, k, params.wide != 0);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t* tables) {
     load_tables(tables);
@@ -127,19 +132,26 @@ aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t*
 
 #else
 
-// A warp takes 256 neighbouring blocks, so that its accesses are to neighbouring words.
+// The blocks of a lane differ in the upper three bits of the last byte only.
 extern "C" __global__ void __launch_bounds__(THREADS)
-aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t* tables) {
-    size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    size_t first = thread / 32u * 256u + thread % 32u;
-    for (; first < params.blocks; first += (size_t)gridDim.x * THREADS * PER_THREAD) {
-        uint4 s[PER_THREAD];
-#pragma unroll
-        for (uint32_t j = 0; j < PER_THREAD; j++) s[j] = counter_of(params, first + 32u * j);
-        cipher_all(s, schedule);
+aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t*) {
+    uint32_t lane = threadIdx.x % 32u;
+    uint32_t warp = blockIdx.x * (THREADS / 32u) + threadIdx.x / 32u, warps = gridDim.x * (THREADS / 32u);
+    uint32_t before = params.counter[3] >> 24, runs = run_count(params);
+    for (uint32_t run = warp; run < runs; run += warps) {
+        uint4 counter = run_counter(params, run);
+        counter.w |= lane << 24;
+        Sliced s = slice_same(counter);
+        s.row[3][5] = (s.row[3][5] & 0x00ffffffu) | 0xaa000000u;
+        s.row[3][6] = (s.row[3][6] & 0x00ffffffu) | 0xcc000000u;
+        s.row[3][7] = (s.row[3][7] & 0x00ffffffu) | 0xf0000000u;
+        cipher_sliced(s, schedule);
+        uint4 stream[PER_THREAD];
+        unslice(s, stream);
 #pragma unroll
         for (uint32_t j = 0; j < PER_THREAD; j++) {
-            if (first + 32u * j < params.blocks) add_keystream(params, data, first + 32u * j, s[j]);
+            uint32_t k = (run << 8) + lane + 32u * j - before;
+            if (k < params.blocks) add_keystream(params, data, k, stream[j]);
         }
     }
 }
