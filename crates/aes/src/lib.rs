@@ -3,6 +3,7 @@
 mod cbc;
 mod config;
 mod cpu;
+mod crossover;
 mod ctr_mode;
 #[cfg(feature = "hazmat")]
 mod ecb;
@@ -20,6 +21,7 @@ mod xts;
 
 pub use cbc::Cbc;
 pub use config::{Config, Method};
+pub use crossover::measure_crossover;
 pub use ctr_mode::{Counter, Ctr, Message};
 #[cfg(feature = "hazmat")]
 pub use ecb::Ecb;

@@ -1,6 +1,7 @@
 //! AES in all modes: against RustCrypto's crates, against published vectors, and with input that must be refused.
 
 mod cross;
+mod full;
 mod refuse;
 mod streams;
 mod vectors;
@@ -11,6 +12,7 @@ use crate::Suite;
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     cross::add(suite);
+    full::add(suite);
     refuse::add(suite);
     streams::add(suite);
     vectors::add(suite);
