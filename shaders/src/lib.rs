@@ -114,3 +114,24 @@ pub const POINT_TIMES: &str = include_str!("../point_times.wgsl");
 
 /// `point_chain`: many additions for each point, to measure their rate.
 pub const POINT_CHAIN: &str = include_str!("../point_chain.wgsl");
+
+/// `map`: one operation on each element of a vector.
+pub const MAP: &str = include_str!("../map.wgsl");
+
+/// `exponentiate`: one power of each element.
+pub const EXPONENTIATE: &str = include_str!("../exponentiate.wgsl");
+
+/// `reduce`: sums, products and values of polynomials, of chunks of a vector.
+pub const REDUCE: &str = include_str!("../reduce.wgsl");
+
+/// `prefix`: prefix sums and products, and division by a linear polynomial.
+pub const PREFIX: &str = include_str!("../prefix.wgsl");
+
+/// `bit_reverse`: elements in bit-reversed order.
+pub const BIT_REVERSE: &str = include_str!("../bit_reverse.wgsl");
+
+/// `transpose_tiles`: a matrix transposed.
+pub const TRANSPOSE: &str = include_str!("../transpose.wgsl");
+
+/// `gather`: elements chosen by index.
+pub const GATHER: &str = include_str!("../gather.wgsl");

@@ -3,7 +3,7 @@
 use evariste_backend::{Buffer, Device, Error};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont, Vector, reference, small};
 
-use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, fields, other_device};
+use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, fields, other_device, vector};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     prime::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
@@ -41,6 +41,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     prime::<fields::SmallBabyBear>(suite, "small-fp-31");
     prime::<fields::SmallGoldilocks>(suite, "small-fp-64");
     over::<fields::Goldilocks2>(suite, "goldilocks-fp2");
+    vector::add_once(suite);
 }
 
 fn prime<F: DevicePrimeField>(suite: &mut Suite<'_>, field: &str) {
@@ -54,6 +55,7 @@ fn over<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::inverse"), inverse::<F>);
     suite.add(&format!("{field}::powers"), powers::<F>);
     suite.add(&format!("{field}::misuse"), misuse::<F>);
+    vector::add::<F>(suite, field);
 }
 
 const LENGTHS: [usize; 7] = [0, 1, 2, 255, 257, 1000, 20_000];

@@ -10,6 +10,7 @@ mod fields;
 mod ntt;
 mod primitives;
 mod process;
+mod vector;
 
 use std::fmt::Debug;
 

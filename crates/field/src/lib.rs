@@ -4,6 +4,7 @@ mod arithmetic;
 mod constants;
 pub mod curve;
 mod element;
+mod expression;
 mod extension;
 mod field;
 mod known;
@@ -16,7 +17,8 @@ mod vector;
 
 pub use arithmetic::Arithmetic;
 pub use element::{Canonical, Mont};
+pub use expression::Expression;
 pub use extension::{Extension, ExtensionConfig};
 pub use field::{DeviceField, DevicePrimeField};
 pub use known::known_constants;
-pub use vector::Vector;
+pub use vector::{Prefix, Vector};

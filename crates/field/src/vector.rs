@@ -1,4 +1,7 @@
-use std::{fmt, sync::OnceLock};
+use std::{
+    fmt,
+    sync::{Mutex, OnceLock},
+};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
@@ -8,6 +11,14 @@ use crate::{
     DeviceField, Mont,
     source::{self, word},
 };
+
+mod fused;
+mod map;
+mod permute;
+mod prefix;
+mod reduce;
+
+pub use prefix::Prefix;
 
 /// Threads of a workgroup of the element-wise kernels.
 const THREADS: u32 = 256;
@@ -25,9 +36,13 @@ const GRAIN: usize = 1 << 10;
 /// Binary powers that `powers` gets.
 const BINARY_POWERS: usize = 32;
 
+/// Longest vector: kernels count elements by 32 bits, and may count past the end by less than a tile.
+const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
+
 /// Operations on vectors of field elements on one device. Kernels are compiled at their first use and kept.
 ///
-/// All operations are queued and return at once. Vectors have at most 2³² − 1 elements.
+/// Operations are queued and return at once, but for those that give a value to the host: these wait for it. Vectors
+/// have at most 2³² − 2¹⁶ elements. What a method ending in `_assign` does is done in place.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -50,6 +65,14 @@ pub struct Vector<F> {
     pointwise: [[OnceLock<Kernel<PointwiseParams>>; 2]; 3],
     inverse: OnceLock<Kernel<InverseParams>>,
     powers: OnceLock<Kernel<PowersParams>>,
+    map: [[OnceLock<Kernel<map::Params>>; 2]; 4],
+    pow: [OnceLock<Kernel<map::PowParams>>; 2],
+    reduce: [OnceLock<Kernel<reduce::Params>>; 4],
+    prefix: [[OnceLock<Kernel<prefix::Params>>; 2]; 3],
+    bit_reverse: [OnceLock<Kernel<permute::ReverseParams>>; 2],
+    transpose: OnceLock<Kernel<permute::TransposeParams>>,
+    gather: OnceLock<Kernel<permute::GatherParams>>,
+    fused: Mutex<Vec<fused::Fused>>,
     field: std::marker::PhantomData<fn() -> F>,
 }
 
@@ -108,15 +131,34 @@ impl<F: DeviceField> Vector<F> {
             pointwise: Default::default(),
             inverse: OnceLock::new(),
             powers: OnceLock::new(),
+            map: Default::default(),
+            pow: Default::default(),
+            reduce: Default::default(),
+            prefix: Default::default(),
+            bit_reverse: Default::default(),
+            transpose: OnceLock::new(),
+            gather: OnceLock::new(),
+            fused: Mutex::default(),
             field: std::marker::PhantomData,
         }
     }
 
-    /// The kernels, for compiling them ahead.
+    /// The kernels, for compiling them ahead. Those of expressions are not among them.
     pub fn kernels() -> Vec<KernelSpec> {
-        let pointwise =
-            Operation::ALL.iter().flat_map(|op| [false, true].map(|assign| pointwise_spec::<F>(*op, assign)));
-        pointwise.chain([inverse_spec::<F>(), powers_spec::<F>()]).collect()
+        let both = [false, true];
+        let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|assign| pointwise_spec::<F>(*op, assign)));
+        let map = map::Map::ALL.iter().flat_map(|op| both.map(|assign| map::spec::<F>(*op, assign)));
+        let prefix = prefix::Scan::ALL.iter().flat_map(|scan| both.map(|assign| prefix::spec::<F>(*scan, assign)));
+        let others =
+            [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>(), permute::gather_spec::<F>()];
+        pointwise
+            .chain(map)
+            .chain(both.map(map::pow_spec::<F>))
+            .chain(reduce::Reduction::ALL.map(reduce::spec::<F>))
+            .chain(prefix)
+            .chain(both.map(permute::reverse_spec::<F>))
+            .chain(others)
+            .collect()
     }
 
     /// `out[i] = a[i] + b[i]`.
@@ -230,10 +272,10 @@ impl<F: DeviceField> Vector<F> {
     }
 
     fn checked_len(&self, len: usize) -> Result<u32> {
-        u32::try_from(len).map_err(|_| Error::TooLarge {
+        u32::try_from(len).ok().filter(|len| *len <= MAX_LEN).ok_or(Error::TooLarge {
             what: "vector",
             device: self.device.info().id,
-            limit: u32::MAX.into(),
+            limit: MAX_LEN.into(),
             actual: len as u64,
         })
     }
@@ -369,6 +411,32 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
         });
     };
     KernelSpec::new("powers", variant::<F>("powers"), bindings, body, source).threads(THREADS)
+}
+
+/// The data of a kernel from `a` to `out`, or in place: what it binds, and in WGSL how it stores then.
+fn in_and_out<F: DeviceField>(assign: bool) -> (Vec<Binding>, &'static str) {
+    let word = word::<F>();
+    match assign {
+        true => (vec![Binding::write("a", word)], "fn out_store(i: u32, v: F) { a_store(i, v); }\n"),
+        false => (vec![Binding::read("a", word), Binding::write("out", word)], ""),
+    }
+}
+
+/// The same in CUDA.
+fn assign_define(assign: bool) -> &'static str {
+    if assign { "#define ASSIGN\n" } else { "" }
+}
+
+/// Bytes of workgroup memory that kernels with a tile keep to: what WebGPU promises.
+const TILE_BYTES: u32 = 16 << 10;
+
+/// Threads of a workgroup with one element each in workgroup memory.
+const fn tile_threads<F: DeviceField>() -> u32 {
+    let mut threads = THREADS;
+    while threads > 1 && source::tile_bytes::<F>(threads) > TILE_BYTES {
+        threads /= 2;
+    }
+    threads
 }
 
 /// A WGSL kernel over `F`: arithmetic, accessors of the bindings, which are all of elements, `extra`, then `body`.

@@ -1,0 +1,275 @@
+//! Vector operations over every field: maps, reductions, prefixes, permutations, expressions.
+
+use evariste_backend::{Buffer, Device, Error};
+use evariste_field::{DeviceField, Expression, Mont, Prefix, Vector, reference, small::BabyBear};
+
+use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples};
+
+pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
+    suite.add(&format!("{field}::maps"), maps::<F>);
+    suite.add(&format!("{field}::reductions"), reductions::<F>);
+    suite.add(&format!("{field}::prefixes"), prefixes::<F>);
+    suite.add(&format!("{field}::division"), division::<F>);
+    suite.add(&format!("{field}::permutations"), permutations::<F>);
+    suite.add(&format!("{field}::expressions"), expressions::<F>);
+    suite.add(&format!("{field}::vector_misuse"), misuse::<F>);
+}
+
+/// What one field is enough for.
+pub(crate) fn add_once(suite: &mut Suite<'_>) {
+    suite.add("deep_prefixes", deep_prefixes);
+    suite.add("few_launches", few_launches);
+}
+
+/// Nothing, around a workgroup, several tiles, and one more than a power of two.
+const LENGTHS: [usize; 8] = [0, 1, 2, 255, 257, 1000, 20_000, (1 << 16) + 1];
+
+/// All lengths for small fields; for large ones those up to several tiles, to keep the time of a software GPU down.
+fn lengths<F: DeviceField>() -> &'static [usize] {
+    if F::LIMBS <= 8 { &LENGTHS } else { &LENGTHS[..LENGTHS.len() - 1] }
+}
+
+type Elements<F> = Buffer<Mont<F>>;
+
+fn maps<F: DeviceField>(device: &Device) -> Outcome {
+    type Apply<F> = fn(&Vector<F>, &Elements<F>, F, &mut Elements<F>) -> Result<(), Error>;
+    type Assign<F> = fn(&Vector<F>, &mut Elements<F>, F) -> Result<(), Error>;
+    type Case<F> = (&'static str, Apply<F>, Assign<F>, fn(F, F) -> F);
+
+    const EXPONENT: [u64; 2] = [0xf000_0000_0000_000b, 5];
+    let cases: [Case<F>; 6] = [
+        ("neg", |v, a, _, out| v.neg(a, out), |v, a, _| v.neg_assign(a), |x, _| -x),
+        ("square", |v, a, _, out| v.square(a, out), |v, a, _| v.square_assign(a), |x, _| x * x),
+        ("scale", |v, a, f, out| v.scale(a, f, out), |v, a, f| v.scale_assign(a, f), |x, f| x * f),
+        ("pow", |v, a, _, out| v.pow(a, EXPONENT, out), |v, a, _| v.pow_assign(a, EXPONENT), |x, _| x.pow(EXPONENT)),
+        ("pow 1", |v, a, _, out| v.pow(a, [1, 0], out), |v, a, _| v.pow_assign(a, [1]), |x, _| x),
+        ("pow 0", |v, a, _, out| v.pow(a, [], out), |v, a, _| v.pow_assign(a, [0, 0]), |_, _| F::ONE),
+    ];
+    let vector = Vector::<F>::new(device);
+    let factor = samples::<F>(70, 9)[69];
+    for len in [0, 1, 255, 257, 1000] {
+        let a = samples::<F>(len, 10);
+        let mut da = device.upload::<Mont<F>>(&a)?;
+        let mut out = device.alloc(len)?;
+        for (name, apply, assign, scalar) in cases {
+            let expected: Vec<F> = a.iter().map(|x| scalar(*x, factor)).collect();
+            apply(&vector, &da, factor, &mut out)?;
+            expect_same(&format!("{name} of {len}"), &out.to_vec()?, &expected)?;
+            assign(&vector, &mut da, factor)?;
+            expect_same(&format!("{name} of {len} in place"), &da.to_vec()?, &expected)?;
+            da.write_at(0, &a)?;
+        }
+    }
+    Ok(())
+}
+
+fn reductions<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    let z = samples::<F>(70, 11)[69];
+    for &len in lengths::<F>() {
+        let (a, b) = (samples::<F>(len, 12), samples::<F>(len, 13));
+        // Samples have zeros.
+        let factors: Vec<F> = b.iter().map(|b| if b.is_zero() { z } else { *b }).collect();
+        let (da, db) = (device.upload(&a)?, device.upload(&b)?);
+        expect_equal(&format!("sum of {len}"), &vector.sum(&da)?, &reference::sum(&a))?;
+        let product = vector.product(&device.upload(&factors)?)?;
+        expect_equal(&format!("product of {len}"), &product, &reference::product(&factors))?;
+        let inner = vector.inner_product(&da, &db)?;
+        expect_equal(&format!("inner product of {len}"), &inner, &reference::inner_product(&a, &b))?;
+        expect_equal(&format!("value of {len}"), &vector.evaluate(&da, z)?, &reference::evaluate(&a, z))?;
+
+        let mut out = device.upload(&[F::ONE; 6])?;
+        vector.sum_to(&da, &mut out, 1)?;
+        vector.evaluate_to(&da, F::ZERO, &mut out, 2)?;
+        vector.evaluate_to(&da, F::ONE, &mut out, 3)?;
+        vector.inner_product_to(&da, &da, &mut out, 5)?;
+        let (sum, first) = (reference::sum(&a), a.first().copied().unwrap_or(F::ZERO));
+        let expected = [F::ONE, sum, first, sum, F::ONE, reference::inner_product(&a, &a)];
+        expect_same(&format!("in their places, {len}"), &out.to_vec()?, &expected)?;
+    }
+    Ok(())
+}
+
+fn prefixes<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    let one = samples::<F>(70, 14)[69];
+    for &len in lengths::<F>() {
+        // Without zeros, after which all products are zero.
+        let a: Vec<F> = samples::<F>(len, 15).iter().map(|x| if x.is_zero() { one } else { *x }).collect();
+        let mut da = device.upload(&a)?;
+        let mut out = device.alloc(len)?;
+        for prefix in [Prefix::Inclusive, Prefix::Exclusive] {
+            let sums = reference::prefix(&a, prefix, F::ZERO, |x, y| x + y);
+            vector.prefix_sum(&da, prefix, &mut out)?;
+            expect_same(&format!("{prefix:?} sums of {len}"), &out.to_vec()?, &sums)?;
+            vector.prefix_sum_assign(&mut da, prefix)?;
+            expect_same(&format!("{prefix:?} sums of {len} in place"), &da.to_vec()?, &sums)?;
+            da.write_at(0, &a)?;
+            let products = reference::prefix(&a, prefix, F::ONE, |x, y| x * y);
+            vector.prefix_product(&da, prefix, &mut out)?;
+            expect_same(&format!("{prefix:?} products of {len}"), &out.to_vec()?, &products)?;
+            vector.prefix_product_assign(&mut da, prefix)?;
+            expect_same(&format!("{prefix:?} products of {len} in place"), &da.to_vec()?, &products)?;
+            da.write_at(0, &a)?;
+        }
+    }
+    Ok(())
+}
+
+fn division<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    let random = samples::<F>(70, 16)[69];
+    for &len in lengths::<F>() {
+        let a = samples::<F>(len, 17);
+        let mut out = device.alloc(len)?;
+        for z in [random, F::ZERO] {
+            let (quotient, remainder) = reference::divide_by_linear(&a, z);
+            let mut da = device.upload(&a)?;
+            expect_equal(&format!("remainder of {len}"), &vector.divide_by_linear(&da, z, &mut out)?, &remainder)?;
+            expect_same(&format!("quotient of {len}"), &out.to_vec()?, &quotient)?;
+            let in_place = vector.divide_by_linear_assign(&mut da, z)?;
+            expect_equal(&format!("remainder of {len} in place"), &in_place, &remainder)?;
+            expect_same(&format!("quotient of {len} in place"), &da.to_vec()?, &quotient)?;
+        }
+    }
+    Ok(())
+}
+
+fn permutations<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    for len in [0, 1, 2, 4, 256, 512, 1 << 14] {
+        let a = samples::<F>(len, 18);
+        let mut da = device.upload(&a)?;
+        let mut out = device.alloc(len)?;
+        let expected = reference::bit_reverse(&a);
+        vector.bit_reverse(&da, &mut out)?;
+        expect_same(&format!("{len} bit-reversed"), &out.to_vec()?, &expected)?;
+        vector.bit_reverse_assign(&mut da)?;
+        expect_same(&format!("{len} bit-reversed in place"), &da.to_vec()?, &expected)?;
+    }
+    for (rows, columns) in [(0, 0), (3, 0), (1, 1), (1, 300), (300, 1), (16, 16), (17, 33), (100, 101), (64, 257)] {
+        let a = samples::<F>(rows * columns, 19);
+        let mut out = device.alloc(a.len())?;
+        vector.transpose(&device.upload(&a)?, rows, &mut out)?;
+        expect_same(&format!("{rows} × {columns} transposed"), &out.to_vec()?, &reference::transpose(&a, rows))?;
+    }
+    let a = samples::<F>(1000, 20);
+    for len in LENGTHS {
+        let indices: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 21).collect();
+        let expected: Vec<F> = indices.iter().map(|i| a.get(*i as usize).copied().unwrap_or(F::ZERO)).collect();
+        let mut out = device.alloc(len)?;
+        vector.gather(&device.upload(&a)?, &device.upload(&indices)?, &mut out)?;
+        expect_same(&format!("{len} gathered"), &out.to_vec()?, &expected)?;
+    }
+    let mut out = device.upload(&[F::ONE; 3])?;
+    vector.gather(&device.alloc(0)?, &device.upload(&[0, 1, u32::MAX])?, &mut out)?;
+    expect_same("gathered from nothing", &out.to_vec()?, &[F::ZERO; 3])
+}
+
+fn expressions<F: DeviceField>(device: &Device) -> Outcome {
+    let column = Expression::column;
+    let [a, b, c] = [0, 1, 2].map(column);
+    let [r, s] = [0, 1].map(Expression::constant);
+    let square = (&a + &b) * (&a + &b);
+    let cases = [
+        ("a column", b.clone()),
+        ("an integer", Expression::integer(-7)),
+        ("a constant", s.clone()),
+        ("a gate", &a * &b - &c),
+        ("few products", &r * (&a * &b - &c) + &s * (&a * (&a - 1)) - 3),
+        ("shared parts", &square * &square - square.clone() * &c + -&square),
+        ("many products", (0..24).map(|i| (&a + i) * (&b - &r) - &c * i).product::<Expression>() + a.pow(37)),
+        ("a power", (c.pow(5) + r.pow(3)).pow(7)),
+    ];
+    let vector = Vector::<F>::new(device);
+    let constants = samples::<F>(72, 21).split_off(70);
+    for len in [0, 1, 257, 1000] {
+        let columns: Vec<Vec<F>> = (0..3).map(|seed| samples(len, 22 + seed)).collect();
+        let uploaded = columns.iter().map(|column| device.upload(column)).collect::<Result<Vec<_>, _>>()?;
+        let mut out = device.alloc(len)?;
+        for (name, expression) in &cases {
+            let row = |i: usize| columns.iter().map(|column| column[i]).collect::<Vec<F>>();
+            let expected: Vec<F> = (0..len).map(|i| expression.value(&row(i), &constants)).collect();
+            vector.evaluate_expression(expression, &uploaded.iter().collect::<Vec<_>>(), &constants, &mut out)?;
+            expect_same(&format!("{name} in {len} rows"), &out.to_vec()?, &expected)?;
+        }
+    }
+
+    // More columns than any device binds, some of them unused, one of them twice.
+    let columns: Vec<Vec<F>> = (0..40).map(|seed| samples(300, 30 + seed)).collect();
+    let mut uploaded = columns.iter().map(|column| device.upload(column)).collect::<Result<Vec<_>, _>>()?;
+    uploaded.truncate(40);
+    let mut given: Vec<_> = uploaded.iter().collect();
+    given.push(&uploaded[0]);
+    let wide: Expression = (0..41).filter(|i| i % 5 != 3).map(|i| column(i) * i64::from(i)).sum();
+    let value = |i: usize| {
+        let mut row: Vec<F> = columns.iter().map(|column| column[i]).collect();
+        row.push(row[0]);
+        wide.value(&row, &[])
+    };
+    let mut out = device.alloc(300)?;
+    vector.evaluate_expression(&wide, &given, &[], &mut out)?;
+    expect_same("41 columns", &out.to_vec()?, &(0..300).map(value).collect::<Vec<F>>())
+}
+
+fn misuse<F: DeviceField>(device: &Device) -> Outcome {
+    let vector = Vector::<F>::new(device);
+    let (three, four) = (device.upload(&[F::ONE; 3])?, device.upload(&[F::ONE; 4])?);
+    let mut out = device.upload(&[F::ONE; 4])?;
+    let length = |what, expected, actual| Error::Length { what, expected, actual };
+    let case = |name, result, expected| expect_equal(name, &expect_error(name, result)?, &expected);
+    case("a map to another length", vector.scale(&three, F::ONE, &mut out), length("the output", 3, 4))?;
+    case("a power to another length", vector.pow(&three, [2], &mut out), length("the output", 3, 4))?;
+    let sums = vector.prefix_sum(&three, Prefix::Inclusive, &mut out);
+    case("prefix sums to another length", sums, length("the output", 3, 4))?;
+    case("unequal factors", vector.inner_product(&three, &four).map(drop), length("the second operand", 3, 4))?;
+    let beyond = Error::OutOfRange { what: "a reduction's output", offset: 4, count: 1, len: 4 };
+    case("a sum past the end", vector.sum_to(&three, &mut out, 4), beyond)?;
+    let mut two = device.upload(&[F::ONE; 3])?;
+    let reversed = vector.bit_reverse_assign(&mut two);
+    case("three bit-reversed", reversed, length("a vector to be bit-reversed", 4, 3))?;
+    case("four in three rows", vector.transpose(&four, 3, &mut out), length("a matrix", 6, 4))?;
+    case("four in no rows", vector.transpose(&four, 0, &mut out), length("a matrix", 0, 4))?;
+    let gate = Expression::column(0) * Expression::column(1) - Expression::constant(0);
+    let few = vector.evaluate_expression(&gate, &[&four], &[F::ONE], &mut out);
+    case("a missing column", few, length("the columns of an expression", 2, 1))?;
+    let none = vector.evaluate_expression(&gate, &[&four, &four], &[], &mut out);
+    case("a missing constant", none, length("the constants of an expression", 1, 0))?;
+    let short = vector.evaluate_expression(&gate, &[&four, &three], &[F::ONE], &mut out);
+    case("a short column", short, length("a column of an expression", 4, 3))?;
+    expect_same("untouched", &out.to_vec()?, &[F::ONE; 4])
+}
+
+/// So many tiles that their results take tiles of tiles.
+fn deep_prefixes(device: &Device) -> Outcome {
+    let len = (1 << 22) + 5;
+    let vector = Vector::<BabyBear>::new(device);
+    let a: Vec<BabyBear> = (0..len as u64).map(|i| BabyBear::from(i * i + 1)).collect();
+    let z = BabyBear::from(12_345u32);
+    let mut data = device.upload(&a)?;
+    let mut out = device.alloc(len)?;
+    vector.prefix_sum(&data, Prefix::Exclusive, &mut out)?;
+    let sums = reference::prefix(&a, Prefix::Exclusive, BabyBear::from(0u32), |x, y| x + y);
+    expect_same("sums", &out.to_vec()?, &sums)?;
+    let (quotient, remainder) = reference::divide_by_linear(&a, z);
+    expect_equal("value", &vector.evaluate(&data, z)?, &remainder)?;
+    expect_equal("remainder", &vector.divide_by_linear_assign(&mut data, z)?, &remainder)?;
+    expect_same("quotient", &data.to_vec()?, &quotient)
+}
+
+fn few_launches(device: &Device) -> Outcome {
+    let vector = Vector::<BabyBear>::new(device);
+    let data = device.upload(&samples::<BabyBear>(1 << 20, 40))?;
+    let mut out = device.alloc(1 << 20)?;
+    let launches = |run: &mut dyn FnMut() -> Result<(), Error>| -> Result<u64, Error> {
+        let before = device.stats().launches;
+        run()?;
+        Ok(device.stats().launches - before)
+    };
+    expect("a sum takes two launches", launches(&mut || vector.sum_to(&data, &mut out, 0))? <= 2)?;
+    let sums = launches(&mut || vector.prefix_sum(&data, Prefix::Inclusive, &mut out))?;
+    expect("prefix sums take three launches", sums <= 3)?;
+    let gate = Expression::column(0).pow(3) - Expression::column(1) + 5;
+    let fused = launches(&mut || vector.evaluate_expression(&gate, &[&data, &data], &[], &mut out))?;
+    expect("an expression takes one launch", fused == 1)
+}

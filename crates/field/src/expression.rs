@@ -1,0 +1,464 @@
+//! Expressions over columns: one type that is evaluated on every backend and that proofs can be bound to by its digest.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    iter::{Product, Sum},
+    ops::{Add, Mul, Neg, Sub},
+    sync::Arc,
+};
+
+use ark_ff::Field;
+
+/// A polynomial in columns, which have a value in each row, and in constants, which are the same in all rows: built by
+/// `+`, `−`, `·` and powers from [`Expression::column`], [`Expression::constant`] and integers. It names no field.
+///
+/// Clones are cheap and share their parts; parts that are equal are computed once.
+///
+/// ```
+/// use ark_bls12_381::Fr;
+/// use evariste_field::Expression;
+///
+/// let [a, b, c] = [0, 1, 2].map(Expression::column);
+/// let r = Expression::constant(0);
+/// let gate = &a * &b - &c + r * (a.clone() * (&a - 1));
+/// assert_eq!((gate.columns(), gate.constants(), gate.degree()), (3, 1, 2));
+///
+/// let row = [1u64, 5, 5].map(Fr::from);
+/// assert_eq!(gate.value(&row, &[Fr::from(9)]), Fr::from(0));
+/// ```
+#[derive(Clone)]
+pub struct Expression(Arc<Node>);
+
+#[derive(Debug)]
+struct Node {
+    kind: Kind,
+    degree: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Column(u32),
+    Constant(u32),
+    Integer(i64),
+    Add(Expression, Expression),
+    Sub(Expression, Expression),
+    Mul(Expression, Expression),
+    Neg(Expression),
+    Pow(Expression, u32),
+}
+
+impl Expression {
+    /// The value of column `index` in the row.
+    pub fn column(index: u32) -> Self {
+        Self::new(Kind::Column(index), 1)
+    }
+
+    /// Constant number `index`, whose value is given when the expression is evaluated.
+    pub fn constant(index: u32) -> Self {
+        Self::new(Kind::Constant(index), 0)
+    }
+
+    /// The integer `value`.
+    pub fn integer(value: i64) -> Self {
+        Self::new(Kind::Integer(value), 0)
+    }
+
+    /// This to the power `exponent`; 0⁰ is 1.
+    #[must_use]
+    pub fn pow(&self, exponent: u32) -> Self {
+        match exponent {
+            0 => Self::integer(1),
+            1 => self.clone(),
+            _ => Self::new(Kind::Pow(self.clone(), exponent), self.degree().saturating_mul(exponent.into())),
+        }
+    }
+
+    /// The degree in the columns that the way it is built allows at most: cancellation is not seen.
+    pub fn degree(&self) -> u64 {
+        self.0.degree
+    }
+
+    /// Columns that it needs: one more than the highest index of one.
+    pub fn columns(&self) -> usize {
+        self.tape().columns().last().map_or(0, |index| *index as usize + 1)
+    }
+
+    /// Constants that it needs: one more than the highest index of one.
+    pub fn constants(&self) -> usize {
+        self.tape().constants()
+    }
+
+    /// The value in one row. The columns and constants that it needs must be there.
+    ///
+    /// # Panics
+    /// If a column or a constant is missing.
+    pub fn value<F: Field>(&self, columns: &[F], constants: &[F]) -> F {
+        self.tape().value(columns, constants)
+    }
+
+    /// What a proof about this expression is bound to: the BLAKE3 hash, with [`Expression::CONTEXT`] as the context of
+    /// its key derivation, of its steps in the order in which they are first met, going through operands from left to
+    /// right before what they are operands of, equal steps once.
+    ///
+    /// A step is five bytes or more: 0 and a column's index; 1 and a constant's; 2 and an integer of eight bytes; 3, 4 or
+    /// 5 and the numbers of the two steps that are added, subtracted or multiplied, the lower one first where order does
+    /// not matter; 6 and the number of the step that is negated. Numbers count steps from 0, and have four bytes in
+    /// little-endian order. A power is the multiplications of its binary digits: from the highest digit down, the result
+    /// is squared, and where the digit is one, multiplied by the base.
+    pub fn digest(&self) -> [u8; 32] {
+        self.tape().digest()
+    }
+
+    /// The context of [`Expression::digest`].
+    pub const CONTEXT: &str = "evariste 2026-11-21 expression steps v1";
+
+    fn new(kind: Kind, degree: u64) -> Self {
+        Self(Arc::new(Node { kind, degree }))
+    }
+
+    /// The steps that compute it, without recursion: expressions may be as deep as memory allows.
+    pub(crate) fn tape(&self) -> Tape {
+        let mut tape = Tape::default();
+        // By the address of a node, which this borrow keeps alive.
+        let mut done: HashMap<*const Node, u32> = HashMap::new();
+        let mut todo = vec![(self, false)];
+        while let Some((expression, ready)) = todo.pop() {
+            let key = Arc::as_ptr(&expression.0);
+            if done.contains_key(&key) {
+                continue;
+            }
+            let operands = expression.0.kind.operands();
+            if !ready && operands.iter().any(Option::is_some) {
+                todo.push((expression, true));
+                todo.extend(operands.iter().rev().flatten().map(|operand| (*operand, false)));
+                continue;
+            }
+            let at = |operand: &Expression| done[&Arc::as_ptr(&operand.0)];
+            let step = match &expression.0.kind {
+                Kind::Column(index) => tape.push(Step::Column(*index)),
+                Kind::Constant(index) => tape.push(Step::Constant(*index)),
+                Kind::Integer(value) => tape.push(Step::Integer(*value)),
+                Kind::Add(a, b) => tape.push(Step::Add(at(a), at(b))),
+                Kind::Sub(a, b) => tape.push(Step::Sub(at(a), at(b))),
+                Kind::Mul(a, b) => tape.push(Step::Mul(at(a), at(b))),
+                Kind::Neg(a) => tape.push(Step::Neg(at(a))),
+                Kind::Pow(a, exponent) => {
+                    let base = at(a);
+                    (0..exponent.ilog2()).rev().fold(base, |power, bit| {
+                        let square = tape.push(Step::Mul(power, power));
+                        if exponent >> bit & 1 == 1 { tape.push(Step::Mul(square, base)) } else { square }
+                    })
+                }
+            };
+            done.insert(key, step);
+        }
+        tape
+    }
+}
+
+impl Kind {
+    fn operands(&self) -> [Option<&Expression>; 2] {
+        match self {
+            Kind::Column(_) | Kind::Constant(_) | Kind::Integer(_) => [None, None],
+            Kind::Neg(a) | Kind::Pow(a, _) => [Some(a), None],
+            Kind::Add(a, b) | Kind::Sub(a, b) | Kind::Mul(a, b) => [Some(a), Some(b)],
+        }
+    }
+}
+
+impl Drop for Expression {
+    /// Without recursion, as expressions may be deep.
+    fn drop(&mut self) {
+        let mut todo = Vec::new();
+        let take = |expression: &mut Expression, todo: &mut Vec<Expression>| {
+            // An expression that others share stays as it is.
+            if let Some(node) = Arc::get_mut(&mut expression.0) {
+                match std::mem::replace(&mut node.kind, Kind::Integer(0)) {
+                    Kind::Column(_) | Kind::Constant(_) | Kind::Integer(_) => {}
+                    Kind::Neg(a) | Kind::Pow(a, _) => todo.push(a),
+                    Kind::Add(a, b) | Kind::Sub(a, b) | Kind::Mul(a, b) => todo.extend([a, b]),
+                }
+            }
+        };
+        if !matches!(self.0.kind, Kind::Column(_) | Kind::Constant(_) | Kind::Integer(_)) {
+            take(self, &mut todo);
+        }
+        while let Some(mut expression) = todo.pop() {
+            take(&mut expression, &mut todo);
+        }
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = self.tape().steps.len();
+        f.debug_struct("Expression").field("degree", &self.degree()).field("steps", &steps).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Expression {
+    /// Whether they have the same digest.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.tape() == other.tape()
+    }
+}
+
+impl Eq for Expression {}
+
+impl From<i64> for Expression {
+    fn from(value: i64) -> Self {
+        Self::integer(value)
+    }
+}
+
+macro_rules! operators {
+    ($($operator:ident $function:ident $degree:expr),*) => {$(
+        impl $operator for &Expression {
+            type Output = Expression;
+
+            fn $function(self, other: &Expression) -> Expression {
+                let degree: fn(u64, u64) -> u64 = $degree;
+                let degree = degree(self.degree(), other.degree());
+                Expression::new(Kind::$operator(self.clone(), other.clone()), degree)
+            }
+        }
+
+        impl $operator for Expression {
+            type Output = Expression;
+
+            fn $function(self, other: Expression) -> Expression {
+                (&self).$function(&other)
+            }
+        }
+
+        impl $operator<&Expression> for Expression {
+            type Output = Expression;
+
+            fn $function(self, other: &Expression) -> Expression {
+                (&self).$function(other)
+            }
+        }
+
+        impl $operator<Expression> for &Expression {
+            type Output = Expression;
+
+            fn $function(self, other: Expression) -> Expression {
+                self.$function(&other)
+            }
+        }
+
+        impl $operator<i64> for &Expression {
+            type Output = Expression;
+
+            fn $function(self, other: i64) -> Expression {
+                self.$function(&Expression::integer(other))
+            }
+        }
+
+        impl $operator<i64> for Expression {
+            type Output = Expression;
+
+            fn $function(self, other: i64) -> Expression {
+                (&self).$function(&Expression::integer(other))
+            }
+        }
+    )*};
+}
+
+operators!(Add add u64::max, Sub sub u64::max, Mul mul u64::saturating_add);
+
+impl Neg for &Expression {
+    type Output = Expression;
+
+    fn neg(self) -> Expression {
+        Expression::new(Kind::Neg(self.clone()), self.degree())
+    }
+}
+
+impl Neg for Expression {
+    type Output = Expression;
+
+    fn neg(self) -> Expression {
+        -&self
+    }
+}
+
+impl Sum for Expression {
+    fn sum<I: Iterator<Item = Self>>(terms: I) -> Self {
+        terms.reduce(Add::add).unwrap_or_else(|| Self::integer(0))
+    }
+}
+
+impl Product for Expression {
+    fn product<I: Iterator<Item = Self>>(factors: I) -> Self {
+        factors.reduce(Mul::mul).unwrap_or_else(|| Self::integer(1))
+    }
+}
+
+/// One operation on the results of earlier ones, which are named by their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Step {
+    Column(u32),
+    Constant(u32),
+    Integer(i64),
+    Add(u32, u32),
+    Sub(u32, u32),
+    Mul(u32, u32),
+    Neg(u32),
+}
+
+impl Step {
+    pub(crate) fn operands(self) -> impl Iterator<Item = u32> {
+        let (a, b) = match self {
+            Step::Column(_) | Step::Constant(_) | Step::Integer(_) => (None, None),
+            Step::Neg(a) => (Some(a), None),
+            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) => (Some(a), Some(b)),
+        };
+        a.into_iter().chain(b)
+    }
+}
+
+/// An expression as a list of steps, none of them twice. The last one is the result: it cannot have come up before, since
+/// no expression is part of its own operands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tape {
+    pub(crate) steps: Vec<Step>,
+    known: HashMap<Step, u32>,
+}
+
+impl PartialEq for Tape {
+    fn eq(&self, other: &Self) -> bool {
+        self.steps == other.steps
+    }
+}
+
+impl Tape {
+    fn push(&mut self, step: Step) -> u32 {
+        let step = match step {
+            Step::Add(a, b) => Step::Add(a.min(b), a.max(b)),
+            Step::Mul(a, b) => Step::Mul(a.min(b), a.max(b)),
+            other => other,
+        };
+        if let Some(number) = self.known.get(&step) {
+            return *number;
+        }
+        let number = self.steps.len() as u32;
+        self.steps.push(step);
+        self.known.insert(step, number);
+        number
+    }
+
+    /// The indices of the columns that are used, in ascending order.
+    pub(crate) fn columns(&self) -> Vec<u32> {
+        let column = |step: &Step| if let Step::Column(index) = step { Some(*index) } else { None };
+        let mut columns: Vec<u32> = self.steps.iter().filter_map(column).collect();
+        columns.sort_unstable();
+        columns
+    }
+
+    /// One more than the highest index of a constant.
+    pub(crate) fn constants(&self) -> usize {
+        let constant = |step: &Step| if let Step::Constant(index) = step { Some(*index as usize + 1) } else { None };
+        self.steps.iter().filter_map(constant).max().unwrap_or(0)
+    }
+
+    fn value<F: Field>(&self, columns: &[F], constants: &[F]) -> F {
+        let mut values = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let at = |number: u32| -> F { values[number as usize] };
+            values.push(match *step {
+                Step::Column(index) => columns[index as usize],
+                Step::Constant(index) => constants[index as usize],
+                Step::Integer(value) => F::from(value),
+                Step::Add(a, b) => at(a) + at(b),
+                Step::Sub(a, b) => at(a) - at(b),
+                Step::Mul(a, b) => at(a) * at(b),
+                Step::Neg(a) => -at(a),
+            });
+        }
+        values.last().copied().unwrap_or(F::ZERO)
+    }
+
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key(Expression::CONTEXT);
+        let mut put = |tag: u8, numbers: &[u32]| {
+            hasher.update(&[tag]);
+            for number in numbers {
+                hasher.update(&number.to_le_bytes());
+            }
+        };
+        for step in &self.steps {
+            match *step {
+                Step::Column(index) => put(0, &[index]),
+                Step::Constant(index) => put(1, &[index]),
+                Step::Integer(value) => put(2, &[value as u32, (value >> 32) as u32]),
+                Step::Add(a, b) => put(3, &[a, b]),
+                Step::Sub(a, b) => put(4, &[a, b]),
+                Step::Mul(a, b) => put(5, &[a, b]),
+                Step::Neg(a) => put(6, &[a]),
+            }
+        }
+        *hasher.finalize().as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+
+    use super::*;
+
+    fn columns() -> [Expression; 3] {
+        [0, 1, 2].map(Expression::column)
+    }
+
+    #[test]
+    fn values_are_those_of_the_operators() {
+        let [a, b, c] = columns();
+        let r = Expression::constant(1);
+        let expression = (&a + &b) * (&a - &c).pow(11) - &r * 7 + -(b.clone() * -3) + c.pow(0) + c.pow(1);
+        let [x, y, z, s] = [3u64, 5, 11, 100].map(Fr::from);
+        let expected = (x + y) * (x - z).pow([11]) - s * Fr::from(7) + y * Fr::from(3) + Fr::from(1) + z;
+        assert_eq!(expression.value(&[x, y, z], &[Fr::from(0), s]), expected);
+        assert_eq!((expression.columns(), expression.constants(), expression.degree()), (3, 2, 12));
+        assert_eq!([a, b].into_iter().sum::<Expression>().value(&[x, y], &[]), x + y);
+        assert_eq!(std::iter::empty::<Expression>().product::<Expression>().value::<Fr>(&[], &[]), Fr::from(1));
+    }
+
+    #[test]
+    fn equal_parts_are_one_step() {
+        let [a, b, _] = columns();
+        let first = (&a + &b) * (&b + &a);
+        assert_eq!(first.tape().steps.len(), 4);
+        let mut doubled = a.clone();
+        for _ in 0..100 {
+            doubled = &doubled + &doubled;
+        }
+        assert_eq!(doubled.tape().steps.len(), 101);
+    }
+
+    #[test]
+    fn digests_are_stable_and_tell_expressions_apart() {
+        let [a, b, c] = columns();
+        let gate = |a: &Expression, b: &Expression, c: &Expression| a * b - c;
+        assert_eq!(gate(&a, &b, &c).digest(), gate(&columns()[0], &b.clone(), &c).digest());
+        let hex: String = gate(&a, &b, &c).digest().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "6246c37fa3b45b047bdc34668ca647de30ba5f52b39dfbb07e15710346852992");
+        let others =
+            [gate(&b, &c, &a), gate(&a, &b, &c) + 0, &a * &b + &c, &a * &b, gate(&a, &b, &Expression::constant(2))];
+        for (i, other) in others.iter().enumerate() {
+            assert_ne!(other.digest(), gate(&a, &b, &c).digest(), "{i}");
+            assert_ne!(*other, gate(&a, &b, &c));
+        }
+    }
+
+    #[test]
+    fn deep_expressions_need_no_stack() {
+        let mut deep = Expression::column(0);
+        for _ in 0..1_000_000 {
+            deep = deep + Expression::column(0);
+        }
+        assert_eq!(deep.tape().steps.len(), 1_000_001);
+    }
+}

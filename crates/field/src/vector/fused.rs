@@ -1,0 +1,416 @@
+//! Expressions compiled into one kernel: each column is read once, and the result written once.
+
+use std::{
+    fmt::Write,
+    sync::{Arc, PoisonError},
+};
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result};
+use rayon::prelude::*;
+
+use super::{THREADS, Vector, variant, wgsl_kernel};
+use crate::{
+    DeviceField, Expression, Mont,
+    expression::{Step, Tape},
+    source::{self, word},
+};
+
+/// Kernels of expressions that a [`Vector`] keeps, the last used first.
+const KEPT: usize = 64;
+
+/// Multiplications up to which a kernel has each of them in its text in WGSL. Beyond, one in a loop serves all, with its
+/// operands chosen by the loop's counter, since compilers take time and space for each.
+const WGSL_MULTIPLICATIONS: usize = 6;
+
+/// The same in CUDA, where beyond it multiplication is a function that is called.
+const CUDA_MULTIPLICATIONS: usize = 16;
+
+/// Rows that a CPU thread takes at a time: 16 values of 32 bytes in each fill half of the 256 KiB that it may count on.
+const ROWS: usize = 256;
+
+macro_rules! names {
+    ($($index:literal)*) => {
+        [$(concat!("x", $index)),*]
+    };
+}
+
+/// Names of columns that have a binding of their own.
+const COLUMNS: [&str; 32] =
+    names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(super) struct Params {
+    len: u32,
+}
+
+/// The kernel of an expression with so many columns in bindings of their own.
+pub(super) struct Fused {
+    digest: [u8; 32],
+    direct: usize,
+    kernel: Arc<Kernel<Params>>,
+}
+
+/// A step whose operands and result are slots, which are used again when their value is not needed any more.
+#[derive(Clone, Copy, Debug)]
+struct Instruction {
+    step: Step,
+    target: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Program {
+    instructions: Vec<Instruction>,
+    slots: usize,
+    /// Indices of the columns that are used.
+    columns: Vec<u32>,
+    /// Constants that the user gives; the integers follow them.
+    constants: usize,
+    integers: Vec<i64>,
+}
+
+impl Program {
+    fn new(tape: &Tape) -> Self {
+        let mut last_use: Vec<usize> = (0..tape.steps.len()).collect();
+        for (number, step) in tape.steps.iter().enumerate() {
+            step.operands().for_each(|operand| last_use[operand as usize] = number);
+        }
+        let (columns, constants) = (tape.columns(), tape.constants());
+        let (mut free, mut slots, mut integers) = (Vec::new(), 0, Vec::new());
+        let mut slot_of: Vec<u32> = Vec::with_capacity(tape.steps.len());
+        let mut instructions = Vec::with_capacity(tape.steps.len());
+        for (number, step) in tape.steps.iter().enumerate() {
+            let at = |operand: u32| slot_of[operand as usize];
+            let renamed = match *step {
+                Step::Column(index) => Step::Column(columns.partition_point(|column| *column < index) as u32),
+                Step::Constant(index) => Step::Constant(index),
+                Step::Integer(value) => {
+                    integers.push(value);
+                    Step::Constant((constants + integers.len() - 1) as u32)
+                }
+                Step::Add(a, b) => Step::Add(at(a), at(b)),
+                Step::Sub(a, b) => Step::Sub(at(a), at(b)),
+                Step::Mul(a, b) => Step::Mul(at(a), at(b)),
+                Step::Neg(a) => Step::Neg(at(a)),
+            };
+            let mut freed: Vec<u32> = step.operands().filter(|a| last_use[*a as usize] == number).map(at).collect();
+            freed.dedup();
+            free.extend(freed);
+            let target = free.pop().unwrap_or_else(|| {
+                slots += 1;
+                slots - 1
+            });
+            slot_of.push(target);
+            instructions.push(Instruction { step: renamed, target });
+        }
+        Self { instructions, slots: slots as usize, columns, constants, integers }
+    }
+
+    fn result(&self) -> u32 {
+        self.instructions.last().map_or(0, |instruction| instruction.target)
+    }
+
+    fn multiplications(&self) -> usize {
+        self.instructions.iter().filter(|instruction| matches!(instruction.step, Step::Mul(..))).count()
+    }
+
+    /// The statement of an instruction, with `column` and `constant` giving the expressions that load these.
+    fn statement(&self, instruction: &Instruction, load: &Load<'_>) -> String {
+        let value = match instruction.step {
+            Step::Column(index) => (load.column)(index as usize),
+            Step::Constant(index) => (load.constant)(index as usize),
+            Step::Integer(_) => unreachable!("integers are constants of a program"),
+            Step::Add(a, b) => format!("f_add(r{a}, r{b})"),
+            Step::Sub(a, b) => format!("f_sub(r{a}, r{b})"),
+            Step::Mul(a, b) => format!("{}(r{a}, r{b})", load.mul),
+            Step::Neg(a) => format!("f_sub(f_zero(), r{a})"),
+        };
+        format!("r{} = {value};", instruction.target)
+    }
+
+    fn cuda<F: DeviceField>(&self, direct: usize) -> String {
+        let called = self.multiplications() > CUDA_MULTIPLICATIONS;
+        let load = Load {
+            column: &|index| match index.checked_sub(direct) {
+                None => format!("{}[i]", COLUMNS[index]),
+                Some(index) => format!("rest[(size_t){index} * params.len + i]"),
+            },
+            constant: &|index| format!("constants[{index}]"),
+            mul: if called { "called_mul" } else { "f_mul" },
+        };
+        let mut text = source::cuda::<F>();
+        if called {
+            text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
+        }
+        text += "struct Params {\n    uint32_t len;\n};\n\nextern \"C\" __global__ void expression(const Params params";
+        let columns = COLUMNS[..direct].iter().copied();
+        let names = columns.chain((direct < self.columns.len()).then_some("rest")).chain(["constants"]);
+        for name in names {
+            let _ = write!(text, ", const F* {name}");
+        }
+        text += ", F* out) {\n    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n    \
+                 if (i >= params.len) return;\n";
+        for slot in 0..self.slots {
+            let _ = writeln!(text, "    F r{slot};");
+        }
+        for instruction in &self.instructions {
+            let _ = writeln!(text, "    {}", self.statement(instruction, &load));
+        }
+        let _ = writeln!(text, "    out[i] = r{};\n}}", self.result());
+        text
+    }
+
+    /// What comes after the arithmetic and the accessors in WGSL.
+    fn wgsl(&self, direct: usize) -> String {
+        let load = Load {
+            column: &|index| match index.checked_sub(direct) {
+                None => format!("{}_load(i)", COLUMNS[index]),
+                Some(index) => format!("rest_load({index}u * params.len + i)"),
+            },
+            constant: &|index| format!("constants_load({index}u)"),
+            mul: "f_mul",
+        };
+        let mut text = String::from(
+            "struct Params {\n    len: u32,\n}\n\n@compute @workgroup_size(THREADS)\n\
+             fn expression(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,\n\
+             \x20             @builtin(local_invocation_index) thread: u32) {\n    \
+             let i = (group.x + group.y * groups.x) * THREADS + thread;\n    if (i >= params.len) {\n        return;\n    }\n",
+        );
+        for slot in 0..self.slots {
+            let _ = writeln!(text, "    var r{slot} = f_zero();");
+        }
+        let mut rest = self.instructions.as_slice();
+        if self.multiplications() > WGSL_MULTIPLICATIONS {
+            rest = self.wgsl_loop(&mut text, &load);
+        }
+        for instruction in rest {
+            let _ = writeln!(text, "    {}", self.statement(instruction, &load));
+        }
+        let _ = writeln!(text, "    out_store(i, r{});\n}}", self.result());
+        text
+    }
+
+    /// A loop with one turn for each multiplication. Gives the instructions after the last one.
+    fn wgsl_loop(&self, text: &mut String, load: &Load<'_>) -> &[Instruction] {
+        let (mut before, mut after) = (String::new(), String::new());
+        let (mut rest, mut turn) = (self.instructions.as_slice(), 0);
+        let is_product = |instruction: &Instruction| matches!(instruction.step, Step::Mul(..));
+        while let Some(at) = rest.iter().position(is_product) {
+            let _ = write!(before, "        case {turn}u: {{");
+            for instruction in &rest[..at] {
+                let _ = write!(before, " {}", self.statement(instruction, load));
+            }
+            if let Instruction { step: Step::Mul(a, b), target } = rest[at] {
+                let _ = writeln!(before, " a = r{a}; b = r{b}; }}");
+                let _ = writeln!(after, "        case {turn}u: {{ r{target} = product; }}");
+            }
+            rest = &rest[at + 1..];
+            turn += 1;
+        }
+        let _ = write!(
+            text,
+            "    for (var turn = 0u; turn < {turn}u; turn++) {{\n        var a = f_zero();\n        var b = f_zero();\n        \
+             switch turn {{\n{before}        default: {{}}\n        }}\n        let product = f_mul(a, b);\n        \
+             switch turn {{\n{after}        default: {{}}\n        }}\n    }}\n"
+        );
+        rest
+    }
+
+    /// The rows from `first` on, as many as `out` has.
+    fn run<F: DeviceField>(&self, inputs: &Inputs<'_, F>, first: usize, values: &mut [F], out: &mut [u32]) {
+        let rows = out.len() / F::LIMBS;
+        for Instruction { step, target } in &self.instructions {
+            let target = *target as usize * ROWS;
+            match *step {
+                Step::Column(index) => {
+                    let limbs = &inputs.column(index as usize)[first * F::LIMBS..][..rows * F::LIMBS];
+                    let loaded = limbs.chunks_exact(F::LIMBS).map(F::load);
+                    values[target..].iter_mut().zip(loaded).for_each(|(value, x)| *value = x);
+                }
+                Step::Constant(index) => values[target..][..rows].fill(inputs.constants[index as usize]),
+                Step::Integer(_) => unreachable!("integers are constants of a program"),
+                Step::Add(a, b) => binary(values, rows, target, a, b, |a, b| a + b),
+                Step::Sub(a, b) => binary(values, rows, target, a, b, |a, b| a - b),
+                Step::Mul(a, b) => binary(values, rows, target, a, b, |a, b| a * b),
+                Step::Neg(a) => binary(values, rows, target, a, a, |a, _| -a),
+            }
+        }
+        let result = self.result() as usize * ROWS;
+        out.chunks_exact_mut(F::LIMBS).zip(&values[result..]).for_each(|(out, value)| value.store(out));
+    }
+}
+
+/// `values` has [`ROWS`] for each slot.
+fn binary<F: DeviceField>(values: &mut [F], rows: usize, target: usize, a: u32, b: u32, f: impl Fn(F, F) -> F) {
+    let (a, b) = (a as usize * ROWS, b as usize * ROWS);
+    for row in 0..rows {
+        values[target + row] = f(values[a + row], values[b + row]);
+    }
+}
+
+/// How a language loads inputs and multiplies.
+struct Load<'a> {
+    column: &'a dyn Fn(usize) -> String,
+    constant: &'a dyn Fn(usize) -> String,
+    mul: &'a str,
+}
+
+/// The inputs of a run on the CPU.
+struct Inputs<'a, F> {
+    direct: Vec<&'a [u32]>,
+    rest: &'a [u32],
+    rest_limbs: usize,
+    constants: Vec<F>,
+}
+
+impl<F> Inputs<'_, F> {
+    fn column(&self, index: usize) -> &[u32] {
+        match self.direct.get(index) {
+            Some(column) => column,
+            None => &self.rest[(index - self.direct.len()) * self.rest_limbs..],
+        }
+    }
+}
+
+impl<F: DeviceField> Vector<F> {
+    /// `out[i]` is the value of the expression in row i of the columns. Columns and constants beyond those that the
+    /// expression needs are left alone.
+    ///
+    /// The kernel is compiled at the first use of an expression, known by its digest; the last 64 are kept. Where a
+    /// kernel can bind fewer buffers than there are columns, those too many are first copied into one buffer.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_backend::Error> {
+    /// use ark_bls12_381::Fr;
+    /// use evariste_backend::Device;
+    /// use evariste_field::{Expression, Mont, Vector};
+    ///
+    /// let device = Device::best()?;
+    /// let [a, b] = [[1u64, 2, 3], [10, 20, 30]].map(|x| device.upload::<Mont<Fr>>(&x.map(Fr::from)));
+    /// let (a, b) = (a?, b?);
+    /// let mut out = device.alloc(3)?;
+    /// let expression = Expression::column(0).pow(3) - Expression::constant(0) * Expression::column(1);
+    /// Vector::new(&device).evaluate_expression(&expression, &[&a, &b], &[Fr::from(2)], &mut out)?;
+    /// assert_eq!(out.to_vec()?, [1i64 - 20, 8 - 40, 27 - 60].map(Fr::from));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Length`] if columns or constants are missing or a column has another length than `out`;
+    /// [`Error::OutOfMemory`], and as [`Vector::add`].
+    pub fn evaluate_expression(
+        &self,
+        expression: &Expression,
+        columns: &[&Buffer<Mont<F>>],
+        constants: &[F],
+        out: &mut Buffer<Mont<F>>,
+    ) -> Result<()> {
+        let len = self.checked_len(out.len())?;
+        let tape = expression.tape();
+        let program = Program::new(&tape);
+        let missing = |what, expected: usize, actual: usize| match actual < expected {
+            true => Err(Error::Length { what, expected: expected as u64, actual: actual as u64 }),
+            false => Ok(()),
+        };
+        missing("the columns of an expression", program.columns.last().map_or(0, |i| *i as usize + 1), columns.len())?;
+        missing("the constants of an expression", program.constants, constants.len())?;
+        let used: Vec<&Buffer<Mont<F>>> = program.columns.iter().map(|index| columns[*index as usize]).collect();
+        used.iter().try_for_each(|column| column.expect_len("a column of an expression", out.len()))?;
+
+        let mut values = constants[..program.constants].to_vec();
+        values.extend(program.integers.iter().map(|value| F::from(*value)));
+        if values.is_empty() {
+            // A kernel binds no empty buffer.
+            values.push(F::ZERO);
+        }
+        let values = self.device.upload::<Mont<F>>(&values)?;
+
+        // Beside the columns, the constants and the output are bound.
+        let bindings = (self.device.info().limits.bindings as usize).saturating_sub(2).clamp(1, COLUMNS.len());
+        let direct = if used.len() <= bindings { used.len() } else { bindings - 1 };
+        let rest = self.packed(&used[direct..], out.len())?;
+        let kernel = self.fused_kernel(tape.digest(), program, direct)?;
+        let mut args: Vec<Arg<'_>> = used[..direct].iter().map(|column| Arg::read(*column)).collect();
+        args.extend(rest.iter().map(Arg::read));
+        args.extend([Arg::read(&values), Arg::write(out)]);
+        // SAFETY: columns and output have `len` elements, and threads touch only those below it; the buffer of further
+        // columns has that many for each, and there are as many constants as the program reads.
+        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
+    }
+
+    /// The columns one after the other, if there are any.
+    fn packed(&self, columns: &[&Buffer<Mont<F>>], len: usize) -> Result<Option<Buffer<Mont<F>>>> {
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        let all = columns.len().saturating_mul(len);
+        self.checked_len(all)?;
+        let mut packed = self.device.alloc(all.max(1))?;
+        for (index, column) in columns.iter().enumerate() {
+            self.place(column, &mut packed, (index * len) as u32)?;
+        }
+        Ok(Some(packed))
+    }
+
+    fn fused_kernel(&self, digest: [u8; 32], program: Program, direct: usize) -> Result<Arc<Kernel<Params>>> {
+        let lock = || self.fused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock();
+        if let Some(at) = known.iter().position(|fused| fused.digest == digest && fused.direct == direct) {
+            known[..=at].rotate_right(1);
+            return Ok(Arc::clone(&known[0].kernel));
+        }
+        drop(known);
+        let kernel = Arc::new(Kernel::new(&self.device, spec::<F>(digest, program, direct))?);
+        let mut known = lock();
+        known.truncate(KEPT - 1);
+        known.insert(0, Fused { digest, direct, kernel: Arc::clone(&kernel) });
+        Ok(kernel)
+    }
+
+    /// The kernel of an expression where each column has a binding of its own, for compiling it ahead.
+    pub fn expression_kernel(expression: &Expression) -> KernelSpec {
+        let tape = expression.tape();
+        let program = Program::new(&tape);
+        let direct = program.columns.len().min(COLUMNS.len() - 1);
+        spec::<F>(tape.digest(), program, direct)
+    }
+}
+
+fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
+    let word = word::<F>();
+    let mut bindings: Vec<Binding> = COLUMNS[..direct].iter().map(|name| Binding::read(name, word)).collect();
+    if direct < program.columns.len() {
+        bindings.push(Binding::read("rest", word));
+    }
+    bindings.extend([Binding::read("constants", word), Binding::write("out", word)]);
+    let seen = bindings.clone();
+    let digits: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let program = Arc::new(program);
+    let rendered = Arc::clone(&program);
+    let source = move |language| match language {
+        Language::Cuda => rendered.cuda::<F>(direct),
+        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, "", &rendered.wgsl(direct)),
+    };
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
+        let limbs = params.len as usize * F::LIMBS;
+        let Some((out, inputs)) = args.split_last_mut() else {
+            unreachable!("the launch checks the number of buffers")
+        };
+        let Some((constants, columns)) = inputs.split_last() else {
+            unreachable!("the launch checks the number of buffers")
+        };
+        let inputs = Inputs::<F> {
+            direct: columns[..direct].iter().map(|column| column.read()).collect(),
+            rest: columns.get(direct).map_or(&[], |rest| rest.read()),
+            rest_limbs: limbs,
+            constants: constants.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect(),
+        };
+        out.write::<u32>()[..limbs].par_chunks_mut(ROWS * F::LIMBS).enumerate().for_each_init(
+            || vec![F::ZERO; program.slots * ROWS],
+            |values, (chunk, out)| program.run(&inputs, chunk * ROWS, values, out),
+        );
+    };
+    KernelSpec::new("expression", variant::<F>(&digits), bindings, body, source).threads(THREADS)
+}

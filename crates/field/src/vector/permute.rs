@@ -1,0 +1,229 @@
+//! Elements in another order: bit reversal, transposition, gathering.
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, KernelSpec, Language, Result, Word};
+use rayon::prelude::*;
+
+use super::{GRAIN, THREADS, TILE_BYTES, Vector, assign_define, in_and_out, variant, wgsl_kernel};
+use crate::{
+    DeviceField, Mont,
+    source::{self, word},
+};
+
+/// Side of the tiles in which a CPU thread transposes: a tile's rows lie in as many cache lines.
+const CPU_SIDE: usize = 16;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(super) struct ReverseParams {
+    log_len: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(super) struct TransposeParams {
+    rows: u32,
+    columns: u32,
+    /// Tiles in a row of tiles.
+    tiles: u32,
+    /// Tiles in all.
+    count: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(super) struct GatherParams {
+    /// Elements to choose from, and of the result.
+    len: u32,
+    count: u32,
+}
+
+impl<F: DeviceField> Vector<F> {
+    /// `out[i] = a[reverse(i)]`, where `reverse` reverses the bits of an index. The length must be a power of two.
+    ///
+    /// # Errors
+    /// [`Error::Length`] with the next power of two as the expected length, and as [`Vector::add`].
+    pub fn bit_reverse(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        out.expect_len("the output", a.len())?;
+        self.launch_reverse(a.len(), false, &mut [Arg::read(a), Arg::write(out)])
+    }
+
+    /// [`Vector::bit_reverse`] in place.
+    ///
+    /// # Errors
+    /// As [`Vector::bit_reverse`].
+    pub fn bit_reverse_assign(&self, a: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.launch_reverse(a.len(), true, &mut [Arg::write(a)])
+    }
+
+    /// Transposes a matrix of `rows` rows that lie one after the other: `out[c · rows + r] = a[r · columns + c]`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if the length is no multiple of `rows`, and as [`Vector::add`].
+    pub fn transpose(&self, a: &Buffer<Mont<F>>, rows: usize, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        out.expect_len("the output", a.len())?;
+        let len = self.checked_len(a.len())?;
+        if rows == 0 && len > 0 || rows > 0 && !a.len().is_multiple_of(rows) {
+            let expected = a.len().div_ceil(rows.max(1)) * rows;
+            return Err(Error::Length { what: "a matrix", expected: expected as u64, actual: len.into() });
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let (rows, columns) = (rows as u32, len / rows as u32);
+        let side = side::<F>();
+        let tiles = columns.div_ceil(side);
+        let count = u64::from(tiles) * u64::from(rows.div_ceil(side));
+        let (limit, device) = (u32::MAX.into(), self.device.info().id);
+        let count = u32::try_from(count).map_err(|_| Error::TooLarge {
+            what: "the tiles of a matrix",
+            device,
+            limit,
+            actual: count,
+        })?;
+        let params = TransposeParams { rows, columns, tiles, count };
+        let kernel = self.kernel(&self.transpose, transpose_spec::<F>)?;
+        let args = &mut [Arg::read(a), Arg::write(out)];
+        // SAFETY: both buffers have rows · columns elements, and tiles are cut to the matrix.
+        unsafe { kernel.launch(None, count.into(), &params, args) }
+    }
+
+    /// `out[i] = a[indices[i]]`, and 0 where the index is beyond the end of `a`.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn gather(&self, a: &Buffer<Mont<F>>, indices: &Buffer<u32>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        out.expect_len("the output", indices.len())?;
+        let (len, count) = (self.checked_len(a.len())?, self.checked_len(indices.len())?);
+        let kernel = self.kernel(&self.gather, gather_spec::<F>)?;
+        let args = &mut [Arg::read(a), Arg::read(indices), Arg::write(out)];
+        // SAFETY: threads touch indices and outputs below `count` only, and elements only below `len`.
+        unsafe { kernel.launch(None, count.div_ceil(THREADS).into(), &GatherParams { len, count }, args) }
+    }
+
+    fn launch_reverse(&self, len: usize, assign: bool, args: &mut [Arg<'_>]) -> Result<()> {
+        let len = self.checked_len(len)?;
+        if len == 0 {
+            return Ok(());
+        }
+        if !len.is_power_of_two() {
+            let expected = u64::from(len).next_power_of_two();
+            return Err(Error::Length { what: "a vector to be bit-reversed", expected, actual: len.into() });
+        }
+        let kernel = self.kernel(&self.bit_reverse[usize::from(assign)], || reverse_spec::<F>(assign))?;
+        let params = ReverseParams { log_len: len.ilog2() };
+        // SAFETY: the buffers have 2^log_len elements, and reversed indices are below that too.
+        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &params, args) }
+    }
+}
+
+fn reverse(i: usize, log_len: u32) -> usize {
+    ((i as u32).reverse_bits() >> 1 >> (31 - log_len)) as usize
+}
+
+pub(super) fn reverse_spec<F: DeviceField>(assign: bool) -> KernelSpec {
+    let (bindings, _) = in_and_out::<F>(assign);
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), assign_define(assign), evariste_cuda::BIT_REVERSE),
+        Language::Wgsl { int64 } => {
+            let go = match assign {
+                true => "if (i < r) {\n  let x = a_load(i);\n  a_store(i, a_load(r));\n  a_store(r, x);\n  }",
+                false => "out_store(i, a_load(r));",
+            };
+            let go = format!("fn go(i: u32, r: u32) {{\n  {go}\n}}\n");
+            wgsl_kernel::<F>(int64, &seen, &go, evariste_shaders::BIT_REVERSE)
+        }
+    };
+    let body = |params: &ReverseParams, args: &mut [CpuArg<'_>]| {
+        let (log_len, n) = (params.log_len, F::LIMBS);
+        match args {
+            [a, out] => {
+                let a = a.read::<u32>();
+                let out = out.write::<u32>()[..n << log_len].par_chunks_exact_mut(n).enumerate();
+                out.with_min_len(GRAIN).for_each(|(i, out)| out.copy_from_slice(&a[reverse(i, log_len) * n..][..n]));
+            }
+            [a] => {
+                let a = a.write::<u32>();
+                for (i, r) in (0..1 << log_len).map(|i| (i, reverse(i, log_len))).filter(|(i, r)| i < r) {
+                    let (low, high) = a.split_at_mut(r * n);
+                    low[i * n..][..n].swap_with_slice(&mut high[..n]);
+                }
+            }
+            _ => unreachable!("the launch checks the number of buffers"),
+        }
+    };
+    let variant = variant::<F>(if assign { "in place" } else { "of a copy" });
+    KernelSpec::new("bit_reverse", variant, bindings, body, source).threads(THREADS)
+}
+
+/// Side of the tiles in which a matrix is transposed: the largest whose tile, with a column of padding so that its
+/// columns lie in different banks, keeps to the memory of a workgroup.
+const fn side<F: DeviceField>() -> u32 {
+    let mut side = 32;
+    while side > 1 && source::tile_bytes::<F>(side * (side + 1)) > TILE_BYTES {
+        side /= 2;
+    }
+    side
+}
+
+pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
+    let (bindings, _) = in_and_out::<F>(false);
+    let side = side::<F>();
+    let threads = (side * side).min(THREADS);
+    let tile = side * (side + 1);
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => format!(
+            "{}#define SIDE {side}u\n#define THREADS {threads}u\n{}",
+            source::cuda::<F>(),
+            evariste_cuda::TRANSPOSE
+        ),
+        Language::Wgsl { int64 } => {
+            let extra = format!("{}const SIDE = {side}u;\n", source::wgsl_tile::<F>(tile));
+            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::TRANSPOSE)
+        }
+    };
+    let body = |params: &TransposeParams, args: &mut [CpuArg<'_>]| {
+        let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let (rows, columns, n) = (params.rows as usize, params.columns as usize, F::LIMBS);
+        let a = a.read::<u32>();
+        let out = out.write::<u32>()[..rows * columns * n].par_chunks_mut(CPU_SIDE * rows * n);
+        out.enumerate().for_each(|(band, out)| {
+            for first in (0..rows).step_by(CPU_SIDE) {
+                for (c, out) in out.chunks_exact_mut(rows * n).enumerate() {
+                    for r in first..rows.min(first + CPU_SIDE) {
+                        let from = (r * columns + band * CPU_SIDE + c) * n;
+                        out[r * n..][..n].copy_from_slice(&a[from..][..n]);
+                    }
+                }
+            }
+        });
+    };
+    KernelSpec::new("transpose_tiles", variant::<F>("matrix"), bindings, body, source)
+        .threads(threads)
+        .shared_bytes(source::tile_bytes::<F>(tile))
+}
+
+pub(super) fn gather_spec<F: DeviceField>() -> KernelSpec {
+    let word = word::<F>();
+    let bindings = vec![Binding::read("a", word), Binding::read("indices", Word::U32), Binding::write("out", word)];
+    let elements = [bindings[0], bindings[2]];
+    let source = move |language| match language {
+        Language::Cuda => source::cuda::<F>() + evariste_cuda::GATHER,
+        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, "", evariste_shaders::GATHER),
+    };
+    let body = |params: &GatherParams, args: &mut [CpuArg<'_>]| {
+        let [a, indices, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let n = F::LIMBS;
+        let a = &a.read::<u32>()[..params.len as usize * n];
+        let out = out.write::<u32>()[..params.count as usize * n].par_chunks_exact_mut(n);
+        out.zip(indices.read::<u32>()).with_min_len(GRAIN).for_each(|(out, index)| {
+            match a.chunks_exact(n).nth(*index as usize) {
+                Some(x) => out.copy_from_slice(x),
+                None => out.fill(0),
+            }
+        });
+    };
+    KernelSpec::new("gather", variant::<F>("by index"), bindings, body, source).threads(THREADS)
+}

@@ -1,0 +1,292 @@
+//! Prefix sums and products, and division by x − z, which is the same with a weight.
+//!
+//! Three steps: tiles are reduced, the tiles' results are turned into the states before each tile (by this very scheme,
+//! in place), and each tile is gone through from its state on. A thread goes through a run of neighbouring elements,
+//! twice: once for the run's result, which a scan over the workgroup turns into the state before the run, and once to
+//! write. So 3 additions or multiplications an element, 12/8 more for the scan of a run of 8, and 3 accesses to memory an
+//! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result};
+use rayon::prelude::*;
+
+use super::{
+    Vector, assign_define, in_and_out,
+    reduce::{self, Combine, Reduction},
+    tile_threads, variant, wgsl_kernel,
+};
+use crate::{
+    DeviceField, Mont,
+    source::{self, word},
+};
+
+/// log₂ of the elements that one thread goes through.
+const LOG_RUN: u32 = 3;
+
+/// Whether element i of a prefix sum or product has a share in result i.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefix {
+    /// Result i is that of the elements 0 to i.
+    Inclusive,
+    /// Result i is that of the elements 0 to i − 1: result 0 is the empty sum or product.
+    Exclusive,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(super) struct Params {
+    len: u32,
+    tiles: u32,
+    /// There are states before the tiles.
+    carried: u32,
+    exclusive: u32,
+    /// The last element comes first.
+    reversed: u32,
+    /// Where in the table of weights the ones of this vector start.
+    weights: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scan {
+    Sum,
+    Product,
+    /// s = a[i] + z · s, from the last element to the first.
+    Horner,
+}
+
+impl Scan {
+    pub(super) const ALL: [Self; 3] = [Scan::Sum, Scan::Product, Scan::Horner];
+
+    fn combine(self) -> Combine {
+        match self {
+            Scan::Sum => Combine::Sum,
+            Scan::Product => Combine::Product,
+            Scan::Horner => Combine::Horner,
+        }
+    }
+
+    fn reduction(self) -> Reduction {
+        match self {
+            Scan::Sum => Reduction::Sum,
+            Scan::Product => Reduction::Product,
+            Scan::Horner => Reduction::Evaluate,
+        }
+    }
+}
+
+/// log₂ of the elements of a tile.
+const fn log_tile<F: DeviceField>() -> u32 {
+    tile_threads::<F>().ilog2() + LOG_RUN
+}
+
+/// What stays the same over the levels of one scan.
+struct Plan<'a, F: DeviceField> {
+    scan: Scan,
+    weights: Option<&'a Buffer<Mont<F>>>,
+}
+
+impl<F: DeviceField> Vector<F> {
+    /// `out[i] = Σ a[j]` over j ≤ i or j < i.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
+    pub fn prefix_sum(&self, a: &Buffer<Mont<F>>, prefix: Prefix, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.scan(&Plan { scan: Scan::Sum, weights: None }, a, prefix, out).map(drop)
+    }
+
+    /// [`Vector::prefix_sum`] in place.
+    ///
+    /// # Errors
+    /// As [`Vector::prefix_sum`].
+    pub fn prefix_sum_assign(&self, a: &mut Buffer<Mont<F>>, prefix: Prefix) -> Result<()> {
+        let len = a.len();
+        self.scan_assign(&Plan { scan: Scan::Sum, weights: None }, a, len, prefix, 0).map(drop)
+    }
+
+    /// `out[i] = Π a[j]` over j ≤ i or j < i.
+    ///
+    /// # Errors
+    /// As [`Vector::prefix_sum`].
+    pub fn prefix_product(&self, a: &Buffer<Mont<F>>, prefix: Prefix, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        self.scan(&Plan { scan: Scan::Product, weights: None }, a, prefix, out).map(drop)
+    }
+
+    /// [`Vector::prefix_product`] in place.
+    ///
+    /// # Errors
+    /// As [`Vector::prefix_sum`].
+    pub fn prefix_product_assign(&self, a: &mut Buffer<Mont<F>>, prefix: Prefix) -> Result<()> {
+        let len = a.len();
+        self.scan_assign(&Plan { scan: Scan::Product, weights: None }, a, len, prefix, 0).map(drop)
+    }
+
+    /// Divides the polynomial with the coefficients `a` by x − `z`: writes the quotient, whose highest coefficient is
+    /// zero so that it has as many, and gives the remainder, which is the value at `z`. Waits for it.
+    ///
+    /// # Errors
+    /// As [`Vector::prefix_sum`].
+    pub fn divide_by_linear(&self, a: &Buffer<Mont<F>>, z: F, quotient: &mut Buffer<Mont<F>>) -> Result<F> {
+        let weights = self.weights(z)?;
+        let plan = Plan { scan: Scan::Horner, weights: Some(&weights) };
+        // q[i] = Σ_{j > i} a[j] z^(j − i − 1), and the remainder is what would be q[−1].
+        last(&self.scan(&plan, a, Prefix::Exclusive, quotient)?)
+    }
+
+    /// [`Vector::divide_by_linear`] in place.
+    ///
+    /// # Errors
+    /// As [`Vector::prefix_sum`].
+    pub fn divide_by_linear_assign(&self, a: &mut Buffer<Mont<F>>, z: F) -> Result<F> {
+        let weights = self.weights(z)?;
+        let plan = Plan { scan: Scan::Horner, weights: Some(&weights) };
+        let len = a.len();
+        last(&self.scan_assign(&plan, a, len, Prefix::Exclusive, 0)?)
+    }
+
+    /// Gives the states before the tiles, and after them all at the end.
+    fn scan(
+        &self,
+        plan: &Plan<'_, F>,
+        a: &Buffer<Mont<F>>,
+        prefix: Prefix,
+        out: &mut Buffer<Mont<F>>,
+    ) -> Result<Buffer<Mont<F>>> {
+        out.expect_len("the output", a.len())?;
+        let len = self.checked_len(a.len())?;
+        let (params, mut carries) = self.carries(plan, a, len, prefix, 0)?;
+        let kernel = self.kernel(&self.prefix[plan.scan as usize][0], || spec::<F>(plan.scan, false))?;
+        let mut args = vec![Arg::read(a), Arg::write(out), Arg::write(&mut carries)];
+        args.extend(plan.weights.map(Arg::read));
+        // SAFETY: both buffers have `len` elements, of which threads touch no others, `carries` has a place for each
+        // tile and one more, and the exponents of weights stay below log₂ of the length.
+        unsafe { kernel.launch(None, params.tiles.into(), &params, &mut args)? };
+        Ok(carries)
+    }
+
+    /// [`Vector::scan`] on the first `len` elements in place, of a vector whose elements stand for 2^`weights` each.
+    fn scan_assign(
+        &self,
+        plan: &Plan<'_, F>,
+        a: &mut Buffer<Mont<F>>,
+        len: usize,
+        prefix: Prefix,
+        weights: u32,
+    ) -> Result<Buffer<Mont<F>>> {
+        let len = self.checked_len(len)?;
+        let (params, mut carries) = self.carries(plan, a, len, prefix, weights)?;
+        let kernel = self.kernel(&self.prefix[plan.scan as usize][1], || spec::<F>(plan.scan, true))?;
+        let mut args = vec![Arg::write(a), Arg::write(&mut carries)];
+        args.extend(plan.weights.map(Arg::read));
+        // SAFETY: as in `scan`; a thread reads only the elements that it writes.
+        unsafe { kernel.launch(None, params.tiles.into(), &params, &mut args)? };
+        Ok(carries)
+    }
+
+    /// The states before the tiles of the first `len` elements, with room for the one after them all.
+    fn carries(
+        &self,
+        plan: &Plan<'_, F>,
+        a: &Buffer<Mont<F>>,
+        len: u32,
+        prefix: Prefix,
+        weights: u32,
+    ) -> Result<(Params, Buffer<Mont<F>>)> {
+        let log_chunk = log_tile::<F>();
+        let tiles = len.div_ceil(1 << log_chunk);
+        let (carried, reversed) = (u32::from(tiles > 1), u32::from(plan.scan == Scan::Horner));
+        let mut carries = match len {
+            // Nothing is launched: this is the state at the end.
+            0 => self.device.upload(&[plan.scan.combine().identity::<F>()])?,
+            _ => self.device.alloc(tiles as usize + 1)?,
+        };
+        if tiles > 1 {
+            let params = reduce::Params { len, log_chunk, chunks: tiles, out_at: 0, reversed, weights };
+            self.launch_reduce(plan.scan.reduction(), params, a, None, plan.weights, &mut carries)?;
+            self.scan_assign(plan, &mut carries, tiles as usize, Prefix::Exclusive, weights + log_chunk)?;
+        }
+        let exclusive = u32::from(prefix == Prefix::Exclusive);
+        Ok((Params { len, tiles, carried, exclusive, reversed, weights }, carries))
+    }
+}
+
+fn last<F: DeviceField>(carries: &Buffer<Mont<F>>) -> Result<F> {
+    let mut value = [F::ZERO];
+    carries.read_at(carries.len().saturating_sub(1), &mut value)?;
+    Ok(value[0])
+}
+
+pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {
+    let combine = scan.combine();
+    let (mut bindings, store) = in_and_out::<F>(assign);
+    bindings.push(Binding::write("carries", word::<F>()));
+    if combine.has_weights() {
+        bindings.push(Binding::read("weights", word::<F>()));
+    }
+    let threads = tile_threads::<F>();
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => format!(
+            "{}{}#define LOG_THREADS {}\n#define LOG_RUN {LOG_RUN}\n{}{}",
+            source::cuda::<F>(),
+            combine.cuda(),
+            threads.ilog2(),
+            assign_define(assign),
+            evariste_cuda::PREFIX
+        ),
+        Language::Wgsl { int64 } => {
+            let extra = format!(
+                "{}{}{store}const LOG_THREADS = {}u;\nconst LOG_RUN = {LOG_RUN}u;\n",
+                source::wgsl_tile::<F>(threads),
+                combine.wgsl(),
+                threads.ilog2()
+            );
+            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::PREFIX)
+        }
+    };
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(combine, assign, params, args);
+    let variant = variant::<F>(&format!("{scan:?}{}", if assign { " in place" } else { "" }));
+    KernelSpec::new("prefix", variant, bindings, body, source)
+        .threads(threads)
+        .shared_bytes(source::tile_bytes::<F>(threads))
+}
+
+fn run<F: DeviceField>(combine: Combine, assign: bool, params: &Params, args: &mut [CpuArg<'_>]) {
+    let weight = match args.last() {
+        Some(weights) if combine.has_weights() => F::load(&weights.read()[params.weights as usize * F::LIMBS..]),
+        _ => F::ONE,
+    };
+    let (data, others) = args.split_at_mut(if assign { 1 } else { 2 });
+    let (a, out) = match data {
+        [a] => (None, a.write::<u32>()),
+        [a, out] => (Some(a.read::<u32>()), out.write::<u32>()),
+        _ => unreachable!("the launch checks the number of buffers"),
+    };
+    let (len, tiles) = (params.len as usize, params.tiles as usize);
+    let (states, end) = others[0].write::<u32>().split_at_mut(tiles * F::LIMBS);
+    let reversed = params.reversed == 1;
+    let tile = F::LIMBS << log_tile::<F>();
+    let go = |tile_index: usize, at: usize, out: &mut [u32]| {
+        let slot = if reversed { tiles - 1 - tile_index } else { tile_index };
+        let carry = if params.carried == 1 { F::load(&states[slot * F::LIMBS..]) } else { combine.identity() };
+        let count = out.len() / F::LIMBS;
+        (0..count).fold(carry, |before, position| {
+            let i = if reversed { count - 1 - position } else { position };
+            let place = i * F::LIMBS..(i + 1) * F::LIMBS;
+            let x = F::load(a.map_or(&out[place.clone()], |a| &a[at..][place.clone()]));
+            let after = combine.apply(x, before, weight);
+            if params.exclusive == 1 { before } else { after }.store(&mut out[place]);
+            after
+        })
+    };
+    let out = &mut out[..len * F::LIMBS];
+    let states: Vec<F> = match reversed {
+        false => out.par_chunks_mut(tile).enumerate().map(|(i, out)| go(i, i * tile, out)).collect(),
+        true => {
+            let start = |i: usize| (len * F::LIMBS).saturating_sub((i + 1) * tile);
+            out.par_rchunks_mut(tile).enumerate().map(|(i, out)| go(i, start(i), out)).collect()
+        }
+    };
+    if let Some(state) = states.last() {
+        state.store(end);
+    }
+}

@@ -1,0 +1,343 @@
+//! Reductions to one element: sum, product, inner product, the value of a polynomial.
+//!
+//! A workgroup reduces a chunk of neighbouring elements: each thread those at its place modulo the workgroup's size,
+//! from the last to the first, then the threads' results by a tree. Chunks are so long that there are at most
+//! [`MAX_CHUNKS`], whose results one more launch reduces: two launches for any length, each element read once.
+//!
+//! All four are one scheme: `combine(near, far, d)` joins the result of a segment with that of the segment after it,
+//! whose elements lie 2^d further. It is a sum or a product, or near + z^(2^d) · far for a polynomial's value at z, with
+//! those powers from a table; one multiplication an element there, and as many additions.
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result};
+use rayon::prelude::*;
+
+use super::{THREADS, Vector, tile_threads, variant, wgsl_kernel};
+use crate::{
+    DeviceField, Mont,
+    source::{self, word},
+};
+
+/// Most chunks of a vector: one workgroup reduces their results, a few for each thread. On a GPU of 132 multiprocessors
+/// this many workgroups of 256 threads also fill it.
+const MAX_CHUNKS: usize = 1024;
+
+/// log₂ of the elements that a thread has at least, where there are several chunks.
+const LOG_RUN: u32 = 3;
+
+/// log₂ of the shortest chunk of a CPU thread.
+const LOG_CPU_CHUNK: u32 = 10;
+
+/// Chunks for each CPU thread, so that none waits long for the others.
+const CPU_CHUNKS: usize = 4;
+
+/// Binary powers in a table of weights: of the elements of a chunk of chunks, at most.
+pub(super) const WEIGHTS: usize = 64;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(super) struct Params {
+    pub(super) len: u32,
+    /// log₂ of the elements of a chunk, the last of which may have fewer.
+    pub(super) log_chunk: u32,
+    pub(super) chunks: u32,
+    /// Where the first chunk's result goes.
+    pub(super) out_at: u32,
+    /// Chunks are counted from the end of the vector, so that it is the first elements that may lack in a chunk.
+    /// Results lie in the order of the chunks in the vector all the same.
+    pub(super) reversed: u32,
+    /// Where in the table of weights the ones of this vector start.
+    pub(super) weights: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reduction {
+    Sum,
+    Product,
+    InnerProduct,
+    Evaluate,
+}
+
+impl Reduction {
+    pub(super) const ALL: [Self; 4] =
+        [Reduction::Sum, Reduction::Product, Reduction::InnerProduct, Reduction::Evaluate];
+
+    /// What reduces the results of chunks.
+    fn of_results(self) -> Self {
+        if self == Reduction::InnerProduct { Reduction::Sum } else { self }
+    }
+
+    fn combine(self) -> Combine {
+        match self {
+            Reduction::Sum | Reduction::InnerProduct => Combine::Sum,
+            Reduction::Product => Combine::Product,
+            Reduction::Evaluate => Combine::Horner,
+        }
+    }
+}
+
+/// How the results of two segments are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Combine {
+    Sum,
+    Product,
+    /// near + weight · far.
+    Horner,
+}
+
+impl Combine {
+    pub(super) fn identity<F: DeviceField>(self) -> F {
+        if self == Combine::Product { F::ONE } else { F::ZERO }
+    }
+
+    pub(super) fn apply<F: DeviceField>(self, near: F, far: F, weight: F) -> F {
+        match self {
+            Combine::Sum => near + far,
+            Combine::Product => near * far,
+            Combine::Horner => near + weight * far,
+        }
+    }
+
+    /// The identity and the function in CUDA, where `weights` is a buffer.
+    pub(super) fn cuda(self) -> &'static str {
+        match self {
+            Combine::Sum => "#define IDENTITY f_zero()\n#define COMBINE(near, far, log) f_add(near, far)\n",
+            Combine::Product => "#define IDENTITY f_one()\n#define COMBINE(near, far, log) f_mul(near, far)\n",
+            Combine::Horner => {
+                "#define WEIGHTS\n#define IDENTITY f_zero()\n\
+                 #define COMBINE(near, far, log) f_add(near, f_mul(far, weights[params.weights + (log)]))\n"
+            }
+        }
+    }
+
+    /// The same in WGSL.
+    pub(super) fn wgsl(self) -> String {
+        let (identity, combine) = match self {
+            Combine::Sum => ("f_zero()", "f_add(near, far)"),
+            Combine::Product => ("f_one()", "f_mul(near, far)"),
+            Combine::Horner => ("f_zero()", "f_add(near, f_mul(far, weights_load(params.weights + log)))"),
+        };
+        format!(
+            "fn identity() -> F {{ return {identity}; }}\n\
+             fn combine(near: F, far: F, log: u32) -> F {{ return {combine}; }}\n"
+        )
+    }
+
+    pub(super) fn has_weights(self) -> bool {
+        self == Combine::Horner
+    }
+}
+
+impl<F: DeviceField> Vector<F> {
+    /// Σ a[i]. Waits for it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
+    pub fn sum(&self, a: &Buffer<Mont<F>>) -> Result<F> {
+        self.value(|out| self.sum_to(a, out, 0))
+    }
+
+    /// `out[at] = Σ a[i]`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`](evariste_backend::Error::OutOfRange), and as [`Vector::sum`].
+    pub fn sum_to(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>, at: usize) -> Result<()> {
+        self.reduce(Reduction::Sum, a, None, None, out, at)
+    }
+
+    /// Π a[i]. Waits for it.
+    ///
+    /// # Errors
+    /// As [`Vector::sum`].
+    pub fn product(&self, a: &Buffer<Mont<F>>) -> Result<F> {
+        self.value(|out| self.product_to(a, out, 0))
+    }
+
+    /// `out[at] = Π a[i]`.
+    ///
+    /// # Errors
+    /// As [`Vector::sum_to`].
+    pub fn product_to(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>, at: usize) -> Result<()> {
+        self.reduce(Reduction::Product, a, None, None, out, at)
+    }
+
+    /// Σ a[i] · b[i]. Waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Length`](evariste_backend::Error::Length), and as [`Vector::sum`].
+    pub fn inner_product(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<F> {
+        self.value(|out| self.inner_product_to(a, b, out, 0))
+    }
+
+    /// `out[at] = Σ a[i] · b[i]`.
+    ///
+    /// # Errors
+    /// [`Error::Length`](evariste_backend::Error::Length), and as [`Vector::sum_to`].
+    pub fn inner_product_to(
+        &self,
+        a: &Buffer<Mont<F>>,
+        b: &Buffer<Mont<F>>,
+        out: &mut Buffer<Mont<F>>,
+        at: usize,
+    ) -> Result<()> {
+        b.expect_len("the second operand", a.len())?;
+        self.reduce(Reduction::InnerProduct, a, Some(b), None, out, at)
+    }
+
+    /// Σ a[i] · z^i: the value at `z` of the polynomial with these coefficients. Waits for it.
+    ///
+    /// # Errors
+    /// As [`Vector::sum`].
+    pub fn evaluate(&self, a: &Buffer<Mont<F>>, z: F) -> Result<F> {
+        self.value(|out| self.evaluate_to(a, z, out, 0))
+    }
+
+    /// `out[at] = Σ a[i] · z^i`.
+    ///
+    /// # Errors
+    /// As [`Vector::sum_to`].
+    pub fn evaluate_to(&self, a: &Buffer<Mont<F>>, z: F, out: &mut Buffer<Mont<F>>, at: usize) -> Result<()> {
+        let weights = self.weights(z)?;
+        self.reduce(Reduction::Evaluate, a, None, Some(&weights), out, at)
+    }
+
+    fn value(&self, queue: impl FnOnce(&mut Buffer<Mont<F>>) -> Result<()>) -> Result<F> {
+        let mut out = self.device.alloc(1)?;
+        queue(&mut out)?;
+        let mut value = [F::ZERO];
+        out.read_at(0, &mut value)?;
+        Ok(value[0])
+    }
+
+    /// z^(2^j).
+    pub(super) fn weights(&self, z: F) -> Result<Buffer<Mont<F>>> {
+        let powers: Vec<F> = std::iter::successors(Some(z), |power| Some(power.square())).take(WEIGHTS).collect();
+        self.device.upload(&powers)
+    }
+
+    fn reduce(
+        &self,
+        reduction: Reduction,
+        a: &Buffer<Mont<F>>,
+        b: Option<&Buffer<Mont<F>>>,
+        weights: Option<&Buffer<Mont<F>>>,
+        out: &mut Buffer<Mont<F>>,
+        at: usize,
+    ) -> Result<()> {
+        if at >= out.len() {
+            let (offset, len) = (at as u64, out.len() as u64);
+            return Err(evariste_backend::Error::OutOfRange { what: "a reduction's output", offset, count: 1, len });
+        }
+        self.checked_len(out.len())?;
+        let len = self.checked_len(a.len())?;
+        let log_chunk = self.log_chunk(a.len());
+        let chunks = a.len().div_ceil(1 << log_chunk).max(1) as u32;
+        let params = Params { len, log_chunk, chunks, out_at: 0, reversed: 0, weights: 0 };
+        if chunks == 1 {
+            return self.launch_reduce(reduction, Params { out_at: at as u32, ..params }, a, b, weights, out);
+        }
+        let mut results = self.device.alloc(chunks as usize)?;
+        self.launch_reduce(reduction, params, a, b, weights, &mut results)?;
+        let log_all = chunks.next_power_of_two().ilog2();
+        let params =
+            Params { len: chunks, log_chunk: log_all, chunks: 1, out_at: at as u32, reversed: 0, weights: log_chunk };
+        self.launch_reduce(reduction.of_results(), params, &results, None, weights, out)
+    }
+
+    fn log_chunk(&self, len: usize) -> u32 {
+        let info = self.device.info();
+        let (least, most) = match info.limits.workgroup_threads {
+            1 => (LOG_CPU_CHUNK, (CPU_CHUNKS * info.parallelism as usize).clamp(1, MAX_CHUNKS)),
+            _ => (tile_threads::<F>().ilog2() + LOG_RUN, MAX_CHUNKS),
+        };
+        len.div_ceil(most).next_power_of_two().ilog2().max(least)
+    }
+
+    /// `a`, `b` and the weights as `reduction` has them; `out` has a place for each chunk's result.
+    pub(super) fn launch_reduce(
+        &self,
+        reduction: Reduction,
+        params: Params,
+        a: &Buffer<Mont<F>>,
+        b: Option<&Buffer<Mont<F>>>,
+        weights: Option<&Buffer<Mont<F>>>,
+        out: &mut Buffer<Mont<F>>,
+    ) -> Result<()> {
+        let kernel = self.kernel(&self.reduce[reduction as usize], || spec::<F>(reduction))?;
+        let mut args = vec![Arg::read(a)];
+        args.extend(b.map(Arg::read));
+        args.extend(weights.map(Arg::read));
+        args.push(Arg::write(out));
+        // SAFETY: the inputs have `len` elements, chunks lie inside them, the output has a place for each from `out_at`
+        // on, and the exponents of weights stay below log₂ of the length.
+        unsafe { kernel.launch(None, params.chunks.into(), &params, &mut args) }
+    }
+}
+
+pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
+    let combine = reduction.combine();
+    let word = word::<F>();
+    let mut bindings = vec![Binding::read("a", word)];
+    if reduction == Reduction::InnerProduct {
+        bindings.push(Binding::read("b", word));
+    }
+    if combine.has_weights() {
+        bindings.push(Binding::read("weights", word));
+    }
+    bindings.push(Binding::write("out", word));
+    let threads = tile_threads::<F>();
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => format!(
+            "{}{}#define LOG_THREADS {}\n{}{}",
+            source::cuda::<F>(),
+            combine.cuda(),
+            threads.ilog2(),
+            if reduction == Reduction::InnerProduct { "#define PRODUCTS\n" } else { "" },
+            evariste_cuda::REDUCE
+        ),
+        Language::Wgsl { int64 } => {
+            let term = if reduction == Reduction::InnerProduct { "f_mul(a_load(i), b_load(i))" } else { "a_load(i)" };
+            let extra = format!(
+                "{}{}fn term(i: u32) -> F {{ return {term}; }}\nconst LOG_THREADS = {}u;\n",
+                source::wgsl_tile::<F>(threads),
+                combine.wgsl(),
+                threads.ilog2()
+            );
+            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::REDUCE)
+        }
+    };
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(reduction, params, args);
+    KernelSpec::new("reduce", variant::<F>(&format!("{reduction:?}")), bindings, body, source)
+        .threads(threads)
+        .shared_bytes(source::tile_bytes::<F>(threads))
+}
+
+const _: () = assert!(THREADS.is_power_of_two());
+
+fn run<F: DeviceField>(reduction: Reduction, params: &Params, args: &mut [CpuArg<'_>]) {
+    let Some((out, inputs)) = args.split_last_mut() else { unreachable!("the launch checks the number of buffers") };
+    let combine = reduction.combine();
+    let a = inputs[0].read::<u32>();
+    let second = inputs.get(1).map(|second| second.read::<u32>());
+    let at = |limbs: &[u32], i: usize| F::load(&limbs[i * F::LIMBS..]);
+    let weight = match second {
+        Some(weights) if combine.has_weights() => at(weights, params.weights as usize),
+        _ => F::ONE,
+    };
+    let term = |i: usize| match second {
+        Some(b) if reduction == Reduction::InnerProduct => at(a, i) * at(b, i),
+        _ => at(a, i),
+    };
+    let (len, chunks) = (params.len as usize, params.chunks as usize);
+    let first = params.out_at as usize * F::LIMBS;
+    let results = &mut out.write::<u32>()[first..first + chunks * F::LIMBS];
+    results.par_chunks_exact_mut(F::LIMBS).enumerate().for_each(|(slot, result)| {
+        let chunk = if params.reversed == 1 { chunks - 1 - slot } else { slot };
+        let before = chunk << params.log_chunk;
+        let count = (len - before).min(1 << params.log_chunk);
+        let start = if params.reversed == 1 { len - before - count } else { before };
+        let elements = (start..start + count).rev();
+        elements.fold(combine.identity(), |far, i| combine.apply(term(i), far, weight)).store(result);
+    });
+}
