@@ -11,6 +11,6 @@ pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, St
 pub mod prelude {
     pub use evariste_aes::{Aes, Ctr, Gcm, Xts};
     pub use evariste_backend::{Buffer, Device, Secrecy};
-    pub use evariste_field::{Canonical, DeviceField, Mont, Vector};
+    pub use evariste_field::{Canonical, DeviceField, Expression, Mont, Prefix, Vector};
     pub use evariste_ntt::{Ntt, Order};
 }

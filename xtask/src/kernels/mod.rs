@@ -10,10 +10,11 @@ use ark_ff::FftField;
 use clap::Args;
 use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, nvrtc};
 use evariste_field::{
-    DeviceField, Vector,
+    DeviceField, Expression, Vector,
     curve::{AddChain, DeviceCurve, PointSum, Points},
     primitives::{FieldSum, RadixSort, SegmentedSum},
     rate::MulChain,
+    small,
 };
 use evariste_ntt::Ntt;
 use rayon::prelude::*;
@@ -88,6 +89,27 @@ impl fmt::Display for Check {
     }
 }
 
+/// A field of each shape beside the scalar fields: their operations on vectors are checked, after all of [`FIELDS`].
+const VECTOR_FIELDS: [Field; 7] = [
+    Field { name: "bls12-381-fq", kernels: vector_kernels::<ark_bls12_381::Fq> },
+    Field { name: "bls12-381-fq2", kernels: vector_kernels::<ark_bls12_381::Fq2> },
+    Field { name: "goldilocks", kernels: vector_kernels::<small::Goldilocks> },
+    Field { name: "goldilocks-3", kernels: vector_kernels::<small::Goldilocks3> },
+    Field { name: "baby-bear", kernels: vector_kernels::<small::BabyBear> },
+    Field { name: "baby-bear-4", kernels: vector_kernels::<small::BabyBear4> },
+    Field { name: "koala-bear-5", kernels: vector_kernels::<small::KoalaBear5> },
+];
+
+/// The operations on vectors, and expressions with few products and with many.
+fn vector_kernels<F: DeviceField>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    let gate = Expression::constant(0) * (&a * &b - &c);
+    let many: Expression = (0..20).map(|i| &a * &b - &c + i).product();
+    let mut kernels = Vector::<F>::kernels();
+    kernels.extend([gate, many].iter().map(Vector::<F>::expression_kernel));
+    Ok(kernels)
+}
+
 /// A field or a curve whose kernels are checked, or what has kernels on integers.
 #[derive(Clone, Copy, Debug)]
 struct Field {
@@ -108,7 +130,7 @@ const MAX_LOG_N: u32 = 28;
 
 /// Every kernel over a field, as a device gets it.
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    let mut kernels = Vector::<F>::kernels();
+    let mut kernels = vector_kernels::<F>(info)?;
     kernels.push(MulChain::<F>::kernel());
     kernels.push(SegmentedSum::<FieldSum<F>>::kernel());
     for log_n in 0..=MAX_LOG_N.min(F::TWO_ADICITY) {
@@ -138,7 +160,7 @@ fn device(workgroup_bytes: u32, workgroup_threads: u32, features: Features) -> D
 /// Every kernel for WebGPU's smallest workgroups and for those of usual GPUs, with and without 64-bit integers.
 pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
     let mut checks = Vec::new();
-    for Field { name: field, kernels } in FIELDS {
+    for Field { name: field, kernels } in FIELDS.into_iter().chain(VECTOR_FIELDS) {
         let mut seen = BTreeSet::new();
         for workgroup_bytes in wgsl::WORKGROUP_BYTES {
             for spec in kernels(&device(workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default()))? {
@@ -157,7 +179,7 @@ pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
 pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
     let features = Features { int64: true, queues: true, forward_progress: true, software: false };
     let mut checks = Vec::new();
-    for (index, Field { name: field, kernels }) in FIELDS.into_iter().enumerate() {
+    for (index, Field { name: field, kernels }) in FIELDS.into_iter().chain(VECTOR_FIELDS).enumerate() {
         let usual = cuda::ARCHITECTURES.iter().filter(|architecture| index == 0 || **architecture == cuda::MAIN);
         let wanted =
             if architectures.is_empty() { usual.map(ToString::to_string).collect() } else { architectures.to_vec() };
