@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, fmt, process::ExitCode};
 use anyhow::Result;
 use ark_ff::FftField;
 use clap::Args;
+use evariste_aes::{Aes, KeySize, Method};
 use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, nvrtc};
 use evariste_field::{
     DeviceField, Expression, Vector,
@@ -117,12 +118,13 @@ struct Field {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
 }
 
-const FIELDS: [Field; 5] = [
+const FIELDS: [Field; 6] = [
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bn254-fr", kernels: kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
     Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
     Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
+    Field { name: "aes", kernels: aes },
 ];
 
 /// log₂ of the largest transform whose kernels are checked.
@@ -145,6 +147,20 @@ fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpe
 fn points<C: DeviceCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let mut kernels = Points::<C>::kernels();
     kernels.extend([SegmentedSum::<PointSum<C>>::kernel(), AddChain::<C>::kernel()]);
+    Ok(kernels)
+}
+
+/// Every kernel of AES: all methods with the shortest keys, the fastest with the others.
+fn aes(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    let fastest = Method::fastest(info);
+    let mut shapes: Vec<_> = Method::ALL.iter().map(|method| (*method, KeySize::Aes128)).collect();
+    shapes.extend([(fastest, KeySize::Aes192), (fastest, KeySize::Aes256)]);
+    let mut kernels = Vec::new();
+    for (method, size) in shapes {
+        kernels.extend(Aes::kernels(info, method, size)?);
+    }
+    let mut seen = BTreeSet::new();
+    kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));
     Ok(kernels)
 }
 
