@@ -19,11 +19,11 @@ use std::{
 
 use bytemuck::Pod;
 use rayon::prelude::*;
-use zeroize::Zeroize;
 
 use crate::{
     Backend, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, HostMemory, KernelSpec,
     Limits, Memory, Pending, PendingRead, Queue, Result, Secrecy, Stats, Transfer,
+    erase::erase,
     kernel::{ArgMemory, own},
     pool::Pool,
 };
@@ -334,7 +334,7 @@ impl Block {
     fn retire(mut self, shared: &Shared) {
         let class = self.class;
         if self.secrecy == Secrecy::Secret {
-            self.bytes_mut(class as usize).zeroize();
+            erase(self.bytes_mut(class as usize));
         }
         drop(shared.pool.give(class, self));
     }

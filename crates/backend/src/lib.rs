@@ -8,6 +8,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
+mod erase;
 mod error;
 mod info;
 mod kernel;

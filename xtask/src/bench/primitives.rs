@@ -57,10 +57,8 @@ fn sort(session: &mut Session, target: &Target, log_n: u32, bits: u32) {
     session.measure(case, |budget| {
         let device = &target.device;
         let sort = RadixSort::new(device)?;
-        let mut host: Vec<(u32, u32)> = input::random::<u64>(elements)
-            .into_iter()
-            .map(|x| (x as u32, (x >> 32) as u32))
-            .collect();
+        let mut host: Vec<(u32, u32)> =
+            input::random::<u64>(elements).into_iter().map(|x| (x as u32, (x >> 32) as u32)).collect();
         let (keys, values): (Vec<u32>, Vec<u32>) = host.iter().copied().unzip();
         let (mut keys, mut values) = (device.upload::<u32>(&keys)?, device.upload::<u32>(&values)?);
         let before = device.stats().launches;

@@ -13,13 +13,12 @@ use std::{
 };
 
 use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_WRITECOMBINED, CUresult};
-use zeroize::Zeroize;
 
 use super::{
     driver::{Context, call},
     stream::{Event, Events, Stream, Timing},
 };
-use crate::{Error, HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, pool::Pool};
+use crate::{Error, HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, erase::erase, pool::Pool};
 
 /// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction: more than two
 /// milliseconds of copies at 55 GB/s, so that the link never runs dry. Pinning more would only delay the first uploads.
@@ -212,8 +211,7 @@ impl Block {
     /// Zeroes a secret block that no transfer uses.
     fn wipe(&mut self) {
         if self.secrecy == Secrecy::Secret {
-            let words: &mut [u64] = bytemuck::cast_slice_mut(self.bytes_mut(self.class as usize));
-            words.zeroize();
+            erase(self.bytes_mut(self.class as usize));
             self.secrecy = Secrecy::Public;
         }
     }

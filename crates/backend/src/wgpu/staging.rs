@@ -12,14 +12,12 @@ use std::{
     time::Duration,
 };
 
-use zeroize::Zeroize;
-
 use super::{
     gpu::{Gpu, STAGING_BUDGET},
     memory::Piece,
     recorder::Recorder,
 };
-use crate::{HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, pool::Pool};
+use crate::{HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, erase::erase, pool::Pool};
 
 /// Alignment that encoders of elements count on.
 const ALIGN: usize = 16;
@@ -172,7 +170,7 @@ impl Drop for WgpuHost {
     fn drop(&mut self) {
         let Some(mut staging) = self.staging.take() else { return };
         if self.secrecy == Secrecy::Secret {
-            staging.bytes_mut().zeroize();
+            erase(staging.bytes_mut());
         }
         let pool = match self.transfer {
             Transfer::Upload => &*self.gpu.uploads,
@@ -215,7 +213,7 @@ impl Upload {
         buffer.clone().map_async(wgpu::MapMode::Write, .., move |mapped| {
             if let Some(mut staging) = mapped.ok().and_then(|()| Staging::of(buffer).ok()) {
                 if secrecy == Secrecy::Secret {
-                    staging.bytes_mut().zeroize();
+                    erase(staging.bytes_mut());
                 }
                 drop(pool.upgrade().and_then(|pool| pool.give(bytes, staging)));
             }
