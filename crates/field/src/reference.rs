@@ -19,22 +19,22 @@ pub fn powers<F: Field>(base: F, scale: F, len: usize) -> Vec<F> {
     std::iter::successors(Some(scale), |x| Some(*x * base)).take(len).collect()
 }
 
-/// Σ a[i].
+/// `Σ a[i]`.
 pub fn sum<F: Field>(a: &[F]) -> F {
     a.iter().sum()
 }
 
-/// Π a[i].
+/// `Π a[i]`.
 pub fn product<F: Field>(a: &[F]) -> F {
     a.iter().product()
 }
 
-/// Σ a[i] · b[i].
+/// `Σ a[i] · b[i]`.
 pub fn inner_product<F: Field>(a: &[F], b: &[F]) -> F {
     a.iter().zip(b).map(|(a, b)| *a * b).sum()
 }
 
-/// Σ a[i] · z^i.
+/// `Σ a[i] · z^i`.
 pub fn evaluate<F: Field>(a: &[F], z: F) -> F {
     a.iter().rev().fold(F::ZERO, |sum, a| sum * z + a)
 }

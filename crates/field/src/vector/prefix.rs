@@ -50,7 +50,7 @@ pub(super) struct Params {
 pub(super) enum Scan {
     Sum,
     Product,
-    /// s = a[i] + z · s, from the last element to the first.
+    /// `s = a[i] + z · s`, from the last element to the first.
     Horner,
 }
 

@@ -129,7 +129,7 @@ impl Combine {
 }
 
 impl<F: DeviceField> Vector<F> {
-    /// Σ a[i]. Waits for it.
+    /// `Σ a[i]`. Waits for it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
@@ -145,7 +145,7 @@ impl<F: DeviceField> Vector<F> {
         self.reduce(Reduction::Sum, a, None, None, out, at)
     }
 
-    /// Π a[i]. Waits for it.
+    /// `Π a[i]`. Waits for it.
     ///
     /// # Errors
     /// As [`Vector::sum`].
@@ -161,7 +161,7 @@ impl<F: DeviceField> Vector<F> {
         self.reduce(Reduction::Product, a, None, None, out, at)
     }
 
-    /// Σ a[i] · b[i]. Waits for it.
+    /// `Σ a[i] · b[i]`. Waits for it.
     ///
     /// # Errors
     /// [`Error::Length`](evariste_backend::Error::Length), and as [`Vector::sum`].
@@ -184,7 +184,7 @@ impl<F: DeviceField> Vector<F> {
         self.reduce(Reduction::InnerProduct, a, Some(b), None, out, at)
     }
 
-    /// Σ a[i] · z^i: the value at `z` of the polynomial with these coefficients. Waits for it.
+    /// `Σ a[i] · z^i`: the value at `z` of the polynomial with these coefficients. Waits for it.
     ///
     /// # Errors
     /// As [`Vector::sum`].
