@@ -557,6 +557,33 @@ mod tests {
         assert_tells_how_to_get_it(&error);
     }
 
+    /// In a process of its own, where files that are no libraries stand in the loader's way.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_hidden_library_is_unavailable() {
+        const HIDDEN: &str = "EVARISTE_TEST_NVRTC_HIDDEN";
+        if std::env::var_os(HIDDEN).is_some() {
+            let toolkit = candidates().iter().any(|path| path.is_absolute() && path.exists());
+            match version() {
+                Err(error) => assert_tells_how_to_get_it(&error),
+                Ok(_) => assert!(toolkit, "found although it is hidden, and no toolkit is installed"),
+            }
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("evariste-nvrtc-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in NAMES {
+            std::fs::write(folder.join(name), "not a library").unwrap();
+        }
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "cuda::compiler::tests::a_hidden_library_is_unavailable"])
+            .env(HIDDEN, "1")
+            .env("LD_LIBRARY_PATH", &folder)
+            .status();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(status.unwrap().success());
+    }
+
     #[test]
     fn a_newer_gpu_gets_ptx_of_the_newest_known_architecture() {
         let known = [75, 80, 90];
