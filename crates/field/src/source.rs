@@ -24,7 +24,7 @@ fn cuda_level(field: &Arithmetic, level: usize) -> String {
     match &field.0 {
         Kind::Prime { limbs, constants } => renamed(&cuda_prime(*limbs, constants), &[('F', name(level))]),
         Kind::Extension(extended) => {
-            let text = extension::cuda(extended);
+            let text = extension::cuda(extended, level);
             let own = renamed(&text, &[('F', name(level)), ('B', name(level + 1))]);
             cuda_level(&extended.base, level + 1) + &own
         }
@@ -115,7 +115,7 @@ fn wgsl_level(field: &Arithmetic, level: usize, int64: bool) -> String {
             renamed(&Wgsl { constants, limbs: *limbs, int64 }.render(), &[('F', name(level))])
         }
         Kind::Extension(extended) => {
-            let own = renamed(&extension::wgsl(extended), &[('F', name(level)), ('B', name(level + 1))]);
+            let own = renamed(&extension::wgsl(extended, level), &[('F', name(level)), ('B', name(level + 1))]);
             wgsl_level(&extended.base, level + 1, int64) + &own
         }
     }
@@ -405,3 +405,33 @@ fn f_inverse(a: F) -> F {
   return r;
 }
 ";
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
+
+    use super::*;
+
+    /// Constants of the cubic level of a tower of three have coefficients in the field two levels below.
+    #[test]
+    fn constants_of_towers_have_the_names_of_their_levels() {
+        assert!(wgsl::<Fq6>(true).contains("b_mul(x, B(B2("));
+        let text = wgsl::<Fq12>(true);
+        assert!(text.contains("b2_mul(x, B2(B3(") && !text.contains("B2(B2("));
+        assert!(["struct F ", "struct B ", "struct B2 ", "struct B3 "].iter().all(|name| text.contains(name)));
+        assert!(["F f_mul(", "B b_mul(", "B2 b2_mul(", "B3 b3_mul("].iter().all(|name| cuda::<Fq12>().contains(name)));
+    }
+
+    #[test]
+    fn only_the_names_of_a_field_are_replaced() {
+        let names = [('F', "B".to_owned()), ('B', "B2".to_owned())];
+        let text = "struct F { B c; }; FWord f_mul(F fa, B b_x); F_LIMBS 0xFu if (Foo) add_cc(f, b);";
+        let expected = "struct B { B2 c; }; BWord b_mul(B fa, B2 b2_x); B_LIMBS 0xFu if (Foo) add_cc(f, b);";
+        assert_eq!(renamed(text, &names), expected);
+    }
+
+    #[test]
+    fn labels_tell_size_and_degree() {
+        assert_eq!((label::<Fq>(), label::<Fq2>()), ("381 bits".into(), "381 bits, degree 2".into()));
+    }
+}

@@ -10,20 +10,20 @@ struct Syntax {
     function: fn(&str) -> String,
     /// The start of a declaration of a variable of type `B`.
     variable: &'static str,
-    /// An element of `B` in device form.
-    constant: fn(&Arithmetic, &[u32]) -> String,
+    /// An element of `B` in device form, where `B` is the field number `level` of its tower.
+    constant: fn(&Arithmetic, usize, &[u32]) -> String,
 }
 
 const CUDA: Syntax = Syntax {
     function: |name| format!("__device__ __forceinline__ B {name}(const B& x)"),
     variable: "B",
-    constant: |base, limbs| format!("B{}", cuda_initialiser(base, limbs)),
+    constant: |base, _, limbs| format!("B{}", cuda_initialiser(base, limbs)),
 };
 
 const WGSL: Syntax = Syntax {
     function: |name| format!("fn {name}(x: B) -> B"),
     variable: "var",
-    constant: |base, limbs| super::constructor(base, 1, 0, &|i| format!("{}u", limbs[i])),
+    constant: |base, level, limbs| super::constructor(base, level, 0, &|i| format!("{}u", limbs[i])),
 };
 
 fn cuda_initialiser(field: &Arithmetic, limbs: &[u32]) -> String {
@@ -40,14 +40,16 @@ fn cuda_initialiser(field: &Arithmetic, limbs: &[u32]) -> String {
 struct Multipliers<'a> {
     syntax: &'a Syntax,
     base: &'a Arithmetic,
+    /// The number of the base in its tower.
+    level: usize,
     /// By the absolute value of a small integer, or the limbs of a constant.
     known: Vec<(Coefficient, String)>,
     text: String,
 }
 
 impl<'a> Multipliers<'a> {
-    fn new(syntax: &'a Syntax, base: &'a Arithmetic) -> Self {
-        Self { syntax, base, known: Vec::new(), text: String::new() }
+    fn new(syntax: &'a Syntax, base: &'a Arithmetic, level: usize) -> Self {
+        Self { syntax, base, level, known: Vec::new(), text: String::new() }
     }
 
     /// `x` times the absolute value of `coefficient`, which is not zero.
@@ -79,7 +81,7 @@ impl<'a> Multipliers<'a> {
                 body + " return r;"
             }
             Coefficient::General(limbs) => {
-                format!("return b_mul(x, {});", (self.syntax.constant)(self.base, limbs))
+                format!("return b_mul(x, {});", (self.syntax.constant)(self.base, self.level, limbs))
             }
             Coefficient::Zero => "return b_zero();".into(),
         };
@@ -115,10 +117,10 @@ impl<'a> Multipliers<'a> {
     }
 }
 
-/// Constants and what depends on them, then `extension.cuh`.
-pub(super) fn cuda(field: &Extended) -> String {
+/// Constants and what depends on them, then `extension.cuh`, for the field number `level` of a tower.
+pub(super) fn cuda(field: &Extended, level: usize) -> String {
     let degree = field.reduction.len();
-    let mut multipliers = Multipliers::new(&CUDA, &field.base);
+    let mut multipliers = Multipliers::new(&CUDA, &field.base, level + 1);
     // Folding x^(n+k) into the lower coefficients: d[k + i] += r_i · d[n + k].
     let mut fold = String::new();
     for (i, coefficient) in field.reduction.iter().enumerate() {
@@ -139,10 +141,10 @@ pub(super) fn cuda(field: &Extended) -> String {
 }
 
 /// The whole arithmetic.
-pub(super) fn wgsl(field: &Extended) -> String {
+pub(super) fn wgsl(field: &Extended, level: usize) -> String {
     let n = field.reduction.len();
 
-    let mut multipliers = Multipliers::new(&WGSL, &field.base);
+    let mut multipliers = Multipliers::new(&WGSL, &field.base, level + 1);
     let frobenius = multipliers.frobenius(field, |i| format!("a.c{i}")).join(", ");
     let mul = if n == 2 { mul_quadratic(field, &mut multipliers) } else { mul(field, &mut multipliers) };
 
