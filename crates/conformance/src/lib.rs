@@ -12,7 +12,10 @@ mod primitives;
 mod process;
 mod vector;
 
-use std::fmt::Debug;
+use std::{
+    fmt::Debug,
+    sync::{PoisonError, RwLock},
+};
 
 use evariste_backend::{Device, Kind};
 use libtest_mimic::{Failed, Trial};
@@ -47,6 +50,9 @@ pub fn common() -> Vec<Trial> {
 
 type Outcome = Result<(), Failed>;
 
+/// Trials run side by side, but for those that take it to write.
+static TURN: RwLock<()> = RwLock::new(());
+
 struct Suite<'a> {
     device: &'a Device,
     name: &'static str,
@@ -60,8 +66,23 @@ impl Suite<'_> {
 
     fn add_with(&mut self, case: &str, run: impl FnOnce(&Device) -> Outcome + Send + 'static) {
         let device = self.device.clone();
-        let name = format!("{}::{}::{case}", device.info().id, self.name);
-        self.trials.push(Trial::test(name, move || run(&device)));
+        self.push(case, move || {
+            let _turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
+            run(&device)
+        });
+    }
+
+    /// Adds a trial that uses up the device's memory or watches its counters, so that no other may run meanwhile.
+    fn add_alone(&mut self, case: &str, run: fn(&Device) -> Outcome) {
+        let device = self.device.clone();
+        self.push(case, move || {
+            let _turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
+            run(&device)
+        });
+    }
+
+    fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
+        self.trials.push(Trial::test(format!("{}::{}::{case}", self.device.info().id, self.name), run));
     }
 }
 

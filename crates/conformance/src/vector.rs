@@ -18,7 +18,7 @@ pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
 /// What one field is enough for.
 pub(crate) fn add_once(suite: &mut Suite<'_>) {
     suite.add("deep_prefixes", deep_prefixes);
-    suite.add("few_launches", few_launches);
+    suite.add_alone("few_launches", few_launches);
 }
 
 /// Nothing, around a workgroup, several tiles, and one more than a power of two.
