@@ -85,7 +85,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { method: None, grid_stride: true, queues: 3, chunk_bytes: 8 << 20, crossover: 256 << 10 }
+        Self { method: None, grid_stride: true, queues: 4, chunk_bytes: 8 << 20, crossover: 256 << 10 }
     }
 }
 

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Device, Queue};
+use evariste_backend::{Buffer, Device, Error as DeviceError, HostBuffer, Queue};
 
 use crate::{
     Aes, Error, Result,
@@ -158,6 +158,33 @@ impl Ctr {
         Ok(())
     }
 
+    /// [`Ctr::apply`] on pinned memory of this device, for both directions ([`Device::host_buffer`],
+    /// [`Transfer::Both`]): the device reads and writes it itself, so that a bus works at full speed both ways at once.
+    ///
+    /// # Errors
+    /// [`Error::Keystream`], [`Error::Device`] for memory of another device or for uploads only, with nothing written.
+    /// Where the device fails in the middle, the data is lost and `data` is empty.
+    ///
+    /// [`Transfer::Both`]: evariste_backend::Transfer::Both
+    pub fn apply_pinned(&mut self, data: &mut HostBuffer) -> Result<()> {
+        expect_stream(self.position, data.len(), self.counter)?;
+        let (expected, actual) = (self.aes.device().info().id, data.device());
+        if expected != actual {
+            return Err(DeviceError::WrongDevice { what: "the data of a cipher", expected, actual }.into());
+        }
+        data.expect_download("the data of a cipher")?;
+        let len = data.len();
+        if self.aes.on_host(len) {
+            self.apply_on_host(self.position, data);
+        } else {
+            Ring::for_len(&self.aes, len)?.run_pinned(data, |queue, piece, at, len| {
+                self.apply_at(Some(queue), self.position + at as u128, piece, 0..len)
+            })?;
+        }
+        self.position += len as u128;
+        Ok(())
+    }
+
     /// XORs the stream onto a buffer and moves on by its length. Queued: returns before it is done.
     ///
     /// # Errors
@@ -226,7 +253,7 @@ impl Ctr {
         let head = if skip == 0 { 0 } else { data.len().min(BLOCK - skip) };
         let mut first = data[..head].to_vec();
         let position = self.position + head as u128;
-        let mut ring = Ring::new(&self.aes)?;
+        let mut ring = Ring::for_len(&self.aes, data.len())?;
         ring.run(&mut data[head..], |queue, piece, at, len| {
             self.apply_at(Some(queue), position + at as u128, piece, 0..len)
         })?;

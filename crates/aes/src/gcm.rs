@@ -135,7 +135,7 @@ impl Gcm {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
             return Ok(self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data)));
         }
-        let mut ring = Ring::new(&self.aes)?;
+        let mut ring = Ring::for_len(&self.aes, data.len())?;
         ring.run(data, |queue, piece, at, len| {
             let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
             self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)
@@ -156,7 +156,7 @@ impl Gcm {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
             return Ok(());
         }
-        let mut ring = Ring::new(&self.aes)?;
+        let mut ring = Ring::for_len(&self.aes, data.len())?;
         ring.run(data, |queue, piece, at, len| {
             let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
             self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)

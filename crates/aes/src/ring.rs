@@ -1,40 +1,69 @@
 //! Host data through a device in pieces: while one piece is worked on, the next comes and the last one goes.
+//!
+//! Each slot has a queue, a piece of device memory, and pinned host memory for either direction that lives as long as the
+//! ring: it is zeroed once at the end, not piece by piece. Data is copied once on the host in each direction, by all
+//! cores, or not at all where it is pinned already.
 
-use std::ops::Range;
+use std::{mem, ops::Range};
 
-use evariste_backend::{Arg, Buffer, Pending, Queue, Secrecy, Transfer};
+use evariste_backend::{Buffer, HostBuffer, Pending, Queue, Secrecy, Transfer};
 use rayon::prelude::*;
-use zeroize::Zeroizing;
 
 use crate::{Aes, Result, cpu::BLOCK};
 
-/// Bytes that one thread copies at a time.
+/// Bytes that one thread copies at a time: they stay in its second cache.
 const COPY_GRAIN: usize = 256 << 10;
+
+/// Pieces of data of known length that a slot takes at least, so that there is something to overlap.
+const ROUNDS: usize = 2;
+
+/// Bytes under which pieces are not cut smaller: at 50 GB/s a copy takes as long as its launch then.
+const MIN_PIECE: usize = 512 << 10;
+
+/// Bytes that devices write at once.
+const WORD: usize = 4;
 
 /// Pieces of device memory, each with a queue of its own where the device has several.
 pub(crate) struct Ring<'a> {
     aes: &'a Aes,
     slots: Vec<Slot>,
     piece_bytes: usize,
+    /// What memory for uploads is for. Readers may read what they have written, at a crawl from memory for uploads only.
+    up: Transfer,
 }
 
 struct Slot {
     queue: Queue,
     buffer: Buffer<u8>,
-    pending: Option<(Range<usize>, Pending)>,
+    /// Host memory on its way up, or back from there.
+    up: Option<Pending>,
+    /// Host memory on its way down, and the part of the data that it is for.
+    down: Option<(Pending, Range<usize>)>,
 }
 
 impl<'a> Ring<'a> {
-    pub(crate) fn new(aes: &'a Aes) -> Result<Self> {
+    /// For data of a known length.
+    pub(crate) fn for_len(aes: &'a Aes, len: usize) -> Result<Self> {
+        let (queues, chunk) = (aes.config().queues.max(1), aes.config().chunk_bytes);
+        // Powers of two, so that rings for data of all lengths find the host memory of earlier ones in its pool.
+        let even = len.div_ceil(ROUNDS * queues).next_power_of_two().max(MIN_PIECE);
+        let piece_bytes = whole_blocks(chunk.min(even));
+        Self::new(aes, piece_bytes, queues.min(len.div_ceil(piece_bytes)).max(1), Transfer::Upload)
+    }
+
+    /// For readers.
+    pub(crate) fn for_stream(aes: &'a Aes) -> Result<Self> {
         let config = aes.config();
-        let piece_bytes = config.chunk_bytes.max(BLOCK).next_multiple_of(BLOCK);
+        Self::new(aes, whole_blocks(config.chunk_bytes), config.queues.max(1), Transfer::Both)
+    }
+
+    fn new(aes: &'a Aes, piece_bytes: usize, slots: usize, up: Transfer) -> Result<Self> {
         let slot = |_| -> Result<Slot> {
             let queue = aes.device().queue()?;
             let buffer = aes.device().alloc_with::<u8>(piece_bytes, Secrecy::Secret)?;
-            Ok(Slot { queue, buffer, pending: None })
+            Ok(Slot { queue, buffer, up: None, down: None })
         };
-        let slots = (0..config.queues.max(1)).map(slot).collect::<Result<_>>()?;
-        Ok(Self { aes, slots, piece_bytes })
+        Ok(Self { aes, slots: (0..slots).map(slot).collect::<Result<_>>()?, piece_bytes, up })
     }
 
     /// Uploads `data` piece by piece, queues `work` on (queue, piece, where it starts in the data, its bytes), and
@@ -42,26 +71,36 @@ impl<'a> Ring<'a> {
     pub(crate) fn run(
         &mut self,
         data: &mut [u8],
-        work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()>,
+        work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()> + Sync,
     ) -> Result<()> {
         let count = self.slots.len();
-        let mut next = 0;
-        for (i, start) in (0..data.len()).step_by(self.piece_bytes).enumerate() {
-            let range = start..data.len().min(start + self.piece_bytes);
-            let slot = &mut self.slots[i % count];
-            slot.finish(data)?;
-            slot.buffer.write_on(Some(&slot.queue), 0, &data[range.clone()])?;
-            work(&slot.queue, &mut slot.buffer, start, range.len())?;
-            slot.read(self.aes, range)?;
-            next = i + 1;
+        let pieces = data.len().div_ceil(self.piece_bytes);
+        for i in 0..pieces + count {
+            let start = data.len().min(i * self.piece_bytes);
+            let (before, rest) = data.split_at_mut(start);
+            let len = rest.len().min(self.piece_bytes);
+            let next = &rest[..len];
+            let finished = self.slots[i % count].finished()?;
+            // The next piece goes up as soon as it is copied, while the last one of this slot is still being copied out.
+            let send = || {
+                if len == 0 {
+                    return Ok(());
+                }
+                let mut host = self.host_for_upload(i % count, len)?;
+                copy(next, &mut host);
+                let slot = &mut self.slots[i % count];
+                slot.send(host)?;
+                work(&slot.queue, &mut slot.buffer, start, len)
+            };
+            let store = || finished.as_ref().map(|(host, range)| copy(host, &mut before[range.clone()]));
+            rayon::join(send, store).0?;
+            self.receive(i % count, finished.map(|(host, _)| host), start..start + len)?;
         }
-        (next..next + count).try_for_each(|i| self.slots[i % count].finish(data))
+        Ok(())
     }
-}
 
-impl Ring<'_> {
     /// Takes `input` to its end piece by piece: `work` is queued on (queue, piece, where it starts, its bytes), and
-    /// `done` gets the results in order.
+    /// `done` gets the results in order. A piece that `input` does not fill is the last one.
     pub(crate) fn pump(
         &mut self,
         mut input: impl FnMut(&mut [u8]) -> Result<usize>,
@@ -69,48 +108,128 @@ impl Ring<'_> {
         mut done: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let count = self.slots.len();
-        let mut host = Zeroizing::new(vec![0; self.piece_bytes]);
-        let (mut at, mut next) = (0, 0);
-        loop {
-            let len = input(&mut host)?;
+        let (mut at, mut i, mut last) = (0, 0, usize::MAX);
+        while i < last.saturating_add(count) {
+            let mut len = 0;
+            if i < last {
+                let mut host = self.host_for_upload(i % count, self.piece_bytes)?;
+                len = input(&mut host)?;
+                if len < host.len() {
+                    last = i + 1;
+                }
+                if len > 0 {
+                    drop(host.split_off(len));
+                    let slot = &mut self.slots[i % count];
+                    slot.send(host)?;
+                    work(&slot.queue, &mut slot.buffer, at, len)?;
+                }
+            }
+            let finished = self.slots[i % count].finished()?.map(|(host, _)| host);
+            if let Some(host) = &finished {
+                done(host)?;
+            }
+            self.receive(i % count, finished, 0..len)?;
+            at += len as u64;
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// [`Ring::run`] on pinned memory, which goes up and comes back without a copy on the host. Where the device fails,
+    /// `data` is left empty: its parts were lost with the copies.
+    pub(crate) fn run_pinned(
+        &mut self,
+        data: &mut HostBuffer,
+        work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let count = self.slots.len();
+        let mut rest = data.split_off(0);
+        let (mut start, mut done) = (0, Vec::new());
+        for i in 0.. {
+            let len = rest.len().min(self.piece_bytes);
             if len == 0 {
                 break;
             }
-            let slot = &mut self.slots[next % count];
-            slot.hand_over(&mut done)?;
-            slot.buffer.write_on(Some(&slot.queue), 0, &host[..len])?;
-            work(&slot.queue, &mut slot.buffer, at, len)?;
-            slot.read(self.aes, 0..len)?;
-            at += len as u64;
-            next += 1;
+            let slot = &mut self.slots[i % count];
+            slot.turn()?;
+            done.extend(slot.finished()?.map(|(host, _)| host));
+            let tail = rest.split_off(len);
+            slot.send(mem::replace(&mut rest, tail))?;
+            work(&slot.queue, &mut slot.buffer, start, len)?;
+            start += len;
+            // Queued only now, so that the link has the next piece while the host waits for this one's upload.
+            if i > 0 {
+                self.slots[(i - 1) % count].turn()?;
+            }
         }
-        (next..next + count).try_for_each(|i| self.slots[i % count].hand_over(&mut done))
+        let pieces = start.div_ceil(self.piece_bytes);
+        for i in pieces..pieces + count {
+            let slot = &mut self.slots[i % count];
+            slot.turn()?;
+            done.extend(slot.finished()?.map(|(host, _)| host));
+        }
+        // Where a part does not belong, there is a defect in the lines above.
+        done.into_iter().for_each(|part| assert!(data.join(part).is_ok(), "parts come back in order"));
+        Ok(())
+    }
+
+    /// Host memory of a slot for the next `len` bytes.
+    fn host_for_upload(&mut self, slot: usize, len: usize) -> Result<HostBuffer> {
+        let mut host = match self.slots[slot].up.take() {
+            Some(pending) => pending.wait()?,
+            None => self.aes.device().host_buffer(self.piece_bytes, self.up, Secrecy::Secret)?,
+        };
+        drop(host.split_off(len));
+        Ok(host)
+    }
+
+    /// Queues the download of what a slot works on.
+    fn receive(&mut self, slot: usize, host: Option<HostBuffer>, range: Range<usize>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let mut host = match host {
+            Some(host) => host,
+            None => self.aes.device().host_buffer(self.piece_bytes, Transfer::Download, Secrecy::Secret)?,
+        };
+        drop(host.split_off(range.len()));
+        let slot = &mut self.slots[slot];
+        slot.down = Some((slot.buffer.read_pinned(Some(&slot.queue), 0, host)?, range));
+        Ok(())
     }
 }
 
 impl Slot {
-    fn hand_over(&mut self, done: &mut impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        match self.pending.take() {
-            Some((_, pending)) => done(&pending.wait()?),
-            None => Ok(()),
+    /// Queues the upload of a piece.
+    fn send(&mut self, host: HostBuffer) -> Result<()> {
+        if !host.len().is_multiple_of(WORD) {
+            // The last piece. Devices write part of a word only where a buffer ends.
+            self.buffer = self.buffer.device().alloc_with(host.len(), Secrecy::Secret)?;
         }
-    }
-
-    fn read(&mut self, aes: &Aes, range: Range<usize>) -> Result<()> {
-        let backend = aes.device().backend();
-        let staging = backend.host_buffer(range.len(), Transfer::Download, Secrecy::Secret)?;
-        let pending = backend.read(&self.queue, Arg::read(&self.buffer).memory(), 0, staging)?;
-        self.pending = Some((range, pending));
+        self.up = Some(self.buffer.write_pinned(Some(&self.queue), 0, host)?);
         Ok(())
     }
 
-    fn finish(&mut self, data: &mut [u8]) -> Result<()> {
-        let Some((range, pending)) = self.pending.take() else { return Ok(()) };
-        let staging = pending.wait()?;
-        data[range]
-            .par_chunks_mut(COPY_GRAIN)
-            .zip(staging.par_chunks(COPY_GRAIN))
-            .for_each(|(to, from)| to.copy_from_slice(from));
+    /// Waits for the result that is on its way, if there is one, and tells where it belongs.
+    fn finished(&mut self) -> Result<Option<(HostBuffer, Range<usize>)>> {
+        self.down.take().map(|(pending, range)| Ok((pending.wait()?, range))).transpose()
+    }
+
+    /// Sends pinned memory that has arrived back down for the result.
+    fn turn(&mut self) -> Result<()> {
+        let Some(pending) = self.up.take() else { return Ok(()) };
+        let host = pending.wait()?;
+        let range = 0..host.len();
+        self.down = Some((self.buffer.read_pinned(Some(&self.queue), 0, host)?, range));
         Ok(())
     }
+}
+
+fn whole_blocks(bytes: usize) -> usize {
+    bytes.max(BLOCK).next_multiple_of(BLOCK)
+}
+
+fn copy(from: &[u8], to: &mut [u8]) {
+    let pairs = to.par_chunks_mut(COPY_GRAIN).zip(from.par_chunks(COPY_GRAIN));
+    pairs.for_each(|(to, from)| to.copy_from_slice(from));
 }

@@ -184,7 +184,7 @@ fn pump(
     mut done: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     if !aes.on_host(usize::MAX) {
-        return Ring::new(aes)?.pump(input, on_device, done);
+        return Ring::for_stream(aes)?.pump(input, on_device, done);
     }
     let mut piece = Zeroizing::new(vec![0; aes.config().chunk_bytes.max(BLOCK).next_multiple_of(BLOCK)]);
     let mut at = 0;

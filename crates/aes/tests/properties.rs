@@ -1,7 +1,7 @@
 //! Properties for any lengths and offsets, on every device found.
 
 use evariste_aes::{Aes, Config, Method, Xts};
-use evariste_backend::Device;
+use evariste_backend::{Device, Secrecy, Transfer};
 use proptest::prelude::*;
 
 /// Everything on the device, in small pieces.
@@ -50,6 +50,16 @@ proptest! {
             prop_assert!(data[..offset].iter().chain(&data[at..]).all(|byte| *byte == 0));
             prop_assert_eq!(&data[offset..at], &whole);
             prop_assert_eq!(parts.position(), stream.position());
+
+            let mut pinned = device.host_buffer(offset + len, Transfer::Both, Secrecy::Secret).unwrap();
+            pinned.fill(0);
+            let mut back = pinned.split_off(offset);
+            let mut stream = aes.ctr(&iv).unwrap();
+            stream.seek(start.into()).unwrap();
+            stream.apply_pinned(&mut back).unwrap();
+            prop_assert_eq!(&*back, &whole[..]);
+            prop_assert_eq!(parts.position(), stream.position());
+            prop_assert!(pinned.join(back).is_ok(), "in place");
         }
     }
 

@@ -5,9 +5,9 @@
 //! behaviour. Exclusive access is expressed by `&mut Memory`, so that the borrow checker orders uses of one allocation;
 //! use of one allocation on several queues is ordered by the caller with events.
 
-use std::{any::Any, fmt, ops, time::Duration};
+use std::{any::Any, fmt, time::Duration};
 
-use crate::{DeviceInfo, Dispatch, Executable, KernelSpec, Result, Stats};
+use crate::{DeviceInfo, Dispatch, Executable, HostBuffer, KernelSpec, Pending, Result, Stats, Transfer};
 
 /// One device: memory, queues, copies and kernels.
 ///
@@ -29,8 +29,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::OutOfMemory`], [`crate::Error::TooLarge`], [`crate::Error::Lost`].
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory>;
 
-    /// Host memory that the device copies from or to at full speed, of exactly `bytes`, contents unspecified.
-    /// May wait for an earlier transfer when the staging budget is used up.
+    /// Host memory that the device copies from or to at full speed, of exactly `bytes`, contents unspecified. May wait
+    /// for an earlier transfer when the staging budget is used up. Secret memory is zeroed when all of it was dropped.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`], [`crate::Error::Lost`].
@@ -45,11 +45,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::Driver`], [`crate::Error::Lost`].
     fn queue(&self) -> Result<Queue>;
 
-    /// Copies the whole of `src` to `dst[at..]`. The host memory returns to the pool when the copy is done.
+    /// Copies the whole of `src` to `dst[at..]`. The host memory comes back from [`Pending::wait`]; where that is not
+    /// called, it returns to the pool when the copy is done.
     ///
     /// # Errors
     /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()>;
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending>;
 
     /// Fills the whole of `dst` from `src[at..]`.
     ///
@@ -123,15 +124,6 @@ pub enum Secrecy {
     Secret,
 }
 
-/// The direction that a host buffer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Transfer {
-    /// Host to device. Reading such memory on the host may be slow.
-    Upload,
-    /// Device to host.
-    Download,
-}
-
 /// An allocation on a device. Dropping it returns it to the device's pool once pending work is done.
 pub struct Memory {
     raw: Box<dyn Any + Send + Sync>,
@@ -163,88 +155,6 @@ impl Memory {
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
-
-/// What a backend provides for its staging memory. Dropping it returns the memory to the pool.
-pub trait HostMemory: Any + Send {
-    /// The contents.
-    fn bytes(&self) -> &[u8];
-    /// The contents.
-    fn bytes_mut(&mut self) -> &mut [u8];
-    /// For the backend to get its own type back.
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
-}
-
-/// Host memory that a device can copy from or to while the host goes on.
-///
-/// A transfer takes the buffer by value and keeps it alive until the copy is done, so that nothing can be written to
-/// or freed under a running copy.
-pub struct HostBuffer(Box<dyn HostMemory>);
-
-impl HostBuffer {
-    /// Wraps a backend's own staging memory.
-    pub fn new(raw: impl HostMemory) -> Self {
-        Self(Box::new(raw))
-    }
-
-    /// The backend's own handle, or `None` if another backend made this buffer.
-    pub fn downcast<T: HostMemory>(self) -> Option<Box<T>> {
-        self.0.into_any().downcast().ok()
-    }
-}
-
-impl ops::Deref for HostBuffer {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
-impl ops::DerefMut for HostBuffer {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        self.0.bytes_mut()
-    }
-}
-
-impl fmt::Debug for HostBuffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostBuffer").field("bytes", &self.len()).finish_non_exhaustive()
-    }
-}
-
-/// What a backend provides for a copy to the host that is under way.
-pub trait PendingRead: Send {
-    /// Waits for the copy.
-    ///
-    /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
-    fn wait(self: Box<Self>) -> Result<HostBuffer>;
-}
-
-/// A copy to the host that is under way. Dropping it abandons the data, not the memory.
-#[must_use = "the data is there only after `wait`"]
-pub struct Pending(Box<dyn PendingRead>);
-
-impl Pending {
-    /// Wraps a backend's own pending read.
-    pub fn new(raw: impl PendingRead + 'static) -> Self {
-        Self(Box::new(raw))
-    }
-
-    /// Waits for the copy and gives the filled host memory.
-    ///
-    /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
-    pub fn wait(self) -> Result<HostBuffer> {
-        self.0.wait()
-    }
-}
-
-impl fmt::Debug for Pending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").finish_non_exhaustive()
     }
 }
 

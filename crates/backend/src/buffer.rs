@@ -150,9 +150,54 @@ impl<T: Element> Buffer<T> {
                 0..=GRAIN => encode((piece, target)),
                 _ => piece.par_chunks(GRAIN).zip(target.par_chunks_mut(GRAIN * T::BYTES)).for_each(encode),
             }
-            self.device.backend().write(&queue, &mut self.memory, covered.start, staging)?;
+            drop(self.device.backend().write(&queue, &mut self.memory, covered.start, staging)?);
         }
         Ok(())
+    }
+
+    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to the elements
+    /// from `offset` on (`None`: on the default queue). Nothing is copied in between: with CUDA the device reads the host
+    /// memory itself. The memory comes back from [`Pending::wait`].
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it holds whole elements,
+    /// [`Error::OutOfRange`], [`Error::Unaligned`] for a range that is not whole words of 4 bytes, except at the end of
+    /// the buffer, [`Error::Driver`], [`Error::Lost`]. The host memory is dropped then.
+    pub fn write_pinned(&mut self, queue: Option<&Queue>, offset: usize, host: HostBuffer) -> Result<Pending> {
+        let at = self.expect_pinned("write", offset, &host)?;
+        let backend = self.device.backend();
+        backend.write(queue.unwrap_or_else(|| backend.default_queue()), &mut self.memory, at, host)
+    }
+
+    /// Queues a copy of elements from `offset` on, in the device's form ([`Element::decode`]), that fills all of `host`
+    /// (`None`: on the default queue). [`Pending::wait`] gives it back.
+    ///
+    /// # Errors
+    /// As [`Buffer::write_pinned`], and [`Error::WrongTransfer`] for host memory for uploads.
+    pub fn read_pinned(&self, queue: Option<&Queue>, offset: usize, host: HostBuffer) -> Result<Pending> {
+        host.expect_download("the host memory of a read")?;
+        let at = self.expect_pinned("read", offset, &host)?;
+        let backend = self.device.backend();
+        backend.read(queue.unwrap_or_else(|| backend.default_queue()), &self.memory, at, host)
+    }
+
+    /// Checks a transfer of whole host memory and gives where it starts in bytes.
+    fn expect_pinned(&self, what: &'static str, offset: usize, host: &HostBuffer) -> Result<u64> {
+        let (expected, actual) = (self.device.info().id, host.device());
+        if expected != actual {
+            return Err(Error::WrongDevice { what: "the host memory of a copy", expected, actual });
+        }
+        let len = host.len() / T::BYTES;
+        if len * T::BYTES != host.len() {
+            let (expected, actual) = (((len + 1) * T::BYTES) as u64, host.len() as u64);
+            return Err(Error::Length { what: "the host memory of a copy, in bytes", expected, actual });
+        }
+        self.expect_range(what, offset, len)?;
+        let bytes = byte_range::<T>(offset, len);
+        match self.covered(&bytes) == bytes {
+            true => Ok(bytes.start),
+            false => Err(Error::Unaligned { what, expected: 4, offset: bytes.start, count: bytes.end - bytes.start }),
+        }
     }
 
     /// Copies all of `source`, on the same device and of the same length, into this buffer.

@@ -6,7 +6,6 @@
 
 use std::{
     alloc::{self, Layout},
-    any::Any,
     mem,
     ptr::NonNull,
     slice,
@@ -22,7 +21,7 @@ use rayon::prelude::*;
 
 use crate::{
     Backend, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, HostMemory, KernelSpec,
-    Limits, Memory, Pending, PendingRead, Queue, Result, Secrecy, Stats, Transfer,
+    Limits, Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
     erase::erase,
     kernel::{ArgMemory, own},
     pool::Pool,
@@ -153,9 +152,9 @@ impl Backend for Cpu {
         Ok(Memory::new(CpuMemory { block: Some(block), bytes: bytes as usize, shared }, bytes))
     }
 
-    fn host_buffer(&self, bytes: usize, _: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
-        let block = self.allocate(bytes as u64, secrecy)?;
-        Ok(HostBuffer::new(CpuStaging { block: Some(block), bytes, shared: Arc::clone(&self.shared) }))
+    fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        let block = Some(self.allocate(bytes as u64, secrecy)?);
+        Ok(HostBuffer::new(CpuStaging { block, bytes, transfer, shared: Arc::clone(&self.shared) }))
     }
 
     fn default_queue(&self) -> &Queue {
@@ -166,38 +165,30 @@ impl Backend for Cpu {
         Ok(self.queue.clone())
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()> {
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, mut src: HostBuffer) -> Result<Pending> {
         own(queue.downcast_ref::<()>(), "queue", &self.info)?;
+        own(src.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
         let memory = self.memory_mut(dst)?;
         let range = range("write", memory.bytes, at, src.len() as u64)?;
         self.count(0, range.len());
-        match src.downcast::<CpuStaging>() {
-            Some(mut staging) if range.len() == memory.bytes => {
-                let secrecy = memory.secrecy().max(staging.secrecy());
-                mem::swap(&mut staging.block, &mut memory.block);
-                for block in [&mut staging.block, &mut memory.block].into_iter().flatten() {
-                    block.secrecy = secrecy;
-                }
-            }
-            Some(staging) => copy(staging.bytes(), &mut memory.bytes_mut()[range]),
-            None => {
-                return Err(Error::Driver {
-                    device: DeviceId::CPU,
-                    call: "write",
-                    reason: "the host buffer belongs to another backend".into(),
-                });
-            }
+        if range.len() == memory.bytes {
+            src = match src.into_whole::<CpuStaging>() {
+                Ok(staging) => return Ok(Pending::done(HostBuffer::new(staging.swap(memory)))),
+                Err(part) => part,
+            };
         }
-        Ok(())
+        copy(&src, &mut memory.bytes_mut()[range]);
+        Ok(Pending::done(src))
     }
 
     fn read(&self, queue: &Queue, src: &Memory, at: u64, mut dst: HostBuffer) -> Result<Pending> {
         own(queue.downcast_ref::<()>(), "queue", &self.info)?;
+        own(dst.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
         let memory = self.memory(src)?;
         let range = range("read", memory.bytes, at, dst.len() as u64)?;
         self.count(1, range.len());
         copy(&memory.bytes()[range], &mut dst);
-        Ok(Pending::new(Done(dst)))
+        Ok(Pending::done(dst))
     }
 
     fn copy(&self, _: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
@@ -383,6 +374,7 @@ impl Drop for CpuMemory {
 struct CpuStaging {
     block: Option<Block>,
     bytes: usize,
+    transfer: Transfer,
     shared: Arc<Shared>,
 }
 
@@ -390,19 +382,35 @@ impl CpuStaging {
     fn secrecy(&self) -> Secrecy {
         self.block.as_ref().map_or(Secrecy::Public, |block| block.secrecy)
     }
+
+    /// Exchanges the contents with those of memory of the same size; both count as secret if one did.
+    fn swap(mut self, memory: &mut CpuMemory) -> Self {
+        let secrecy = memory.secrecy().max(self.secrecy());
+        mem::swap(&mut self.block, &mut memory.block);
+        for block in [&mut self.block, &mut memory.block].into_iter().flatten() {
+            block.secrecy = secrecy;
+        }
+        self
+    }
 }
 
-impl HostMemory for CpuStaging {
-    fn bytes(&self) -> &[u8] {
-        self.block.as_ref().map_or(&[], |block| block.bytes(self.bytes))
+// SAFETY: the block has at least `bytes` initialised bytes, does not move, and is accessed by no one else until it is
+// taken out, which takes the whole value.
+unsafe impl HostMemory for CpuStaging {
+    fn start(&self) -> NonNull<u8> {
+        self.block.as_ref().map_or(NonNull::dangling(), |block| block.start)
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.block.as_mut().map_or(&mut [], |block| block.bytes_mut(self.bytes))
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
-        self
+    fn device(&self) -> DeviceId {
+        DeviceId::CPU
+    }
+
+    fn transfer(&self) -> Transfer {
+        self.transfer
     }
 }
 
@@ -411,14 +419,6 @@ impl Drop for CpuStaging {
         if let Some(block) = self.block.take() {
             block.retire(&self.shared);
         }
-    }
-}
-
-struct Done(HostBuffer);
-
-impl PendingRead for Done {
-    fn wait(self: Box<Self>) -> Result<HostBuffer> {
-        Ok(self.0)
     }
 }
 

@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, Kind, Memory, Queue, Result, Secrecy, Stats, cpu,
+    Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, HostBuffer, Kind, Memory, Queue, Result, Secrecy,
+    Stats, Transfer, cpu,
 };
 
 /// The environment variable that overrides the choice of [`Device::best`].
@@ -200,6 +201,15 @@ impl Device {
         let mut buffer = self.alloc_with(host.len(), secrecy)?;
         buffer.write_at(0, host)?;
         Ok(buffer)
+    }
+
+    /// Host memory of `bytes` bytes that this device copies from or to without a detour, contents unspecified; zeroed when
+    /// dropped if `secrecy` says so. Making new memory is slow with CUDA, which pins it: keep it for many transfers.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    pub fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.0.host_buffer(bytes, transfer, secrecy)
     }
 
     /// A further queue; the default queue again where the device has one only.

@@ -1,4 +1,4 @@
-use crate::{DeviceId, Kind};
+use crate::{DeviceId, Kind, Transfer};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -74,6 +74,28 @@ pub enum Error {
         count: u64,
         /// Elements in the buffer.
         len: u64,
+    },
+    /// A range of bytes that is not whole words.
+    #[error("{what}: {count} bytes from byte {offset} on are not whole words of {expected} bytes")]
+    Unaligned {
+        /// The operation.
+        what: &'static str,
+        /// Bytes of a word.
+        expected: u64,
+        /// First byte of the range.
+        offset: u64,
+        /// Bytes of the range.
+        count: u64,
+    },
+    /// Host memory for the other direction.
+    #[error("{what} is for {actual:?}, expected {expected:?}")]
+    WrongTransfer {
+        /// The argument at fault.
+        what: &'static str,
+        /// The direction needed.
+        expected: Transfer,
+        /// The direction that the memory is for.
+        actual: Transfer,
     },
     /// More than the device can hold in one piece.
     #[error("{what} is too large for {device}: at most {limit}, got {actual}")]

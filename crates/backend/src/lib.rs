@@ -10,19 +10,21 @@ mod cuda;
 mod device;
 mod erase;
 mod error;
+mod host;
 mod info;
 mod kernel;
 mod pool;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 
-pub use backend::{Backend, Event, HostBuffer, HostMemory, Memory, Pending, PendingRead, Queue, Secrecy, Transfer};
+pub use backend::{Backend, Event, Memory, Queue, Secrecy};
 pub use buffer::{Buffer, Download, Element};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
 pub use cpu::CpuArg;
 pub use device::{DEVICE_VARIABLE, Device, Discovered};
 pub use error::{Error, Result};
+pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
 pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word};
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use evariste_backend::{Device, Error, Secrecy};
+use evariste_backend::{Device, Error, Secrecy, Transfer};
 
 use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, other_device};
 
@@ -10,6 +10,9 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("round_trips", round_trips);
     suite.add("ranges_and_alignment", ranges_and_alignment);
     suite.add("copies_and_clears", copies_and_clears);
+    suite.add("pinned_transfers", pinned_transfers);
+    suite.add("pinned_parts_on_several_queues", pinned_parts);
+    suite.add("pinned_misuse", pinned_misuse);
     suite.add("wrong_ranges_and_lengths", wrong_ranges_and_lengths);
     suite.add("wrong_device", wrong_device);
     suite.add_alone("too_large_then_usable", too_large_then_usable);
@@ -67,6 +70,94 @@ fn copies_and_clears(device: &Device) -> Outcome {
         expect_same("zeros", &device.zeros::<u64>(len)?.to_vec()?, &vec![0; len])?;
     }
     Ok(())
+}
+
+fn pinned_transfers(device: &Device) -> Outcome {
+    for (up, down) in [(Transfer::Upload, Transfer::Download), (Transfer::Both, Transfer::Both)] {
+        for len in [0, 1, 3, 4, 1000, (3 << 20) + 2] {
+            let mut buffer = device.zeros::<u8>(len)?;
+            let mut host = device.host_buffer(len, up, Secrecy::Secret)?;
+            host.copy_from_slice(&bytes(len));
+            let sent = buffer.write_pinned(None, 0, host)?.wait()?;
+            expect_equal("length of what comes back", &sent.len(), &len)?;
+            expect_same("written", &buffer.to_vec()?, &bytes(len))?;
+            let host = device.host_buffer(len, down, Secrecy::Secret)?;
+            expect_same("read", &buffer.read_pinned(None, 0, host)?.wait()?, &bytes(len))?;
+        }
+    }
+    // Nobody waits: the write happens all the same, and the memory may come back from its pool.
+    let mut buffer = device.zeros::<u32>(1000)?;
+    for round in 0..20_u32 {
+        let mut host = device.host_buffer(400, Transfer::Upload, Secrecy::Public)?;
+        host.fill(round as u8);
+        drop(buffer.write_pinned(None, 45 * round as usize, host)?);
+        drop(buffer.read_pinned(None, 0, device.host_buffer(4000, Transfer::Download, Secrecy::Public)?)?);
+    }
+    // Each write is longer than its step, so that it ends under the next one.
+    let expected: Vec<u32> = (0..955).map(|i: u32| (i / 45).min(19) * 0x0101_0101).chain([0; 45]).collect();
+    expect_same("words", &buffer.to_vec()?, &expected)
+}
+
+/// Parts of one allocation go up and down on queues of their own, and join to what was there.
+fn pinned_parts(device: &Device) -> Outcome {
+    let (part, count) = (100_001 * 4, 5);
+    let len = part * count;
+    let mut rest = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
+    rest.copy_from_slice(&bytes(len));
+    let mut under_way = Vec::new();
+    while !rest.is_empty() {
+        let tail = rest.split_off(part);
+        let queue = device.queue()?;
+        let mut buffer = device.alloc::<u8>(part)?;
+        let sent = buffer.write_pinned(Some(&queue), 0, std::mem::replace(&mut rest, tail))?;
+        under_way.push((queue, buffer, sent));
+    }
+    let mut back = Vec::new();
+    for (queue, buffer, sent) in &mut under_way.into_iter() {
+        let mut host = sent.wait()?;
+        host.fill(0);
+        back.push(buffer.read_pinned(Some(&queue), 0, host)?);
+    }
+    let mut joined = rest;
+    for (i, pending) in back.into_iter().enumerate() {
+        let host = pending.wait()?;
+        match i {
+            0 => joined = host,
+            _ => joined.join(host).map_err(|_| "parts that follow each other join")?,
+        }
+    }
+    expect_same("joined", &joined, &bytes(len))
+}
+
+fn pinned_misuse(device: &Device) -> Outcome {
+    let id = device.info().id;
+    let mut buffer = device.upload::<u32>(&words(10))?;
+    let host = |len| device.host_buffer(len, Transfer::Both, Secrecy::Public);
+    let error = expect_error("a write past the end", buffer.write_pinned(None, 8, host(12)?))?;
+    expect_equal("write", &error, &Error::OutOfRange { what: "write", offset: 8, count: 3, len: 10 })?;
+    let error = expect_error("a read past the end", buffer.read_pinned(None, 11, host(0)?))?;
+    expect_equal("read", &error, &Error::OutOfRange { what: "read", offset: 11, count: 0, len: 10 })?;
+    let error = expect_error("part of an element", buffer.write_pinned(None, 0, host(7)?))?;
+    let what = "the host memory of a copy, in bytes";
+    expect_equal("part", &error, &Error::Length { what, expected: 8, actual: 7 })?;
+    let mut odd = device.upload::<u8>(&bytes(10))?;
+    let error = expect_error("a write to half a word", odd.write_pinned(None, 2, host(4)?))?;
+    expect_equal("half", &error, &Error::Unaligned { what: "write", expected: 4, offset: 2, count: 4 })?;
+    let error = expect_error("a read of half a word", odd.read_pinned(None, 4, host(3)?))?;
+    expect_equal("half", &error, &Error::Unaligned { what: "read", expected: 4, offset: 4, count: 3 })?;
+    drop(odd.write_pinned(None, 8, host(2)?)?);
+    let upload = device.host_buffer(4, Transfer::Upload, Secrecy::Public)?;
+    let error = expect_error("a read into memory for uploads", buffer.read_pinned(None, 0, upload))?;
+    let (expected, actual) = (Transfer::Download, Transfer::Upload);
+    let what = "the host memory of a read";
+    expect_equal("direction", &error, &Error::WrongTransfer { what, expected, actual })?;
+    if let Some(other) = other_device(device) {
+        let foreign = other.host_buffer(8, Transfer::Both, Secrecy::Public)?;
+        let error = expect_error("host memory of another device", buffer.write_pinned(None, 0, foreign))?;
+        let (what, actual) = ("the host memory of a copy", other.info().id);
+        expect_equal("foreign", &error, &Error::WrongDevice { what, expected: id, actual })?;
+    }
+    expect_same("untouched", &buffer.to_vec()?, &words(10))
 }
 
 fn wrong_ranges_and_lengths(device: &Device) -> Outcome {

@@ -7,8 +7,8 @@ use aes_gcm::aead::{AeadInOut, KeyInit};
 use anyhow::{Result, ensure};
 use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use ctr::Ctr128BE;
-use evariste_aes::{Aes, Config, Counter, Ctr, GcmMessage, Method, Xts};
-use evariste_backend::{Buffer, Device, Kind};
+use evariste_aes::{Aes, Config, Ctr, GcmMessage, Method, Xts};
+use evariste_backend::{Buffer, Device, HostBuffer, Kind, Secrecy, Transfer};
 
 use super::{
     Algorithm, Options, Profile, Target,
@@ -210,39 +210,87 @@ fn modes(session: &mut Session, target: &Target, log_n: u32) {
     });
 }
 
-/// From host slice to host slice: by the device alone, its parts one after the other, and as the crossover has it.
+/// What the name of a case adds where copies and kernel wait for each other: the sum of the parts of the case without it.
+pub(super) const IN_TURN: &str = "-in-turn";
+
+/// From host slice to host slice, and from pinned host memory and back: overlapped, and its parts one after the other; and
+/// as the crossover has it.
 fn from_host(session: &mut Session, target: &Target, log_n: u32) {
     let device = &target.device;
     let len = 1_usize << log_n;
     let on_device = Config { crossover: 0, ..Config::default() };
-    for (name, config) in [("aes-128-ctr/host", on_device), ("aes-128-ctr-crossover/host", Config::default())] {
+    let ctr = |config| -> Result<Ctr> { Ok(Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?) };
+    for (name, config) in [("aes-128-ctr/host", &on_device), ("aes-128-ctr-crossover/host", &Config::default())] {
         session.measure(case(target, name.into(), log_n), |budget| {
-            let mut ctr: Ctr = Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?.counter(Counter::Bits128);
+            let mut ctr = ctr(config.clone())?;
             let mut data = vec![0; len];
             ctr.apply(&mut data)?;
-            let mut expected = vec![0; len.min(CHECKED)];
-            stream(16, 0, &mut expected);
-            ensure!(data[..expected.len()] == expected, "the stream is wrong");
+            let checked = check_host(&data)?;
             let timing = budget.time(|| {
                 ctr.seek(0)?;
                 Ok(ctr.apply(&mut data)?)
             })?;
-            Ok((timing, None, format!("RustCrypto, {} bytes", expected.len())))
+            Ok((timing, None, checked))
         });
     }
-    session.measure(case(target, "aes-128-ctr-in-turn/host".into(), log_n), |budget| {
-        let ctr = aes(device, 16, Method::fastest(device.info()))?.ctr(&IV)?;
+    session.measure(case(target, format!("aes-128-ctr{IN_TURN}/host"), log_n), |budget| {
+        let ctr = ctr(on_device.clone())?;
         let mut data: Buffer<u8> = device.zeros(len)?;
         let mut host = vec![0; len];
-        let timing = budget.time(|| {
-            data.write_at(0, &host)?;
+        let mut in_turn = |host: &mut [u8]| -> Result<()> {
+            data.write_at(0, host)?;
             device.sync()?;
             ctr.apply_at(None, 0, &mut data, 0..len)?;
             device.sync()?;
-            Ok(data.read_at(0, &mut host)?)
-        })?;
-        Ok((timing, None, "–".into()))
+            Ok(data.read_at(0, host)?)
+        };
+        in_turn(&mut host)?;
+        let checked = check_host(&host)?;
+        Ok((budget.time(|| in_turn(&mut host))?, None, checked))
     });
+    session.measure(case(target, "aes-128-ctr/pinned".into(), log_n), |budget| {
+        let mut ctr = ctr(on_device.clone())?;
+        let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
+        host.fill(0);
+        ctr.apply_pinned(&mut host)?;
+        let checked = check_host(&host)?;
+        let timing = budget.time(|| {
+            ctr.seek(0)?;
+            Ok(ctr.apply_pinned(&mut host)?)
+        })?;
+        Ok((timing, None, checked))
+    });
+    session.measure(case(target, format!("aes-128-ctr{IN_TURN}/pinned"), log_n), |budget| {
+        let ctr = ctr(on_device.clone())?;
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
+        host.fill(0);
+        let mut in_turn = |host: HostBuffer| -> Result<HostBuffer> {
+            let host = data.write_pinned(None, 0, host)?.wait()?;
+            ctr.apply_at(None, 0, &mut data, 0..len)?;
+            device.sync()?;
+            Ok(data.read_pinned(None, 0, host)?.wait()?)
+        };
+        host = in_turn(host)?;
+        let checked = check_host(&host)?;
+        let mut host = Some(host);
+        let timing = budget.time(|| {
+            host = host.take().map(&mut in_turn).transpose()?;
+            Ok(())
+        })?;
+        Ok((timing, None, checked))
+    });
+}
+
+/// Compares the stream on zeros with RustCrypto's, at the start and at the end.
+fn check_host(data: &[u8]) -> Result<String> {
+    let len = data.len().min(CHECKED);
+    for at in [0, data.len() - len] {
+        let mut expected = vec![0; len];
+        stream(16, at as u64, &mut expected);
+        ensure!(data[at..at + len] == expected, "the stream is wrong at {at}");
+    }
+    Ok(format!("RustCrypto, 2 × {len} bytes"))
 }
 
 /// RustCrypto on one thread.

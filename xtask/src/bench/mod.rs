@@ -119,7 +119,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         settings: Settings::of(options),
         failures: session.failures,
         skipped: session.skipped,
-        records: report::with_speedups(session.records),
+        records: report::with_shares(report::with_speedups(session.records)),
     };
     println!("{report}");
     if let Some(path) = &options.json {

@@ -10,7 +10,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::{
-    Algorithm, Options, Profile, is_too_large,
+    Algorithm, Options, Profile,
+    aes::IN_TURN,
+    is_too_large,
     limits::{Bound, Limits},
     timing::{self, Budget, Timing},
 };
@@ -57,6 +59,8 @@ pub(crate) struct Record {
     checked: String,
     /// How many times faster than the peer.
     speedup: Option<Speedup>,
+    /// The time as a share of that of its parts one after the other.
+    of_parts: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -115,6 +119,7 @@ impl Session {
                     limit: floor.map(|(_, bound)| bound),
                     checked,
                     speedup: None,
+                    of_parts: None,
                 });
             }
             Err(error) if is_too_large(&error) => {
@@ -162,6 +167,18 @@ pub(crate) fn with_speedups(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
+/// Sets which share each overlapped transfer takes of the time of its parts one after the other.
+pub(crate) fn with_shares(mut records: Vec<Record>) -> Vec<Record> {
+    let in_turn = |case: &str| case.rsplit_once('/').map(|(task, place)| format!("{task}{IN_TURN}/{place}"));
+    let parts: Vec<_> = records.iter().map(|r| (r.device.clone(), r.case.clone(), r.log_n, r.median_ms)).collect();
+    for record in records.iter_mut().filter(|record| record.peer.is_none()) {
+        let Some(case) = in_turn(&record.case) else { continue };
+        let sum = parts.iter().find(|part| (&part.0, &part.1, part.2) == (&record.device, &case, record.log_n));
+        record.of_parts = sum.map(|part| record.median_ms / part.3);
+    }
+    records
+}
+
 /// How it was measured, in words.
 #[derive(Debug, Serialize)]
 pub(crate) struct Settings {
@@ -172,6 +189,7 @@ pub(crate) struct Settings {
     copy_bytes_per_s: &'static str,
     mul_per_s: &'static str,
     host_cases: &'static str,
+    of_parts: &'static str,
     plan_cases: &'static str,
 }
 
@@ -194,6 +212,8 @@ impl Settings {
             copy_bytes_per_s: "bytes read plus bytes written by a copy within the device, of a buffer beyond its caches",
             mul_per_s: "multiplications in BLS12-381 Fr, in long chains on many elements",
             host_cases: "host slice to host slice: upload, transform and download, with plan and buffers made before",
+            of_parts: "the median divided by that of the case `-in-turn`, where upload, kernel and download of the whole \
+                       data wait for each other",
             plan_cases: "one process each: making a plan on an open device, with empty and with filled kernel caches",
         }
     }
@@ -271,7 +291,8 @@ impl fmt::Display for Report {
 
 fn records_table(mut records: Vec<&Record>) -> Table {
     records.sort_by_key(|record| (record.device.clone(), record.peer, record.case.clone(), record.log_n));
-    let mut table = Table::new(2, &["device", "case", "size", "time", "elements/s", "of limit", "vs peer", "checked"]);
+    let head = ["device", "case", "size", "time", "elements/s", "of limit", "of parts", "vs peer", "checked"];
+    let mut table = Table::new(2, &head);
     for record in records {
         let by = record.peer.map(|peer| format!(" {peer}")).unwrap_or_default();
         table.row([
@@ -281,6 +302,7 @@ fn records_table(mut records: Vec<&Record>) -> Table {
             time(record.median_ms),
             record.throughput.map_or_else(|| "–".into(), scaled),
             record.of_limit.map_or_else(|| "–".into(), |share| format!("{:.1}%", 100.0 * share)),
+            record.of_parts.map_or_else(|| "–".into(), |share| format!("{share:.2}×")),
             record.speedup.as_ref().map_or_else(|| "–".into(), |speedup| format!("{:.2}×", speedup.ratio)),
             record.checked.clone(),
         ]);

@@ -37,7 +37,7 @@ use crate::{
 use driver::{Context, call};
 use kernels::{Kernels, Module};
 use memory::{CudaMemory, Heap};
-use staging::{CudaStaging, Staging};
+use staging::{CudaStaging, Flight, Staging};
 use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
 pub mod compiler;
@@ -132,12 +132,9 @@ impl Cuda {
         Ok(memory)
     }
 
-    fn staging(&self, buffer: HostBuffer) -> Result<Box<CudaStaging>> {
-        let staging = buffer.downcast::<CudaStaging>();
-        own(staging.as_deref(), "host buffer", &self.info)?;
-        let Some(staging) = staging else { unreachable!("the handle was just found to be a CudaStaging") };
-        self.context.expect("host buffer", staging.context())?;
-        Ok(staging)
+    fn expect_host(&self, buffer: &HostBuffer) -> Result<()> {
+        let staging = own(buffer.downcast_ref::<CudaStaging>(), "host buffer", &self.info)?;
+        self.context.expect("host buffer", staging.context())
     }
 }
 
@@ -188,36 +185,36 @@ impl Backend for Cuda {
         Ok(Queue::new(self.streams.queue(&self.context)?))
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()> {
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
         let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst)?, src.len());
         let target = memory.range("write", at, bytes as u64)?;
-        let mut staging = self.staging(src)?;
+        self.expect_host(&src)?;
         self.context.bind()?;
         memory.use_on(stream)?;
         if bytes > 0 {
-            let source = staging.as_mut_ptr().cast_const().cast();
-            // SAFETY: `bytes` lie in the target by the check above and are the length of the staging memory, which is
-            // kept until the copy is done.
+            let source: *const c_void = src.as_ptr().cast();
+            // SAFETY: `bytes` lie in the target by the check above and are the length of the host memory, which is kept
+            // until the copy is done.
             unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(target, source, bytes, stream.raw())) }?;
         }
         self.uploads.add(bytes as u64);
-        staging.fly(stream, &self.events).map(drop)
+        Ok(Pending::new(Flight::of(src, &self.staging, stream, &self.events)?))
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, mut dst: HostBuffer) -> Result<Pending> {
         let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src)?, dst.len());
         let source = memory.range("read", at, bytes as u64)?;
-        let mut staging = self.staging(dst)?;
+        self.expect_host(&dst)?;
         self.context.bind()?;
         memory.use_on(stream)?;
         if bytes > 0 {
-            let target: *mut c_void = staging.as_mut_ptr().cast();
-            // SAFETY: `bytes` lie in the source by the check above and are the length of the staging memory, which is
-            // kept until the copy is done.
+            let target: *mut c_void = dst.as_mut_ptr().cast();
+            // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
+            // until the copy is done.
             unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }?;
         }
         self.downloads.add(bytes as u64);
-        Ok(Pending::new(staging.fly(stream, &self.events)?))
+        Ok(Pending::new(Flight::of(dst, &self.staging, stream, &self.events)?))
     }
 
     /// `src` may be memory of another CUDA device; queue and `dst` are of this one.

@@ -1,15 +1,15 @@
 //! Pinned host memory, kept for reuse.
 //!
-//! A block given to a transfer waits behind that transfer's event, in a line for each stream, until the copy is done.
-//! Lines are looked through when memory is asked for: there is no thread for it.
+//! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is done.
+//! Lines are looked through when memory is asked for: there is no thread for it. A block returns to its pool, zeroed if it
+//! is secret, when the last buffer of it is gone.
 
 use std::{
-    any::Any,
     collections::VecDeque,
     mem,
     ptr::{self, NonNull},
     slice,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_WRITECOMBINED, CUresult};
@@ -18,7 +18,9 @@ use super::{
     driver::{Context, call},
     stream::{Event, Events, Stream, Timing},
 };
-use crate::{Error, HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, erase::erase, pool::Pool};
+use crate::{
+    DeviceId, Error, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, erase::erase, pool::Pool,
+};
 
 /// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction: more than two
 /// milliseconds of copies at 55 GB/s, so that the link never runs dry. Pinning more would only delay the first uploads.
@@ -35,17 +37,17 @@ pub(super) struct Staging {
     flying: Mutex<Flying>,
 }
 
-/// Blocks under transfer.
+/// Buffers under transfer that nobody waits for.
 #[derive(Default)]
 struct Flying {
     lines: Vec<Line>,
     bytes: u64,
 }
 
-/// Blocks under transfer on one stream, oldest first. Never empty.
+/// Buffers under transfer on one stream, oldest first. Never empty.
 struct Line {
     stream: Arc<Stream>,
-    blocks: VecDeque<(Event, Block)>,
+    buffers: VecDeque<(Event, HostBuffer)>,
 }
 
 impl Staging {
@@ -68,7 +70,8 @@ impl Staging {
             None => self.make(class, transfer, bytes)?,
         };
         block.secrecy = secrecy;
-        Ok(CudaStaging { staging: Arc::clone(self), block: Some(block), bytes })
+        let context = Arc::clone(&self.context);
+        Ok(CudaStaging { context, staging: Arc::downgrade(self), block: Some(block), bytes, transfer })
     }
 
     fn make(&self, class: u64, transfer: Transfer, bytes: usize) -> Result<Block> {
@@ -84,50 +87,51 @@ impl Staging {
         })
     }
 
-    /// Keeps a block until an event of a stream.
-    fn fly(&self, stream: &Arc<Stream>, event: Event, block: Block) {
+    /// Keeps a buffer until an event of a stream.
+    fn fly(&self, stream: &Arc<Stream>, event: Event, buffer: HostBuffer) {
         let mut flying = self.flying();
-        flying.bytes += block.class;
+        flying.bytes += buffer.len() as u64;
         match flying.lines.iter_mut().find(|line| Arc::ptr_eq(&line.stream, stream)) {
-            Some(line) => line.blocks.push_back((event, block)),
-            None => flying.lines.push(Line { stream: Arc::clone(stream), blocks: [(event, block)].into() }),
+            Some(line) => line.buffers.push_back((event, buffer)),
+            None => flying.lines.push(Line { stream: Arc::clone(stream), buffers: [(event, buffer)].into() }),
         }
     }
 
-    /// Takes back the blocks whose transfers are done.
+    /// Takes back the buffers whose transfers are done.
     pub(super) fn reclaim(&self) {
         let mut done = Vec::new();
         let mut flying = self.flying();
         for line in &mut flying.lines {
             // On a lost device nothing runs any more.
-            while line.blocks.front().is_some_and(|(event, _)| event.is_done().unwrap_or(true)) {
-                done.extend(line.blocks.pop_front());
+            while line.buffers.front().is_some_and(|(event, _)| event.is_done().unwrap_or(true)) {
+                done.extend(line.buffers.pop_front());
             }
         }
-        flying.bytes -= done.iter().map(|(_, block)| block.class).sum::<u64>();
-        flying.lines.retain(|line| !line.blocks.is_empty());
+        flying.bytes -= done.iter().map(|(_, buffer)| buffer.len() as u64).sum::<u64>();
+        flying.lines.retain(|line| !line.buffers.is_empty());
+        // Zeroing secrets takes its time.
         drop(flying);
-        done.into_iter().for_each(|(_, block)| self.shelve(block));
+        drop(done);
     }
 
     /// Waits until at most `limit` bytes are under transfer.
     fn keep_to(&self, limit: u64) -> Result<()> {
-        while let Some((event, block)) = self.oldest_beyond(limit) {
+        while let Some((event, buffer)) = self.oldest_beyond(limit) {
             let waited = event.synchronize();
-            self.shelve(block);
+            drop(buffer);
             waited?;
         }
         Ok(())
     }
 
-    fn oldest_beyond(&self, limit: u64) -> Option<(Event, Block)> {
+    fn oldest_beyond(&self, limit: u64) -> Option<(Event, HostBuffer)> {
         let mut flying = self.flying();
         if flying.bytes <= limit {
             return None;
         }
-        let oldest = flying.lines.first_mut()?.blocks.pop_front()?;
-        flying.bytes -= oldest.1.class;
-        flying.lines.retain(|line| !line.blocks.is_empty());
+        let oldest = flying.lines.first_mut()?.buffers.pop_front()?;
+        flying.bytes -= oldest.1.len() as u64;
+        flying.lines.retain(|line| !line.buffers.is_empty());
         Some(oldest)
     }
 
@@ -146,7 +150,7 @@ impl Staging {
     fn pool(&self, transfer: Transfer) -> &Pool<Block> {
         match transfer {
             Transfer::Upload => &self.uploads,
-            Transfer::Download => &self.downloads,
+            Transfer::Download | Transfer::Both => &self.downloads,
         }
     }
 
@@ -176,6 +180,8 @@ struct Block {
 
 // SAFETY: a block owns its memory alone, and may be freed from any thread.
 unsafe impl Send for Block {}
+// SAFETY: shared access gives the address only.
+unsafe impl Sync for Block {}
 
 impl Block {
     /// `None` when memory is exhausted.
@@ -184,7 +190,7 @@ impl Block {
         // Write-combined memory goes over the link faster, but the host reads it at a crawl.
         let flags = match transfer {
             Transfer::Upload => CU_MEMHOSTALLOC_WRITECOMBINED,
-            Transfer::Download => 0,
+            Transfer::Download | Transfer::Both => 0,
         };
         let mut start = ptr::null_mut();
         // SAFETY: the pointer is to a live value.
@@ -196,22 +202,11 @@ impl Block {
         Ok(Some(Self { context: Arc::clone(context), start, class, transfer, secrecy: Secrecy::Public }))
     }
 
-    fn bytes(&self, len: usize) -> &[u8] {
-        assert!(len as u64 <= self.class);
-        // SAFETY: the block has `class` bytes, is borrowed, and no transfer writes to it: those own their block.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), len) }
-    }
-
-    fn bytes_mut(&mut self, len: usize) -> &mut [u8] {
-        assert!(len as u64 <= self.class);
-        // SAFETY: as above, and it is borrowed exclusively.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), len) }
-    }
-
     /// Zeroes a secret block that no transfer uses.
     fn wipe(&mut self) {
         if self.secrecy == Secrecy::Secret {
-            erase(self.bytes_mut(self.class as usize));
+            // SAFETY: the block has `class` bytes and is borrowed exclusively; no buffer of it is left.
+            erase(unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.class as usize) });
             self.secrecy = Secrecy::Public;
         }
     }
@@ -227,32 +222,78 @@ impl Drop for Block {
     }
 }
 
-/// Pinned memory in the hands of a user. The block is there until a transfer takes it.
+/// Pinned memory behind host buffers. The block is there until drop.
 pub(super) struct CudaStaging {
-    staging: Arc<Staging>,
+    context: Arc<Context>,
+    /// Buffers under transfer are kept by it: a strong reference would be a circle.
+    staging: Weak<Staging>,
     block: Option<Block>,
     bytes: usize,
+    transfer: Transfer,
 }
 
 impl CudaStaging {
     pub(super) fn context(&self) -> &Context {
-        &self.staging.context
+        &self.context
+    }
+}
+
+// SAFETY: the block has at least `bytes` bytes, which the driver gave out as initialised pages of this process; it does not
+// move, and is accessed by no one else until it goes back to the pool.
+unsafe impl HostMemory for CudaStaging {
+    fn start(&self) -> NonNull<u8> {
+        self.block.as_ref().map_or(NonNull::dangling(), |block| block.start)
     }
 
-    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.bytes_mut().as_mut_ptr()
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 
-    /// To be called when a copy from or to this memory was queued on a stream: the memory stays as it is until the
-    /// copy is done, whatever becomes of the result.
-    pub(super) fn fly(mut self, stream: &Arc<Stream>, events: &Arc<Events>) -> Result<Flight> {
+    fn device(&self) -> DeviceId {
+        self.context.id()
+    }
+
+    fn transfer(&self) -> Transfer {
+        self.transfer
+    }
+}
+
+impl Drop for CudaStaging {
+    fn drop(&mut self) {
+        let Some(block) = self.block.take() else { return };
+        match self.staging.upgrade() {
+            Some(staging) => staging.shelve(block),
+            None => drop(block),
+        }
+    }
+}
+
+/// A copy from or to pinned memory that is under way. Dropping it gives the memory back when the copy is done.
+pub(super) struct Flight {
+    staging: Weak<Staging>,
+    stream: Arc<Stream>,
+    /// There until `wait` or drop.
+    flying: Option<(Event, HostBuffer)>,
+}
+
+impl Flight {
+    /// To be called when a copy from or to this memory was queued on a stream: the memory stays as it is until the copy
+    /// is done, whatever becomes of the result.
+    pub(super) fn of(
+        buffer: HostBuffer,
+        staging: &Arc<Staging>,
+        stream: &Arc<Stream>,
+        events: &Arc<Events>,
+    ) -> Result<Self> {
         match events.record(stream, Timing::Off) {
-            Ok(event) => Ok(Flight { stream: Arc::clone(stream), event: Some(event), target: self }),
+            Ok(event) => {
+                Ok(Self { staging: Arc::downgrade(staging), stream: Arc::clone(stream), flying: Some((event, buffer)) })
+            }
             Err(error) => {
                 // Without an event, only an idle stream tells that the copy is done. Where that fails too, the memory
                 // must not be reused: it goes with the device.
                 if stream.synchronize().is_err() {
-                    mem::forget(self.block.take());
+                    mem::forget(buffer);
                 }
                 Err(error)
             }
@@ -260,53 +301,30 @@ impl CudaStaging {
     }
 }
 
-impl HostMemory for CudaStaging {
-    fn bytes(&self) -> &[u8] {
-        self.block.as_ref().map_or(&[], |block| block.bytes(self.bytes))
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.block.as_mut().map_or(&mut [], |block| block.bytes_mut(self.bytes))
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
-        self
-    }
-}
-
-impl Drop for CudaStaging {
-    fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
-            self.staging.shelve(block);
-        }
-    }
-}
-
-/// A copy from or to pinned memory that is under way. Dropping it gives the memory back when the copy is done.
-pub(super) struct Flight {
-    stream: Arc<Stream>,
-    /// There until `wait` or drop.
-    event: Option<Event>,
-    target: CudaStaging,
-}
-
-impl PendingRead for Flight {
+impl PendingCopy for Flight {
     fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
-        if let Some(event) = &self.event {
+        if let Some((event, _)) = &self.flying {
             event.context().bind()?;
             event.synchronize()?;
         }
-        self.event = None;
-        let staging = Arc::clone(&self.target.staging);
-        let (block, bytes) = (self.target.block.take(), self.target.bytes);
-        Ok(HostBuffer::new(CudaStaging { staging, block, bytes }))
+        match self.flying.take() {
+            Some((_, buffer)) => Ok(buffer),
+            None => unreachable!("a copy is waited for once"),
+        }
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        if let (Some(event), Some(block)) = (self.event.take(), self.target.block.take()) {
-            self.target.staging.fly(&self.stream, event, block);
+        let Some((event, buffer)) = self.flying.take() else { return };
+        match self.staging.upgrade() {
+            Some(staging) => staging.fly(&self.stream, event, buffer),
+            // The device is closed: whoever held its last handle waited for all other copies.
+            None => {
+                if event.context().bind().and_then(|()| event.synchronize()).is_err() {
+                    mem::forget(buffer);
+                }
+            }
         }
     }
 }

@@ -308,7 +308,7 @@ impl Gpu {
             Transfer::Upload => {
                 self.create(class, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true, requested)
             }
-            Transfer::Download => {
+            Transfer::Download | Transfer::Both => {
                 self.create(class, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST, false, requested)
             }
         }

@@ -20,11 +20,11 @@ use self::{
     memory::{WgpuMemory, copy_pieces},
     pipeline::Program,
     recorder::Recorder,
-    staging::WgpuHost,
+    staging::{WgpuHost, WgpuRead},
 };
 use crate::{
-    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, HostMemory, KernelSpec, Memory, Pending,
-    PendingRead, Queue, Result, Secrecy, Stats, Transfer, kernel::own,
+    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, PendingCopy,
+    Queue, Result, Secrecy, Stats, Transfer, kernel::own,
 };
 
 mod adapters;
@@ -105,40 +105,55 @@ impl Backend for Wgpu {
         Ok(self.queue.clone())
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<()> {
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
         self.expect_own(queue)?;
         let memory = WgpuMemory::of(dst, &self.gpu)?;
-        let host = WgpuHost::of(src, &self.gpu, "write")?;
-        let len = host.bytes().len() as u64;
+        let (transfer, secrecy) = WgpuHost::expect(&src, &self.gpu)?;
+        let len = src.len() as u64;
         let bytes = memory.target("write", at, len)?;
-        let host = match host.transfer() {
-            Transfer::Upload => *host,
-            Transfer::Download => host.to_upload()?,
+        let upload = |host: WgpuHost| if len > 0 { host.write(memory.pieces(at, bytes)) } else { Ok(()) };
+        // Mappings end as a whole: parts of one pass through memory of their own, as does what the device cannot copy from.
+        let whole = if transfer == Transfer::Upload { src.into_whole() } else { Err(src) };
+        let pending = match whole {
+            Ok(host) => {
+                upload(host)?;
+                Pending::new(Another { gpu: Arc::clone(&self.gpu), len: len as usize, transfer, secrecy })
+            }
+            Err(part) => {
+                let mut host = WgpuHost::new(&self.gpu, part.len(), Transfer::Upload, secrecy)?;
+                host.bytes_mut().copy_from_slice(&part);
+                upload(host)?;
+                Pending::done(part)
+            }
         };
-        if len > 0 {
-            host.write(memory.pieces(at, bytes))?;
-        }
         self.gpu.counters.writes.fetch_add(1, Ordering::Relaxed);
         self.gpu.counters.bytes_up.fetch_add(len, Ordering::Relaxed);
-        self.gpu.alive()
+        self.gpu.alive()?;
+        Ok(pending)
     }
 
     fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
         self.expect_own(queue)?;
         let memory = WgpuMemory::of(src, &self.gpu)?;
-        let host = WgpuHost::of(dst, &self.gpu, "read")?;
-        if host.transfer() != Transfer::Download {
+        let (transfer, secrecy) = WgpuHost::expect(&dst, &self.gpu)?;
+        if transfer == Transfer::Upload {
             return Err(self.gpu.driver_error("read", "the host buffer is one for uploads"));
         }
-        let len = host.bytes().len() as u64;
+        let len = dst.len() as u64;
         let bytes = memory.source("read", at, len)?;
         self.gpu.alive()?;
         self.gpu.counters.reads.fetch_add(1, Ordering::Relaxed);
         self.gpu.counters.bytes_down.fetch_add(len, Ordering::Relaxed);
         if len == 0 {
-            return Ok(Pending::new(Done(HostBuffer::new(*host))));
+            return Ok(Pending::done(dst));
         }
-        Ok(Pending::new(host.read(memory.pieces(at, bytes))?))
+        match dst.into_whole::<WgpuHost>() {
+            Ok(host) => Ok(Pending::new(host.read(memory.pieces(at, bytes))?)),
+            Err(part) => {
+                let host = WgpuHost::new(&self.gpu, part.len(), Transfer::Download, secrecy)?;
+                Ok(Pending::new(IntoPart { read: host.read(memory.pieces(at, bytes))?, part }))
+            }
+        }
     }
 
     fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
@@ -255,12 +270,31 @@ impl fmt::Debug for Wgpu {
     }
 }
 
-/// A read of nothing.
-struct Done(HostBuffer);
+/// A write from memory that is mapped again when the device is done with it: waiting for that would submit each batch
+/// early, so other memory stands in for it.
+struct Another {
+    gpu: Arc<Gpu>,
+    len: usize,
+    transfer: Transfer,
+    secrecy: Secrecy,
+}
 
-impl PendingRead for Done {
+impl PendingCopy for Another {
     fn wait(self: Box<Self>) -> Result<HostBuffer> {
-        Ok(self.0)
+        Ok(HostBuffer::new(WgpuHost::new(&self.gpu, self.len, self.transfer, self.secrecy)?))
+    }
+}
+
+/// A read into part of a mapping.
+struct IntoPart {
+    read: WgpuRead,
+    part: HostBuffer,
+}
+
+impl PendingCopy for IntoPart {
+    fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
+        self.part.copy_from_slice(Box::new(self.read).wait()?.as_ref());
+        Ok(self.part)
     }
 }
 

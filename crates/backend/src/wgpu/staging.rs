@@ -1,7 +1,6 @@
 //! Host memory that the device copies from or to: mapped buffers, kept mapped while the host has them.
 
 use std::{
-    any::Any,
     ptr::NonNull,
     slice,
     sync::{
@@ -17,7 +16,9 @@ use super::{
     memory::Piece,
     recorder::Recorder,
 };
-use crate::{HostBuffer, HostMemory, PendingRead, Result, Secrecy, Transfer, erase::erase, pool::Pool};
+use crate::{
+    DeviceId, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, erase::erase, kernel::own, pool::Pool,
+};
 
 /// Alignment that encoders of elements count on.
 const ALIGN: usize = 16;
@@ -36,6 +37,8 @@ pub(super) struct Staging {
 
 // SAFETY: the pointer is to memory that the view, itself `Send`, has to itself.
 unsafe impl Send for Staging {}
+// SAFETY: shared access gives the address only.
+unsafe impl Sync for Staging {}
 
 impl Staging {
     /// Takes hold of a mapped buffer.
@@ -52,14 +55,10 @@ impl Staging {
         self.buffer.size()
     }
 
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the view maps this many bytes, which wgpu initialised, for as long as it lives; nothing else, the
-        // device included, accesses mapped memory. On the platforms of this crate all mappings can be read.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.view.len()) }
-    }
-
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and the borrow is exclusive. Mappings for reading are writable too on these platforms.
+        // SAFETY: the view maps this many bytes, which wgpu initialised, for as long as it lives; nothing else, the device
+        // included, accesses mapped memory, and the borrow is exclusive. On the platforms of this crate all mappings can
+        // be read and written.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.view.len()) }
     }
 
@@ -84,15 +83,13 @@ impl WgpuHost {
     pub(super) fn new(gpu: &Arc<Gpu>, len: usize, transfer: Transfer, secrecy: Secrecy) -> Result<Self> {
         gpu.alive()?;
         let class = Pool::<()>::class(len as u64);
-        let pooled = match transfer {
-            Transfer::Upload => pooled_upload(gpu, class)?,
-            Transfer::Download => gpu.downloads.take(class),
-        };
+        let download = transfer != Transfer::Upload;
+        let pooled = if download { gpu.downloads.take(class) } else { pooled_upload(gpu, class)? };
         let staging = match pooled {
             Some(staging) => staging,
             None => {
                 let buffer = gpu.create_staging(class, transfer, len as u64)?;
-                if transfer == Transfer::Download {
+                if download {
                     settle(gpu, &map(&buffer, wgpu::MapMode::Read))?;
                 }
                 Staging::of(buffer).map_err(|reason| gpu.driver_error("get_mapped_range", reason))?
@@ -101,23 +98,16 @@ impl WgpuHost {
         Ok(Self { gpu: Arc::clone(gpu), staging: Some(staging), len, transfer, secrecy })
     }
 
-    /// The host memory behind a handle, if it is of this device.
-    pub(super) fn of(host: HostBuffer, gpu: &Arc<Gpu>, call: &'static str) -> Result<Box<Self>> {
-        let host = host.downcast::<Self>();
-        let host = host.ok_or_else(|| gpu.driver_error(call, "the host buffer belongs to another backend"))?;
+    /// What a host buffer is for, if it is of this device.
+    pub(super) fn expect(host: &HostBuffer, gpu: &Arc<Gpu>) -> Result<(Transfer, Secrecy)> {
+        let host = own(host.downcast_ref::<Self>(), "host buffer", &gpu.info)?;
         gpu.expect_same("host buffer", &host.gpu)?;
-        Ok(host)
+        Ok((host.transfer, host.secrecy))
     }
 
-    pub(super) fn transfer(&self) -> Transfer {
-        self.transfer
-    }
-
-    /// A copy that the device can copy from.
-    pub(super) fn to_upload(&self) -> Result<Self> {
-        let mut upload = Self::new(&self.gpu, self.len, Transfer::Upload, self.secrecy)?;
-        upload.bytes_mut().copy_from_slice(self.bytes());
-        Ok(upload)
+    /// The contents.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.staging.as_mut().map_or(&mut [], |staging| &mut staging.bytes_mut()[..self.len])
     }
 
     /// Queues the copy of all of it, rounded up to whole words, to pieces of device memory.
@@ -152,17 +142,23 @@ impl WgpuHost {
     }
 }
 
-impl HostMemory for WgpuHost {
-    fn bytes(&self) -> &[u8] {
-        self.staging.as_ref().map_or(&[], |staging| &staging.bytes()[..self.len])
+// SAFETY: the mapping has at least `len` bytes, which wgpu initialised, and lasts until the staging memory is taken out,
+// which takes the whole value. Nothing else accesses mapped memory.
+unsafe impl HostMemory for WgpuHost {
+    fn start(&self) -> NonNull<u8> {
+        self.staging.as_ref().map_or(NonNull::dangling(), |staging| staging.start)
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.staging.as_mut().map_or(&mut [], |staging| &mut staging.bytes_mut()[..self.len])
+    fn bytes(&self) -> usize {
+        self.len
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
-        self
+    fn device(&self) -> DeviceId {
+        self.gpu.info.id
+    }
+
+    fn transfer(&self) -> Transfer {
+        self.transfer
     }
 }
 
@@ -174,7 +170,7 @@ impl Drop for WgpuHost {
         }
         let pool = match self.transfer {
             Transfer::Upload => &*self.gpu.uploads,
-            Transfer::Download => &self.gpu.downloads,
+            Transfer::Download | Transfer::Both => &self.gpu.downloads,
         };
         drop(pool.give(staging.class(), staging));
     }
@@ -244,7 +240,7 @@ impl WgpuRead {
     }
 }
 
-impl PendingRead for WgpuRead {
+impl PendingCopy for WgpuRead {
     fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
         self.finish().map(HostBuffer::new)
     }

@@ -404,7 +404,7 @@ fn handles_of_other_devices_are_refused() {
         assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
     };
     let host = || theirs.host_buffer(16, Transfer::Upload, Secrecy::Public).unwrap();
-    wrong(ours.write(ours.default_queue(), &mut mine.memory, 0, host()));
+    wrong(ours.write(ours.default_queue(), &mut mine.memory, 0, host()).map(drop));
     wrong(ours.clear(ours.default_queue(), &mut foreign.memory, 0, 16));
     wrong(ours.clear(theirs.default_queue(), &mut mine.memory, 0, 16));
     wrong(ours.copy(ours.default_queue(), &foreign.memory, 0, &mut mine.memory, 0, 16));

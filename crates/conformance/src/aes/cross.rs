@@ -10,7 +10,7 @@ use cipher::{
 };
 use ctr::{Ctr32BE, Ctr128BE};
 use evariste_aes::{Aes, Config, Counter, Gcm, GcmMessage, Message, Method, Xts};
-use evariste_backend::Device;
+use evariste_backend::{Device, Secrecy, Transfer};
 use libtest_mimic::Failed;
 
 use super::{KEY_BYTES, bytes, on_device};
@@ -108,7 +108,7 @@ fn ctr_without_strides(device: &Device, method: Method) -> Outcome {
     expect_same("without strides", &data.to_vec()?, &expected)
 }
 
-/// From host slice to host slice: short ones on the CPU, long ones in pieces, from odd positions.
+/// From host slice to host slice and in pinned memory: short ones on the CPU, long ones in pieces, from odd positions.
 fn host_slices(device: &Device) -> Outcome {
     let (key, iv) = (bytes(32, 1), bytes(16, 2));
     for config in [
@@ -125,6 +125,13 @@ fn host_slices(device: &Device) -> Outcome {
             stream.seek(position.into())?;
             stream.apply(&mut data)?;
             expect_same(&format!("{len} bytes from {position}"), &data, &expected)?;
+
+            let mut pinned = device.host_buffer(len, Transfer::Both, Secrecy::Secret)?;
+            pinned.copy_from_slice(&bytes(len, 3));
+            stream.seek(position.into())?;
+            stream.apply_pinned(&mut pinned)?;
+            expect_same(&format!("{len} pinned bytes from {position}"), &pinned, &expected)?;
+            expect_equal("position", &stream.position(), &(position as u128 + len as u128))?;
         }
     }
     Ok(())

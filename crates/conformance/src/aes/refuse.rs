@@ -1,7 +1,7 @@
 //! Input that must be refused, with nothing written.
 
 use evariste_aes::{Aes, Config, Counter, Ctr, Error, Gcm, GcmMessage, Message, Method, Xts};
-use evariste_backend::{Device, Error as DeviceError};
+use evariste_backend::{Device, Error as DeviceError, HostBuffer, Secrecy, Transfer};
 
 use super::bytes;
 use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, other_device};
@@ -10,6 +10,7 @@ pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add("wrong_lengths", wrong_lengths);
     suite.add("keystream_repetition", keystream_repetition);
     suite.add("wrong_tags", wrong_tags);
+    suite.add("pinned_memory", pinned_memory);
     suite.add("bad_batches", bad_batches);
     suite.add("bad_sectors", bad_sectors);
     suite.add("other_devices_and_ranges", other_devices);
@@ -72,6 +73,34 @@ fn keystream_repetition(device: &Device) -> Outcome {
     wide.seek(u128::MAX)?;
     expect_error("the end of positions", wide.apply(&mut [0]))?;
     Ok(())
+}
+
+/// Pinned memory of another device or direction, and too much of it.
+fn pinned_memory(device: &Device) -> Outcome {
+    let mut stream = Ctr::new(device, &[0; 16], &[0; 16])?;
+    let id = device.info().id;
+    let zeros = |device: &Device, transfer| -> Result<HostBuffer, DeviceError> {
+        let mut host = device.host_buffer(100, transfer, Secrecy::Public)?;
+        host.fill(0);
+        Ok(host)
+    };
+    let mut upload = zeros(device, Transfer::Upload)?;
+    let error = expect_error("memory for uploads", stream.apply_pinned(&mut upload))?;
+    let (what, expected, actual) = ("the data of a cipher", Transfer::Download, Transfer::Upload);
+    expect_equal("direction", &error, &Error::Device(DeviceError::WrongTransfer { what, expected, actual }))?;
+    expect_same("untouched", &upload, &[0; 100])?;
+    if let Some(other) = other_device(device) {
+        let mut foreign = zeros(&other, Transfer::Both)?;
+        let error = expect_error("memory of another device", stream.apply_pinned(&mut foreign))?;
+        let (expected, actual) = (id, other.info().id);
+        expect_equal("device", &error, &Error::Device(DeviceError::WrongDevice { what, expected, actual }))?;
+        expect_same("untouched", &foreign, &[0; 100])?;
+    }
+    let mut long = zeros(device, Transfer::Both)?;
+    stream = stream.counter(Counter::Bits32);
+    stream.seek((1 << 36) - 99)?;
+    expect("the end", matches!(stream.apply_pinned(&mut long), Err(Error::Keystream { len: 100, .. })))?;
+    expect_same("untouched", &long, &[0; 100])
 }
 
 /// Nothing is decrypted under a wrong key, nonce, text, associated data or tag.

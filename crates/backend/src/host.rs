@@ -1,0 +1,242 @@
+//! Host memory that devices copy from and to while the host goes on.
+//!
+//! A transfer takes its [`HostBuffer`] by value and gives it back when it is done, so that nothing can be read, written to
+//! or freed under a running copy. Parts of one allocation are buffers of their own ([`HostBuffer::split_off`]), so that
+//! several can be under way at once.
+
+use std::{any::Any, fmt, ops, ptr::NonNull, slice, sync::Arc};
+
+use crate::{DeviceId, Error, Result};
+
+/// What a backend provides for its host memory. Dropping it returns the memory to the pool.
+///
+/// # Safety
+/// `start` is that of `bytes` initialised bytes, which stay where they are and valid while the value lives. Nothing but the
+/// [`HostBuffer`]s over it, and transfers that hold one, may access them.
+pub unsafe trait HostMemory: Any + Send + Sync {
+    /// Where the memory starts: a multiple of 16.
+    fn start(&self) -> NonNull<u8>;
+    /// Its length.
+    fn bytes(&self) -> usize;
+    /// The device that can copy from or to it.
+    fn device(&self) -> DeviceId;
+    /// What it is for.
+    fn transfer(&self) -> Transfer;
+}
+
+/// Host memory that a device copies from or to without a detour: pinned with CUDA, mapped with wgpu.
+///
+/// It derefs to its bytes. [`crate::Device::host_buffer`] makes it; [`crate::Buffer::write_pinned`] and
+/// [`crate::Buffer::read_pinned`] transfer it.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::{Device, Secrecy, Transfer};
+///
+/// let device = Device::best()?;
+/// let mut buffer = device.alloc::<u8>(1000)?;
+/// let mut host = device.host_buffer(1000, Transfer::Both, Secrecy::Public)?;
+/// host.fill(7);
+/// let host = buffer.write_pinned(None, 0, host)?.wait()?;
+/// let host = buffer.read_pinned(None, 0, host)?.wait()?;
+/// assert!(host.iter().all(|byte| *byte == 7));
+/// # Ok(())
+/// # }
+/// ```
+pub struct HostBuffer {
+    memory: Arc<dyn HostMemory>,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a buffer has its bytes to itself, and the memory that they are in is `Send + Sync`.
+unsafe impl Send for HostBuffer {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for HostBuffer {}
+
+impl HostBuffer {
+    /// Wraps a backend's own memory.
+    pub fn new(memory: impl HostMemory) -> Self {
+        let (start, len) = (memory.start(), memory.bytes());
+        Self { memory: Arc::new(memory), start, len }
+    }
+
+    /// The device that can copy from or to it.
+    pub fn device(&self) -> DeviceId {
+        self.memory.device()
+    }
+
+    /// The directions that it is for.
+    pub fn transfer(&self) -> Transfer {
+        self.memory.transfer()
+    }
+
+    /// Refuses this buffer, the argument called `what`, if it is for uploads only.
+    ///
+    /// # Errors
+    /// [`Error::WrongTransfer`].
+    pub fn expect_download(&self, what: &'static str) -> Result<()> {
+        match self.transfer() {
+            Transfer::Download | Transfer::Both => Ok(()),
+            actual => Err(Error::WrongTransfer { what, expected: Transfer::Download, actual }),
+        }
+    }
+
+    /// Cuts it in two without copying: keeps the first `at` bytes and gives the rest, which is empty where there are no
+    /// more.
+    #[must_use = "dropping it gives part of the memory back"]
+    pub fn split_off(&mut self, at: usize) -> Self {
+        let at = at.min(self.len);
+        // SAFETY: at most `len` further, within the same memory.
+        let start = unsafe { self.start.add(at) };
+        let rest = Self { memory: Arc::clone(&self.memory), start, len: self.len - at };
+        self.len = at;
+        rest
+    }
+
+    /// Appends `next`, if it is what [`HostBuffer::split_off`] cut off here.
+    ///
+    /// # Errors
+    /// `next`, if it is anything else.
+    pub fn join(&mut self, next: Self) -> Result<(), Self> {
+        // SAFETY: one past the end at most.
+        let end = unsafe { self.start.add(self.len) };
+        if !Arc::ptr_eq(&self.memory, &next.memory) || end != next.start {
+            return Err(next);
+        }
+        self.len += next.len;
+        Ok(())
+    }
+
+    /// The backend's own handle, or `None` if another backend made this buffer.
+    pub fn downcast_ref<T: HostMemory>(&self) -> Option<&T> {
+        let memory: &dyn Any = &*self.memory;
+        memory.downcast_ref()
+    }
+
+    /// The backend's own memory, if this is all of it and there are no other parts.
+    ///
+    /// # Errors
+    /// The buffer as it was, otherwise.
+    pub fn into_whole<T: HostMemory>(self) -> Result<T, Self> {
+        if self.len != self.memory.bytes() || self.downcast_ref::<T>().is_none() {
+            return Err(self);
+        }
+        let Self { memory, start, len } = self;
+        let any: Arc<dyn Any + Send + Sync> = memory;
+        match any.downcast::<T>().map(Arc::try_unwrap) {
+            Ok(Ok(whole)) => Ok(whole),
+            Ok(Err(memory)) => Err(Self { memory, start, len }),
+            Err(_) => unreachable!("the memory was just found to be of this type"),
+        }
+    }
+}
+
+impl ops::Deref for HostBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: these bytes of the memory are this buffer's alone, since splitting makes disjoint parts and transfers
+        // own theirs; the memory is kept alive.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl ops::DerefMut for HostBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the buffer is borrowed exclusively.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl fmt::Debug for HostBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostBuffer").field("device", &self.device()).field("bytes", &self.len).finish()
+    }
+}
+
+/// The directions that host memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transfer {
+    /// Host to device: reads into it are refused. Reading such memory on the host may be slow.
+    Upload,
+    /// Device to host. It can be written from too, as with `Both`.
+    Download,
+    /// Both ways. Some devices copy it once more on its way up.
+    Both,
+}
+
+/// What a backend provides for a copy that is under way.
+pub trait PendingCopy: Send {
+    /// Waits for the copy.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn wait(self: Box<Self>) -> Result<HostBuffer>;
+}
+
+/// A copy between host and device that is under way, which keeps the host memory until it is done. Dropping it abandons the
+/// data of a read, not the memory, and has no influence on a write.
+#[must_use = "the data of a read is there only after `wait`"]
+pub struct Pending(Box<dyn PendingCopy>);
+
+impl Pending {
+    /// Wraps a backend's own.
+    pub fn new(raw: impl PendingCopy + 'static) -> Self {
+        Self(Box::new(raw))
+    }
+
+    /// A copy that is done.
+    pub fn done(host: HostBuffer) -> Self {
+        Self::new(Done(host))
+    }
+
+    /// Waits for the copy. Gives the host memory: filled by a read; after a write, of the same size and for the same
+    /// direction, but its contents are unspecified.
+    ///
+    /// # Errors
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    pub fn wait(self) -> Result<HostBuffer> {
+        self.0.wait()
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}
+
+struct Done(HostBuffer);
+
+impl PendingCopy for Done {
+    fn wait(self: Box<Self>) -> Result<HostBuffer> {
+        Ok(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, Secrecy, Transfer};
+
+    #[test]
+    fn parts_join_where_they_were_cut() {
+        let device = Device::cpu();
+        let host = |len| device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
+        let mut first = host(10);
+        first.copy_from_slice(b"0123456789");
+        let mut third = first.split_off(7);
+        let mut second = first.split_off(3);
+        assert_eq!((&*first, &*second, &*third), (&b"012"[..], &b"3456"[..], &b"789"[..]));
+        second.fill(b'x');
+        third = first.join(third).unwrap_err();
+        assert_eq!(first.join(host(4)).unwrap_err().len(), 4);
+        first.join(second).unwrap();
+        first.join(third).unwrap();
+        assert_eq!(&*first, b"012xxxx789");
+        let end = first.split_off(99);
+        assert!(end.is_empty());
+        first.join(end).unwrap();
+        assert_eq!(first.len(), 10);
+    }
+}
