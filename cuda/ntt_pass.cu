@@ -1,16 +1,20 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
 //
 // A line is the set of elements that one DFT takes; `place` says where it lies. A block owns a tile of 2^LOG_COLUMNS
-// neighbouring lines, and each of its THREADS = TILE / 4 threads four elements in registers: rows i, i + q, i + 2q,
-// i + 3q of one column, q = ROWS/4 at first. It loads them, runs radix-4 steps decimated in frequency (two levels of
-// Gentleman-Sande butterflies; the first step has one level where LOG_ROWS is odd), and stores. Between two steps the
-// tile passes through shared memory, where it is kept as F_WORDS arrays of 16-byte words, swizzled so that eight
-// neighbouring threads use eight different groups of banks. Output k ends at row reverse(k).
+// neighbouring lines, and each of its threads GROUPS times RADIX = 2^LOG_RADIX elements in registers: rows i + k q of one
+// column, k < RADIX, q = ROWS / RADIX at first. It loads them, runs radix-RADIX steps decimated in frequency (LOG_RADIX
+// levels of Gentleman-Sande butterflies; the first step has fewer where LOG_ROWS is no multiple), and stores. Between two
+// steps the tile passes through shared memory, where it is kept as F_WORDS arrays of words, swizzled so that neighbouring
+// threads use different banks. Output k ends at row reverse(k).
 //
 // Two orders of passes use it (docs/architecture.md, "One pass kernel"):
 //   from natural order   lines have strides N/R1, N/(R1 R2), …, 1, and j is the line's offset within its stride
 //   from bit-reversed    lines have strides 1, R1, R1 R2, …, and j is the reversed index of the line's block
-// After a DFT, output k of a line is multiplied by w^(j k), w of the order of what is left to transform.
+// After a DFT, output k of a line is multiplied by w^(j k), w of the order of what is left to transform. FACTORS says
+// where that comes from: a table of all, two tables whose products they are, or the binary powers of w.
+//
+// Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
+// those of neighbouring transforms.
 //
 // Where F_LAZY holds, values stay in [0, 2p) until the last pass, and the roots within a pass are multiplied by with
 // precomputed quotients. 4 elements of 8 limbs, a root and its quotient need some 80 registers: three blocks of 256
@@ -18,8 +22,11 @@
 
 #define ROWS (1u << LOG_ROWS)
 #define COLUMNS (1u << LOG_COLUMNS)
-#define TILE (ROWS * COLUMNS)
-#define PER_THREAD 4u
+#define LOG_TILE (LOG_ROWS + LOG_COLUMNS)
+#define TILE (1u << LOG_TILE)
+#define RADIX (1u << LOG_RADIX)
+#define GROUPS (TILE / RADIX / THREADS)
+#define FIRST_LEVELS ((LOG_ROWS - 1) % LOG_RADIX + 1)
 
 #define LOAD_REVERSED 1u     // lines are numbered by reversed block index, and contiguous, where they are loaded
 #define STORE_REVERSED 2u    // … where they are stored
@@ -33,6 +40,11 @@
 #define SCALE_REVERSED 512u  // i is the reversed place
 #define SCALE_CONSTANT 1024u // scale(i) is the same for all i
 
+#define STORED 0
+#define TWO_TABLES 1
+#define BINARY_POWERS 2
+#define ON_THE_FLY 3
+
 struct Params {
     uint32_t lines;      // of all transforms of the batch
     uint32_t log_n;      // of one transform
@@ -41,10 +53,13 @@ struct Params {
     uint32_t flags;
     uint32_t roots;        // where in `roots` the roots w^i start, w of order 2^log_roots, i < 2^(log_roots - 1)
     uint32_t log_roots;
-    uint32_t twiddles;     // where in `twiddles` the factor of k = 0 stands; those of j and k follow, k - 1 by rows of j
+    uint32_t twiddles;     // where in `twiddles` this pass' factors start
     uint32_t log_twiddles; // log2 of the number of j
+    uint32_t shift;        // log2 of the power of the plan's root that w is
+    uint32_t split;        // TWO_TABLES: log2 of the entries of the first
     uint32_t scales;       // where in `scale` s^i starts, i < 2^log_scales; c s^(i 2^log_scales) follows
     uint32_t log_scales;
+    uint32_t interleaved; // transforms side by side
 };
 
 // A root in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
@@ -76,8 +91,14 @@ __device__ __forceinline__ uint32_t reverse(uint32_t x, uint32_t bits) {
     return __brev(x) >> 1 >> (31 - bits);
 }
 
+// Neighbouring threads take neighbouring columns, rows at a distance of RADIX, neighbouring rows, or such with their
+// bits reversed: each time different banks, 2^BANKS words wide.
 __device__ __forceinline__ uint32_t swizzle(uint32_t i) {
-    return i ^ (i >> 2 & 7);
+    constexpr uint32_t BANKS = F_ALIGN == 16 ? 3 : F_ALIGN == 8 ? 4 : 5;
+    uint32_t x = i >> LOG_RADIX;
+    if (LOG_COLUMNS > 0 && LOG_COLUMNS != LOG_RADIX) x ^= i >> LOG_COLUMNS;
+    if (LOG_TILE > BANKS + LOG_RADIX && LOG_TILE > BANKS + LOG_COLUMNS) x ^= i >> (LOG_TILE - BANKS);
+    return i ^ (x & ((1u << BANKS) - 1));
 }
 
 __device__ __forceinline__ F tile_load(const FWord* tile, uint32_t i) {
@@ -92,49 +113,101 @@ __device__ __forceinline__ void tile_store(FWord* tile, uint32_t i, const F& x) 
     for (int w = 0; w < F_WORDS; w++) tile[w * TILE + i] = reinterpret_cast<const FWord*>(&x)[w];
 }
 
-// Where row 0 of a line lies; row r lies r << stride further.
-__device__ __forceinline__ size_t place(const Params& params, uint32_t line, bool reversed, uint32_t stride) {
-    uint32_t log_lines = params.log_n - LOG_ROWS;
-    size_t start = (size_t)(line >> log_lines) << params.log_n;
-    line &= (1u << log_lines) - 1;
-    if (reversed) return start + ((size_t)reverse(line, log_lines) << LOG_ROWS);
-    return start + ((size_t)(line >> stride) << (stride + LOG_ROWS)) + (line & ((1u << stride) - 1));
+// A line: its number among those of its transforms, and which of the transforms side by side it is of.
+struct Line {
+    uint32_t index, column;
+};
+
+__device__ __forceinline__ Line line_of(const Params& params, uint32_t line) {
+#ifdef INTERLEAVED
+    return {line / params.interleaved, line % params.interleaved};
+#else
+    return {line, 0};
+#endif
 }
 
-__device__ __noinline__ F scaled(uint32_t flags, uint32_t log_n, uint32_t log_scales, const F* scale, size_t address,
+// Where an element of a line lies.
+__device__ __forceinline__ uint32_t address(const Params& params, const Line& line, uint32_t position) {
+#ifdef INTERLEAVED
+    return position * params.interleaved + line.column;
+#else
+    return position;
+#endif
+}
+
+// Whether the elements of a line are neighbours.
+__device__ __forceinline__ bool contiguous(uint32_t stride) {
+#ifdef INTERLEAVED
+    return false;
+#else
+    return stride == 0;
+#endif
+}
+
+// The position of row 0 of a line; that of row r is r << stride further.
+__device__ __forceinline__ uint32_t place(const Params& params, const Line& line, bool reversed, uint32_t stride) {
+    uint32_t log_lines = params.log_n - LOG_ROWS, index = line.index & ((1u << log_lines) - 1);
+    uint32_t start = line.index >> log_lines << params.log_n;
+    if (reversed) return start + (reverse(index, log_lines) << LOG_ROWS);
+    return start + (index >> stride << (stride + LOG_ROWS)) + (index & ((1u << stride) - 1));
+}
+
+__device__ __noinline__ F scaled(uint32_t flags, uint32_t log_n, uint32_t log_scales, const F* scale, uint32_t position,
                                  F x) {
     if (flags & SCALE_CONSTANT) return MUL(scale[0], x);
-    uint32_t i = (uint32_t)address & ((1u << log_n) - 1);
+    uint32_t i = position & ((1u << log_n) - 1);
     if (flags & SCALE_REVERSED) i = reverse(i, log_n);
     x = MUL(scale[i & ((1u << log_scales) - 1)], x);
     return MUL(scale[(1u << log_scales) + (i >> log_scales)], x);
 }
 
 // The j of a line's twiddles.
-__device__ __forceinline__ uint32_t twiddle_index(const Params& params, uint32_t line) {
+__device__ __forceinline__ uint32_t twiddle_index(const Params& params, const Line& line) {
     uint32_t log_lines = params.log_n - LOG_ROWS, stride = params.stride_in;
-    line &= (1u << log_lines) - 1;
-    return params.flags & TWIDDLE_OFFSET ? line & ((1u << stride) - 1)
-                                         : reverse(line >> stride, log_lines - stride);
+    uint32_t index = line.index & ((1u << log_lines) - 1);
+    return params.flags & TWIDDLE_OFFSET ? index & ((1u << stride) - 1) : reverse(index >> stride, log_lines - stride);
 }
 
-// Two levels of butterflies on rows i, i + q, i + 2q, i + 3q of a block of 4q rows, the second one if `both`;
-// `roots` are of order ROWS.
-__device__ __forceinline__ void butterflies(F (&e)[PER_THREAD], const Root* roots, uint32_t log_root, uint32_t i,
-                                            uint32_t log_q, bool both) {
-    uint32_t done = LOG_ROWS - 2 - log_q + log_root;
-#pragma unroll
-    for (uint32_t x = 0; x < 2; x++) {
-        F difference = SUB(e[x], e[x + 2]);
-        e[x] = ADD(e[x], e[x + 2]);
-        e[x + 2] = x == 0 && log_q == 0 ? difference : mul_root(difference, roots + ((i + (x << log_q)) << done));
+// x times the factor of output k and index j.
+__device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, uint32_t j, uint32_t k, F x) {
+#if FACTORS == STORED
+    if (k != 0) return MUL(twiddles[1 + ((k - 1) << params.log_twiddles | j)], x);
+    return params.flags & TWIDDLE_ZERO ? MUL(twiddles[0], x) : x;
+#else
+    uint32_t e = j * k << params.shift;
+    if (e == 0 && !(params.flags & TWIDDLE_ZERO)) return x;
+#if FACTORS == TWO_TABLES
+    x = MUL(twiddles[e & ((1u << params.split) - 1)], x);
+    return MUL(twiddles[(1u << params.split) + (e >> params.split)], x);
+#else
+    if (params.flags & TWIDDLE_ZERO) x = MUL(twiddles[0], x);
+    F power = twiddles[1];
+    for (uint32_t bit = 1; e != 0; bit++, e >>= 1) {
+        if (e & 1) x = MUL(power, x);
+        power = FACTORS == BINARY_POWERS ? twiddles[bit + 1] : f_mul(power, power);
     }
-    if (!both) return;
+    return x;
+#endif
+#endif
+}
+
+// Levels of butterflies on rows i + k q of a block of RADIX q rows; `roots` are of order ROWS.
+__device__ __forceinline__ void butterflies(F (&e)[RADIX], const Root* roots, uint32_t log_root, uint32_t i,
+                                            uint32_t log_q, uint32_t levels) {
+    uint32_t done = LOG_ROWS - LOG_RADIX - log_q + log_root;
 #pragma unroll
-    for (uint32_t x = 0; x < PER_THREAD; x += 2) {
-        F difference = SUB(e[x], e[x + 1]);
-        e[x] = ADD(e[x], e[x + 1]);
-        e[x + 1] = log_q == 0 ? difference : mul_root(difference, roots + (i << (done + 1)));
+    for (uint32_t level = 0; level < LOG_RADIX; level++) {
+        if (level >= levels) return;
+        uint32_t distance = RADIX >> (level + 1);
+#pragma unroll
+        for (uint32_t k = 0; k < RADIX; k++) {
+            if (k & distance) continue;
+            uint32_t x = k & (distance - 1);
+            F difference = SUB(e[k], e[k + distance]);
+            e[k] = ADD(e[k], e[k + distance]);
+            bool trivial = x == 0 && log_q == 0;
+            e[k + distance] = trivial ? difference : mul_root(difference, roots + ((i + (x << log_q)) << (done + level)));
+        }
     }
 }
 
@@ -154,89 +227,110 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
     twiddles += params.twiddles;
     uint32_t log_root = params.log_roots - LOG_ROWS;
 
-    // u numbers the threads of a column, c is the column. Neighbouring threads take neighbouring addresses: columns,
-    // or rows of a contiguous line; the four rows of a thread are neighbours where they are reversed in memory.
-    uint32_t log_q = LOG_ROWS - 2, u = threadIdx.x / COLUMNS, c = threadIdx.x % COLUMNS;
-    if (params.stride_in == 0) {
-        u = threadIdx.x % (ROWS / PER_THREAD), c = threadIdx.x / (ROWS / PER_THREAD);
-        if (params.flags & ROWS_IN_REVERSED) u = reverse(u, log_q);
-    }
-    F e[PER_THREAD];
-    if (first_line + c < params.lines) {
-        size_t start = place(params, first_line + c, params.flags & LOAD_REVERSED, params.stride_in);
+    // Neighbouring threads take neighbouring addresses: columns, or rows of a contiguous line; the rows of a thread are
+    // neighbours where they are reversed in memory.
+    uint32_t log_q = LOG_ROWS - LOG_RADIX;
+    uint32_t row[GROUPS], column[GROUPS];
+    F e[GROUPS][RADIX];
 #pragma unroll
-        for (uint32_t k = 0; k < PER_THREAD; k++) {
-            uint32_t r = u + (k << log_q), m = params.flags & ROWS_IN_REVERSED ? reverse(r, LOG_ROWS) : r;
-            e[k] = x[start + ((size_t)m << params.stride_in)];
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        uint32_t v = threadIdx.x + g * THREADS;
+        row[g] = v / COLUMNS, column[g] = v % COLUMNS;
+        if (contiguous(params.stride_in)) {
+            row[g] = v % (ROWS / RADIX), column[g] = v / (ROWS / RADIX);
+            if (params.flags & ROWS_IN_REVERSED) row[g] = reverse(row[g], log_q);
         }
-        if (params.flags & SCALE_IN) {
+        if (first_line + column[g] < params.lines) {
+            Line line = line_of(params, first_line + column[g]);
+            uint32_t start = place(params, line, params.flags & LOAD_REVERSED, params.stride_in);
 #pragma unroll
-            for (uint32_t k = 0; k < PER_THREAD; k++) {
-                uint32_t r = u + (k << log_q), m = params.flags & ROWS_IN_REVERSED ? reverse(r, LOG_ROWS) : r;
-                size_t address = start + ((size_t)m << params.stride_in);
-                e[k] = scaled(params.flags, params.log_n, params.log_scales, scale, address, e[k]);
+            for (uint32_t k = 0; k < RADIX; k++) {
+                uint32_t r = row[g] + (k << log_q), m = params.flags & ROWS_IN_REVERSED ? reverse(r, LOG_ROWS) : r;
+                e[g][k] = x[address(params, line, start + (m << params.stride_in))];
             }
-        }
-    } else {
+            if (params.flags & SCALE_IN) {
 #pragma unroll
-        for (uint32_t k = 0; k < PER_THREAD; k++) e[k] = f_zero();
+                for (uint32_t k = 0; k < RADIX; k++) {
+                    uint32_t r = row[g] + (k << log_q), m = params.flags & ROWS_IN_REVERSED ? reverse(r, LOG_ROWS) : r;
+                    uint32_t position = start + (m << params.stride_in);
+                    e[g][k] = scaled(params.flags, params.log_n, params.log_scales, scale, position, e[g][k]);
+                }
+            }
+        } else {
+#pragma unroll
+            for (uint32_t k = 0; k < RADIX; k++) e[g][k] = f_zero();
+        }
     }
 
-    bool both = LOG_ROWS % 2 == 0;
-    uint32_t row = u;
+    uint32_t levels = FIRST_LEVELS;
     while (true) {
-        butterflies(e, roots, log_root, row & ((1u << log_q) - 1), log_q, both);
+#pragma unroll
+        for (uint32_t g = 0; g < GROUPS; g++) {
+            butterflies(e[g], roots, log_root, row[g] & ((1u << log_q) - 1), log_q, levels);
+        }
         if (log_q == 0) break;
 #pragma unroll
-        for (uint32_t k = 0; k < PER_THREAD; k++) {
-            tile_store(tile, swizzle((row + (k << log_q)) * COLUMNS + c), e[k]);
+        for (uint32_t g = 0; g < GROUPS; g++) {
+#pragma unroll
+            for (uint32_t k = 0; k < RADIX; k++) {
+                tile_store(tile, swizzle((row[g] + (k << log_q)) * COLUMNS + column[g]), e[g][k]);
+            }
         }
         __syncthreads();
-        log_q -= both ? 2 : 1;
-        both = true;
-        u = threadIdx.x / COLUMNS, c = threadIdx.x % COLUMNS;
-        row = (u >> log_q << (log_q + 2)) + (u & ((1u << log_q) - 1));
+        log_q -= levels;
+        levels = LOG_RADIX;
 #pragma unroll
-        for (uint32_t k = 0; k < PER_THREAD; k++) {
-            e[k] = tile_load(tile, swizzle((row + (k << log_q)) * COLUMNS + c));
+        for (uint32_t g = 0; g < GROUPS; g++) {
+            uint32_t v = threadIdx.x + g * THREADS, u = v / COLUMNS;
+            row[g] = (u >> log_q << (log_q + LOG_RADIX)) + (u & ((1u << log_q) - 1)), column[g] = v % COLUMNS;
+#pragma unroll
+            for (uint32_t k = 0; k < RADIX; k++) {
+                e[g][k] = tile_load(tile, swizzle((row[g] + (k << log_q)) * COLUMNS + column[g]));
+            }
         }
     }
 
     // Row + k now holds output reverse(row + k).
-    uint32_t line = first_line + c;
-    bool twiddled = params.flags & (TWIDDLE_OFFSET | TWIDDLE_BLOCK);
-    uint32_t j = twiddled ? twiddle_index(params, line) : 0;
-    size_t start = place(params, line, params.flags & STORE_REVERSED, params.stride_out);
 #pragma unroll
-    for (uint32_t k = 0; k < PER_THREAD; k++) {
-        uint32_t output = reverse(row + k, LOG_ROWS), m = params.flags & ROWS_OUT_REVERSED ? row + k : output;
-        size_t address = start + ((size_t)m << params.stride_out);
-        if (twiddled) {
-            if (output != 0 && line < params.lines) {
-                e[k] = MUL(twiddles[1 + ((output - 1) << params.log_twiddles | j)], e[k]);
-            } else if (params.flags & TWIDDLE_ZERO) {
-                e[k] = MUL(twiddles[0], e[k]);
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        bool inside = first_line + column[g] < params.lines;
+        Line line = line_of(params, first_line + column[g]);
+        bool factors = params.flags & (TWIDDLE_OFFSET | TWIDDLE_BLOCK);
+        uint32_t j = factors ? twiddle_index(params, line) : 0;
+        uint32_t start = place(params, line, params.flags & STORE_REVERSED, params.stride_out);
+#pragma unroll
+        for (uint32_t k = 0; k < RADIX; k++) {
+            uint32_t output = reverse(row[g] + k, LOG_ROWS);
+            uint32_t m = params.flags & ROWS_OUT_REVERSED ? row[g] + k : output;
+            uint32_t position = start + (m << params.stride_out);
+            if (factors) {
+                if (inside) e[g][k] = twiddled(params, twiddles, j, output, e[g][k]);
+            } else {
+                if (params.flags & SCALE_OUT) {
+                    e[g][k] = scaled(params.flags, params.log_n, params.log_scales, scale, position, e[g][k]);
+                }
+                e[g][k] = CANONICAL(e[g][k]);
             }
-        } else {
-            if (params.flags & SCALE_OUT) {
-                e[k] = scaled(params.flags, params.log_n, params.log_scales, scale, address, e[k]);
-            }
-            e[k] = CANONICAL(e[k]);
+            if (!contiguous(params.stride_out) && inside) y[address(params, line, position)] = e[g][k];
         }
-        if (params.stride_out != 0 && line < params.lines) y[address] = e[k];
     }
-    if (params.stride_out != 0) return;
+    if (!contiguous(params.stride_out)) return;
 
     // Contiguous lines are stored by rows.
 #pragma unroll
-    for (uint32_t k = 0; k < PER_THREAD; k++) tile_store(tile, swizzle((row + k) * COLUMNS + c), e[k]);
+    for (uint32_t g = 0; g < GROUPS; g++) {
+#pragma unroll
+        for (uint32_t k = 0; k < RADIX; k++) {
+            tile_store(tile, swizzle((row[g] + k) * COLUMNS + column[g]), e[g][k]);
+        }
+    }
     __syncthreads();
 #pragma unroll
-    for (uint32_t k = 0; k < PER_THREAD; k++) {
+    for (uint32_t k = 0; k < GROUPS * RADIX; k++) {
         uint32_t t = threadIdx.x + k * THREADS, m = t % ROWS, line = first_line + t / ROWS;
         uint32_t p = params.flags & ROWS_OUT_REVERSED ? m : reverse(m, LOG_ROWS);
         if (line < params.lines) {
-            y[place(params, line, params.flags & STORE_REVERSED, 0) + m] =
+            y[place(params, {line, 0}, params.flags & STORE_REVERSED, 0) + m] =
                 tile_load(tile, swizzle(p * COLUMNS + t / ROWS));
         }
     }

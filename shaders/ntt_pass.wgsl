@@ -1,11 +1,14 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
-// The CUDA twin says what lines, tiles and flags are. A thread owns four elements: rows i, i + q, i + 2q, i + 3q of one
-// column. The tile in workgroup memory is swizzled as there.
+// The CUDA twin says what lines, tiles, factors and flags are. A thread takes GROUPS times RADIX elements: rows i + k q of
+// one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there.
 
 const ROWS = 1u << LOG_ROWS;
 const COLUMNS = 1u << LOG_COLUMNS;
-const TILE = ROWS * COLUMNS;
-const LOG_QUARTER = LOG_ROWS - 2u;
+const LOG_TILE = LOG_ROWS + LOG_COLUMNS;
+const TILE = 1u << LOG_TILE;
+const RADIX = 1u << LOG_RADIX;
+const GROUPS = TILE / RADIX / THREADS;
+const FIRST_LEVELS = (LOG_ROWS - 1u) % LOG_RADIX + 1u;
 
 const LOAD_REVERSED = 1u;
 const STORE_REVERSED = 2u;
@@ -19,6 +22,10 @@ const SCALE_OUT = 256u;
 const SCALE_REVERSED = 512u;
 const SCALE_CONSTANT = 1024u;
 
+const STORED = 0u;
+const TWO_TABLES = 1u;
+const BINARY_POWERS = 2u;
+
 struct Params {
     lines: u32,
     log_n: u32,
@@ -29,8 +36,11 @@ struct Params {
     log_roots: u32,
     twiddles: u32,
     log_twiddles: u32,
+    shift: u32,
+    split: u32,
     scales: u32,
     log_scales: u32,
+    interleaved: u32,
 }
 
 fn reverse(x: u32, bits: u32) -> u32 {
@@ -38,29 +48,52 @@ fn reverse(x: u32, bits: u32) -> u32 {
 }
 
 fn swizzle(i: u32) -> u32 {
-    return i ^ ((i >> 2u) & 7u);
+    var x = i >> LOG_RADIX;
+    if (LOG_COLUMNS > 0u && LOG_COLUMNS != LOG_RADIX) {
+        x ^= i >> LOG_COLUMNS;
+    }
+    if (LOG_TILE > BANKS + LOG_RADIX && LOG_TILE > BANKS + LOG_COLUMNS) {
+        x ^= i >> (LOG_TILE - BANKS);
+    }
+    return i ^ (x & ((1u << BANKS) - 1u));
 }
 
 fn is_set(flag: u32) -> bool {
     return (params.flags & flag) != 0u;
 }
 
-// Where row 0 of a line lies; row r lies r << stride further.
+// Number of a line among those of its transforms.
+fn index_of(line: u32) -> u32 {
+    if (INTERLEAVED) {
+        return line / params.interleaved;
+    }
+    return line;
+}
+
+// Where the element of a line at a position lies.
+fn address(line: u32, position: u32) -> u32 {
+    if (INTERLEAVED) {
+        return position * params.interleaved + line % params.interleaved;
+    }
+    return position;
+}
+
+// The position of row 0 of a line; that of row r is r << stride further.
 fn place(line: u32, reversed: bool, stride: u32) -> u32 {
     let log_lines = params.log_n - LOG_ROWS;
-    let start = (line >> log_lines) << params.log_n;
-    let index = line & ((1u << log_lines) - 1u);
+    let start = (index_of(line) >> log_lines) << params.log_n;
+    let index = index_of(line) & ((1u << log_lines) - 1u);
     if (reversed) {
         return start + (reverse(index, log_lines) << LOG_ROWS);
     }
     return start + ((index >> stride) << (stride + LOG_ROWS)) + (index & ((1u << stride) - 1u));
 }
 
-fn scaled(address: u32, x: F) -> F {
+fn scaled(position: u32, x: F) -> F {
     var low = params.scales;
     var y = x;
     if (!is_set(SCALE_CONSTANT)) {
-        var i = address & ((1u << params.log_n) - 1u);
+        var i = position & ((1u << params.log_n) - 1u);
         if (is_set(SCALE_REVERSED)) {
             i = reverse(i, params.log_n);
         }
@@ -70,22 +103,51 @@ fn scaled(address: u32, x: F) -> F {
     return f_mul(y, scale_load(low));
 }
 
-fn loaded(address: u32) -> F {
-    let x = x_load(address);
-    if (is_set(SCALE_IN)) {
-        return scaled(address, x);
-    }
-    return x;
-}
-
 // The j of a line's twiddles.
 fn twiddle_index(line: u32) -> u32 {
     let log_lines = params.log_n - LOG_ROWS;
-    let index = line & ((1u << log_lines) - 1u);
+    let index = index_of(line) & ((1u << log_lines) - 1u);
     if (is_set(TWIDDLE_OFFSET)) {
         return index & ((1u << params.stride_in) - 1u);
     }
     return reverse(index >> params.stride_in, log_lines - params.stride_in);
+}
+
+// x times the factor of output k and index j.
+fn twiddled(x: F, j: u32, k: u32) -> F {
+    let zero = is_set(TWIDDLE_ZERO);
+    if (FACTORS == STORED) {
+        if (k == 0u && !zero) {
+            return x;
+        }
+        let row = 1u + (((k - 1u) << params.log_twiddles) | j);
+        return f_mul(x, twiddles_load(params.twiddles + select(row, 0u, k == 0u)));
+    }
+    var e = (j * k) << params.shift;
+    if (e == 0u && !zero) {
+        return x;
+    }
+    if (FACTORS == TWO_TABLES) {
+        let y = f_mul(x, twiddles_load(params.twiddles + (e & ((1u << params.split) - 1u))));
+        return f_mul(y, twiddles_load(params.twiddles + (1u << params.split) + (e >> params.split)));
+    }
+    var y = x;
+    if (zero) {
+        y = f_mul(y, twiddles_load(params.twiddles));
+    }
+    var power = twiddles_load(params.twiddles + 1u);
+    for (var bit = 1u; e != 0u; bit++) {
+        if ((e & 1u) != 0u) {
+            y = f_mul(y, power);
+        }
+        if (FACTORS == BINARY_POWERS) {
+            power = twiddles_load(params.twiddles + bit + 1u);
+        } else {
+            power = f_mul(power, power);
+        }
+        e >>= 1u;
+    }
+    return y;
 }
 
 // x times root i, which is one if `trivial`. Of the three forms of a root, Montgomery's is the first.
@@ -96,17 +158,82 @@ fn times(x: F, i: u32, trivial: bool) -> F {
     return f_mul(x, roots_load(3u * (params.roots + i)));
 }
 
-// Output `output` of a line with twiddle index j, as it is to be stored.
-fn finished(x: F, output: u32, j: u32, address: u32) -> F {
-    if (is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK)) {
-        if (output == 0u && !is_set(TWIDDLE_ZERO)) {
-            return x;
+// Row r of a column: from memory in the first step, then from the tile.
+fn element(first: bool, first_line: u32, start: u32, r: u32, column: u32) -> F {
+    if (!first) {
+        return tile_load(swizzle(r * COLUMNS + column));
+    }
+    if (first_line + column >= params.lines) {
+        return f_zero();
+    }
+    let m = select(r, reverse(r, LOG_ROWS), is_set(ROWS_IN_REVERSED));
+    let position = start + (m << params.stride_in);
+    let x = x_load(address(first_line + column, position));
+    if (is_set(SCALE_IN)) {
+        return scaled(position, x);
+    }
+    return x;
+}
+
+// Levels of butterflies on the rows of thread v of a tile that has lines from `first_line` on.
+fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
+    let q = 1u << log_q;
+    var column = v % COLUMNS;
+    let u = v / COLUMNS;
+    var row = ((u >> log_q) << (log_q + LOG_RADIX)) + (u & (q - 1u));
+    var start = 0u;
+    if (first) {
+        // Neighbouring threads take neighbouring addresses: columns, or rows of a contiguous line; the rows of a thread
+        // are neighbours where they are reversed in memory.
+        if (params.stride_in == 0u && !INTERLEAVED) {
+            row = v % (ROWS / RADIX);
+            column = v / (ROWS / RADIX);
+            if (is_set(ROWS_IN_REVERSED)) {
+                row = reverse(row, log_q);
+            }
         }
-        let row = 1u + (((output - 1u) << params.log_twiddles) | j);
-        return f_mul(x, twiddles_load(params.twiddles + select(row, 0u, output == 0u)));
+        start = place(first_line + column, is_set(LOAD_REVERSED), params.stride_in);
+    }
+    let trivial = log_q == 0u;
+    let done = LOG_ROWS - LOG_RADIX - log_q + params.log_roots - LOG_ROWS;
+    let i = row & (q - 1u);
+    var e0 = element(first, first_line, start, row, column);
+    var e1 = element(first, first_line, start, row + q, column);
+    if (LOG_RADIX == 1u) {
+        let d = f_sub(e0, e1);
+        e0 = f_add(e0, e1);
+        e1 = times(d, i << done, trivial);
+    } else {
+        var e2 = element(first, first_line, start, row + 2u * q, column);
+        var e3 = element(first, first_line, start, row + 3u * q, column);
+        var d = f_sub(e0, e2);
+        e0 = f_add(e0, e2);
+        e2 = times(d, i << done, trivial);
+        d = f_sub(e1, e3);
+        e1 = f_add(e1, e3);
+        e3 = times(d, (i + q) << done, false);
+        if (levels == 2u) {
+            d = f_sub(e0, e1);
+            e0 = f_add(e0, e1);
+            e1 = times(d, i << (done + 1u), trivial);
+            d = f_sub(e2, e3);
+            e2 = f_add(e2, e3);
+            e3 = times(d, i << (done + 1u), trivial);
+        }
+        tile_store(swizzle((row + 2u * q) * COLUMNS + column), e2);
+        tile_store(swizzle((row + 3u * q) * COLUMNS + column), e3);
+    }
+    tile_store(swizzle(row * COLUMNS + column), e0);
+    tile_store(swizzle((row + q) * COLUMNS + column), e1);
+}
+
+// Output `output` of a line, as it is to be stored at a position.
+fn finished(x: F, output: u32, line: u32, position: u32) -> F {
+    if (is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK)) {
+        return twiddled(x, twiddle_index(line), output);
     }
     if (is_set(SCALE_OUT)) {
-        return scaled(address, x);
+        return scaled(position, x);
     }
     return x;
 }
@@ -115,91 +242,30 @@ fn finished(x: F, output: u32, j: u32, address: u32) -> F {
 fn ntt_pass(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
             @builtin(local_invocation_index) thread: u32) {
     let first_line = (group.x + group.y * groups.x) * COLUMNS;
-
-    // u numbers the threads of a column, c is the column. Neighbouring threads take neighbouring addresses: columns, or
-    // rows of a contiguous line; the four rows of a thread are neighbours where they are reversed in memory.
-    var log_q = LOG_QUARTER;
-    var u = thread / COLUMNS;
-    var c = thread % COLUMNS;
-    if (params.stride_in == 0u) {
-        u = thread % (ROWS / 4u);
-        c = thread / (ROWS / 4u);
-        if (is_set(ROWS_IN_REVERSED)) {
-            u = reverse(u, LOG_QUARTER);
+    const STEPS = (LOG_ROWS + LOG_RADIX - 1u) / LOG_RADIX;
+    var log_q = LOG_ROWS - LOG_RADIX;
+    var levels = FIRST_LEVELS;
+    for (var s = 0u; s < STEPS; s++) {
+        for (var g = 0u; g < GROUPS; g++) {
+            step(s == 0u, first_line, thread + g * THREADS, log_q, levels);
         }
-    }
-    var e0 = f_zero();
-    var e1 = f_zero();
-    var e2 = f_zero();
-    var e3 = f_zero();
-    if (first_line + c < params.lines) {
-        let start = place(first_line + c, is_set(LOAD_REVERSED), params.stride_in);
-        let reversed = is_set(ROWS_IN_REVERSED);
-        let q = 1u << log_q;
-        e0 = loaded(start + (select(u, reverse(u, LOG_ROWS), reversed) << params.stride_in));
-        e1 = loaded(start + (select(u + q, reverse(u + q, LOG_ROWS), reversed) << params.stride_in));
-        e2 = loaded(start + (select(u + 2u * q, reverse(u + 2u * q, LOG_ROWS), reversed) << params.stride_in));
-        e3 = loaded(start + (select(u + 3u * q, reverse(u + 3u * q, LOG_ROWS), reversed) << params.stride_in));
+        workgroupBarrier();
+        log_q -= levels;
+        levels = LOG_RADIX;
     }
 
-    // Two levels of butterflies a step; one in the first step where LOG_ROWS is odd.
-    let steps = (LOG_ROWS + 1u) / 2u;
-    var row = u;
-    for (var step = 0u; step < steps; step++) {
-        let trivial = log_q == 0u;
-        let both = step > 0u || LOG_ROWS % 2u == 0u;
-        let done = LOG_QUARTER - log_q + params.log_roots - LOG_ROWS;
-        let i = row & ((1u << log_q) - 1u);
-        var d = f_sub(e0, e2);
-        e0 = f_add(e0, e2);
-        e2 = times(d, i << done, trivial);
-        d = f_sub(e1, e3);
-        e1 = f_add(e1, e3);
-        e3 = times(d, (i + (1u << log_q)) << done, false);
-        if (both) {
-            d = f_sub(e0, e1);
-            e0 = f_add(e0, e1);
-            e1 = times(d, i << (done + 1u), trivial);
-            d = f_sub(e2, e3);
-            e2 = f_add(e2, e3);
-            e3 = times(d, i << (done + 1u), trivial);
-        }
-        if (step + 1u < steps) {
-            let before = 1u << log_q;
-            tile_store(swizzle(row * COLUMNS + c), e0);
-            tile_store(swizzle((row + before) * COLUMNS + c), e1);
-            tile_store(swizzle((row + 2u * before) * COLUMNS + c), e2);
-            tile_store(swizzle((row + 3u * before) * COLUMNS + c), e3);
-            workgroupBarrier();
-            log_q -= select(1u, 2u, both);
-            let q = 1u << log_q;
-            u = thread / COLUMNS;
-            c = thread % COLUMNS;
-            row = ((u >> log_q) << (log_q + 2u)) + (u & (q - 1u));
-            e0 = tile_load(swizzle(row * COLUMNS + c));
-            e1 = tile_load(swizzle((row + q) * COLUMNS + c));
-            e2 = tile_load(swizzle((row + 2u * q) * COLUMNS + c));
-            e3 = tile_load(swizzle((row + 3u * q) * COLUMNS + c));
-        }
-    }
-
-    // Row + k now holds output reverse(row + k); contiguous lines go through workgroup memory to be stored by rows.
-    tile_store(swizzle(row * COLUMNS + c), e0);
-    tile_store(swizzle((row + 1u) * COLUMNS + c), e1);
-    tile_store(swizzle((row + 2u) * COLUMNS + c), e2);
-    tile_store(swizzle((row + 3u) * COLUMNS + c), e3);
-    workgroupBarrier();
-    let contiguous = params.stride_out == 0u;
-    for (var k = 0u; k < 4u; k++) {
+    // Row + k now holds output reverse(row + k).
+    let contiguous = params.stride_out == 0u && !INTERLEAVED;
+    for (var k = 0u; k < GROUPS * RADIX; k++) {
         let t = thread + k * THREADS;
         let m = select(t / COLUMNS, t % ROWS, contiguous);
         let column = select(t % COLUMNS, t / ROWS, contiguous);
         let output = select(m, reverse(m, LOG_ROWS), is_set(ROWS_OUT_REVERSED));
         let line = first_line + column;
         if (line < params.lines) {
-            let address = place(line, is_set(STORE_REVERSED), params.stride_out) + (m << params.stride_out);
-            let v = tile_load(swizzle(reverse(output, LOG_ROWS) * COLUMNS + column));
-            y_store(address, finished(v, output, twiddle_index(line), address));
+            let position = place(line, is_set(STORE_REVERSED), params.stride_out) + (m << params.stride_out);
+            let x = tile_load(swizzle(reverse(output, LOG_ROWS) * COLUMNS + column));
+            y_store(address(line, position), finished(x, output, line, position));
         }
     }
 }

@@ -13,9 +13,6 @@ pub const MUL_CHAIN: &str = include_str!("../mul_chain.wgsl");
 /// `powers`: the powers of an element.
 pub const POWERS: &str = include_str!("../powers.wgsl");
 
-/// `ntt_pair`: transforms of two points.
-pub const NTT_PAIR: &str = include_str!("../ntt_pair.wgsl");
-
 /// `ntt_pass`: one pass of a number-theoretic transform.
 pub const NTT_PASS: &str = include_str!("../ntt_pass.wgsl");
 

@@ -6,7 +6,7 @@ use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Device, Error as DeviceError};
 use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{Error, Ntt, Order, forward, inverse, reference};
+use evariste_ntt::{Config, Error, Ntt, Order, Split, Twiddles, forward, inverse, reference};
 
 use libtest_mimic::Failed;
 
@@ -24,12 +24,15 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
     suite.add("bls12-381-fr::two_threads", two_threads);
     suite.add("bls12-381-fr::queues", queues);
+    suite.add_alone("bls12-381-fr::required_bytes", required_bytes);
 }
 
 fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::definition"), definition::<F>);
     suite.add(&format!("{field}::sizes"), sizes::<F>);
     suite.add(&format!("{field}::orders_cosets_batches"), orders_cosets_batches::<F>);
+    suite.add(&format!("{field}::columns"), columns::<F>);
+    suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
     suite.add(&format!("{field}::edge_values"), edge_values::<F>);
     suite.add(&format!("{field}::host_slices"), host_slices::<F>);
     suite.add(&format!("{field}::misuse"), misuse::<F>);
@@ -68,19 +71,22 @@ fn sizes<F: DeviceField + FftField>(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// Sizes that take one pass and two, and three with the second configuration.
 fn orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let orders = [Order::Natural, Order::BitReversed];
-    for (log_n, batch) in [(0, 3), (1, 5), (4, 1), (5, 7), (9, 3), (11, 2), (13, 1), (14, 3)] {
+    let one_or_two =
+        [(0, 3), (1, 5), (4, 1), (5, 7), (9, 3), (11, 2), (13, 1), (14, 3)].map(|size| (size, Split::Balanced));
+    let three = [(3, 5), (6, 3), (13, 2)].map(|size| (size, Split::ThreeWay));
+    for ((log_n, batch), split) in one_or_two.into_iter().chain(three) {
         let n = 1 << log_n;
-        let ntt = Ntt::<F>::new(device, log_n)?;
+        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
         let x = samples::<F>(n * batch, 8);
         for g in [F::ONE, F::GENERATOR, -F::from(3u8)] {
             let expected: Vec<F> = x.chunks(n).flat_map(|x| arkworks(x, g)).collect();
-            for (input, output) in orders.iter().flat_map(|input| orders.map(|output| (*input, output))) {
+            for (input, output) in ORDERS {
                 let reorder = |x: &[F], order| -> Vec<F> {
                     x.chunks(n).flat_map(|x| reference::reorder(x, Order::Natural, order)).collect()
                 };
-                let what = format!("2^{log_n} × {batch}, {input:?} to {output:?}, coset of {g}");
+                let what = format!("2^{log_n} × {batch}, {split:?}, {input:?} to {output:?}, coset of {g}");
                 let mut data = device.upload(&reorder(&x, input))?;
                 ntt.coset(g).input(input).output(output).forward(&mut data)?;
                 expect_same(&format!("forward, {what}"), &data.to_vec()?, &reorder(&expected, output))?;
@@ -88,6 +94,103 @@ fn orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome 
                 expect_same(&format!("inverse, {what}"), &data.to_vec()?, &reorder(&x, input))?;
             }
         }
+    }
+    Ok(())
+}
+
+const ORDERS: [(Order, Order); 4] = {
+    use Order::{BitReversed, Natural};
+    [(Natural, Natural), (Natural, BitReversed), (BitReversed, Natural), (BitReversed, BitReversed)]
+};
+
+/// Transforms side by side, in several matrices.
+fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let sizes = [(0, 3, 2), (1, 2, 3), (3, 1, 4), (4, 5, 1), (6, 33, 3), (9, 7, 2), (12, 3, 1)]
+        .map(|size| (size, Split::Balanced));
+    let three = [((7, 5, 2), Split::ThreeWay)];
+    for ((log_n, count, matrices), split) in sizes.into_iter().chain(three) {
+        let n = 1usize << log_n;
+        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
+        let x = samples::<F>(n * count * matrices, 21);
+        for g in [F::ONE, F::GENERATOR] {
+            let expected: Vec<F> = by_columns(&x, n, count, |x| arkworks(x, g));
+            for (input, output) in ORDERS {
+                let reorder =
+                    |x: &[F], order| by_columns(x, n, count, |x| reference::reorder(x, Order::Natural, order));
+                let what =
+                    format!("{matrices} of 2^{log_n} × {count}, {split:?}, {input:?} to {output:?}, coset of {g}");
+                let mut data = device.upload(&reorder(&x, input))?;
+                let transform = ntt.coset(g).columns(count);
+                transform.clone().input(input).output(output).forward(&mut data)?;
+                expect_same(&format!("forward, {what}"), &data.to_vec()?, &reorder(&expected, output))?;
+                transform.input(output).output(input).inverse(&mut data)?;
+                expect_same(&format!("inverse, {what}"), &data.to_vec()?, &reorder(&x, input))?;
+            }
+        }
+    }
+    let ntt = Ntt::<F>::new(device, 2)?;
+    let mut data = device.upload(&[F::ONE; 20])?;
+    for (count, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
+        let error = expect_error("columns that do not fit", ntt.transform().columns(count).forward(&mut data))?;
+        expect_equal("length", &error, &Error::Length { expected: unit, actual: 20 })?;
+    }
+    expect_same("untouched", &data.to_vec()?, &[F::ONE; 20])
+}
+
+/// Applies a function to each column of matrices of `rows` × `columns`, stored by rows.
+fn by_columns<F: FftField>(x: &[F], rows: usize, columns: usize, apply: impl Fn(&[F]) -> Vec<F>) -> Vec<F> {
+    let matrix = |x: &[F]| {
+        let results: Vec<Vec<F>> =
+            (0..columns).map(|c| apply(&(0..rows).map(|r| x[r * columns + c]).collect::<Vec<F>>())).collect();
+        (0..rows * columns).map(|i| results[i % columns][i / columns]).collect::<Vec<F>>()
+    };
+    x.chunks(rows * columns).flat_map(matrix).collect()
+}
+
+/// Every way of splitting and every source of factors.
+fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let splits = Split::ALL.map(|split| Config { split, ..Config::default() });
+    let sources = Twiddles::ALL.map(|twiddles| Config { twiddles, split: Split::ThreeWay });
+    // An emulated GPU takes seconds to compile a kernel over many limbs.
+    let sizes: &[u32] = if F::LIMBS > 12 && device.info().features.software { &[5] } else { &[1, 4, 11, 14] };
+    for &log_n in sizes {
+        let x = samples::<F>(1 << log_n, 22);
+        let expected = arkworks(&x, F::GENERATOR);
+        for config in Split::ALL.into_iter().flat_map(|split| Twiddles::ALL.map(|twiddles| Config { twiddles, split }))
+        {
+            let ntt = Ntt::with_config(device, log_n, config)?;
+            let mut data = device.upload(&x)?;
+            ntt.coset(F::GENERATOR).forward(&mut data)?;
+            expect_same(&format!("forward 2^{log_n}, {config:?}"), &data.to_vec()?, &expected)?;
+            ntt.coset(F::GENERATOR).inverse(&mut data)?;
+            expect_same(&format!("inverse 2^{log_n}, {config:?}"), &data.to_vec()?, &x)?;
+            ntt.transform().output(Order::BitReversed).forward(&mut data)?;
+            ntt.transform().input(Order::BitReversed).inverse(&mut data)?;
+            expect_same(&format!("there and back 2^{log_n}, {config:?}"), &data.to_vec()?, &x)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a plan says it takes is what it takes, to 1%.
+fn required_bytes(device: &Device) -> Outcome {
+    type F = ark_bls12_381::Fr;
+    for (log_n, twiddles) in [(16, Twiddles::Stored), (17, Twiddles::Stored), (17, Twiddles::TwoLevel)] {
+        let config = Config { twiddles, ..Config::default() };
+        let required = Ntt::<F>::required_bytes(device, log_n, 1, config)?;
+        let mut data = device.zeros::<Mont<F>>(1 << log_n)?;
+        let before = device.stats().bytes_live;
+        let ntt = Ntt::<F>::with_config(device, log_n, config)?;
+        ntt.forward(&mut data)?;
+        ntt.inverse(&mut data)?;
+        device.sync()?;
+        let tables = device.stats().bytes_live - before;
+        let scratch = if ntt.passes_per_transform() > 1 { data.bytes() } else { 0 };
+        let held = tables + scratch;
+        expect(
+            &format!("{required} bytes for 2^{log_n} with {twiddles:?} are within 1% of {held}"),
+            held.abs_diff(required) * 100 <= required,
+        )?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod config;
 mod error;
 mod host;
 mod order;
@@ -7,6 +8,7 @@ mod pass;
 mod plan;
 pub mod reference;
 
+pub use config::{Config, Split, Twiddles};
 pub use error::{Error, Result};
 pub use host::{forward, inverse};
 pub use order::{Order, reverse_bits};

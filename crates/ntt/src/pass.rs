@@ -1,22 +1,13 @@
 //! The one kernel of a transform: see `cuda/ntt_pass.cu` for what lines, tiles and flags are.
 
-use std::marker::PhantomData;
+use std::{fmt::Write as _, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Binding, CpuArg, KernelSpec, Language};
 use evariste_field::{DeviceField, source};
 use rayon::prelude::*;
 
-use crate::reverse_bits;
-
-/// Elements that a thread of a GPU holds in registers: a radix-4 step's.
-pub(crate) const PER_THREAD: u32 = 4;
-
-/// Transforms of two points that a workgroup does.
-const PAIRS: u64 = 64;
-
-/// Registers that a thread of a pass may use, by the blocks that must fit a multiprocessor's 65,536.
-const REGISTERS: u32 = 80;
+use crate::{config::Twiddles, reverse_bits};
 
 /// What a kernel is specialised to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +16,14 @@ pub(crate) struct Shape {
     pub(crate) log_rows: u32,
     /// log₂ of the lines of a tile.
     pub(crate) log_columns: u32,
+    /// log₂ of the elements that a thread of a GPU takes in a step: 1 or 2.
+    pub(crate) log_radix: u32,
+    /// Threads of a workgroup, which share the tile.
+    pub(crate) threads: u32,
+    /// Where the factors between passes come from.
+    pub(crate) twiddles: Twiddles,
+    /// Transforms lie side by side.
+    pub(crate) interleaved: bool,
     /// Reads and writes one buffer.
     pub(crate) in_place: bool,
 }
@@ -56,8 +55,11 @@ pub(crate) struct Params {
     pub(crate) log_roots: u32,
     pub(crate) twiddles: u32,
     pub(crate) log_twiddles: u32,
+    pub(crate) shift: u32,
+    pub(crate) split: u32,
     pub(crate) scales: u32,
     pub(crate) log_scales: u32,
+    pub(crate) interleaved: u32,
 }
 
 impl Params {
@@ -69,12 +71,7 @@ impl Params {
 impl Shape {
     /// Lines of a workgroup's tile.
     pub(crate) fn lines_per_group(self) -> u64 {
-        if self.is_pair() { PAIRS } else { 1 << self.log_columns }
-    }
-
-    /// Transforms of two points have a kernel of their own.
-    pub(crate) fn is_pair(self) -> bool {
-        self.log_rows == 1
+        1 << self.log_columns
     }
 
     pub(crate) fn spec<F: DeviceField>(self) -> KernelSpec {
@@ -85,43 +82,65 @@ impl Shape {
         };
         let tables = ["roots", "twiddles", "scale"].map(|name| Binding::read(name, word));
         let bindings = [data, tables.to_vec()].concat();
-        let log_tile = self.log_rows + self.log_columns;
-        let threads = if self.is_pair() { PAIRS as u32 } else { (1 << log_tile) / PER_THREAD };
-        let place = if self.in_place { " in place" } else { "" };
-        let variant = format!("2^{} × 2^{}{place} over {}", self.log_rows, self.log_columns, source::label::<F>());
         let seen = bindings.clone();
         let source = move |language| match language {
-            Language::Cuda if self.is_pair() => source::cuda::<F>() + evariste_cuda::NTT_PAIR,
-            Language::Cuda => format!(
-                "{}#define LOG_ROWS {}\n#define LOG_COLUMNS {}\n#define THREADS {threads}u\n#define MIN_BLOCKS {}\n{}{}",
-                source::cuda::<F>(),
-                self.log_rows,
-                self.log_columns,
-                (65_536 / REGISTERS / threads).clamp(1, 16),
-                if self.in_place { "#define IN_PLACE\n" } else { "" },
-                evariste_cuda::NTT_PASS,
-            ),
-            Language::Wgsl { int64 } => {
-                let mut text = source::wgsl::<F>(int64);
-                text.extend(seen.iter().map(source::wgsl_accessors::<F>));
-                if self.is_pair() {
-                    return text + evariste_shaders::NTT_PAIR;
-                }
-                text += &source::wgsl_tile::<F>(1 << log_tile);
-                if self.in_place {
-                    text += "fn y_store(i: u32, v: F) { x_store(i, v); }\n";
-                }
-                text += &format!("const LOG_ROWS = {}u;\nconst LOG_COLUMNS = {}u;\n", self.log_rows, self.log_columns);
-                text + evariste_shaders::NTT_PASS
-            }
+            Language::Cuda => self.cuda::<F>(),
+            Language::Wgsl { int64 } => self.wgsl::<F>(int64, &seen),
         };
-        let (name, shared) = match self.is_pair() {
-            true => ("ntt_pair", 0),
-            false => ("ntt_pass", source::tile_bytes::<F>(1 << log_tile)),
-        };
-        KernelSpec::new(name, variant, bindings, move |params, args| self.run::<F>(params, args), source)
+        let Self { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place } = self;
+        let variant = format!(
+            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{} over {}",
+            if interleaved { ", interleaved" } else { "" },
+            if in_place { ", in place" } else { "" },
+            source::label::<F>(),
+        );
+        KernelSpec::new("ntt_pass", variant, bindings, move |params, args| self.run::<F>(params, args), source)
             .threads(threads)
-            .shared_bytes(shared)
+            .shared_bytes(source::tile_bytes::<F>(1 << (log_rows + log_columns)))
+    }
+
+    fn cuda<F: DeviceField>(self) -> String {
+        let Self { log_rows, log_columns, log_radix, threads, .. } = self;
+        let mut text = source::cuda::<F>();
+        let _ = write!(
+            text,
+            "#define LOG_ROWS {log_rows}\n#define LOG_COLUMNS {log_columns}\n#define LOG_RADIX {log_radix}\n\
+             #define THREADS {threads}u\n#define MIN_BLOCKS {}\n#define FACTORS {}\n{}{}",
+            (65_536 / self.registers::<F>() / threads).clamp(1, 16),
+            self.twiddles as u32,
+            if self.interleaved { "#define INTERLEAVED\n" } else { "" },
+            if self.in_place { "#define IN_PLACE\n" } else { "" },
+        );
+        text + evariste_cuda::NTT_PASS
+    }
+
+    /// Registers that a thread may use, of a multiprocessor's 65,536.
+    fn registers<F: DeviceField>(self) -> u32 {
+        match (F::LIMBS, self.log_radix) {
+            (..=2, _) => 64,
+            // Where blocks are few, there are enough for all.
+            (..=8, 1) => 128,
+            (..=8, _) => 80,
+            _ => 168,
+        }
+    }
+
+    fn wgsl<F: DeviceField>(self, int64: bool, bindings: &[Binding]) -> String {
+        let Self { log_rows, log_columns, log_radix, twiddles, interleaved, .. } = self;
+        let mut text = source::wgsl::<F>(int64);
+        text.extend(bindings.iter().map(source::wgsl_accessors::<F>));
+        text += &source::wgsl_tile::<F>(1 << (log_rows + log_columns));
+        if self.in_place {
+            text += "fn y_store(i: u32, v: F) { x_store(i, v); }\n";
+        }
+        let _ = write!(
+            text,
+            "const LOG_ROWS = {log_rows}u;\nconst LOG_COLUMNS = {log_columns}u;\nconst LOG_RADIX = {log_radix}u;\n\
+             const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst BANKS = {}u;\n",
+            twiddles as u32,
+            (128 / source::word::<F>().bytes()).ilog2(),
+        );
+        text + evariste_shaders::NTT_PASS
     }
 
     /// The body for the CPU: a thread owns a tile, as a workgroup does.
@@ -246,6 +265,13 @@ impl<F: DeviceField> Data<F> {
     }
 }
 
+/// A line: its number among those of its transforms, and which of the transforms side by side it is of.
+#[derive(Clone, Copy)]
+struct Line {
+    index: u32,
+    column: u32,
+}
+
 struct Tile<'a, F> {
     shape: Shape,
     params: &'a Params,
@@ -261,22 +287,27 @@ impl<F: DeviceField> Tile<'_, F> {
         let Shape { log_rows, log_columns, .. } = self.shape;
         let (rows, columns) = (1usize << log_rows, 1usize << log_columns);
         let count = columns.min((self.params.lines - first) as usize);
-        let walk = |reversed: u32, stride: u32, visit: &mut dyn FnMut(u32, u32, usize)| {
+        let lines: Vec<Line> = (0..count as u32).map(|c| self.line(first + c)).collect();
+        let walk = |reversed: u32, stride: u32, visit: &mut dyn FnMut(u32, u32, usize, usize)| {
             let reversed = self.params.has(reversed);
-            let places: Vec<usize> = (0..count).map(|c| self.place(first + c as u32, reversed, stride)).collect();
+            let places: Vec<usize> = lines.iter().map(|line| self.place(line.index, reversed, stride)).collect();
+            let mut visit = |m: usize, c: usize| {
+                let position = places[c] + (m << stride);
+                visit(m as u32, c as u32, position, self.address(lines[c], position));
+            };
             // Contiguous lines one after the other, others side by side.
-            if stride == 0 {
-                (0..count).for_each(|c| (0..rows).for_each(|m| visit(m as u32, c as u32, places[c] + m)));
+            if stride == 0 && !self.shape.interleaved {
+                (0..count).for_each(|c| (0..rows).for_each(|m| visit(m, c)));
             } else {
-                (0..rows).for_each(|m| (0..count).for_each(|c| visit(m as u32, c as u32, places[c] + (m << stride))));
+                (0..rows).for_each(|m| (0..count).for_each(|c| visit(m, c)));
             }
         };
 
         let (rows_reversed, scaled) = (self.params.has(flags::ROWS_IN_REVERSED), self.params.has(flags::SCALE_IN));
-        walk(flags::LOAD_REVERSED, self.params.stride_in, &mut |m, c, address| {
+        walk(flags::LOAD_REVERSED, self.params.stride_in, &mut |m, c, position, address| {
             let r = if rows_reversed { reverse_bits(m, log_rows) } else { m };
             let v = self.data.load(address);
-            memory[(r as usize) << log_columns | c as usize] = if scaled { v * self.scale_of(address) } else { v };
+            memory[(r as usize) << log_columns | c as usize] = if scaled { v * self.scale_of(position) } else { v };
         });
 
         for step in 0..log_rows {
@@ -297,23 +328,65 @@ impl<F: DeviceField> Tile<'_, F> {
         }
 
         let twiddled = self.params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
-        let columns: Vec<usize> = (0..count).map(|c| self.twiddle_index(first + c as u32)).collect();
+        let columns: Vec<usize> = lines.iter().map(|line| self.twiddle_index(line.index)).collect();
         let (rows_reversed, scaled) = (self.params.has(flags::ROWS_OUT_REVERSED), self.params.has(flags::SCALE_OUT));
-        walk(flags::STORE_REVERSED, self.params.stride_out, &mut |m, c, address| {
+        walk(flags::STORE_REVERSED, self.params.stride_out, &mut |m, c, position, address| {
             let k = if rows_reversed { reverse_bits(m, log_rows) } else { m };
-            let mut v = memory[(reverse_bits(k, log_rows) as usize) << log_columns | c as usize];
-            if twiddled && (k != 0 || self.params.has(flags::TWIDDLE_ZERO)) {
-                let place = match k as usize {
-                    0 => 0,
-                    k => 1 + ((k - 1) << self.params.log_twiddles | columns[c as usize]),
-                };
-                v *= self.twiddles.at(self.params.twiddles as usize + place);
-            }
-            self.data.store(address, if scaled { v * self.scale_of(address) } else { v });
+            let v = memory[(reverse_bits(k, log_rows) as usize) << log_columns | c as usize];
+            let v = if twiddled { self.twiddled(v, columns[c as usize], k as usize) } else { v };
+            self.data.store(address, if scaled { v * self.scale_of(position) } else { v });
         });
     }
 
-    /// Where row 0 of a line lies; row r lies r << stride further.
+    fn line(&self, line: u32) -> Line {
+        match self.shape.interleaved {
+            true => Line { index: line / self.params.interleaved, column: line % self.params.interleaved },
+            false => Line { index: line, column: 0 },
+        }
+    }
+
+    /// Where the element of a line at a position lies.
+    fn address(&self, line: Line, position: usize) -> usize {
+        match self.shape.interleaved {
+            true => position * self.params.interleaved as usize + line.column as usize,
+            false => position,
+        }
+    }
+
+    /// `v` times the factor of output `k` and index `j`.
+    fn twiddled(&self, v: F, j: usize, k: usize) -> F {
+        let Params { twiddles, log_twiddles, shift, split, .. } = *self.params;
+        let (at, zero) = (twiddles as usize, self.params.has(flags::TWIDDLE_ZERO));
+        let e = (j * k) << shift;
+        match self.shape.twiddles {
+            Twiddles::Stored if k == 0 && !zero => v,
+            Twiddles::Stored if k == 0 => v * self.twiddles.at(at),
+            Twiddles::Stored => v * self.twiddles.at(at + 1 + ((k - 1) << log_twiddles | j)),
+            _ if e == 0 && !zero => v,
+            Twiddles::TwoLevel => {
+                let (low, high) = (e & ((1 << split) - 1), (1 << split) + (e >> split));
+                v * self.twiddles.at(at + low) * self.twiddles.at(at + high)
+            }
+            Twiddles::BinaryPowers | Twiddles::OnTheFly => {
+                let mut v = if zero { v * self.twiddles.at(at) } else { v };
+                let (mut power, mut rest) = (self.twiddles.at(at + 1), e);
+                for bit in 1.. {
+                    if rest & 1 == 1 {
+                        v *= power;
+                    }
+                    rest >>= 1;
+                    if rest == 0 {
+                        break;
+                    }
+                    let stored = self.shape.twiddles == Twiddles::BinaryPowers;
+                    power = if stored { self.twiddles.at(at + 1 + bit) } else { power.square() };
+                }
+                v
+            }
+        }
+    }
+
+    /// The position of row 0 of a line; that of row r is r << stride further.
     fn place(&self, line: u32, reversed: bool, stride: u32) -> usize {
         let log_rows = self.shape.log_rows;
         let log_lines = self.params.log_n - log_rows;
@@ -336,12 +409,12 @@ impl<F: DeviceField> Tile<'_, F> {
         }
     }
 
-    fn scale_of(&self, address: usize) -> F {
+    fn scale_of(&self, position: usize) -> F {
         let Params { log_n, scales, log_scales, .. } = *self.params;
         if self.params.has(flags::SCALE_CONSTANT) {
             return self.scale.at(scales as usize);
         }
-        let i = (address & ((1 << log_n) - 1)) as u32;
+        let i = (position & ((1 << log_n) - 1)) as u32;
         let i = if self.params.has(flags::SCALE_REVERSED) { reverse_bits(i, log_n) } else { i };
         let (low, high) = ((i & ((1 << log_scales) - 1)) as usize, (i >> log_scales) as usize);
         self.scale.at(scales as usize + low) * self.scale.at(scales as usize + (1 << log_scales) + high)

@@ -10,8 +10,8 @@ use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
 use rayon::prelude::*;
 
 use crate::{
-    Error, Order, Result,
-    pass::{self, PER_THREAD, Params, Shape, flags},
+    Config, Error, Order, Result, Split, Twiddles,
+    pass::{self, Params, Shape, flags},
     reference::root_of_unity,
 };
 
@@ -20,6 +20,9 @@ const MAX_LOG_N: u32 = 28;
 
 /// Threads of a workgroup, of which three or four share a multiprocessor.
 const THREADS: u32 = 256;
+
+/// Elements of a tile at the least, so that small transforms share workgroups.
+const MIN_LOG_TILE: u32 = 7;
 
 /// Largest tile of a CPU's thread: with the tables it should stay in the level 2 cache.
 const MAX_LOG_CPU_TILE: u32 = 12;
@@ -75,14 +78,14 @@ pub struct Ntt<F: DeviceField> {
     kernels: BTreeMap<Shape, OnceLock<Kernel<Params>>>,
     /// Roots within passes, forward and inverse, as known constants; then n⁻¹ as one.
     roots: Buffer<u32>,
-    forward: Twiddles<F>,
-    inverse: OnceLock<Twiddles<F>>,
+    forward: Factors<F>,
+    inverse: OnceLock<Factors<F>>,
     vector: Vector<F>,
     cosets: Mutex<VecDeque<Coset<F>>>,
 }
 
 /// Factors between the passes of one direction.
-struct Twiddles<F: DeviceField> {
+struct Factors<F: DeviceField> {
     factors: Buffer<Mont<F>>,
     /// When they are there, for other queues than the default one.
     ready: Event,
@@ -105,51 +108,102 @@ struct Layout {
     log_rows: Vec<u32>,
     /// log₂ of the lines of each pass' tiles.
     log_columns: Vec<u32>,
+    twiddles: Twiddles,
+    tiling: Tiling,
+}
+
+/// What tiles a device takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tiling {
+    /// log₂ of the elements of the largest tile.
+    log_tile: u32,
+    /// log₂ of the elements that should lie side by side where a pass loads and stores them.
+    log_run: u32,
+    /// log₂ of the elements that a thread takes in a step.
+    log_radix: u32,
+    /// Threads of the largest workgroup.
+    threads: u32,
+    /// log₂ of the tiles that the device should get before they grow beyond what runs need.
+    log_tiles: u32,
+}
+
+impl Tiling {
+    fn new<F: DeviceField>(info: &DeviceInfo, log_n: u32) -> Self {
+        let bytes = source::tile_bytes::<F>(1);
+        let fits = (info.limits.workgroup_bytes / bytes).max(4).ilog2();
+        // Elements that the registers of a thread hold.
+        let per_thread = match F::LIMBS {
+            1 => 32,
+            2 => 16,
+            _ => 4,
+        };
+        let threads = info.limits.workgroup_threads.min(THREADS);
+        let log_tile = match threads {
+            1 => fits.saturating_sub(1).min(MAX_LOG_CPU_TILE),
+            threads => fits.min((threads * per_thread).ilog2()),
+        };
+        // Where elements are too few for full workgroups on every unit, twice as many threads take two each.
+        let idle = 1 << log_n < 4 * u64::from(THREADS) * u64::from(info.parallelism);
+        let cached = CACHE_SHARE * 2 * (u64::from(bytes) << log_n) <= info.limits.cache_bytes;
+        let run = if cached { CACHED_RUN_BYTES } else { RUN_BYTES };
+        Self {
+            log_tile,
+            log_run: run.div_ceil(bytes).next_power_of_two().ilog2(),
+            log_radix: if idle { 1 } else { 2 },
+            threads,
+            log_tiles: (TILES_PER_UNIT * info.parallelism).max(1).ilog2(),
+        }
+    }
+
+    /// log₂ of the points of each pass.
+    fn split(&self, log_n: u32, split: Split) -> Vec<u32> {
+        let balanced = |passes: u32| (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
+        match split {
+            Split::Balanced => balanced(log_n.div_ceil(self.log_tile.saturating_sub(self.log_run).max(3))),
+            Split::Square if log_n == 0 => Vec::new(),
+            Split::Square => balanced(log_n.div_ceil(self.log_tile).next_power_of_two()),
+            Split::Rectangular => {
+                let full = (log_n / self.log_tile) as usize;
+                let rest = Some(log_n % self.log_tile).filter(|rest| *rest > 0);
+                std::iter::repeat_n(self.log_tile, full).chain(rest).collect()
+            }
+            Split::ThreeWay => balanced(log_n.min(3).max(log_n.div_ceil(self.log_tile))),
+        }
+    }
 }
 
 impl Layout {
-    fn new<F: DeviceField + FftField>(info: &DeviceInfo, log_n: u32) -> Result<Self> {
+    fn new<F: DeviceField + FftField>(info: &DeviceInfo, log_n: u32, config: Config) -> Result<Self> {
         if log_n > F::TWO_ADICITY {
             return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
         }
         if log_n > MAX_LOG_N {
             return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
-        let bytes = source::tile_bytes::<F>(1);
-        let fits = (info.limits.workgroup_bytes / bytes).max(4).ilog2();
-        let log_tile = match info.limits.workgroup_threads {
-            1 => fits.saturating_sub(1).min(MAX_LOG_CPU_TILE),
-            threads => fits.min((threads.min(THREADS) * PER_THREAD).ilog2()),
-        };
-        let cached = CACHE_SHARE * 2 * (u64::from(bytes) << log_n) <= info.limits.cache_bytes;
-        let run = if cached { CACHED_RUN_BYTES } else { RUN_BYTES };
-        let log_run = run.div_ceil(bytes).next_power_of_two().ilog2();
-        Ok(Self::split(log_n, log_tile, log_run, info.parallelism))
+        Ok(Self::tiled(log_n, config, Tiling::new::<F>(info, log_n)))
     }
 
-    /// As few passes as tiles of at most 2^`log_tile` elements with lines side by side in runs of 2^`log_run` allow,
-    /// balanced. Tiles are smaller where the device would have too few of them.
-    fn split(log_n: u32, log_tile: u32, log_run: u32, parallelism: u32) -> Self {
-        // From 3 on no pass of several is left with the two points that have a kernel of their own.
-        let most = log_tile.saturating_sub(log_run).max(3);
-        let passes = log_n.div_ceil(most);
-        let log_rows: Vec<u32> = (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
-        let busy = log_n.saturating_sub((TILES_PER_UNIT * parallelism).max(1).ilog2());
-        let columns = |rows: &u32| log_tile.min(busy.max(rows + log_run)).saturating_sub(*rows);
+    fn tiled(log_n: u32, config: Config, tiling: Tiling) -> Self {
+        let log_rows = tiling.split(log_n, config.split);
+        let busy = log_n.saturating_sub(tiling.log_tiles).max(MIN_LOG_TILE);
+        let columns = |rows: &u32| tiling.log_tile.min(busy.max(rows + tiling.log_run)).saturating_sub(*rows);
         let log_columns = log_rows.iter().map(columns).collect();
-        Self { log_n, log_rows, log_columns }
+        Self { log_n, log_rows, log_columns, twiddles: config.twiddles, tiling }
     }
 
-    fn shape(&self, pass: usize, in_place: bool) -> Shape {
-        Shape { log_rows: self.log_rows[pass], log_columns: self.log_columns[pass], in_place }
+    fn shape(&self, pass: usize, interleaved: bool, in_place: bool) -> Shape {
+        let (log_rows, log_columns) = (self.log_rows[pass], self.log_columns[pass]);
+        let log_radix = self.tiling.log_radix.min(log_rows);
+        let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
+        // The last pass has no factors.
+        let twiddles = if pass + 1 == self.log_rows.len() { Twiddles::Stored } else { self.twiddles };
+        Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place }
     }
 
     fn shapes(&self) -> BTreeSet<Shape> {
-        let of_two = |shape: &Shape| shape.in_place || !shape.is_pair();
-        (0..self.log_rows.len())
-            .flat_map(|pass| [false, true].map(|place| self.shape(pass, place)))
-            .filter(of_two)
-            .collect()
+        let both = [false, true];
+        let of_pass = |pass| both.into_iter().flat_map(move |i| both.map(|place| self.shape(pass, i, place)));
+        (0..self.log_rows.len()).flat_map(of_pass).collect()
     }
 
     /// log₂ of the order of the roots that the passes use.
@@ -178,8 +232,15 @@ impl Layout {
         let tables = self.log_rows.iter().map(|rows| {
             left -= rows;
             let start = at;
-            // One for output 0, and a row for each other output. The last pass has none.
-            at += if left > 0 { 1 + (((1 << rows) - 1) << left) } else { 0 };
+            // The last pass has none.
+            at += match self.twiddles {
+                _ if left == 0 => 0,
+                // One for output 0, and a row for each other output.
+                Twiddles::Stored => 1 + (((1 << rows) - 1) << left),
+                Twiddles::TwoLevel => self.powers(),
+                Twiddles::BinaryPowers => self.log_n as usize + 2,
+                Twiddles::OnTheFly => 2,
+            };
             (start, left)
         });
         (tables.collect(), at)
@@ -198,17 +259,25 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`].
     pub fn new(device: &Device, log_n: u32) -> Result<Self> {
-        Self::with_layout(device, Layout::new::<F>(device.info(), log_n)?)
+        Self::with_config(device, log_n, Config::default())
+    }
+
+    /// [`Ntt::new`] with other tables or passes.
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`].
+    pub fn with_config(device: &Device, log_n: u32, config: Config) -> Result<Self> {
+        Self::with_layout(device, Layout::new::<F>(device.info(), log_n, config)?)
     }
 
     fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
         let vector = Vector::new(device);
-        let forward = twiddles::<F>(device, &layout, &vector, false)?;
+        let forward = factors::<F>(device, &layout, &vector, false)?;
         let roots = device.upload(&roots::<F>(&layout)?)?;
         let kernels = layout.shapes().into_iter().map(|shape| (shape, OnceLock::new())).collect();
         let (inverse, cosets) = (OnceLock::new(), Mutex::new(VecDeque::new()));
         let plan = Self { device: device.clone(), layout, kernels, roots, forward, inverse, vector, cosets };
-        plan.passes(Order::Natural, Order::Natural)
+        plan.passes(Order::Natural, Order::Natural, false)
             .par_iter()
             .try_for_each(|pass| plan.kernel(pass.shape).map(drop))?;
         Ok(plan)
@@ -219,8 +288,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`].
-    pub fn required_bytes(device: &Device, log_n: u32, batch: usize) -> Result<u64> {
-        let layout = Layout::new::<F>(device.info(), log_n)?;
+    pub fn required_bytes(device: &Device, log_n: u32, batch: usize, config: Config) -> Result<u64> {
+        let layout = Layout::new::<F>(device.info(), log_n, config)?;
         let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { (batch as u64) << log_n } else { 0 };
         let tables = 2 * layout.twiddles().1 + 3 * (2 * layout.roots() + 1);
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
@@ -230,8 +299,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`].
-    pub fn kernels(info: &DeviceInfo, log_n: u32) -> Result<Vec<KernelSpec>> {
-        let layout = Layout::new::<F>(info, log_n)?;
+    pub fn kernels(info: &DeviceInfo, log_n: u32, config: Config) -> Result<Vec<KernelSpec>> {
+        let layout = Layout::new::<F>(info, log_n, config)?;
         let passes = layout.shapes().into_iter().map(Shape::spec::<F>);
         Ok(passes.chain([pass::twiddles::spec::<F>()]).collect())
     }
@@ -269,7 +338,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
 
     /// A transform with other orders, a coset or another queue, to be set on it.
     pub fn transform(&self) -> Transform<'_, F> {
-        Transform { plan: self, input: Order::Natural, output: Order::Natural, coset: F::ONE, queue: None }
+        let order = Order::Natural;
+        Transform { plan: self, input: order, output: order, coset: F::ONE, columns: None, queue: None }
     }
 
     /// A transform on the coset of `generator`.
@@ -287,7 +357,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     /// The passes between two orders, without direction and scaling.
-    fn passes(&self, input: Order, output: Order) -> Vec<Pass> {
+    fn passes(&self, input: Order, output: Order, interleaved: bool) -> Vec<Pass> {
         let Layout { log_n, ref log_rows, .. } = self.layout;
         let (starts, _) = self.layout.twiddles();
         let scratch = self.layout.needs_scratch(input, output);
@@ -322,18 +392,18 @@ impl<F: DeviceField + FftField> Ntt<F> {
                 (true, _) if i == last => (Place::Scratch, Place::Data),
                 (true, _) => (Place::Scratch, Place::Scratch),
             };
-            let (shape, twiddles) = (self.layout.shape(i, from == to), starts[i].0);
-            Pass { shape, stride_in, stride_out, flags, twiddles, log_twiddles, from, to }
+            let (shape, twiddles) = (self.layout.shape(i, interleaved, from == to), starts[i].0);
+            Pass { shape, stride_in, stride_out, flags, twiddles, log_twiddles, shift: done, from, to }
         };
         log_rows.iter().enumerate().map(pass).collect()
     }
 
-    fn inverse_twiddles(&self) -> Result<&Twiddles<F>> {
-        if let Some(twiddles) = self.inverse.get() {
-            return Ok(twiddles);
+    fn inverse_factors(&self) -> Result<&Factors<F>> {
+        if let Some(factors) = self.inverse.get() {
+            return Ok(factors);
         }
-        let twiddles = twiddles::<F>(&self.device, &self.layout, &self.vector, true)?;
-        Ok(self.inverse.get_or_init(|| twiddles))
+        let factors = factors::<F>(&self.device, &self.layout, &self.vector, true)?;
+        Ok(self.inverse.get_or_init(|| factors))
     }
 
     /// The powers of a coset's generator: g^i for the forward transform, g^(−i) for the inverse, with n⁻¹ where no
@@ -391,39 +461,50 @@ fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u32>> {
     Ok(known_constants(powers(root).chain(powers(inverted(root))).chain([inverse_of_n])))
 }
 
-/// The factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.
-fn twiddles<F: DeviceField + FftField>(
+/// The tables of the factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.
+fn factors<F: DeviceField + FftField>(
     device: &Device,
     layout: &Layout,
     vector: &Vector<F>,
     inverse: bool,
-) -> Result<Twiddles<F>> {
+) -> Result<Factors<F>> {
     let (starts, len) = layout.twiddles();
     let mut factors = device.alloc(len)?;
-    if len > 0 {
-        let kernel = Kernel::new(device, pass::twiddles::spec::<F>())?;
+    let between = &starts[..starts.len().saturating_sub(1)];
+    for (i, &(start, left)) in between.iter().enumerate() {
         let root = unity::<F>(layout.log_n)?;
         let root = if inverse { inverted(root) } else { root };
+        let factor = if inverse && i == 0 { inverse_of_n(layout.log_n)? } else { F::ONE };
         let split = layout.log_split();
-        for (i, (start, left)) in starts.iter().enumerate().take(layout.log_rows.len() - 1) {
-            let factor = if inverse && i == 0 { inverse_of_n(layout.log_n)? } else { F::ONE };
-            let mut powers = device.alloc(layout.powers())?;
-            vector.powers(root, F::ONE, &mut powers, 0, 1 << split)?;
-            let high = 1 << (layout.log_n - split);
-            vector.powers(root.pow([1 << split]), factor, &mut powers, 1 << split, high)?;
-            factors.write_at(*start, &[factor])?;
-            let rows = layout.log_rows[i];
-            let len = ((1u32 << rows) - 1) << left;
-            let at = *start as u32 + 1;
-            let params =
-                pass::twiddles::Params { len, at, log_columns: *left, shift: layout.log_n - left - rows, split };
-            let args = &mut [Arg::read(&powers), Arg::write(&mut factors)];
-            let groups = u64::from(len).div_ceil(u64::from(kernel.spec().threads));
-            // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
-            unsafe { kernel.launch(None, groups, &params, args)? };
+        let two_level = |powers: &mut Buffer<Mont<F>>, at: usize| -> Result<()> {
+            vector.powers(root, F::ONE, powers, at, 1 << split)?;
+            let (high, at) = (1 << (layout.log_n - split), at + (1 << split));
+            Ok(vector.powers(root.pow([1 << split]), factor, powers, at, high)?)
+        };
+        match layout.twiddles {
+            Twiddles::Stored => {
+                let mut powers = device.alloc(layout.powers())?;
+                two_level(&mut powers, 0)?;
+                factors.write_at(start, &[factor])?;
+                let rows = layout.log_rows[i];
+                let len = ((1u32 << rows) - 1) << left;
+                let (at, shift) = (start as u32 + 1, layout.log_n - left - rows);
+                let params = pass::twiddles::Params { len, at, log_columns: left, shift, split };
+                let kernel = Kernel::new(device, pass::twiddles::spec::<F>())?;
+                let groups = u64::from(len).div_ceil(u64::from(kernel.spec().threads));
+                let args = &mut [Arg::read(&powers), Arg::write(&mut factors)];
+                // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
+                unsafe { kernel.launch(None, groups, &params, args)? };
+            }
+            Twiddles::TwoLevel => two_level(&mut factors, start)?,
+            Twiddles::BinaryPowers | Twiddles::OnTheFly => {
+                let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
+                let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);
+                factors.write_at(start, &[factor].into_iter().chain(powers).collect::<Vec<F>>())?;
+            }
         }
     }
-    Ok(Twiddles { factors, ready: device.record(None)? })
+    Ok(Factors { factors, ready: device.record(None)? })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -440,6 +521,8 @@ struct Pass {
     flags: u32,
     twiddles: usize,
     log_twiddles: u32,
+    /// log₂ of the power of the plan's root whose powers the factors are.
+    shift: u32,
     from: Place,
     to: Place,
 }
@@ -471,6 +554,7 @@ pub struct Transform<'a, F: DeviceField> {
     input: Order,
     output: Order,
     coset: F,
+    columns: Option<usize>,
     queue: Option<&'a Queue>,
 }
 
@@ -490,6 +574,13 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// The generator of the coset on which values are taken (1 unless set: the subgroup itself).
     pub fn coset(mut self, generator: F) -> Self {
         self.coset = generator;
+        self
+    }
+
+    /// Transforms the columns of a matrix of [`Ntt::size`] rows and `count` columns, stored by rows; of each, where the
+    /// data has several such matrices (unless set, runs of [`Ntt::size`] elements are transformed).
+    pub fn columns(mut self, count: usize) -> Self {
+        self.columns = Some(count);
         self
     }
 
@@ -520,8 +611,10 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let plan = self.plan;
         let log_n = plan.layout.log_n;
         plan.device.expect_same("the data of a transform", data.device())?;
-        if !data.len().is_multiple_of(plan.size()) {
-            return Err(Error::Length { expected: plan.size(), actual: data.len() });
+        let columns = self.columns.unwrap_or(1);
+        let unit = plan.size().saturating_mul(columns);
+        if if unit == 0 { !data.is_empty() } else { !data.len().is_multiple_of(unit) } {
+            return Err(Error::Length { expected: unit, actual: data.len() });
         }
         if u32::try_from(data.len()).is_err() {
             return Err(Error::TooLarge { expected: 32, actual: data.len() as u64 });
@@ -533,12 +626,12 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
             return Ok(());
         }
 
-        let mut passes = plan.passes(self.input, self.output);
+        let mut passes = plan.passes(self.input, self.output, columns > 1);
         let kernels = passes.iter().map(|pass| plan.kernel(pass.shape)).collect::<Result<Vec<_>>>()?;
-        let twiddles = if inverse { plan.inverse_twiddles()? } else { &plan.forward };
+        let factors = if inverse { plan.inverse_factors()? } else { &plan.forward };
         let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
         if self.queue.is_some() {
-            plan.device.wait_for(self.queue, &twiddles.ready)?;
+            plan.device.wait_for(self.queue, &factors.ready)?;
             coset.iter().try_for_each(|coset| plan.device.wait_for(self.queue, &coset.ready))?;
         }
         let mut scratch = match plan.layout.needs_scratch(self.input, self.output) {
@@ -573,12 +666,15 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
                 log_roots: layout.log_roots(),
                 twiddles: pass.twiddles as u32,
                 log_twiddles: pass.log_twiddles,
+                shift: pass.shift,
+                split: layout.log_split(),
                 scales: if coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
                 log_scales: layout.log_split(),
+                interleaved: columns as u32,
             };
             let groups = u64::from(params.lines).div_ceil(pass.shape.lines_per_group());
             let scale = coset.as_ref().map_or(Arg::read(&plan.roots), |coset| Arg::read(&coset.powers));
-            let tables = [Arg::read(&plan.roots), Arg::read(&twiddles.factors), scale];
+            let tables = [Arg::read(&plan.roots), Arg::read(&factors.factors), scale];
             let mut args = match (pass.from, pass.to, &mut scratch) {
                 (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(data), Arg::write(scratch)],
                 (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
@@ -614,8 +710,13 @@ mod tests {
             let x = random(1 << log_n);
             let expected = reference::forward(&x, Fr::GENERATOR);
             // Small tiles bring several passes into reach of the naive reference.
-            for (log_tile, log_run) in [(3, 0), (4, 1), (4, 0), (5, 2), (12, 0)] {
-                let layout = Layout::split(log_n, log_tile, log_run, 2);
+            let tiles = [(3, 0), (4, 1), (4, 0), (5, 2), (12, 0)];
+            let configs = Twiddles::ALL.map(|twiddles| Split::ALL.map(|split| Config { twiddles, split }));
+            for ((log_tile, log_run), config) in
+                tiles.iter().flat_map(|tile| configs.iter().flatten().map(|c| (*tile, *c)))
+            {
+                let tiling = Tiling { log_tile, log_run, log_radix: 2, threads: 1, log_tiles: 2 };
+                let layout = Layout::tiled(log_n, config, tiling);
                 let ntt = Ntt::<Fr>::with_layout(&device, layout).unwrap();
                 for (input, output) in orders.iter().flat_map(|i| orders.map(|o| (*i, o))) {
                     let mut data = device.upload(&reference::reorder(&x, Order::Natural, input)).unwrap();
@@ -624,7 +725,7 @@ mod tests {
                     assert_eq!(
                         data.to_vec().unwrap(),
                         reference::reorder(&expected, Order::Natural, output),
-                        "2^{log_n}, tile 2^{log_tile}, {input:?} to {output:?}"
+                        "2^{log_n}, tile 2^{log_tile}, {config:?}, {input:?} to {output:?}"
                     );
                     ntt.coset(Fr::GENERATOR).input(output).output(input).inverse(&mut data).unwrap();
                     assert_eq!(data.to_vec().unwrap(), reference::reorder(&x, Order::Natural, input));
@@ -639,7 +740,7 @@ mod tests {
         for (workgroup_bytes, threads) in [(16 << 10, 256), (48 << 10, 256), (227 << 10, 1024), (256 << 10, 1)] {
             (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (workgroup_bytes, threads);
             for log_n in 0..=26 {
-                let layout = Layout::new::<Fr>(&info, log_n).unwrap();
+                let layout = Layout::new::<Fr>(&info, log_n, Config::default()).unwrap();
                 let rows = &layout.log_rows;
                 assert_eq!(rows.iter().sum::<u32>(), log_n);
                 assert!(rows.len() <= 4, "{layout:?}");

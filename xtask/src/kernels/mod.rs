@@ -17,7 +17,7 @@ use evariste_field::{
     rate::MulChain,
     small,
 };
-use evariste_ntt::Ntt;
+use evariste_ntt::{Config, Ntt, Twiddles};
 use rayon::prelude::*;
 
 use crate::table::Table;
@@ -136,7 +136,10 @@ fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpe
     kernels.push(MulChain::<F>::kernel());
     kernels.push(SegmentedSum::<FieldSum<F>>::kernel());
     for log_n in 0..=MAX_LOG_N.min(F::TWO_ADICITY) {
-        kernels.extend(Ntt::<F>::kernels(info, log_n)?);
+        kernels.extend(Ntt::<F>::kernels(info, log_n, Config::default())?);
+    }
+    for twiddles in Twiddles::ALL {
+        kernels.extend(Ntt::<F>::kernels(info, 16, Config { twiddles, ..Config::default() })?);
     }
     let mut seen = BTreeSet::new();
     kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));

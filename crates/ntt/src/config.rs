@@ -1,0 +1,66 @@
+/// How a plan is made. What is not set is chosen by size and device.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_ntt::Error> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::Device;
+/// use evariste_ntt::{Config, Ntt, Twiddles};
+///
+/// let device = Device::best()?;
+/// // Tables of 2√n elements instead of n, for one multiplication more an element and pass.
+/// let config = Config { twiddles: Twiddles::TwoLevel, ..Config::default() };
+/// let small = Ntt::<Fr>::required_bytes(&device, 20, 1, config)?;
+/// assert!(small < Ntt::<Fr>::required_bytes(&device, 20, 1, Config::default())?);
+/// let ntt = Ntt::<Fr>::with_config(&device, 10, config)?;
+/// # assert_eq!(ntt.size(), 1024);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// Where the factors between passes come from.
+    pub twiddles: Twiddles,
+    /// How a transform is split into passes.
+    pub split: Split,
+}
+
+/// Where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in nothing
+/// else: the roots within them are always stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Twiddles {
+    /// By squaring and multiplying from the root of unity, in each thread: up to 2 log₂ n multiplications a factor.
+    OnTheFly = 3,
+    /// As products of binary powers w^(2^i), which are stored: up to log₂ n multiplications a factor.
+    BinaryPowers = 2,
+    /// As products of two, from two tables of about √n elements: one multiplication a factor.
+    TwoLevel = 1,
+    /// All stored, n elements for each direction, computed on the device from two such tables.
+    #[default]
+    Stored = 0,
+}
+
+impl Twiddles {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::OnTheFly, Self::BinaryPowers, Self::TwoLevel, Self::Stored];
+}
+
+/// How a transform is split into passes, each at most as large as the memory of a workgroup allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Split {
+    /// As few balanced passes as leave elements side by side where a pass loads and stores them.
+    #[default]
+    Balanced,
+    /// In halves, which are split again where they are too large: 1, 2 or 4 passes. Where log₂ n is odd, one half has a
+    /// level more, which is a step of radix 2.
+    Square,
+    /// Passes as large as possible, then what is left.
+    Rectangular,
+    /// In three passes, or more where these would be too large.
+    ThreeWay,
+}
+
+impl Split {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Balanced, Self::Square, Self::Rectangular, Self::ThreeWay];
+}
