@@ -10,7 +10,7 @@ use std::{
     ptr::NonNull,
     slice,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -40,6 +40,30 @@ const POOL_BYTES: u64 = 1 << 30;
 /// Copies and fills of at least this many bytes use several threads.
 const PARALLEL_BYTES: usize = 1 << 20;
 
+/// The environment variable that keeps bodies of kernels for the CPU to instructions that every processor has.
+const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
+
+/// Whether bodies of kernels for the CPU may use AVX-512 with IFMA and VBMI2: the processor has both, and the environment
+/// variable `EVARISTE_CPU` is not `portable`. The first answer stands.
+pub fn cpu_has_ifma() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER
+        .get_or_init(|| detect_ifma() && std::env::var_os(INSTRUCTIONS_VARIABLE).is_none_or(|name| name != "portable"))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect_ifma() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512ifma")
+        && is_x86_feature_detected!("avx512vbmi2")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect_ifma() -> bool {
+    false
+}
+
 #[derive(Debug)]
 pub(crate) struct Cpu {
     info: DeviceInfo,
@@ -63,7 +87,7 @@ impl Cpu {
             id: DeviceId::CPU,
             name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             driver: format!("rayon, {} threads", rayon::current_num_threads()),
-            architecture: std::env::consts::ARCH.to_owned(),
+            architecture: std::env::consts::ARCH.to_owned() + if cpu_has_ifma() { ", AVX-512 IFMA" } else { "" },
             uuid: None,
             memory_bytes,
             parallelism: rayon::current_num_threads() as u32,

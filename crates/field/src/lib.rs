@@ -7,6 +7,7 @@ mod element;
 mod expression;
 mod extension;
 mod field;
+pub mod ifma;
 mod known;
 pub mod primitives;
 pub mod rate;

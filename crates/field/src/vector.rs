@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::{
     DeviceField, Mont,
+    ifma::{self, Factor},
     source::{self, word},
 };
 
@@ -324,8 +325,18 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
             }
         }
     };
+    let lanes = if matches!(operation, Operation::Mul) { ifma::Field::of::<F>() } else { None };
     let body = move |params: &PointwiseParams, args: &mut [CpuArg<'_>]| {
         let limbs = params.len as usize * F::LIMBS;
+        if let Some(lanes) = &lanes {
+            return match args {
+                [a, b] => lanes.mul_assign(&mut a.write()[..limbs], Factor::Each(&b.read()[..limbs])),
+                [a, b, out] => {
+                    lanes.mul(&a.read()[..limbs], Factor::Each(&b.read()[..limbs]), &mut out.write()[..limbs]);
+                }
+                _ => unreachable!("the launch checks the number of buffers"),
+            };
+        }
         let run = |a: F, b: &[u32], out: &mut [u32]| operation.apply(a, F::load(b)).store(out);
         match args {
             [a, b] => a.write::<u32>()[..limbs]

@@ -8,19 +8,22 @@ use evariste_field::{Mont, Vector};
 use rayon::prelude::*;
 
 use super::{
-    Algorithm, Profile, Target, input,
+    Algorithm, Options, Profile, Target, input,
     limits::Work,
+    peers,
     report::{Case, Session},
 };
 
 type Apply = fn(&Vector<Fr>, &[Buffer<Mont<Fr>>; 2], &mut Buffer<Mont<Fr>>) -> evariste_backend::Result<()>;
 
 /// One operation: out = a ∘ b.
-struct Operation {
-    name: &'static str,
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
     /// Multiplications an element, and elements read and written for each.
     cost: (f64, f64),
     apply: Apply,
+    /// The same by arkworks, on all cores.
+    pub(crate) arkworks: fn(a: &[Fr], b: &[Fr], out: &mut [Fr]),
     /// Whether an output is right.
     holds: fn(a: Fr, b: Fr, out: Fr) -> bool,
 }
@@ -30,39 +33,57 @@ const OPERATIONS: [Operation; 3] = [
         name: "add",
         cost: (0.0, 3.0),
         apply: |vector, [a, b], out| vector.add(a, b, out),
+        arkworks: |a, b, out| peers::pointwise(a, b, out, |a, b| a + b),
         holds: |a, b, out| out == a + b,
     },
     Operation {
         name: "mul",
         cost: (1.0, 3.0),
         apply: |vector, [a, b], out| vector.mul(a, b, out),
+        arkworks: |a, b, out| peers::pointwise(a, b, out, |a, b| a * b),
         holds: |a, b, out| out == a * b,
     },
     Operation {
         name: "batch-inverse",
         cost: (3.0, 2.0),
         apply: |vector, [a, _], out| vector.inverse(a, out),
+        arkworks: |a, _, out| {
+            out.copy_from_slice(a);
+            ark_ff::batch_inversion(out);
+        },
         holds: |a, _, out| if a.is_zero() { out.is_zero() } else { a * out == Fr::ONE },
     },
 ];
 
-pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
+pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) {
     for target in targets {
         let info = target.device.info();
-        let log_n = match (info.id.kind, profile) {
-            _ if info.features.software => 16,
-            (Kind::Cpu, _) | (_, Profile::Quick) => 20,
-            (_, Profile::Full) => 24,
+        let sizes: &[u32] = match (info.id.kind, options.profile) {
+            _ if info.features.software => &[16],
+            // What caches of one core hold, of several, and what memory holds.
+            (Kind::Cpu, _) => &[14, 16, 20],
+            (_, Profile::Quick) => &[20],
+            (_, Profile::Full) => &[24],
         };
-        OPERATIONS.iter().for_each(|operation| measure(session, target, operation, log_n));
+        for (log_n, operation) in sizes.iter().flat_map(|log_n| OPERATIONS.iter().map(move |op| (*log_n, op))) {
+            measure(session, target, operation, log_n);
+            if options.peers && info.id.kind == Kind::Cpu {
+                peers::arkworks_vectors(session, target, operation, log_n);
+            }
+        }
+    }
+}
+
+impl Operation {
+    pub(crate) fn work(&self, elements: usize) -> Work {
+        let (multiplications, passes) = self.cost;
+        let bytes = <Mont<Fr> as evariste_backend::Element>::BYTES as f64;
+        Work { multiplications: multiplications * elements as f64, bytes: passes * bytes * elements as f64 }
     }
 }
 
 fn measure(session: &mut Session, target: &Target, operation: &Operation, log_n: u32) {
     let elements = 1 << log_n;
-    let (multiplications, passes) = operation.cost;
-    let bytes = <Mont<Fr> as evariste_backend::Element>::BYTES as f64;
-    let work = Work { multiplications: multiplications * elements as f64, bytes: passes * bytes * elements as f64 };
     let case = Case {
         algorithm: Algorithm::Field,
         name: format!("bls12-381-fr/{}/device", operation.name),
@@ -70,7 +91,7 @@ fn measure(session: &mut Session, target: &Target, operation: &Operation, log_n:
         peer: None,
         log_n,
         elements: Some(elements),
-        floor: Some(target.limits.floor(work)),
+        floor: Some(target.limits.floor(operation.work(elements))),
     };
     session.measure(case, |budget| {
         let device = &target.device;
@@ -89,7 +110,7 @@ fn measure(session: &mut Session, target: &Target, operation: &Operation, log_n:
     });
 }
 
-fn check(operation: &Operation, a: &[Fr], b: &[Fr], out: &[Fr]) -> Result<()> {
+pub(crate) fn check(operation: &Operation, a: &[Fr], b: &[Fr], out: &[Fr]) -> Result<()> {
     let wrong = (a, b, out).into_par_iter().position_any(|(a, b, out)| !(operation.holds)(*a, *b, *out));
     ensure!(wrong.is_none(), "output {} is wrong", wrong.unwrap_or_default());
     Ok(())

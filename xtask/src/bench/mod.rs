@@ -39,7 +39,7 @@ pub(crate) struct Options {
     /// log₂ of the sizes of transforms: numbers and ranges such as 16..24, both ends included, separated by commas.
     #[arg(long, value_name = "A..B")]
     log_n: Option<Sizes>,
-    /// Measures peers too: arkworks, on the CPU.
+    /// Measures peers too: arkworks, on the CPU and all its cores.
     #[arg(long)]
     peers: bool,
     /// How long to measure.
@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
     let wanted = |algorithm| options.only.is_empty() || options.only.contains(&algorithm);
     if wanted(Algorithm::Field) {
-        field::run(&mut session, &targets, options.profile);
+        field::run(&mut session, &targets, options);
         primitives::run(&mut session, &targets, options.profile);
     }
     if wanted(Algorithm::Ntt) {

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::{GRAIN, THREADS, Vector, assign_define, in_and_out, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont,
+    ifma::{self, Factor},
     source::{self, word},
 };
 
@@ -207,7 +208,11 @@ pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::MAP)
         }
     };
+    let lanes = if matches!(map, Map::Square | Map::Scale) { ifma::Field::of::<F>() } else { None };
     let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
+        if let Some(lanes) = &lanes {
+            return multiply::<F>(lanes, matches!(map, Map::Scale), assign, params, args);
+        }
         let factor = match (map, args.last()) {
             (Map::Scale, Some(factor)) => F::load(factor.read()),
             _ => F::ONE,
@@ -216,6 +221,21 @@ pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
     };
     let variant = variant::<F>(&format!("{map:?}{}", if assign { " in place" } else { "" }));
     KernelSpec::new("map", variant, bindings, body, source).threads(THREADS)
+}
+
+/// Multiplies each element by the factor, if there is one, else by itself.
+fn multiply<F: DeviceField>(lanes: &ifma::Field, scale: bool, assign: bool, params: &Params, args: &mut [CpuArg<'_>]) {
+    let (elements, factor) = args.split_at_mut(if assign { 1 } else { 2 });
+    let factor = match factor {
+        [factor] if scale => Factor::One(&factor.read()[..F::LIMBS]),
+        _ => Factor::Itself,
+    };
+    let (limbs, skip) = (params.len as usize * F::LIMBS, params.out_at as usize * F::LIMBS);
+    match elements {
+        [a] => lanes.mul_assign(&mut a.write()[..limbs], factor),
+        [a, out] => lanes.mul(&a.read()[..limbs], factor, &mut out.write()[skip..skip + limbs]),
+        _ => unreachable!("the launch checks the number of buffers"),
+    }
 }
 
 pub(super) fn pow_spec<F: DeviceField>(assign: bool) -> KernelSpec {

@@ -1,0 +1,177 @@
+//! Prime fields eight elements at a time, by the 52-bit multiplications of AVX-512 (IFMA), for CPU bodies of kernels.
+//!
+//! A vector register holds one limb of 52 bits of eight elements, so that a product is 4 L² + L multiply-add instructions
+//! for eight elements of L limbs, without carries between them. The code is compiled for these instructions whatever the
+//! rest of the program is compiled for, and taken where [`Field::of`] finds them at run time.
+//!
+//! In memory elements keep the device's form, x · 2^(32 `LIMBS`) mod p. A product in lanes is divided by R = 2^(52 L).
+//! So one factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]), or is a constant
+//! brought to the form x · R beforehand ([`Lanes::constant`]), and what is stored needs no correction.
+
+use evariste_backend::cpu_has_ifma;
+
+use crate::{Arithmetic, DeviceField, arithmetic::Kind};
+
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod words;
+
+#[cfg(target_arch = "x86_64")]
+pub use lanes::{Eight, Lanes};
+pub(crate) use vector::Factor;
+#[cfg(target_arch = "x86_64")]
+pub use words::Places;
+
+/// Bits of a limb in lanes.
+const BITS: usize = 52;
+
+/// The bits of a word that a limb has.
+const MASK: u64 = (1 << BITS) - 1;
+
+/// Bits above the modulus' highest that a value may have whose quotient by the modulus is estimated: see `Lanes::reduce`.
+const QUOTIENT_BITS: usize = 5;
+
+/// Fewest limbs of 32 bits: below, what it takes to load and store elements outweighs their multiplication.
+const MIN_LIMBS: usize = 2;
+
+/// Most limbs of 32 bits.
+const MAX_LIMBS: usize = 24;
+
+/// The constants of a prime field for computing in lanes, on a processor that can. It is of the field that it was made
+/// from alone.
+#[derive(Clone, Debug)]
+pub struct Field {
+    limbs: usize,
+    /// p in limbs of 52 bits, L in all.
+    modulus: Vec<u64>,
+    /// 2^(52 L) − p.
+    complement: Vec<u64>,
+    /// −p⁻¹ mod 2^52.
+    n0: u64,
+    /// 2^(104 L − 32 `limbs`) mod p: what to multiply by to get the form x · 2^(52 L).
+    unit: Vec<u64>,
+    /// How far the 52 bits from which a quotient by p is estimated lie above the start of the last limb but one.
+    window: u64,
+    /// 2^52 times the weight of the lowest of these bits, divided by p and rounded down.
+    quotient: u64,
+}
+
+/// What is done in lanes of a field, whichever it is.
+#[cfg(target_arch = "x86_64")]
+pub trait Job {
+    /// What comes of it.
+    type Output;
+
+    /// Does it, for fields of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes: by calling a function that is
+    /// compiled for `avx512f,avx512dq,avx512ifma,avx512vbmi2`.
+    ///
+    /// # Safety
+    /// The processor has these instructions, and `field` has these numbers of limbs.
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Self::Output;
+}
+
+impl Field {
+    /// The constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
+    pub fn of<F: DeviceField>() -> Option<Self> {
+        if !(MIN_LIMBS..=MAX_LIMBS).contains(&F::LIMBS) || !cpu_has_ifma() {
+            return None;
+        }
+        match F::arithmetic() {
+            Arithmetic(Kind::Prime { constants, .. }) => Some(Self::new(&constants.modulus)),
+            Arithmetic(Kind::Extension(_)) => None,
+        }
+    }
+
+    /// For an odd modulus of 32-bit limbs, of which the highest is not zero.
+    fn new(words: &[u32]) -> Self {
+        let (limbs, len) = (words.len(), lane_limbs(words.len()));
+        let mut modulus = vec![0; len];
+        for (i, word) in words.iter().enumerate() {
+            let (limb, offset) = (32 * i / BITS, 32 * i % BITS);
+            let shifted = u128::from(*word) << offset;
+            modulus[limb] |= shifted as u64 & MASK;
+            if shifted >> BITS != 0 {
+                modulus[limb + 1] |= (shifted >> BITS) as u64;
+            }
+        }
+        let highest = modulus.iter().rposition(|limb| *limb != 0).unwrap_or(0);
+        let bits = BITS * highest + 64 - modulus[highest].leading_zeros() as usize;
+
+        // x ↦ 2x mod p, and whether p was subtracted.
+        let double = |x: &mut Vec<u64>| {
+            let mut carry = 0;
+            for limb in x.iter_mut() {
+                let doubled = *limb << 1 | carry;
+                (*limb, carry) = (doubled & MASK, doubled >> BITS);
+            }
+            let below = carry == 0 && x.iter().rev().lt(modulus.iter().rev());
+            if !below {
+                let mut borrow = 0;
+                for (limb, p) in x.iter_mut().zip(&modulus) {
+                    let difference = limb.wrapping_sub(*p).wrapping_sub(borrow);
+                    (*limb, borrow) = (difference & MASK, difference >> 63);
+                }
+            }
+            !below
+        };
+        let mut power = vec![0; len];
+        power[(bits - 1) / BITS] = 1 << ((bits - 1) % BITS);
+        let mut unit = power.clone();
+        for _ in bits - 1..2 * BITS * len - 32 * limbs {
+            double(&mut unit);
+        }
+
+        let window = (bits + QUOTIENT_BITS).saturating_sub(BITS * (len - 1)).min(BITS);
+        let weight = BITS * (len - 2) + window;
+        let digit = |quotient: u64, _| quotient << 1 | u64::from(double(&mut power));
+        let quotient = (bits - 1..weight + BITS).fold(0, digit);
+
+        // Newton's iteration doubles the right bits of the inverse: 3, 6, 12, 24, 48, 96.
+        let p0 = modulus[0];
+        let inverse = (0..5).fold(p0, |x, _| x.wrapping_mul(2u64.wrapping_sub(p0.wrapping_mul(x))));
+        let mut carry = 1;
+        let negate = |limb: &u64| {
+            let sum = (!limb & MASK) + carry;
+            carry = sum >> BITS;
+            sum & MASK
+        };
+        let complement = modulus.iter().map(negate).collect();
+        let n0 = inverse.wrapping_neg() & MASK;
+        Self { limbs, complement, n0, unit, window: window as u64, quotient, modulus }
+    }
+}
+
+impl Field {
+    /// Whether integers below 2p fit the form in memory.
+    pub fn has_room(&self) -> bool {
+        let bits = 32 * self.limbs - 1;
+        self.modulus[bits / BITS] >> (bits % BITS) == 0
+    }
+}
+
+/// Limbs of 52 bits for `limbs` of 32: so many that 2^(52 L) is at least 2^4 times 2^(32 `limbs`).
+const fn lane_limbs(limbs: usize) -> usize {
+    (32 * limbs + 4).div_ceil(BITS)
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Field {
+    /// Runs a job with the limbs of this field.
+    pub fn run<J: Job>(&self, job: J) -> J::Output {
+        macro_rules! by_limbs {
+            ($($limbs:literal)*) => {
+                match self.limbs {
+                    // SAFETY: a field is made only where the processor has the instructions, and has these limbs.
+                    $($limbs => unsafe { job.run::<$limbs, { lane_limbs($limbs) }>(self) },)*
+                    _ => unreachable!("fields of other limbs are not made"),
+                }
+            };
+        }
+        by_limbs!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
