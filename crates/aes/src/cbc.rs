@@ -3,7 +3,7 @@ use std::ops::Range;
 use evariste_backend::Buffer;
 
 use crate::{
-    Aes, Error, Message, Result,
+    Aes, Error, Message, Mode, Result,
     cpu::{self, BLOCK},
     engine::{Batch, Span},
     kernels::{BlockMode, Direction},
@@ -72,7 +72,7 @@ impl Cbc {
     /// [`Error::PartialBlock`], [`Error::Device`].
     pub fn decrypt(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
         expect_blocks(data.len())?;
-        if self.aes.on_host(data.len()) {
+        if self.aes.on_host(Mode::Cbc, data.len())? {
             cpu::cbc_decrypt(self.aes.cipher(0), *iv, data);
             return Ok(());
         }

@@ -67,7 +67,7 @@ const FULL_COPIES: u32 = 32;
 const MIN_COPIES: u32 = 4;
 
 /// Choices that a plan is made with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Config {
     /// How the kernels compute the cipher (`None`: the fastest that the device has room for, which looks up tables).
     pub method: Option<Method>,
@@ -78,14 +78,15 @@ pub struct Config {
     pub queues: usize,
     /// Bytes of the pieces in which host data and files pass through the device.
     pub chunk_bytes: usize,
-    /// Host slices shorter than this are worked on by the CPU. The time of a launch and two copies is what a CPU takes for
-    /// this much; [`crate::measure_crossover`] finds the value for a machine.
-    pub crossover: usize,
+    /// Host slices shorter than this are worked on by the CPU (`None`: as measured at the first use of a mode on a device,
+    /// see [`crate::Aes::crossover`]). Readers, writers and files are the device's, and buffers are worked on where they
+    /// lie.
+    pub crossover: Option<usize>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { method: None, grid_stride: true, queues: 4, chunk_bytes: 8 << 20, crossover: 256 << 10 }
+        Self { method: None, grid_stride: true, queues: 4, chunk_bytes: 8 << 20, crossover: None }
     }
 }
 

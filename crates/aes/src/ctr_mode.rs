@@ -3,7 +3,7 @@ use std::ops::Range;
 use evariste_backend::{Buffer, Device, Error as DeviceError, HostBuffer, Queue};
 
 use crate::{
-    Aes, Error, Result,
+    Aes, Error, Mode, Result,
     cpu::{self, BLOCK},
     engine::{Batch, Span},
     kernels::{BlockMode, Direction},
@@ -141,15 +141,15 @@ impl Ctr {
         Ok(())
     }
 
-    /// XORs the stream onto a host slice and moves on by its length. Short slices are left to the CPU
-    /// ([`crate::Config::crossover`]); long ones pass through the device in pieces, on several queues.
+    /// XORs the stream onto a host slice and moves on by its length. Slices shorter than [`Aes::crossover`] are left to the
+    /// CPU; long ones pass through the device in pieces, on several queues.
     ///
     /// # Errors
     /// [`Error::Keystream`], [`Error::Device`].
     pub fn apply(&mut self, data: &mut [u8]) -> Result<()> {
         expect_stream(self.position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(self.position);
-        if self.aes.on_host(data.len()) {
+        if self.aes.on_host(Mode::Ctr, data.len())? {
             cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, data);
         } else {
             self.apply_in_pieces(data)?;
@@ -174,7 +174,7 @@ impl Ctr {
         }
         data.expect_download("the data of a cipher")?;
         let len = data.len();
-        if self.aes.on_host(len) {
+        if self.aes.on_host(Mode::Ctr, len)? {
             self.apply_on_host(self.position, data);
         } else {
             Ring::for_len(&self.aes, len)?.run_pinned(data, |queue, piece, at, len| {

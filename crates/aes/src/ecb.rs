@@ -3,7 +3,7 @@ use std::ops::Range;
 use evariste_backend::Buffer;
 
 use crate::{
-    Aes, Message, Result,
+    Aes, Message, Mode, Result,
     cbc::expect_blocks,
     cpu,
     engine::{Batch, Span},
@@ -83,7 +83,7 @@ impl Ecb {
 
     fn on_slice(&self, data: &mut [u8], direction: Direction) -> Result<()> {
         expect_blocks(data.len())?;
-        if self.aes.on_host(data.len()) {
+        if self.aes.on_host(Mode::Cbc, data.len())? {
             cpu::ecb(self.aes.cipher(0), direction, data);
             return Ok(());
         }

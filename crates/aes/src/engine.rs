@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, sync::Arc};
 
-use evariste_backend::{Arg, Buffer, Device, Event, Kind, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Event, Queue, Secrecy};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -161,11 +161,6 @@ impl Aes {
             true => Ok(()),
             false => Err(Error::NoSuchKey { message, expected: self.keys(), actual: key }),
         }
-    }
-
-    /// Whether a host slice of this length is for the CPU.
-    pub(crate) fn on_host(&self, len: usize) -> bool {
-        self.0.device.info().id.kind == Kind::Cpu || len < self.0.config.crossover
     }
 
     pub(crate) fn per_thread(&self) -> u32 {

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::{
-    Aes, Config, Error, Result,
+    Aes, Config, Error, Mode, Result,
     cpu::{self, BLOCK},
     engine::{Batch, Span},
     gf128,
@@ -131,7 +131,7 @@ impl Gcm {
     /// [`Error::IvLength`], [`Error::TooLong`], [`Error::Device`].
     pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
         let start = self.start(0, nonce, aad, data.len())?;
-        if self.aes.on_host(data.len()) {
+        if self.aes.on_host(Mode::Gcm, data.len())? {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
             return Ok(self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data)));
         }
@@ -152,7 +152,7 @@ impl Gcm {
         self.expect_tag_len(tag)?;
         let expected = self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data));
         expect_tag(&expected, tag, None)?;
-        if self.aes.on_host(data.len()) {
+        if self.aes.on_host(Mode::Gcm, data.len())? {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
             return Ok(());
         }

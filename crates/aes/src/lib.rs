@@ -21,7 +21,7 @@ mod xts;
 
 pub use cbc::Cbc;
 pub use config::{Config, Method};
-pub use crossover::measure_crossover;
+pub use crossover::Mode;
 pub use ctr_mode::{Counter, Ctr, Message};
 #[cfg(feature = "hazmat")]
 pub use ecb::Ecb;

@@ -1,7 +1,7 @@
 //! RustCrypto's traits.
 //!
 //! They make ciphers from a key alone, so these types work on [`Device::best`], or on the CPU where that fails. Short data
-//! is left to the CPU anyway ([`crate::Config::crossover`]).
+//! is left to the CPU anyway ([`Aes::crossover`]).
 
 use std::{fmt, marker::PhantomData, ops};
 

@@ -4,7 +4,7 @@ use evariste_backend::{Buffer, Device};
 use subtle::ConstantTimeEq;
 
 use crate::{
-    Aes, Config, Error, Result,
+    Aes, Config, Error, Mode, Result,
     cpu::{self, BLOCK},
     kernels::Direction,
 };
@@ -101,7 +101,7 @@ impl Xts {
         use rayon::prelude::*;
 
         self.expect_sectors(data.len())?;
-        if !self.aes.on_host(data.len()) {
+        if !self.aes.on_host(Mode::Xts, data.len())? {
             return self.aes.through_device(data, |buffer| self.on_range(first, buffer, 0..buffer.len(), direction));
         }
         data.par_chunks_mut(self.sector_bytes).enumerate().for_each(|(i, sector)| {

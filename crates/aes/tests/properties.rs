@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 /// Everything on the device, in small pieces.
 fn config(method: Method) -> Config {
-    Config { crossover: 0, chunk_bytes: 4096, queues: 2, ..Config::method(method) }
+    Config { crossover: Some(0), chunk_bytes: 4096, queues: 2, ..Config::method(method) }
 }
 
 fn methods() -> impl Strategy<Value = Method> {

@@ -1,4 +1,6 @@
 use std::{
+    any::{Any, TypeId},
+    collections::BTreeMap,
     env, fmt,
     str::FromStr,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -27,7 +29,18 @@ pub const DEVICE_VARIABLE: &str = "EVARISTE_DEVICE";
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Device(Arc<dyn Backend>);
+pub struct Device(Arc<Open>);
+
+struct Open {
+    backend: Arc<dyn Backend>,
+    notes: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Open {
+    fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
+        Arc::new(Self { backend, notes: Mutex::default() })
+    }
+}
 
 /// A device that may be there, as [`Device::discover`] reports it.
 #[derive(Debug)]
@@ -115,23 +128,34 @@ impl Device {
 
     /// What the device is.
     pub fn info(&self) -> &DeviceInfo {
-        self.0.info()
+        self.0.backend.info()
     }
 
     /// Counters since the device was opened.
     pub fn stats(&self) -> Stats {
-        self.0.stats()
+        self.0.backend.stats()
     }
 
     /// A device that the registry does not know.
     #[cfg(all(test, feature = "wgpu"))]
     pub(crate) fn unregistered(backend: Arc<dyn Backend>) -> Self {
-        Self(backend)
+        Self(Open::new(backend))
     }
 
     /// The backend below.
     pub fn backend(&self) -> &dyn Backend {
-        &*self.0
+        &*self.0.backend
+    }
+
+    /// What a crate keeps with this device as long as that is open, such as what it measured: one value of each type, by
+    /// default empty. It must not hold the device itself, which would stay open for ever.
+    pub fn notes<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let mut notes = self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = notes.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        match Arc::clone(note).downcast() {
+            Ok(note) => note,
+            Err(_) => unreachable!("values are kept under their own type"),
+        }
     }
 
     /// Whether both are the same device.
@@ -171,7 +195,7 @@ impl Device {
             limit: limit / T::BYTES as u64,
             actual: len as u64,
         })?;
-        let memory: Memory = self.0.alloc(bytes, secrecy)?;
+        let memory: Memory = self.0.backend.alloc(bytes, secrecy)?;
         Ok(Buffer::from_parts(self.clone(), memory, len, secrecy))
     }
 
@@ -209,7 +233,7 @@ impl Device {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
     pub fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
-        self.0.host_buffer(bytes, transfer, secrecy)
+        self.0.backend.host_buffer(bytes, transfer, secrecy)
     }
 
     /// A further queue; the default queue again where the device has one only.
@@ -217,7 +241,7 @@ impl Device {
     /// # Errors
     /// [`Error::Driver`], [`Error::Lost`].
     pub fn queue(&self) -> Result<Queue> {
-        self.0.queue()
+        self.0.backend.queue()
     }
 
     /// Marks the present end of a queue (`None`: the default queue).
@@ -225,7 +249,7 @@ impl Device {
     /// # Errors
     /// [`Error::Driver`], [`Error::Lost`].
     pub fn record(&self, queue: Option<&Queue>) -> Result<Event> {
-        self.0.record(queue.unwrap_or_else(|| self.0.default_queue()))
+        self.backend().record(queue.unwrap_or_else(|| self.backend().default_queue()))
     }
 
     /// Lets later work of a queue (`None`: the default queue) start only after `event`.
@@ -233,7 +257,7 @@ impl Device {
     /// # Errors
     /// [`Error::Driver`], [`Error::Lost`].
     pub fn wait_for(&self, queue: Option<&Queue>, event: &Event) -> Result<()> {
-        self.0.wait_for(queue.unwrap_or_else(|| self.0.default_queue()), event)
+        self.backend().wait_for(queue.unwrap_or_else(|| self.backend().default_queue()), event)
     }
 
     /// Waits for both events and gives the time between them.
@@ -241,7 +265,7 @@ impl Device {
     /// # Errors
     /// [`Error::Driver`], [`Error::Lost`].
     pub fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
-        self.0.elapsed(from, to)
+        self.0.backend.elapsed(from, to)
     }
 
     /// Waits until the device is idle, and reports what went wrong on it since.
@@ -249,12 +273,12 @@ impl Device {
     /// # Errors
     /// [`Error::Driver`], [`Error::Lost`].
     pub fn sync(&self) -> Result<()> {
-        self.0.sync()
+        self.0.backend.sync()
     }
 
     /// Gives memory that is kept for later buffers back to the system.
     pub fn trim(&self) {
-        self.0.trim();
+        self.0.backend.trim();
     }
 }
 
@@ -280,13 +304,13 @@ impl fmt::Display for Device {
 }
 
 /// The open devices, so that two independent crates that ask for `cuda:0` can exchange buffers.
-static REGISTRY: Mutex<Vec<(DeviceId, Weak<dyn Backend>)>> = Mutex::new(Vec::new());
+static REGISTRY: Mutex<Vec<(DeviceId, Weak<Open>)>> = Mutex::new(Vec::new());
 
 fn open(id: DeviceId) -> Result<Device> {
     let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
-    registry.retain(|(_, backend)| backend.strong_count() > 0);
-    if let Some(backend) = registry.iter().find_map(|(known, backend)| (*known == id).then(|| backend.upgrade())?) {
-        return Ok(Device(backend));
+    registry.retain(|(_, open)| open.strong_count() > 0);
+    if let Some(open) = registry.iter().find_map(|(known, open)| (*known == id).then(|| open.upgrade())?) {
+        return Ok(Device(open));
     }
     let backend: Arc<dyn Backend> = match id.kind {
         Kind::Cpu => Arc::new(cpu::Cpu::new()),
@@ -297,8 +321,9 @@ fn open(id: DeviceId) -> Result<Device> {
         #[cfg(not(all(feature = "cuda", feature = "wgpu")))]
         kind => return Err(not_built(kind)),
     };
-    registry.push((id, Arc::downgrade(&backend)));
-    Ok(Device(backend))
+    let open = Open::new(backend);
+    registry.push((id, Arc::downgrade(&open)));
+    Ok(Device(open))
 }
 
 fn count(kind: Kind) -> Result<usize> {
@@ -333,6 +358,15 @@ mod tests {
             assert_eq!(error, Error::UnknownDevice { expected: DeviceId::EXPECTED, actual: name.into() });
             assert!(error.to_string().contains("wgpu:N"));
         }
+    }
+
+    #[test]
+    fn notes_are_kept_by_type() {
+        type Numbers = Mutex<Vec<u32>>;
+        let device = Device::cpu();
+        device.notes::<Numbers>().lock().unwrap().push(7);
+        assert_eq!(*Device::cpu().notes::<Numbers>().lock().unwrap(), [7]);
+        assert!(device.notes::<Mutex<Vec<u64>>>().lock().unwrap().is_empty());
     }
 
     #[test]

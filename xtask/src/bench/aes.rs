@@ -7,7 +7,7 @@ use aes_gcm::aead::{AeadInOut, KeyInit};
 use anyhow::{Result, ensure};
 use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use ctr::Ctr128BE;
-use evariste_aes::{Aes, Config, Ctr, GcmMessage, Method, Xts};
+use evariste_aes::{Aes, Config, Ctr, GcmMessage, Method, Mode, Xts};
 use evariste_backend::{Buffer, Device, HostBuffer, Kind, Secrecy, Transfer};
 
 use super::{
@@ -218,7 +218,7 @@ pub(super) const IN_TURN: &str = "-in-turn";
 fn from_host(session: &mut Session, target: &Target, log_n: u32) {
     let device = &target.device;
     let len = 1_usize << log_n;
-    let on_device = Config { crossover: 0, ..Config::default() };
+    let on_device = Config { crossover: Some(0), ..Config::default() };
     let ctr = |config| -> Result<Ctr> { Ok(Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?) };
     for (name, config) in [("aes-128-ctr/host", &on_device), ("aes-128-ctr-crossover/host", &Config::default())] {
         session.measure(case(target, name.into(), log_n), |budget| {
@@ -226,6 +226,10 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
             let mut data = vec![0; len];
             ctr.apply(&mut data)?;
             let checked = check_host(&data)?;
+            let checked = match config.crossover {
+                Some(_) => checked,
+                None => format!("{checked}; {}", crossover(ctr.aes().crossover(Mode::Ctr)?)),
+            };
             let timing = budget.time(|| {
                 ctr.seek(0)?;
                 Ok(ctr.apply(&mut data)?)
@@ -280,6 +284,13 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         })?;
         Ok((timing, None, checked))
     });
+}
+
+fn crossover(bytes: usize) -> String {
+    match bytes {
+        usize::MAX => "always on the CPU".into(),
+        bytes => format!("on the device from 2^{} on", bytes.ilog2()),
+    }
 }
 
 /// Compares the stream on zeros with RustCrypto's, at the start and at the end.

@@ -9,12 +9,12 @@ use cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, KeyIvInit, StreamCipher, StreamCipherSeek, consts,
 };
 use ctr::{Ctr32BE, Ctr128BE};
-use evariste_aes::{Aes, Config, Counter, Gcm, GcmMessage, Message, Method, Xts};
-use evariste_backend::{Device, Secrecy, Transfer};
+use evariste_aes::{Aes, Config, Counter, Gcm, GcmMessage, Message, Method, Mode, Xts};
+use evariste_backend::{Device, Kind, Secrecy, Transfer};
 use libtest_mimic::Failed;
 
 use super::{KEY_BYTES, bytes, on_device};
-use crate::{Outcome, Suite, expect_equal, expect_same};
+use crate::{Outcome, Suite, expect, expect_equal, expect_same};
 
 pub(super) fn add(suite: &mut Suite<'_>) {
     for method in Method::ALL {
@@ -28,6 +28,7 @@ pub(super) fn add(suite: &mut Suite<'_>) {
         suite.add_with(&format!("{name}::batches"), move |device| batches(device, method));
     }
     suite.add("host_slices", host_slices);
+    suite.add_alone("crossovers", crossovers);
     suite.add("counters_carry_and_wrap", counters);
     suite.add("long_ghash", long_ghash);
     suite.add("keys_are_zeroed", keys_are_zeroed);
@@ -113,8 +114,8 @@ fn host_slices(device: &Device) -> Outcome {
     let (key, iv) = (bytes(32, 1), bytes(16, 2));
     for config in [
         Config::default(),
-        Config { crossover: 0, chunk_bytes: 5000, queues: 1, ..Config::default() },
-        Config { crossover: 0, chunk_bytes: 1 << 16, queues: 4, ..Config::default() },
+        Config { crossover: Some(0), chunk_bytes: 5000, queues: 1, ..Config::default() },
+        Config { crossover: Some(0), chunk_bytes: 1 << 16, queues: 4, ..Config::default() },
     ] {
         let aes = Aes::with_config(device, &[&key], config)?;
         for (len, position) in [(0, 0), (1, 5), (20_000, 0), (300_001, 7), (1 << 20, 16)] {
@@ -133,6 +134,41 @@ fn host_slices(device: &Device) -> Outcome {
             expect_same(&format!("{len} pinned bytes from {position}"), &pinned, &expected)?;
             expect_equal("position", &stream.position(), &(position as u128 + len as u128))?;
         }
+    }
+    Ok(())
+}
+
+/// A pinned crossover decides who works on a slice; a measured one is remembered.
+fn crossovers(device: &Device) -> Outcome {
+    let launches = |config: &Config, len: usize| -> Result<u64, Failed> {
+        let mut stream = Aes::with_config(device, &[&[1; 16]], config.clone())?.ctr(&[2; 16])?;
+        let before = device.stats().launches;
+        let mut data = vec![0; len];
+        stream.apply(&mut data)?;
+        let mut expected = vec![0; len];
+        ctr_reference(&[1; 16], &[2; 16], Counter::Bits128, 0, &mut expected)?;
+        expect_same(&format!("{len} bytes"), &data, &expected)?;
+        Ok(device.stats().launches - before)
+    };
+    let config = Config { crossover: Some(1000), ..Config::default() };
+    expect_equal("launches for a short slice", &launches(&config, 999)?, &0)?;
+    let on_device = device.info().id.kind != Kind::Cpu;
+    expect_equal("launches for a long slice", &(launches(&config, 1000)? > 0), &on_device)?;
+
+    let measured = Config { chunk_bytes: 1 << 20, ..Config::default() };
+    let aes = Aes::with_config(device, &[&[1; 16]], measured.clone())?;
+    for mode in [Mode::Ctr, Mode::Gcm, Mode::Xts, Mode::Cbc] {
+        let crossover = aes.crossover(mode)?;
+        expect(&format!("{mode:?} from {crossover} bytes on"), crossover >= 1 << 16)?;
+        let before = device.stats().launches;
+        let again = Aes::with_config(device, &[&[3; 16]], measured.clone())?.crossover(mode)?;
+        expect_equal("crossover", &again, &crossover)?;
+        expect_equal("launches for what is known", &(device.stats().launches - before), &0)?;
+    }
+    let crossover = aes.crossover(Mode::Ctr)?;
+    expect_equal("launches under the crossover", &launches(&measured, (crossover - 1).min(1 << 20))?, &0)?;
+    if crossover <= 1 << 24 {
+        expect("launches from the crossover on", launches(&measured, crossover)? > 0)?;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ fn monte_carlo(device: &Device) -> Outcome {
     for round in 0..10 {
         let reference = Aes256::new(&key.into());
         let (mut last, mut expected) = ([0; 16], Array::from(block));
-        let ecb = Aes::with_config(device, &[key], Config { crossover: 0, ..Config::default() })?.ecb();
+        let ecb = Aes::with_config(device, &[key], Config { crossover: Some(0), ..Config::default() })?.ecb();
         let mut data = device.upload::<u8>(&block)?;
         for i in 0..1000 {
             if i == 999 {

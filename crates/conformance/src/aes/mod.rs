@@ -23,7 +23,7 @@ const KEY_BYTES: [usize; 3] = [16, 24, 32];
 
 /// Everything on the device, however short.
 fn on_device(method: Method) -> Config {
-    Config { crossover: 0, ..Config::method(method) }
+    Config { crossover: Some(0), ..Config::method(method) }
 }
 
 /// Bytes without a pattern.

@@ -105,7 +105,7 @@ fn pinned_memory(device: &Device) -> Outcome {
 
 /// Nothing is decrypted under a wrong key, nonce, text, associated data or tag.
 fn wrong_tags(device: &Device) -> Outcome {
-    let config = Config { crossover: 0, ..Config::default() };
+    let config = Config { crossover: Some(0), ..Config::default() };
     let gcm = Aes::with_config(device, &[&[1; 16]], config)?.gcm()?;
     let mut data = device.upload::<u8>(&bytes(1000, 2))?;
     let tag = gcm.seal_range(&[1; 12], b"aad", &mut data, 3..1000)?;

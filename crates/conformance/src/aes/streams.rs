@@ -28,7 +28,7 @@ pub(super) fn add(suite: &mut Suite<'_>) {
 
 /// Several pieces in each stream.
 fn small_pieces() -> Config {
-    Config { crossover: 0, chunk_bytes: 10_000, queues: 2, ..Config::default() }
+    Config { crossover: Some(0), chunk_bytes: 10_000, queues: 2, ..Config::default() }
 }
 
 /// A reader that gives a few bytes at a time, and an error at the end if it is told to.
