@@ -11,8 +11,9 @@ use cipher::{
     StreamCipherSeek, array::ArraySize, consts,
 };
 use evariste_backend::Device;
+use zeroize::Zeroizing;
 
-use crate::{Aes, Counter, Ctr, Gcm};
+use crate::{Aes, Counter, Ctr, Gcm, Mode};
 
 /// A stream with the length of its key and the width of its counter in the type.
 ///
@@ -128,27 +129,43 @@ impl StreamCipher for Ctr {
         if self.remaining() >= data_len as u128 { Ok(()) } else { Err(StreamCipherError) }
     }
 
-    /// # Panics
-    /// If the keystream ends, since it is never repeated here, or if the device fails; use [`Ctr::apply`] to get errors.
+    /// Beyond the end of the keystream, which who calls this excludes, the output is zeros: the keystream is never repeated.
     fn unchecked_apply_keystream_inout(&mut self, mut data: InOutBuf<'_, '_, u8>) {
-        let input = data.get_in().to_vec();
-        let output = data.get_out();
-        output.copy_from_slice(&input);
-        if let Err(error) = self.apply(output) {
-            output.fill(0);
-            panic!("{error}");
+        if self.apply_inout(data.reborrow()).is_err() {
+            data.get_out().fill(0);
         }
     }
 
-    /// # Panics
-    /// As `unchecked_apply_keystream_inout`.
+    /// As [`StreamCipher::unchecked_apply_keystream_inout`].
     fn unchecked_write_keystream(&mut self, data: &mut [u8]) {
         data.fill(0);
         self.unchecked_apply_keystream(data);
     }
 
+    /// Fails where the device does too; the data is lost then.
     fn try_apply_keystream(&mut self, data: &mut [u8]) -> Result<(), StreamCipherError> {
         self.apply(data).map_err(|_| StreamCipherError)
+    }
+}
+
+impl Ctr {
+    /// Where the device fails the CPU takes over, since most of these traits' methods cannot tell. The only error is the end
+    /// of the keystream.
+    fn apply_inout(&mut self, data: InOutBuf<'_, '_, u8>) -> crate::Result<()> {
+        let len = data.len();
+        self.expect(len as u64)?;
+        let output = data.into_out_with_copied_in();
+        if !self.aes().on_host(Mode::Ctr, len).unwrap_or(true) {
+            let input = Zeroizing::new(output.to_vec());
+            match self.apply(output) {
+                Ok(()) => return Ok(()),
+                Err(error) => log::warn!("{error}; the CPU goes on"),
+            }
+            output.copy_from_slice(&input);
+        }
+        self.apply_on_host(self.position(), output);
+        self.advance(len as u64);
+        Ok(())
     }
 }
 
@@ -245,11 +262,9 @@ impl<KeyBytes> AeadInOut for TypedGcm<KeyBytes> {
         &self,
         nonce: &aead::Nonce<Self>,
         aad: &[u8],
-        mut data: InOutBuf<'_, '_, u8>,
+        data: InOutBuf<'_, '_, u8>,
     ) -> aead::Result<aead::Tag<Self>> {
-        let input = data.get_in().to_vec();
-        let output = data.get_out();
-        output.copy_from_slice(&input);
+        let output = data.into_out_with_copied_in();
         match self.0.seal(nonce, aad, output) {
             Ok(tag) => aead::Tag::<Self>::try_from(tag.as_ref()).map_err(|_| aead::Error),
             Err(_) => {
@@ -266,10 +281,9 @@ impl<KeyBytes> AeadInOut for TypedGcm<KeyBytes> {
         mut data: InOutBuf<'_, '_, u8>,
         tag: &aead::Tag<Self>,
     ) -> aead::Result<()> {
-        let mut bytes = data.get_in().to_vec();
+        let mut bytes = Zeroizing::new(data.get_in().to_vec());
         self.0.open(nonce, aad, &mut bytes, tag).map_err(|_| aead::Error)?;
         data.get_out().copy_from_slice(&bytes);
-        zeroize::Zeroize::zeroize(&mut bytes);
         Ok(())
     }
 }

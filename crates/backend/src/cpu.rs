@@ -7,6 +7,7 @@
 use std::{
     alloc::{self, Layout},
     mem,
+    panic::{self, AssertUnwindSafe},
     ptr::NonNull,
     slice,
     sync::{
@@ -257,8 +258,13 @@ impl Backend for Cpu {
                 ArgMemory::Write(memory) => CpuArg::Write(self.memory_mut(memory)?.bytes_mut()),
             });
         }
-        job.spec.cpu.run(job.params, &mut args);
-        Ok(())
+        // A body with a defect fails its launch, as a kernel of a GPU would. What it has written by then is plain numbers.
+        let body = AssertUnwindSafe(|| job.spec.cpu.run(job.params, &mut args));
+        panic::catch_unwind(body).map_err(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let reason = format!("its body panicked: {}", text.unwrap_or("without a message"));
+            Error::Driver { device: DeviceId::CPU, call: job.spec.name, reason }
+        })
     }
 
     fn sync(&self) -> Result<()> {
@@ -292,7 +298,7 @@ impl CpuArg<'_> {
     /// The elements, for writing. A tail that does not fill an element is left out.
     ///
     /// # Panics
-    /// If the kernel declares the buffer as read only.
+    /// If the kernel declares the buffer as read only, which is a defect of its body. The launch is an error then.
     pub fn write<T: Pod>(&mut self) -> &mut [T] {
         match self {
             CpuArg::Read(_) => panic!("the kernel declares this buffer as read only"),
@@ -474,4 +480,26 @@ fn processor_name() -> Option<String> {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arg, Binding, Device, Kernel, Word};
+
+    #[test]
+    fn a_body_with_a_defect_fails_its_launch_and_no_more() {
+        let body = |_: &(), args: &mut [CpuArg<'_>]| args[0].write::<u32>().fill(1);
+        let spec = KernelSpec::new("defect", "", vec![Binding::read("x", Word::U32)], body, |_| String::new());
+        let device = Device::cpu();
+        let kernel = Kernel::<()>::new(&device, spec).unwrap();
+        let x = device.upload::<u32>(&[7; 5]).unwrap();
+        // SAFETY: the body touches its own buffer only.
+        let error = unsafe { kernel.launch(None, 1, &(), &mut [Arg::read(&x)]) }.unwrap_err();
+        assert!(
+            matches!(&error, Error::Driver { call: "defect", reason, .. } if reason.contains("read only")),
+            "{error}"
+        );
+        assert_eq!(x.to_vec().unwrap(), [7; 5]);
+    }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use evariste_aes::{
-    Aes, Aes256Ctr, Aes256Gcm, Config, Error,
+    Aes, Aes256Ctr, Aes256Ctr32, Aes256Gcm, Config, Counter, Ctr, Error,
     aead::{AeadInOut, KeyInit},
     cipher::{KeyIvInit, StreamCipher, StreamCipherSeek},
 };
@@ -174,6 +174,23 @@ fn traits(device: &Device) -> Outcome {
     stream.apply_keystream(&mut part);
     expect_same("seek", &part, &expected[16..])?;
     expect_error("key length", Aes256Ctr::new(device, &key[1..], &iv))?;
+
+    let mut end = Aes256Ctr32::new(device, &key, &iv)?;
+    end.try_seek((1_u64 << 36) - 10).map_err(|_| "a position within the stream")?;
+    let (mut data, mut output) = (vec![7; 11], vec![8; 11]);
+    expect("applied beyond the end", end.try_apply_keystream(&mut data).is_err())?;
+    expect("applied beyond the end", end.try_apply_keystream_b2b(&data, &mut output).is_err())?;
+    expect("written beyond the end", end.try_write_keystream(&mut output).is_err())?;
+    expect("found beyond the end", end.try_seek((1_u64 << 36) + 1).is_err())?;
+    expect_same("what was refused", &[data.clone(), output].concat(), &[[7; 11], [8; 11]].concat())?;
+    end.unchecked_apply_keystream(&mut data);
+    expect_same("what nobody checked", &data, &[0; 11])?;
+    end.try_apply_keystream_b2b(&[7; 10], &mut data[..10]).map_err(|_| "the end of the stream")?;
+    let mut last = vec![7; 10];
+    let mut stream = Aes::new(device, &key)?.ctr(&iv)?.counter(Counter::Bits32);
+    Ctr::seek(&mut stream, (1 << 36) - 10)?;
+    stream.apply(&mut last)?;
+    expect_same("the last bytes", &data[..10], &last)?;
 
     let gcm = <Aes256Gcm as KeyInit>::new_from_slice(&key).map_err(|_| "length")?;
     let (nonce, mut data) = ([1; 12].into(), bytes(5000, 10));
