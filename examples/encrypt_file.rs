@@ -6,7 +6,7 @@
 //! encrypt_file open KEY NONCE   INPUT OUTPUT   the inverse; nothing appears if the tag is wrong
 //! ```
 //! Key, counter block and nonce are hexadecimal. The output appears when it is complete: a run that is stopped leaves
-//! what was there before. Never encrypt two files with one key and one counter block or nonce.
+//! what was there before, and beside it what it had written, as `.OUTPUT.….part`, if it had no chance to remove that. Never encrypt two files with one key and one counter block or nonce.
 
 use std::{
     env,
@@ -103,7 +103,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::PathBuf, process};
+    use std::{fs, path::PathBuf, process, thread, time::Duration};
 
     use super::*;
 
@@ -121,6 +121,12 @@ mod tests {
 
         fn file(&self, name: &str) -> String {
             self.0.join(name).to_string_lossy().into_owned()
+        }
+
+        /// Files that are not complete.
+        fn parts(&self) -> Vec<PathBuf> {
+            let files = fs::read_dir(&self.0).unwrap().map(|file| file.unwrap().path());
+            files.filter(|path| path.extension().is_some_and(|extension| extension == "part")).collect()
         }
     }
 
@@ -161,6 +167,31 @@ mod tests {
         }
     }
 
+    /// aws-lc has nothing in common with RustCrypto's crates, which the CPU uses here.
+    #[test]
+    fn aws_lc_opens_what_we_seal_and_we_open_what_it_seals() {
+        use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+
+        let folder = Folder::new("aws-lc");
+        let [plain, ours, theirs, back] = ["plain", "ours", "theirs", "back"].map(|name| folder.file(name));
+        let nonce = "000102030405060708090a0b";
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &hex(KEY).unwrap()).unwrap());
+        let unique = || Nonce::try_assume_unique_for_key(&hex(nonce).unwrap()).unwrap();
+        for len in [0, 1, 15, 16, 100_000, 20_000_003] {
+            fs::write(&plain, contents(len)).unwrap();
+            let mut sealed = contents(len);
+            key.seal_in_place_append_tag(unique(), Aad::empty(), &mut sealed).unwrap();
+            fs::write(&theirs, &sealed).unwrap();
+            encrypt_file(&["seal", KEY, nonce, &plain, &ours]).unwrap();
+            assert!(fs::read(&ours).unwrap() == sealed, "{len} bytes");
+            encrypt_file(&["open", KEY, nonce, &theirs, &back]).unwrap();
+            assert!(fs::read(&back).unwrap() == contents(len), "{len} bytes, from aws-lc");
+            let mut sealed = fs::read(&ours).unwrap();
+            let opened = key.open_in_place(unique(), Aad::empty(), &mut sealed).unwrap();
+            assert!(*opened == contents(len), "{len} bytes, to aws-lc");
+        }
+    }
+
     #[test]
     fn sealed_files_open_and_changed_ones_do_not() {
         let folder = Folder::new("gcm");
@@ -176,6 +207,40 @@ mod tests {
             fs::write(&sealed, changed).unwrap();
             assert!(encrypt_file(&["open", KEY, "000102030405060708090a0b", &sealed, &back]).is_err());
             assert!(fs::read(&back).unwrap() == contents(len), "what was there is there");
+        }
+    }
+
+    /// Tells the child of the test below what to do.
+    const CHILD: &str = "EVARISTE_ENCRYPT_FILE_CHILD";
+
+    #[test]
+    fn a_run_that_is_killed_leaves_the_good_file() {
+        if let Ok(arguments) = env::var(CHILD) {
+            return encrypt_file(&arguments.lines().collect::<Vec<_>>()).unwrap();
+        }
+        for mode in ["ctr", "seal", "open"] {
+            let folder = Folder::new(&format!("killed-{mode}"));
+            let [input, output] = ["input", "output"].map(|name| folder.file(name));
+            // A hole that takes seconds to go through, and no room on the disk.
+            fs::File::create(&input).unwrap().set_len(4 << 30).unwrap();
+            fs::write(&output, "good").unwrap();
+            let start = if mode == "ctr" { COUNTER } else { "000102030405060708090a0b" };
+            let mut child = process::Command::new(env::current_exe().unwrap())
+                .args(["--exact", "tests::a_run_that_is_killed_leaves_the_good_file"])
+                .env(CHILD, [mode, KEY, start, &input, &output].join("\n"))
+                .stdout(process::Stdio::null())
+                .spawn()
+                .unwrap();
+            while !folder.parts().iter().any(|part| part.metadata().unwrap().len() > 0) {
+                assert_eq!(child.try_wait().unwrap(), None, "{mode} ended before it had written anything");
+                thread::sleep(Duration::from_millis(1));
+            }
+            child.kill().unwrap();
+            assert!(!child.wait().unwrap().success(), "{mode} was done before it was killed");
+
+            assert_eq!(fs::read_to_string(&output).unwrap(), "good", "{mode}");
+            assert_eq!(folder.parts().len(), 1, "{mode}: what was written has another name");
+            assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 3, "{mode}: and there is nothing else");
         }
     }
 
