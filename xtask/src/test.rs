@@ -28,6 +28,10 @@ pub(crate) struct Options {
     /// Runs only the device tests and kernel checks whose names contain this, and not `cargo test`.
     #[arg(long, value_name = "S")]
     filter: Option<String>,
+    /// Runs what takes minutes too: chains of thousands of calls, and 4 GiB and one byte in memory and in files, which need
+    /// 9 GB of room for temporary files.
+    #[arg(long)]
+    full: bool,
 }
 
 /// Packages that `cargo test` leaves out: the device tests run in this process; the benches have no tests, and their
@@ -111,8 +115,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut matrix = Matrix { missing, filter: options.filter.clone(), ..Default::default() };
 
     matrix.run_workspace()?;
-    let trials = devices.iter().flat_map(evariste_conformance::suite).chain(evariste_conformance::common());
-    matrix.run_trials(trials.collect(), FormatSetting::Pretty);
+    let mut trials: Vec<Trial> = devices.iter().flat_map(evariste_conformance::suite).collect();
+    trials.extend(evariste_conformance::common());
+    if options.full {
+        trials.extend(devices.iter().flat_map(evariste_conformance::long));
+    }
+    matrix.run_trials(trials, FormatSetting::Pretty);
     matrix.run_kernels()?;
 
     let mut total = matrix.print();

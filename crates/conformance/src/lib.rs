@@ -43,6 +43,13 @@ pub fn suite(device: &Device) -> Vec<Trial> {
     suite.trials
 }
 
+/// The trials of one device that take minutes, or gigabytes of memory and disk. Devices that the processor emulates have few.
+pub fn long(device: &Device) -> Vec<Trial> {
+    let mut suite = Suite { device, name: "aes", trials: Vec::new() };
+    aes::add_long(&mut suite);
+    suite.trials
+}
+
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
     process::common()

@@ -1,6 +1,6 @@
-//! The suite on every device found.
+//! The suite on every device found; with `EVARISTE_FULL` set, what takes minutes too.
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use evariste_backend::Device;
 use libtest_mimic::Arguments;
@@ -8,6 +8,10 @@ use libtest_mimic::Arguments;
 fn main() -> ExitCode {
     evariste_conformance::run_child();
     let mut trials = evariste_conformance::common();
-    trials.extend(Device::all().iter().flat_map(evariste_conformance::suite));
+    let devices = Device::all();
+    trials.extend(devices.iter().flat_map(evariste_conformance::suite));
+    if env::var_os("EVARISTE_FULL").is_some() {
+        trials.extend(devices.iter().flat_map(evariste_conformance::long));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -12,10 +12,13 @@ use crate::Suite;
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     cross::add(suite);
-    full::add(suite);
     refuse::add(suite);
     streams::add(suite);
     vectors::add(suite);
+}
+
+pub(crate) fn add_long(suite: &mut Suite<'_>) {
+    full::add(suite);
 }
 
 /// The lengths of keys.

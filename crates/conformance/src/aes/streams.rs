@@ -74,10 +74,10 @@ fn readers_and_writers(device: &Device) -> Outcome {
 }
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Self, Failed> {
+    pub(super) fn new() -> Result<Self, Failed> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = env::temp_dir().join(format!("evariste-aes-{}-{number}", process::id()));
@@ -85,11 +85,11 @@ impl Folder {
         Ok(Self(path))
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    fn expect_files(&self, count: usize) -> Outcome {
+    pub(super) fn expect_files(&self, count: usize) -> Outcome {
         expect_equal("files, nothing half written", &fs::read_dir(&self.0)?.count(), &count)
     }
 }
