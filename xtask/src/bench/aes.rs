@@ -5,7 +5,7 @@
 use ::aes::{Aes128, Aes256};
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use anyhow::{Result, ensure};
-use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek, consts::U12};
 use ctr::Ctr128BE;
 use evariste_aes::{Aes, Config, Ctr, GcmMessage, Method, Mode, Xts};
 use evariste_backend::{Buffer, Device, HostBuffer, Kind, Secrecy, Transfer};
@@ -14,11 +14,14 @@ use super::{
     Algorithm, Options, Profile, Target,
     limits::Work,
     report::{Case, Session},
+    timing::{Budget, Timing},
 };
 
 const KEY: [u8; 32] = [0x5a; 32];
 const IV: [u8; 16] = [0xa5; 16];
 const NONCE: [u8; 12] = [7; 12];
+
+const KEY_BYTES: [usize; 3] = [16, 24, 32];
 
 /// Bytes of a sector of XTS.
 const SECTOR: usize = 4096;
@@ -36,7 +39,8 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
             for (bytes, method) in methods(&target.device, options.profile) {
                 on_device(session, target, log_n, bytes, method);
             }
-            modes(session, target, log_n);
+            KEY_BYTES.iter().for_each(|&bytes| modes(session, target, log_n, bytes));
+            batch(session, target, log_n);
             from_host(session, target, log_n);
         }
         if options.peers && target.device.info().id.kind == Kind::Cpu {
@@ -45,7 +49,7 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
     }
 }
 
-/// log₂ of the bytes: the ladder from 1 KiB to 1 GiB, and 4 GiB where that takes no time.
+/// log₂ of the bytes: the ladder from 1 KiB to 1 GiB, and 4 GiB where that takes no time, each four times the last.
 fn sizes(device: &Device, options: &Options) -> Vec<u32> {
     let info = device.info();
     let fast = info.id.kind != Kind::Cpu && !info.features.software;
@@ -55,24 +59,21 @@ fn sizes(device: &Device, options: &Options) -> Vec<u32> {
         }
         (Profile::Quick, true, _) => vec![10, 16, 20, 24, 28],
         (Profile::Quick, false, false) => vec![10, 16, 20, 24],
-        (Profile::Full, true, _) => (10..=32).collect(),
-        (Profile::Full, false, false) => (10..=30).collect(),
+        (Profile::Full, true, _) => (10..=32).step_by(2).collect(),
+        (Profile::Full, false, false) => (10..=30).step_by(2).collect(),
         (_, _, true) => vec![10, 16, 20],
     }
 }
 
-/// Key bytes and methods: all of them where methods differ.
+/// Key bytes and methods of counter mode: all of them where methods differ.
 fn methods(device: &Device, profile: Profile) -> Vec<(usize, Method)> {
     let fastest = Method::fastest(device.info());
-    let mut chosen = vec![(16, fastest), (24, fastest), (32, fastest)];
+    let mut methods = vec![fastest];
     if device.info().id.kind != Kind::Cpu {
-        chosen.push((16, Method::Bitsliced));
-        if profile == Profile::Full {
-            let others = [Method::Sbox, Method::Table, Method::TwoTables].map(|method| (16, method));
-            chosen.extend(others.into_iter().filter(|(_, method)| *method != fastest));
-        }
+        let all: &[Method] = if profile == Profile::Full { &Method::ALL } else { &[Method::Bitsliced] };
+        methods.extend(all.iter().filter(|method| **method != fastest));
     }
-    chosen
+    methods.into_iter().flat_map(|method| KEY_BYTES.map(|bytes| (bytes, method))).collect()
 }
 
 fn case(target: &Target, name: String, log_n: u32) -> Case {
@@ -138,19 +139,14 @@ fn on_device(session: &mut Session, target: &Target, log_n: u32, key_bytes: usiz
     });
 }
 
-/// The other modes with AES-128, in place; what is encrypted is decrypted for a check.
-fn modes(session: &mut Session, target: &Target, log_n: u32) {
+/// The other modes, in place; what is encrypted is decrypted for a check.
+fn modes(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize) {
     let device = &target.device;
     let method = Method::fastest(device.info());
     let len = 1_usize << log_n;
-    let is_zero = |data: &Buffer<u8>| -> Result<String> {
-        let mut end = vec![1; len.min(CHECKED)];
-        data.read_at(len - end.len(), &mut end)?;
-        ensure!(end.iter().all(|byte| *byte == 0), "decryption does not give back what was encrypted");
-        Ok("there and back".into())
-    };
-    session.measure(case(target, "aes-128-gcm-seal/device".into(), log_n), |budget| {
-        let gcm = aes(device, 16, method)?.gcm()?;
+    let name = |mode: &str| format!("aes-{}-{mode}/device", 8 * key_bytes);
+    session.measure(case(target, name("gcm-seal"), log_n), |budget| {
+        let gcm = aes(device, key_bytes, method)?.gcm()?;
         let mut data: Buffer<u8> = device.zeros(len)?;
         let tag = gcm.seal_range(&NONCE, &[], &mut data, 0..len)?;
         gcm.open_range(&NONCE, &[], &mut data, 0..len, tag.as_ref())?;
@@ -158,9 +154,9 @@ fn modes(session: &mut Session, target: &Target, log_n: u32) {
         let timing = budget.time(|| Ok(gcm.seal_range(&NONCE, &[], &mut data, 0..len).map(drop)?))?;
         Ok((timing, None, checked))
     });
-    session.measure(case(target, "aes-128-xts/device".into(), log_n), |budget| {
-        let mut key = KEY;
-        key[..16].fill(1);
+    session.measure(case(target, name("xts"), log_n), |budget| {
+        let mut key = vec![1; 2 * key_bytes];
+        key[key_bytes..].copy_from_slice(&KEY[..key_bytes]);
         let xts = Xts::with_config(device, &key, SECTOR, Config::method(method))?;
         let mut data: Buffer<u8> = device.zeros(len)?;
         xts.encrypt_range(0, &mut data, 0..len)?;
@@ -169,8 +165,8 @@ fn modes(session: &mut Session, target: &Target, log_n: u32) {
         let timing = budget.time_queued(|| Ok(xts.encrypt_range(0, &mut data, 0..len)?), || Ok(device.sync()?))?;
         Ok((timing, None, checked))
     });
-    session.measure(case(target, "aes-128-cbc-decrypt/device".into(), log_n), |budget| {
-        let cbc = aes(device, 16, method)?.cbc();
+    session.measure(case(target, name("cbc-decrypt"), log_n), |budget| {
+        let cbc = aes(device, key_bytes, method)?.cbc();
         let mut data: Buffer<u8> = device.zeros(len)?;
         cbc.decrypt_range(&IV, &mut data, 0..len)?;
         let mut head = vec![0; len.min(CHECKED)];
@@ -180,6 +176,20 @@ fn modes(session: &mut Session, target: &Target, log_n: u32) {
         let timing = budget.time_queued(|| Ok(cbc.decrypt_range(&IV, &mut data, 0..len)?), || Ok(device.sync()?))?;
         Ok((timing, None, "there and back".into()))
     });
+}
+
+fn is_zero(data: &Buffer<u8>) -> Result<String> {
+    let mut end = vec![1; data.len().min(CHECKED)];
+    data.read_at(data.len() - end.len(), &mut end)?;
+    ensure!(end.iter().all(|byte| *byte == 0), "decryption does not give back what was encrypted");
+    Ok("there and back".into())
+}
+
+/// Many messages with nonces of their own in one call.
+fn batch(session: &mut Session, target: &Target, log_n: u32) {
+    let device = &target.device;
+    let method = Method::fastest(device.info());
+    let len = 1_usize << log_n;
     if len < RECORD {
         return;
     }
@@ -193,15 +203,8 @@ fn modes(session: &mut Session, target: &Target, log_n: u32) {
                 nonce
             })
             .collect();
-        let message = |(i, nonce): (usize, &'static [u8; 12])| GcmMessage {
-            offset: i * RECORD,
-            len: RECORD,
-            key: 0,
-            nonce,
-            aad: &[],
-        };
-        let nonces: &'static [[u8; 12]] = nonces.leak();
-        let messages: Vec<GcmMessage<'static>> = nonces.iter().enumerate().map(message).collect();
+        let message = |i: usize| GcmMessage { offset: i * RECORD, len: RECORD, key: 0, nonce: &nonces[i], aad: &[] };
+        let messages: Vec<GcmMessage<'_>> = (0..nonces.len()).map(message).collect();
         let tags = gcm.seal_batch(&mut data, &messages)?;
         gcm.open_batch(&mut data, &messages, &tags)?;
         let checked = is_zero(&data)?;
@@ -304,26 +307,78 @@ fn check_host(data: &[u8]) -> Result<String> {
     Ok(format!("RustCrypto, 2 × {len} bytes"))
 }
 
-/// RustCrypto on one thread.
+/// RustCrypto and, if it is built in, aws-lc, on one thread.
 fn peers(session: &mut Session, target: &Target, log_n: u32) {
     let len = 1_usize << log_n;
-    let peer = |name: &str| Case { peer: Some("rustcrypto"), ..case(target, name.into(), log_n) };
-    session.measure(peer("aes-128-ctr/host"), |budget| {
+    for key_bytes in [16, 32] {
+        let task = |mode: &str| format!("aes-{}-{mode}/host", 8 * key_bytes);
+        let peer = |name: &'static str, mode: &str| Case { peer: Some(name), ..case(target, task(mode), log_n) };
+        session.measure(peer("rustcrypto", "ctr"), |budget| {
+            let mut data = vec![0; len];
+            let timing = budget.time(|| {
+                stream(key_bytes, 0, &mut data);
+                Ok(())
+            })?;
+            Ok((timing, None, "–".into()))
+        });
+        session.measure(peer("rustcrypto", "gcm-seal"), |budget| {
+            let mut data = vec![0; len];
+            let timing = match key_bytes {
+                16 => time_gcm(budget, &aes_gcm::Aes128Gcm::new(KEY[..16].try_into()?), &mut data)?,
+                _ => time_gcm(budget, &aes_gcm::Aes256Gcm::new(&KEY.into()), &mut data)?,
+            };
+            Ok((timing, None, "–".into()))
+        });
+        #[cfg(feature = "aws-lc")]
+        {
+            session.measure(peer("aws-lc", "ctr"), |budget| aws_lc::ctr(budget, key_bytes, len));
+            session.measure(peer("aws-lc", "gcm-seal"), |budget| aws_lc::gcm(budget, key_bytes, len));
+        }
+    }
+}
+
+fn time_gcm(budget: &Budget, gcm: &impl AeadInOut<NonceSize = U12>, data: &mut [u8]) -> Result<Timing> {
+    budget.time(|| {
+        ensure!(gcm.encrypt_inout_detached(&NONCE.into(), &[], data.into()).is_ok(), "too long");
+        Ok(())
+    })
+}
+
+/// The library of Amazon Web Services, from BoringSSL and OpenSSL, with assembly for every processor.
+#[cfg(feature = "aws-lc")]
+mod aws_lc {
+    use anyhow::{Result, ensure};
+    use aws_lc_rs::{aead, cipher, iv::FixedLength};
+
+    use super::{IV, KEY, NONCE, check_host};
+    use crate::bench::timing::{Budget, Timing};
+
+    pub(super) fn ctr(budget: &Budget, key_bytes: usize, len: usize) -> Result<(Timing, Option<u64>, String)> {
+        let algorithm = if key_bytes == 16 { &cipher::AES_128 } else { &cipher::AES_256 };
+        let key = cipher::EncryptingKey::ctr(cipher::UnboundCipherKey::new(algorithm, &KEY[..key_bytes])?)?;
+        let mut data = vec![0; len];
+        let mut apply = || {
+            let context = cipher::EncryptionContext::Iv128(FixedLength::from(IV));
+            key.less_safe_encrypt(&mut data, context).map(drop).map_err(anyhow::Error::from)
+        };
+        let timing = budget.time(&mut apply)?;
+        let mut data = vec![0; len];
+        let context = cipher::EncryptionContext::Iv128(FixedLength::from(IV));
+        key.less_safe_encrypt(&mut data, context)?;
+        let checked = if key_bytes == 16 { check_host(&data)? } else { "–".into() };
+        Ok((timing, None, checked))
+    }
+
+    pub(super) fn gcm(budget: &Budget, key_bytes: usize, len: usize) -> Result<(Timing, Option<u64>, String)> {
+        let algorithm = if key_bytes == 16 { &aead::AES_128_GCM } else { &aead::AES_256_GCM };
+        let key = aead::LessSafeKey::new(aead::UnboundKey::new(algorithm, &KEY[..key_bytes])?);
         let mut data = vec![0; len];
         let timing = budget.time(|| {
-            stream(16, 0, &mut data);
-            Ok(())
-        })?;
-        Ok((timing, None, "–".into()))
-    });
-    session.measure(peer("aes-128-gcm-seal/host"), |budget| {
-        let gcm = aes_gcm::Aes128Gcm::new(KEY[..16].try_into().expect("16 bytes"));
-        let mut data = vec![0; len];
-        let timing = budget.time(|| {
-            let sealed = gcm.encrypt_inout_detached(&NONCE.into(), &[], (&mut data[..]).into());
+            let nonce = aead::Nonce::assume_unique_for_key(NONCE);
+            let sealed = key.seal_in_place_separate_tag(nonce, aead::Aad::empty(), &mut data);
             ensure!(sealed.is_ok(), "too long");
             Ok(())
         })?;
         Ok((timing, None, "–".into()))
-    });
+    }
 }

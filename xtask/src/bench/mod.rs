@@ -36,10 +36,12 @@ pub(crate) struct Options {
     /// Algorithms to measure. All unless given.
     #[arg(long, value_name = "A", value_delimiter = ',')]
     only: Vec<Algorithm>,
-    /// log₂ of the sizes of transforms: numbers and ranges such as 16..24, both ends included, separated by commas.
+    /// log₂ of the sizes, of transforms in elements and of AES in bytes: numbers and ranges such as 16..24, both ends
+    /// included, separated by commas.
     #[arg(long, value_name = "A..B")]
     log_n: Option<Sizes>,
-    /// Measures peers too: arkworks, on the CPU and all its cores.
+    /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and so aws-lc if this program is built
+    /// with that feature.
     #[arg(long)]
     peers: bool,
     /// How long to measure.

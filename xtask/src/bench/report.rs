@@ -1,6 +1,7 @@
 //! What was measured: as it is collected, as JSON, and as tables.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt,
     io::{self, IsTerminal},
     time::Duration,
@@ -57,7 +58,7 @@ pub(crate) struct Record {
     of_limit: Option<f64>,
     limit: Option<Bound>,
     checked: String,
-    /// How many times faster than the peer.
+    /// How many times faster than the fastest peer.
     speedup: Option<Speedup>,
     /// The time as a share of that of its parts one after the other.
     of_parts: Option<f64>,
@@ -155,13 +156,14 @@ impl Progress {
     }
 }
 
-/// Sets how many times faster each record is than the peer's of the same task and size, wherever the data of either lies.
+/// Sets how many times faster each record is than the fastest peer's of the same task and size, wherever the data of either lies.
 pub(crate) fn with_speedups(mut records: Vec<Record>) -> Vec<Record> {
     let task = |record: &Record| (record.case.rsplit_once('/').map(|(task, _)| task.to_owned()), record.log_n);
     let peers: Vec<_> =
         records.iter().filter_map(|record| Some((task(record), record.peer?, record.median_ms))).collect();
     for record in records.iter_mut().filter(|record| record.peer.is_none()) {
-        let peer = peers.iter().find(|(of, ..)| *of == task(record));
+        let peers = peers.iter().filter(|(of, ..)| *of == task(record));
+        let peer = peers.min_by(|a, b| a.2.total_cmp(&b.2));
         record.speedup = peer.map(|&(_, peer, median_ms)| Speedup { peer, ratio: median_ms / record.median_ms });
     }
     records
@@ -279,6 +281,14 @@ impl fmt::Display for Report {
                 writeln!(f, "\n{}", records_table(records).render())?;
             }
         }
+        let aes: Vec<&Record> = self.records.iter().filter(|r| r.algorithm == Algorithm::Aes).collect();
+        for (place, title) in
+            [("device", "data on the device"), ("host", "host slices"), ("pinned", "pinned host memory")]
+        {
+            if let Some(ladder) = ladder(&aes, place) {
+                writeln!(f, "\nAES, {title}, GB/s\n\n{}", ladder.render())?;
+            }
+        }
         for Skipped { device, case, log_n, reason } in &self.skipped {
             writeln!(f, "skipped {device}: {case} 2^{log_n}: {reason}")?;
         }
@@ -310,6 +320,34 @@ fn records_table(mut records: Vec<&Record>) -> Table {
     table
 }
 
+/// One line for each case whose data lies at `place`, one column for each size.
+fn ladder(records: &[&Record], place: &str) -> Option<Table> {
+    let mut lines: BTreeMap<(&str, Option<&str>, &str), BTreeMap<u32, f64>> = BTreeMap::new();
+    for record in records {
+        if let (Some((task, at)), Some(throughput)) = (record.case.rsplit_once('/'), record.throughput)
+            && at == place
+        {
+            lines.entry((&record.device, record.peer, task)).or_default().insert(record.log_n, throughput);
+        }
+    }
+    let sizes: BTreeSet<u32> = lines.values().flat_map(|line| line.keys().copied()).collect();
+    let head: Vec<String> = ["device", "case"].map(String::from).into_iter().chain(sizes.iter().map(bytes)).collect();
+    let mut table = Table::new(2, &head.iter().map(String::as_str).collect::<Vec<_>>());
+    for ((device, peer, task), line) in &lines {
+        let cell = |size: &u32| line.get(size).map_or_else(|| "–".into(), |rate| three_digits(rate / 1e9));
+        let by = peer.map(|peer| format!(" {peer}")).unwrap_or_default();
+        table.row([format!("{device}{by}"), (*task).to_owned()].into_iter().chain(sizes.iter().map(cell)));
+    }
+    (!lines.is_empty()).then_some(table)
+}
+
+/// A size in bytes, from its logarithm.
+fn bytes(log: &u32) -> String {
+    let (unit, name) =
+        [(30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(unit, _)| log >= unit).unwrap_or((0, "B"));
+    format!("{} {name}", 1_u64 << (log - unit))
+}
+
 /// A number of three digits and its unit's prefix.
 fn scaled(value: f64) -> String {
     let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
@@ -331,6 +369,11 @@ fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_told_in_bytes() {
+        assert_eq!([0, 10, 19, 20, 32].map(|log| bytes(&log)), ["1 B", "1 KiB", "512 KiB", "1 MiB", "4 GiB"]);
+    }
 
     #[test]
     fn numbers_have_three_digits() {
