@@ -1,12 +1,13 @@
-use std::ops::Range;
+use std::{iter, ops::Range};
 
-use evariste_backend::Buffer;
+use evariste_backend::{Buffer, Queue};
 
 use crate::{
     Aes, Error, Message, Mode, Result,
     cpu::{self, BLOCK},
     engine::{Batch, Span},
     kernels::{BlockMode, Direction},
+    ring::Ring,
 };
 
 /// Cipher block chaining, without padding. Decryption works on all blocks at once; encryption goes block after block, so
@@ -76,7 +77,16 @@ impl Cbc {
             cpu::cbc_decrypt(self.aes.cipher(0), *iv, data);
             return Ok(());
         }
-        self.aes.through_device(data, |buffer| self.decrypt_range(iv, buffer, 0..buffer.len()))
+        let mut ring = Ring::for_len(&self.aes, data.len(), BLOCK)?;
+        // What comes before each piece, which the piece before overwrites.
+        let ends = data.chunks_exact(ring.piece_bytes()).filter_map(|piece| piece.last_chunk().copied());
+        let before: Vec<[u8; BLOCK]> = iter::once(*iv).chain(ends).collect();
+        let piece_bytes = ring.piece_bytes();
+        let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
+            let batch = self.one(piece, 0..len, &before[at / piece_bytes])?;
+            self.aes.messages(Some(queue), BlockMode::Cbc, Direction::Decrypt, false, piece, &batch)
+        };
+        ring.run(data, work, |_| ())
     }
 
     /// Encrypts part of a buffer, by one thread.
@@ -108,22 +118,14 @@ impl Cbc {
         self.aes.expect_range(data, &range)?;
         let len = range.len();
         self.aes.aligned(None, data, range, 0, |data, offset| {
-            let batch = Batch::new(&self.aes, data, &[Span { offset, len, key: 0, powers: 0, iv: *iv }])?;
+            let batch = self.one(data, offset..offset + len, iv)?;
             work(data, &batch)
         })
     }
-}
 
-impl Aes {
-    /// Works on a host slice as one buffer.
-    pub(crate) fn through_device(
-        &self,
-        data: &mut [u8],
-        work: impl FnOnce(&mut Buffer<u8>) -> Result<()>,
-    ) -> Result<()> {
-        let mut buffer = self.device().upload_with::<u8>(data, evariste_backend::Secrecy::Secret)?;
-        work(&mut buffer)?;
-        Ok(buffer.read_at(0, data)?)
+    /// A batch of one message with key 0.
+    fn one(&self, data: &Buffer<u8>, range: Range<usize>, iv: &[u8; BLOCK]) -> Result<Batch> {
+        Batch::new(&self.aes, data, &[Span { offset: range.start, len: range.len(), key: 0, powers: 0, iv: *iv }])
     }
 }
 

@@ -177,7 +177,7 @@ impl Ctr {
         if self.aes.on_host(Mode::Ctr, len)? {
             self.apply_on_host(self.position, data);
         } else {
-            Ring::for_len(&self.aes, len)?.run_pinned(data, |queue, piece, at, len| {
+            Ring::for_len(&self.aes, len, BLOCK)?.run_pinned(data, |queue, piece, at, len| {
                 self.apply_at(Some(queue), self.position + at as u128, piece, 0..len)
             })?;
         }
@@ -253,10 +253,11 @@ impl Ctr {
         let head = if skip == 0 { 0 } else { data.len().min(BLOCK - skip) };
         let mut first = data[..head].to_vec();
         let position = self.position + head as u128;
-        let mut ring = Ring::for_len(&self.aes, data.len())?;
-        ring.run(&mut data[head..], |queue, piece, at, len| {
+        let mut ring = Ring::for_len(&self.aes, data.len(), BLOCK)?;
+        let work = |queue: &Queue, piece: &mut Buffer<u8>, at, len| {
             self.apply_at(Some(queue), position + at as u128, piece, 0..len)
-        })?;
+        };
+        ring.run(&mut data[head..], work, |_| ())?;
         cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, &mut first);
         data[..head].copy_from_slice(&first);
         Ok(())

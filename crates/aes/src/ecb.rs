@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use evariste_backend::Buffer;
+use evariste_backend::{Buffer, Queue};
 
 use crate::{
     Aes, Message, Mode, Result,
@@ -8,6 +8,7 @@ use crate::{
     cpu,
     engine::{Batch, Span},
     kernels::{BlockMode, Direction},
+    ring::Ring,
 };
 
 /// The bare block cipher: equal blocks give equal blocks, so that patterns of the data stay visible. A part for building
@@ -87,16 +88,26 @@ impl Ecb {
             cpu::ecb(self.aes.cipher(0), direction, data);
             return Ok(());
         }
-        self.aes.through_device(data, |buffer| self.on_range(buffer, 0..buffer.len(), direction))
+        let work = |queue: &Queue, piece: &mut Buffer<u8>, _, len| self.run(Some(queue), piece, 0, len, direction);
+        Ring::for_len(&self.aes, data.len(), cpu::BLOCK)?.run(data, work, |_| ())
     }
 
     fn on_range(&self, data: &mut Buffer<u8>, range: Range<usize>, direction: Direction) -> Result<()> {
         expect_blocks(range.len())?;
         self.aes.expect_range(data, &range)?;
         let len = range.len();
-        self.aes.aligned(None, data, range, 0, |data, offset| {
-            let batch = Batch::new(&self.aes, data, &[Span { offset, len, key: 0, powers: 0, iv: [0; 16] }])?;
-            self.aes.messages(None, BlockMode::Ecb, direction, false, data, &batch)
-        })
+        self.aes.aligned(None, data, range, 0, |data, offset| self.run(None, data, offset, len, direction))
+    }
+
+    fn run(
+        &self,
+        queue: Option<&Queue>,
+        data: &mut Buffer<u8>,
+        offset: usize,
+        len: usize,
+        direction: Direction,
+    ) -> Result<()> {
+        let batch = Batch::new(&self.aes, data, &[Span { offset, len, key: 0, powers: 0, iv: [0; cpu::BLOCK] }])?;
+        self.aes.messages(queue, BlockMode::Ecb, direction, false, data, &batch)
     }
 }

@@ -392,20 +392,20 @@ impl Aes {
         Ok(())
     }
 
-    /// XTS over sectors of equal length from the start of a word on: `sectors` sectors of `sector_bytes`, numbered from
-    /// `first` on, with key 0 for the data and key 1 for the tweaks. Several sectors must be whole blocks long.
+    /// XTS over sectors of equal length from the start of a word on, with key 0 for the data and key 1 for the tweaks.
+    /// Several sectors must be whole blocks long.
     pub(crate) fn xts(
         &self,
+        queue: Option<&Queue>,
         data: &mut Buffer<u8>,
-        start: usize,
-        sector_bytes: usize,
-        sectors: usize,
-        first: u128,
+        sectors: Sectors,
         direction: Direction,
     ) -> Result<()> {
+        self.expect_range(data, &sectors.range())?;
+        self.wait_until_ready(queue)?;
         let (device, shape) = (&self.0.device, self.0.shape);
-        self.expect_range(data, &(start..start + sector_bytes * sectors))?;
-        let tweaks = self.tweaks(first, sectors)?;
+        let Sectors { start, bytes: sector_bytes, count: sectors, first } = sectors;
+        let tweaks = self.tweaks(queue, first, sectors)?;
         let (whole, part) = (sector_bytes / BLOCK, sector_bytes % BLOCK);
         let blocks = (whole - usize::from(part > 0)) as u32;
         let units = blocks.div_ceil(self.per_thread());
@@ -424,7 +424,7 @@ impl Aes {
             let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
             // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range checked
             // above, and a tweak.
-            unsafe { kernel.launch(None, groups, &params, args) }?;
+            unsafe { kernel.launch(queue, groups, &params, args) }?;
         }
         if part > 0 {
             let slot = &self.0.serial[SerialMode::XtsSteal as usize][direction as usize];
@@ -433,17 +433,17 @@ impl Aes {
             let groups = self.groups(sectors as u64, THREADS.into(), THREADS);
             let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
             // SAFETY: the last whole block of each sector and the short one after it are within the range checked above.
-            unsafe { kernel.launch(None, groups, &params, args) }?;
+            unsafe { kernel.launch(queue, groups, &params, args) }?;
         }
         Ok(())
     }
 
     /// The numbers of sectors, encrypted with key 1.
-    fn tweaks(&self, first: u128, sectors: usize) -> Result<Buffer<u8>> {
+    fn tweaks(&self, queue: Option<&Queue>, first: u128, sectors: usize) -> Result<Buffer<u8>> {
         let mut tweaks = self.0.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
         let message = Span { offset: 0, len: sectors * BLOCK, key: 1, powers: 0, iv: first.to_le_bytes() };
         let batch = Batch::new(self, &tweaks, &[message])?;
-        self.messages(None, BlockMode::Tweak, Direction::Encrypt, false, &mut tweaks, &batch)?;
+        self.messages(queue, BlockMode::Tweak, Direction::Encrypt, false, &mut tweaks, &batch)?;
         Ok(tweaks)
     }
 
@@ -511,6 +511,23 @@ impl fmt::Debug for Aes {
             .field("keys", &self.keys())
             .field("method", &self.method())
             .finish_non_exhaustive()
+    }
+}
+
+/// Sectors of XTS that follow each other in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sectors {
+    pub(crate) start: usize,
+    /// Of each.
+    pub(crate) bytes: usize,
+    pub(crate) count: usize,
+    /// The number of the first.
+    pub(crate) first: u128,
+}
+
+impl Sectors {
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.start..self.start + self.bytes * self.count
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{fmt, ops::Range};
 
-use evariste_backend::{Buffer, Device, Secrecy};
+use evariste_backend::{Buffer, Device, Queue, Secrecy};
 use rayon::prelude::*;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -135,12 +135,9 @@ impl Gcm {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
             return Ok(self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data)));
         }
-        let mut ring = Ring::for_len(&self.aes, data.len())?;
-        ring.run(data, |queue, piece, at, len| {
-            let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
-            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)
-        })?;
-        Ok(self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data)))
+        let mut hash = 0;
+        self.in_pieces(&start, data, |piece| hash = self.extend_hash(hash, piece))?;
+        Ok(self.tag(&start, aad, data.len(), hash))
     }
 
     /// Decrypts a host slice with key 0 if the tag is right; leaves it as it is otherwise.
@@ -156,11 +153,16 @@ impl Gcm {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
             return Ok(());
         }
-        let mut ring = Ring::for_len(&self.aes, data.len())?;
-        ring.run(data, |queue, piece, at, len| {
+        self.in_pieces(&start, data, |_| ())
+    }
+
+    /// XORs the stream onto a host slice by the device; `done` sees the results in order.
+    fn in_pieces(&self, start: &Start, data: &mut [u8], done: impl FnMut(&[u8]) + Send) -> Result<()> {
+        let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
             self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)
-        })
+        };
+        Ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
     }
 
     /// [`Gcm::seal`] on part of a buffer.

@@ -42,19 +42,20 @@ struct Slot {
 }
 
 impl<'a> Ring<'a> {
-    /// For data of a known length.
-    pub(crate) fn for_len(aes: &'a Aes, len: usize) -> Result<Self> {
+    /// For data of a known length, in pieces that are multiples of `unit`, itself one of blocks.
+    pub(crate) fn for_len(aes: &'a Aes, len: usize, unit: usize) -> Result<Self> {
         let (queues, chunk) = (aes.config().queues.max(1), aes.config().chunk_bytes);
         // Powers of two, so that rings for data of all lengths find the host memory of earlier ones in its pool.
         let even = len.div_ceil(ROUNDS * queues).next_power_of_two().max(MIN_PIECE);
-        let piece_bytes = whole_blocks(chunk.min(even));
+        let piece_bytes = chunk.min(even).next_multiple_of(unit).max(unit);
         Self::new(aes, piece_bytes, queues.min(len.div_ceil(piece_bytes)).max(1), Transfer::Upload)
     }
 
     /// For readers.
     pub(crate) fn for_stream(aes: &'a Aes) -> Result<Self> {
         let config = aes.config();
-        Self::new(aes, whole_blocks(config.chunk_bytes), config.queues.max(1), Transfer::Both)
+        let piece_bytes = config.chunk_bytes.max(BLOCK).next_multiple_of(BLOCK);
+        Self::new(aes, piece_bytes, config.queues.max(1), Transfer::Both)
     }
 
     fn new(aes: &'a Aes, piece_bytes: usize, slots: usize, up: Transfer) -> Result<Self> {
@@ -66,12 +67,18 @@ impl<'a> Ring<'a> {
         Ok(Self { aes, slots: (0..slots).map(slot).collect::<Result<_>>()?, piece_bytes, up })
     }
 
+    /// Bytes of a piece. Only the last one may be shorter.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.piece_bytes
+    }
+
     /// Uploads `data` piece by piece, queues `work` on (queue, piece, where it starts in the data, its bytes), and
-    /// downloads the result to where it came from.
+    /// downloads the result to where it came from. `done` sees the results in order.
     pub(crate) fn run(
         &mut self,
         data: &mut [u8],
         work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()> + Sync,
+        mut done: impl FnMut(&[u8]) + Send,
     ) -> Result<()> {
         let count = self.slots.len();
         let pieces = data.len().div_ceil(self.piece_bytes);
@@ -92,7 +99,12 @@ impl<'a> Ring<'a> {
                 slot.send(host)?;
                 work(&slot.queue, &mut slot.buffer, start, len)
             };
-            let store = || finished.as_ref().map(|(host, range)| copy(host, &mut before[range.clone()]));
+            let store = || {
+                if let Some((host, range)) = &finished {
+                    copy(host, &mut before[range.clone()]);
+                    done(host);
+                }
+            };
             rayon::join(send, store).0?;
             self.receive(i % count, finished.map(|(host, _)| host), start..start + len)?;
         }
@@ -223,10 +235,6 @@ impl Slot {
         self.down = Some((self.buffer.read_pinned(Some(&self.queue), 0, host)?, range));
         Ok(())
     }
-}
-
-fn whole_blocks(bytes: usize) -> usize {
-    bytes.max(BLOCK).next_multiple_of(BLOCK)
 }
 
 fn copy(from: &[u8], to: &mut [u8]) {

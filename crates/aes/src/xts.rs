@@ -1,12 +1,14 @@
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Device};
+use evariste_backend::{Buffer, Device, Queue, Secrecy};
 use subtle::ConstantTimeEq;
 
 use crate::{
     Aes, Config, Error, Mode, Result,
     cpu::{self, BLOCK},
+    engine::Sectors,
     kernels::Direction,
+    ring::Ring,
 };
 
 /// The longest sector: 2^20 blocks (IEEE 1619, NIST SP 800-38E).
@@ -74,7 +76,7 @@ impl Xts {
     /// # Errors
     /// As [`Xts::encrypt`], and [`Error::TooLong`] beyond 2^35 bytes.
     pub fn encrypt_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(first, data, range, Direction::Encrypt)
+        self.on_range(None, first, data, range, Direction::Encrypt)
     }
 
     /// [`Xts::decrypt`] on part of a buffer.
@@ -82,7 +84,7 @@ impl Xts {
     /// # Errors
     /// As [`Xts::encrypt_range`].
     pub fn decrypt_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(first, data, range, Direction::Decrypt)
+        self.on_range(None, first, data, range, Direction::Decrypt)
     }
 
     /// The tweak of a sector, encrypted.
@@ -102,7 +104,7 @@ impl Xts {
 
         self.expect_sectors(data.len())?;
         if !self.aes.on_host(Mode::Xts, data.len())? {
-            return self.aes.through_device(data, |buffer| self.on_range(first, buffer, 0..buffer.len(), direction));
+            return self.in_pieces(first, data, direction);
         }
         data.par_chunks_mut(self.sector_bytes).enumerate().for_each(|(i, sector)| {
             let tweak = self.tweak(first.wrapping_add(i as u128));
@@ -111,37 +113,54 @@ impl Xts {
         Ok(())
     }
 
-    fn on_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>, direction: Direction) -> Result<()> {
+    /// Sectors that are whole blocks in pieces; others start anywhere within words, and go as one buffer.
+    fn in_pieces(&self, first: u128, data: &mut [u8], direction: Direction) -> Result<()> {
+        if !self.sector_bytes.is_multiple_of(BLOCK) {
+            let mut buffer = self.aes.device().upload_with::<u8>(data, Secrecy::Secret)?;
+            let range = 0..buffer.len();
+            self.on_range(None, first, &mut buffer, range, direction)?;
+            return Ok(buffer.read_at(0, data)?);
+        }
+        let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
+            let first = first.wrapping_add((at / self.sector_bytes) as u128);
+            self.on_range(Some(queue), first, piece, 0..len, direction)
+        };
+        Ring::for_len(&self.aes, data.len(), self.sector_bytes)?.run(data, work, |_| ())
+    }
+
+    fn on_range(
+        &self,
+        queue: Option<&Queue>,
+        first: u128,
+        data: &mut Buffer<u8>,
+        range: Range<usize>,
+        direction: Direction,
+    ) -> Result<()> {
         self.aes.expect_range(data, &range)?;
         self.expect_sectors(range.len())?;
         let sector = |i: usize| first.wrapping_add(i as u128);
-        let (whole, last) = (range.len() / self.sector_bytes, range.len() % self.sector_bytes);
-        if self.sector_bytes.is_multiple_of(BLOCK) || whole <= 1 {
-            let len = whole * self.sector_bytes;
-            self.run(data, range.start, self.sector_bytes, whole, first, direction)?;
-            return self.run(data, range.start + len, last, usize::from(last > 0), sector(whole), direction);
+        let (bytes, whole, last) =
+            (self.sector_bytes, range.len() / self.sector_bytes, range.len() % self.sector_bytes);
+        if bytes.is_multiple_of(BLOCK) || whole <= 1 {
+            let sectors = Sectors { start: range.start, bytes, count: whole, first };
+            self.run(queue, data, sectors, direction)?;
+            let start = range.start + whole * bytes;
+            let rest = Sectors { start, bytes: last, count: usize::from(last > 0), first: sector(whole) };
+            return self.run(queue, data, rest, direction);
         }
         // Sectors that are not whole blocks do not start at words: one after the other.
-        range.clone().step_by(self.sector_bytes).enumerate().try_for_each(|(i, start)| {
-            let bytes = self.sector_bytes.min(range.end - start);
-            self.run(data, start, bytes, 1, sector(i), direction)
+        range.clone().step_by(bytes).enumerate().try_for_each(|(i, start)| {
+            let bytes = bytes.min(range.end - start);
+            self.run(queue, data, Sectors { start, bytes, count: 1, first: sector(i) }, direction)
         })
     }
 
-    fn run(
-        &self,
-        data: &mut Buffer<u8>,
-        start: usize,
-        sector_bytes: usize,
-        sectors: usize,
-        first: u128,
-        direction: Direction,
-    ) -> Result<()> {
-        if sectors == 0 {
+    fn run(&self, queue: Option<&Queue>, data: &mut Buffer<u8>, sectors: Sectors, direction: Direction) -> Result<()> {
+        if sectors.count == 0 {
             return Ok(());
         }
-        self.aes.aligned(None, data, start..start + sector_bytes * sectors, 0, |data, start| {
-            self.aes.xts(data, start, sector_bytes, sectors, first, direction)
+        self.aes.aligned(queue, data, sectors.range(), 0, |data, start| {
+            self.aes.xts(queue, data, Sectors { start, ..sectors }, direction)
         })
     }
 }
