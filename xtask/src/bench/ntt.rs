@@ -5,9 +5,9 @@ use std::cell::OnceCell;
 use anyhow::{Result, ensure};
 use ark_ff::FftField;
 use evariste_backend::{Buffer, Device};
-use evariste_field::{DeviceField, Mont};
+use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Ntt, Order,
+    Config, Ntt, Order, Split, Twiddles,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
@@ -34,21 +34,67 @@ struct Variant {
     name: &'static str,
     inverse: bool,
     output: Order,
+    config: Config,
+    /// Side by side instead of one after the other.
+    columns: bool,
     /// From host slice to host slice instead of in place on the device.
     host: bool,
 }
 
-const FORWARD: Variant =
-    Variant { name: "forward/natural/device", inverse: false, output: Order::Natural, host: false };
+const STORED: Config = Config { twiddles: Twiddles::Stored, split: Split::Balanced };
+
+const FORWARD: Variant = Variant {
+    name: "forward/natural/device",
+    inverse: false,
+    output: Order::Natural,
+    config: STORED,
+    columns: false,
+    host: false,
+};
+
+const REVERSED: Variant = Variant { name: "forward/bit-reversed/device", output: Order::BitReversed, ..FORWARD };
 
 const VARIANTS: [Variant; 4] = [
     FORWARD,
     Variant { name: "inverse/natural/device", inverse: true, ..FORWARD },
-    Variant { name: "forward/bit-reversed/device", output: Order::BitReversed, ..FORWARD },
+    REVERSED,
     Variant { name: "forward/natural/host", host: true, ..FORWARD },
 ];
 
-const BATCHED: Variant = Variant { name: "forward/natural/device/batch-64", ..FORWARD };
+const BATCHED: [Variant; 2] = [
+    Variant { name: "forward/natural/device/batch-64", ..FORWARD },
+    Variant { name: "forward/natural/device/columns-64", columns: true, ..FORWARD },
+];
+
+/// PreNTT's comparison: where factors come from, and how passes are split.
+const COMPARED: [Variant; 6] = [
+    Variant {
+        name: "forward/natural/device/on-the-fly",
+        config: Config { twiddles: Twiddles::OnTheFly, ..STORED },
+        ..FORWARD
+    },
+    Variant {
+        name: "forward/natural/device/binary-powers",
+        config: Config { twiddles: Twiddles::BinaryPowers, ..STORED },
+        ..FORWARD
+    },
+    Variant {
+        name: "forward/natural/device/two-level",
+        config: Config { twiddles: Twiddles::TwoLevel, ..STORED },
+        ..FORWARD
+    },
+    Variant { name: "forward/natural/device/square", config: Config { split: Split::Square, ..STORED }, ..FORWARD },
+    Variant {
+        name: "forward/natural/device/rectangular",
+        config: Config { split: Split::Rectangular, ..STORED },
+        ..FORWARD
+    },
+    Variant {
+        name: "forward/natural/device/three-way",
+        config: Config { split: Split::ThreeWay, ..STORED },
+        ..FORWARD
+    },
+];
 
 pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) {
     let sizes: Vec<Sizes> = targets
@@ -58,7 +104,8 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
     for log_n in Sizes::union(&sizes) {
         let here = || targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n)).map(|(target, _)| target);
         let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", log_n, 1);
-        here().for_each(|target| VARIANTS.iter().for_each(|variant| measure(session, target, &problem, variant)));
+        let variants = || VARIANTS.iter().chain(&COMPARED);
+        here().for_each(|target| variants().for_each(|variant| measure(session, target, &problem, variant)));
         if options.peers {
             let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
             peers::arkworks(session, &problem, cpu.map(|target| target.limits));
@@ -66,9 +113,16 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
         drop(problem);
         let problem = Problem::<ark_bn254::Fr>::new("bn254-fr", log_n, 1);
         here().for_each(|target| measure(session, target, &problem, &FORWARD));
+        let both = [FORWARD, REVERSED];
+        let problem = Problem::<small::Goldilocks>::new("goldilocks", log_n, 1);
+        here().for_each(|target| both.iter().for_each(|variant| measure(session, target, &problem, variant)));
+        if log_n <= small::BabyBear::TWO_ADICITY {
+            let problem = Problem::<small::BabyBear>::new("baby-bear", log_n, 1);
+            here().for_each(|target| both.iter().for_each(|variant| measure(session, target, &problem, variant)));
+        }
     }
     let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", BATCH_LOG_N, BATCH);
-    targets.iter().for_each(|target| measure(session, target, &problem, &BATCHED));
+    targets.iter().for_each(|target| BATCHED.iter().for_each(|variant| measure(session, target, &problem, variant)));
 }
 
 /// Data to transform, and what some outputs must be.
@@ -164,10 +218,20 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
     };
     session.measure(case, |budget| {
         let device = &target.device;
-        let ntt = Ntt::<F>::new(device, problem.log_n)?;
-        let mut data = device.upload::<Mont<F>>(&problem.input)?;
+        let ntt = Ntt::<F>::with_config(device, problem.log_n, variant.config)?;
+        // Side by side, element i of transform t lies at i * batch + t.
+        let place = |i: usize| match variant.columns {
+            true => (i & (ntt.size() - 1)) * problem.batch + (i >> problem.log_n),
+            false => i,
+        };
+        let mut input = problem.input.clone();
+        if variant.columns {
+            problem.input.iter().enumerate().for_each(|(i, x)| input[place(i)] = *x);
+        }
+        let mut data = device.upload::<Mont<F>>(&input)?;
         let transform = |data: &mut Buffer<Mont<F>>| {
             let transform = ntt.transform().output(variant.output);
+            let transform = if variant.columns { transform.columns(problem.batch) } else { transform };
             if variant.inverse { transform.inverse(data) } else { transform.forward(data) }
         };
 
@@ -185,9 +249,9 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
             let checked = problem.check(variant.inverse, variant.output, |place| Ok(output[place]))?;
             return Ok((budget.time(|| work(&mut output))?, Some(launches), checked));
         }
-        let checked = problem.check(variant.inverse, variant.output, |place| {
+        let checked = problem.check(variant.inverse, variant.output, |i| {
             let mut element = [F::ZERO];
-            data.read_at(place, &mut element)?;
+            data.read_at(place(i), &mut element)?;
             Ok(element[0])
         })?;
         let timing = budget.time_queued(|| Ok(transform(&mut data)?), || Ok(device.sync()?))?;
