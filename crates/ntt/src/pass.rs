@@ -4,10 +4,17 @@ use std::{fmt::Write as _, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Binding, CpuArg, KernelSpec, Language};
-use evariste_field::{DeviceField, source};
+use evariste_field::{DeviceField, ifma, source};
 use rayon::prelude::*;
 
 use crate::{config::Twiddles, reverse_bits};
+
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
+/// Lines from which on a pass of its own is done in lanes, eight at a time.
+#[cfg(target_arch = "x86_64")]
+const MIN_LINES: u32 = 4;
 
 /// What a kernel is specialised to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,6 +73,51 @@ impl Params {
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
+
+    fn line(&self, line: u32) -> Line {
+        Line { index: line / self.interleaved, column: line % self.interleaved }
+    }
+
+    /// Where the element of a line at a position lies.
+    fn address(&self, line: Line, position: usize) -> usize {
+        position * self.interleaved as usize + line.column as usize
+    }
+
+    /// The position of row 0 of a line of 2^`log_rows` rows; that of row r is r << stride further.
+    fn place(&self, log_rows: u32, line: u32, reversed: bool, stride: u32) -> usize {
+        let log_lines = self.log_n - log_rows;
+        let start = ((line >> log_lines) as usize) << self.log_n;
+        let line = line & ((1 << log_lines) - 1);
+        if reversed {
+            return start + ((reverse_bits(line, log_lines) as usize) << log_rows);
+        }
+        start + (((line >> stride) as usize) << (stride + log_rows)) + (line & ((1 << stride) - 1)) as usize
+    }
+
+    /// The j of a line's twiddles.
+    fn twiddle_index(&self, log_rows: u32, line: u32) -> usize {
+        let (log_lines, stride) = (self.log_n - log_rows, self.stride_in);
+        let line = line & ((1 << log_lines) - 1);
+        if self.has(flags::TWIDDLE_OFFSET) {
+            (line & ((1 << stride) - 1)) as usize
+        } else {
+            reverse_bits(line >> stride, log_lines - stride) as usize
+        }
+    }
+
+    /// Where in the table of scales the two factors of a position lie.
+    fn scale_entries(&self, position: usize) -> [usize; 2] {
+        let i = (position & ((1 << self.log_n) - 1)) as u32;
+        let i = if self.has(flags::SCALE_REVERSED) { reverse_bits(i, self.log_n) } else { i };
+        let (low, high) = ((i & ((1 << self.log_scales) - 1)) as usize, (i >> self.log_scales) as usize);
+        [low, (1 << self.log_scales) + high].map(|entry| self.scales as usize + entry)
+    }
+
+    /// Where, behind the start of the pass' table of two levels, the two factors of output `k` and index `j` lie.
+    fn two_levels(&self, j: usize, k: usize) -> [usize; 2] {
+        let e = (j * k) << self.shift;
+        [e & ((1 << self.split) - 1), (1 << self.split) + (e >> self.split)]
+    }
 }
 
 impl Shape {
@@ -94,7 +146,9 @@ impl Shape {
             if in_place { ", in place" } else { "" },
             source::label::<F>(),
         );
-        KernelSpec::new("ntt_pass", variant, bindings, move |params, args| self.run::<F>(params, args), source)
+        let lanes = ifma::Field::of::<F>();
+        let body = move |params: &Params, args: &mut [CpuArg<'_>]| self.run::<F>(lanes.as_ref(), params, args);
+        KernelSpec::new("ntt_pass", variant, bindings, body, source)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(1 << (log_rows + log_columns)))
     }
@@ -144,7 +198,7 @@ impl Shape {
     }
 
     /// The body for the CPU: a thread owns a tile, as a workgroup does.
-    fn run<F: DeviceField>(self, params: &Params, args: &mut [CpuArg<'_>]) {
+    fn run<F: DeviceField>(self, lanes: Option<&ifma::Field>, params: &Params, args: &mut [CpuArg<'_>]) {
         let (data, tables) = match args {
             [x, tables @ ..] if self.in_place => {
                 let x = x.write::<u32>();
@@ -159,6 +213,17 @@ impl Shape {
         };
         let [roots, twiddles, scale] = tables else { unreachable!("the launch checks the number of buffers") };
         let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| Table::<F>::new(table.read()));
+        #[cfg(target_arch = "x86_64")]
+        if let Some(field) = lanes
+            && matches!(self.twiddles, Twiddles::Stored | Twiddles::TwoLevel)
+            && (params.log_n > self.log_rows || params.lines >= MIN_LINES)
+        {
+            let Data { input, output, input_limbs, output_limbs, .. } = data;
+            let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| table.limbs);
+            let len = input_limbs.min(output_limbs);
+            let pass = lanes::Pass { shape: self, params, input, output, len, roots, twiddles, scale };
+            return pass.run_in(field);
+        }
         let half = 1 << self.log_rows >> 1;
         let step = params.log_roots - self.log_rows;
         let roots: Vec<F> = (0..half).map(|i| roots.at(3 * (params.roots as usize + (i << step)))).collect();
@@ -287,13 +352,14 @@ impl<F: DeviceField> Tile<'_, F> {
         let Shape { log_rows, log_columns, .. } = self.shape;
         let (rows, columns) = (1usize << log_rows, 1usize << log_columns);
         let count = columns.min((self.params.lines - first) as usize);
-        let lines: Vec<Line> = (0..count as u32).map(|c| self.line(first + c)).collect();
+        let lines: Vec<Line> = (0..count as u32).map(|c| self.params.line(first + c)).collect();
         let walk = |reversed: u32, stride: u32, visit: &mut dyn FnMut(u32, u32, usize, usize)| {
             let reversed = self.params.has(reversed);
-            let places: Vec<usize> = lines.iter().map(|line| self.place(line.index, reversed, stride)).collect();
+            let places: Vec<usize> =
+                lines.iter().map(|line| self.params.place(log_rows, line.index, reversed, stride)).collect();
             let mut visit = |m: usize, c: usize| {
                 let position = places[c] + (m << stride);
-                visit(m as u32, c as u32, position, self.address(lines[c], position));
+                visit(m as u32, c as u32, position, self.params.address(lines[c], position));
             };
             // Contiguous lines one after the other, others side by side.
             if stride == 0 && !self.shape.interleaved {
@@ -328,7 +394,7 @@ impl<F: DeviceField> Tile<'_, F> {
         }
 
         let twiddled = self.params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
-        let columns: Vec<usize> = lines.iter().map(|line| self.twiddle_index(line.index)).collect();
+        let columns: Vec<usize> = lines.iter().map(|line| self.params.twiddle_index(log_rows, line.index)).collect();
         let (rows_reversed, scaled) = (self.params.has(flags::ROWS_OUT_REVERSED), self.params.has(flags::SCALE_OUT));
         walk(flags::STORE_REVERSED, self.params.stride_out, &mut |m, c, position, address| {
             let k = if rows_reversed { reverse_bits(m, log_rows) } else { m };
@@ -338,24 +404,9 @@ impl<F: DeviceField> Tile<'_, F> {
         });
     }
 
-    fn line(&self, line: u32) -> Line {
-        match self.shape.interleaved {
-            true => Line { index: line / self.params.interleaved, column: line % self.params.interleaved },
-            false => Line { index: line, column: 0 },
-        }
-    }
-
-    /// Where the element of a line at a position lies.
-    fn address(&self, line: Line, position: usize) -> usize {
-        match self.shape.interleaved {
-            true => position * self.params.interleaved as usize + line.column as usize,
-            false => position,
-        }
-    }
-
     /// `v` times the factor of output `k` and index `j`.
     fn twiddled(&self, v: F, j: usize, k: usize) -> F {
-        let Params { twiddles, log_twiddles, shift, split, .. } = *self.params;
+        let Params { twiddles, log_twiddles, shift, .. } = *self.params;
         let (at, zero) = (twiddles as usize, self.params.has(flags::TWIDDLE_ZERO));
         let e = (j * k) << shift;
         match self.shape.twiddles {
@@ -364,7 +415,7 @@ impl<F: DeviceField> Tile<'_, F> {
             Twiddles::Stored => v * self.twiddles.at(at + 1 + ((k - 1) << log_twiddles | j)),
             _ if e == 0 && !zero => v,
             Twiddles::TwoLevel => {
-                let (low, high) = (e & ((1 << split) - 1), (1 << split) + (e >> split));
+                let [low, high] = self.params.two_levels(j, k);
                 v * self.twiddles.at(at + low) * self.twiddles.at(at + high)
             }
             Twiddles::BinaryPowers | Twiddles::OnTheFly => {
@@ -386,37 +437,11 @@ impl<F: DeviceField> Tile<'_, F> {
         }
     }
 
-    /// The position of row 0 of a line; that of row r is r << stride further.
-    fn place(&self, line: u32, reversed: bool, stride: u32) -> usize {
-        let log_rows = self.shape.log_rows;
-        let log_lines = self.params.log_n - log_rows;
-        let start = ((line >> log_lines) as usize) << self.params.log_n;
-        let line = line & ((1 << log_lines) - 1);
-        if reversed {
-            return start + ((reverse_bits(line, log_lines) as usize) << log_rows);
-        }
-        start + (((line >> stride) as usize) << (stride + log_rows)) + (line & ((1 << stride) - 1)) as usize
-    }
-
-    /// The j of a line's twiddles.
-    fn twiddle_index(&self, line: u32) -> usize {
-        let (log_lines, stride) = (self.params.log_n - self.shape.log_rows, self.params.stride_in);
-        let line = line & ((1 << log_lines) - 1);
-        if self.params.has(flags::TWIDDLE_OFFSET) {
-            (line & ((1 << stride) - 1)) as usize
-        } else {
-            reverse_bits(line >> stride, log_lines - stride) as usize
-        }
-    }
-
     fn scale_of(&self, position: usize) -> F {
-        let Params { log_n, scales, log_scales, .. } = *self.params;
         if self.params.has(flags::SCALE_CONSTANT) {
-            return self.scale.at(scales as usize);
+            return self.scale.at(self.params.scales as usize);
         }
-        let i = (position & ((1 << log_n) - 1)) as u32;
-        let i = if self.params.has(flags::SCALE_REVERSED) { reverse_bits(i, log_n) } else { i };
-        let (low, high) = ((i & ((1 << log_scales) - 1)) as usize, (i >> log_scales) as usize);
-        self.scale.at(scales as usize + low) * self.scale.at(scales as usize + (1 << log_scales) + high)
+        let [low, high] = self.params.scale_entries(position);
+        self.scale.at(low) * self.scale.at(high)
     }
 }
