@@ -78,6 +78,16 @@ impl<'a> Ring<'a> {
         &mut self,
         data: &mut [u8],
         work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()> + Sync,
+        done: impl FnMut(&[u8]) + Send,
+    ) -> Result<()> {
+        // On one of the pool's threads from the start, instead of entering the pool and waking for every piece.
+        rayon::scope(|_| self.run_in_pool(data, &work, done))
+    }
+
+    fn run_in_pool(
+        &mut self,
+        data: &mut [u8],
+        work: &(impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()> + Sync),
         mut done: impl FnMut(&[u8]) + Send,
     ) -> Result<()> {
         let count = self.slots.len();
