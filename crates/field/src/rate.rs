@@ -7,7 +7,7 @@ use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, Kern
 use rayon::prelude::*;
 
 use crate::{
-    DeviceField, Mont,
+    DeviceField, Mont, ifma,
     source::{self, word},
 };
 
@@ -72,9 +72,13 @@ impl<F: DeviceField> MulChain<F> {
                 [&source::wgsl::<F>(int64), &accessors, &length, evariste_shaders::MUL_CHAIN].concat()
             }
         };
-        let body = |params: &Params, args: &mut [CpuArg<'_>]| {
+        let lanes = ifma::Field::of::<F>();
+        let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
             let [x] = args else { unreachable!("the launch checks the number of buffers") };
             let limbs = params.len as usize * F::LIMBS;
+            if let Some(lanes) = &lanes {
+                return lanes.chain(&mut x.write()[..limbs], CHAIN_LENGTH);
+            }
             x.write::<u32>()[..limbs].par_chunks_mut(LANES * F::LIMBS).for_each(run_lanes::<F>);
         };
         let variant = format!("{CHAIN_LENGTH} over {}", source::label::<F>());
@@ -122,7 +126,7 @@ mod tests {
         let device = Device::cpu();
         let chain = MulChain::<Fr>::new(&device).unwrap();
         let mut rng = ark_std::test_rng();
-        for len in [0, 1, LANES, 2 * LANES + 3] {
+        for len in [0, 1, LANES, 2 * LANES + 3, 16, 83] {
             let host: Vec<Fr> = (0..len).map(|_| Fr::rand(&mut rng)).collect();
             let mut x = device.upload::<Mont<Fr>>(&host).unwrap();
             chain.run(&mut x).unwrap();

@@ -364,9 +364,18 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         Language::Cuda => source::cuda::<F>() + evariste_cuda::BATCH_INVERSE,
         Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, "", evariste_shaders::BATCH_INVERSE),
     };
-    let body = |params: &InverseParams, args: &mut [CpuArg<'_>]| {
+    let lanes = ifma::Field::of::<F>();
+    let body = move |params: &InverseParams, args: &mut [CpuArg<'_>]| {
         let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
         let limbs = params.len as usize * F::LIMBS;
+        if let Some(lanes) = &lanes {
+            let mut one = vec![0; F::LIMBS];
+            F::ONE.store(&mut one);
+            return lanes.inverse(&a.read()[..limbs], &mut out.write()[..limbs], &one, &|limbs: &mut [u32]| {
+                let elements = limbs.to_vec();
+                inverse_run::<F>(&elements, limbs);
+            });
+        }
         out.write::<u32>()[..limbs]
             .par_chunks_mut(GRAIN * F::LIMBS)
             .zip(a.read::<u32>()[..limbs].par_chunks(GRAIN * F::LIMBS))
@@ -479,6 +488,7 @@ mod tests {
             assert_eq!(out.to_vec().unwrap(), reference::pointwise(&a, &b, |a, b| a - b));
             vector.inverse(&da, &mut out).unwrap();
             assert_eq!(out.to_vec().unwrap(), reference::inverse(&a));
+            assert_eq!(vector.inner_product(&da, &db).unwrap(), reference::inner_product(&a, &b));
             vector.mul_assign(&mut out, &da).unwrap();
             assert!(out.to_vec().unwrap().iter().zip(&a).all(|(x, a)| *x == if a.is_zero() { *a } else { Fr::ONE }));
             vector.powers(Fr::from(3), Fr::from(5), &mut out, 0, len).unwrap();

@@ -4,19 +4,23 @@
 #![allow(clippy::needless_range_loop, reason = "limbs of several numbers go together")]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_blend_epi64,
-    _mm512_movepi64_mask, _mm512_mullo_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_sllv_epi64, _mm512_srai_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
+    __m512i, __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64,
+    _mm512_mask_blend_epi64, _mm512_movepi64_mask, _mm512_mullo_epi64, _mm512_or_si512, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_sllv_epi64, _mm512_srai_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
+    _mm512_testn_epi64_mask,
 };
 
 use super::{BITS, Field, MASK};
 
 /// Room for all columns of a product, for the most limbs there are.
-const COLUMNS: usize = 32;
+pub const COLUMNS: usize = 32;
 
 /// Eight elements: the word i of each lane holds a limb of 52 bits, the lowest first. Limbs are *normalised* when all
 /// but the highest are below 2^52; what multiplies must have the highest so, too.
 pub type Eight<const L: usize> = [__m512i; L];
+
+/// Sums of the columns of products, each the weight of a limb.
+pub type Columns = [__m512i; COLUMNS];
 
 /// A statement for each `I` from 0 up to a constant: unrolled whatever its size, so that arrays stay in registers.
 macro_rules! each {
@@ -104,6 +108,58 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         products
     }
 
+    /// Adds the columns of a · b, for normalised factors. Columns take 2^12 / 2 L products.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+    pub fn accumulate(&self, columns: &mut Columns, a: &Eight<L>, b: &Eight<L>) {
+        each!(I < L, {
+            for j in 0..L {
+                columns[I + j] = _mm512_madd52lo_epu64(columns[I + j], a[j], b[I]);
+                columns[I + j + 1] = _mm512_madd52hi_epu64(columns[I + j + 1], a[j], b[I]);
+            }
+        });
+    }
+
+    /// The sum of accumulated products, S, divided by R mod p, below p + S / R, which must be below R. Normalised.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+    pub fn divided(&self, columns: &Columns) -> Eight<L> {
+        let mut columns = *columns;
+        each!(I < L, {
+            let factor = _mm512_madd52lo_epu64(_mm512_setzero_si512(), columns[I], self.n0);
+            for j in 0..L {
+                columns[I + j] = _mm512_madd52lo_epu64(columns[I + j], factor, self.modulus[j]);
+            }
+            columns[I + 1] = _mm512_add_epi64(columns[I + 1], _mm512_srli_epi64::<52>(columns[I]));
+            for j in 0..L {
+                columns[I + j + 1] = _mm512_madd52hi_epu64(columns[I + j + 1], factor, self.modulus[j]);
+            }
+        });
+        let mut quotient = [_mm512_setzero_si512(); L];
+        quotient.copy_from_slice(&columns[L..2 * L]);
+        self.normalise(&quotient)
+    }
+
+    /// `x`, with `other` in the lanes where `x` is 0, and these lanes. `x` is below p, or a factor from memory.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+    pub fn or_if_zero(&self, x: &Eight<L>, other: &Eight<L>) -> (Eight<L>, __mmask8) {
+        let bits = x.iter().fold(_mm512_setzero_si512(), |bits, limb| _mm512_or_si512(bits, *limb));
+        let zero = _mm512_testn_epi64_mask(bits, bits);
+        (self.blend(x, other, zero), zero)
+    }
+
+    /// `x`, with `other` in the lanes of `mask`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+    pub fn blend(&self, x: &Eight<L>, other: &Eight<L>, mask: __mmask8) -> Eight<L> {
+        let mut x = *x;
+        for j in 0..L {
+            x[j] = _mm512_mask_blend_epi64(mask, x[j], other[j]);
+        }
+        x
+    }
+
     /// The same limbs with carries and borrows taken to the next ones. The highest takes what comes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
@@ -177,12 +233,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn canonical(&self, x: &Eight<L>) -> Eight<L> {
         let less = self.normalise(&self.sub(x, &self.modulus));
-        let below = _mm512_movepi64_mask(less[L - 1]);
-        let mut rest = *x;
-        for j in 0..L {
-            rest[j] = _mm512_mask_blend_epi64(below, less[j], x[j]);
-        }
-        rest
+        self.blend(&less, x, _mm512_movepi64_mask(less[L - 1]))
     }
 
     /// Eight elements from the form in memory, normalised and below p, to constants that multiply: x · R mod p, so that a

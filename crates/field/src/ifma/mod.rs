@@ -19,7 +19,7 @@ mod vector;
 mod words;
 
 #[cfg(target_arch = "x86_64")]
-pub use lanes::{Eight, Lanes};
+pub use lanes::{COLUMNS, Columns, Eight, Lanes};
 pub(crate) use vector::Factor;
 #[cfg(target_arch = "x86_64")]
 pub use words::Places;

@@ -65,6 +65,16 @@ fn product(a: &[u32], b: &[u32], p: &[u32]) -> Vec<u32> {
     sum
 }
 
+/// a + b mod p.
+fn sum(a: &[u32], b: &[u32], p: &[u32]) -> Vec<u32> {
+    let (negative, zero) = (subtract(p, b).0, b.iter().all(|limb| *limb == 0));
+    match subtract(a, &negative) {
+        _ if zero => a.to_vec(),
+        (difference, false) => difference,
+        (_, true) => subtract(p, &subtract(&negative, a).0).0,
+    }
+}
+
 /// Elements one after the other: 0, 1, p − 1, p − 2, then random ones.
 fn elements(p: &[u32], len: usize, rng: &mut impl RngCore) -> Vec<u32> {
     let small = |x: u32| [&[x], &vec![0; p.len() - 1][..]].concat();
@@ -161,6 +171,30 @@ fn values_of_several_times_the_modulus_are_reduced() {
                 let [reduced, multiplied] = field.run(Steps { x: &x, y: &y, times });
                 assert_eq!(reduced, x, "{times} times {p:x?}");
                 assert_eq!(multiplied, products, "{times} times {p:x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_of_products_match_the_definition_for_every_number_of_limbs() {
+    if !evariste_backend::cpu_has_ifma() {
+        return;
+    }
+    let mut rng = ark_std::test_rng();
+    for limbs in MIN_LIMBS..=MAX_LIMBS {
+        for p in moduli(limbs, &mut rng) {
+            let field = Field::new(&p);
+            let largest = subtract(&p, &elements(&p, 4, &mut rng)[limbs..2 * limbs]).0;
+            for len in [0, 1, 8, 97, 230] {
+                let (mut a, b) = (elements(&p, len, &mut rng), elements(&p, len, &mut rng));
+                // The largest products, as many as are summed before a reduction and more.
+                a.chunks_exact_mut(limbs).skip(20).for_each(|a| a.copy_from_slice(&largest));
+                let terms = a.chunks(limbs).zip(b.chunks(limbs)).map(|(a, b)| product(a, b, &p));
+                let expected = terms.fold(vec![0; limbs], |all, x| sum(&all, &x, &p));
+                let parts = field.inner_product(&a, &b);
+                let actual = parts.chunks(limbs).fold(vec![0; limbs], |all, x| sum(&all, x, &p));
+                assert_eq!(actual, expected, "{len} products modulo {p:x?}");
             }
         }
     }

@@ -1,6 +1,12 @@
 //! Operations on vectors of elements in lanes.
 
 #[cfg(target_arch = "x86_64")]
+mod chain;
+#[cfg(target_arch = "x86_64")]
+mod inner;
+#[cfg(target_arch = "x86_64")]
+mod inverse;
+#[cfg(target_arch = "x86_64")]
 mod products;
 
 use rayon::prelude::*;
@@ -9,6 +15,17 @@ use super::Field;
 
 /// Elements that a thread takes at a time.
 const GRAIN: usize = 1 << 10;
+
+/// Elements of a step, two in each lane.
+const STEP: usize = 16;
+
+/// Elements whose chains of products a thread does at a time.
+const CHAIN_GRAIN: usize = 4 * STEP;
+
+/// Elements that share an inversion: as many as make its share less than that of their products, and no more than let
+/// their products stay in a level 2 cache. At least as many for a thread where there are few.
+const INVERSE_GRAIN: usize = 1 << 12;
+const MIN_INVERSE_GRAIN: usize = 1 << 8;
 
 /// The second factor of products.
 #[derive(Clone, Copy, Debug)]
@@ -72,5 +89,55 @@ impl Field {
         self.run(products::Products { a, b, out, len });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {len} products of {a:?} and {b:?} to {out:?}");
+    }
+
+    /// `x[i] = x[i]^(times + 1)`, on all cores, by as many multiplications one after the other.
+    pub(crate) fn chain(&self, x: &mut [u32], times: u32) {
+        x.par_chunks_mut(CHAIN_GRAIN * self.limbs).for_each(|x| {
+            let (x, len) = (x.as_mut_ptr(), x.len() / self.limbs);
+            #[cfg(target_arch = "x86_64")]
+            self.run(chain::Chain { x, len, times });
+            #[cfg(not(target_arch = "x86_64"))]
+            unreachable!("no field is made for {times} products of {len} elements at {x:?}");
+        });
+    }
+
+    /// Elements whose sum is that of `a[i] · b[i]`, on one core. Both have the same length.
+    pub(crate) fn inner_product(&self, a: &[u32], b: &[u32]) -> Vec<u32> {
+        assert_eq!(a.len(), b.len());
+        let (a, b, len) = (a.as_ptr(), b.as_ptr(), a.len() / self.limbs);
+        #[cfg(target_arch = "x86_64")]
+        return self.run(inner::InnerProduct { a, b, len });
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("no field is made for {len} products of {a:?} and {b:?}");
+    }
+
+    /// `out[i] = 1 / a[i]`, and 0 where that is 0, on all cores. Both have the same length. `one` is the element, and
+    /// `invert` inverts elements, none of which is 0.
+    pub(crate) fn inverse(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
+        assert_eq!(a.len(), out.len());
+        let each = (a.len() / self.limbs).div_ceil(rayon::current_num_threads());
+        let grain = each.next_multiple_of(STEP).clamp(MIN_INVERSE_GRAIN, INVERSE_GRAIN) * self.limbs;
+        out.par_chunks_mut(grain).zip(a.par_chunks(grain)).for_each(|(out, a)| {
+            let step = STEP * self.limbs;
+            if a.len().is_multiple_of(step) {
+                self.inverse_run(a, out, one, invert);
+            } else {
+                let mut whole = a.to_vec();
+                whole.resize(a.len().next_multiple_of(step), 0);
+                let mut inverses = vec![0; whole.len()];
+                self.inverse_run(&whole, &mut inverses, one, invert);
+                out.copy_from_slice(&inverses[..out.len()]);
+            }
+        });
+    }
+
+    fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
+        let (a, out, steps) = (a.as_ptr(), out.as_mut_ptr(), a.len() / (STEP * self.limbs));
+        assert_eq!(one.len(), self.limbs);
+        #[cfg(target_arch = "x86_64")]
+        self.run(inverse::Inverse { a, out, steps, one, invert });
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("no field is made for {steps} steps from {a:?} to {out:?} by {:?}", std::ptr::from_ref(invert));
     }
 }

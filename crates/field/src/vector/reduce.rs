@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::{THREADS, Vector, tile_threads, variant, wgsl_kernel};
 use crate::{
-    DeviceField, Mont,
+    DeviceField, Mont, ifma,
     source::{self, word},
 };
 
@@ -307,7 +307,8 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::REDUCE)
         }
     };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(reduction, params, args);
+    let lanes = if reduction == Reduction::InnerProduct { ifma::Field::of::<F>() } else { None };
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(reduction, lanes.as_ref(), params, args);
     KernelSpec::new("reduce", variant::<F>(&format!("{reduction:?}")), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
@@ -315,7 +316,7 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
 
 const _: () = assert!(THREADS.is_power_of_two());
 
-fn run<F: DeviceField>(reduction: Reduction, params: &Params, args: &mut [CpuArg<'_>]) {
+fn run<F: DeviceField>(reduction: Reduction, lanes: Option<&ifma::Field>, params: &Params, args: &mut [CpuArg<'_>]) {
     let Some((out, inputs)) = args.split_last_mut() else { unreachable!("the launch checks the number of buffers") };
     let combine = reduction.combine();
     let a = inputs[0].read::<u32>();
@@ -337,6 +338,10 @@ fn run<F: DeviceField>(reduction: Reduction, params: &Params, args: &mut [CpuArg
         let before = chunk << params.log_chunk;
         let count = (len - before).min(1 << params.log_chunk);
         let start = if params.reversed == 1 { len - before - count } else { before };
+        if let (Some(lanes), Some(b)) = (lanes, second) {
+            let [a, b] = [a, b].map(|x| &x[start * F::LIMBS..(start + count) * F::LIMBS]);
+            return lanes.inner_product(a, b).chunks_exact(F::LIMBS).map(F::load).sum::<F>().store(result);
+        }
         let elements = (start..start + count).rev();
         elements.fold(combine.identity(), |far, i| combine.apply(term(i), far, weight)).store(result);
     });

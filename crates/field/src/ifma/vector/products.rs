@@ -1,7 +1,5 @@
 use super::super::{Eight, Field, Job, Lanes, MAX_LIMBS, Places};
-
-/// Elements of a step.
-const STEP: usize = 16;
+use super::STEP;
 
 /// `out[i] = a[i] · b[i]`, or with one b for all. There are `len` elements at `a`, `b` and `out`; `out` is `a` or apart from
 /// it.
