@@ -349,6 +349,39 @@ __device__ __forceinline__ F f_mul_known(const F& a, const F& w, const F& quotie
 
 #endif // F_LAZY
 
+#elif F_LIMBS == 2 && F_TOP == 0xffffffffu && F_N0 == 0xffffffffu // F_PTX
+
+// Goldilocks, p = 2^64 - 2^32 + 1: a multiple of p is found by shifts, and 2^64 = 2^32 - 1 modulo p.
+
+__device__ __forceinline__ uint64_t f_join(const F& a) {
+    return (uint64_t)a.l[1] << 32 | a.l[0];
+}
+
+__device__ __forceinline__ F f_cut(uint64_t a) {
+    return F{{(uint32_t)a, (uint32_t)(a >> 32)}};
+}
+
+__device__ __forceinline__ F f_add(const F& a, const F& b) {
+    uint64_t x = f_join(a), sum = x + f_join(b), less = sum + 0xffffffffu;
+    return f_cut(sum < x || less < sum ? less : sum);
+}
+
+__device__ __forceinline__ F f_sub(const F& a, const F& b) {
+    uint64_t x = f_join(a), y = f_join(b), difference = x - y;
+    return f_cut(x < y ? difference - 0xffffffffu : difference);
+}
+
+__device__ __forceinline__ F f_mul(const F& a, const F& b) {
+    uint64_t bottom = (uint64_t)a.l[0] * b.l[0];
+    uint64_t middle = (uint64_t)a.l[0] * b.l[1] + (bottom >> 32);
+    uint64_t other = (uint64_t)a.l[1] * b.l[0] + (uint32_t)middle;
+    uint64_t high = (uint64_t)a.l[1] * b.l[1] + (middle >> 32) + (other >> 32), low = other << 32 | (uint32_t)bottom;
+    // The multiple of p that agrees with the product modulo 2^64, divided by 2^64.
+    uint64_t multiple = low + (low << 32);
+    multiple -= (multiple >> 32) + (multiple < low);
+    return f_cut(high < multiple ? high - multiple - 0xffffffffu : high - multiple);
+}
+
 #else // F_PTX
 
 // carry 2^(32 F_LIMBS) + a, less p if that is not negative.

@@ -23,7 +23,7 @@ pub(crate) struct Shape {
     pub(crate) log_rows: u32,
     /// log₂ of the lines of a tile.
     pub(crate) log_columns: u32,
-    /// log₂ of the elements that a thread of a GPU takes in a step: 1 or 2.
+    /// log₂ of the elements that a thread of a GPU takes in a step: 1, 2 or 4. In WGSL 2 at most.
     pub(crate) log_radix: u32,
     /// Threads of a workgroup, which share the tile.
     pub(crate) threads: u32,
@@ -189,8 +189,9 @@ impl Shape {
         }
         let _ = write!(
             text,
-            "const LOG_ROWS = {log_rows}u;\nconst LOG_COLUMNS = {log_columns}u;\nconst LOG_RADIX = {log_radix}u;\n\
+            "const LOG_ROWS = {log_rows}u;\nconst LOG_COLUMNS = {log_columns}u;\nconst LOG_RADIX = {}u;\n\
              const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst BANKS = {}u;\n",
+            log_radix.min(2),
             twiddles as u32,
             (128 / source::word::<F>().bytes()).ilog2(),
         );
