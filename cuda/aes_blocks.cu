@@ -52,6 +52,7 @@ aes_blocks(const Params params, uint4* data, const uint4* messages, const uint4*
         uint32_t unit = tile * THREADS + threadIdx.x;
         bool active = unit < params.units;
         Place place = find(params, messages, active ? unit : 0);
+        if (!active) place.blocks = 0;
         uint4* words = data + place.word;
         uint4 x[PER_THREAD], y[PER_THREAD];
 #if MODE == MODE_CBC || MODE == MODE_XTS
@@ -94,7 +95,7 @@ aes_blocks(const Params params, uint4* data, const uint4* messages, const uint4*
             y[j] = y[j] ^ x[j];
             if (block + 1 == place.blocks) y[j] = select_bytes(x[j], y[j], 0, place.tail);
 #endif
-            if (active && block < place.blocks) words[block] = y[j];
+            if (block < place.blocks) words[block] = y[j];
         }
     }
 }

@@ -14,7 +14,8 @@
 // On a GPU, multiplication accumulates in two arrays, one for the even columns of 32 bits and one for the odd, so that
 // the two halves of each 32x32 product land in neighbouring words and a row of products is one carry chain of
 // mad.lo/mad.hi pairs, each pair one IMAD.WIDE. After a row, one limb is reduced and the two arrays change roles.
-// Elsewhere, and where sums carry out of the limbs, the same functions have portable bodies.
+// Elsewhere, and where sums carry out of the limbs, the same functions have portable bodies. A host that runs these
+// sources may define CARRY_MODEL as 1 and bring a model of the instructions with carries.
 
 #if F_LIMBS % 4 == 0
 #define F_ALIGN 16
@@ -30,7 +31,7 @@ typedef uint32_t FWord;
 // Words of FWord in an element.
 #define F_WORDS (F_LIMBS * 4 / F_ALIGN)
 
-#if defined(__CUDA_ARCH__) && !F_FULL
+#if (defined(__CUDA_ARCH__) || CARRY_MODEL) && !F_FULL
 #define F_PTX 1
 #else
 #define F_PTX 0
@@ -72,6 +73,8 @@ __device__ __forceinline__ bool f_is_zero(const F& a) {
 }
 
 #if F_PTX
+
+#if !CARRY_MODEL
 
 __device__ __forceinline__ uint32_t add_cc(uint32_t a, uint32_t b) {
     uint32_t r;
@@ -138,6 +141,8 @@ __device__ __forceinline__ uint32_t madc_hi(uint32_t a, uint32_t b, uint32_t c) 
     asm volatile("madc.hi.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
     return r;
 }
+
+#endif // CARRY_MODEL
 
 // a - p if that is not negative, else a; a < 2p.
 __device__ __forceinline__ F f_reduce(const F& a) {

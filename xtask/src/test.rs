@@ -49,6 +49,8 @@ enum Requirement {
     Nvrtc,
     /// An NVIDIA GPU.
     Cuda,
+    /// The CUDA sources run on the host, which takes GCC.
+    Hosted,
 }
 
 impl Requirement {
@@ -58,16 +60,18 @@ impl Requirement {
             Requirement::Wgpu => "wgpu",
             Requirement::Nvrtc => "nvrtc",
             Requirement::Cuda => "cuda",
+            Requirement::Hosted => "hosted",
         }
     }
 
-    fn is_met(self, devices: &[Device]) -> bool {
+    fn is_met(self, devices: &[Device], hosted: bool) -> bool {
         let kind = |kind| devices.iter().any(|device| device.info().id.kind == kind);
         match self {
             Requirement::Cpu => kind(Kind::Cpu),
             Requirement::Wgpu => kind(Kind::Wgpu),
             Requirement::Cuda => kind(Kind::Cuda),
             Requirement::Nvrtc => nvrtc::version().is_ok(),
+            Requirement::Hosted => hosted,
         }
     }
 }
@@ -121,10 +125,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         trials.extend(devices.iter().flat_map(evariste_conformance::long));
     }
     matrix.run_trials(trials, FormatSetting::Pretty);
+    let hosted = options.device.is_empty() && matrix.run_hosted();
     matrix.run_kernels()?;
 
     let mut total = matrix.print();
-    for requirement in options.require.iter().filter(|requirement| !requirement.is_met(&devices)) {
+    for requirement in options.require.iter().filter(|requirement| !requirement.is_met(&devices, hosted)) {
         println!("FAILED: {} is required", requirement.name());
         total.add(Counts::FAILED);
     }
@@ -175,6 +180,20 @@ impl Matrix {
                 skipped: conclusion.num_ignored,
             };
             self.add(&device, &suite, counts);
+        }
+    }
+
+    /// The CUDA sources on the host. Whether there is what they take.
+    fn run_hosted(&mut self) -> bool {
+        match evariste_conformance::hosted() {
+            Ok(trials) => {
+                self.run_trials(trials, FormatSetting::Terse);
+                true
+            }
+            Err(error) => {
+                self.miss("hosted", error.to_string());
+                false
+            }
         }
     }
 

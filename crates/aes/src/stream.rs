@@ -10,7 +10,7 @@ use std::{
     process,
 };
 
-use evariste_backend::{Buffer, Kind, Queue};
+use evariste_backend::{Buffer, Queue};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -183,7 +183,7 @@ fn pump(
     on_host: impl Fn(u64, &mut [u8]) -> Result<()>,
     mut done: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    if aes.device().info().id.kind != Kind::Cpu {
+    if aes.device().info().limits.workgroup_threads > 1 {
         return Ring::for_stream(aes)?.pump(input, on_device, done);
     }
     let mut piece = Zeroizing::new(vec![0; aes.config().chunk_bytes.max(BLOCK).next_multiple_of(BLOCK)]);

@@ -136,9 +136,9 @@ impl Device {
         self.0.backend.stats()
     }
 
-    /// A device that the registry does not know.
-    #[cfg(all(test, feature = "wgpu"))]
-    pub(crate) fn unregistered(backend: Arc<dyn Backend>) -> Self {
+    /// The device of a backend of one's own, such as one for tests. No name opens it, and asking for its
+    /// [`DeviceId`] gives another one.
+    pub fn unregistered(backend: Arc<dyn Backend>) -> Self {
         Self(Open::new(backend))
     }
 

@@ -7,6 +7,7 @@ mod curves;
 mod device;
 mod field;
 mod fields;
+mod hosted;
 mod ntt;
 mod primitives;
 mod process;
@@ -21,12 +22,18 @@ use evariste_backend::{Device, Kind};
 use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
+pub use hosted::hosted;
 
 /// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
 ///
 /// Whoever runs them calls [`run_child`] first in `main`: some trials start the program again.
 pub fn suite(device: &Device) -> Vec<Trial> {
-    let mut suite = Suite { device, name: "device", trials: Vec::new() };
+    named(device, &device.info().id.to_string())
+}
+
+/// The trials of one device under a name.
+fn named(device: &Device, label: &str) -> Vec<Trial> {
+    let mut suite = Suite { device, label, name: "device", trials: Vec::new() };
     device::add(&mut suite);
     suite.name = "field";
     field::add(&mut suite);
@@ -45,7 +52,8 @@ pub fn suite(device: &Device) -> Vec<Trial> {
 
 /// The trials of one device that take minutes, or gigabytes of memory and disk. Devices that the processor emulates have few.
 pub fn long(device: &Device) -> Vec<Trial> {
-    let mut suite = Suite { device, name: "aes", trials: Vec::new() };
+    let label = &device.info().id.to_string();
+    let mut suite = Suite { device, label, name: "aes", trials: Vec::new() };
     aes::add_long(&mut suite);
     suite.trials
 }
@@ -62,6 +70,7 @@ static TURN: RwLock<()> = RwLock::new(());
 
 struct Suite<'a> {
     device: &'a Device,
+    label: &'a str,
     name: &'static str,
     trials: Vec<Trial>,
 }
@@ -89,7 +98,7 @@ impl Suite<'_> {
     }
 
     fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
-        self.trials.push(Trial::test(format!("{}::{}::{case}", self.device.info().id, self.name), run));
+        self.trials.push(Trial::test(format!("{}::{}::{case}", self.label, self.name), run));
     }
 }
 

@@ -13,5 +13,6 @@ fn main() -> ExitCode {
     if env::var_os("EVARISTE_FULL").is_some() {
         trials.extend(devices.iter().flat_map(evariste_conformance::long));
     }
+    trials.extend(evariste_conformance::hosted().unwrap_or_default());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -1,0 +1,66 @@
+//! The CUDA sources on the host: the trials of a device that runs them without a GPU.
+
+use evariste_backend::Error;
+use evariste_hosted::{Arithmetic, device};
+use libtest_mimic::Trial;
+
+/// What runs with the arithmetic of GPUs. A field of each shape: eight limbs, twelve, two, one, three; one whose sums
+/// carry out of the limbs; extensions over long and short bases.
+/// Of long fields only some transforms: a multiplication takes microseconds here.
+const CARRY_FLAG: [&str; 26] = [
+    "field::bls12-381-fr::",
+    "field::bls12-381-fq::",
+    "field::bls12-381-fq2::",
+    "field::bn254-fr::",
+    "field::secp256k1-fq::",
+    "field::mersenne-89::",
+    "field::goldilocks::",
+    "field::goldilocks-3::",
+    "field::baby-bear::",
+    "field::baby-bear-4::",
+    "field::deep_prefixes",
+    "ntt::bls12-381-fr::definition",
+    "ntt::bls12-381-fr::sizes",
+    "ntt::bls12-381-fr::edge_values",
+    "ntt::bn254-fr::definition",
+    "ntt::goldilocks::",
+    "ntt::baby-bear::",
+    "primitives::",
+    "curve::bls12-381-g1::",
+    "curve::bn254-g2::",
+    "curve::p-256::",
+    "curve::through-origin::",
+    "curve::even-order::",
+    "aes::",
+    "curve::bn254-g1::lengths",
+    "curve::misuse",
+];
+
+/// What runs with the portable arithmetic.
+const PORTABLE: [&str; 4] =
+    ["field::bls12-381-fr::", "field::bls12-381-fq::", "field::baby-bear::", "ntt::goldilocks::sizes"];
+
+/// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads write
+/// one place, as they may with such input; and two about memory and counters, which are the CPU's.
+const NOT_HOSTED: [&str; 4] =
+    ["no_host_copies_and_few_launches", "unsorted_keys", "aes::pinned_memory", "aes::crossovers"];
+
+/// The trials of the CUDA sources on the host, named `hosted::…` with the arithmetic of GPUs and `hosted-portable::…`
+/// with the portable one. Every launch is checked for races, bounds and undefined behaviour.
+///
+/// # Errors
+/// [`Error::Unavailable`] without a compiler; the reason says which it takes.
+pub fn hosted() -> Result<Vec<Trial>, Error> {
+    let mut trials = Vec::new();
+    for (label, arithmetic, wanted) in
+        [("hosted", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("hosted-portable", Arithmetic::Portable, &PORTABLE)]
+    {
+        let device = device(arithmetic)?;
+        let is_wanted = |trial: &Trial| {
+            let name = trial.name().split_once("::").map_or("", |(_, name)| name);
+            wanted.iter().any(|prefix| name.starts_with(prefix)) && !NOT_HOSTED.iter().any(|part| name.ends_with(part))
+        };
+        trials.extend(crate::named(&device, label).into_iter().filter(is_wanted));
+    }
+    Ok(trials)
+}

@@ -1,0 +1,268 @@
+//! From a kernel's text to a library that runs it.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    env,
+    ffi::{OsStr, OsString, c_char},
+    fs,
+    path::{Path, PathBuf},
+    process::{self, Command},
+    ptr,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use evariste_backend::{Access, CpuArg, Error, KernelSpec, Kind, Language, Result};
+use libloading::Symbol;
+
+use crate::Arithmetic;
+
+const RUNTIME_HEADER: &str = include_str!("runtime.h");
+const RUNTIME: &str = include_str!("runtime.cpp");
+const CUDA_HEADER: &str = include_str!("cuda.h");
+const ENTRY: &str = include_str!("entry.h");
+
+const COMMON: [&str; 6] = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-c"];
+
+/// Kernels cast between elements, words and tables as CUDA allows, and are full of pragmas that GCC does not know. With
+/// more optimisation they compile longer and run hardly faster.
+const OF_KERNELS: [&str; 10] = [
+    "-O1",
+    "-w",
+    "-fno-strict-aliasing",
+    "-fsanitize=undefined,bounds-strict",
+    "-fno-sanitize=vptr",
+    "-fno-sanitize-recover=all",
+    "-fsanitize=thread",
+    "--param=tsan-distinguish-volatile=1",
+    "--param=tsan-instrument-func-entry-exit=0",
+    "-fno-tree-loop-distribute-patterns",
+];
+
+/// A register that functions save, for the carry flag.
+const CARRY_REGISTER: &str = if cfg!(target_arch = "x86_64") { "r15" } else { "x28" };
+
+const NEEDED: &str = "it takes GCC's C++ compiler, version 11 or later, as g++ or in CXX";
+
+/// A kernel's library, when it is built.
+type Slot = Arc<OnceLock<Result<Arc<Library>, String>>>;
+
+/// GCC, and what it has compiled for one device.
+#[derive(Debug)]
+pub(crate) struct Compiler {
+    program: OsString,
+    arithmetic: Arithmetic,
+    folder: Folder,
+    /// By text; who comes second waits for the first.
+    libraries: Mutex<HashMap<String, Slot>>,
+    files: AtomicU64,
+}
+
+impl Compiler {
+    pub(crate) fn new(arithmetic: Arithmetic) -> Result<Self> {
+        let unavailable = |reason: String| Error::Unavailable { backend: Kind::Cuda, reason };
+        if !cfg!(target_os = "linux") {
+            return Err(unavailable("CUDA sources run on the host on Linux only".into()));
+        }
+        let compiler = Self {
+            program: env::var_os("CXX").unwrap_or_else(|| "g++".into()),
+            arithmetic,
+            folder: Folder::new().map_err(|error| unavailable(format!("a folder for compiled kernels: {error}")))?,
+            libraries: Mutex::default(),
+            files: AtomicU64::new(0),
+        };
+        let write = |name, text| fs::write(compiler.folder.0.join(name), text);
+        let written = write("runtime.h", RUNTIME_HEADER).and_then(|()| write("runtime.cpp", RUNTIME));
+        written.map_err(|error| unavailable(format!("the runtime of kernels: {error}")))?;
+        let options = COMMON.into_iter().chain(["-O2", "runtime.cpp", "-o", "runtime.o"]);
+        compiler.start(options).map_err(|log| unavailable(format!("{NEEDED}: {log}")))?;
+        Ok(compiler)
+    }
+
+    /// The library of a kernel, or the compiler's messages.
+    pub(crate) fn compile(&self, spec: &KernelSpec) -> Result<Arc<Library>, String> {
+        let text = text(spec, self.arithmetic);
+        let slot = {
+            let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(libraries.entry(text.clone()).or_default())
+        };
+        let library = slot.get_or_init(|| self.build(spec, &text).map(Arc::new)).clone()?;
+        library.expect(spec)?;
+        Ok(library)
+    }
+
+    fn build(&self, spec: &KernelSpec, text: &str) -> Result<Library, String> {
+        let name = format!("{}-{}", spec.name, self.files.fetch_add(1, Ordering::Relaxed));
+        let [source, object, library] = ["cpp", "o", "so"].map(|extension| format!("{name}.{extension}"));
+        let path = |file: &str| self.folder.0.join(file);
+        fs::write(path(&source), text).map_err(|error| error.to_string())?;
+        self.start(COMMON.into_iter().chain(OF_KERNELS).chain([source.as_str(), "-o", &object]))?;
+        self.start(["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", &object, "runtime.o", "-o", &library])?;
+        let loaded = Library::load(&path(&library), spec);
+        // What is loaded stays when its file goes.
+        for file in [&source, &object, &library] {
+            fs::remove_file(path(file)).map_err(|error| error.to_string())?;
+        }
+        loaded
+    }
+
+    fn start<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        let output = command.args(options.into_iter().map(OsStr::new)).current_dir(&self.folder.0).output();
+        let output = output.map_err(|error| format!("{}: {error}", self.program.display()))?;
+        let log = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(format!("{}: {}", output.status, log.trim())) }
+    }
+}
+
+/// A kernel's text with everything around it.
+fn text(spec: &KernelSpec, arithmetic: Arithmetic) -> String {
+    let source = spec.source(Language::Cuda);
+    let header = RUNTIME_HEADER.replace("#pragma once\n", "");
+    let carry = u8::from(arithmetic == Arithmetic::CarryFlag);
+    // Dynamic shared memory has as many names as the text gives it.
+    let names: BTreeSet<&str> = source.split("extern __shared__").skip(1).filter_map(declared).collect();
+    let names: String = names.iter().map(|name| format!(".globl {name}\\n{name}:\\n")).collect();
+    let source = source.replace("extern __shared__", "extern HOSTED_DYNAMIC");
+    let (name, threads, shared) = (spec.name, spec.threads, spec.shared_bytes.max(1));
+    format!(
+        "// {name}: {threads} threads, {shared} bytes\n{header}#define CARRY_MODEL {carry}\n#define CARRY_REGISTER \"{CARRY_REGISTER}\"\n{CUDA_HEADER}\
+         #line 1 \"{name}.cu\"\n{source}\n#define HOSTED_KERNEL {name}\n{ENTRY}\
+         asm(\".pushsection .bss\\n.balign 1024\\n.globl hosted_dynamic_shared\\n\
+         hosted_dynamic_shared:\\n{names}.zero {shared}\\n.popsection\");\n"
+    )
+}
+
+/// The name of an array that is declared where `rest` starts: `unsigned char name[];`.
+fn declared(rest: &str) -> Option<&str> {
+    let (declaration, _) = rest.split_once("[]")?;
+    declaration.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()
+}
+
+/// A folder of this process alone, removed at the end.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("evariste-hosted-{}-{number}", process::id()));
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[repr(C)]
+struct Buffer {
+    start: *mut u8,
+    bytes: usize,
+    writable: usize,
+}
+
+/// One launch, as `runtime.h` has it.
+#[repr(C)]
+struct Launch {
+    params: *const u8,
+    params_bytes: u64,
+    buffers: *const Buffer,
+    buffer_count: u32,
+    threads: u32,
+    blocks: u32,
+    shared_bytes: u32,
+    error: [c_char; 512],
+}
+
+/// A compiled kernel with a runtime of its own.
+#[derive(Debug)]
+pub(crate) struct Library {
+    run: unsafe extern "C" fn(*mut Launch) -> i32,
+    params_bytes: u32,
+    writable: Vec<bool>,
+    threads: u32,
+    shared_bytes: u32,
+    /// The runtime's state is one launch's.
+    running: Mutex<()>,
+    /// What `run` points into.
+    _code: libloading::Library,
+}
+
+impl Library {
+    fn load(path: &Path, spec: &KernelSpec) -> Result<Self, String> {
+        // SAFETY: the library was just built from the runtime and a kernel, and has no constructors but the runtime's.
+        let code = unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
+        // SAFETY: the runtime exports these functions with these types.
+        let (run, params_bytes, writable) = unsafe {
+            let number = |name: &[u8]| -> Result<u32, String> {
+                let function: Symbol<'_, unsafe extern "C" fn() -> u32> = code.get(name).map_err(|e| e.to_string())?;
+                Ok(function())
+            };
+            let run: Symbol<'_, unsafe extern "C" fn(*mut Launch) -> i32> =
+                code.get(b"hosted_run").map_err(|e| e.to_string())?;
+            let flags: Symbol<'_, unsafe extern "C" fn() -> *const u8> =
+                code.get(b"hosted_kernel_flags").map_err(|e| e.to_string())?;
+            let (flags, count) = (flags(), number(b"hosted_kernel_bindings")? as usize);
+            // There are as many flags as bindings.
+            let writable = std::slice::from_raw_parts(flags, count).iter().map(|flag| *flag != 0).collect();
+            (*run, number(b"hosted_kernel_params_bytes")?, writable)
+        };
+        let (threads, shared_bytes) = (spec.threads, spec.shared_bytes);
+        Ok(Self { run, params_bytes, writable, threads, shared_bytes, running: Mutex::new(()), _code: code })
+    }
+
+    /// Refuses a kernel that does not take what its declaration says.
+    fn expect(&self, spec: &KernelSpec) -> Result<(), String> {
+        let declared: Vec<bool> = spec.bindings.iter().map(|binding| binding.access == Access::Write).collect();
+        // An empty struct has one byte in C++.
+        if self.params_bytes as usize != spec.params_bytes.max(1) {
+            return Err(format!("it takes {} bytes of parameters, not {}", self.params_bytes, spec.params_bytes));
+        }
+        if self.writable != declared {
+            return Err(format!("it writes buffers {:?} of {declared:?}", self.writable));
+        }
+        Ok(())
+    }
+
+    /// Launches the kernel, or says what it did wrong.
+    pub(crate) fn run(&self, params: &[u8], args: &mut [CpuArg<'_>], blocks: u32) -> Result<(), String> {
+        // The CPU's blocks of memory are of whole 16 bytes, as are those of GPUs, which kernels count on.
+        let whole = |bytes: usize| bytes.next_multiple_of(16);
+        let buffers: Vec<Buffer> = args
+            .iter_mut()
+            .map(|arg| match arg {
+                CpuArg::Read(bytes) => {
+                    Buffer { start: bytes.as_ptr().cast_mut(), bytes: whole(bytes.len()), writable: 0 }
+                }
+                CpuArg::Write(bytes) => Buffer { start: bytes.as_mut_ptr(), bytes: whole(bytes.len()), writable: 1 },
+            })
+            .collect();
+        let params = if params.is_empty() { &[0] } else { params };
+        let mut launch = Launch {
+            params: params.as_ptr(),
+            params_bytes: params.len() as u64,
+            buffers: if buffers.is_empty() { ptr::null() } else { buffers.as_ptr() },
+            buffer_count: buffers.len() as u32,
+            threads: self.threads,
+            blocks,
+            shared_bytes: self.shared_bytes,
+            error: [0; 512],
+        };
+        let _alone = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the launch and what it points to live until the call returns, and the runtime keeps the kernel inside.
+        if unsafe { (self.run)(&mut launch) } == 0 {
+            return Ok(());
+        }
+        Err(launch.error.iter().take_while(|c| **c != 0).map(|c| char::from(*c as u8)).collect())
+    }
+}

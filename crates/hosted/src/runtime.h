@@ -1,0 +1,45 @@
+// What a kernel and the runtime that launches it know of each other. One kernel and one runtime make a library.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+struct HostedBuffer {
+    uintptr_t start;
+    uintptr_t bytes;
+    uintptr_t writable;
+};
+
+// One launch. The result is 0, or 1 with a zero-terminated message in `error`.
+struct HostedLaunch {
+    const void* params;
+    uint64_t params_bytes;
+    const HostedBuffer* buffers;
+    uint32_t buffer_count;
+    uint32_t threads;
+    uint32_t blocks;
+    uint32_t shared_bytes;
+    char error[512];
+};
+
+extern "C" {
+// Of the thread that runs; a thread's own do not change while it runs.
+uint32_t hosted_thread() __attribute__((const));
+uint32_t hosted_block() __attribute__((const));
+uint32_t hosted_threads() __attribute__((const));
+uint32_t hosted_blocks() __attribute__((const));
+
+void hosted_syncthreads();
+void hosted_syncwarp();
+// The values that all lanes of the warp gave. Valid until the lane's next exchange.
+const uint32_t* hosted_exchange(uint32_t mask, uint32_t value);
+uint32_t hosted_atomic_add(uint32_t* place, uint32_t value);
+[[noreturn]] void hosted_fail(const char* what);
+
+// Of the kernel's half.
+extern const uint32_t hosted_params_bytes;
+extern const uint32_t hosted_binding_count;
+// For each binding, whether the kernel may write it.
+const uint8_t* hosted_binding_flags();
+void hosted_call(const void* params, void* const* buffers);
+extern unsigned char hosted_dynamic_shared[];
+}
