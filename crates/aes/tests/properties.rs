@@ -124,7 +124,7 @@ proptest! {
         blocks in 0..2000_usize,
         seed in any::<u8>(),
     ) {
-        let plain: Vec<u8> = (0..16 * blocks).map(|i| (i * i >> 3) as u8 ^ seed).collect();
+        let plain: Vec<u8> = (0..16 * blocks).map(|i| ((i * i) >> 3) as u8 ^ seed).collect();
         for device in Device::all() {
             let aes = Aes::with_config(&device, &[&key], config(method)).unwrap();
             let mut data = plain.clone();
