@@ -144,6 +144,31 @@ __device__ __forceinline__ uint32_t madc_hi(uint32_t a, uint32_t b, uint32_t c) 
 
 #endif // CARRY_MODEL
 
+#if F_LIMBS == 1
+
+// a - p if that is not negative, else a; a < 2p < 2^32: what wraps around is larger.
+__device__ __forceinline__ F f_reduce(const F& a) {
+    uint32_t less = a.l[0] - f_modulus(0);
+    return F{{less < a.l[0] ? less : a.l[0]}};
+}
+
+__device__ __forceinline__ F f_add(const F& a, const F& b) {
+    return f_reduce(F{{a.l[0] + b.l[0]}});
+}
+
+__device__ __forceinline__ F f_sub(const F& a, const F& b) {
+    uint32_t difference = a.l[0] - b.l[0], more = difference + f_modulus(0);
+    return F{{more < difference ? more : difference}};
+}
+
+__device__ __forceinline__ F f_mul(const F& a, const F& b) {
+    uint64_t t = (uint64_t)a.l[0] * b.l[0];
+    uint32_t m = (uint32_t)t * f_n0;
+    return f_reduce(F{{(uint32_t)((t + (uint64_t)m * f_modulus(0)) >> 32)}});
+}
+
+#else
+
 // a - p if that is not negative, else a; a < 2p.
 __device__ __forceinline__ F f_reduce(const F& a) {
     F d;
@@ -161,7 +186,7 @@ __device__ __forceinline__ F f_add(const F& a, const F& b) {
     r.l[0] = add_cc(a.l[0], b.l[0]);
 #pragma unroll
     for (int i = 1; i < F_LIMBS - 1; i++) r.l[i] = addc_cc(a.l[i], b.l[i]);
-    if (F_LIMBS > 1) r.l[F_LIMBS - 1] = addc(a.l[F_LIMBS - 1], b.l[F_LIMBS - 1]);
+    r.l[F_LIMBS - 1] = addc(a.l[F_LIMBS - 1], b.l[F_LIMBS - 1]);
     return f_reduce(r);
 }
 
@@ -174,19 +199,9 @@ __device__ __forceinline__ F f_sub(const F& a, const F& b) {
     r.l[0] = add_cc(r.l[0], negative & f_modulus(0));
 #pragma unroll
     for (int i = 1; i < F_LIMBS - 1; i++) r.l[i] = addc_cc(r.l[i], negative & f_modulus(i));
-    if (F_LIMBS > 1) r.l[F_LIMBS - 1] = addc(r.l[F_LIMBS - 1], negative & f_modulus(F_LIMBS - 1));
+    r.l[F_LIMBS - 1] = addc(r.l[F_LIMBS - 1], negative & f_modulus(F_LIMBS - 1));
     return r;
 }
-
-#if F_LIMBS == 1
-
-__device__ __forceinline__ F f_mul(const F& a, const F& b) {
-    uint64_t t = (uint64_t)a.l[0] * b.l[0];
-    uint32_t m = (uint32_t)t * f_n0;
-    return f_reduce(F{{(uint32_t)((t + (uint64_t)m * f_modulus(0)) >> 32)}});
-}
-
-#else
 
 // Limbs of an accumulator: an even number.
 #define F_ROW (F_LIMBS + F_LIMBS % 2)

@@ -20,6 +20,10 @@ pub(crate) const BLOCK: usize = 16;
 /// Bytes that one task takes: enough to hide its start, little enough to stay in the first caches.
 const GRAIN: usize = 32 << 10;
 
+/// Bytes up to which one thread takes all: waking others takes as long. 64 KiB in CTR mode took 19 µs on 16 threads, and 9 on
+/// one.
+const SERIAL: usize = 128 << 10;
+
 type Blocks<'a> = &'a mut [Array<u8, U16>];
 
 /// A counter block plus n, as a big-endian number of 128 bits, or of its last 32 bits alone.
@@ -319,13 +323,10 @@ pub(crate) fn move_kernel(params: &MoveParams, src: &[u8], dst: &mut [u8]) {
 }
 
 fn in_parallel(data: &mut [u8], grain: usize, task: impl Fn((usize, &mut [u8])) + Send + Sync) {
-    if data.len() <= grain {
-        if !data.is_empty() {
-            task((0, data));
-        }
-        return;
+    match data.len() {
+        ..=SERIAL => data.chunks_mut(grain).enumerate().for_each(task),
+        _ => data.par_chunks_mut(grain).enumerate().for_each(task),
     }
-    data.par_chunks_mut(grain).enumerate().for_each(task);
 }
 
 fn xor(data: &mut [u8], mask: &[u8]) {

@@ -192,12 +192,7 @@ impl<T: Element> Buffer<T> {
             let (expected, actual) = (((len + 1) * T::BYTES) as u64, host.len() as u64);
             return Err(Error::Length { what: "the host memory of a copy, in bytes", expected, actual });
         }
-        self.expect_range(what, offset, len)?;
-        let bytes = byte_range::<T>(offset, len);
-        match self.covered(&bytes) == bytes {
-            true => Ok(bytes.start),
-            false => Err(Error::Unaligned { what, expected: 4, offset: bytes.start, count: bytes.end - bytes.start }),
-        }
+        Ok(self.expect_words(what, offset, len)?.start)
     }
 
     /// Copies all of `source`, on the same device and of the same length, into this buffer.
@@ -209,6 +204,47 @@ impl<T: Element> Buffer<T> {
         source.expect_len("the source of a copy", self.len)?;
         let backend = self.device.backend();
         backend.copy(backend.default_queue(), &source.memory, 0, &mut self.memory, 0, source.memory.bytes())
+    }
+
+    /// Copies `len` elements of `source`, from `from` on, to those from `at` on, on a queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::OutOfRange`], [`Error::Unaligned`] for ranges that are not whole words of 4 bytes,
+    /// except at the end of a buffer, [`Error::Driver`], [`Error::Lost`].
+    pub fn copy_range(
+        &mut self,
+        queue: Option<&Queue>,
+        at: usize,
+        source: &Self,
+        from: usize,
+        len: usize,
+    ) -> Result<()> {
+        self.device.expect_same("the source of a copy", &source.device)?;
+        let (to, from) = (self.expect_words("copy", at, len)?, source.expect_words("copy", from, len)?);
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        backend.copy(queue, &source.memory, from.start, &mut self.memory, to.start, to.end - to.start)
+    }
+
+    /// Sets the device form of `len` elements from `at` on to zero, on a queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// As [`Buffer::copy_range`].
+    pub fn clear_range(&mut self, queue: Option<&Queue>, at: usize, len: usize) -> Result<()> {
+        let bytes = self.expect_words("clear", at, len)?;
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        backend.clear(queue, &mut self.memory, bytes.start, bytes.end - bytes.start)
+    }
+
+    /// The bytes of a range of elements, which must be whole words.
+    fn expect_words(&self, what: &'static str, offset: usize, count: usize) -> Result<Range<u64>> {
+        self.expect_range(what, offset, count)?;
+        let bytes = byte_range::<T>(offset, count);
+        match self.covered(&bytes) == bytes {
+            true => Ok(bytes),
+            false => Err(Error::Unaligned { what, expected: 4, offset: bytes.start, count: bytes.end - bytes.start }),
+        }
     }
 
     /// Sets all bytes of the device form to zero.

@@ -4,9 +4,9 @@ use std::thread;
 
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste_backend::{Device, Error as DeviceError};
+use evariste_backend::{Device, Element, Error as DeviceError, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{Config, Error, Ntt, Order, Split, Twiddles, forward, inverse, reference};
+use evariste_ntt::{Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, forward, inverse, reference};
 
 use libtest_mimic::Failed;
 
@@ -33,6 +33,9 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::orders_cosets_batches"), orders_cosets_batches::<F>);
     suite.add(&format!("{field}::columns"), columns::<F>);
     suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
+    suite.add(&format!("{field}::products"), products::<F>);
+    suite.add(&format!("{field}::extensions"), extensions::<F>);
+    suite.add(&format!("{field}::pipelines"), pipelines::<F>);
     suite.add(&format!("{field}::edge_values"), edge_values::<F>);
     suite.add(&format!("{field}::host_slices"), host_slices::<F>);
     suite.add(&format!("{field}::misuse"), misuse::<F>);
@@ -169,6 +172,93 @@ fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Products of polynomials against the schoolbook's.
+fn products<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let ntt = Ntt::<F>::new(device, 7)?;
+    for (a, b) in [(0, 0), (0, 5), (5, 0), (1, 1), (1, 128), (64, 65), (100, 3), (2, 2)] {
+        let (a, b) = (samples::<F>(a, 30), samples::<F>(b, 31));
+        let product = ntt.product(&device.upload(&a)?, &device.upload(&b)?)?.to_vec()?;
+        expect_same(&format!("{} × {}", a.len(), b.len()), &product, &reference::product(&a, &b))?;
+    }
+    let [long, short] = [device.upload(&samples::<F>(100, 30))?, device.upload(&samples::<F>(30, 31))?];
+    let error = expect_error("a product of 129 coefficients", ntt.product(&long, &short))?;
+    expect_equal("size", &error, &Error::TooLarge { expected: 7, actual: 129 })
+}
+
+/// Low-degree extensions against values by Horner's rule.
+fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    for (log_n, log_blowup, count) in [(0, 0, 1), (0, 3, 2), (3, 1, 3), (5, 2, 1), (8, 4, 2)] {
+        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
+        let extension = Extension::<F>::new(device, log_n, log_blowup)?;
+        let coefficients = samples::<F>(n * count, 32);
+        let values: Vec<F> = coefficients.chunks(n).flat_map(|x| arkworks(x, F::ONE)).collect();
+        let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;
+        let expected: Vec<F> = coefficients
+            .chunks(n)
+            .flat_map(|x| (0..size as u64).map(|k| reference::horner(x, F::GENERATOR * w.pow([k]))).collect::<Vec<F>>())
+            .collect();
+        for order in [Order::Natural, Order::BitReversed] {
+            let what = format!("{count} of 2^{log_n} to 2^{}, {order:?}", log_n + log_blowup);
+            let ordered: Vec<F> =
+                expected.chunks(size).flat_map(|x| reference::reorder(x, Order::Natural, order)).collect();
+            let given = device.upload(&values)?;
+            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &ordered)?;
+            expect_same("values as they were", &given.to_vec()?, &values)?;
+            let from_coefficients = extension.evaluate(&device.upload(&coefficients)?, F::GENERATOR, order)?;
+            expect_same(&format!("coefficients, {what}"), &from_coefficients.to_vec()?, &ordered)?;
+        }
+    }
+    let extension = Extension::<F>::new(device, 2, 1)?;
+    let values = device.upload(&[F::ONE; 6])?;
+    let error = expect_error("six values for runs of four", extension.extend(&values, F::ONE, Order::Natural))?;
+    expect_equal("length", &error, &Error::Length { expected: 4, actual: 6 })?;
+    let error = expect_error("a coset of zero", extension.extend(&device.zeros(4)?, F::ZERO, Order::Natural))?;
+    expect_equal("coset", &error, &Error::ZeroCoset)?;
+    let beyond = F::TWO_ADICITY + 1;
+    let error = expect_error("too large an extension", Extension::<F>::new(device, 1, F::TWO_ADICITY))?;
+    expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })
+}
+
+/// Streams of transforms from and to pinned memory.
+fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let (log_n, batch) = (9, 3);
+    let n = 1usize << log_n;
+    let ntt = Ntt::<F>::new(device, log_n)?;
+    let pinned = |x: &[F]| -> Result<HostBuffer, Failed> {
+        let mut host = device.host_buffer(x.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+        Mont::<F>::encode(x, &mut host);
+        Ok(host)
+    };
+    for inverse in [false, true] {
+        let inputs: Vec<Vec<F>> = (0..8).map(|seed| samples::<F>(n * batch, 40 + seed)).collect();
+        let mut pipeline = Pipeline::new(ntt.coset(F::GENERATOR), batch, Secrecy::Public)?;
+        let mut results = Vec::new();
+        for x in &inputs {
+            let host = pinned(x)?;
+            results.extend(if inverse { pipeline.inverse(host)? } else { pipeline.forward(host)? });
+        }
+        while let Some(host) = pipeline.next()? {
+            results.push(host);
+        }
+        expect_equal("results", &results.len(), &inputs.len())?;
+        for (i, (host, x)) in results.iter().zip(&inputs).enumerate() {
+            let mut actual = vec![F::ZERO; x.len()];
+            Mont::<F>::decode(host, &mut actual);
+            let (from, to) = if inverse { (&actual, x) } else { (x, &actual) };
+            let expected: Vec<F> = from.chunks(n).flat_map(|x| arkworks(x, F::GENERATOR)).collect();
+            expect_same(&format!("transform {i}, inverse: {inverse}"), to, &expected)?;
+        }
+    }
+    let mut pipeline = Pipeline::new(ntt.transform(), batch, Secrecy::Public)?;
+    let error = expect_error("host memory of another length", pipeline.forward(pinned(&[F::ONE; 7])?))?;
+    expect_equal("length", &error, &Error::Length { expected: n * batch, actual: 7 })?;
+    let upload_only = device.host_buffer(n * batch * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
+    expect_error("host memory for uploads only", pipeline.forward(upload_only))?;
+    let host = pinned(&vec![F::ZERO; n * batch])?;
+    expect("nothing is ready yet", pipeline.forward(host)?.is_none())?;
+    expect("usable", pipeline.next()?.is_some_and(|host| host.iter().all(|byte| *byte == 0)))
 }
 
 /// What a plan says it takes is what it takes, to 1%.

@@ -5,11 +5,15 @@ mod error;
 mod host;
 mod order;
 mod pass;
+mod pipeline;
 mod plan;
+mod polynomial;
 pub mod reference;
 
 pub use config::{Config, Split, Twiddles};
 pub use error::{Error, Result};
 pub use host::{forward, inverse};
 pub use order::{Order, reverse_bits};
+pub use pipeline::Pipeline;
 pub use plan::{Ntt, Transform};
+pub use polynomial::Extension;

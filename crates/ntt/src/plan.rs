@@ -330,6 +330,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
         &self.device
     }
 
+    pub(crate) fn vector(&self) -> &Vector<F> {
+        &self.vector
+    }
+
     /// Elements of one transform.
     pub fn size(&self) -> usize {
         1 << self.layout.log_n
@@ -579,6 +583,10 @@ pub struct Transform<'a, F: DeviceField> {
 }
 
 impl<'a, F: DeviceField + FftField> Transform<'a, F> {
+    pub(crate) fn plan(&self) -> &'a Ntt<F> {
+        self.plan
+    }
+
     /// The order of the data before (natural unless set).
     pub fn input(mut self, order: Order) -> Self {
         self.input = order;

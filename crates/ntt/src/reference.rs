@@ -34,3 +34,13 @@ pub fn reorder<T: Copy>(x: &[T], from: Order, to: Order) -> Vec<T> {
     let log_n = x.len().ilog2();
     (0..x.len() as u32).map(|i| x[reverse_bits(i, log_n) as usize]).collect()
 }
+
+/// The product of two polynomials, by coefficients from the constant term on; none if one of them has none.
+pub fn product<F: FftField>(a: &[F], b: &[F]) -> Vec<F> {
+    let len = if a.is_empty() || b.is_empty() { 0 } else { a.len() + b.len() - 1 };
+    let mut product = vec![F::ZERO; len];
+    for (i, x) in a.iter().enumerate() {
+        b.iter().enumerate().for_each(|(j, y)| product[i + j] += *x * y);
+    }
+    product
+}

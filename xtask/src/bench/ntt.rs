@@ -2,12 +2,12 @@
 
 use std::cell::OnceCell;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device};
+use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Ntt, Order, Split, Twiddles,
+    Config, Ntt, Order, Pipeline, Split, Twiddles,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
@@ -105,7 +105,11 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
         let here = || targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n)).map(|(target, _)| target);
         let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", log_n, 1);
         let variants = || VARIANTS.iter().chain(&COMPARED);
-        here().for_each(|target| variants().for_each(|variant| measure(session, target, &problem, variant)));
+        here().for_each(|target| {
+            variants().for_each(|variant| measure(session, target, &problem, variant));
+            pinned(session, target, &problem);
+            seven(session, target, &problem);
+        });
         if options.peers {
             let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
             peers::arkworks(session, &problem, cpu.map(|target| target.limits));
@@ -257,4 +261,128 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
         let timing = budget.time_queued(|| Ok(transform(&mut data)?), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), checked))
     });
+}
+
+/// Transforms of a stream of [`STREAM`] from pinned host memory and back: overlapped, and one step after the other.
+fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    for overlapped in [true, false] {
+        let case = Case {
+            algorithm: Algorithm::Ntt,
+            name: format!("{}/forward/natural{}/pinned", problem.field, if overlapped { "" } else { "-in-turn" }),
+            device: target.device.info().id.to_string(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(problem.input.len()),
+            floor: None,
+        };
+        session.measure(case, |budget| {
+            let device = &target.device;
+            let ntt = Ntt::<F>::new(device, problem.log_n)?;
+            let mut host =
+                device.host_buffer(problem.input.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+            Mont::<F>::encode(&problem.input, &mut host);
+            let check = |host: &HostBuffer| {
+                problem.check(false, Order::Natural, |i| {
+                    let mut element = [F::ZERO];
+                    Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element);
+                    Ok(element[0])
+                })
+            };
+            if !overlapped {
+                let mut data = device.alloc::<Mont<F>>(problem.input.len())?;
+                let mut turn = |host| {
+                    let host = data.write_pinned(None, 0, host)?.wait()?;
+                    ntt.forward(&mut data)?;
+                    device.sync()?;
+                    anyhow::Ok(data.read_pinned(None, 0, host)?.wait()?)
+                };
+                let mut host = Some(turn(host)?);
+                let checked = host.as_ref().map(check).transpose()?.unwrap_or_default();
+                let timing = budget.time(|| {
+                    host = host.take().map(&mut turn).transpose()?;
+                    Ok(())
+                })?;
+                return Ok((timing, None, checked));
+            }
+            let mut pipeline = Pipeline::new(ntt.transform(), 1, Secrecy::Public)?;
+            ensure!(pipeline.forward(host)?.is_none(), "a result before there can be one");
+            let first = pipeline.next()?.context("no result")?;
+            let checked = check(&first)?;
+            let more = (1..IN_FLIGHT).map(|_| device.host_buffer(first.len(), Transfer::Both, Secrecy::Public));
+            let mut idle = more.collect::<Result<Vec<_>, _>>()?;
+            idle.iter_mut().for_each(|host| host.copy_from_slice(&first));
+            idle.push(first);
+            let mut timing = budget.time(|| {
+                for _ in 0..STREAM {
+                    let host = match idle.pop() {
+                        Some(host) => host,
+                        None => pipeline.next()?.context("no result")?,
+                    };
+                    idle.extend(pipeline.forward(host)?);
+                }
+                while let Some(host) = pipeline.next()? {
+                    idle.push(host);
+                }
+                Ok(())
+            })?;
+            timing.median /= STREAM;
+            timing.min /= STREAM;
+            Ok((timing, None, format!("{checked}; each of {STREAM} in a row")))
+        });
+    }
+}
+
+/// Transforms in a row, each timed as a share of the whole.
+const STREAM: u32 = 8;
+
+/// Host memories that are under way at once.
+const IN_FLIGHT: usize = 4;
+
+/// What a prover does: tables made anew, data on its way, and seven transforms (three inverse ones, three on a coset and one
+/// back). The upload goes on while tables are made, or before.
+fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    for overlapped in [true, false] {
+        let case = Case {
+            algorithm: Algorithm::Ntt,
+            name: format!("{}/plan-and-seven{}/host", problem.field, if overlapped { "" } else { "-in-turn" }),
+            device: target.device.info().id.to_string(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(7 * problem.input.len()),
+            floor: None,
+        };
+        session.measure(case, |budget| {
+            let device = &target.device;
+            let bytes = problem.input.len() * Mont::<F>::BYTES;
+            let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
+            Mont::<F>::encode(&problem.input, &mut host);
+            let mut host = Some(host);
+            let queue = device.queue()?;
+            let mut data = device.alloc::<Mont<F>>(problem.input.len())?;
+            let mut work = |host: HostBuffer| {
+                let uploading = data.write_pinned(Some(&queue), 0, host)?;
+                if !overlapped {
+                    device.sync()?;
+                }
+                let ntt = Ntt::<F>::new(device, problem.log_n)?;
+                if !overlapped {
+                    device.sync()?;
+                }
+                let host = uploading.wait()?;
+                for _ in 0..3 {
+                    ntt.inverse(&mut data)?;
+                    ntt.coset(F::GENERATOR).forward(&mut data)?;
+                }
+                ntt.coset(F::GENERATOR).inverse(&mut data)?;
+                device.sync()?;
+                anyhow::Ok(host)
+            };
+            host = host.take().map(&mut work).transpose()?;
+            let timing = budget.time(|| {
+                host = host.take().map(&mut work).transpose()?;
+                Ok(())
+            })?;
+            Ok((timing, None, "–".to_owned()))
+        });
+    }
 }
