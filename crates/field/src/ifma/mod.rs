@@ -6,7 +6,7 @@
 //!
 //! In memory elements keep the device's form, x · 2^(32 `LIMBS`) mod p. A product in lanes is divided by R = 2^(52 L).
 //! So one factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]), or is a constant
-//! brought to the form x · R beforehand ([`Lanes::constant`]), and what is stored needs no correction.
+//! brought to the form x · R beforehand ([`Lanes::constants`]), and what is stored needs no correction.
 
 use evariste_backend::cpu_has_ifma;
 

@@ -3,9 +3,11 @@
 //! A tile stays in lanes from loading to storing, in limbs of 52 bits: row by row, with a vector for every eight lines.
 //! Two levels of butterflies at a time (radix 4) are done in registers,
 //!
-//!     s = a0 + a2, t = a1 + a3        y0 = s + t            y1 = (s − t) · w^2i
-//!     u = (a0 − a2) · w^i             y2 = u + v            y3 = (u − v) · w^2i
-//!     v = (a1 − a3) · w^(i + q)
+//! ```text
+//! s = a0 + a2, t = a1 + a3        y0 = s + t            y1 = (s − t) · w^2i
+//! u = (a0 − a2) · w^i             y2 = u + v            y3 = (u − v) · w^2i
+//! v = (a1 − a3) · w^(i + q)
+//! ```
 //!
 //! with roots of the form that leaves the other factor's alone. Values are below 3p, so sums below 12p, and the product of
 //! x by a root below p + x/16. So only y0 is reduced, and where i = 0 what would be multiplied by 1. Between two passes
