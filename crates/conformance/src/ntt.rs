@@ -6,7 +6,10 @@ use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Device, Element, Error as DeviceError, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, forward, inverse, reference};
+use evariste_ntt::{
+    Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, forward, forward_in_pieces, inverse,
+    inverse_in_pieces, reference,
+};
 
 use libtest_mimic::Failed;
 
@@ -36,6 +39,7 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::products"), products::<F>);
     suite.add(&format!("{field}::extensions"), extensions::<F>);
     suite.add(&format!("{field}::pipelines"), pipelines::<F>);
+    suite.add(&format!("{field}::pieces"), pieces::<F>);
     suite.add(&format!("{field}::edge_values"), edge_values::<F>);
     suite.add(&format!("{field}::host_slices"), host_slices::<F>);
     suite.add(&format!("{field}::misuse"), misuse::<F>);
@@ -219,6 +223,26 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let beyond = F::TWO_ADICITY + 1;
     let error = expect_error("too large an extension", Extension::<F>::new(device, 1, F::TWO_ADICITY))?;
     expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })
+}
+
+/// Host data with less device memory than it takes.
+fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let element = Mont::<F>::BYTES as u64;
+    for (log_n, lines) in [(0u32, 1), (1, 1), (2, 3), (5, 1), (8, 5), (11, 7), (12, u64::MAX)] {
+        let x = samples::<F>(1 << log_n, 33);
+        let bytes = ((2 * element) << log_n.div_ceil(2)).saturating_mul(lines);
+        let mut y = x.clone();
+        forward_in_pieces(device, &mut y, bytes)?;
+        expect_same(&format!("forward 2^{log_n} by {lines} lines"), &y, &arkworks(&x, F::ONE))?;
+        inverse_in_pieces(device, &mut y, bytes)?;
+        expect_same(&format!("inverse 2^{log_n} by {lines} lines"), &y, &x)?;
+    }
+    let mut x = samples::<F>(64, 33);
+    let error = expect_error("less than a line", forward_in_pieces(device, &mut x, 16 * element - 1))?;
+    expect_equal("memory", &error, &Error::TooLittle { expected: 16 * element, actual: 16 * element - 1 })?;
+    let error = expect_error("a length of 63", forward_in_pieces(device, &mut x[1..], u64::MAX))?;
+    expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
+    expect_same("untouched", &x, &samples::<F>(64, 33))
 }
 
 /// Streams of transforms from and to pinned memory.

@@ -37,6 +37,14 @@ pub enum Error {
         /// Elements given.
         actual: usize,
     },
+    /// Less device memory than one line of a transform in pieces needs.
+    #[error("a line of the transform takes {expected} bytes of device memory, got {actual}")]
+    TooLittle {
+        /// Bytes of one line with its scratch.
+        expected: u64,
+        /// Bytes given.
+        actual: u64,
+    },
     /// The generator of a coset must not be zero.
     #[error("zero does not generate a coset")]
     ZeroCoset,
