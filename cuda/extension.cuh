@@ -110,6 +110,10 @@ __device__ F_INLINE F f_mul(const F& a, const F& b) {
     return r;
 }
 
+__device__ F_INLINE F f_square(const F& a) {
+    return f_mul(a, a);
+}
+
 // a^q: the identity on B.
 __device__ __forceinline__ F f_frobenius(const F& a) {
     return F{{ F_FROBENIUS(a) }};

@@ -7,6 +7,7 @@
 //   F_TOP                 highest limb of p
 //   F_COMPLEMENT          { 2^(32 F_LIMBS) - p }
 //   F_ONE                 { R mod p }
+//   F_SHIFT               { 2^32 R mod p }
 //   F_N0                  -1/p mod 2^32
 //   F_INVERSION_EXPONENT  { p - 2 }
 // Every function takes and gives values in [0, p).
@@ -217,6 +218,47 @@ __device__ __forceinline__ void f_mad_row(uint32_t* acc, const uint32_t* a, uint
     }
 }
 
+// even += (p[0], p[2], ...) * m for m = -t / p mod 2^32, t = even[0], whose sum is left as it is. Where p[0] = 1, that
+// product only carries, unless t = 0.
+__device__ __forceinline__ void f_mad_modulus_even(uint32_t* even, const uint32_t* p, uint32_t t, uint32_t m) {
+    if (f_modulus(0) != 1) {
+        f_mad_row(even, p, m);
+        return;
+    }
+    add_cc(t, 0xffffffffu);
+    even[1] = addc_cc(even[1], 0);
+#pragma unroll
+    for (int j = 2; j < F_ROW; j += 2) {
+        even[j] = madc_lo_cc(p[j], m, even[j]);
+        even[j + 1] = madc_hi_cc(p[j], m, even[j + 1]);
+    }
+}
+
+// odd = odd shifted down by `shift` words, + (p[1], p[3], ...) * m, + with a shift the carry. Where p[0] = 1 and
+// p[1] = 2^32 - 1, p[1] m = 2^32 m - m has the words t and ~t, unless t = 0.
+__device__ __forceinline__ void f_mad_modulus_odd(uint32_t* odd, const uint32_t* p, uint32_t t, uint32_t m, int shift) {
+    bool known = f_modulus(0) == 1 && f_modulus(F_LIMBS > 1) == 0xffffffffu;
+#pragma unroll
+    for (int j = 0; j < F_ROW; j += 2) {
+        uint32_t low = j + shift < F_ROW ? odd[j + shift] : 0, high = j + shift < F_ROW ? odd[j + 1 + shift] : 0;
+        if (j == 0 && known) {
+            odd[0] = shift ? addc_cc(low, t) : add_cc(low, t);
+            odd[1] = addc_cc(high, t == 0 ? 0 : ~t);
+        } else {
+            odd[j] = j == 0 && shift == 0 ? mad_lo_cc(p[j + 1], m, low) : madc_lo_cc(p[j + 1], m, low);
+            odd[j + 1] = madc_hi_cc(p[j + 1], m, high);
+        }
+    }
+}
+
+// even + 2^32 odd += m p, with the m that makes the lowest limb zero. even[0] is left as it is: it is not needed again.
+__device__ __forceinline__ void f_mad_modulus(uint32_t* even, uint32_t* odd, const uint32_t* p, int shift) {
+    uint32_t t = even[0], m = t * f_n0;
+    f_mad_modulus_odd(odd, p, t, m, shift);
+    f_mad_modulus_even(even, p, t, m);
+    odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
+}
+
 // One row of T = even + 2^32 odd: T = (T + a * b) with its lowest limb made zero by a multiple of p. `odd` comes in as
 // the even accumulator of the row before, so it is first shifted down by two words. `a` and `p` have F_ROW + 1 words.
 __device__ __forceinline__ void f_mul_row(uint32_t* even, uint32_t* odd, const uint32_t* a, uint32_t b,
@@ -232,10 +274,7 @@ __device__ __forceinline__ void f_mul_row(uint32_t* even, uint32_t* odd, const u
     f_mad_row(even, a, b);
     odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
 
-    uint32_t m = even[0] * f_n0;
-    f_mad_row(odd, p + 1, m);
-    f_mad_row(even, p, m);
-    odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
+    f_mad_modulus(even, odd, p, 0);
 }
 
 // a * b / R in [0, 2p) for a in [0, p) and any b of F_LIMBS limbs: with both up to 2p, the accumulators could overflow.
@@ -318,6 +357,54 @@ __device__ __forceinline__ void f_mad_chain(uint32_t* acc, const uint32_t* a, ui
     if (carry) acc[2 * pairs] = addc(acc[2 * pairs], 0);
 }
 
+// T / R in [0, 2p) for T = t[0 .. 2 F_LIMBS) below p R: the rows of a product without its products.
+__device__ __forceinline__ F f_redc_lazy(const uint32_t* t) {
+    uint32_t p[F_LIMBS + 1], even[F_LIMBS], odd[F_LIMBS] = {};
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) p[i] = f_modulus(i), even[i] = t[i];
+    p[F_LIMBS] = 0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) {
+        uint32_t* first = i % 2 ? odd : even;
+        uint32_t* second = i % 2 ? even : odd;
+        // As in f_mul_row; the carry goes on into the second.
+        if (i > 0) first[0] = add_cc(first[0], second[1]);
+        f_mad_modulus(first, second, p, i > 0 ? 2 : 0);
+    }
+    F r;
+    r.l[0] = add_cc(even[0], odd[1]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) r.l[i] = addc_cc(even[i], i + 1 < F_LIMBS ? odd[i + 1] : 0);
+    r.l[0] = add_cc(r.l[0], t[F_LIMBS]);
+#pragma unroll
+    for (int i = 1; i < F_LIMBS; i++) r.l[i] = addc_cc(r.l[i], t[F_LIMBS + i]);
+    return r;
+}
+
+// a^2 / R in [0, 2p) for a in [0, p). Products of different limbs are computed once and doubled.
+__device__ __forceinline__ F f_square_lazy(const F& a) {
+    // odd[i] stands in column i + 1.
+    uint32_t even[2 * F_LIMBS + 2] = {}, odd[2 * F_LIMBS + 2] = {}, t[2 * F_LIMBS];
+#pragma unroll
+    for (int i = 0; i < F_LIMBS - 1; i++) {
+        f_mad_chain(odd + 2 * i, a.l + i + 1, a.l[i], (F_LIMBS - i) / 2, false, true);
+        f_mad_chain(even + 2 * i + 2, a.l + i + 2, a.l[i], (F_LIMBS - 1 - i) / 2, false, true);
+    }
+    t[0] = 0;
+    t[1] = odd[0];
+    t[2] = add_cc(even[2], odd[1]);
+#pragma unroll
+    for (int i = 3; i < 2 * F_LIMBS; i++) t[i] = addc_cc(even[i], odd[i - 1]);
+#pragma unroll
+    for (int i = 2 * F_LIMBS - 1; i > 0; i--) t[i] = __funnelshift_l(t[i - 1], t[i], 1);
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) {
+        t[2 * i] = i == 0 ? mad_lo_cc(a.l[0], a.l[0], 0) : madc_lo_cc(a.l[i], a.l[i], t[2 * i]);
+        t[2 * i + 1] = madc_hi_cc(a.l[i], a.l[i], t[2 * i + 1]);
+    }
+    return f_redc_lazy(t);
+}
+
 // even + 2^32 odd += a * b mod 2^(32 F_LIMBS).
 __device__ __forceinline__ void f_mad_low(uint32_t* even, uint32_t* odd, const uint32_t* a, uint32_t b, int row) {
     // a[i] b stands in column row + i.
@@ -365,6 +452,55 @@ __device__ __forceinline__ F f_mul_known(const F& a, const F& w, const F& quotie
 #pragma unroll
     for (int i = 2; i < F_LIMBS; i++) r.l[i] = addc_cc(low_even[i], low_odd[i - 1]);
     return r;
+}
+
+__device__ __forceinline__ F f_square(const F& a) {
+    return f_reduce(f_square_lazy(a));
+}
+
+// A sum of products that is not reduced: fewer than 2^32 of them.
+struct FSum {
+    uint32_t l[2 * F_LIMBS + 1];
+};
+
+__device__ __forceinline__ FSum f_sum_zero() {
+    return FSum{};
+}
+
+// sum += a * b.
+__device__ __forceinline__ void f_mac(FSum& sum, const F& a, const F& b) {
+    // odd[i] stands in column i + 1.
+    uint32_t even[2 * F_LIMBS + 2] = {}, odd[2 * F_LIMBS + 2] = {};
+#pragma unroll
+    for (int j = 0; j < F_LIMBS; j++) {
+        int parity = j % 2;
+        f_mad_chain(even + j + parity, a.l + parity, b.l[j], F_LIMBS / 2, false, true);
+        f_mad_chain(odd + j - parity, a.l + 1 - parity, b.l[j], F_LIMBS / 2, false, true);
+    }
+    sum.l[0] = add_cc(sum.l[0], even[0]);
+#pragma unroll
+    for (int i = 1; i < 2 * F_LIMBS; i++) sum.l[i] = addc_cc(sum.l[i], even[i]);
+    sum.l[2 * F_LIMBS] = addc(sum.l[2 * F_LIMBS], 0);
+    sum.l[1] = add_cc(sum.l[1], odd[0]);
+#pragma unroll
+    for (int i = 2; i < 2 * F_LIMBS; i++) sum.l[i] = addc_cc(sum.l[i], odd[i - 1]);
+    sum.l[2 * F_LIMBS] = addc(sum.l[2 * F_LIMBS], 0);
+}
+
+// sum / R mod p. One limb is reduced first, which leaves less than p R, and is made up for at the end.
+__device__ __forceinline__ F f_sum_reduce(const FSum& sum) {
+    uint32_t p[F_LIMBS], t[2 * F_LIMBS + 1], m = sum.l[0] * f_n0;
+#pragma unroll
+    for (int i = 0; i < F_LIMBS; i++) p[i] = f_modulus(i);
+#pragma unroll
+    for (int i = 0; i <= 2 * F_LIMBS; i++) t[i] = sum.l[i];
+#pragma unroll
+    for (int parity = 0; parity < 2; parity++) {
+        f_mad_chain(t + parity, p + parity, m, F_LIMBS / 2, false, false);
+#pragma unroll
+        for (int i = F_LIMBS + parity; i <= 2 * F_LIMBS; i++) t[i] = addc_cc(t[i], 0);
+    }
+    return f_mul(F{F_SHIFT}, f_redc_lazy(t + 1));
 }
 
 #endif // F_LAZY
@@ -475,6 +611,12 @@ __device__ __forceinline__ F f_mul(const F& a, const F& b) {
 }
 
 #endif // F_PTX
+
+#if !F_LAZY
+__device__ __forceinline__ F f_square(const F& a) {
+    return f_mul(a, a);
+}
+#endif
 
 // 1/a, and 0 of 0: a^(p - 2), left to right.
 __device__ inline F f_inverse(const F& a) {

@@ -1,16 +1,63 @@
-// x[i] = x[i]^(LENGTH + 1), by LENGTH multiplications that each wait for the one before.
+// out[i] = LENGTH steps from x[i], each of which waits for the one before:
+//   STEP_MUL     x[i]^(LENGTH + 1), multiplied by x[i] each time
+//   STEP_SQUARE  x[i]^(2^LENGTH)
+//   STEP_MAC     the sum of x[i] x[(i + j) mod len] for j < LENGTH, reduced once where there is f_mac
+//   STEP_KNOWN   x[i] w^LENGTH, by the product with a known constant where there is one
 // Grid: one thread an element. Registers: two elements. No shared memory. Bound by arithmetic alone: it tells the rate
 // of multiplications that a device can reach.
+
+#define STEP_MUL 0
+#define STEP_SQUARE 1
+#define STEP_MAC 2
+#define STEP_KNOWN 3
 
 struct Params {
     uint32_t len;
 };
 
-extern "C" __global__ void mul_chain(const Params params, F* x) {
+// A constant in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
+struct Known {
+    F montgomery, integer, quotient;
+};
+
+extern "C" __global__ void mul_chain(const Params params, const F* x, const Known* w, F* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F factor = x[i], product = factor;
+#if STEP == STEP_MUL
 #pragma unroll 1
     for (uint32_t j = 0; j < LENGTH; j++) product = f_mul(product, factor);
-    x[i] = product;
+#elif STEP == STEP_SQUARE
+#pragma unroll 1
+    for (uint32_t j = 0; j < LENGTH; j++) product = f_square(product);
+#elif STEP == STEP_MAC
+    size_t k = i;
+#if F_LAZY
+    FSum sum = f_sum_zero();
+#else
+    product = f_zero();
+#endif
+#pragma unroll 1
+    for (uint32_t j = 0; j < LENGTH; j++) {
+#if F_LAZY
+        f_mac(sum, factor, x[k]);
+#else
+        product = f_add(product, f_mul(factor, x[k]));
+#endif
+        k = k + 1 == params.len ? 0 : k + 1;
+    }
+#if F_LAZY
+    product = f_sum_reduce(sum);
+#endif
+#elif F_LAZY
+    F integer = w->integer, quotient = w->quotient;
+#pragma unroll 1
+    for (uint32_t j = 0; j < LENGTH; j++) product = f_mul_known(product, integer, quotient);
+    product = f_reduce(product);
+#else
+    factor = w->montgomery;
+#pragma unroll 1
+    for (uint32_t j = 0; j < LENGTH; j++) product = f_mul(product, factor);
+#endif
+    out[i] = product;
 }

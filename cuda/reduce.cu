@@ -1,7 +1,7 @@
 // out[out_at + c] = the reduction of chunk c: COMBINE(a[s], COMBINE(a[s + 1], …)), from IDENTITY at its end.
 //
 // COMBINE(near, far, log) joins the results of two segments, the second 2^log elements behind the first. With WEIGHTS
-// there is a buffer weights[j] = z^(2^j); with PRODUCTS, a[i] * b[i] stands for a[i].
+// there is a buffer weights[j] = z^(2^j); with PRODUCTS, a[i] * b[i] stands for a[i], and COMBINE adds.
 //
 // Grid: a block of 2^LOG_THREADS threads for each chunk; thread t owns the chunk's elements t, t + THREADS, …, from the
 // last to the first. Shared memory: one element a thread. Registers: a few elements.
@@ -38,6 +38,12 @@ reduce(const Params params, const F* a, SECOND F* out) {
     size_t start = params.reversed ? rest - count : before;
 
     F acc = IDENTITY;
+#if defined(PRODUCTS) && F_LAZY
+    FSum sum = f_sum_zero();
+#pragma unroll 1
+    for (size_t i = start + thread; i < start + count; i += THREADS) f_mac(sum, a[i], b[i]);
+    acc = f_sum_reduce(sum);
+#else
     if (thread < count) {
         uint32_t rounds = (count - thread + THREADS - 1) / THREADS;
 #pragma unroll 1
@@ -45,6 +51,7 @@ reduce(const Params params, const F* a, SECOND F* out) {
             acc = COMBINE(TERM(i), acc, LOG_THREADS);
         }
     }
+#endif
     tile[thread] = acc;
     __syncthreads();
 #pragma unroll 1

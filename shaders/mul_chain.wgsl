@@ -1,4 +1,5 @@
-// x[i] = x[i]^(LENGTH + 1), by LENGTH multiplications that each wait for the one before. One thread an element.
+// out[i] = LENGTH steps from x[i], each of which waits for the one before: multiplied by x[i] (STEP 0), squared (1),
+// with the product of x[i] and x[(i + j) mod len] added (2), or multiplied by the constant w (3). One thread an element.
 // Bound by arithmetic alone: it tells the rate of multiplications that a device can reach.
 
 struct Params {
@@ -12,10 +13,28 @@ fn mul_chain(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     if (i >= params.len) {
         return;
     }
-    let factor = x_load(i);
+    var factor = x_load(i);
     var product = factor;
-    for (var j = 0u; j < LENGTH; j++) {
-        product = f_mul(product, factor);
+    var sum = f_zero();
+    if (STEP == 3u) {
+        factor = w_load(0u);
     }
-    x_store(i, product);
+    var k = i;
+    for (var j = 0u; j < LENGTH; j++) {
+        if (STEP == 1u) {
+            factor = product;
+        }
+        if (STEP == 2u) {
+            product = x_load(k);
+            k = select(k + 1u, 0u, k + 1u == params.len);
+        }
+        product = f_mul(product, factor);
+        if (STEP == 2u) {
+            sum = f_add(sum, product);
+        }
+    }
+    if (STEP == 2u) {
+        product = sum;
+    }
+    out_store(i, product);
 }

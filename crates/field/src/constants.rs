@@ -13,6 +13,8 @@ pub(crate) struct Constants {
     pub(crate) n0: u32,
     /// R mod p, which is one in Montgomery form.
     pub(crate) one: Vec<u32>,
+    /// 2³²·R mod p.
+    pub(crate) shift: Vec<u32>,
     /// p − 2, the exponent of inversion.
     pub(crate) inversion_exponent: Vec<u32>,
     /// 2p does not fit the limbs: sums carry out of them.
@@ -39,6 +41,7 @@ impl Constants {
         Self {
             n0: inverse.wrapping_neg(),
             one: stored(F::ONE),
+            shift: stored(F::from(1u64 << 32)),
             inversion_exponent: limbs(exponent.to_bytes_le()),
             full: modulus[F::LIMBS - 1] >> 31 == 1,
             modulus,

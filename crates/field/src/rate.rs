@@ -1,19 +1,38 @@
 //! The rate of multiplications that a device can reach: what the speed of everything else is held against.
 
-use std::array;
+use std::{array, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
 use rayon::prelude::*;
 
 use crate::{
-    DeviceField, Mont, ifma,
+    DeviceField, Mont, ifma, known_constants,
     source::{self, word},
 };
 
-/// Multiplications that one run of [`MulChain`] does on each element: some hundred times what loading and storing the
-/// element costs on any device.
+/// Steps that one run of [`MulChain`] does on each element: some hundred times what loading and storing the element
+/// costs on any device.
 pub const CHAIN_LENGTH: u32 = 512;
+
+/// What [`MulChain`] does with each element x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Multiplies by x: x^([`CHAIN_LENGTH`] + 1) in the end.
+    Mul,
+    /// Squares: x^(2^[`CHAIN_LENGTH`]).
+    Square,
+    /// Adds the product of x and the element j places further, in a circle, for j from 0 on. In CUDA the sum is reduced
+    /// once, over prime fields of an even number of limbs with a bit of room.
+    Mac,
+    /// Multiplies by a constant: x · w^[`CHAIN_LENGTH`]. In CUDA with a precomputed quotient, over the same fields.
+    Known,
+}
+
+impl Step {
+    /// All of them, in the order of their numbers in the sources.
+    pub const ALL: [Self; 4] = [Step::Mul, Step::Square, Step::Mac, Step::Known];
+}
 
 /// Threads of a workgroup.
 const THREADS: u32 = 256;
@@ -28,19 +47,22 @@ const LANES: usize = 4;
 /// use ark_bls12_381::Fr;
 /// use ark_ff::Field;
 /// use evariste_backend::Device;
-/// use evariste_field::{Mont, rate::{CHAIN_LENGTH, MulChain}};
+/// use evariste_field::{Mont, rate::{CHAIN_LENGTH, MulChain, Step}};
 ///
 /// let device = Device::best()?;
-/// let mut x = device.upload::<Mont<Fr>>(&[Fr::from(3)])?;
-/// MulChain::new(&device)?.run(&mut x)?;
-/// assert_eq!(x.to_vec()?, [Fr::from(3).pow([u64::from(CHAIN_LENGTH) + 1])]);
+/// let x = device.upload::<Mont<Fr>>(&[Fr::from(3)])?;
+/// let mut out = device.alloc(1)?;
+/// MulChain::new(&device, Step::Mul, Fr::ONE)?.run(&x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [Fr::from(3).pow([u64::from(CHAIN_LENGTH) + 1])]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
 pub struct MulChain<F> {
     kernel: Kernel<Params>,
-    field: std::marker::PhantomData<fn() -> F>,
+    /// The constant in the forms that kernels multiply by.
+    w: Buffer<u32>,
+    field: PhantomData<fn() -> F>,
 }
 
 #[repr(C)]
@@ -50,88 +72,134 @@ struct Params {
 }
 
 impl<F: DeviceField> MulChain<F> {
-    /// Compiles the kernel for `device`.
+    /// Compiles the kernel for `device`. `w` is the constant of [`Step::Known`]; the other steps do not use it.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
-    pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { kernel: Kernel::new(device, Self::kernel())?, field: std::marker::PhantomData })
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing, [`Error::OutOfMemory`].
+    pub fn new(device: &Device, step: Step, w: F) -> Result<Self> {
+        let w = device.upload::<u32>(&known_constants([w]))?;
+        Ok(Self { kernel: Kernel::new(device, Self::kernel(step))?, w, field: PhantomData })
     }
 
-    /// The kernel, for compiling it ahead.
-    pub fn kernel() -> KernelSpec {
-        let bindings = vec![Binding::write("x", word::<F>())];
+    /// The kernel of a step, for compiling it ahead.
+    pub fn kernel(step: Step) -> KernelSpec {
+        let word = word::<F>();
+        let bindings = vec![Binding::read("x", word), Binding::read("w", word), Binding::write("out", word)];
         let seen = bindings.clone();
         let source = move |language| match language {
             Language::Cuda => {
-                format!("{}#define LENGTH {CHAIN_LENGTH}\n{}", source::cuda::<F>(), evariste_cuda::MUL_CHAIN)
+                let constants = format!("#define LENGTH {CHAIN_LENGTH}\n#define STEP {}\n", step as u32);
+                [&source::cuda::<F>(), &constants, evariste_cuda::MUL_CHAIN].concat()
             }
             Language::Wgsl { int64 } => {
                 let accessors: String = seen.iter().map(source::wgsl_accessors::<F>).collect();
-                let length = format!("const LENGTH = {CHAIN_LENGTH}u;\n");
-                [&source::wgsl::<F>(int64), &accessors, &length, evariste_shaders::MUL_CHAIN].concat()
+                let constants = format!("const LENGTH = {CHAIN_LENGTH}u;\nconst STEP = {}u;\n", step as u32);
+                [&source::wgsl::<F>(int64), &accessors, &constants, evariste_shaders::MUL_CHAIN].concat()
             }
         };
-        let lanes = ifma::Field::of::<F>();
+        // Lanes have chains of multiplications only.
+        let lanes = ifma::Field::of::<F>().filter(|_| step == Step::Mul);
         let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
-            let [x] = args else { unreachable!("the launch checks the number of buffers") };
+            let [x, w, out] = args else { unreachable!("the launch checks the number of buffers") };
             let limbs = params.len as usize * F::LIMBS;
             if let Some(lanes) = &lanes {
-                return lanes.chain(&mut x.write()[..limbs], CHAIN_LENGTH);
+                let out = &mut out.write::<u32>()[..limbs];
+                out.copy_from_slice(&x.read::<u32>()[..limbs]);
+                return lanes.chain(out, CHAIN_LENGTH);
             }
-            x.write::<u32>()[..limbs].par_chunks_mut(LANES * F::LIMBS).for_each(run_lanes::<F>);
+            let (x, w) = (&x.read::<u32>()[..limbs], F::load(&w.read::<u32>()[..F::LIMBS]));
+            let out = out.write::<u32>()[..limbs].par_chunks_mut(LANES * F::LIMBS);
+            out.enumerate().for_each(|(chunk, out)| run_lanes(step, x, w, chunk * LANES, out));
         };
-        let variant = format!("{CHAIN_LENGTH} over {}", source::label::<F>());
+        let variant = format!("{step:?} {CHAIN_LENGTH} over {}", source::label::<F>());
         KernelSpec::new("mul_chain", variant, bindings, body, source).threads(THREADS)
     }
 
-    /// `x[i] = x[i]^(CHAIN_LENGTH + 1)`, by [`CHAIN_LENGTH`] multiplications one after the other on each element.
+    /// Does [`CHAIN_LENGTH`] steps one after the other on each element.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
-    pub fn run(&self, x: &mut Buffer<Mont<F>>) -> Result<()> {
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
+    pub fn run(&self, x: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        out.expect_len("the output", x.len())?;
         let len = u32::try_from(x.len()).map_err(|_| Error::TooLarge {
             what: "vector",
             device: x.device().info().id,
             limit: u32::MAX.into(),
             actual: x.len() as u64,
         })?;
-        // SAFETY: the buffer has `len` elements, and threads touch only those below it.
-        unsafe { self.kernel.launch(None, len.div_ceil(THREADS).into(), &Params { len }, &mut [Arg::write(x)]) }
+        let args = &mut [Arg::read(x), Arg::read(&self.w), Arg::write(out)];
+        // SAFETY: both vectors have `len` elements, and threads touch only those below it; `w` has three.
+        unsafe { self.kernel.launch(None, len.div_ceil(THREADS).into(), &Params { len }, args) }
     }
 }
 
-/// The chains of up to [`LANES`] elements, side by side.
-fn run_lanes<F: DeviceField>(limbs: &mut [u32]) {
-    let factors: [F; LANES] = {
-        let mut elements = limbs.chunks_exact(F::LIMBS).map(F::load);
-        array::from_fn(|_| elements.next().unwrap_or(F::ZERO))
-    };
-    let mut products = factors;
-    for _ in 0..CHAIN_LENGTH {
-        products.iter_mut().zip(&factors).for_each(|(product, factor)| *product *= factor);
+/// The chains of up to [`LANES`] elements from number `first` on, side by side.
+fn run_lanes<F: DeviceField>(step: Step, x: &[u32], w: F, first: usize, out: &mut [u32]) {
+    let len = x.len() / F::LIMBS;
+    let load = |i: usize| F::load(&x[i % len * F::LIMBS..][..F::LIMBS]);
+    let own: [F; LANES] = array::from_fn(|lane| load(first + lane));
+    let mut results = own;
+    match step {
+        Step::Mul => (0..CHAIN_LENGTH).for_each(|_| results.iter_mut().zip(&own).for_each(|(r, x)| *r *= x)),
+        Step::Square => (0..CHAIN_LENGTH).for_each(|_| results.iter_mut().for_each(|r| *r = r.square())),
+        Step::Known => (0..CHAIN_LENGTH).for_each(|_| results.iter_mut().for_each(|r| *r *= w)),
+        Step::Mac => {
+            results = [F::ZERO; LANES];
+            for j in 0..CHAIN_LENGTH as usize {
+                for (lane, (r, x)) in results.iter_mut().zip(&own).enumerate() {
+                    *r += *x * load(first + lane + j);
+                }
+            }
+        }
     }
-    limbs.chunks_exact_mut(F::LIMBS).zip(&products).for_each(|(limbs, product)| product.store(limbs));
+    out.chunks_exact_mut(F::LIMBS).zip(&results).for_each(|(limbs, result)| result.store(limbs));
 }
 
 #[cfg(test)]
 mod tests {
-    use ark_bls12_381::Fr;
-    use ark_ff::{Field, UniformRand};
-
     use super::*;
+    use crate::small::{BabyBear, Goldilocks, Goldilocks3};
+    use ark_bls12_381::Fr;
+
+    fn expect_chains<F: DeviceField>(device: &Device) {
+        let mut rng = ark_std::test_rng();
+        let w = F::rand(&mut rng);
+        for (step, len) in
+            Step::ALL.into_iter().flat_map(|step| [0, 1, LANES, 2 * LANES + 3, 16, 83].map(|len| (step, len)))
+        {
+            let x: Vec<F> = (0..len).map(|i| if i == 1 { -F::ONE } else { F::rand(&mut rng) }).collect();
+            let mut out = device.alloc(len).unwrap();
+            MulChain::new(device, step, w).unwrap().run(&device.upload(&x).unwrap(), &mut out).unwrap();
+            let steps = u64::from(CHAIN_LENGTH);
+            let expected = |i: usize| match step {
+                Step::Mul => x[i].pow([steps + 1]),
+                Step::Square => (0..steps).fold(x[i], |x, _| x.square()),
+                Step::Mac => (0..CHAIN_LENGTH as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
+                Step::Known => x[i] * w.pow([steps]),
+            };
+            assert_eq!(out.to_vec().unwrap(), (0..len).map(expected).collect::<Vec<F>>(), "{step:?} {len}");
+        }
+    }
 
     #[test]
     fn chains_are_powers_for_every_number_of_lanes() {
-        let device = Device::cpu();
-        let chain = MulChain::<Fr>::new(&device).unwrap();
-        let mut rng = ark_std::test_rng();
-        for len in [0, 1, LANES, 2 * LANES + 3, 16, 83] {
-            let host: Vec<Fr> = (0..len).map(|_| Fr::rand(&mut rng)).collect();
-            let mut x = device.upload::<Mont<Fr>>(&host).unwrap();
-            chain.run(&mut x).unwrap();
-            let expected: Vec<Fr> = host.iter().map(|x| x.pow([u64::from(CHAIN_LENGTH) + 1])).collect();
-            assert_eq!(x.to_vec().unwrap(), expected);
-        }
+        expect_chains::<Fr>(&Device::cpu());
+        expect_chains::<Goldilocks3>(&Device::cpu());
+    }
+
+    /// The CUDA source, on the host: moduli of every kind that the multiplication has a way of its own for.
+    #[test]
+    fn hosted_chains() {
+        let device = match evariste_hosted::device(evariste_hosted::Arithmetic::CarryFlag) {
+            Ok(device) => device,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        expect_chains::<Fr>(&device);
+        expect_chains::<ark_bls12_381::Fq>(&device);
+        expect_chains::<ark_bls12_377::Fr>(&device);
+        expect_chains::<ark_bn254::Fr>(&device);
+        expect_chains::<Goldilocks>(&device);
+        expect_chains::<Goldilocks3>(&device);
+        expect_chains::<BabyBear>(&device);
     }
 }

@@ -35,13 +35,14 @@ fn cuda_prime(limbs: usize, constants: &Constants) -> String {
     let list = |limbs: &[u32]| limbs.iter().map(|limb| format!("{limb:#010x}u")).collect::<Vec<_>>().join(", ");
     format!(
         "#define F_LIMBS {limbs}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
-         #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_N0 {:#010x}u\n\
+         #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_SHIFT {{ {} }}\n#define F_N0 {:#010x}u\n\
          #define F_INVERSION_EXPONENT {{ {} }}\n{}",
         u8::from(constants.full),
         list(&constants.modulus),
         constants.modulus[limbs - 1],
         list(&constants.complement()),
         list(&constants.one),
+        list(&constants.shift),
         constants.n0,
         list(&constants.inversion_exponent),
         evariste_cuda::FIELD,

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ark_bls12_381::Fr;
+use ark_ff::Field;
 use evariste_backend::{Buffer, Device, Kind};
 use evariste_field::{
     Mont,
-    rate::{CHAIN_LENGTH, MulChain},
+    rate::{CHAIN_LENGTH, MulChain, Step},
 };
 use serde::Serialize;
 
@@ -78,12 +79,13 @@ const CHAINS: [usize; 2] = [1 << 10, 1 << 20];
 const ENOUGH: Duration = Duration::from_millis(30);
 
 fn mul_rate(device: &Device) -> Result<f64> {
-    let chain = MulChain::<Fr>::new(device)?;
+    let chain = MulChain::new(device, Step::Mul, Fr::ONE)?;
     let budget = Budget { time: Duration::ZERO };
     let mut len = CHAINS[0];
     loop {
-        let mut x = device.upload::<Mont<Fr>>(&input::random(len))?;
-        let timing = budget.time_queued(|| Ok(chain.run(&mut x)?), || Ok(device.sync()?))?;
+        let x = device.upload::<Mont<Fr>>(&input::random(len))?;
+        let mut out = device.alloc(len)?;
+        let timing = budget.time_queued(|| Ok(chain.run(&x, &mut out)?), || Ok(device.sync()?))?;
         if len == CHAINS[1] || timing.median > ENOUGH {
             return Ok(len as f64 * f64::from(CHAIN_LENGTH) / timing.median.as_secs_f64());
         }

@@ -8,6 +8,7 @@ mod ntt;
 mod peers;
 pub(crate) mod plan;
 mod primitives;
+mod rates;
 mod report;
 mod sizes;
 mod timing;
@@ -95,6 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let wanted = |algorithm| options.only.is_empty() || options.only.contains(&algorithm);
     if wanted(Algorithm::Field) {
         field::run(&mut session, &targets, options);
+        rates::run(&mut session, &targets, options.profile);
         primitives::run(&mut session, &targets, options.profile);
     }
     if wanted(Algorithm::Ntt) {

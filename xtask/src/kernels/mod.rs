@@ -14,7 +14,7 @@ use evariste_field::{
     DeviceField, Expression, Vector,
     curve::{AddChain, DeviceCurve, PointSum, Points},
     primitives::{FieldSum, RadixSort, SegmentedSum},
-    rate::MulChain,
+    rate::{MulChain, Step},
     small,
 };
 use evariste_ntt::{Config, Ntt, Twiddles};
@@ -133,7 +133,7 @@ const MAX_LOG_N: u32 = 28;
 /// Every kernel over a field, as a device gets it.
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let mut kernels = vector_kernels::<F>(info)?;
-    kernels.push(MulChain::<F>::kernel());
+    kernels.extend(Step::ALL.map(MulChain::<F>::kernel));
     kernels.push(SegmentedSum::<FieldSum<F>>::kernel());
     for log_n in 0..=MAX_LOG_N.min(F::TWO_ADICITY) {
         kernels.extend(Ntt::<F>::kernels(info, log_n, Config::default())?);
