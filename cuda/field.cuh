@@ -32,7 +32,13 @@ typedef uint32_t FWord;
 // Words of FWord in an element.
 #define F_WORDS (F_LIMBS * 4 / F_ALIGN)
 
-#if (defined(__CUDA_ARCH__) || CARRY_MODEL) && !F_FULL
+#if defined(__CUDA_ARCH__) || CARRY_MODEL
+#define F_CARRIES 1
+#else
+#define F_CARRIES 0
+#endif
+
+#if F_CARRIES && !F_FULL
 #define F_PTX 1
 #else
 #define F_PTX 0
@@ -66,6 +72,15 @@ __device__ __forceinline__ F f_one() {
     return F{F_ONE};
 }
 
+// An element of a table: by the compiler's choice it would be loaded word by word where it is used, which took 1.10 times
+// the time of a pass of transforms on an H200.
+__device__ __forceinline__ F f_load(const F* a) {
+    F r;
+#pragma unroll
+    for (int i = 0; i < F_WORDS; i++) reinterpret_cast<FWord*>(&r)[i] = reinterpret_cast<const FWord*>(a)[i];
+    return r;
+}
+
 __device__ __forceinline__ bool f_is_zero(const F& a) {
     uint32_t any = 0;
 #pragma unroll
@@ -73,9 +88,7 @@ __device__ __forceinline__ bool f_is_zero(const F& a) {
     return any == 0;
 }
 
-#if F_PTX
-
-#if !CARRY_MODEL
+#if F_CARRIES && !CARRY_MODEL
 
 __device__ __forceinline__ uint32_t add_cc(uint32_t a, uint32_t b) {
     uint32_t r;
@@ -143,7 +156,17 @@ __device__ __forceinline__ uint32_t madc_hi(uint32_t a, uint32_t b, uint32_t c) 
     return r;
 }
 
-#endif // CARRY_MODEL
+// (top, high, low) += a * b. Of one piece, so that other products do not come between the two halves, which would break
+// the pair.
+__device__ __forceinline__ void mad_wide(uint32_t& low, uint32_t& high, uint32_t& top, uint32_t a, uint32_t b) {
+    asm volatile("mad.lo.cc.u32 %0, %3, %4, %0; madc.hi.cc.u32 %1, %3, %4, %1; addc.u32 %2, %2, 0;"
+                 : "+r"(low), "+r"(high), "+r"(top)
+                 : "r"(a), "r"(b));
+}
+
+#endif // F_CARRIES && !CARRY_MODEL
+
+#if F_PTX
 
 #if F_LIMBS == 1
 
@@ -505,37 +528,46 @@ __device__ __forceinline__ F f_sum_reduce(const FSum& sum) {
 
 #endif // F_LAZY
 
-#elif F_LIMBS == 2 && F_TOP == 0xffffffffu && F_N0 == 0xffffffffu // F_PTX
+#elif F_CARRIES && F_LIMBS == 2 && F_TOP == 0xffffffffu && F_N0 == 0xffffffffu // F_PTX
 
-// Goldilocks, p = 2^64 - 2^32 + 1: a multiple of p is found by shifts, and 2^64 = 2^32 - 1 modulo p.
+// Goldilocks, p = 2^64 - 2^32 + 1: a multiple of p is found by additions, and adding p to what is modulo 2^64 is
+// subtracting 2^32 - 1, the word of a borrow.
 
-__device__ __forceinline__ uint64_t f_join(const F& a) {
-    return (uint64_t)a.l[1] << 32 | a.l[0];
-}
-
-__device__ __forceinline__ F f_cut(uint64_t a) {
-    return F{{(uint32_t)a, (uint32_t)(a >> 32)}};
-}
-
-__device__ __forceinline__ F f_add(const F& a, const F& b) {
-    uint64_t x = f_join(a), sum = x + f_join(b), less = sum + 0xffffffffu;
-    return f_cut(sum < x || less < sum ? less : sum);
-}
-
+// a - b, plus p if that is negative; b may be p.
 __device__ __forceinline__ F f_sub(const F& a, const F& b) {
-    uint64_t x = f_join(a), y = f_join(b), difference = x - y;
-    return f_cut(x < y ? difference - 0xffffffffu : difference);
+    F r;
+    r.l[0] = sub_cc(a.l[0], b.l[0]);
+    r.l[1] = subc_cc(a.l[1], b.l[1]);
+    uint32_t borrow = subc(0, 0);
+    r.l[0] = sub_cc(r.l[0], borrow);
+    r.l[1] = subc(r.l[1], 0);
+    return r;
+}
+
+// a - (p - b).
+__device__ __forceinline__ F f_add(const F& a, const F& b) {
+    F negative;
+    negative.l[0] = sub_cc(f_modulus(0), b.l[0]);
+    negative.l[1] = subc(f_modulus(1), b.l[1]);
+    return f_sub(a, negative);
 }
 
 __device__ __forceinline__ F f_mul(const F& a, const F& b) {
-    uint64_t bottom = (uint64_t)a.l[0] * b.l[0];
-    uint64_t middle = (uint64_t)a.l[0] * b.l[1] + (bottom >> 32);
-    uint64_t other = (uint64_t)a.l[1] * b.l[0] + (uint32_t)middle;
-    uint64_t high = (uint64_t)a.l[1] * b.l[1] + (middle >> 32) + (other >> 32), low = other << 32 | (uint32_t)bottom;
-    // The multiple of p that agrees with the product modulo 2^64, divided by 2^64.
-    uint64_t multiple = low + (low << 32);
-    multiple -= (multiple >> 32) + (multiple < low);
-    return f_cut(high < multiple ? high - multiple - 0xffffffffu : high - multiple);
+    uint64_t bottom = (uint64_t)a.l[0] * b.l[0], top = (uint64_t)a.l[1] * b.l[1], middle = (uint64_t)a.l[0] * b.l[1];
+    uint32_t odd[3] = {(uint32_t)middle, (uint32_t)(middle >> 32), 0};
+    mad_wide(odd[0], odd[1], odd[2], a.l[1], b.l[0]);
+    uint32_t low[2] = {(uint32_t)bottom, add_cc((uint32_t)(bottom >> 32), odd[0])};
+    F high;
+    high.l[0] = addc_cc((uint32_t)top, odd[1]);
+    high.l[1] = addc((uint32_t)(top >> 32), odd[2]);
+    // The multiple of p that agrees with the product modulo 2^64, divided by 2^64: 2^32 low + low, less what is above.
+    F multiple;
+    uint32_t above;
+    multiple.l[1] = add_cc(low[1], low[0]);
+    above = addc(multiple.l[1], 0);
+    multiple.l[0] = sub_cc(low[0], above);
+    multiple.l[1] = subc(multiple.l[1], 0);
+    return f_sub(high, multiple);
 }
 
 #else // F_PTX

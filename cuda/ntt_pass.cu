@@ -1,7 +1,7 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
 //
 // A line is the set of elements that one DFT takes; `place` says where it lies. A block owns a tile of 2^LOG_COLUMNS
-// neighbouring lines, and each of its threads GROUPS times RADIX = 2^LOG_RADIX elements in registers: rows i + k q of one
+// neighbouring lines, from params.first on, and each of its threads GROUPS times RADIX = 2^LOG_RADIX elements in registers: rows i + k q of one
 // column, k < RADIX, q = ROWS / RADIX at first. It loads them, runs radix-RADIX steps decimated in frequency (LOG_RADIX
 // levels of Gentleman-Sande butterflies; the first step has fewer where LOG_ROWS is no multiple), and stores. Between two
 // steps the tile passes through shared memory, where it is kept as F_WORDS arrays of words, swizzled so that neighbouring
@@ -16,6 +16,9 @@
 // Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
 // those of neighbouring transforms.
 //
+// FLAGS, where it is defined, is params.flags known ahead: on an H200 a transform of 2^24 elements then took 3.4 instead of
+// 3.7 ms with 8 limbs, and 0.18 instead of 0.33 ms with one, most of whose instructions were about flags.
+//
 // Where F_LAZY holds, values stay in [0, 2p) until the last pass, and the roots within a pass are multiplied by with
 // precomputed quotients. 4 elements of 8 limbs, a root and its quotient need some 80 registers: three blocks of 256
 // threads on a multiprocessor.
@@ -27,6 +30,14 @@
 #define RADIX (1u << LOG_RADIX)
 #define GROUPS (TILE / RADIX / THREADS)
 #define FIRST_LEVELS ((LOG_ROWS - 1) % LOG_RADIX + 1)
+#define STEPS ((LOG_ROWS + LOG_RADIX - 1) / LOG_RADIX)
+// Steps of short elements are unrolled: where their elements lie in the tile is known then.
+#define UNROLLED_STEPS (F_LIMBS <= 2 ? STEPS : 1)
+#ifdef FLAGS
+#define IS_SET(flag) ((FLAGS & (flag)) != 0)
+#else
+#define IS_SET(flag) ((params.flags & (flag)) != 0)
+#endif
 
 #define LOAD_REVERSED 1u     // lines are numbered by reversed block index, and contiguous, where they are loaded
 #define STORE_REVERSED 2u    // … where they are stored
@@ -39,6 +50,8 @@
 #define SCALE_OUT 256u       // … when stored
 #define SCALE_REVERSED 512u  // i is the reversed place
 #define SCALE_CONSTANT 1024u // scale(i) is the same for all i
+#define LINES_IN 2048u       // the elements of a line are neighbours where they are loaded
+#define LINES_OUT 4096u      // … where they are stored
 
 #define STORED 0
 #define TWO_TABLES 1
@@ -46,7 +59,8 @@
 #define ON_THE_FLY 3
 
 struct Params {
-    uint32_t lines;      // of all transforms of the batch
+    uint32_t first;      // line of all transforms of the batch to start with
+    uint32_t lines;      // … and to end before
     uint32_t log_n;      // of one transform
     uint32_t stride_in;  // log2 of the distance of a line's elements where they are loaded
     uint32_t stride_out; // … where they are stored
@@ -74,7 +88,7 @@ struct Root {
 #define CANONICAL f_reduce
 
 __device__ __forceinline__ F mul_root(const F& x, const Root* root) {
-    return f_mul_known(x, root->integer, root->quotient);
+    return f_mul_known(x, f_load(&root->integer), f_load(&root->quotient));
 }
 #else
 #define ADD f_add
@@ -86,6 +100,17 @@ __device__ __forceinline__ F mul_root(const F& x, const Root* root) {
     return f_mul(x, root->montgomery);
 }
 #endif
+
+// (a - b) times a root, or one that is trivial.
+__device__ __forceinline__ F difference(const F& a, const F& b, const Root* root, bool trivial) {
+    if (trivial) return SUB(a, b);
+#if F_LIMBS == 1 && F_PTX
+    // One factor may be up to 2p, as that is below 2^32.
+    return mul_root(F{{a.l[0] - b.l[0] + f_modulus(0)}}, root);
+#else
+    return mul_root(SUB(a, b), root);
+#endif
+}
 
 __device__ __forceinline__ uint32_t reverse(uint32_t x, uint32_t bits) {
     return __brev(x) >> 1 >> (31 - bits);
@@ -135,15 +160,6 @@ __device__ __forceinline__ uint32_t address(const Params& params, const Line& li
 #endif
 }
 
-// Whether the elements of a line are neighbours.
-__device__ __forceinline__ bool contiguous(uint32_t stride) {
-#ifdef INTERLEAVED
-    return false;
-#else
-    return stride == 0;
-#endif
-}
-
 // The position of row 0 of a line; that of row r is r << stride further.
 __device__ __forceinline__ uint32_t place(const Params& params, const Line& line, bool reversed, uint32_t stride) {
     uint32_t log_lines = params.log_n - LOG_ROWS, index = line.index & ((1u << log_lines) - 1);
@@ -152,35 +168,37 @@ __device__ __forceinline__ uint32_t place(const Params& params, const Line& line
     return start + (index >> stride << (stride + LOG_ROWS)) + (index & ((1u << stride) - 1));
 }
 
-__device__ __noinline__ F scaled(uint32_t flags, uint32_t log_n, uint32_t log_scales, const F* scale, uint32_t position,
-                                 F x) {
-    if (flags & SCALE_CONSTANT) return MUL(scale[0], x);
-    uint32_t i = position & ((1u << log_n) - 1);
-    if (flags & SCALE_REVERSED) i = reverse(i, log_n);
+__device__ __noinline__ F times_power(uint32_t i, uint32_t log_scales, const F* scale, F x) {
     x = MUL(scale[i & ((1u << log_scales) - 1)], x);
     return MUL(scale[(1u << log_scales) + (i >> log_scales)], x);
+}
+
+__device__ __forceinline__ F scaled(const Params& params, const F* scale, uint32_t position, const F& x) {
+    if (IS_SET(SCALE_CONSTANT)) return MUL(scale[0], x);
+    uint32_t i = position & ((1u << params.log_n) - 1);
+    return times_power(IS_SET(SCALE_REVERSED) ? reverse(i, params.log_n) : i, params.log_scales, scale, x);
 }
 
 // The j of a line's twiddles.
 __device__ __forceinline__ uint32_t twiddle_index(const Params& params, const Line& line) {
     uint32_t log_lines = params.log_n - LOG_ROWS, stride = params.stride_in;
     uint32_t index = line.index & ((1u << log_lines) - 1);
-    return params.flags & TWIDDLE_OFFSET ? index & ((1u << stride) - 1) : reverse(index >> stride, log_lines - stride);
+    return IS_SET(TWIDDLE_OFFSET) ? index & ((1u << stride) - 1) : reverse(index >> stride, log_lines - stride);
 }
 
-// x times the factor of output k and index j.
-__device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, uint32_t j, uint32_t k, F x) {
+// x times the factor of output k and index j; k may be 0 if `first`.
+__device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, uint32_t j, uint32_t k, bool first, F x) {
 #if FACTORS == STORED
-    if (k != 0) return MUL(twiddles[1 + ((k - 1) << params.log_twiddles | j)], x);
-    return params.flags & TWIDDLE_ZERO ? MUL(twiddles[0], x) : x;
+    if (!first || k != 0) return MUL(f_load(twiddles + 1 + ((k - 1) << params.log_twiddles | j)), x);
+    return IS_SET(TWIDDLE_ZERO) ? MUL(twiddles[0], x) : x;
 #else
     uint32_t e = j * k << params.shift;
-    if (e == 0 && !(params.flags & TWIDDLE_ZERO)) return x;
+    if (e == 0 && !IS_SET(TWIDDLE_ZERO)) return x;
 #if FACTORS == TWO_TABLES
     x = MUL(twiddles[e & ((1u << params.split) - 1)], x);
     return MUL(twiddles[(1u << params.split) + (e >> params.split)], x);
 #else
-    if (params.flags & TWIDDLE_ZERO) x = MUL(twiddles[0], x);
+    if (IS_SET(TWIDDLE_ZERO)) x = MUL(twiddles[0], x);
     F power = twiddles[1];
     for (uint32_t bit = 1; e != 0; bit++, e >>= 1) {
         if (e & 1) x = MUL(power, x);
@@ -203,12 +221,17 @@ __device__ __forceinline__ void butterflies(F (&e)[RADIX], const Root* roots, ui
         for (uint32_t k = 0; k < RADIX; k++) {
             if (k & distance) continue;
             uint32_t x = k & (distance - 1);
-            F difference = SUB(e[k], e[k + distance]);
-            e[k] = ADD(e[k], e[k + distance]);
-            bool trivial = x == 0 && log_q == 0;
-            e[k + distance] = trivial ? difference : mul_root(difference, roots + ((i + (x << log_q)) << (done + level)));
+            F sum = ADD(e[k], e[k + distance]);
+            const Root* root = roots + ((i + (x << log_q)) << (done + level));
+            e[k + distance] = difference(e[k], e[k + distance], root, x == 0 && log_q == 0);
+            e[k] = sum;
         }
     }
+}
+
+// log2 of the distance q of a thread's rows in a step.
+__device__ __forceinline__ constexpr uint32_t log_distance(uint32_t step) {
+    return step == 0 ? LOG_ROWS - LOG_RADIX : LOG_ROWS - FIRST_LEVELS - step * LOG_RADIX;
 }
 
 #ifdef IN_PLACE
@@ -221,39 +244,39 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
 #endif
     extern __shared__ __align__(16) unsigned char shared[];
     FWord* tile = reinterpret_cast<FWord*>(shared);
-    uint32_t first_line = blockIdx.x * COLUMNS;
+    uint32_t first_line = params.first + blockIdx.x * COLUMNS;
     roots += params.roots;
     scale += params.scales;
     twiddles += params.twiddles;
     uint32_t log_root = params.log_roots - LOG_ROWS;
 
-    // Neighbouring threads take neighbouring addresses: columns, or rows of a contiguous line; the rows of a thread are
+    // Neighbouring threads take neighbouring addresses: columns, or rows of a line of neighbours; the rows of a thread are
     // neighbours where they are reversed in memory.
-    uint32_t log_q = LOG_ROWS - LOG_RADIX;
     uint32_t row[GROUPS], column[GROUPS];
     F e[GROUPS][RADIX];
 #pragma unroll
     for (uint32_t g = 0; g < GROUPS; g++) {
+        constexpr uint32_t log_q = LOG_ROWS - LOG_RADIX;
         uint32_t v = threadIdx.x + g * THREADS;
         row[g] = v / COLUMNS, column[g] = v % COLUMNS;
-        if (contiguous(params.stride_in)) {
+        if (IS_SET(LINES_IN)) {
             row[g] = v % (ROWS / RADIX), column[g] = v / (ROWS / RADIX);
-            if (params.flags & ROWS_IN_REVERSED) row[g] = reverse(row[g], log_q);
+            if (IS_SET(ROWS_IN_REVERSED)) row[g] = reverse(row[g], log_q);
         }
         if (first_line + column[g] < params.lines) {
             Line line = line_of(params, first_line + column[g]);
-            uint32_t start = place(params, line, params.flags & LOAD_REVERSED, params.stride_in);
+            uint32_t start = place(params, line, IS_SET(LOAD_REVERSED), params.stride_in);
+            uint32_t first = IS_SET(ROWS_IN_REVERSED) ? reverse(row[g], LOG_ROWS) : row[g];
 #pragma unroll
             for (uint32_t k = 0; k < RADIX; k++) {
-                uint32_t r = row[g] + (k << log_q), m = params.flags & ROWS_IN_REVERSED ? reverse(r, LOG_ROWS) : r;
+                uint32_t m = first + (IS_SET(ROWS_IN_REVERSED) ? reverse(k << log_q, LOG_ROWS) : k << log_q);
                 e[g][k] = x[address(params, line, start + (m << params.stride_in))];
             }
-            if (params.flags & SCALE_IN) {
+            if (IS_SET(SCALE_IN)) {
 #pragma unroll
                 for (uint32_t k = 0; k < RADIX; k++) {
-                    uint32_t r = row[g] + (k << log_q), m = params.flags & ROWS_IN_REVERSED ? reverse(r, LOG_ROWS) : r;
-                    uint32_t position = start + (m << params.stride_in);
-                    e[g][k] = scaled(params.flags, params.log_n, params.log_scales, scale, position, e[g][k]);
+                    uint32_t m = first + (IS_SET(ROWS_IN_REVERSED) ? reverse(k << log_q, LOG_ROWS) : k << log_q);
+                    e[g][k] = scaled(params, scale, start + (m << params.stride_in), e[g][k]);
                 }
             }
         } else {
@@ -262,31 +285,31 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
         }
     }
 
-    uint32_t levels = FIRST_LEVELS;
-    while (true) {
+#pragma unroll UNROLLED_STEPS
+    for (uint32_t step = 0; step < STEPS; step++) {
+        uint32_t log_q = log_distance(step);
+        if (step > 0) {
+            // A thread stores where it loaded, so there is no need to wait before.
+            uint32_t log_before = log_distance(step - 1);
 #pragma unroll
-        for (uint32_t g = 0; g < GROUPS; g++) {
-            butterflies(e[g], roots, log_root, row[g] & ((1u << log_q) - 1), log_q, levels);
-        }
-        if (log_q == 0) break;
+            for (uint32_t g = 0; g < GROUPS; g++) {
+                uint32_t first = swizzle(row[g] * COLUMNS + column[g]);
 #pragma unroll
-        for (uint32_t g = 0; g < GROUPS; g++) {
+                for (uint32_t k = 0; k < RADIX; k++) tile_store(tile, first ^ swizzle((k << log_before) * COLUMNS), e[g][k]);
+            }
+            __syncthreads();
 #pragma unroll
-            for (uint32_t k = 0; k < RADIX; k++) {
-                tile_store(tile, swizzle((row[g] + (k << log_q)) * COLUMNS + column[g]), e[g][k]);
+            for (uint32_t g = 0; g < GROUPS; g++) {
+                uint32_t v = threadIdx.x + g * THREADS, u = v / COLUMNS;
+                row[g] = (u >> log_q << (log_q + LOG_RADIX)) + (u & ((1u << log_q) - 1)), column[g] = v % COLUMNS;
+                uint32_t first = swizzle(row[g] * COLUMNS + column[g]);
+#pragma unroll
+                for (uint32_t k = 0; k < RADIX; k++) e[g][k] = tile_load(tile, first ^ swizzle((k << log_q) * COLUMNS));
             }
         }
-        __syncthreads();
-        log_q -= levels;
-        levels = LOG_RADIX;
 #pragma unroll
         for (uint32_t g = 0; g < GROUPS; g++) {
-            uint32_t v = threadIdx.x + g * THREADS, u = v / COLUMNS;
-            row[g] = (u >> log_q << (log_q + LOG_RADIX)) + (u & ((1u << log_q) - 1)), column[g] = v % COLUMNS;
-#pragma unroll
-            for (uint32_t k = 0; k < RADIX; k++) {
-                e[g][k] = tile_load(tile, swizzle((row[g] + (k << log_q)) * COLUMNS + column[g]));
-            }
+            butterflies(e[g], roots, log_root, row[g] & ((1u << log_q) - 1), log_q, step == 0 ? FIRST_LEVELS : LOG_RADIX);
         }
     }
 
@@ -295,42 +318,41 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
     for (uint32_t g = 0; g < GROUPS; g++) {
         bool inside = first_line + column[g] < params.lines;
         Line line = line_of(params, first_line + column[g]);
-        bool factors = params.flags & (TWIDDLE_OFFSET | TWIDDLE_BLOCK);
+        bool factors = IS_SET(TWIDDLE_OFFSET | TWIDDLE_BLOCK);
         uint32_t j = factors ? twiddle_index(params, line) : 0;
-        uint32_t start = place(params, line, params.flags & STORE_REVERSED, params.stride_out);
+        uint32_t start = place(params, line, IS_SET(STORE_REVERSED), params.stride_out);
+        uint32_t reversed = reverse(row[g], LOG_ROWS), first = swizzle(row[g] * COLUMNS + column[g]);
 #pragma unroll
         for (uint32_t k = 0; k < RADIX; k++) {
-            uint32_t output = reverse(row[g] + k, LOG_ROWS);
-            uint32_t m = params.flags & ROWS_OUT_REVERSED ? row[g] + k : output;
+            uint32_t output = reversed + reverse(k, LOG_ROWS);
+            if (factors && inside) e[g][k] = twiddled(params, twiddles, j, output, k == 0, e[g][k]);
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < RADIX; k++) {
+            uint32_t output = reversed + reverse(k, LOG_ROWS);
+            uint32_t m = IS_SET(ROWS_OUT_REVERSED) ? row[g] + k : output;
             uint32_t position = start + (m << params.stride_out);
-            if (factors) {
-                if (inside) e[g][k] = twiddled(params, twiddles, j, output, e[g][k]);
-            } else {
-                if (params.flags & SCALE_OUT) {
-                    e[g][k] = scaled(params.flags, params.log_n, params.log_scales, scale, position, e[g][k]);
-                }
+            if (!factors) {
+                if (IS_SET(SCALE_OUT)) e[g][k] = scaled(params, scale, position, e[g][k]);
                 e[g][k] = CANONICAL(e[g][k]);
             }
-            if (!contiguous(params.stride_out) && inside) y[address(params, line, position)] = e[g][k];
+            if (IS_SET(LINES_OUT)) {
+                tile_store(tile, first ^ swizzle(k * COLUMNS), e[g][k]);
+            } else if (inside) {
+                y[address(params, line, position)] = e[g][k];
+            }
         }
     }
-    if (!contiguous(params.stride_out)) return;
+    if (!IS_SET(LINES_OUT)) return;
 
-    // Contiguous lines are stored by rows.
-#pragma unroll
-    for (uint32_t g = 0; g < GROUPS; g++) {
-#pragma unroll
-        for (uint32_t k = 0; k < RADIX; k++) {
-            tile_store(tile, swizzle((row[g] + k) * COLUMNS + column[g]), e[g][k]);
-        }
-    }
+    // Lines of neighbours are stored by rows.
     __syncthreads();
 #pragma unroll
     for (uint32_t k = 0; k < GROUPS * RADIX; k++) {
         uint32_t t = threadIdx.x + k * THREADS, m = t % ROWS, line = first_line + t / ROWS;
-        uint32_t p = params.flags & ROWS_OUT_REVERSED ? m : reverse(m, LOG_ROWS);
+        uint32_t p = IS_SET(ROWS_OUT_REVERSED) ? m : reverse(m, LOG_ROWS);
         if (line < params.lines) {
-            y[place(params, {line, 0}, params.flags & STORE_REVERSED, 0) + m] =
+            y[place(params, {line, 0}, IS_SET(STORE_REVERSED), 0) + m] =
                 tile_load(tile, swizzle(p * COLUMNS + t / ROWS));
         }
     }

@@ -21,12 +21,15 @@ const SCALE_IN = 128u;
 const SCALE_OUT = 256u;
 const SCALE_REVERSED = 512u;
 const SCALE_CONSTANT = 1024u;
+const LINES_IN = 2048u;
+const LINES_OUT = 4096u;
 
 const STORED = 0u;
 const TWO_TABLES = 1u;
 const BINARY_POWERS = 2u;
 
 struct Params {
+    first: u32,
     lines: u32,
     log_n: u32,
     stride_in: u32,
@@ -59,7 +62,7 @@ fn swizzle(i: u32) -> u32 {
 }
 
 fn is_set(flag: u32) -> bool {
-    return (params.flags & flag) != 0u;
+    return (flags() & flag) != 0u;
 }
 
 // Number of a line among those of its transforms.
@@ -185,7 +188,7 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
     if (first) {
         // Neighbouring threads take neighbouring addresses: columns, or rows of a contiguous line; the rows of a thread
         // are neighbours where they are reversed in memory.
-        if (params.stride_in == 0u && !INTERLEAVED) {
+        if (is_set(LINES_IN)) {
             row = v % (ROWS / RADIX);
             column = v / (ROWS / RADIX);
             if (is_set(ROWS_IN_REVERSED)) {
@@ -241,7 +244,7 @@ fn finished(x: F, output: u32, line: u32, position: u32) -> F {
 @compute @workgroup_size(THREADS)
 fn ntt_pass(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
             @builtin(local_invocation_index) thread: u32) {
-    let first_line = (group.x + group.y * groups.x) * COLUMNS;
+    let first_line = params.first + (group.x + group.y * groups.x) * COLUMNS;
     const STEPS = (LOG_ROWS + LOG_RADIX - 1u) / LOG_RADIX;
     var log_q = LOG_ROWS - LOG_RADIX;
     var levels = FIRST_LEVELS;
@@ -255,7 +258,7 @@ fn ntt_pass(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
     }
 
     // Row + k now holds output reverse(row + k).
-    let contiguous = params.stride_out == 0u && !INTERLEAVED;
+    let contiguous = is_set(LINES_OUT);
     for (var k = 0u; k < GROUPS * RADIX; k++) {
         let t = thread + k * THREADS;
         let m = select(t / COLUMNS, t % ROWS, contiguous);

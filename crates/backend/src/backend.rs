@@ -58,6 +58,45 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
     fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending>;
 
+    /// [`Backend::write`] of a matrix of `rows` rows, one block of columns after the other: there are `pieces` such blocks of
+    /// equal width, and for each an event that marks when it is there. As it stands here, they are all there at the end.
+    ///
+    /// # Errors
+    /// As [`Backend::write`].
+    fn write_columns(
+        &self,
+        queue: &Queue,
+        dst: &mut Memory,
+        at: u64,
+        src: HostBuffer,
+        rows: usize,
+        pieces: usize,
+    ) -> Result<(Vec<Event>, Pending)> {
+        _ = rows;
+        let pending = self.write(queue, dst, at, src)?;
+        let events = (0..pieces).map(|_| self.record(queue)).collect::<Result<_>>()?;
+        Ok((events, pending))
+    }
+
+    /// [`Backend::read`] of a matrix of `rows` rows, one block of columns after the other, each after its event: there are as
+    /// many such blocks of equal width. As it stands here, all are read after the last event.
+    ///
+    /// # Errors
+    /// As [`Backend::read`].
+    fn read_columns(
+        &self,
+        queue: &Queue,
+        src: &Memory,
+        at: u64,
+        dst: HostBuffer,
+        rows: usize,
+        after: &[Event],
+    ) -> Result<Pending> {
+        _ = rows;
+        after.iter().try_for_each(|event| self.wait_for(queue, event))?;
+        self.read(queue, src, at, dst)
+    }
+
     /// Copies `bytes` within the device.
     ///
     /// # Errors

@@ -2,7 +2,7 @@ use std::{collections::VecDeque, fmt, marker::PhantomData, ops::Range};
 
 use rayon::prelude::*;
 
-use crate::{Device, Error, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer};
+use crate::{Device, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer};
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {
@@ -179,6 +179,65 @@ impl<T: Element> Buffer<T> {
         let at = self.expect_pinned("read", offset, &host)?;
         let backend = self.device.backend();
         backend.read(queue.unwrap_or_else(|| backend.default_queue()), &self.memory, at, host)
+    }
+
+    /// [`Buffer::write_pinned`] of a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of equal width. Each
+    /// event marks when a block is there, so that work on it can start while the next is on its way; where a device does not
+    /// copy by columns, all do so at the end.
+    ///
+    /// # Errors
+    /// As [`Buffer::write_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    pub fn write_pinned_columns(
+        &mut self,
+        queue: Option<&Queue>,
+        offset: usize,
+        host: HostBuffer,
+        rows: usize,
+        pieces: usize,
+    ) -> Result<(Vec<Event>, Pending)> {
+        let at = self.expect_columns("write", offset, &host, rows, pieces)?;
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        backend.write_columns(queue, &mut self.memory, at, host, rows, pieces)
+    }
+
+    /// [`Buffer::read_pinned`] of a matrix of `rows` rows, in as many blocks of neighbouring columns of equal width as there
+    /// are events in `after`. Each is copied after its event, while those behind are still worked on; where a device does not
+    /// copy by columns, after the last.
+    ///
+    /// # Errors
+    /// As [`Buffer::read_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    pub fn read_pinned_columns(
+        &self,
+        queue: Option<&Queue>,
+        offset: usize,
+        host: HostBuffer,
+        rows: usize,
+        after: &[Event],
+    ) -> Result<Pending> {
+        host.expect_download("the host memory of a read")?;
+        let at = self.expect_columns("read", offset, &host, rows, after.len())?;
+        let backend = self.device.backend();
+        backend.read_columns(queue.unwrap_or_else(|| backend.default_queue()), &self.memory, at, host, rows, after)
+    }
+
+    /// Checks a transfer of a matrix in blocks of columns and gives where it starts in bytes.
+    fn expect_columns(
+        &self,
+        what: &'static str,
+        offset: usize,
+        host: &HostBuffer,
+        rows: usize,
+        pieces: usize,
+    ) -> Result<u64> {
+        let at = self.expect_pinned(what, offset, host)?;
+        let unit = rows.saturating_mul(pieces).saturating_mul(T::BYTES);
+        let expected = if unit == 0 { 0 } else { host.len().next_multiple_of(unit) as u64 };
+        if expected != host.len() as u64 {
+            let actual = host.len() as u64;
+            return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual });
+        }
+        Ok(at)
     }
 
     /// Checks a transfer of whole host memory and gives where it starts in bytes.

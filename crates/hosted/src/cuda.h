@@ -128,4 +128,10 @@ static inline uint32_t madc_lo(uint32_t a, uint32_t b, uint32_t c) { return addc
 static inline uint32_t madc_hi_cc(uint32_t a, uint32_t b, uint32_t c) { return addc_cc(__umulhi(a, b), c); }
 static inline uint32_t madc_hi(uint32_t a, uint32_t b, uint32_t c) { return addc(__umulhi(a, b), c); }
 
+static inline void mad_wide(uint32_t& low, uint32_t& high, uint32_t& top, uint32_t a, uint32_t b) {
+    low = mad_lo_cc(a, b, low);
+    high = madc_hi_cc(a, b, high);
+    top = addc(top, 0);
+}
+
 #endif

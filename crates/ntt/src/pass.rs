@@ -33,6 +33,8 @@ pub(crate) struct Shape {
     pub(crate) interleaved: bool,
     /// Reads and writes one buffer.
     pub(crate) in_place: bool,
+    /// The flags of all launches, where there is a kernel for each set of them.
+    pub(crate) flags: Option<u32>,
 }
 
 pub(crate) mod flags {
@@ -47,12 +49,15 @@ pub(crate) mod flags {
     pub(crate) const SCALE_OUT: u32 = 256;
     pub(crate) const SCALE_REVERSED: u32 = 512;
     pub(crate) const SCALE_CONSTANT: u32 = 1024;
+    pub(crate) const LINES_IN: u32 = 2048;
+    pub(crate) const LINES_OUT: u32 = 4096;
 }
 
 /// The kernel's parameters.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct Params {
+    pub(crate) first: u32,
     pub(crate) lines: u32,
     pub(crate) log_n: u32,
     pub(crate) stride_in: u32,
@@ -139,11 +144,12 @@ impl Shape {
             Language::Cuda => self.cuda::<F>(),
             Language::Wgsl { int64 } => self.wgsl::<F>(int64, &seen),
         };
-        let Self { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place } = self;
+        let Self { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags } = self;
         let variant = format!(
-            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{} over {}",
+            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{} over {}",
             if interleaved { ", interleaved" } else { "" },
             if in_place { ", in place" } else { "" },
+            flags.map(|flags| format!(", flags {flags:#x}")).unwrap_or_default(),
             source::label::<F>(),
         );
         let lanes = ifma::Field::of::<F>();
@@ -165,13 +171,17 @@ impl Shape {
             if self.interleaved { "#define INTERLEAVED\n" } else { "" },
             if self.in_place { "#define IN_PLACE\n" } else { "" },
         );
+        if let Some(flags) = self.flags {
+            let _ = writeln!(text, "#define FLAGS {flags}u");
+        }
         text + evariste_cuda::NTT_PASS
     }
 
     /// Registers that a thread may use, of a multiprocessor's 65,536.
     fn registers<F: DeviceField>(self) -> u32 {
         match (F::LIMBS, self.log_radix) {
-            (..=2, _) => 64,
+            (1, _) => 48,
+            (2, _) => 64,
             // Where blocks are few, there are enough for all.
             (..=8, 1) => 128,
             (..=8, _) => 80,
@@ -190,10 +200,12 @@ impl Shape {
         let _ = write!(
             text,
             "const LOG_ROWS = {log_rows}u;\nconst LOG_COLUMNS = {log_columns}u;\nconst LOG_RADIX = {}u;\n\
-             const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst BANKS = {}u;\n",
+             const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst BANKS = {}u;\n\
+             fn flags() -> u32 {{ return {}; }}\n",
             log_radix.min(2),
             twiddles as u32,
             (128 / source::word::<F>().bytes()).ilog2(),
+            self.flags.map_or("params.flags".to_owned(), |flags| format!("{flags}u")),
         );
         text + evariste_shaders::NTT_PASS
     }
@@ -217,7 +229,7 @@ impl Shape {
         #[cfg(target_arch = "x86_64")]
         if let Some(field) = lanes
             && matches!(self.twiddles, Twiddles::Stored | Twiddles::TwoLevel)
-            && (params.log_n > self.log_rows || params.lines >= MIN_LINES)
+            && (params.log_n > self.log_rows || params.lines - params.first >= MIN_LINES)
         {
             let Data { input, output, input_limbs, output_limbs, .. } = data;
             let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| table.limbs);
@@ -229,10 +241,10 @@ impl Shape {
         let step = params.log_roots - self.log_rows;
         let roots: Vec<F> = (0..half).map(|i| roots.at(3 * (params.roots as usize + (i << step)))).collect();
         let tile = Tile { shape: self, params, data, twiddles, scale, roots: &roots };
-        let tiles = (params.lines as usize).div_ceil(1 << self.log_columns);
+        let tiles = (params.lines - params.first).div_ceil(1 << self.log_columns);
         (0..tiles).into_par_iter().for_each_init(
             || vec![F::ZERO; 1 << (self.log_rows + self.log_columns)],
-            |memory, i| tile.run((i << self.log_columns) as u32, memory),
+            |memory, i| tile.run(params.first + (i << self.log_columns), memory),
         );
     }
 }

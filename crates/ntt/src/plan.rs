@@ -1,11 +1,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
+    ops::Range,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Buffer, Device, DeviceInfo, Event, Kernel, KernelSpec, Queue};
+use evariste_backend::{
+    Arg, Buffer, Device, DeviceInfo, Element, Event, HostBuffer, Kernel, KernelSpec, Queue, Secrecy,
+};
 use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
 use rayon::prelude::*;
 
@@ -34,6 +37,9 @@ const LOG_CPU_RUN: u32 = 4;
 /// Bytes that should lie side by side where a pass loads and stores data in memory: four sectors of a GPU's. With two,
 /// a transform of 2^26 elements of 32 bytes took 20.8 ms on an H200, against 17 with a pass more.
 const RUN_BYTES: u32 = 128;
+
+/// The same for elements of one word, of which a tile has too few lines side by side for more.
+const RUN_BYTES_OF_WORDS: u32 = 64;
 
 /// The same for data that stays in the device's cache, where it is too little for more: one sector. For 2^16 and 2^18
 /// elements of 32 bytes, three passes with runs of 128 bytes took 24.7 and 60.7 µs on an H200, two passes with runs of 32
@@ -84,7 +90,8 @@ const MAX_COSETS: usize = 8;
 pub struct Ntt<F: DeviceField> {
     device: Device,
     layout: Layout,
-    kernels: BTreeMap<Shape, OnceLock<Kernel<Params>>>,
+    /// Those that were used so far.
+    kernels: Mutex<BTreeMap<Shape, Arc<Kernel<Params>>>>,
     /// Roots within passes, forward and inverse, as known constants; then n⁻¹ as one.
     roots: Buffer<u32>,
     forward: Factors<F>,
@@ -136,6 +143,9 @@ struct Tiling {
     threads: u32,
     /// log₂ of the tiles that the device should get before they grow beyond what runs need.
     log_tiles: u32,
+    /// Kernels are compiled for the flags of a launch, as their instructions count: not on processors, which would compile
+    /// for longer than that saves.
+    specialised: bool,
 }
 
 impl Tiling {
@@ -143,11 +153,7 @@ impl Tiling {
         let bytes = source::tile_bytes::<F>(1);
         let fits = (info.limits.workgroup_bytes / bytes).max(4).ilog2();
         // Elements that the registers of a thread hold.
-        let per_thread = match F::LIMBS {
-            1 => 32,
-            2 => 16,
-            _ => 4,
-        };
+        let per_thread = if F::LIMBS <= 2 { 16 } else { 4 };
         let threads = info.limits.workgroup_threads.min(THREADS);
         let log_tile = match threads {
             // From two passes on there are lines side by side even in one transform.
@@ -168,11 +174,13 @@ impl Tiling {
         let share = log_tile.min(log_n.saturating_sub(log_tiles));
         let (log_balanced, log_run) = match (threads, cached) {
             (1, _) => (log_tile, LOG_CPU_RUN),
+            (_, false) if F::LIMBS == 1 => (log_tile, log_run(RUN_BYTES_OF_WORDS)),
             (_, false) => (log_tile, log_run(RUN_BYTES)),
             (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
             (_, true) => (log_tile, log_run(CACHED_RUN_BYTES)),
         };
-        Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles }
+        let specialised = threads > 1 && !info.features.software;
+        Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised }
     }
 
     /// log₂ of the points of each pass.
@@ -211,19 +219,26 @@ impl Layout {
         Self { log_n, log_rows, log_columns, twiddles: config.twiddles, tiling }
     }
 
-    fn shape(&self, pass: usize, interleaved: bool, in_place: bool) -> Shape {
+    fn shape(&self, pass: usize, interleaved: bool, in_place: bool, flags: u32) -> Shape {
         let (log_rows, log_columns) = (self.log_rows[pass], self.log_columns[pass]);
         let log_radix = self.tiling.log_radix.min(log_rows);
         let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
         // The last pass has no factors.
         let twiddles = if pass + 1 == self.log_rows.len() { Twiddles::Stored } else { self.twiddles };
-        Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place }
+        let flags = self.tiling.specialised.then_some(flags);
+        Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags }
     }
 
-    fn shapes(&self) -> BTreeSet<Shape> {
-        let both = [false, true];
-        let of_pass = |pass| both.into_iter().flat_map(move |i| both.map(|place| self.shape(pass, i, place)));
-        (0..self.log_rows.len()).flat_map(of_pass).collect()
+    /// The shapes of transforms of whole batches in these orders.
+    fn shapes(&self, input: Order, output: Order, interleaved: bool, inverse: bool, coset: bool) -> Vec<Shape> {
+        let mut passes = self.passes(input, output, interleaved);
+        self.scale(&mut passes, (input, output), inverse, coset);
+        (0..passes.len()).map(|i| self.shape_of(&passes, i)).collect()
+    }
+
+    fn shape_of(&self, passes: &[Pass], i: usize) -> Shape {
+        let Pass { interleaved, from, to, flags, .. } = passes[i];
+        self.shape(i, interleaved, from == to, flags)
     }
 
     /// log₂ of the order of the roots that the passes use.
@@ -266,6 +281,80 @@ impl Layout {
         (tables.collect(), at)
     }
 
+    /// The passes between two orders, without direction and scaling.
+    fn passes(&self, input: Order, output: Order, interleaved: bool) -> Vec<Pass> {
+        let Layout { log_n, ref log_rows, .. } = *self;
+        let (starts, _) = self.twiddles();
+        let scratch = self.needs_scratch(input, output);
+        let last = log_rows.len().saturating_sub(1);
+        let mut left = log_n;
+        let pass = |(i, &rows): (usize, &u32)| {
+            let done = log_n - left;
+            left -= rows;
+            let (stride, mut flags) = match input {
+                Order::Natural => (left, flags::ROWS_OUT_REVERSED | flags::TWIDDLE_OFFSET),
+                Order::BitReversed => (done, flags::ROWS_IN_REVERSED | flags::TWIDDLE_BLOCK),
+            };
+            let (mut stride_in, mut stride_out) = (stride, stride);
+            if i == last {
+                flags &= !(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
+                match (input, output) {
+                    (Order::Natural, Order::Natural) => {
+                        flags = flags & !flags::ROWS_OUT_REVERSED | flags::LOAD_REVERSED;
+                        (stride_in, stride_out) = (0, done);
+                    }
+                    (Order::BitReversed, Order::BitReversed) => {
+                        flags |= flags::ROWS_OUT_REVERSED | flags::STORE_REVERSED;
+                        (stride_in, stride_out) = (done, 0);
+                    }
+                    _ => {}
+                }
+            }
+            if !interleaved {
+                let lines = [(stride_in, flags::LINES_IN), (stride_out, flags::LINES_OUT)];
+                flags |= lines.iter().filter(|(stride, _)| *stride == 0).map(|(_, flag)| flag).sum::<u32>();
+            }
+            let log_twiddles = if i == last { 0 } else { left };
+            let (from, to) = match (scratch, i) {
+                (false, _) => (Place::Data, Place::Data),
+                (true, 0) => (Place::Data, Place::Scratch),
+                (true, _) if i == last => (Place::Scratch, Place::Data),
+                (true, _) => (Place::Scratch, Place::Scratch),
+            };
+            let twiddles = starts[i].0;
+            Pass {
+                log_rows: rows,
+                interleaved,
+                stride_in,
+                stride_out,
+                flags,
+                twiddles,
+                log_twiddles,
+                shift: done,
+                from,
+                to,
+            }
+        };
+        log_rows.iter().enumerate().map(pass).collect()
+    }
+
+    /// Adds scaling to passes: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a factor of the
+    /// first pass' twiddles where there are any.
+    fn scale(&self, passes: &mut [Pass], (input, output): (Order, Order), inverse: bool, coset: bool) {
+        let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
+        let Some(last) = passes.len().checked_sub(1) else { return };
+        match (inverse, coset) {
+            (false, false) => {}
+            (false, true) => passes[0].flags |= flags::SCALE_IN | reversed(input),
+            (true, false) if last == 0 => passes[0].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
+            (true, false) => {}
+            (true, true) => passes[last].flags |= flags::SCALE_OUT | reversed(output),
+        }
+        if inverse && last > 0 {
+            passes[0].flags |= flags::TWIDDLE_ZERO;
+        }
+    }
+
     /// Whether a transform between these orders needs a second buffer: its last pass then stores to other places than
     /// it loads from.
     fn needs_scratch(&self, input: Order, output: Order) -> bool {
@@ -294,12 +383,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let vector = Vector::new(device);
         let forward = factors::<F>(device, &layout, &vector, false)?;
         let roots = device.upload(&roots::<F>(&layout)?)?;
-        let kernels = layout.shapes().into_iter().map(|shape| (shape, OnceLock::new())).collect();
-        let (inverse, cosets) = (OnceLock::new(), Mutex::new(VecDeque::new()));
+        let (inverse, cosets, kernels) = (OnceLock::new(), Mutex::default(), Mutex::default());
         let plan = Self { device: device.clone(), layout, kernels, roots, forward, inverse, vector, cosets };
-        plan.passes(Order::Natural, Order::Natural, false)
-            .par_iter()
-            .try_for_each(|pass| plan.kernel(pass.shape).map(drop))?;
+        let shapes = plan.layout.shapes(Order::Natural, Order::Natural, false, false, false);
+        shapes.into_par_iter().try_for_each(|shape| plan.kernel(shape).map(drop))?;
         Ok(plan)
     }
 
@@ -315,13 +402,20 @@ impl<F: DeviceField + FftField> Ntt<F> {
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }
 
-    /// The kernels of a plan, for compiling them ahead.
+    /// The kernels of a plan, for compiling them ahead: those of its transforms in natural order, one after the other, and
+    /// with `all` of columns, between all orders and on cosets too.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`].
-    pub fn kernels(info: &DeviceInfo, log_n: u32, config: Config) -> Result<Vec<KernelSpec>> {
+    pub fn kernels(info: &DeviceInfo, log_n: u32, config: Config, all: bool) -> Result<Vec<KernelSpec>> {
         let layout = Layout::new::<F>(info, log_n, config)?;
-        let passes = layout.shapes().into_iter().map(Shape::spec::<F>);
+        let mut shapes = BTreeSet::new();
+        for case in 0..if all { 1 << 5 } else { 2 } {
+            let is = |bit: u32| case >> bit & 1 == 1;
+            let [input, output] = [3, 4].map(|bit| if is(bit) { Order::BitReversed } else { Order::Natural });
+            shapes.extend(layout.shapes(input, output, is(2), is(0), is(1)));
+        }
+        let passes = shapes.into_iter().map(Shape::spec::<F>);
         Ok(passes.chain([pass::twiddles::spec::<F>()]).collect())
     }
 
@@ -371,55 +465,13 @@ impl<F: DeviceField + FftField> Ntt<F> {
         self.transform().coset(generator)
     }
 
-    fn kernel(&self, shape: Shape) -> Result<&Kernel<Params>> {
-        let Some(slot) = self.kernels.get(&shape) else { unreachable!("plans have slots for all their shapes") };
-        if let Some(kernel) = slot.get() {
-            return Ok(kernel);
+    fn kernel(&self, shape: Shape) -> Result<Arc<Kernel<Params>>> {
+        let kernels = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = kernels().get(&shape) {
+            return Ok(kernel.clone());
         }
-        let kernel = Kernel::new(&self.device, shape.spec::<F>())?;
-        Ok(slot.get_or_init(|| kernel))
-    }
-
-    /// The passes between two orders, without direction and scaling.
-    fn passes(&self, input: Order, output: Order, interleaved: bool) -> Vec<Pass> {
-        let Layout { log_n, ref log_rows, .. } = self.layout;
-        let (starts, _) = self.layout.twiddles();
-        let scratch = self.layout.needs_scratch(input, output);
-        let last = log_rows.len().saturating_sub(1);
-        let mut left = log_n;
-        let pass = |(i, &rows): (usize, &u32)| {
-            let done = log_n - left;
-            left -= rows;
-            let (stride, mut flags) = match input {
-                Order::Natural => (left, flags::ROWS_OUT_REVERSED | flags::TWIDDLE_OFFSET),
-                Order::BitReversed => (done, flags::ROWS_IN_REVERSED | flags::TWIDDLE_BLOCK),
-            };
-            let (mut stride_in, mut stride_out) = (stride, stride);
-            if i == last {
-                flags &= !(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
-                match (input, output) {
-                    (Order::Natural, Order::Natural) => {
-                        flags = flags & !flags::ROWS_OUT_REVERSED | flags::LOAD_REVERSED;
-                        (stride_in, stride_out) = (0, done);
-                    }
-                    (Order::BitReversed, Order::BitReversed) => {
-                        flags |= flags::ROWS_OUT_REVERSED | flags::STORE_REVERSED;
-                        (stride_in, stride_out) = (done, 0);
-                    }
-                    _ => {}
-                }
-            }
-            let log_twiddles = if i == last { 0 } else { left };
-            let (from, to) = match (scratch, i) {
-                (false, _) => (Place::Data, Place::Data),
-                (true, 0) => (Place::Data, Place::Scratch),
-                (true, _) if i == last => (Place::Scratch, Place::Data),
-                (true, _) => (Place::Scratch, Place::Scratch),
-            };
-            let (shape, twiddles) = (self.layout.shape(i, interleaved, from == to), starts[i].0);
-            Pass { shape, stride_in, stride_out, flags, twiddles, log_twiddles, shift: done, from, to }
-        };
-        log_rows.iter().enumerate().map(pass).collect()
+        let kernel = Arc::new(Kernel::new(&self.device, shape.spec::<F>())?);
+        Ok(kernels().entry(shape).or_insert(kernel).clone())
     }
 
     fn inverse_factors(&self) -> Result<&Factors<F>> {
@@ -539,7 +591,8 @@ enum Place {
 
 #[derive(Clone, Copy, Debug)]
 struct Pass {
-    shape: Shape,
+    log_rows: u32,
+    interleaved: bool,
     stride_in: u32,
     stride_out: u32,
     flags: u32,
@@ -635,9 +688,81 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run(data, true)
     }
 
+    /// The forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in the same
+    /// memory, which must be for both directions. The first pass starts when the first columns are on the device, and the
+    /// first columns go back while the last pass works on others; [`crate::Pipeline`] overlaps several transforms.
+    ///
+    /// # Errors
+    /// As [`Transform::forward`]. The host memory is dropped then.
+    pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.run_pinned(host, secrecy, false)
+    }
+
+    /// The inverse of [`Transform::forward_pinned`] with the orders exchanged.
+    ///
+    /// # Errors
+    /// As [`Transform::forward_pinned`].
+    pub fn inverse_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.run_pinned(host, secrecy, true)
+    }
+
     fn run(&self, data: &mut Buffer<Mont<F>>, inverse: bool) -> Result<()> {
-        let plan = self.plan;
-        let log_n = plan.layout.log_n;
+        let Some(run) = self.prepare(data, inverse)? else { return Ok(()) };
+        let mut scratch = run.scratch(data)?;
+        (0..run.passes.len()).try_for_each(|i| run.launch(i, 0..run.lines(i, data), data, &mut scratch))
+    }
+
+    fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {
+        let (device, bytes) = (&self.plan.device, Mont::<F>::BYTES);
+        host.expect_download("the host memory of a transform")?;
+        let len = host.len() / bytes;
+        let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
+        let Some(run) = self.prepare(&data, inverse)? else { return Ok(host) };
+        let mut scratch = run.scratch(&data)?;
+        let transfers = device.queue()?;
+
+        // Blocks of columns where the lines of the outer passes are columns of one matrix.
+        let last = run.passes.len() - 1;
+        let natural = (self.input, self.output) == (Order::Natural, Order::Natural);
+        let whole = run.layout.log_n == len.ilog2() && natural && last > 0;
+        let pieces = |i: usize| {
+            let tiles = u64::from(run.lines(i, &data)) / run.kernels[i].0.lines_per_group();
+            if whole { PIECES.min(tiles as usize).max(1) } else { 1 }
+        };
+        let (into, out_of) = (pieces(0), pieces(last));
+        let rows = |i: usize, pieces| if pieces > 1 { 1 << run.passes[i].log_rows } else { 1 };
+
+        let (uploaded, uploading) = data.write_pinned_columns(Some(&transfers), 0, host, rows(0, into), into)?;
+        let mut done = Vec::with_capacity(out_of);
+        for i in 0..=last {
+            let lines = run.lines(i, &data);
+            let pieces = if i == 0 {
+                into
+            } else if i == last {
+                out_of
+            } else {
+                1
+            };
+            for piece in 0..pieces as u32 {
+                if i == 0 {
+                    device.wait_for(self.queue, &uploaded[piece as usize])?;
+                }
+                let share = lines / pieces as u32;
+                run.launch(i, piece * share..(piece + 1) * share, &mut data, &mut scratch)?;
+                if i == last {
+                    done.push(device.record(self.queue)?);
+                }
+            }
+        }
+        // The memory is free again as soon as the device has the data, while it still works on it.
+        let host = uploading.wait()?;
+        Ok(data.read_pinned_columns(Some(&transfers), 0, host, rows(last, out_of), &done)?.wait()?)
+    }
+
+    /// Checks the data and makes everything ready, unless nothing is to be done.
+    fn prepare(&self, data: &Buffer<Mont<F>>, inverse: bool) -> Result<Option<Run<'a, F>>> {
+        let (plan, queue) = (self.plan, self.queue);
+        let layout = &plan.layout;
         plan.device.expect_same("the data of a transform", data.device())?;
         let columns = self.columns.unwrap_or(1);
         let unit = plan.size().saturating_mul(columns);
@@ -650,70 +775,97 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         if self.coset.is_zero() {
             return Err(Error::ZeroCoset);
         }
-        if log_n == 0 || data.is_empty() {
-            return Ok(());
+        if layout.log_n == 0 || data.is_empty() {
+            return Ok(None);
         }
-
-        let mut passes = plan.passes(self.input, self.output, columns > 1);
-        let kernels = passes.iter().map(|pass| plan.kernel(pass.shape)).collect::<Result<Vec<_>>>()?;
+        let mut passes = layout.passes(self.input, self.output, columns > 1);
+        layout.scale(&mut passes, (self.input, self.output), inverse, !self.coset.is_one());
+        let shapes = (0..passes.len()).map(|i| layout.shape_of(&passes, i));
+        let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<_>>()?;
         let factors = if inverse { plan.inverse_factors()? } else { &plan.forward };
         let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
-        if self.queue.is_some() {
-            plan.device.wait_for(self.queue, &factors.ready)?;
-            coset.iter().try_for_each(|coset| plan.device.wait_for(self.queue, &coset.ready))?;
+        if queue.is_some() {
+            plan.device.wait_for(queue, &factors.ready)?;
+            coset.iter().try_for_each(|coset| plan.device.wait_for(queue, &coset.ready))?;
         }
-        let mut scratch = match plan.layout.needs_scratch(self.input, self.output) {
-            true => Some(plan.device.alloc_with::<Mont<F>>(data.len(), data.secrecy())?),
-            false => None,
+        let scratch = layout.needs_scratch(self.input, self.output);
+        Ok(Some(Run { plan, layout, queue, inverse, columns, passes, kernels, factors, coset, scratch }))
+    }
+}
+
+/// Blocks of columns in which one transform's data comes and goes: the part of the outer passes that is not overlapped with a
+/// transfer.
+const PIECES: usize = 8;
+
+/// A transform with everything that its launches need.
+struct Run<'a, F: DeviceField> {
+    plan: &'a Ntt<F>,
+    layout: &'a Layout,
+    queue: Option<&'a Queue>,
+    inverse: bool,
+    /// Transforms side by side.
+    columns: usize,
+    passes: Vec<Pass>,
+    kernels: Vec<(Shape, Arc<Kernel<Params>>)>,
+    factors: &'a Factors<F>,
+    coset: Option<Coset<F>>,
+    /// A second buffer is needed.
+    scratch: bool,
+}
+
+impl<F: DeviceField + FftField> Run<'_, F> {
+    fn scratch(&self, data: &Buffer<Mont<F>>) -> Result<Option<Buffer<Mont<F>>>> {
+        match self.scratch {
+            true => Ok(Some(self.plan.device.alloc_with(data.len(), data.secrecy())?)),
+            false => Ok(None),
+        }
+    }
+
+    /// Lines of a pass over all of the data.
+    fn lines(&self, pass: usize, data: &Buffer<Mont<F>>) -> u32 {
+        (data.len() >> self.passes[pass].log_rows) as u32
+    }
+
+    /// Queues pass `i` of some lines.
+    fn launch(
+        &self,
+        i: usize,
+        lines: Range<u32>,
+        data: &mut Buffer<Mont<F>>,
+        scratch: &mut Option<Buffer<Mont<F>>>,
+    ) -> Result<()> {
+        let (Self { plan, layout, .. }, pass) = (self, self.passes[i]);
+        let (shape, kernel) = &self.kernels[i];
+        let params = Params {
+            first: lines.start,
+            lines: lines.end,
+            log_n: layout.log_n,
+            stride_in: pass.stride_in,
+            stride_out: pass.stride_out,
+            flags: pass.flags,
+            roots: if self.inverse { layout.roots() as u32 } else { 0 },
+            log_roots: layout.log_roots(),
+            twiddles: pass.twiddles as u32,
+            log_twiddles: pass.log_twiddles,
+            shift: pass.shift,
+            split: layout.log_split(),
+            scales: if self.coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
+            log_scales: layout.log_split(),
+            interleaved: self.columns as u32,
         };
-
-        // Scaling: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a factor of the first
-        // pass' twiddles where there are any.
-        let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
-        let (first, last) = (0, passes.len() - 1);
-        match (inverse, &coset) {
-            (false, None) => {}
-            (false, Some(_)) => passes[first].flags |= flags::SCALE_IN | reversed(self.input),
-            (true, None) if last == 0 => passes[last].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
-            (true, None) => {}
-            (true, Some(_)) => passes[last].flags |= flags::SCALE_OUT | reversed(self.output),
-        }
-        if inverse && last > 0 {
-            passes[first].flags |= flags::TWIDDLE_ZERO;
-        }
-
-        let layout = &plan.layout;
-        for (pass, kernel) in passes.iter().zip(kernels) {
-            let params = Params {
-                lines: (data.len() >> pass.shape.log_rows) as u32,
-                log_n,
-                stride_in: pass.stride_in,
-                stride_out: pass.stride_out,
-                flags: pass.flags,
-                roots: if inverse { layout.roots() as u32 } else { 0 },
-                log_roots: layout.log_roots(),
-                twiddles: pass.twiddles as u32,
-                log_twiddles: pass.log_twiddles,
-                shift: pass.shift,
-                split: layout.log_split(),
-                scales: if coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
-                log_scales: layout.log_split(),
-                interleaved: columns as u32,
-            };
-            let groups = u64::from(params.lines).div_ceil(pass.shape.lines_per_group());
-            let scale = coset.as_ref().map_or(Arg::read(&plan.roots), |coset| Arg::read(&coset.powers));
-            let tables = [Arg::read(&plan.roots), Arg::read(&factors.factors), scale];
-            let mut args = match (pass.from, pass.to, &mut scratch) {
-                (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(data), Arg::write(scratch)],
-                (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
-                (Place::Scratch, Place::Scratch, Some(scratch)) => vec![Arg::write(scratch)],
-                _ => vec![Arg::write(data)],
-            };
-            args.extend(tables);
-            // SAFETY: lines cover exactly the elements of the data; rows and offsets of lines stay inside the tables.
-            unsafe { kernel.launch(self.queue, groups, &params, &mut args)? };
-        }
-        Ok(())
+        let groups = u64::from(lines.end - lines.start).div_ceil(shape.lines_per_group());
+        let scale = self.coset.as_ref().map_or(Arg::read(&plan.roots), |coset| Arg::read(&coset.powers));
+        let tables = [Arg::read(&plan.roots), Arg::read(&self.factors.factors), scale];
+        let mut args = match (pass.from, pass.to, scratch) {
+            (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(data), Arg::write(scratch)],
+            (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
+            (Place::Scratch, Place::Scratch, Some(scratch)) => vec![Arg::write(scratch)],
+            _ => vec![Arg::write(data)],
+        };
+        args.extend(tables);
+        // SAFETY: lines are among those that cover exactly the elements of the data; rows and offsets of lines stay inside
+        // the tables.
+        Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args)? })
     }
 }
 
@@ -745,7 +897,8 @@ mod tests {
                 tiles.iter().flat_map(|tile| configs.iter().flatten().map(|c| (*tile, *c)))
             {
                 let log_balanced = log_tile;
-                let tiling = Tiling { log_tile, log_balanced, log_run, log_radix: 2, threads: 1, log_tiles: 2 };
+                let (log_radix, log_tiles, specialised) = (2, 2, false);
+                let tiling = Tiling { log_tile, log_balanced, log_run, log_radix, threads: 1, log_tiles, specialised };
                 let layout = Layout::tiled(log_n, config, tiling);
                 let ntt = Ntt::<Fr>::with_layout(&device, layout).unwrap();
                 for (input, output) in orders.iter().flat_map(|i| orders.map(|o| (*i, o))) {

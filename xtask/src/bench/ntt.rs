@@ -107,6 +107,7 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
         let variants = || VARIANTS.iter().chain(&COMPARED);
         here().for_each(|target| {
             variants().for_each(|variant| measure(session, target, &problem, variant));
+            single(session, target, &problem);
             pinned(session, target, &problem);
             seven(session, target, &problem);
         });
@@ -263,6 +264,44 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
     });
 }
 
+/// The outputs of a transform in pinned memory.
+fn check_pinned<F: DeviceField + FftField>(problem: &Problem<F>, host: &HostBuffer) -> Result<String> {
+    problem.check(false, Order::Natural, |i| {
+        let mut element = [F::ZERO];
+        Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element);
+        Ok(element[0])
+    })
+}
+
+/// One transform from pinned host memory and back, whose outer passes overlap with its transfers.
+fn single<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    let case = Case {
+        algorithm: Algorithm::Ntt,
+        name: format!("{}/forward/natural-single/pinned", problem.field),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: problem.log_n,
+        elements: Some(problem.input.len()),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let device = &target.device;
+        let ntt = Ntt::<F>::new(device, problem.log_n)?;
+        let mut host = device.host_buffer(problem.input.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+        Mont::<F>::encode(&problem.input, &mut host);
+        let transform = ntt.transform();
+        let turn = |host| Ok(transform.forward_pinned(host, Secrecy::Public)?);
+        let host = turn(host)?;
+        let checked = check_pinned(problem, &host)?;
+        let mut host = Some(host);
+        let timing = budget.time(|| {
+            host = host.take().map(turn).transpose()?;
+            Ok(())
+        })?;
+        Ok((timing, None, checked))
+    });
+}
+
 /// Transforms of a stream of [`STREAM`] from pinned host memory and back: overlapped, and one step after the other.
 fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     for overlapped in [true, false] {
@@ -281,13 +320,7 @@ fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
             let mut host =
                 device.host_buffer(problem.input.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
             Mont::<F>::encode(&problem.input, &mut host);
-            let check = |host: &HostBuffer| {
-                problem.check(false, Order::Natural, |i| {
-                    let mut element = [F::ZERO];
-                    Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element);
-                    Ok(element[0])
-                })
-            };
+            let check = |host: &HostBuffer| check_pinned(problem, host);
             if !overlapped {
                 let mut data = device.alloc::<Mont<F>>(problem.input.len())?;
                 let mut turn = |host| {

@@ -94,9 +94,9 @@ impl fmt::Display for Check {
 const VECTOR_FIELDS: [Field; 7] = [
     Field { name: "bls12-381-fq", kernels: vector_kernels::<ark_bls12_381::Fq> },
     Field { name: "bls12-381-fq2", kernels: vector_kernels::<ark_bls12_381::Fq2> },
-    Field { name: "goldilocks", kernels: vector_kernels::<small::Goldilocks> },
+    Field { name: "goldilocks", kernels: small_kernels::<small::Goldilocks> },
     Field { name: "goldilocks-3", kernels: vector_kernels::<small::Goldilocks3> },
-    Field { name: "baby-bear", kernels: vector_kernels::<small::BabyBear> },
+    Field { name: "baby-bear", kernels: small_kernels::<small::BabyBear> },
     Field { name: "baby-bear-4", kernels: vector_kernels::<small::BabyBear4> },
     Field { name: "koala-bear-5", kernels: vector_kernels::<small::KoalaBear5> },
 ];
@@ -135,15 +135,34 @@ fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpe
     let mut kernels = vector_kernels::<F>(info)?;
     kernels.extend(Step::ALL.map(MulChain::<F>::kernel));
     kernels.push(SegmentedSum::<FieldSum<F>>::kernel());
-    for log_n in 0..=MAX_LOG_N.min(F::TWO_ADICITY) {
-        kernels.extend(Ntt::<F>::kernels(info, log_n, Config::default())?);
-    }
-    for twiddles in Twiddles::ALL {
-        kernels.extend(Ntt::<F>::kernels(info, 16, Config { twiddles, ..Config::default() })?);
-    }
+    let sizes: Vec<u32> = (0..=MAX_LOG_N.min(F::TWO_ADICITY)).collect();
+    kernels.extend(transforms::<F>(info, &sizes)?);
     let mut seen = BTreeSet::new();
     kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));
     Ok(kernels)
+}
+
+/// Kernels of transforms: of all sizes with flags that are read when they run, which compiles every branch, and of some as
+/// devices get them.
+fn transforms<F: DeviceField + FftField>(info: &DeviceInfo, sizes: &[u32]) -> Result<Vec<KernelSpec>> {
+    let mut general = info.clone();
+    general.features.software = true;
+    let mut kernels = Vec::new();
+    for &log_n in sizes {
+        kernels.extend(Ntt::<F>::kernels(&general, log_n, Config::default(), true)?);
+    }
+    for twiddles in Twiddles::ALL {
+        kernels.extend(Ntt::<F>::kernels(&general, 16, Config { twiddles, ..Config::default() }, true)?);
+    }
+    for log_n in [8, 16, 24] {
+        kernels.extend(Ntt::<F>::kernels(info, log_n, Config::default(), false)?);
+    }
+    Ok(kernels)
+}
+
+/// Operations on vectors, and transforms.
+fn small_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    Ok([vector_kernels::<F>(info)?, transforms::<F>(info, &[10, 20])?].concat())
 }
 
 /// Every kernel over a curve.

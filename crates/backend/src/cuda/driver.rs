@@ -55,6 +55,7 @@ const FUNCTIONS: &[&str] = &[
     "cuMemPoolGetAttribute",
     "cuMemPoolSetAttribute",
     "cuMemPoolTrimTo",
+    "cuMemcpy2DAsync_v2",
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",

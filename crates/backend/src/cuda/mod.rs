@@ -30,6 +30,8 @@ use std::{
     time::Duration,
 };
 
+use cudarc::driver::sys;
+
 use crate::{
     Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
     Secrecy, Stats, Transfer, kernel::own,
@@ -138,6 +140,44 @@ impl Cuda {
     }
 }
 
+/// Blocks of neighbouring columns that a matrix is copied in, of equal width.
+struct Blocks {
+    /// Bytes of a row.
+    pitch: usize,
+    rows: usize,
+    count: usize,
+}
+
+impl Blocks {
+    /// Where a block starts, and a copy of its size, unless that is empty.
+    fn get(&self, block: usize) -> Option<(usize, sys::CUDA_MEMCPY2D)> {
+        let Self { pitch, rows, count } = *self;
+        let (start, end) = (pitch * block / count, pitch * (block + 1) / count);
+        if start == end || rows == 0 {
+            return None;
+        }
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+            srcHost: ptr::null(),
+            srcDevice: 0,
+            srcArray: ptr::null_mut(),
+            srcPitch: pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+            dstHost: ptr::null_mut(),
+            dstDevice: 0,
+            dstArray: ptr::null_mut(),
+            dstPitch: pitch,
+            WidthInBytes: end - start,
+            Height: rows,
+        };
+        Some((start, copy))
+    }
+}
+
 impl Backend for Cuda {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -212,6 +252,75 @@ impl Backend for Cuda {
             // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
             // until the copy is done.
             unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }?;
+        }
+        self.downloads.add(bytes as u64);
+        Ok(Pending::new(Flight::of(dst, &self.staging, stream, &self.events)?))
+    }
+
+    fn write_columns(
+        &self,
+        queue: &Queue,
+        dst: &mut Memory,
+        at: u64,
+        src: HostBuffer,
+        rows: usize,
+        pieces: usize,
+    ) -> Result<(Vec<Event>, Pending)> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst)?, src.len());
+        let target = memory.range("write", at, bytes as u64)?;
+        self.expect_host(&src)?;
+        self.context.bind()?;
+        memory.use_on(stream)?;
+        let blocks = Blocks { pitch: bytes / rows.max(1), rows, count: pieces };
+        let mut events = Vec::with_capacity(pieces);
+        for block in 0..pieces {
+            if let Some((start, copy)) = blocks.get(block) {
+                let copy = sys::CUDA_MEMCPY2D {
+                    srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+                    srcHost: src[start..].as_ptr().cast(),
+                    dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                    dstDevice: target + start as u64,
+                    ..copy
+                };
+                // SAFETY: the rows of all blocks make up the host memory, which is kept until the copy is done, and the
+                // range of the target.
+                unsafe { call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())) }?;
+            }
+            events.push(Event::new(self.events.record(stream, Timing::On)?));
+        }
+        self.uploads.add(bytes as u64);
+        Ok((events, Pending::new(Flight::of(src, &self.staging, stream, &self.events)?)))
+    }
+
+    fn read_columns(
+        &self,
+        queue: &Queue,
+        src: &Memory,
+        at: u64,
+        mut dst: HostBuffer,
+        rows: usize,
+        after: &[Event],
+    ) -> Result<Pending> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src)?, dst.len());
+        let source = memory.range("read", at, bytes as u64)?;
+        self.expect_host(&dst)?;
+        self.context.bind()?;
+        memory.use_on(stream)?;
+        let blocks = Blocks { pitch: bytes / rows.max(1), rows, count: after.len() };
+        for (block, event) in after.iter().enumerate() {
+            stream.wait(self.event(event)?)?;
+            if let Some((start, copy)) = blocks.get(block) {
+                let copy = sys::CUDA_MEMCPY2D {
+                    srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                    srcDevice: source + start as u64,
+                    dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+                    dstHost: dst[start..].as_mut_ptr().cast(),
+                    ..copy
+                };
+                // SAFETY: the rows of all blocks make up the host memory, which is kept until the copy is done, and the
+                // range of the source.
+                unsafe { call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())) }?;
+            }
         }
         self.downloads.add(bytes as u64);
         Ok(Pending::new(Flight::of(dst, &self.staging, stream, &self.events)?))

@@ -62,20 +62,22 @@ impl Job for Pass<'_> {
     type Output = ();
 
     unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
-        let lines = self.params.lines;
+        let Params { first, lines, .. } = *self.params;
         let rows = 1usize << self.shape.log_rows;
         assert!(lines as usize * rows * LIMBS <= self.len, "the data of a pass");
         // SAFETY: as the caller vouches.
         let roots = unsafe { self.roots::<LIMBS, L>(field) };
         // Tiles are narrower where threads would get none.
-        let each = (lines as usize / rayon::current_num_threads()).next_power_of_two();
+        let (first, lines) = (first as usize, (lines - first) as usize);
+        let each = (lines / rayon::current_num_threads()).next_power_of_two();
         let columns = (1 << self.shape.log_columns).min(each).max(LANES);
-        let tiles = (lines as usize).div_ceil(columns);
+        let tiles = lines.div_ceil(columns);
         let part = tiles.div_ceil(PARTS * rayon::current_num_threads());
         (0..tiles).into_par_iter().with_min_len(part).for_each_init(
             || Box::<[Eight<L>]>::new_uninit_slice(rows * columns / LANES),
             |memory, i| {
-                let tile = Tile { pass: &self, field, first: i * columns, vectors: columns / LANES, roots: &roots };
+                let tile =
+                    Tile { pass: &self, field, first: first + i * columns, vectors: columns / LANES, roots: &roots };
                 // SAFETY: as the caller vouches; the memory has the rows of a tile.
                 unsafe { tile.run::<LIMBS>(memory) };
             },
