@@ -12,6 +12,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("copies_and_clears", copies_and_clears);
     suite.add("pinned_transfers", pinned_transfers);
     suite.add("pinned_parts_on_several_queues", pinned_parts);
+    suite.add("pinned_columns", pinned_columns);
     suite.add("pinned_misuse", pinned_misuse);
     suite.add("wrong_ranges_and_lengths", wrong_ranges_and_lengths);
     suite.add("wrong_device", wrong_device);
@@ -127,6 +128,43 @@ fn pinned_parts(device: &Device) -> Outcome {
         }
     }
     expect_same("joined", &joined, &bytes(len))
+}
+
+/// Blocks of columns go up on one queue, are copied on another as soon as they are there, and go down on the first.
+fn pinned_columns(device: &Device) -> Outcome {
+    for (rows, columns, pieces) in [(1, 12, 3), (7, 6, 1), (16, 1000, 8), (5, 3, 3), (1024, 512, 4), (0, 0, 2)] {
+        let (transfers, work) = (device.queue()?, device.queue()?);
+        let len = 4 * rows * columns;
+        let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
+        host.copy_from_slice(&bytes(len));
+        let (mut first, mut second) = (device.zeros::<u32>(rows * columns + 3)?, device.zeros(rows * columns + 3)?);
+        let (there, sent) = first.write_pinned_columns(Some(&transfers), 2, host, rows, pieces)?;
+        expect_equal("events", &there.len(), &pieces)?;
+        let mut copied = Vec::new();
+        for (piece, event) in there.iter().enumerate() {
+            device.wait_for(Some(&work), event)?;
+            for row in 0..rows {
+                let at = 2 + row * columns + piece * (columns / pieces);
+                second.copy_range(Some(&work), at, &first, at, columns / pieces)?;
+            }
+            copied.push(device.record(Some(&work))?);
+        }
+        let mut host = sent.wait()?;
+        host.fill(0);
+        let host = second.read_pinned_columns(Some(&transfers), 2, host, rows, &copied)?.wait()?;
+        expect_same(&format!("{rows} × {columns} in {pieces}"), &host, &bytes(len))?;
+        device.sync()?;
+        let around = second.to_vec()?;
+        expect_equal("around", &(around[1], around[rows * columns + 2]), &(0, 0))?;
+    }
+    let mut buffer = device.upload::<u32>(&words(12))?;
+    for (rows, pieces, expected) in [(5, 1, 60), (3, 3, 72), (1, 0, 0)] {
+        let host = device.host_buffer(48, Transfer::Both, Secrecy::Public)?;
+        let error = expect_error("uneven blocks", buffer.write_pinned_columns(None, 0, host, rows, pieces))?;
+        let what = "the blocks of columns of a copy, in bytes";
+        expect_equal("uneven", &error, &Error::Length { what, expected, actual: 48 })?;
+    }
+    expect_same("untouched", &buffer.to_vec()?, &words(12))
 }
 
 fn pinned_misuse(device: &Device) -> Outcome {

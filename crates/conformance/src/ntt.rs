@@ -39,6 +39,7 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::products"), products::<F>);
     suite.add(&format!("{field}::extensions"), extensions::<F>);
     suite.add(&format!("{field}::pipelines"), pipelines::<F>);
+    suite.add(&format!("{field}::pinned"), pinned::<F>);
     suite.add(&format!("{field}::pieces"), pieces::<F>);
     suite.add(&format!("{field}::edge_values"), edge_values::<F>);
     suite.add(&format!("{field}::host_slices"), host_slices::<F>);
@@ -243,6 +244,38 @@ fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let error = expect_error("a length of 63", forward_in_pieces(device, &mut x[1..], u64::MAX))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
     expect_same("untouched", &x, &samples::<F>(64, 33))
+}
+
+/// Single transforms from and to pinned memory: of one pass and of more, in blocks of columns and whole.
+fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let secrecy = Secrecy::Secret;
+    for (log_n, batch) in [(0, 3), (3, 1), (9, 2), (12, 1), (13, 3), (15, 1)] {
+        let n = 1usize << log_n;
+        let ntt = Ntt::<F>::new(device, log_n)?;
+        let x = samples::<F>(n * batch, 44);
+        let y: Vec<F> = x.chunks(n).flat_map(|x| arkworks(x, F::GENERATOR)).collect();
+        for (input, output) in ORDERS {
+            let reorder = |x: &[F], order| -> Vec<F> {
+                x.chunks(n).flat_map(|x| reference::reorder(x, Order::Natural, order)).collect()
+            };
+            let mut host = device.host_buffer(x.len() * Mont::<F>::BYTES, Transfer::Both, secrecy)?;
+            Mont::<F>::encode(&reorder(&x, input), &mut host);
+            let host = ntt.coset(F::GENERATOR).input(input).output(output).forward_pinned(host, secrecy)?;
+            let mut actual = vec![F::ZERO; x.len()];
+            Mont::<F>::decode(&host, &mut actual);
+            let what = format!("2^{log_n} × {batch}, {input:?} to {output:?}");
+            expect_same(&format!("forward, {what}"), &actual, &reorder(&y, output))?;
+            let host = ntt.coset(F::GENERATOR).input(output).output(input).inverse_pinned(host, secrecy)?;
+            Mont::<F>::decode(&host, &mut actual);
+            expect_same(&format!("inverse, {what}"), &actual, &reorder(&x, input))?;
+        }
+    }
+    let ntt = Ntt::<F>::new(device, 4)?;
+    let host = device.host_buffer(15 * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+    let error = expect_error("another length", ntt.transform().forward_pinned(host, Secrecy::Public))?;
+    expect_equal("length", &error, &Error::Length { expected: 16, actual: 15 })?;
+    let upload_only = device.host_buffer(16 * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
+    expect_error("host memory for uploads only", ntt.transform().forward_pinned(upload_only, Secrecy::Public)).map(drop)
 }
 
 /// Streams of transforms from and to pinned memory.

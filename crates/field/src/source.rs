@@ -319,20 +319,32 @@ impl Wgsl {
         text
     }
 
+    /// Whether limb i of the modulus times m = −s needs no product, s the limb that is made zero: where p0 = 1, m p0 + s is
+    /// 2^32 unless s = 0, and where p1 = 2^32 − 1 as well, the words of m p1 = 2^32 m − m are s and ¬s, unless s = 0.
+    fn is_known(&self, i: usize) -> bool {
+        self.constants.modulus[0] == 1 && (i == 0 || i == 1 && self.constants.modulus[1] == u32::MAX)
+    }
+
     fn mul_u64(&self) -> String {
         let n = self.limbs;
         let (p, n0) = (&self.constants.modulus, self.constants.n0);
+        let low = match self.is_known(0) {
+            true => "u64(u32(s != 0u))".to_owned(),
+            false => format!("(m * u64({}u) + u64(s)) >> 32u", p[0]),
+        };
         let mut row = format!(
             "    let ai = u64(a0);\n    var r = ai * u64(b.l0) + u64(t0);\n    var c = r >> 32u;\n\
-             \x20   let m = u64(u32(r) * {n0}u);\n    var q = m * u64({}u) + u64(u32(r));\n    var d = q >> 32u;\n",
-            p[0],
+             \x20   let s = u32(r);\n    let m = u64(s * {n0}u);\n    var d = {low};\n    var q = 0lu;\n",
         );
-        for (i, p) in p.iter().enumerate().skip(1) {
+        for (i, &limb) in p.iter().enumerate().skip(1) {
+            let product = match self.is_known(i) {
+                true => "((u64(select(0u, ~s, s != 0u)) << 32u) | u64(s))".to_owned(),
+                false => format!("m * u64({limb}u)"),
+            };
             let _ = write!(
                 row,
                 "    r = ai * u64(b.l{i}) + u64(t{i}) + c; c = r >> 32u;\n\
-                 \x20   q = m * u64({}u) + u64(u32(r)) + d; d = q >> 32u; t{} = u32(q);\n",
-                p,
+                 \x20   q = {product} + u64(u32(r)) + d; d = q >> 32u; t{} = u32(q);\n",
                 i - 1,
             );
         }

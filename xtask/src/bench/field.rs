@@ -8,7 +8,7 @@ use evariste_field::{Mont, Vector};
 use rayon::prelude::*;
 
 use super::{
-    Algorithm, Options, Profile, Target, input,
+    Algorithm, Options, Target, input,
     limits::Work,
     peers,
     report::{Case, Session},
@@ -60,10 +60,9 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
         let info = target.device.info();
         let sizes: &[u32] = match (info.id.kind, options.profile) {
             _ if info.features.software => &[16],
-            // What caches of one core hold, of several, and what memory holds.
+            // What caches of one core hold, of several, and what memory holds; of a GPU, its cache and memory.
             (Kind::Cpu, _) => &[14, 16, 20],
-            (_, Profile::Quick) => &[20],
-            (_, Profile::Full) => &[24],
+            _ => &[20, 24],
         };
         for (log_n, operation) in sizes.iter().flat_map(|log_n| OPERATIONS.iter().map(move |op| (*log_n, op))) {
             measure(session, target, operation, log_n);

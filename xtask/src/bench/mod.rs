@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// Algorithms to measure. All unless given.
     #[arg(long, value_name = "A", value_delimiter = ',')]
     only: Vec<Algorithm>,
+    /// Only cases whose names contain this; may be repeated.
+    #[arg(long, value_name = "TEXT")]
+    case: Vec<String>,
     /// log₂ of the sizes, of transforms in elements and of AES in bytes: numbers and ranges such as 16..24, both ends
     /// included, separated by commas.
     #[arg(long, value_name = "A..B")]
@@ -85,7 +88,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         eprintln!("{}: not measured: {}", missing.device, missing.reason);
     }
     let budget = Budget::of(options.profile);
-    let mut session = Session::new(budget);
+    let mut session = Session::new(budget, options.case.clone());
     let mut targets = Vec::new();
     for device in devices {
         session.progress.step(&format!("{device}: copy bandwidth and multiplication rate"));

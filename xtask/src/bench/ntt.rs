@@ -290,7 +290,7 @@ fn single<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
         let mut host = device.host_buffer(problem.input.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
         Mont::<F>::encode(&problem.input, &mut host);
         let transform = ntt.transform();
-        let turn = |host| Ok(transform.forward_pinned(host, Secrecy::Public)?);
+        let turn = |host| anyhow::Ok(transform.forward_pinned(host, Secrecy::Public)?);
         let host = turn(host)?;
         let checked = check_pinned(problem, &host)?;
         let mut host = Some(host);

@@ -83,6 +83,8 @@ pub(crate) struct Skipped {
 #[derive(Debug)]
 pub(crate) struct Session {
     budget: Budget,
+    /// Parts of names, of which a case must have one; all cases if there are none.
+    wanted: Vec<String>,
     pub(crate) progress: Progress,
     pub(crate) records: Vec<Record>,
     pub(crate) skipped: Vec<Skipped>,
@@ -90,14 +92,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(budget: Budget) -> Self {
+    pub(crate) fn new(budget: Budget, wanted: Vec<String>) -> Self {
         let progress = Progress { terminal: io::stderr().is_terminal() };
-        Self { budget, progress, records: Vec::new(), skipped: Vec::new(), failures: Vec::new() }
+        Self { budget, wanted, progress, records: Vec::new(), skipped: Vec::new(), failures: Vec::new() }
     }
 
     /// Measures one case: `work` checks the result, times it, and tells the launches and the check that was made.
     pub(crate) fn measure(&mut self, case: Case, work: impl FnOnce(&Budget) -> Result<(Timing, Option<u64>, String)>) {
         let Case { algorithm, name, device, peer, log_n, elements, floor } = case;
+        if !self.wanted.is_empty() && !self.wanted.iter().any(|text| name.contains(text.as_str())) {
+            return;
+        }
         let by = peer.map(|peer| format!(" by {peer}")).unwrap_or_default();
         self.progress.step(&format!("{device}: {name} 2^{log_n}{by}"));
         match work(&self.budget) {
