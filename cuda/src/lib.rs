@@ -16,6 +16,9 @@ pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.cu");
 /// `mul_chain`: many multiplications on each element, to measure their rate.
 pub const MUL_CHAIN: &str = include_str!("../mul_chain.cu");
 
+/// `products`: products of two vectors with the factors in one memory or another, to compare these.
+pub const PRODUCTS: &str = include_str!("../products.cu");
+
 /// `powers`: the powers of an element.
 pub const POWERS: &str = include_str!("../powers.cu");
 

@@ -6,6 +6,10 @@ use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
 use rayon::prelude::*;
 
+mod products;
+
+pub use products::{Place, Products, Sharing};
+
 use crate::{
     DeviceField, Mont, ifma, known_constants,
     source::{self, word},

@@ -6,7 +6,7 @@ use ark_ff::Field;
 use evariste_backend::Kind;
 use evariste_field::{
     DeviceField, Mont,
-    rate::{CHAIN_LENGTH, MulChain, Step},
+    rate::{CHAIN_LENGTH, MulChain, Place, Products, Sharing, Step},
 };
 
 use super::{
@@ -30,6 +30,10 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
         for step in Step::ALL {
             chain::<Fr>(session, target, "bls12-381-fr", step, log_n);
             chain::<Fq>(session, target, "bls12-381-fq", step, log_n);
+        }
+        for (place, sharing) in Place::ALL.into_iter().flat_map(|place| Sharing::ALL.map(|sharing| (place, sharing))) {
+            products::<Fr>(session, target, "bls12-381-fr", place, sharing);
+            products::<Fq>(session, target, "bls12-381-fq", place, sharing);
         }
     }
 }
@@ -58,6 +62,34 @@ fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, st
         check(step, &x, w, &out.to_vec()?)?;
         let timing = budget.time_queued(|| Ok(chain.run(&uploaded, &mut out)?), || Ok(device.sync()?))?;
         Ok((timing, Some(1), format!("arkworks, {CHECKED} of 2^{log_n} chains")))
+    });
+}
+
+/// Products of the table of places, as published for square roots on GPUs.
+const PRODUCTS: usize = 10_000;
+
+fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str, place: Place, sharing: Sharing) {
+    let [place_name, sharing_name] = [format!("{place:?}"), format!("{sharing:?}")].map(|name| name.to_lowercase());
+    let case = Case {
+        algorithm: Algorithm::Field,
+        name: format!("{field}/{PRODUCTS}-products/{place_name}/{sharing_name}"),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: PRODUCTS.ilog2(),
+        elements: Some(PRODUCTS),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let device = &target.device;
+        let products = Products::<F>::new(device, place, sharing)?;
+        let (a, b) = (input::random::<F>(PRODUCTS), input::random::<F>(PRODUCTS));
+        let (x, y) = (device.upload::<Mont<F>>(&a)?, device.upload::<Mont<F>>(&b)?);
+        let mut out = device.alloc(PRODUCTS)?;
+        products.run(&x, &y, &mut out)?;
+        let right = out.to_vec()?.iter().zip(a.iter().zip(&b)).all(|(out, (a, b))| *out == *a * b);
+        ensure!(right, "a product is wrong");
+        let timing = budget.time_queued(|| Ok(products.run(&x, &y, &mut out)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(1), format!("arkworks, all {PRODUCTS} products")))
     });
 }
 

@@ -14,7 +14,7 @@ use evariste_field::{
     DeviceField, Expression, Vector,
     curve::{AddChain, DeviceCurve, PointSum, Points},
     primitives::{FieldSum, RadixSort, SegmentedSum},
-    rate::{MulChain, Step},
+    rate::{MulChain, Place, Products, Sharing, Step},
     small,
 };
 use evariste_ntt::{Config, Ntt, Twiddles};
@@ -134,6 +134,9 @@ const MAX_LOG_N: u32 = 28;
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let mut kernels = vector_kernels::<F>(info)?;
     kernels.extend(Step::ALL.map(MulChain::<F>::kernel));
+    kernels.extend(
+        Place::ALL.into_iter().flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing))),
+    );
     kernels.push(SegmentedSum::<FieldSum<F>>::kernel());
     let sizes: Vec<u32> = (0..=MAX_LOG_N.min(F::TWO_ADICITY)).collect();
     kernels.extend(transforms::<F>(info, &sizes)?);

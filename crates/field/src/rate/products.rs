@@ -1,0 +1,207 @@
+use std::marker::PhantomData;
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
+use rayon::prelude::*;
+
+use crate::{
+    DeviceField, Mont,
+    source::{self, word},
+};
+
+/// Where factors and products are while they are worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the device's memory.
+    Global,
+    /// In registers: all of a round are loaded first.
+    Private,
+    /// In the memory of a workgroup.
+    Shared,
+}
+
+impl Place {
+    /// All of them, in the order of their numbers in the sources.
+    pub const ALL: [Self; 3] = [Place::Global, Place::Private, Place::Shared];
+}
+
+/// How many threads share the products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sharing {
+    /// One thread does all of them.
+    Serial,
+    /// Each thread does one.
+    Parallel,
+}
+
+impl Sharing {
+    /// Both.
+    pub const ALL: [Self; 2] = [Sharing::Serial, Sharing::Parallel];
+
+    /// Products of a thread in a round.
+    fn round(self) -> u32 {
+        match self {
+            Sharing::Serial => 4,
+            Sharing::Parallel => 1,
+        }
+    }
+
+    fn threads(self) -> u32 {
+        match self {
+            Sharing::Serial => 1,
+            Sharing::Parallel => 128,
+        }
+    }
+}
+
+/// Products of vectors as one compares places of memory by: elsewhere use [`crate::Vector::mul`]. On a CPU places differ in
+/// nothing.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::Device;
+/// use evariste_field::{Mont, rate::{Place, Products, Sharing}};
+///
+/// let device = Device::best()?;
+/// let [a, b] = [[2, 3], [5, 7]].map(|x| device.upload::<Mont<Fr>>(&x.map(Fr::from)));
+/// let mut out = device.alloc(2)?;
+/// Products::new(&device, Place::Shared, Sharing::Serial)?.run(&a?, &b?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [10, 21].map(Fr::from));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Products<F> {
+    kernel: Kernel<Params>,
+    sharing: Sharing,
+    field: PhantomData<fn() -> F>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Params {
+    len: u32,
+}
+
+impl<F: DeviceField> Products<F> {
+    /// Compiles the kernel for `device`.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing, [`Error::TooLarge`] where a workgroup has
+    /// too little memory.
+    pub fn new(device: &Device, place: Place, sharing: Sharing) -> Result<Self> {
+        Ok(Self { kernel: Kernel::new(device, Self::kernel(place, sharing))?, sharing, field: PhantomData })
+    }
+
+    /// The kernel, for compiling it ahead.
+    pub fn kernel(place: Place, sharing: Sharing) -> KernelSpec {
+        let word = word::<F>();
+        let bindings = vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)];
+        let (seen, round, threads) = (bindings.clone(), sharing.round(), sharing.threads());
+        let shared = if place == Place::Shared { 2 * round * threads } else { 0 };
+        let source = move |language| match language {
+            Language::Cuda => {
+                let serial =
+                    if sharing == Sharing::Serial { format!("#define SERIAL {round}\n") } else { String::new() };
+                let constants = format!("#define PLACE {}\n{serial}", place as u32);
+                [&source::cuda::<F>(), &constants, evariste_cuda::PRODUCTS].concat()
+            }
+            Language::Wgsl { int64 } => {
+                let accessors: String = seen.iter().map(source::wgsl_accessors::<F>).collect();
+                let (serial, place) = (sharing == Sharing::Serial, place as u32);
+                let constants = format!("const PLACE = {place}u;\nconst SERIAL = {serial};\nconst ROUND = {round}u;\n");
+                let tile = source::wgsl_tile::<F>(shared.max(1));
+                [&source::wgsl::<F>(int64), &accessors, &tile, &constants, evariste_shaders::PRODUCTS].concat()
+            }
+        };
+        let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
+            let [a, b, out] = args else { unreachable!("the launch checks the number of buffers") };
+            let limbs = params.len as usize * F::LIMBS;
+            let (a, b, out) = (&a.read::<u32>()[..limbs], &b.read::<u32>()[..limbs], &mut out.write::<u32>()[..limbs]);
+            let product = |((out, a), b): ((&mut [u32], &[u32]), &[u32])| (F::load(a) * F::load(b)).store(out);
+            let n = F::LIMBS;
+            match sharing {
+                Sharing::Serial => {
+                    out.chunks_exact_mut(n).zip(a.chunks_exact(n)).zip(b.chunks_exact(n)).for_each(product);
+                }
+                Sharing::Parallel => {
+                    let factors = out.par_chunks_exact_mut(n).zip(a.par_chunks_exact(n)).zip(b.par_chunks_exact(n));
+                    factors.with_min_len(threads as usize).for_each(product);
+                }
+            }
+        };
+        let variant = format!("{place:?}, {sharing:?} over {}", source::label::<F>());
+        KernelSpec::new("products", variant, bindings, body, source).threads(threads).shared_bytes(if shared == 0 {
+            0
+        } else {
+            source::tile_bytes::<F>(shared)
+        })
+    }
+
+    /// Writes a[i] · b[i] to out[i].
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
+    pub fn run(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        b.expect_len("the second factor", a.len())?;
+        out.expect_len("the output", a.len())?;
+        let len = u32::try_from(a.len()).map_err(|_| Error::TooLarge {
+            what: "vector",
+            device: a.device().info().id,
+            limit: u32::MAX.into(),
+            actual: a.len() as u64,
+        })?;
+        let groups = match self.sharing {
+            Sharing::Serial => u64::from(len > 0),
+            Sharing::Parallel => len.div_ceil(self.sharing.threads()).into(),
+        };
+        let args = &mut [Arg::read(a), Arg::read(b), Arg::write(out)];
+        // SAFETY: all vectors have `len` elements, and threads touch only those below it.
+        unsafe { self.kernel.launch(None, groups, &Params { len }, args) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fq, Fr};
+    use ark_ff::UniformRand;
+    use ark_std::test_rng;
+
+    use super::*;
+    use crate::small::{BabyBear, Goldilocks3};
+
+    fn expect_products<F: DeviceField + UniformRand>(device: &Device) {
+        let mut rng = test_rng();
+        for len in [0, 1, 3, 4, 127, 129, 1001] {
+            let mut random = || (0..len).map(|_| F::rand(&mut rng)).collect::<Vec<F>>();
+            let (x, y) = (random(), random());
+            let expected: Vec<F> = x.iter().zip(&y).map(|(x, y)| *x * y).collect();
+            let (a, b) = (device.upload::<Mont<F>>(&x).unwrap(), device.upload(&y).unwrap());
+            for (place, sharing) in
+                Place::ALL.into_iter().flat_map(|place| Sharing::ALL.map(|sharing| (place, sharing)))
+            {
+                let mut out = device.alloc(len).unwrap();
+                Products::new(device, place, sharing).unwrap().run(&a, &b, &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), expected, "{place:?}, {sharing:?}, {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn products_are_arkworks() {
+        expect_products::<Fr>(&Device::cpu());
+        expect_products::<Goldilocks3>(&Device::cpu());
+    }
+
+    #[test]
+    fn hosted_products() {
+        let device = match evariste_hosted::device(evariste_hosted::Arithmetic::CarryFlag) {
+            Ok(device) => device,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        expect_products::<Fr>(&device);
+        expect_products::<Fq>(&device);
+        expect_products::<BabyBear>(&device);
+    }
+}
