@@ -231,7 +231,7 @@ fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let element = Mont::<F>::BYTES as u64;
     for (log_n, lines) in [(0u32, 1), (1, 1), (2, 3), (5, 1), (8, 5), (11, 7), (12, u64::MAX)] {
         let x = samples::<F>(1 << log_n, 33);
-        let bytes = ((2 * element) << log_n.div_ceil(2)).saturating_mul(lines);
+        let bytes = ((6 * element) << log_n.div_ceil(2)).saturating_mul(lines);
         let mut y = x.clone();
         forward_in_pieces(device, &mut y, bytes)?;
         expect_same(&format!("forward 2^{log_n} by {lines} lines"), &y, &arkworks(&x, F::ONE))?;
@@ -239,8 +239,8 @@ fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
         expect_same(&format!("inverse 2^{log_n} by {lines} lines"), &y, &x)?;
     }
     let mut x = samples::<F>(64, 33);
-    let error = expect_error("less than a line", forward_in_pieces(device, &mut x, 16 * element - 1))?;
-    expect_equal("memory", &error, &Error::TooLittle { expected: 16 * element, actual: 16 * element - 1 })?;
+    let error = expect_error("less than a line", forward_in_pieces(device, &mut x, 48 * element - 1))?;
+    expect_equal("memory", &error, &Error::TooLittle { expected: 48 * element, actual: 48 * element - 1 })?;
     let error = expect_error("a length of 63", forward_in_pieces(device, &mut x[1..], u64::MAX))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
     expect_same("untouched", &x, &samples::<F>(64, 33))

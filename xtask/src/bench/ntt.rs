@@ -7,7 +7,7 @@ use ark_ff::FftField;
 use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Ntt, Order, Pipeline, Split, Twiddles,
+    Config, Ntt, Order, Pipeline, Split, Twiddles, forward_in_pieces,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
@@ -110,6 +110,7 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
             single(session, target, &problem);
             pinned(session, target, &problem);
             seven(session, target, &problem);
+            pieces(session, target, &problem);
         });
         if options.peers {
             let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
@@ -370,6 +371,26 @@ const STREAM: u32 = 8;
 
 /// Host memories that are under way at once.
 const IN_FLIGHT: usize = 4;
+
+/// A transform of a host slice in pieces, of which the device may hold those of an eighth of the slice with scratch.
+fn pieces<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    let case = Case {
+        algorithm: Algorithm::Ntt,
+        name: format!("{}/forward/natural/host-in-pieces", problem.field),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: problem.log_n,
+        elements: Some(problem.input.len()),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let bytes = (6 * problem.input.len() * Mont::<F>::BYTES) as u64 / 8;
+        let mut x = problem.input.clone();
+        forward_in_pieces(&target.device, &mut x, bytes)?;
+        let checked = problem.check(false, Order::Natural, |i| Ok(x[i]))?;
+        Ok((budget.time(|| Ok(forward_in_pieces(&target.device, &mut x, bytes)?))?, None, checked))
+    });
+}
 
 /// What a prover does: tables made anew, data on its way, and seven transforms (three inverse ones, three on a coset and one
 /// back). The upload goes on while tables are made, or before.
