@@ -8,9 +8,10 @@ use zeroize::Zeroizing;
 use crate::{
     Config, Error, KeySize, Method, Result,
     cpu::{self, BLOCK},
+    ghash::HashKeys,
     kernels::{
-        self, BlockMode, BlockParams, BorderParams, CTR_RUN, CtrParams, Descriptor, Direction, GhashParams, MoveParams,
-        SerialMode, SerialParams, Shape, Slot, THREADS,
+        self, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction, GhashParams,
+        MoveParams, SerialMode, SerialParams, Shape, Slot, THREADS,
     },
     key::{HostCipher, Key},
     tables,
@@ -49,8 +50,7 @@ struct Engine {
     device: Device,
     config: Config,
     shape: Shape,
-    keys: Vec<Key>,
-    ciphers: Vec<HostCipher>,
+    ciphers: Ciphers,
     schedule: Buffer<u32>,
     tables: Buffer<u32>,
     /// When schedule and tables are there, for other queues than the default one.
@@ -59,7 +59,6 @@ struct Engine {
     blocks: [[Slot<BlockParams>; 2]; 5],
     serial: [[Slot<SerialParams>; 2]; 2],
     borders: Slot<BorderParams>,
-    ghash: Slot<GhashParams>,
     moves: Slot<MoveParams>,
 }
 
@@ -101,7 +100,6 @@ impl Aes {
             config,
             shape,
             ciphers: keys.iter().map(Key::cipher).collect(),
-            keys,
             schedule,
             tables,
             ready: device.record(None)?,
@@ -109,7 +107,6 @@ impl Aes {
             blocks: Default::default(),
             serial: Default::default(),
             borders: Slot::default(),
-            ghash: Slot::default(),
             moves: Slot::default(),
         })))
     }
@@ -148,11 +145,15 @@ impl Aes {
 
     /// How many keys there are.
     pub fn keys(&self) -> usize {
-        self.0.keys.len()
+        self.0.ciphers.len()
     }
 
     pub(crate) fn cipher(&self, key: usize) -> &HostCipher {
         &self.0.ciphers[key]
+    }
+
+    fn ciphers(&self) -> Ciphers {
+        Arc::clone(&self.0.ciphers)
     }
 
     /// Refuses a batch's message that names no key.
@@ -184,6 +185,11 @@ impl Aes {
         let resident = u64::from(info.parallelism) * u64::from(self.0.shape.resident(info, threads));
         let enough = resident.max(1).max(needed.div_ceil(MAX_STRIDES));
         if self.0.config.grid_stride { needed.min(enough) } else { needed }
+    }
+
+    /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.
+    fn whole_launches(&self) -> bool {
+        self.0.device.info().limits.workgroup_threads == 1
     }
 
     fn wait_until_ready(&self, queue: Option<&Queue>) -> Result<()> {
@@ -274,7 +280,7 @@ impl Aes {
         }
         self.wait_until_ready(queue)?;
         let (device, shape) = (&self.0.device, self.0.shape);
-        let kernel = self.0.ctr.get(device, || shape.ctr(device.info()))?;
+        let kernel = self.0.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
         let threads = shape.ctr_threads(device.info());
         let (first, end) = (word(range.start)?, word(range.end - 1)? + 1);
         let mut done = 0;
@@ -318,7 +324,7 @@ impl Aes {
         let (device, shape) = (&self.0.device, self.0.shape);
         let messages = self.upload_descriptors(queue, &batch.descriptors)?;
         let slot = &self.0.blocks[mode as usize][direction as usize];
-        let kernel = slot.get(device, || shape.blocks(mode, direction))?;
+        let kernel = slot.get(device, || shape.blocks(mode, direction, self.ciphers()))?;
         let params = BlockParams {
             units: batch.units,
             messages: batch.descriptors.len() as u32,
@@ -328,15 +334,18 @@ impl Aes {
         let groups = self.groups(batch.units.into(), THREADS.into(), THREADS);
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if mode == BlockMode::Cbc {
-            let borders = self.borders(queue, data, &messages, batch)?;
+            let borders = match self.whole_launches() {
+                true => None,
+                false => Some(self.borders(queue, data, &messages, batch)?),
+            };
             let args = &mut [
                 Arg::write(data),
                 Arg::read(&messages),
                 Arg::read(schedule),
                 Arg::read(tables),
-                Arg::read(&borders),
+                Arg::read(borders.as_ref().unwrap_or(&messages)),
             ];
-            // SAFETY: as below, and there is a border for every workgroup's worth of units.
+            // SAFETY: as below, and there is a border for every workgroup's worth of units, if workgroups see only theirs.
             return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
         }
         let args = &mut [Arg::write(data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
@@ -378,7 +387,7 @@ impl Aes {
         let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
         let messages = self.upload_descriptors(None, &batch.descriptors)?;
         let slot = &self.0.serial[mode as usize][direction as usize];
-        let kernel = slot.get(device, || shape.serial(mode, direction))?;
+        let kernel = slot.get(device, || shape.serial(mode, direction, self.ciphers()))?;
         let count = batch.descriptors.len() as u32;
         let groups = self.groups(count.into(), THREADS.into(), THREADS);
         let longest = batch.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
@@ -418,7 +427,7 @@ impl Aes {
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if blocks > 0 {
             let slot = &self.0.blocks[BlockMode::Xts as usize][direction as usize];
-            let kernel = slot.get(device, || shape.blocks(BlockMode::Xts, direction))?;
+            let kernel = slot.get(device, || shape.blocks(BlockMode::Xts, direction, self.ciphers()))?;
             let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
             let groups = self.groups(total, THREADS.into(), THREADS);
             let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
@@ -428,7 +437,7 @@ impl Aes {
         }
         if part > 0 {
             let slot = &self.0.serial[SerialMode::XtsSteal as usize][direction as usize];
-            let kernel = slot.get(device, || shape.serial(SerialMode::XtsSteal, direction))?;
+            let kernel = slot.get(device, || shape.serial(SerialMode::XtsSteal, direction, self.ciphers()))?;
             let params = SerialParams { count: sectors as u32, word, stride, blocks, tail: part as u32, key: 0 };
             let groups = self.groups(sectors as u64, THREADS.into(), THREADS);
             let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
@@ -447,35 +456,37 @@ impl Aes {
         Ok(tweaks)
     }
 
-    /// Σ X_i H^(n−1−i) over the n blocks of a range that starts at a word. `powers` has the squares of H.
-    pub(crate) fn ghash(&self, data: &Buffer<u8>, range: Range<usize>, powers: &Buffer<u32>) -> Result<[u8; BLOCK]> {
+    /// Σ X_i H^(n−1−i) over the n blocks of a range that starts at a word.
+    pub(crate) fn ghash(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys) -> Result<[u8; BLOCK]> {
         if range.is_empty() {
             return Ok([0; BLOCK]);
         }
-        let kernel = self.0.ghash.get(&self.0.device, kernels::ghash)?;
+        let (kernel, powers) = (keys.kernel()?, keys.powers());
+        let blocks = word(range.end - 1)? - word(range.start)? + 1;
         let mut params = GhashParams {
             messages: 0,
             word: word(range.start)?,
-            blocks: word(range.end - 1)? - word(range.start)? + 1,
+            blocks,
             tail: tail(range.end) as u32,
-            segment: 1 << kernels::LOG_SEGMENT,
+            segment: if self.whole_launches() { blocks } else { 1 << kernels::LOG_SEGMENT },
             power: 0,
         };
         let mut sums: Option<Buffer<u8>> = None;
         loop {
             let groups = params.blocks.div_ceil(params.segment);
-            let mut out = self.0.device.alloc_with::<u8>(groups as usize * BLOCK, Secrecy::Secret)?;
-            let source = sums.as_ref().unwrap_or(data);
-            // There are no messages: the tables' first words stand in for them, unread.
-            let args = &mut [Arg::read(source), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(&mut out)];
-            // SAFETY: the range's words lie in the source; there is an output for each group; the powers reach to those
-            // of three levels.
-            unsafe { kernel.launch(None, groups.into(), &params, args) }?;
+            let launch = |out: &mut Buffer<u8>| {
+                let source = sums.as_ref().unwrap_or(data);
+                // There are no messages: the tables' first words stand in for them, unread.
+                let args = &mut [Arg::read(source), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(out)];
+                // SAFETY: the range's words lie in the source; there is an output for each group; the powers reach to
+                // those of three levels.
+                Ok(unsafe { kernel.launch(None, groups.into(), &params, args) }?)
+            };
             if groups == 1 {
-                let mut sum = [0; BLOCK];
-                out.read_at(0, &mut sum)?;
-                return Ok(sum);
+                return keys.read(launch);
             }
+            let mut out = self.0.device.alloc_with::<u8>(groups as usize * BLOCK, Secrecy::Secret)?;
+            launch(&mut out)?;
             let power = params.power + kernels::LOG_SEGMENT;
             params = GhashParams { word: 0, blocks: groups, tail: BLOCK as u32, power, ..params };
             sums = Some(out);
@@ -483,14 +494,9 @@ impl Aes {
     }
 
     /// [`Aes::ghash`] of each message of a batch, with its own powers.
-    pub(crate) fn ghash_messages(
-        &self,
-        data: &Buffer<u8>,
-        batch: &Batch,
-        powers: &Buffer<u32>,
-    ) -> Result<Vec<[u8; BLOCK]>> {
+    pub(crate) fn ghash_messages(&self, data: &Buffer<u8>, batch: &Batch, keys: &HashKeys) -> Result<Vec<[u8; BLOCK]>> {
         let count = batch.descriptors.len();
-        let kernel = self.0.ghash.get(&self.0.device, kernels::ghash)?;
+        let (kernel, powers) = (keys.kernel()?, keys.powers());
         let messages = self.upload_descriptors(None, &batch.descriptors)?;
         let mut out = self.0.device.alloc_with::<u8>(count * BLOCK, Secrecy::Secret)?;
         let messages_count = count as u32;

@@ -1,15 +1,15 @@
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, sync::Arc};
 
-use evariste_backend::{Buffer, Device, Queue, Secrecy};
+use evariste_backend::{Buffer, Device, Queue};
 use rayon::prelude::*;
 use subtle::ConstantTimeEq;
-use zeroize::Zeroizing;
 
 use crate::{
     Aes, Config, Error, Mode, Result,
     cpu::{self, BLOCK},
     engine::{Batch, Span},
     gf128,
+    ghash::HashKeys,
     kernels::{BlockMode, Direction, POWERS},
     ring::Ring,
 };
@@ -20,6 +20,9 @@ const MAX_MESSAGE: u64 = (1 << 36) - 32;
 /// Bytes of a nonce or of associated data: their lengths in bits are 64-bit numbers.
 const MAX_BYTES: u64 = (1 << 61) - 1;
 
+/// Messages of a batch whose counters or tags one thread computes at a time, at some 50 ns each.
+const GRAIN: usize = 256;
+
 /// Galois/counter mode (NIST SP 800-38D): encryption with a tag that tells whether anything was changed.
 ///
 /// A nonce must never be used twice with one key. Nonces have any length but 0; 12 bytes are best. Tags are compared in
@@ -27,9 +30,7 @@ const MAX_BYTES: u64 = (1 << 61) - 1;
 #[derive(Clone)]
 pub struct Gcm {
     aes: Aes,
-    /// H, H^2, H^4, … of each key.
-    squares: Zeroizing<Vec<Vec<u128>>>,
-    powers: std::sync::Arc<Buffer<u32>>,
+    hash: Arc<HashKeys>,
     tag_len: usize,
 }
 
@@ -85,12 +86,8 @@ impl Aes {
     /// [`Error::Device`].
     pub fn gcm(&self) -> Result<Gcm> {
         let h = |key| gf128::from_bytes(self.cipher(key).encrypt([0; BLOCK]));
-        let squares: Zeroizing<Vec<Vec<u128>>> =
-            Zeroizing::new((0..self.keys()).into_par_iter().map(|key| gf128::squares(h(key), POWERS)).collect());
-        let words: Zeroizing<Vec<u128>> = Zeroizing::new(squares.concat());
-        let words = bytemuck::cast_slice::<u128, u32>(&words);
-        let powers = self.device().upload_with::<u32>(words, Secrecy::Secret)?.into();
-        Ok(Gcm { aes: self.clone(), squares, powers, tag_len: BLOCK })
+        let hash = HashKeys::new(self.device(), h, self.keys())?.into();
+        Ok(Gcm { aes: self.clone(), hash, tag_len: BLOCK })
     }
 }
 
@@ -132,12 +129,17 @@ impl Gcm {
     pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
         let start = self.start(0, nonce, aad, data.len())?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
-            cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
-            return Ok(self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data)));
+            let (cipher, counter) = (self.aes.cipher(0), start.counter());
+            let encrypt = |at: usize, part: &mut [u8]| {
+                let counter = cpu::add_counter(counter, (at / BLOCK) as u128, false);
+                cpu::ctr(cipher, counter, false, 0, part);
+            };
+            let sum = self.hash.key(0).extend_after(self.begin_hash(aad), data, encrypt);
+            return Ok(self.tag(&start, aad.len(), data.len(), sum));
         }
-        let mut hash = 0;
-        self.in_pieces(&start, data, |piece| hash = self.extend_hash(hash, piece))?;
-        Ok(self.tag(&start, aad, data.len(), hash))
+        let mut sum = self.begin_hash(aad);
+        self.in_pieces(&start, data, |piece| sum = self.extend_hash(sum, piece))?;
+        Ok(self.tag(&start, aad.len(), data.len(), sum))
     }
 
     /// Decrypts a host slice with key 0 if the tag is right; leaves it as it is otherwise.
@@ -147,7 +149,8 @@ impl Gcm {
     pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<()> {
         let start = self.start(0, nonce, aad, data.len())?;
         self.expect_tag_len(tag)?;
-        let expected = self.tag(&start, aad, data.len(), cpu::hash(self.squares[0][0], data));
+        let sum = self.extend_hash(self.begin_hash(aad), data);
+        let expected = self.tag(&start, aad.len(), data.len(), sum);
         expect_tag(&expected, tag, None)?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
@@ -176,10 +179,10 @@ impl Gcm {
         let mut hash = [0; BLOCK];
         self.aes.aligned(None, data, range, 0, |data, at| {
             self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)?;
-            hash = self.aes.ghash(data, at..at + len, &self.powers)?;
+            hash = self.aes.ghash(data, at..at + len, &self.hash)?;
             Ok(())
         })?;
-        Ok(self.tag(&start, aad, len, gf128::from_bytes(hash)))
+        Ok(self.tag_of_sum(&start, aad, len, hash))
     }
 
     /// [`Gcm::open`] on part of a buffer.
@@ -199,8 +202,8 @@ impl Gcm {
         self.expect_tag_len(tag)?;
         let len = range.len();
         let hash =
-            self.aes.aligned_read(data, range.clone(), |data, at| self.aes.ghash(data, at..at + len, &self.powers))?;
-        expect_tag(&self.tag(&start, aad, len, gf128::from_bytes(hash)), tag, None)?;
+            self.aes.aligned_read(data, range.clone(), |data, at| self.aes.ghash(data, at..at + len, &self.hash))?;
+        expect_tag(&self.tag_of_sum(&start, aad, len, hash), tag, None)?;
         self.aes.aligned(None, data, range, 0, |data, at| {
             self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)
         })
@@ -243,7 +246,7 @@ impl Gcm {
             self.aes.expect_key(i, message.key)?;
             self.start(message.key, message.nonce, message.aad, message.len)
         };
-        let starts = messages.par_iter().enumerate().map(start).collect::<Result<Vec<_>>>()?;
+        let starts = messages.par_iter().enumerate().with_min_len(GRAIN).map(start).collect::<Result<Vec<_>>>()?;
         let span = |(message, start): (&GcmMessage<'_>, &Start)| Span {
             offset: message.offset,
             len: message.len,
@@ -266,11 +269,11 @@ impl Gcm {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let hashes = self.aes.ghash_messages(data, batch, &self.powers)?;
+        let hashes = self.aes.ghash_messages(data, batch, &self.hash)?;
         let tag = |((message, start), hash): ((&GcmMessage<'_>, &Start), [u8; BLOCK])| {
-            self.tag(start, message.aad, message.len, gf128::from_bytes(hash))
+            self.tag_of_sum(start, message.aad, message.len, hash)
         };
-        Ok(messages.par_iter().zip(starts).zip(hashes).map(tag).collect())
+        Ok(messages.par_iter().zip(starts).zip(hashes).with_min_len(GRAIN).map(tag).collect())
     }
 
     /// The first counter block of a message (SP 800-38D, 7.1, J_0).
@@ -289,30 +292,38 @@ impl Gcm {
             block[..12].copy_from_slice(nonce);
             block[15] = 1;
         } else {
-            let h = self.squares[key][0];
-            let hash = gf128::multiply(cpu::hash(h, nonce), h) ^ lengths(0, nonce.len());
-            block = gf128::to_bytes(gf128::multiply(hash, h));
+            let hash = self.hash.key(key);
+            block = hash.extend(hash.extend_parallel([0; BLOCK], nonce), &lengths(0, nonce.len()));
         }
         Ok(Start { key, block })
     }
 
-    /// Appends data to a hash Σ X_i H^(n−1−i) of key 0 over whole blocks.
-    pub(crate) fn extend_hash(&self, hash: u128, data: &[u8]) -> u128 {
-        let squares = &self.squares[0];
-        let shift = gf128::power(squares, data.len().div_ceil(BLOCK) as u64);
-        gf128::multiply(hash, shift) ^ cpu::hash(squares[0], data)
+    /// The hash of key 0 over associated data, which that over the data goes on from.
+    pub(crate) fn begin_hash(&self, aad: &[u8]) -> [u8; BLOCK] {
+        self.extend_hash([0; BLOCK], aad)
+    }
+
+    /// Goes on with a hash of key 0. All data but the last must be whole blocks.
+    pub(crate) fn extend_hash(&self, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+        self.hash.key(0).extend_parallel(sum, data)
+    }
+
+    /// The tag, from the hash over associated data and data.
+    pub(crate) fn tag(&self, start: &Start, aad_len: usize, len: usize, sum: [u8; BLOCK]) -> Tag {
+        let sum = self.hash.key(start.key).extend(sum, &lengths(aad_len, len));
+        let mask = u128::from_ne_bytes(self.aes.cipher(start.key).encrypt(start.block));
+        Tag { bytes: (u128::from_ne_bytes(sum) ^ mask).to_ne_bytes(), len: self.tag_len }
     }
 
     /// The tag, from Σ C_i H^(m−1−i) over the m blocks of ciphertext.
-    pub(crate) fn tag(&self, start: &Start, aad: &[u8], len: usize, hash: u128) -> Tag {
-        let squares = &self.squares[start.key];
-        let h = squares[0];
-        let shift = gf128::power(squares, len.div_ceil(BLOCK) as u64);
-        let sum = gf128::multiply(cpu::hash(h, aad), shift) ^ hash;
-        let sum = gf128::multiply(gf128::multiply(sum, h) ^ lengths(aad.len(), len), h);
-        let mask = u128::from_le_bytes(self.aes.cipher(start.key).encrypt(start.block));
-        let bytes = (u128::from_le_bytes(gf128::to_bytes(sum)) ^ mask).to_le_bytes();
-        Tag { bytes, len: self.tag_len }
+    fn tag_of_sum(&self, start: &Start, aad: &[u8], len: usize, sum: [u8; BLOCK]) -> Tag {
+        let key = self.hash.key(start.key);
+        // A block's own hash is its product with H.
+        let mut sum = key.extend([0; BLOCK], &sum);
+        if !aad.is_empty() {
+            sum = key.append(key.extend_parallel([0; BLOCK], aad), sum, len);
+        }
+        self.tag(start, aad.len(), len, sum)
     }
 
     pub(crate) fn expect_tag_len(&self, tag: &[u8]) -> Result<()> {
@@ -344,8 +355,8 @@ impl Start {
 }
 
 /// The last block that is hashed: both lengths in bits.
-fn lengths(aad: usize, data: usize) -> u128 {
-    gf128::from_bytes((((aad as u128 * 8) << 64) | (data as u128 * 8)).to_be_bytes())
+fn lengths(aad: usize, data: usize) -> [u8; BLOCK] {
+    (((aad as u128 * 8) << 64) | (data as u128 * 8)).to_be_bytes()
 }
 
 pub(crate) fn expect_tag(expected: &Tag, actual: &[u8], message: Option<usize>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The kernels: their declarations in all three languages.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Binding, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Word};
@@ -9,7 +9,8 @@ use crate::{
     KeySize, Method, Result,
     config::TABLE_BYTES,
     cpu,
-    key::{Key, ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
+    ghash::HashKey,
+    key::{HostCipher, ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
 };
 
 /// Threads of a workgroup.
@@ -27,6 +28,10 @@ pub(crate) const LOG_SEGMENT: u32 = 12;
 
 /// Powers H^(2^k) that GHASH needs: three levels of segments are 2^36 blocks, and a thread's steps come on top.
 pub(crate) const POWERS: usize = 48;
+
+/// The keys of the kernels' bodies for the CPU, which would expand those of the schedule anew at each launch. None where
+/// kernels are only compiled.
+pub(crate) type Ciphers = Arc<[HostCipher]>;
 
 /// The ways of [`KernelSpec`] `aes_blocks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +231,7 @@ impl Shape {
         if self.method.tables() > 0 { TABLE_THREADS.min(info.limits.workgroup_threads.max(1)) } else { THREADS }
     }
 
-    pub(crate) fn ctr(self, info: &DeviceInfo) -> KernelSpec {
+    pub(crate) fn ctr(self, info: &DeviceInfo, ciphers: Ciphers) -> KernelSpec {
         let threads = self.ctr_threads(info);
         let source = move |language| {
             let head = self.source(language, Direction::Encrypt, threads, &[]);
@@ -236,15 +241,15 @@ impl Shape {
             }
         };
         let body = move |params: &CtrParams, args: &mut [CpuArg<'_>]| {
-            let [data, schedule, _] = args else { unreachable!("the launch checks the number of buffers") };
-            cpu::ctr_kernel(params, data.write(), &self.keys(schedule.read(), 0).cipher());
+            let [data, ..] = args else { unreachable!("the launch checks the number of buffers") };
+            cpu::ctr_kernel(params, data.write(), &ciphers[0]);
         };
         KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS.to_vec(), body, source)
             .threads(threads)
             .shared_bytes(self.shared_bytes())
     }
 
-    pub(crate) fn blocks(self, mode: BlockMode, direction: Direction) -> KernelSpec {
+    pub(crate) fn blocks(self, mode: BlockMode, direction: Direction, ciphers: Ciphers) -> KernelSpec {
         let mut bindings = CIPHER_BINDINGS.to_vec();
         if mode == BlockMode::Cbc {
             bindings.push(Binding::read("borders", Word::Vec4));
@@ -264,15 +269,15 @@ impl Shape {
             head + &parts.concat()
         };
         let body = move |params: &BlockParams, args: &mut [CpuArg<'_>]| {
-            let [data, messages, schedule, ..] = args else { unreachable!("the launch checks the number of buffers") };
-            let key = |i: u32| self.keys(schedule.read(), i as usize).cipher();
+            let [data, messages, ..] = args else { unreachable!("the launch checks the number of buffers") };
             let data = data.write();
             match mode {
                 BlockMode::Xts => {
                     let decrypt = direction == Direction::Decrypt;
-                    cpu::xts_kernel(params, data, messages.read(), &key(params.key), decrypt, self.per_thread());
+                    let cipher = &ciphers[params.key as usize];
+                    cpu::xts_kernel(params, data, messages.read(), cipher, decrypt, self.per_thread());
                 }
-                _ => cpu::message_kernel(mode, direction, params.wide != 0, data, messages.read(), &key),
+                _ => cpu::message_kernel(mode, direction, params.wide != 0, data, messages.read(), &ciphers),
             }
         };
         KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
@@ -280,7 +285,7 @@ impl Shape {
             .shared_bytes(self.shared_bytes())
     }
 
-    pub(crate) fn serial(self, mode: SerialMode, direction: Direction) -> KernelSpec {
+    pub(crate) fn serial(self, mode: SerialMode, direction: Direction, ciphers: Ciphers) -> KernelSpec {
         let source = move |language| {
             let head = self.source(language, direction, THREADS, &[("MODE", mode as u32)]);
             let parts = match language {
@@ -296,13 +301,13 @@ impl Shape {
             head + &parts.concat()
         };
         let body = move |params: &SerialParams, args: &mut [CpuArg<'_>]| {
-            let [data, messages, schedule, _] = args else { unreachable!("the launch checks the number of buffers") };
-            let key = |i: u32| self.keys(schedule.read(), i as usize).cipher();
+            let [data, messages, ..] = args else { unreachable!("the launch checks the number of buffers") };
             match mode {
-                SerialMode::CbcEncrypt => cpu::cbc_encrypt_kernel(params, data.write(), messages.read(), &key),
+                SerialMode::CbcEncrypt => cpu::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
                 SerialMode::XtsSteal => {
                     let decrypt = direction == Direction::Decrypt;
-                    cpu::steal_kernel(params, data.write(), messages.read(), &key(params.key), decrypt);
+                    let cipher = &ciphers[params.key as usize];
+                    cpu::steal_kernel(params, data.write(), messages.read(), cipher, decrypt);
                 }
             }
         };
@@ -340,11 +345,6 @@ impl Shape {
         self.method.blocks_per_thread()
     }
 
-    /// Key number `i` of a schedule buffer.
-    fn keys(self, schedule: &[u32], i: usize) -> Key {
-        Key::of_schedule(&schedule[i * self.schedule_words()..][..self.schedule_words()], self.size, self.sliced())
-    }
-
     /// Repeats the lines of a WGSL kernel that are for one block of a thread.
     fn unroll(self, text: &str) -> String {
         let blocks = self.per_thread();
@@ -378,7 +378,7 @@ const CIPHER_BINDINGS: [Binding; 4] = [
     Binding::read("tables", Word::U32),
 ];
 
-pub(crate) fn ghash() -> KernelSpec {
+pub(crate) fn ghash(keys: Arc<[HashKey]>) -> KernelSpec {
     let bindings = vec![
         Binding::read("data", Word::Vec4),
         Binding::read("messages", Word::Vec4),
@@ -393,9 +393,9 @@ pub(crate) fn ghash() -> KernelSpec {
         }
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::GHASH].concat(),
     };
-    let body = |params: &GhashParams, args: &mut [CpuArg<'_>]| {
+    let body = move |params: &GhashParams, args: &mut [CpuArg<'_>]| {
         let [data, messages, powers, out] = args else { unreachable!("the launch checks the number of buffers") };
-        cpu::ghash_kernel(params, data.read(), messages.read(), powers.read(), out.write());
+        cpu::ghash_kernel(params, data.read(), messages.read(), powers.read(), &keys, out.write());
     };
     KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(16 * THREADS)
 }
@@ -418,18 +418,18 @@ pub(crate) fn move_bytes() -> KernelSpec {
 
 /// Every kernel of a shape, for compiling them ahead.
 pub(crate) fn all(shape: Shape, info: &DeviceInfo) -> Vec<KernelSpec> {
-    let both = [Direction::Encrypt, Direction::Decrypt];
-    let mut specs = vec![shape.ctr(info), shape.borders(), ghash(), move_bytes()];
+    let (both, none) = ([Direction::Encrypt, Direction::Decrypt], || Ciphers::from([]));
+    let mut specs = vec![shape.ctr(info, none()), shape.borders(), ghash(Arc::from([])), move_bytes()];
     for mode in BlockMode::ALL {
         let directions = match mode {
             BlockMode::Ecb | BlockMode::Xts => &both[..],
             BlockMode::Cbc => &both[1..],
             BlockMode::Ctr | BlockMode::Tweak => &both[..1],
         };
-        specs.extend(directions.iter().map(|direction| shape.blocks(mode, *direction)));
+        specs.extend(directions.iter().map(|direction| shape.blocks(mode, *direction, none())));
     }
-    specs.push(shape.serial(SerialMode::CbcEncrypt, Direction::Encrypt));
-    specs.extend(both.map(|direction| shape.serial(SerialMode::XtsSteal, direction)));
+    specs.push(shape.serial(SerialMode::CbcEncrypt, Direction::Encrypt, none()));
+    specs.extend(both.map(|direction| shape.serial(SerialMode::XtsSteal, direction, none())));
     specs
 }
 

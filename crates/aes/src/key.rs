@@ -123,20 +123,6 @@ impl Key {
         sliced
     }
 
-    /// The key in a schedule made by [`Key::schedule`] or, if it is `sliced`, by [`Key::sliced_schedule`].
-    pub(crate) fn of_schedule(words: &[u32], size: KeySize, sliced: bool) -> Self {
-        let column = |i: usize| match sliced {
-            false => words[i],
-            true => {
-                (0..32).fold(0, |word, bit| {
-                    let set = words[32 * (i / 4) + bit] >> (8 * (i % 4)) & 1;
-                    word | set << bit
-                }) ^ if i >= 4 { AFFINE } else { 0 }
-            }
-        };
-        Self(Zeroizing::new((0..size.bytes() / 4).flat_map(|i| column(i).to_le_bytes()).collect()))
-    }
-
     /// RustCrypto's block cipher with this key.
     pub(crate) fn cipher(&self) -> HostCipher {
         fn new<C: KeyInit>(bytes: &[u8]) -> C {
@@ -221,13 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_give_their_keys_back() {
-        for len in [16, 24, 32] {
-            let key = Key::new(&(0..len).map(|i| 37_u8.wrapping_mul(i) ^ 11).collect::<Vec<u8>>()).unwrap();
-            let size = key.size();
-            assert_eq!(*Key::of_schedule(&*key.schedule(), size, false).0, *key.0);
-            assert_eq!(*Key::of_schedule(&key.sliced_schedule(), size, true).0, *key.0);
-        }
+    fn keys_of_other_lengths_are_refused() {
         assert_eq!(Key::new(&[0; 17]).unwrap_err(), Error::KeyLength { expected: "16, 24 or 32", actual: 17 });
     }
 }

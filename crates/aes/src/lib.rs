@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod gcm;
 mod gf128;
+mod ghash;
 mod kernels;
 mod key;
 mod ring;

@@ -92,7 +92,7 @@ impl Gcm {
         let (mut input, len) = open(from)?;
         let start = self.start(0, nonce, aad, to_usize(len)?)?;
         let mut output = Aside::new(to)?;
-        let (mut hash, mut done) = (0, 0);
+        let (mut hash, mut done) = (self.begin_hash(aad), 0);
         let file = &mut output.file;
         self.run(
             start.counter(),
@@ -107,7 +107,7 @@ impl Gcm {
         )?;
         // The file may have grown meanwhile.
         self.start(0, nonce, aad, to_usize(done)?)?;
-        let tag = self.tag(&start, aad, to_usize(done)?, hash);
+        let tag = self.tag(&start, aad.len(), to_usize(done)?, hash);
         write(&mut output.file, tag.as_ref())?;
         output.finish()?;
         Ok(tag)
@@ -133,7 +133,7 @@ impl Gcm {
         };
         let start = self.start(0, nonce, aad, to_usize(data)?)?;
         let mut output = Aside::new(to)?;
-        let (mut hash, mut read, mut done) = (0, 0, 0);
+        let (mut hash, mut read, mut done) = (self.begin_hash(aad), 0, 0);
         let file = &mut output.file;
         let mut sealed = Read::by_ref(&mut input).take(data);
         let next = |piece: &mut [u8]| {
@@ -151,7 +151,7 @@ impl Gcm {
         let mut tag = Vec::new();
         input.take(tag_len + 1).read_to_end(&mut tag).map_err(|error| Error::io("reading the tag", &error))?;
         self.expect_tag_len(&tag)?;
-        expect_tag(&self.tag(&start, aad, to_usize(read)?, hash), &tag, None)?;
+        expect_tag(&self.tag(&start, aad.len(), to_usize(read)?, hash), &tag, None)?;
         output.finish()
     }
 

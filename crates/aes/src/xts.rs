@@ -100,16 +100,19 @@ impl Xts {
     }
 
     fn on_slice(&self, first: u128, data: &mut [u8], direction: Direction) -> Result<()> {
-        use rayon::prelude::*;
-
         self.expect_sectors(data.len())?;
         if !self.aes.on_host(Mode::Xts, data.len())? {
             return self.in_pieces(first, data, direction);
         }
-        data.par_chunks_mut(self.sector_bytes).enumerate().for_each(|(i, sector)| {
-            let tweak = self.tweak(first.wrapping_add(i as u128));
-            cpu::xts(self.aes.cipher(0), direction, tweak, sector);
-        });
+        let sectors = data.chunks_mut(self.sector_bytes).enumerate().collect();
+        cpu::each(
+            sectors,
+            |(_, sector)| sector.len(),
+            |(i, sector): (usize, &mut [u8])| {
+                let tweak = self.tweak(first.wrapping_add(i as u128));
+                cpu::xts(self.aes.cipher(0), direction, tweak, sector);
+            },
+        );
         Ok(())
     }
 

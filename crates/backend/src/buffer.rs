@@ -39,8 +39,12 @@ macro_rules! plain_element {
 
 plain_element!(u8, u32, u64);
 
-/// Elements that one thread encodes or decodes at a time.
-const GRAIN: usize = 1 << 12;
+/// Bytes that one thread encodes or decodes at a time.
+const GRAIN_BYTES: usize = 128 << 10;
+
+fn grain<T: Element>() -> usize {
+    (GRAIN_BYTES / T::BYTES).max(1)
+}
 
 /// Pieces of a download that are under way at once: one is decoded while the next is copied.
 const READS_IN_FLIGHT: usize = 2;
@@ -146,9 +150,10 @@ impl<T: Element> Buffer<T> {
             let skip = (bytes.start - covered.start) as usize;
             let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
             let encode = |(src, dst): (&[T::Host], &mut [u8])| T::encode(src, dst);
-            match piece.len() {
-                0..=GRAIN => encode((piece, target)),
-                _ => piece.par_chunks(GRAIN).zip(target.par_chunks_mut(GRAIN * T::BYTES)).for_each(encode),
+            let grain = grain::<T>();
+            match piece.len() <= grain {
+                true => encode((piece, target)),
+                false => piece.par_chunks(grain).zip(target.par_chunks_mut(grain * T::BYTES)).for_each(encode),
             }
             drop(self.device.backend().write(&queue, &mut self.memory, covered.start, staging)?);
         }
@@ -415,9 +420,10 @@ impl<T: Element> Download<'_, T> {
             let skip = (bytes.start - self.buffer.covered(&bytes).start) as usize;
             let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
             let decode = |(src, dst): (&[u8], &mut [T::Host])| T::decode(src, dst);
-            match piece.len() {
-                0..=GRAIN => decode((source, piece)),
-                _ => source.par_chunks(GRAIN * T::BYTES).zip(piece.par_chunks_mut(GRAIN)).for_each(decode),
+            let grain = grain::<T>();
+            match piece.len() <= grain {
+                true => decode((source, piece)),
+                false => source.par_chunks(grain * T::BYTES).zip(piece.par_chunks_mut(grain)).for_each(decode),
             }
             host = rest;
         }

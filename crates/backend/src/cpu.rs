@@ -41,6 +41,9 @@ const POOL_BYTES: u64 = 1 << 30;
 /// Copies and fills of at least this many bytes use several threads.
 const PARALLEL_BYTES: usize = 1 << 20;
 
+/// Buffers of a launch that need no memory of their own.
+const FEW_ARGS: usize = 6;
+
 /// The environment variable that keeps bodies of kernels for the CPU to instructions that every processor has.
 const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
 
@@ -251,15 +254,24 @@ impl Backend for Cpu {
 
     unsafe fn dispatch(&self, _: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
         self.launches.fetch_add(1, Ordering::Relaxed);
-        let mut args = Vec::with_capacity(job.args.len());
-        for arg in job.args {
-            args.push(match arg.parts_mut() {
+        // On the stack where they are few, as they are for all but generated kernels: a launch is some 30 ns then.
+        let mut few = [const { CpuArg::Read(&[]) }; FEW_ARGS];
+        let mut many = Vec::new();
+        let args = match few.get_mut(..job.args.len()) {
+            Some(few) => few,
+            None => {
+                many.resize_with(job.args.len(), || CpuArg::Read(&[]));
+                &mut many
+            }
+        };
+        for (slot, arg) in args.iter_mut().zip(job.args) {
+            *slot = match arg.parts_mut() {
                 ArgMemory::Read(memory) => CpuArg::Read(self.memory(memory)?.bytes()),
                 ArgMemory::Write(memory) => CpuArg::Write(self.memory_mut(memory)?.bytes_mut()),
-            });
+            };
         }
         // A body with a defect fails its launch, as a kernel of a GPU would. What it has written by then is plain numbers.
-        let body = AssertUnwindSafe(|| job.spec.cpu.run(job.params, &mut args));
+        let body = AssertUnwindSafe(|| job.spec.cpu.run(job.params, args));
         panic::catch_unwind(body).map_err(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             let reason = format!("its body panicked: {}", text.unwrap_or("without a message"));

@@ -1,0 +1,373 @@
+//! GHASH on the host (NIST SP 800-38D, 6.4), from keys that are expanded once.
+//!
+//! By carry-less products of AVX-512 where the processor has them, 32 blocks to a reduction; else by RustCrypto's GHASH, which
+//! is also what the former is tested against.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use evariste_backend::{Buffer, Device, HostBuffer, Kernel, Secrecy, Transfer};
+use ghash::{GHash, universal_hash::UniversalHash};
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use crate::{
+    Result,
+    cpu::{BLOCK, SERIAL},
+    gf128,
+    kernels::{self, GhashParams, POWERS, Slot},
+};
+
+/// Bytes that one task hashes: enough to hide its start and the products that join its sum to the others'.
+const SEGMENT: usize = 64 << 10;
+
+/// A key of GHASH, expanded.
+#[derive(Clone)]
+pub(crate) struct HashKey {
+    /// H, H^2, H^4, …
+    squares: Zeroizing<[u128; POWERS]>,
+    blocks: Blocks,
+}
+
+#[derive(Clone)]
+enum Blocks {
+    #[cfg(target_arch = "x86_64")]
+    Lanes(Box<Zeroizing<lanes::Powers>>),
+    Portable(GHash),
+}
+
+impl HashKey {
+    pub(crate) fn new(h: u128) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if lanes::available() {
+            let mut powers = Zeroizing::new([0; lanes::BLOCKS]);
+            let mut power = h;
+            for slot in powers.iter_mut().rev() {
+                *slot = power;
+                power = gf128::multiply(power, h);
+            }
+            return Self::with(h, Blocks::Lanes(Box::new(Zeroizing::new(lanes::Powers::new(&powers)))));
+        }
+        Self::portable(h)
+    }
+
+    fn portable(h: u128) -> Self {
+        Self::with(h, Blocks::Portable(GHash::new(&gf128::to_bytes(h).into())))
+    }
+
+    fn with(h: u128, blocks: Blocks) -> Self {
+        Self { squares: Zeroizing::new(gf128::squares(h)), blocks }
+    }
+
+    /// (`sum` + X_0) H^n + X_1 H^(n−1) + … + X_(n−1) H over the n blocks of `data`, the last padded with zeros: GHASH, if
+    /// `sum` is what came before.
+    pub(crate) fn extend(&self, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+        match &self.blocks {
+            #[cfg(target_arch = "x86_64")]
+            Blocks::Lanes(powers) => lanes::extend(powers, sum, data),
+            Blocks::Portable(start) => {
+                let (first, rest) = data.split_at(data.len().min(BLOCK));
+                if first.is_empty() {
+                    return sum;
+                }
+                let mut block = sum;
+                block.iter_mut().zip(first).for_each(|(sum, byte)| *sum ^= byte);
+                let mut hash = start.clone();
+                hash.update(&[block.into()]);
+                hash.update_padded(rest);
+                hash.finalize().into()
+            }
+        }
+    }
+
+    /// [`HashKey::extend`] on all cores.
+    pub(crate) fn extend_parallel(&self, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+        match data.len() {
+            ..=SERIAL => self.extend(sum, data),
+            _ => self.join(sum, data.par_chunks(SEGMENT).map(|part| (self.extend([0; BLOCK], part), part.len()))),
+        }
+    }
+
+    /// [`HashKey::extend_parallel`] after `before`, which changes each part of the data while it is in the first caches, and
+    /// is told where it starts. Parts are whole blocks but for the last.
+    pub(crate) fn extend_after(
+        &self,
+        sum: [u8; BLOCK],
+        data: &mut [u8],
+        before: impl Fn(usize, &mut [u8]) + Send + Sync,
+    ) -> [u8; BLOCK] {
+        if data.len() <= SERIAL {
+            before(0, data);
+            return self.extend(sum, data);
+        }
+        let part = |(i, part): (usize, &mut [u8])| {
+            before(i * SEGMENT, part);
+            (self.extend([0; BLOCK], part), part.len())
+        };
+        self.join(sum, data.par_chunks_mut(SEGMENT).enumerate().map(part))
+    }
+
+    /// The hash over all parts, from the hash of each from zero on and its length.
+    fn join(&self, sum: [u8; BLOCK], parts: impl IndexedParallelIterator<Item = ([u8; BLOCK], usize)>) -> [u8; BLOCK] {
+        let mut sums = Vec::new();
+        parts.collect_into_vec(&mut sums);
+        sums.into_iter().fold(sum, |sum, (part, len)| self.append(sum, part, len))
+    }
+
+    /// [`HashKey::extend`] of `sum` by data of `len` bytes whose own hash, from zero on, is `part`.
+    pub(crate) fn append(&self, sum: [u8; BLOCK], part: [u8; BLOCK], len: usize) -> [u8; BLOCK] {
+        let power = gf128::power(&*self.squares, len.div_ceil(BLOCK) as u64);
+        let shifted = gf128::multiply(gf128::from_bytes(sum), power);
+        gf128::to_bytes(shifted ^ gf128::from_bytes(part))
+    }
+
+    /// Σ X_i H^(n−1−i) over the n blocks of `data`, as the kernel has it: one H less than [`HashKey::extend_parallel`].
+    pub(crate) fn sum(&self, data: &[u8]) -> [u8; BLOCK] {
+        let Some(last) = data.len().checked_sub(1) else { return [0; BLOCK] };
+        let (blocks, end) = data.split_at(last / BLOCK * BLOCK);
+        let mut sum = self.extend_parallel([0; BLOCK], blocks);
+        sum.iter_mut().zip(end).for_each(|(sum, byte)| *sum ^= byte);
+        sum
+    }
+}
+
+/// The keys of GHASH of a plan, on the host and on its device.
+pub(crate) struct HashKeys {
+    keys: Arc<[HashKey]>,
+    /// H, H^2, H^4, … of each key.
+    powers: Buffer<u32>,
+    kernel: Slot<GhashParams>,
+    /// Where the last sum was written and read, for the next one.
+    place: Mutex<Option<(Buffer<u8>, HostBuffer)>>,
+}
+
+impl HashKeys {
+    pub(crate) fn new(device: &Device, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
+        let keys: Arc<[HashKey]> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
+        let words: Zeroizing<Vec<u128>> = Zeroizing::new(keys.iter().flat_map(|key| *key.squares).collect());
+        let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
+        Ok(Self { keys, powers, kernel: Slot::default(), place: Mutex::default() })
+    }
+
+    pub(crate) fn key(&self, key: usize) -> &HashKey {
+        &self.keys[key]
+    }
+
+    pub(crate) fn powers(&self) -> &Buffer<u32> {
+        &self.powers
+    }
+
+    pub(crate) fn kernel(&self) -> Result<&Kernel<GhashParams>> {
+        self.kernel.get(self.powers.device(), || kernels::ghash(Arc::clone(&self.keys)))
+    }
+
+    /// Reads the sum that `launch` writes.
+    pub(crate) fn read(&self, launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>) -> Result<[u8; BLOCK]> {
+        let device = self.powers.device();
+        // Who finds the place taken uses one of its own.
+        let mut own = None;
+        let mut shared = self.place.try_lock();
+        let place = shared.as_deref_mut().unwrap_or(&mut own);
+        let (mut out, host) = match place.take() {
+            Some(place) => place,
+            None => (
+                device.alloc_with::<u8>(BLOCK, Secrecy::Secret)?,
+                device.host_buffer(BLOCK, Transfer::Download, Secrecy::Secret)?,
+            ),
+        };
+        launch(&mut out)?;
+        let host = out.read_pinned(None, 0, host)?.wait()?;
+        let mut sum = [0; BLOCK];
+        sum.copy_from_slice(&host);
+        *place = Some((out, host));
+        Ok(sum)
+    }
+}
+
+impl fmt::Debug for HashKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
+}
+
+/// Polynomials in the reverse order of bits, as GHASH has them in memory: a block as a big-endian number, coefficient i in
+/// bit 127 − i.
+///
+/// Of factors in this order the product of 256 bits is that of the polynomials times x. What divides by x^128 as it reduces
+/// (Gueron, Kounaves: Intel's Carry-Less Multiplication Instruction, 2014) then needs one of them times x^−1.
+#[cfg(target_arch = "x86_64")]
+mod lanes {
+    use std::arch::x86_64::{
+        __m128i, __m512i, _mm_bslli_si128, _mm_bsrli_si128, _mm_clmulepi64_si128, _mm_set_epi64x, _mm_shuffle_epi32,
+        _mm_xor_si128, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32, _mm512_loadu_si512,
+        _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512, _mm512_zextsi128_si512,
+    };
+
+    use evariste_backend::cpu_has_ifma;
+    use zeroize::Zeroize;
+
+    use crate::{cpu::BLOCK, gf128};
+
+    /// Blocks between two reductions.
+    pub(super) const BLOCKS: usize = 32;
+
+    const ROUND: usize = BLOCKS * BLOCK;
+
+    /// Bytes up to which blocks are taken one by one.
+    const SHORT: usize = 3 * BLOCK;
+
+    /// x^−1 in the order of `gf128`.
+    const INVERSE_OF_X: u128 = 1 << 127 | 1 << 6 | 1 << 1 | 1;
+
+    /// x^−64 − x^64, reversed: what a reduction of 64 bits multiplies by.
+    const REDUCTION: i64 = 0xc200_0000_0000_0000_u64 as i64;
+
+    /// H^32 … H, each times x^−1.
+    #[derive(Clone)]
+    #[repr(align(64))]
+    pub(super) struct Powers([u128; BLOCKS]);
+
+    impl Powers {
+        /// From H^32 … H.
+        pub(super) fn new(powers: &[u128; BLOCKS]) -> Self {
+            Self(powers.map(|power| gf128::multiply(power, INVERSE_OF_X).reverse_bits()))
+        }
+    }
+
+    impl Zeroize for Powers {
+        fn zeroize(&mut self) {
+            self.0.zeroize();
+        }
+    }
+
+    pub(super) fn available() -> bool {
+        cpu_has_ifma()
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("pclmulqdq")
+            && is_x86_feature_detected!("vpclmulqdq")
+    }
+
+    pub(super) fn extend(powers: &Powers, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+        // SAFETY: keys are made of lanes only where `available` has found these instructions.
+        unsafe { run(powers, sum, data) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
+    fn run(powers: &Powers, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+        let (rounds, rest) = data.as_chunks::<ROUND>();
+        let mut sum = number(sum);
+        for round in rounds {
+            sum = reduce(products(powers, sum, round));
+        }
+        if rest.len() <= SHORT {
+            let h: __m128i = bytemuck::cast(powers.0[BLOCKS - 1]);
+            for part in rest.chunks(BLOCK) {
+                let mut block = [0; BLOCK];
+                block[..part.len()].copy_from_slice(part);
+                let x = _mm_xor_si128(sum, number(block));
+                let middle = _mm_xor_si128(_mm_clmulepi64_si128::<0x01>(x, h), _mm_clmulepi64_si128::<0x10>(x, h));
+                sum = reduce([_mm_clmulepi64_si128::<0x00>(x, h), middle, _mm_clmulepi64_si128::<0x11>(x, h)]);
+            }
+        } else {
+            // Zeros in front count for nothing; the sum belongs to the first block of the data.
+            let mut round = [0; ROUND];
+            let start = ROUND - rest.len().next_multiple_of(BLOCK);
+            round[start..][..rest.len()].copy_from_slice(rest);
+            let before = bytemuck::cast::<_, u128>(sum).to_be_bytes();
+            round[start..].iter_mut().zip(before).for_each(|(byte, sum)| *byte ^= sum);
+            sum = reduce(products(powers, number([0; BLOCK]), &round));
+        }
+        bytemuck::cast::<_, u128>(sum).to_be_bytes()
+    }
+
+    fn number(block: [u8; BLOCK]) -> __m128i {
+        bytemuck::cast(u128::from_be_bytes(block))
+    }
+
+    /// The low, middle and high parts of Σ X_i H^(32−i), with `sum` added to X_0.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
+    fn products(powers: &Powers, sum: __m128i, data: &[u8; ROUND]) -> [__m128i; 3] {
+        let reverse = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f));
+        let mut sum = _mm512_zextsi128_si512(sum);
+        let [mut low, mut middle, mut high] = [_mm512_setzero_si512(); 3];
+        for (part, power) in data.as_chunks().0.iter().zip(powers.0.as_chunks::<4>().0) {
+            let power = load(bytemuck::cast_ref(power));
+            let x = _mm512_xor_si512(_mm512_shuffle_epi8(load(part), reverse), sum);
+            sum = _mm512_setzero_si512();
+            low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(x, power));
+            middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x01>(x, power));
+            middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x10>(x, power));
+            high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(x, power));
+        }
+        [fold(low), fold(middle), fold(high)]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load(bytes: &[u8; 64]) -> __m512i {
+        // SAFETY: the reference is to as many bytes as are loaded.
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn fold(x: __m512i) -> __m128i {
+        let [a, b] = [_mm512_extracti32x4_epi32::<0>(x), _mm512_extracti32x4_epi32::<1>(x)];
+        let [c, d] = [_mm512_extracti32x4_epi32::<2>(x), _mm512_extracti32x4_epi32::<3>(x)];
+        _mm_xor_si128(_mm_xor_si128(a, b), _mm_xor_si128(c, d))
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2,pclmulqdq")]
+    fn reduce([low, middle, high]: [__m128i; 3]) -> __m128i {
+        let mut low = _mm_xor_si128(low, _mm_bslli_si128::<8>(middle));
+        let high = _mm_xor_si128(high, _mm_bsrli_si128::<8>(middle));
+        let reduction = _mm_set_epi64x(0, REDUCTION);
+        for _ in 0..2 {
+            let folded = _mm_clmulepi64_si128::<0x00>(low, reduction);
+            low = _mm_xor_si128(_mm_shuffle_epi32::<0x4e>(low), folded);
+        }
+        _mm_xor_si128(low, high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H: u128 = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978;
+
+    /// Horner's rule.
+    fn slow(h: u128, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+        gf128::to_bytes(data.chunks(BLOCK).fold(gf128::from_bytes(sum), |sum, part| {
+            let mut block = [0; BLOCK];
+            block[..part.len()].copy_from_slice(part);
+            gf128::multiply(sum ^ gf128::from_bytes(block), h)
+        }))
+    }
+
+    #[test]
+    fn keys_of_all_kinds_hash_alike() {
+        let data: Vec<u8> = (0..3 * SERIAL as u32 + 7).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        let sum = [0xa5; BLOCK];
+        let lengths =
+            (0..=70).chain([511, 512, 513, 527, 528, 1000, 1024, 1040, SEGMENT, SEGMENT + 1, SERIAL + 5, data.len()]);
+        for len in lengths {
+            let data = &data[..len];
+            let expected = slow(H, sum, data);
+            for key in [HashKey::new(H), HashKey::portable(H)] {
+                assert_eq!(key.extend(sum, data), expected, "{len}");
+                assert_eq!(key.extend_parallel(sum, data), expected, "{len}");
+                let mut copy = vec![0; len];
+                let filled =
+                    key.extend_after(sum, &mut copy, |at, part| part.copy_from_slice(&data[at..][..part.len()]));
+                assert_eq!(filled, expected, "{len}");
+                let product = gf128::multiply(gf128::from_bytes(key.sum(data)), H);
+                assert_eq!(gf128::to_bytes(product), slow(H, [0; BLOCK], data), "{len}");
+            }
+        }
+    }
+}
