@@ -20,6 +20,9 @@ pub(crate) struct Options {
     /// The folder to write; it is made if it is not there.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Features of this package that the carried program gets, such as aws-lc. It is built anew then.
+    #[arg(long, value_name = "F", value_delimiter = ',')]
+    features: Vec<String>,
 }
 
 /// This program, and the tests of every device.
@@ -32,8 +35,15 @@ const RUN_TEXT: &str = include_str!("run.sh");
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let out = &options.out;
     fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
-    let this = env::current_exe().context("the path of this program")?;
-    for (name, from) in PROGRAMS.into_iter().zip([this, conformance()?]) {
+    let this = match options.features.as_slice() {
+        [] => env::current_exe().context("the path of this program")?,
+        _ => executable(&options.features, &["build", "--package", "xtask"], "xtask")?,
+    };
+    // The tests together with this package, so that both share what they are built from.
+    let packages = ["--package", "xtask", "--package", "evariste-conformance"];
+    let tests = [&["test"], &packages[..], &["--test", "conformance", "--no-run"]].concat();
+    let conformance = executable(&options.features, &tests, "conformance")?;
+    for (name, from) in PROGRAMS.into_iter().zip([this, conformance]) {
         install(&from, &out.join(name))?;
     }
     write(&out.join(COMMIT_FILE), &(machine::commit() + "\n"))?;
@@ -55,18 +65,17 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Builds the program that runs the conformance suite, and gives its path.
-fn conformance() -> Result<PathBuf> {
+/// Builds a program with features of this package, and gives its path.
+fn executable(features: &[String], build: &[&str], target: &str) -> Result<PathBuf> {
     let mut command = cargo().context("a bundle is made by `cargo xtask bundle`, in the repository")?;
-    // Together with this package, so that both share what they are built from.
-    command.args(["test", "--release", "--package", "xtask", "--package", "evariste-conformance"]);
-    command.args(["--test", "conformance", "--no-run", "--message-format", "json"]);
+    command.args(build).args(["--release", "--message-format", "json"]);
+    command.args(features.iter().map(|feature| format!("--features=xtask/{feature}")));
     let messages = captured(&mut command)?;
     let executable = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;
-        (message["target"]["name"] == "conformance").then(|| message["executable"].as_str().map(PathBuf::from))?
+        (message["target"]["name"] == target).then(|| message["executable"].as_str().map(PathBuf::from))?
     };
-    messages.lines().find_map(executable).context("cargo did not tell where the conformance tests are")
+    messages.lines().find_map(executable).with_context(|| format!("cargo did not tell where {target} is"))
 }
 
 /// Copies a program without its symbols.

@@ -42,8 +42,8 @@ impl HashKey {
     pub(crate) fn new(h: u128) -> Self {
         #[cfg(target_arch = "x86_64")]
         if lanes::available() {
-            let mut powers = Zeroizing::new([0; lanes::BLOCKS]);
-            let mut power = h;
+            let mut powers = Zeroizing::new([0; lanes::BLOCKS + 1]);
+            let mut power = 1;
             for slot in powers.iter_mut().rev() {
                 *slot = power;
                 power = gf128::multiply(power, h);
@@ -125,6 +125,12 @@ impl HashKey {
 
     /// Σ X_i H^(n−1−i) over the n blocks of `data`, as the kernel has it: one H less than [`HashKey::extend_parallel`].
     pub(crate) fn sum(&self, data: &[u8]) -> [u8; BLOCK] {
+        #[cfg(target_arch = "x86_64")]
+        if let Blocks::Lanes(powers) = &self.blocks
+            && data.len() <= SERIAL
+        {
+            return lanes::sum(powers, data);
+        }
         let Some(last) = data.len().checked_sub(1) else { return [0; BLOCK] };
         let (blocks, end) = data.split_at(last / BLOCK * BLOCK);
         let mut sum = self.extend_parallel([0; BLOCK], blocks);
@@ -224,14 +230,14 @@ mod lanes {
     /// x^−64 − x^64, reversed: what a reduction of 64 bits multiplies by.
     const REDUCTION: i64 = 0xc200_0000_0000_0000_u64 as i64;
 
-    /// H^32 … H, each times x^−1.
+    /// H^32 … H^0, each times x^−1.
     #[derive(Clone)]
     #[repr(align(64))]
-    pub(super) struct Powers([u128; BLOCKS]);
+    pub(super) struct Powers([u128; BLOCKS + 1]);
 
     impl Powers {
-        /// From H^32 … H.
-        pub(super) fn new(powers: &[u128; BLOCKS]) -> Self {
+        /// From H^32 … H^0.
+        pub(super) fn new(powers: &[u128; BLOCKS + 1]) -> Self {
             Self(powers.map(|power| gf128::multiply(power, INVERSE_OF_X).reverse_bits()))
         }
     }
@@ -251,19 +257,28 @@ mod lanes {
 
     pub(super) fn extend(powers: &Powers, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
         // SAFETY: keys are made of lanes only where `available` has found these instructions.
-        unsafe { run(powers, sum, data) }
+        unsafe { run(powers, sum, data, 0) }
     }
 
+    /// With one H less.
+    pub(super) fn sum(powers: &Powers, data: &[u8]) -> [u8; BLOCK] {
+        // SAFETY: as above.
+        unsafe { run(powers, [0; BLOCK], data, 1) }
+    }
+
+    /// The last blocks are multiplied by the powers from number `last` on.
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
-    fn run(powers: &Powers, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+    fn run(powers: &Powers, sum: [u8; BLOCK], data: &[u8], last: usize) -> [u8; BLOCK] {
         let (rounds, rest) = data.as_chunks::<ROUND>();
         let mut sum = number(sum);
-        for round in rounds {
-            sum = reduce(products(powers, sum, round));
+        for (i, round) in rounds.iter().enumerate() {
+            let first = if rest.is_empty() && i + 1 == rounds.len() { last } else { 0 };
+            sum = reduce(products(&powers.0[first..], sum, round));
         }
         if rest.len() <= SHORT {
-            let h: __m128i = bytemuck::cast(powers.0[BLOCKS - 1]);
-            for part in rest.chunks(BLOCK) {
+            for (i, part) in rest.chunks(BLOCK).enumerate() {
+                let first = if (i + 1) * BLOCK >= rest.len() { last } else { 0 };
+                let h: __m128i = bytemuck::cast(powers.0[BLOCKS - 1 + first]);
                 let mut block = [0; BLOCK];
                 block[..part.len()].copy_from_slice(part);
                 let x = _mm_xor_si128(sum, number(block));
@@ -277,7 +292,7 @@ mod lanes {
             round[start..][..rest.len()].copy_from_slice(rest);
             let before = bytemuck::cast::<_, u128>(sum).to_be_bytes();
             round[start..].iter_mut().zip(before).for_each(|(byte, sum)| *byte ^= sum);
-            sum = reduce(products(powers, number([0; BLOCK]), &round));
+            sum = reduce(products(&powers.0[last..], number([0; BLOCK]), &round));
         }
         bytemuck::cast::<_, u128>(sum).to_be_bytes()
     }
@@ -286,14 +301,14 @@ mod lanes {
         bytemuck::cast(u128::from_be_bytes(block))
     }
 
-    /// The low, middle and high parts of Σ X_i H^(32−i), with `sum` added to X_0.
+    /// The low, middle and high parts of Σ X_i P_i over the first 32 powers, with `sum` added to X_0.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
-    fn products(powers: &Powers, sum: __m128i, data: &[u8; ROUND]) -> [__m128i; 3] {
+    fn products(powers: &[u128], sum: __m128i, data: &[u8; ROUND]) -> [__m128i; 3] {
         let reverse = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f));
         let mut sum = _mm512_zextsi128_si512(sum);
         let [mut low, mut middle, mut high] = [_mm512_setzero_si512(); 3];
-        for (part, power) in data.as_chunks().0.iter().zip(powers.0.as_chunks::<4>().0) {
+        for (part, power) in data.as_chunks().0.iter().zip(powers.as_chunks::<4>().0) {
             let power = load(bytemuck::cast_ref(power));
             let x = _mm512_xor_si512(_mm512_shuffle_epi8(load(part), reverse), sum);
             sum = _mm512_setzero_si512();

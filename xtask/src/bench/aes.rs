@@ -1,19 +1,32 @@
 //! AES: methods, key sizes and modes on data that lies on the device, and from host slice to host slice.
 //!
 //! Sizes are in bytes, so that throughput is bytes of plaintext in a second.
+//!
+//! All methods are measured in CTR and GCM, which share their kernel, and the fastest and the bitsliced one in XTS and CBC,
+//! which take two kernels more each. So all cases of an H200 take some two minutes, most of it for what is of 1 GiB and
+//! more.
 
-use ::aes::{Aes128, Aes256};
-use aes_gcm::aead::{AeadInOut, KeyInit};
-use anyhow::{Result, ensure};
-use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek, consts::U12};
-use ctr::Ctr128BE;
-use evariste_aes::{Aes, Config, Ctr, GcmMessage, Method, Mode, Xts};
+use ::aes::{Aes128, Aes192, Aes256};
+use aes_gcm::{
+    AesGcm,
+    aead::{AeadInOut, KeyInit},
+};
+use anyhow::{Context, Result, ensure};
+use cipher::{
+    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, InnerIvInit,
+    StreamCipher, StreamCipherSeek,
+    consts::{U12, U16},
+};
+use ctr::{CtrCore, flavors};
+use evariste_aes::{Aes, Config, Ctr, Gcm, GcmMessage, Message, Method, Mode, Tag, Xts};
 use evariste_backend::{Buffer, Device, HostBuffer, Kind, Secrecy, Transfer};
+use rayon::ThreadPoolBuilder;
+use serde::Serialize;
 
 use super::{
     Algorithm, Options, Profile, Target,
     limits::Work,
-    report::{Case, Session},
+    report::{Case, Rates, Record, Session},
     timing::{Budget, Timing},
 };
 
@@ -22,6 +35,9 @@ const IV: [u8; 16] = [0xa5; 16];
 const NONCE: [u8; 12] = [7; 12];
 
 const KEY_BYTES: [usize; 3] = [16, 24, 32];
+
+/// Those that peers are measured with, and ours on one thread beside them.
+const PEER_KEY_BYTES: [usize; 2] = [16, 32];
 
 /// Bytes of a sector of XTS.
 const SECTOR: usize = 4096;
@@ -32,19 +48,40 @@ const RECORD: usize = 16 << 10;
 /// Bytes that are checked at each place.
 const CHECKED: usize = 1 << 10;
 
+/// log₂ of the most bytes of the host cases that are not counter mode with the usual number of queues.
+const MAX_LOG_HOST: u32 = 30;
+
+/// Numbers of queues that are compared. The usual one is among the others' cases.
+const QUEUES: [usize; 3] = [1, 2, 8];
+
 pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) {
     for target in targets {
-        let sizes = sizes(&target.device, options);
-        for &log_n in &sizes {
+        let cpu = target.device.info().id.kind == Kind::Cpu;
+        for log_n in sizes(&target.device, options) {
             for (bytes, method) in methods(&target.device, options.profile) {
-                on_device(session, target, log_n, bytes, method);
+                counter(session, target, log_n, bytes, &Config::method(method));
+                seal(session, target, log_n, bytes, method);
+                if bytes == KEY_BYTES[0] && !cpu {
+                    let config = Config { grid_stride: false, ..Config::method(method) };
+                    counter(session, target, log_n, bytes, &config);
+                }
+                if method == Method::fastest(target.device.info()) || method == Method::Bitsliced {
+                    blocks(session, target, log_n, bytes, method);
+                }
             }
-            KEY_BYTES.iter().for_each(|&bytes| modes(session, target, log_n, bytes));
-            batch(session, target, log_n);
+            electronic_codebook(session, target, log_n);
+            batches(session, target, log_n);
             from_host(session, target, log_n);
-        }
-        if options.peers && target.device.info().id.kind == Kind::Cpu {
-            sizes.iter().for_each(|&log_n| peers(session, target, log_n));
+            if log_n <= MAX_LOG_HOST {
+                modes_from_host(session, target, log_n);
+                if !cpu {
+                    QUEUES.iter().for_each(|&queues| pinned(session, target, log_n, queues));
+                }
+            }
+            if cpu && options.peers {
+                one_thread(session, target, log_n);
+                peers(session, target, log_n);
+            }
         }
     }
 }
@@ -52,20 +89,18 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
 /// log₂ of the bytes: the ladder from 1 KiB to 1 GiB, and 4 GiB where that takes no time, each four times the last.
 fn sizes(device: &Device, options: &Options) -> Vec<u32> {
     let info = device.info();
-    let fast = info.id.kind != Kind::Cpu && !info.features.software;
-    match (options.profile, fast, info.features.software) {
+    match (options.profile, info.id.kind) {
         _ if options.log_n.is_some() => {
             (10..=32).filter(|n| options.log_n.as_ref().is_some_and(|s| s.contains(*n))).collect()
         }
-        (Profile::Quick, true, _) => vec![10, 16, 20, 24, 28],
-        (Profile::Quick, false, false) => vec![10, 16, 20, 24],
-        (Profile::Full, true, _) => (10..=32).step_by(2).collect(),
-        (Profile::Full, false, false) => (10..=30).step_by(2).collect(),
-        (_, _, true) => vec![10, 16, 20],
+        _ if info.features.software => vec![10, 16, 20],
+        (_, Kind::Cpu) => (10..=30).step_by(2).collect(),
+        (Profile::Quick, _) => vec![10, 16, 20, 24, 28],
+        (Profile::Full, _) => (10..=32).step_by(2).collect(),
     }
 }
 
-/// Key bytes and methods of counter mode: all of them where methods differ.
+/// Key bytes and methods: all of them where methods differ.
 fn methods(device: &Device, profile: Profile) -> Vec<(usize, Method)> {
     let fastest = Method::fastest(device.info());
     let mut methods = vec![fastest];
@@ -106,28 +141,43 @@ fn check_stream(data: &Buffer<u8>, key_bytes: usize) -> Result<String> {
     Ok(format!("RustCrypto, 3 × {len} bytes"))
 }
 
+/// RustCrypto's stream from a position on.
 fn stream(key_bytes: usize, position: u64, data: &mut [u8]) {
-    fn run(mut cipher: impl StreamCipher + StreamCipherSeek, position: u64, data: &mut [u8]) {
-        cipher.seek(position);
-        cipher.apply_keystream(data);
+    fn run<C: Cipher>(cipher: &C, position: u64, data: &mut [u8]) {
+        let mut stream = Stream::from_core(CtrCore::inner_iv_init(cipher, &IV.into()));
+        stream.seek(position);
+        stream.apply_keystream(data);
     }
-    let iv = &IV.into();
     match key_bytes {
-        16 => run(Ctr128BE::<Aes128>::new(KEY[..16].try_into().expect("16 bytes"), iv), position, data),
-        24 => run(Ctr128BE::<::aes::Aes192>::new(KEY[..24].try_into().expect("24 bytes"), iv), position, data),
-        _ => run(Ctr128BE::<Aes256>::new(&KEY.into(), iv), position, data),
+        16 => run(&Aes128::new(&key()), position, data),
+        24 => run(&Aes192::new(&key()), position, data),
+        _ => run(&Aes256::new(&key()), position, data),
     }
 }
 
+/// A block cipher of RustCrypto.
+trait Cipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> {}
+impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> Cipher for C {}
+
+type Stream<'a, C> = cipher::StreamCipherCoreWrapper<CtrCore<&'a C, flavors::Ctr128BE>>;
+
+fn key<N: cipher::array::ArraySize>() -> Array<u8, N> {
+    Array::from_fn(|i| KEY[i])
+}
+
+/// A case's name: what it does, by which method unless it is the fastest, and where the data lies.
+fn name(device: &Device, key_bytes: usize, mode: &str, config: &Config, place: &str) -> String {
+    let method = config.method.filter(|method| *method != Method::fastest(device.info()));
+    let method = method.map(|method| format!("-{method:?}").to_lowercase()).unwrap_or_default();
+    let stride = if config.grid_stride { "" } else { "-no-stride" };
+    format!("aes-{}-{mode}{method}{stride}/{place}", 8 * key_bytes)
+}
+
 /// Counter mode in place.
-fn on_device(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize, method: Method) {
+fn counter(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize, config: &Config) {
     let device = &target.device;
-    let name = match method == Method::fastest(device.info()) {
-        true => format!("aes-{}-ctr/device", 8 * key_bytes),
-        false => format!("aes-{}-ctr-{}/device", 8 * key_bytes, format!("{method:?}").to_lowercase()),
-    };
-    session.measure(case(target, name, log_n), |budget| {
-        let ctr = aes(device, key_bytes, method)?.ctr(&IV)?;
+    session.measure(case(target, name(device, key_bytes, "ctr", config, "device"), log_n), |budget| {
+        let ctr = Aes::with_config(device, &[&KEY[..key_bytes]], config.clone())?.ctr(&IV)?;
         let mut data: Buffer<u8> = device.zeros(1 << log_n)?;
         let len = data.len();
         let before = device.stats().launches;
@@ -139,25 +189,27 @@ fn on_device(session: &mut Session, target: &Target, log_n: u32, key_bytes: usiz
     });
 }
 
-/// The other modes, in place; what is encrypted is decrypted for a check.
-fn modes(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize) {
-    let device = &target.device;
-    let method = Method::fastest(device.info());
-    let len = 1_usize << log_n;
-    let name = |mode: &str| format!("aes-{}-{mode}/device", 8 * key_bytes);
-    session.measure(case(target, name("gcm-seal"), log_n), |budget| {
+/// Galois/counter mode in place; what is sealed is opened for a check.
+fn seal(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize, method: Method) {
+    let (device, len) = (&target.device, 1_usize << log_n);
+    let config = Config::method(method);
+    session.measure(case(target, name(device, key_bytes, "gcm-seal", &config, "device"), log_n), |budget| {
         let gcm = aes(device, key_bytes, method)?.gcm()?;
         let mut data: Buffer<u8> = device.zeros(len)?;
         let tag = gcm.seal_range(&NONCE, &[], &mut data, 0..len)?;
         gcm.open_range(&NONCE, &[], &mut data, 0..len, tag.as_ref())?;
         let checked = is_zero(&data)?;
-        let timing = budget.time(|| Ok(gcm.seal_range(&NONCE, &[], &mut data, 0..len).map(drop)?))?;
-        Ok((timing, None, checked))
+        let seal = || Ok(gcm.seal_range(&NONCE, &[], &mut data, 0..len).map(drop)?);
+        Ok((budget.time_queued(seal, || Ok(()))?, None, checked))
     });
-    session.measure(case(target, name("xts"), log_n), |budget| {
-        let mut key = vec![1; 2 * key_bytes];
-        key[key_bytes..].copy_from_slice(&KEY[..key_bytes]);
-        let xts = Xts::with_config(device, &key, SECTOR, Config::method(method))?;
+}
+
+/// The modes with kernels of their own, in place; what is encrypted is decrypted for a check.
+fn blocks(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize, method: Method) {
+    let (device, len) = (&target.device, 1_usize << log_n);
+    let config = Config::method(method);
+    session.measure(case(target, name(device, key_bytes, "xts", &config, "device"), log_n), |budget| {
+        let xts = Xts::with_config(device, &xts_key(key_bytes), SECTOR, config.clone())?;
         let mut data: Buffer<u8> = device.zeros(len)?;
         xts.encrypt_range(0, &mut data, 0..len)?;
         xts.decrypt_range(0, &mut data, 0..len)?;
@@ -165,7 +217,7 @@ fn modes(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize) {
         let timing = budget.time_queued(|| Ok(xts.encrypt_range(0, &mut data, 0..len)?), || Ok(device.sync()?))?;
         Ok((timing, None, checked))
     });
-    session.measure(case(target, name("cbc-decrypt"), log_n), |budget| {
+    session.measure(case(target, name(device, key_bytes, "cbc-decrypt", &config, "device"), log_n), |budget| {
         let cbc = aes(device, key_bytes, method)?.cbc();
         let mut data: Buffer<u8> = device.zeros(len)?;
         cbc.decrypt_range(&IV, &mut data, 0..len)?;
@@ -178,6 +230,26 @@ fn modes(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize) {
     });
 }
 
+fn xts_key(key_bytes: usize) -> Vec<u8> {
+    let mut key = vec![1; 2 * key_bytes];
+    key[key_bytes..].copy_from_slice(&KEY[..key_bytes]);
+    key
+}
+
+/// The bare cipher, to tell what counter mode saves.
+fn electronic_codebook(session: &mut Session, target: &Target, log_n: u32) {
+    let (device, len) = (&target.device, 1_usize << log_n);
+    session.measure(case(target, "aes-128-ecb/device".into(), log_n), |budget| {
+        let ecb = aes(device, 16, Method::fastest(device.info()))?.ecb();
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        ecb.encrypt_range(&mut data, 0..len)?;
+        ecb.decrypt_range(&mut data, 0..len)?;
+        let checked = is_zero(&data)?;
+        let timing = budget.time_queued(|| Ok(ecb.encrypt_range(&mut data, 0..len)?), || Ok(device.sync()?))?;
+        Ok((timing, None, checked))
+    });
+}
+
 fn is_zero(data: &Buffer<u8>) -> Result<String> {
     let mut end = vec![1; data.len().min(CHECKED)];
     data.read_at(data.len() - end.len(), &mut end)?;
@@ -186,7 +258,7 @@ fn is_zero(data: &Buffer<u8>) -> Result<String> {
 }
 
 /// Many messages with nonces of their own in one call.
-fn batch(session: &mut Session, target: &Target, log_n: u32) {
+fn batches(session: &mut Session, target: &Target, log_n: u32) {
     let device = &target.device;
     let method = Method::fastest(device.info());
     let len = 1_usize << log_n;
@@ -208,7 +280,18 @@ fn batch(session: &mut Session, target: &Target, log_n: u32) {
         let tags = gcm.seal_batch(&mut data, &messages)?;
         gcm.open_batch(&mut data, &messages, &tags)?;
         let checked = is_zero(&data)?;
-        let timing = budget.time(|| Ok(gcm.seal_batch(&mut data, &messages).map(drop)?))?;
+        let timing = budget.time_queued(|| Ok(gcm.seal_batch(&mut data, &messages).map(drop)?), || Ok(()))?;
+        Ok((timing, None, checked))
+    });
+    session.measure(case(target, "aes-128-cbc-encrypt-batch-16k/device".into(), log_n), |budget| {
+        let aes = aes(device, 16, method)?;
+        let mut data: Buffer<u8> = device.zeros(len)?;
+        let message = |i: usize| Message { offset: i * RECORD, len: RECORD, key: 0, iv: (i as u128).to_le_bytes() };
+        let messages: Vec<Message> = (0..len / RECORD).map(message).collect();
+        aes.cbc_encrypt_batch(&mut data, &messages)?;
+        aes.cbc_decrypt_batch(&mut data, &messages)?;
+        let checked = is_zero(&data)?;
+        let timing = budget.time_queued(|| Ok(aes.cbc_encrypt_batch(&mut data, &messages)?), || Ok(device.sync()?))?;
         Ok((timing, None, checked))
     });
 }
@@ -223,7 +306,8 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
     let len = 1_usize << log_n;
     let on_device = Config { crossover: Some(0), ..Config::default() };
     let ctr = |config| -> Result<Ctr> { Ok(Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?) };
-    for (name, config) in [("aes-128-ctr/host", &on_device), ("aes-128-ctr-crossover/host", &Config::default())] {
+    let crossing = (device.info().id.kind != Kind::Cpu).then(|| ("aes-128-ctr-crossover/host", Config::default()));
+    for (name, config) in [("aes-128-ctr/host", on_device.clone())].into_iter().chain(crossing) {
         session.measure(case(target, name.into(), log_n), |budget| {
             let mut ctr = ctr(config.clone())?;
             let mut data = vec![0; len];
@@ -233,11 +317,11 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
                 Some(_) => checked,
                 None => format!("{checked}; {}", crossover(ctr.aes().crossover(Mode::Ctr)?)),
             };
-            let timing = budget.time(|| {
+            let apply = || {
                 ctr.seek(0)?;
                 Ok(ctr.apply(&mut data)?)
-            })?;
-            Ok((timing, None, checked))
+            };
+            Ok((budget.time_queued(apply, || Ok(()))?, None, checked))
         });
     }
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/host"), log_n), |budget| {
@@ -253,20 +337,9 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         };
         in_turn(&mut host)?;
         let checked = check_host(&host)?;
-        Ok((budget.time(|| in_turn(&mut host))?, None, checked))
+        Ok((budget.time_queued(|| in_turn(&mut host), || Ok(()))?, None, checked))
     });
-    session.measure(case(target, "aes-128-ctr/pinned".into(), log_n), |budget| {
-        let mut ctr = ctr(on_device.clone())?;
-        let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
-        host.fill(0);
-        ctr.apply_pinned(&mut host)?;
-        let checked = check_host(&host)?;
-        let timing = budget.time(|| {
-            ctr.seek(0)?;
-            Ok(ctr.apply_pinned(&mut host)?)
-        })?;
-        Ok((timing, None, checked))
-    });
+    pinned(session, target, log_n, Config::default().queues);
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/pinned"), log_n), |budget| {
         let ctr = ctr(on_device.clone())?;
         let mut data: Buffer<u8> = device.zeros(len)?;
@@ -281,12 +354,84 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         host = in_turn(host)?;
         let checked = check_host(&host)?;
         let mut host = Some(host);
-        let timing = budget.time(|| {
+        let turn = || {
             host = host.take().map(&mut in_turn).transpose()?;
             Ok(())
-        })?;
-        Ok((timing, None, checked))
+        };
+        Ok((budget.time_queued(turn, || Ok(()))?, None, checked))
     });
+}
+
+/// From pinned host memory and back, through a number of queues.
+fn pinned(session: &mut Session, target: &Target, log_n: u32, queues: usize) {
+    let device = &target.device;
+    let config = Config { crossover: Some(0), queues, ..Config::default() };
+    let name = match queues == Config::default().queues {
+        true => "aes-128-ctr/pinned".into(),
+        false => format!("aes-128-ctr-queues-{queues}/pinned"),
+    };
+    session.measure(case(target, name, log_n), |budget| {
+        let mut ctr = Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?;
+        let mut host = device.host_buffer(1 << log_n, Transfer::Both, Secrecy::Public)?;
+        host.fill(0);
+        ctr.apply_pinned(&mut host)?;
+        let checked = check_host(&host)?;
+        let apply = || {
+            ctr.seek(0)?;
+            Ok(ctr.apply_pinned(&mut host)?)
+        };
+        Ok((budget.time_queued(apply, || Ok(()))?, None, checked))
+    });
+}
+
+/// What times a case on host slices.
+type TimeHost = dyn Fn(&Budget, &Aes, &mut [u8]) -> Result<Timing> + Sync;
+
+/// The other modes on host slices, as the crossover has it, which the CPU has none of.
+fn modes_from_host(session: &mut Session, target: &Target, log_n: u32) {
+    let suffix = if target.device.info().id.kind == Kind::Cpu { "" } else { "-crossover" };
+    let mut measure = |mode, name: &str, work: &TimeHost| {
+        session.measure(case(target, format!("aes-128-{name}{suffix}/host"), log_n), |budget| {
+            let aes = Aes::new(&target.device, &KEY[..16])?;
+            let timing = work(budget, &aes, &mut vec![0; 1 << log_n])?;
+            Ok((timing, None, format!("there and back; {}", crossover(aes.crossover(mode)?))))
+        });
+    };
+    measure(Mode::Gcm, "gcm-seal", &|budget, aes, data| time_seal(budget, &aes.gcm()?, data));
+    measure(Mode::Gcm, "gcm-open", &|budget, aes, data| time_gcm_open(budget, &aes.gcm()?, data));
+    measure(Mode::Cbc, "cbc-decrypt", &|budget, aes, data| time_cbc_decrypt(budget, aes, data));
+    measure(Mode::Xts, "xts", &|budget, aes, data| {
+        let xts = Xts::new(aes.device(), &xts_key(16), SECTOR)?;
+        xts.decrypt(0, data)?;
+        xts.encrypt(0, data)?;
+        expect_zero(data)?;
+        budget.time_queued(|| Ok(xts.encrypt(0, data)?), || Ok(()))
+    });
+}
+
+fn time_seal(budget: &Budget, gcm: &Gcm, data: &mut [u8]) -> Result<Timing> {
+    let tag = gcm.seal(&NONCE, &[], data)?;
+    gcm.open(&NONCE, &[], data, tag.as_ref())?;
+    expect_zero(data)?;
+    budget.time_queued(|| Ok(gcm.seal(&NONCE, &[], data).map(drop)?), || Ok(()))
+}
+
+fn time_gcm_open(budget: &Budget, gcm: &Gcm, data: &mut [u8]) -> Result<Timing> {
+    let open = |data: &mut [u8], tag: &Tag| Ok(gcm.open(&NONCE, &[], data, tag.as_ref())?);
+    time_open(budget, data, |data| Ok(gcm.seal(&NONCE, &[], data)?), open)
+}
+
+fn time_cbc_decrypt(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<Timing> {
+    let cbc = aes.cbc();
+    cbc.encrypt(&IV, data)?;
+    cbc.decrypt(&IV, data)?;
+    expect_zero(data)?;
+    budget.time_queued(|| Ok(cbc.decrypt(&IV, data)?), || Ok(()))
+}
+
+fn expect_zero(data: &[u8]) -> Result<()> {
+    ensure!(data.iter().all(|byte| *byte == 0), "decryption does not give back what was encrypted");
+    Ok(())
 }
 
 fn crossover(bytes: usize) -> String {
@@ -307,47 +452,181 @@ fn check_host(data: &[u8]) -> Result<String> {
     Ok(format!("RustCrypto, 2 × {len} bytes"))
 }
 
-/// RustCrypto and, if it is built in, aws-lc, on one thread.
-fn peers(session: &mut Session, target: &Target, log_n: u32) {
-    let len = 1_usize << log_n;
-    for key_bytes in [16, 32] {
-        let task = |mode: &str| format!("aes-{}-{mode}/host", 8 * key_bytes);
-        let peer = |name: &'static str, mode: &str| Case { peer: Some(name), ..case(target, task(mode), log_n) };
-        session.measure(peer("rustcrypto", "ctr"), |budget| {
-            let mut data = vec![0; len];
-            let timing = budget.time(|| {
-                stream(key_bytes, 0, &mut data);
-                Ok(())
-            })?;
-            Ok((timing, None, "–".into()))
+/// Ours on one thread, as the peers are.
+fn one_thread(session: &mut Session, target: &Target, log_n: u32) {
+    let mut measure = |key_bytes: usize, mode: &str, work: &TimeHost| {
+        let name = format!("aes-{}-{mode}/one-thread", 8 * key_bytes);
+        session.measure(case(target, name, log_n), |budget| {
+            let aes = Aes::new(&target.device, &KEY[..key_bytes])?;
+            let pool = ThreadPoolBuilder::new().num_threads(1).build().context("a pool of one thread")?;
+            let timing = pool.install(|| work(budget, &aes, &mut vec![0; 1 << log_n]))?;
+            Ok((timing, None, "there and back".into()))
         });
-        session.measure(peer("rustcrypto", "gcm-seal"), |budget| {
-            let mut data = vec![0; len];
-            let timing = match key_bytes {
-                16 => time_gcm(budget, &aes_gcm::Aes128Gcm::new(KEY[..16].try_into()?), &mut data)?,
-                _ => time_gcm(budget, &aes_gcm::Aes256Gcm::new(&KEY.into()), &mut data)?,
+    };
+    for key_bytes in PEER_KEY_BYTES {
+        measure(key_bytes, "ctr", &|budget, aes, data| {
+            let mut ctr = aes.ctr(&IV)?;
+            let mut apply = |data: &mut [u8]| -> Result<()> {
+                ctr.seek(0)?;
+                Ok(ctr.apply(data)?)
             };
-            Ok((timing, None, "–".into()))
+            apply(data)?;
+            apply(data)?;
+            expect_zero(data)?;
+            budget.time_queued(|| apply(data), || Ok(()))
         });
-        #[cfg(feature = "aws-lc")]
-        {
-            session.measure(peer("aws-lc", "ctr"), |budget| aws_lc::ctr(budget, key_bytes, len));
-            session.measure(peer("aws-lc", "gcm-seal"), |budget| aws_lc::gcm(budget, key_bytes, len));
-        }
+        measure(key_bytes, "gcm-seal", &|budget, aes, data| time_seal(budget, &aes.gcm()?, data));
+        measure(key_bytes, "gcm-open", &|budget, aes, data| time_gcm_open(budget, &aes.gcm()?, data));
+        measure(key_bytes, "cbc-decrypt", &time_cbc_decrypt);
+        measure(key_bytes, "cbc-encrypt", &|budget, aes, data| {
+            let cbc = aes.cbc();
+            cbc.encrypt(&IV, data)?;
+            cbc.decrypt(&IV, data)?;
+            expect_zero(data)?;
+            budget.time_queued(|| Ok(cbc.encrypt(&IV, data)?), || Ok(()))
+        });
     }
 }
 
-fn time_gcm(budget: &Budget, gcm: &impl AeadInOut<NonceSize = U12>, data: &mut [u8]) -> Result<Timing> {
-    budget.time(|| {
-        ensure!(gcm.encrypt_inout_detached(&NONCE.into(), &[], data.into()).is_ok(), "too long");
-        Ok(())
-    })
+/// Times `open` on what `seal` has made, which opening destroys: with a copy, whose time counts.
+fn time_open<T>(
+    budget: &Budget,
+    data: &mut [u8],
+    seal: impl FnOnce(&mut [u8]) -> Result<T>,
+    open: impl Fn(&mut [u8], &T) -> Result<()>,
+) -> Result<Timing> {
+    let tag = seal(data)?;
+    let sealed = data.to_vec();
+    let mut copy_and_open = || {
+        data.copy_from_slice(&sealed);
+        open(data, &tag)
+    };
+    copy_and_open()?;
+    let timing = budget.time_queued(copy_and_open, || Ok(()))?;
+    expect_zero(data)?;
+    Ok(timing)
+}
+
+/// RustCrypto and, if it is built in, aws-lc, on one thread, with keys expanded before.
+fn peers(session: &mut Session, target: &Target, log_n: u32) {
+    rustcrypto::<Aes128>(session, target, log_n, 16);
+    rustcrypto::<Aes256>(session, target, log_n, 32);
+    #[cfg(feature = "aws-lc")]
+    for key_bytes in PEER_KEY_BYTES {
+        let case = |mode| peer(target, "aws-lc", key_bytes, mode, log_n);
+        let len = 1 << log_n;
+        session.measure(case("ctr"), |budget| aws_lc::ctr(budget, key_bytes, len));
+        session.measure(case("gcm-seal"), |budget| aws_lc::gcm_seal(budget, key_bytes, len));
+        session.measure(case("gcm-open"), |budget| aws_lc::gcm_open(budget, key_bytes, len));
+    }
+}
+
+fn peer(target: &Target, name: &'static str, key_bytes: usize, mode: &str, log_n: u32) -> Case {
+    Case { peer: Some(name), ..case(target, format!("aes-{}-{mode}/one-thread", 8 * key_bytes), log_n) }
+}
+
+fn rustcrypto<C: Cipher + KeyInit>(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize) {
+    let len = 1_usize << log_n;
+    let cipher = C::new(&key());
+    let gcm = AesGcm::<C, U12>::from(C::new(&key()));
+    let seal = |data: &mut [u8]| {
+        let tag = gcm.encrypt_inout_detached(&NONCE.into(), &[], data.into());
+        tag.ok().context("too long")
+    };
+    let mut measure = |mode, work: &dyn Fn(&Budget, &mut [u8]) -> Result<Timing>| {
+        session.measure(peer(target, "rustcrypto", key_bytes, mode, log_n), |budget| {
+            Ok((work(budget, &mut vec![0; len])?, None, "–".into()))
+        });
+    };
+    measure("ctr", &|budget, data| {
+        let apply = || {
+            Stream::from_core(CtrCore::inner_iv_init(&cipher, &IV.into())).apply_keystream(data);
+            Ok(())
+        };
+        budget.time_queued(apply, || Ok(()))
+    });
+    measure("gcm-seal", &|budget, data| budget.time_queued(|| seal(data).map(drop), || Ok(())));
+    measure("gcm-open", &|budget, data| {
+        let open = |data: &mut [u8], tag: &_| {
+            gcm.decrypt_inout_detached(&NONCE.into(), &[], data.into(), tag).ok().context("a wrong tag")
+        };
+        time_open(budget, data, seal, open)
+    });
+    measure("cbc-decrypt", &|budget, data| {
+        let blocks = Array::slice_as_chunks_mut(data).0;
+        let decrypt = || {
+            cbc::Decryptor::inner_iv_init(&cipher, &IV.into()).decrypt_blocks(blocks);
+            Ok(())
+        };
+        budget.time_queued(decrypt, || Ok(()))
+    });
+    measure("cbc-encrypt", &|budget, data| {
+        let blocks = Array::slice_as_chunks_mut(data).0;
+        let encrypt = || {
+            cbc::Encryptor::inner_iv_init(&cipher, &IV.into()).encrypt_blocks(blocks);
+            Ok(())
+        };
+        budget.time_queued(encrypt, || Ok(()))
+    });
+}
+
+/// One line of the ladder from the plain cipher to the fastest: a case, and its bytes in a second by log₂ of the size.
+#[derive(Debug, Serialize)]
+pub(crate) struct Rung {
+    pub(crate) device: String,
+    pub(crate) name: &'static str,
+    case: String,
+    pub(crate) bytes_per_s: Rates,
+}
+
+/// What the ladder has: in its words, the name of the case, and the case that has another name where its method is the
+/// fastest.
+const LADDER: [(&str, &str, &str); 16] = [
+    ("S-box", "aes-128-ctr-sbox-no-stride/device", ""),
+    ("S-box, grid stride", "aes-128-ctr-sbox/device", ""),
+    ("one T-table", "aes-128-ctr-table-no-stride/device", "aes-128-ctr-no-stride/device"),
+    ("one T-table, grid stride", "aes-128-ctr-table/device", "aes-128-ctr/device"),
+    ("two T-tables", "aes-128-ctr-twotables-no-stride/device", "aes-128-ctr-no-stride/device"),
+    ("two T-tables, grid stride", "aes-128-ctr-twotables/device", "aes-128-ctr/device"),
+    ("four T-tables", "aes-128-ctr-fourtables-no-stride/device", "aes-128-ctr-no-stride/device"),
+    ("four T-tables, grid stride", "aes-128-ctr-fourtables/device", "aes-128-ctr/device"),
+    ("bitsliced", "aes-128-ctr-bitsliced-no-stride/device", ""),
+    ("bitsliced, grid stride", "aes-128-ctr-bitsliced/device", ""),
+    ("ECB, the fastest of these", "aes-128-ecb/device", ""),
+    ("with transfers one after the other", "aes-128-ctr-in-turn/pinned", ""),
+    ("with transfers, 1 queue", "aes-128-ctr-queues-1/pinned", ""),
+    ("with transfers, 2 queues", "aes-128-ctr-queues-2/pinned", ""),
+    ("with transfers, 4 queues", "aes-128-ctr/pinned", ""),
+    ("with transfers, 8 queues", "aes-128-ctr-queues-8/pinned", ""),
+];
+
+/// The ladder of each device that has been measured with all methods.
+pub(crate) fn ladder(records: &[Record]) -> Vec<Rung> {
+    let mut devices: Vec<&str> = records.iter().map(|record| record.device.as_str()).collect();
+    devices.dedup();
+    let rates = |device: &str, case: &str| -> Rates {
+        let of_case = |record: &&Record| record.device == device && record.case == case && record.peer.is_none();
+        records.iter().filter(of_case).filter_map(|record| Some((record.log_n, record.throughput?))).collect()
+    };
+    let mut ladder = Vec::new();
+    for device in devices {
+        if rates(device, LADDER[0].1).is_empty() {
+            continue;
+        }
+        for (name, case, fastest) in LADDER {
+            let known = [case, fastest].into_iter().map(|case| (case, rates(device, case)));
+            if let Some((case, bytes_per_s)) = known.into_iter().find(|(_, rates)| !rates.is_empty()) {
+                ladder.push(Rung { device: device.into(), name, case: case.into(), bytes_per_s });
+            }
+        }
+    }
+    ladder
 }
 
 /// The library of Amazon Web Services, from BoringSSL and OpenSSL, with assembly for every processor.
 #[cfg(feature = "aws-lc")]
 mod aws_lc {
-    use anyhow::{Result, ensure};
+    use anyhow::Result;
     use aws_lc_rs::{aead, cipher, iv::FixedLength};
 
     use super::{IV, KEY, NONCE, check_host};
@@ -361,7 +640,7 @@ mod aws_lc {
             let context = cipher::EncryptionContext::Iv128(FixedLength::from(IV));
             key.less_safe_encrypt(&mut data, context).map(drop).map_err(anyhow::Error::from)
         };
-        let timing = budget.time(&mut apply)?;
+        let timing = budget.time_queued(&mut apply, || Ok(()))?;
         let mut data = vec![0; len];
         let context = cipher::EncryptionContext::Iv128(FixedLength::from(IV));
         key.less_safe_encrypt(&mut data, context)?;
@@ -369,16 +648,31 @@ mod aws_lc {
         Ok((timing, None, checked))
     }
 
-    pub(super) fn gcm(budget: &Budget, key_bytes: usize, len: usize) -> Result<(Timing, Option<u64>, String)> {
+    fn gcm_key(key_bytes: usize) -> Result<aead::LessSafeKey> {
         let algorithm = if key_bytes == 16 { &aead::AES_128_GCM } else { &aead::AES_256_GCM };
-        let key = aead::LessSafeKey::new(aead::UnboundKey::new(algorithm, &KEY[..key_bytes])?);
+        Ok(aead::LessSafeKey::new(aead::UnboundKey::new(algorithm, &KEY[..key_bytes])?))
+    }
+
+    fn seal(key: &aead::LessSafeKey, data: &mut [u8]) -> Result<aead::Tag> {
+        let nonce = aead::Nonce::assume_unique_for_key(NONCE);
+        Ok(key.seal_in_place_separate_tag(nonce, aead::Aad::empty(), data)?)
+    }
+
+    pub(super) fn gcm_seal(budget: &Budget, key_bytes: usize, len: usize) -> Result<(Timing, Option<u64>, String)> {
+        let key = gcm_key(key_bytes)?;
         let mut data = vec![0; len];
-        let timing = budget.time(|| {
+        let timing = budget.time_queued(|| seal(&key, &mut data).map(drop), || Ok(()))?;
+        Ok((timing, None, "–".into()))
+    }
+
+    pub(super) fn gcm_open(budget: &Budget, key_bytes: usize, len: usize) -> Result<(Timing, Option<u64>, String)> {
+        let key = gcm_key(key_bytes)?;
+        let open = |data: &mut [u8], tag: &aead::Tag| {
             let nonce = aead::Nonce::assume_unique_for_key(NONCE);
-            let sealed = key.seal_in_place_separate_tag(nonce, aead::Aad::empty(), &mut data);
-            ensure!(sealed.is_ok(), "too long");
+            key.open_in_place_separate_tag(nonce, aead::Aad::empty(), tag.as_ref(), data).map(drop)?;
             Ok(())
-        })?;
+        };
+        let timing = super::time_open(budget, &mut vec![0; len], |data| seal(&key, data), open)?;
         Ok((timing, None, "–".into()))
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{
     Algorithm, Options, Profile,
-    aes::IN_TURN,
+    aes::{IN_TURN, Rung},
     is_too_large,
     limits::{Bound, Limits},
     timing::{self, Budget, Timing},
@@ -41,10 +41,10 @@ pub(crate) struct Case {
 #[derive(Debug, Serialize)]
 pub(crate) struct Record {
     algorithm: Algorithm,
-    case: String,
-    device: String,
-    peer: Option<&'static str>,
-    log_n: u32,
+    pub(crate) case: String,
+    pub(crate) device: String,
+    pub(crate) peer: Option<&'static str>,
+    pub(crate) log_n: u32,
     elements: Option<usize>,
     median_ms: f64,
     min_ms: f64,
@@ -54,7 +54,7 @@ pub(crate) struct Record {
     /// Kernel launches of one iteration.
     launches: Option<u64>,
     /// Elements in a second.
-    throughput: Option<f64>,
+    pub(crate) throughput: Option<f64>,
     of_limit: Option<f64>,
     limit: Option<Bound>,
     checked: String,
@@ -82,7 +82,8 @@ pub(crate) struct Skipped {
 /// Results as they come in.
 #[derive(Debug)]
 pub(crate) struct Session {
-    budget: Budget,
+    /// For the cases to come.
+    pub(crate) budget: Budget,
     /// Parts of names, of which a case must have one; all cases if there are none.
     wanted: Vec<String>,
     pub(crate) progress: Progress,
@@ -198,17 +199,21 @@ pub(crate) struct Settings {
     host_cases: &'static str,
     of_parts: &'static str,
     plan_cases: &'static str,
+    aes_cases: &'static str,
 }
 
 impl Settings {
     pub(crate) fn of(options: &Options) -> Self {
-        let time = Budget::of(options.profile).time;
+        let (usual, brief) = (Budget::of(options.profile), Budget::brief());
         Self {
             profile: options.profile,
             timing: format!(
-                "after warm-up, the median over at least {} runs and {time:?}; a run queues `batch` iterations, enough \
-                 for {:?} but at most {}, then waits for the device, and its time is divided by `batch`",
-                timing::MIN_RUNS,
+                "after warm-up, the median over at least {} runs and {:?}, of AES {} and {:?}; a run queues `batch` \
+                 iterations, enough for {:?} but at most {}, then waits for the device, and its time is divided by `batch`",
+                usual.runs,
+                usual.time,
+                brief.runs,
+                brief.time,
                 timing::RUN_TIME,
                 timing::MAX_BATCH,
             ),
@@ -221,6 +226,13 @@ impl Settings {
             host_cases: "host slice to host slice: upload, transform and download, with plan and buffers made before",
             of_parts: "the median divided by that of the case `-in-turn`, where upload, kernel and download of the whole \
                        data wait for each other",
+            aes_cases: "elements are bytes; CTR and GCM by all methods and lengths of keys, of which names without a method are \
+                        by the fastest; XTS (sectors of 4 KiB) and CBC by the fastest and by the bitsliced one; `no-stride`: \
+                        a thread for each part of the data in place of a stride over it; host slices without `crossover` \
+                        pass through the device at every length; queues: as many as the name says, else 4; up to 4 GiB \
+                        on GPUs, host cases of queues and of other modes than CTR up to 1 GiB; peers work on one thread, \
+                        with keys expanded before, and so do the \
+                        cases `one-thread`; opening includes a copy of what is opened",
             plan_cases: "one process each: making a plan on an open device, with empty and with filled kernel caches",
         }
     }
@@ -259,6 +271,8 @@ pub(crate) struct Report {
     pub(crate) settings: Settings,
     pub(crate) failures: Vec<String>,
     pub(crate) skipped: Vec<Skipped>,
+    /// Methods, grid-stride loops and queues of AES-128, side by side.
+    pub(crate) ladder: Vec<Rung>,
     pub(crate) records: Vec<Record>,
 }
 
@@ -286,12 +300,22 @@ impl fmt::Display for Report {
                 writeln!(f, "\n{}", records_table(records).render())?;
             }
         }
+        if !self.ladder.is_empty() {
+            writeln!(
+                f,
+                "\nAES-128, from the plain cipher to the fastest, GB/s\n\n{}",
+                ladder_table(&self.ladder).render()
+            )?;
+        }
         let aes: Vec<&Record> = self.records.iter().filter(|r| r.algorithm == Algorithm::Aes).collect();
-        for (place, title) in
-            [("device", "data on the device"), ("host", "host slices"), ("pinned", "pinned host memory")]
-        {
-            if let Some(ladder) = ladder(&aes, place) {
-                writeln!(f, "\nAES, {title}, GB/s\n\n{}", ladder.render())?;
+        for (place, title) in [
+            ("device", "data on the device"),
+            ("host", "host slices"),
+            ("one-thread", "host slices, one thread"),
+            ("pinned", "pinned host memory"),
+        ] {
+            if let Some(table) = sizes_table(&aes, place) {
+                writeln!(f, "\nAES, {title}, GB/s\n\n{}", table.render())?;
             }
         }
         for Skipped { device, case, log_n, reason } in &self.skipped {
@@ -325,9 +349,12 @@ fn records_table(mut records: Vec<&Record>) -> Table {
     table
 }
 
+/// Throughput by log₂ of the size.
+pub(crate) type Rates = BTreeMap<u32, f64>;
+
 /// One line for each case whose data lies at `place`, one column for each size.
-fn ladder(records: &[&Record], place: &str) -> Option<Table> {
-    let mut lines: BTreeMap<(&str, Option<&str>, &str), BTreeMap<u32, f64>> = BTreeMap::new();
+fn sizes_table(records: &[&Record], place: &str) -> Option<Table> {
+    let mut lines: BTreeMap<(&str, Option<&str>, &str), Rates> = BTreeMap::new();
     for record in records {
         if let (Some((task, at)), Some(throughput)) = (record.case.rsplit_once('/'), record.throughput)
             && at == place
@@ -335,15 +362,32 @@ fn ladder(records: &[&Record], place: &str) -> Option<Table> {
             lines.entry((&record.device, record.peer, task)).or_default().insert(record.log_n, throughput);
         }
     }
-    let sizes: BTreeSet<u32> = lines.values().flat_map(|line| line.keys().copied()).collect();
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|((device, peer, task), rates)| {
+            let by = peer.map(|peer| format!(" {peer}")).unwrap_or_default();
+            (format!("{device}{by}"), (*task).to_owned(), rates)
+        })
+        .collect();
+    (!lines.is_empty()).then(|| rates_table(&lines))
+}
+
+fn ladder_table(ladder: &[Rung]) -> Table {
+    let lines: Vec<_> =
+        ladder.iter().map(|rung| (rung.device.clone(), rung.name.to_owned(), &rung.bytes_per_s)).collect();
+    rates_table(&lines)
+}
+
+/// Lines of a device, what it does, and its rates in units of 10^9.
+fn rates_table(lines: &[(String, String, &Rates)]) -> Table {
+    let sizes: BTreeSet<u32> = lines.iter().flat_map(|(.., rates)| rates.keys().copied()).collect();
     let head: Vec<String> = ["device", "case"].map(String::from).into_iter().chain(sizes.iter().map(bytes)).collect();
     let mut table = Table::new(2, &head.iter().map(String::as_str).collect::<Vec<_>>());
-    for ((device, peer, task), line) in &lines {
-        let cell = |size: &u32| line.get(size).map_or_else(|| "–".into(), |rate| three_digits(rate / 1e9));
-        let by = peer.map(|peer| format!(" {peer}")).unwrap_or_default();
-        table.row([format!("{device}{by}"), (*task).to_owned()].into_iter().chain(sizes.iter().map(cell)));
+    for (device, case, rates) in lines {
+        let cell = |size: &u32| rates.get(size).map_or_else(|| "–".into(), |rate| three_digits(rate / 1e9));
+        table.row([device.clone(), case.clone()].into_iter().chain(sizes.iter().map(cell)));
     }
-    (!lines.is_empty()).then_some(table)
+    table
 }
 
 /// A size in bytes, from its logarithm.

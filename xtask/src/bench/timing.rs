@@ -11,10 +11,9 @@ use super::Profile;
 pub(crate) struct Budget {
     /// The time of all runs together, at least.
     pub(crate) time: Duration,
+    /// Runs at least.
+    pub(crate) runs: usize,
 }
-
-/// Runs at least.
-pub(crate) const MIN_RUNS: usize = 5;
 
 /// Runs at most: beyond, the median does not move.
 const MAX_RUNS: usize = 500;
@@ -38,12 +37,16 @@ pub(crate) struct Timing {
 
 impl Budget {
     pub(crate) fn of(profile: Profile) -> Self {
-        Self {
-            time: match profile {
-                Profile::Quick => Duration::from_millis(300),
-                Profile::Full => Duration::from_secs(1),
-            },
-        }
+        let time = match profile {
+            Profile::Quick => Duration::from_millis(300),
+            Profile::Full => Duration::from_secs(1),
+        };
+        Self { time, runs: 5 }
+    }
+
+    /// For algorithms with hundreds of cases, whose times vary little.
+    pub(crate) fn brief() -> Self {
+        Self { time: Duration::from_millis(50), runs: 3 }
     }
 
     /// Times work that is queued: `queue` is called several times in a run, and `wait` at its end.
@@ -67,6 +70,7 @@ impl Budget {
     /// Times work that is done when it returns.
     pub(crate) fn time(&self, mut work: impl FnMut() -> Result<()>) -> Result<Timing> {
         work()?;
+        work()?;
         let run = |_| {
             let start = Instant::now();
             work()?;
@@ -76,10 +80,12 @@ impl Budget {
     }
 
     fn repeat(&self, mut run: impl FnMut(u32) -> Result<Duration>, batch: u32) -> Result<Timing> {
-        run(batch)?;
+        if batch > 1 {
+            run(batch)?;
+        }
         let mut times = Vec::new();
         let mut total = Duration::ZERO;
-        while times.len() < MIN_RUNS || (total < self.time && times.len() < MAX_RUNS) {
+        while times.len() < self.runs || (total < self.time && times.len() < MAX_RUNS) {
             let time = run(batch)?;
             total += time;
             times.push(time);
@@ -97,7 +103,7 @@ mod tests {
 
     #[test]
     fn short_work_is_batched_and_its_time_divided() {
-        let budget = Budget { time: Duration::ZERO };
+        let budget = Budget { time: Duration::ZERO, runs: 5 };
         let (mut queued, mut waited) = (0u32, 0u32);
         let work = || {
             queued += 1;
@@ -109,7 +115,7 @@ mod tests {
             Ok(())
         };
         let timing = budget.time_queued(work, wait).unwrap();
-        assert!((2..=5).contains(&timing.batch) && timing.runs == MIN_RUNS, "{timing:?}");
+        assert!((2..=5).contains(&timing.batch) && timing.runs == budget.runs, "{timing:?}");
         assert!(timing.min >= Duration::from_millis(1) && timing.median >= timing.min);
         assert_eq!((queued, waited), (2 + 6 * timing.batch, 8));
         assert_eq!(budget.time(|| Ok(())).unwrap().batch, 1);
