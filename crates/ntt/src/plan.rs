@@ -865,7 +865,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
         args.extend(tables);
         // SAFETY: lines are among those that cover exactly the elements of the data; rows and offsets of lines stay inside
         // the tables.
-        Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args)? })
+        Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args) }?)
     }
 }
 
