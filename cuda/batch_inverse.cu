@@ -1,7 +1,7 @@
 // out[i] = 1 / a[i], and 0 where a[i] is 0 (Montgomery's trick).
 // Grid: thread t owns the elements t, t + threads, t + 2 threads, … (`threads` of the whole grid, so that neighbours
 // read neighbours), at most `run` of them. `out` holds the prefix products in between. 3 multiplications an element and
-// one inversion a thread. No shared memory.
+// one inversion a block. Shared memory: two elements a thread.
 
 struct Params {
     uint32_t len;
@@ -9,16 +9,18 @@ struct Params {
 };
 
 extern "C" __global__ void batch_inverse(const Params params, const F* a, F* out) {
-    size_t thread = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (thread >= params.threads) return;
+    extern __shared__ __align__(16) unsigned char shared[];
+    size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
     F product = f_one();
     size_t i = thread;
-    for (; i < params.len; i += params.threads) {
-        out[i] = product;
-        F x = a[i];
-        if (!f_is_zero(x)) product = f_mul(product, x);
+    if (thread < params.threads) {
+        for (; i < params.len; i += params.threads) {
+            out[i] = product;
+            F x = a[i];
+            if (!f_is_zero(x)) product = f_mul(product, x);
+        }
     }
-    F inverse = f_inverse(product);
+    F inverse = group_inverse(reinterpret_cast<F*>(shared), product);
     while (i > thread) {
         i -= params.threads;
         F x = a[i];

@@ -10,18 +10,18 @@ struct Params {
 fn batch_inverse(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                  @builtin(local_invocation_index) local: u32) {
     let thread = (group.x + group.y * groups.x) * THREADS + local;
-    if (thread >= params.threads) {
-        return;
-    }
     // The last element of this thread, counted in runs: never past `len`, so that nothing overflows.
-    let runs = (params.len - thread + params.threads - 1u) / params.threads;
+    var runs = 0u;
+    if (thread < params.threads) {
+        runs = (params.len - thread + params.threads - 1u) / params.threads;
+    }
     var product = f_one();
     for (var run = 0u; run < runs; run++) {
         let i = thread + run * params.threads;
         out_store(i, product);
         product = f_mul(product, nonzero(a_load(i)));
     }
-    var inverse = f_inverse(product);
+    var inverse = group_inverse(product, local);
     for (var run = runs; run > 0u; run--) {
         let i = thread + (run - 1u) * params.threads;
         let x = a_load(i);

@@ -10,7 +10,10 @@ pub const EXTENSION: &str = include_str!("../extension.cuh");
 /// `pointwise`: one operation on two vectors.
 pub const POINTWISE: &str = include_str!("../pointwise.cu");
 
-/// `batch_inverse`: the inverse of each element, with one inversion for a run of elements.
+/// `group_inverse`: the inverses of the elements of a workgroup's threads, with one inversion.
+pub const GROUP_INVERSE: &str = include_str!("../group_inverse.cuh");
+
+/// `batch_inverse`: the inverse of each element, with one inversion for the elements of a workgroup.
 pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.cu");
 
 /// `mul_chain`: many multiplications on each element, to measure their rate.

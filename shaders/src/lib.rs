@@ -4,7 +4,10 @@
 /// `pointwise`: one operation on two vectors.
 pub const POINTWISE: &str = include_str!("../pointwise.wgsl");
 
-/// `batch_inverse`: the inverse of each element, with one inversion for a run of elements.
+/// `group_inverse`: the inverses of the elements of a workgroup's threads, with one inversion.
+pub const GROUP_INVERSE: &str = include_str!("../group_inverse.wgsl");
+
+/// `batch_inverse`: the inverse of each element, with one inversion for the elements of a workgroup.
 pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.wgsl");
 
 /// `mul_chain`: many multiplications on each element, to measure their rate.

@@ -173,6 +173,26 @@ pub fn wgsl_tile<F: DeviceField>(len: u32) -> String {
     text
 }
 
+/// Bytes of workgroup memory that every device has.
+const LEAST_BYTES: u32 = 16 << 10;
+
+/// Threads of a workgroup for [`cuda_group_inverse`] and [`wgsl_group_inverse`], up to `most`, whose tree fits the workgroup
+/// memory of every device, and the bytes that it takes.
+pub(crate) fn group_inverse_threads<F: DeviceField>(most: u32) -> (u32, u32) {
+    let threads = most.min(1 << (LEAST_BYTES / tile_bytes::<F>(2)).max(1).ilog2());
+    (threads, tile_bytes::<F>(2 * threads))
+}
+
+/// `group_inverse` in CUDA for workgroups of so many threads.
+pub(crate) fn cuda_group_inverse(threads: u32) -> String {
+    format!("#define THREADS {threads}u\n{}", evariste_cuda::GROUP_INVERSE)
+}
+
+/// `group_inverse` in WGSL for workgroups of so many threads.
+pub(crate) fn wgsl_group_inverse<F: DeviceField>(threads: u32) -> String {
+    wgsl_tile::<F>(2 * threads) + evariste_shaders::GROUP_INVERSE
+}
+
 /// Bytes of workgroup memory behind [`wgsl_tile`] and the tiles of CUDA kernels.
 pub const fn tile_bytes<F: DeviceField>(len: u32) -> u32 {
     len * 4 * F::LIMBS as u32

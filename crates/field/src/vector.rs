@@ -24,9 +24,12 @@ pub use prefix::Prefix;
 /// Threads of a workgroup of the element-wise kernels.
 const THREADS: u32 = 256;
 
-/// Elements that share one inversion. An inversion costs some 1.5 multiplications a bit, so that at 64 it adds 6
-/// multiplications an element of a 255-bit field to the 3 that cannot be avoided.
-const INVERSE_RUN: usize = 64;
+/// Elements of a thread at the least and at the most, where a workgroup shares one inversion, of some 1.5 multiplications a
+/// bit by one of its threads.
+const INVERSE_RUN: [usize; 2] = [8, 64];
+
+/// Threads for each unit that runs workgroups, before they take more elements.
+const INVERSE_THREADS: usize = 512;
 
 /// Neighbouring powers that one thread computes: the first costs up to 32 multiplications, the others one.
 const POWERS_RUN: usize = 16;
@@ -211,7 +214,7 @@ impl<F: DeviceField> Vector<F> {
     }
 
     /// `out[i] = 1 / a[i]`, and 0 where `a[i]` is 0. Montgomery's trick: 3 multiplications an element, and one
-    /// inversion for every 64 or so.
+    /// inversion for every thousand or more.
     ///
     /// # Errors
     /// As [`Vector::add`].
@@ -219,10 +222,13 @@ impl<F: DeviceField> Vector<F> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
         let kernel = self.kernel(&self.inverse, inverse_spec::<F>)?;
-        let threads = len.div_ceil(INVERSE_RUN as u32);
+        let threads = (self.device.info().parallelism as usize).saturating_mul(INVERSE_THREADS).max(1);
+        let run = (len as usize / threads).clamp(INVERSE_RUN[0], INVERSE_RUN[1]) as u32;
+        let threads = len.div_ceil(run);
+        let groups = threads.div_ceil(kernel.spec().threads);
         let args = &mut [Arg::read(a), Arg::write(out)];
         // SAFETY: both buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, threads.div_ceil(THREADS).into(), &InverseParams { len, threads }, args) }
+        unsafe { kernel.launch(None, groups.into(), &InverseParams { len, threads }, args) }
     }
 
     /// `out[offset + i] = scale · base^i` for `i < len`.
@@ -359,10 +365,16 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
 
 fn inverse_spec<F: DeviceField>() -> KernelSpec {
     let bindings = vec![Binding::read("a", word::<F>()), Binding::write("out", word::<F>())];
+    let (threads, bytes) = source::group_inverse_threads::<F>(THREADS);
     let seen = bindings.clone();
     let source = move |language| match language {
-        Language::Cuda => source::cuda::<F>() + evariste_cuda::BATCH_INVERSE,
-        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, "", evariste_shaders::BATCH_INVERSE),
+        Language::Cuda => {
+            [&source::cuda::<F>(), &source::cuda_group_inverse(threads), evariste_cuda::BATCH_INVERSE].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let extra = source::wgsl_group_inverse::<F>(threads);
+            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::BATCH_INVERSE)
+        }
     };
     let lanes = ifma::Field::of::<F>();
     let body = move |params: &InverseParams, args: &mut [CpuArg<'_>]| {
@@ -381,7 +393,7 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
             .zip(a.read::<u32>()[..limbs].par_chunks(GRAIN * F::LIMBS))
             .for_each(|(out, a)| inverse_run::<F>(a, out));
     };
-    KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source).threads(THREADS)
+    KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source).threads(threads).shared_bytes(bytes)
 }
 
 /// Montgomery's trick over one run, with the prefix products in `out`.

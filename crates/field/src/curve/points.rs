@@ -16,17 +16,17 @@ use super::{
 use crate::{
     DeviceField,
     primitives::checked_len,
-    source::{label, word},
+    source::{cuda_group_inverse, group_inverse_threads, label, wgsl_group_inverse, word},
 };
 
 /// Threads of a workgroup.
 pub(super) const THREADS: u32 = 256;
 
-/// Points that share one inversion at most: an inversion costs some 1.5 multiplications a bit.
+/// Points of a thread at most, where a workgroup shares one inversion, of some 1.5 multiplications a bit.
 const MAX_RUN: usize = 256;
 
-/// Points that share one inversion at least, however few there are.
-const MIN_RUN: usize = 16;
+/// Points of a thread at least, however few there are.
+const MIN_RUN: usize = 8;
 
 /// Threads for each unit that runs workgroups, before runs become longer.
 const THREADS_PER_UNIT: usize = 512;
@@ -299,8 +299,9 @@ impl<C: DeviceCurve> Points<C> {
         let len = checked_len(&self.device, "vector of points", len)?;
         let threads = len.div_ceil(run as u32);
         let kernel = self.kernel(&self.divide[operation as usize], || divide_spec::<C>(operation))?;
+        let groups = threads.div_ceil(kernel.spec().threads);
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, threads.div_ceil(THREADS).into(), &DivideParams { len, threads }, &mut args) }
+        unsafe { kernel.launch(None, groups.into(), &DivideParams { len, threads }, &mut args) }
     }
 
     fn kernel<'a, P: Pod>(
@@ -381,12 +382,14 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
     bindings.push(Binding::write("out", word::<C::BaseField>()));
     let forms = inputs.iter().copied().chain([Form::Affine]);
     let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(forms).collect();
+    let (threads, bytes) = group_inverse_threads::<C::BaseField>(THREADS);
     let source = move |language| match language {
         Language::Cuda => {
             let binary = if inputs.len() == 2 { "#define BINARY\n" } else { "" };
             let names =
                 format!("#define A {}\n#define DENOMINATOR {denominator}\n#define FINISH {finish}\n", inputs[0].name());
-            [&source::cuda::<C>(), binary, &names, evariste_cuda::POINT_DIVIDE].concat()
+            let inverse = cuda_group_inverse(threads);
+            [&source::cuda::<C>(), &inverse, binary, &names, evariste_cuda::POINT_DIVIDE].concat()
         }
         Language::Wgsl { int64 } => {
             let functions = format!(
@@ -396,7 +399,8 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
                  fn out_x_store(i: u32, x: F) {{ out_coordinate_store(2u * i, x); }}\n"
             );
             let addition = if operation == Divide::AffineAdd { source::wgsl_affine_addition() } else { "" };
-            [&wgsl::<C>(int64, &seen), addition, &functions, evariste_shaders::POINT_DIVIDE].concat()
+            let inverse = wgsl_group_inverse::<C::BaseField>(threads);
+            [&wgsl::<C>(int64, &seen), addition, &inverse, &functions, evariste_shaders::POINT_DIVIDE].concat()
         }
     };
     let body = move |params: &DivideParams, args: &mut [CpuArg<'_>]| {
@@ -428,7 +432,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
         });
     };
     let variant = format!("{operation:?} over {}", label::<C::BaseField>());
-    KernelSpec::new("point_divide", variant, bindings, body, source).threads(THREADS)
+    KernelSpec::new("point_divide", variant, bindings, body, source).threads(threads).shared_bytes(bytes)
 }
 
 fn times_spec<C: DeviceCurve>() -> KernelSpec {
