@@ -23,6 +23,10 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<small::Goldilocks>(suite, "goldilocks");
     over::<small::BabyBear>(suite, "baby-bear");
     over::<fields::Mnt4>(suite, "mnt4-753-fr");
+    suite.add("bls12-377-fr::orders_cosets_batches", orders_cosets_batches::<ark_bls12_377::Fr>);
+    suite.add("pallas-fq::orders_cosets_batches", orders_cosets_batches::<ark_pallas::Fq>);
+    suite.add("vesta-fq::orders_cosets_batches", orders_cosets_batches::<ark_vesta::Fq>);
+    suite.add("koala-bear::orders_cosets_batches", orders_cosets_batches::<small::KoalaBear>);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
     suite.add("bls12-381-fr::two_threads", two_threads);
