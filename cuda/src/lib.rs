@@ -123,3 +123,74 @@ pub const TRANSPOSE: &str = include_str!("../transpose.cu");
 
 /// `gather`: elements chosen by index.
 pub const GATHER: &str = include_str!("../gather.cu");
+
+/// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
+pub const KERNELS: [(&str, &str); 32] = [
+    ("aes_blocks", AES_BLOCKS),
+    ("aes_borders", AES_BORDERS),
+    ("aes_ctr", AES_CTR),
+    ("aes_serial", AES_SERIAL),
+    ("batch_inverse", BATCH_INVERSE),
+    ("bit_reverse", BIT_REVERSE),
+    ("column_sums", COLUMN_SUMS),
+    ("exponentiate", EXPONENTIATE),
+    ("gather", GATHER),
+    ("ghash", GHASH),
+    ("histogram", HISTOGRAM),
+    ("map", MAP),
+    ("move_bytes", MOVE_BYTES),
+    ("mul_chain", MUL_CHAIN),
+    ("ntt_pass", NTT_PASS),
+    ("ntt_twiddles", NTT_TWIDDLES),
+    ("point_chain", POINT_CHAIN),
+    ("point_divide", POINT_DIVIDE),
+    ("point_map", POINT_MAP),
+    ("point_times", POINT_TIMES),
+    ("pointwise", POINTWISE),
+    ("powers", POWERS),
+    ("prefix", PREFIX),
+    ("products", PRODUCTS),
+    ("reduce", REDUCE),
+    ("scan_sums", SCAN_SUMS),
+    ("scan_tiles", SCAN_TILES),
+    ("segmented_sum", SEGMENTED_SUM),
+    ("sort_count", SORT_COUNT),
+    ("sort_scatter", SORT_SCATTER),
+    ("sort_sweep", SORT_SWEEP),
+    ("transpose_tiles", TRANSPOSE),
+];
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::{fs, string::String, vec::Vec};
+
+    use super::*;
+
+    /// The names that follow `__global__ void`, behind launch bounds.
+    fn entries(source: &str) -> impl Iterator<Item = &str> {
+        source.split("__global__ void").skip(1).filter_map(|rest| {
+            let rest = match rest.trim_start().strip_prefix("__launch_bounds__") {
+                Some(bounds) => bounds.split_once(')')?.1,
+                None => rest,
+            };
+            rest.split_once('(').map(|(name, _)| name.trim())
+        })
+    }
+
+    #[test]
+    fn every_kernel_is_listed_under_its_entry() {
+        for (name, source) in KERNELS {
+            let found: Vec<&str> = entries(source).collect();
+            assert!(!found.is_empty() && found.iter().all(|entry| *entry == name), "{name}: {found:?}");
+        }
+        for file in fs::read_dir(env!("CARGO_MANIFEST_DIR")).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "cu") {
+                let text: String = fs::read_to_string(&path).unwrap();
+                assert!(KERNELS.iter().any(|(_, source)| *source == text), "{} is not listed", path.display());
+            }
+        }
+    }
+}
