@@ -17,7 +17,7 @@ use std::{
 use evariste_backend::{Access, CpuArg, Error, KernelSpec, Kind, Language, Result};
 use libloading::Symbol;
 
-use crate::Arithmetic;
+use crate::{Arithmetic, POISON};
 
 const RUNTIME_HEADER: &str = include_str!("runtime.h");
 const RUNTIME: &str = include_str!("runtime.cpp");
@@ -168,6 +168,7 @@ impl Drop for Folder {
 struct Buffer {
     start: *mut u8,
     bytes: usize,
+    len: usize,
     writable: usize,
 }
 
@@ -181,6 +182,7 @@ struct Launch {
     threads: u32,
     blocks: u32,
     shared_bytes: u32,
+    unwritten: u32,
     error: [c_char; 512],
 }
 
@@ -240,11 +242,12 @@ impl Library {
         let whole = |bytes: usize| bytes.next_multiple_of(16);
         let buffers: Vec<Buffer> = args
             .iter_mut()
-            .map(|arg| match arg {
-                CpuArg::Read(bytes) => {
-                    Buffer { start: bytes.as_ptr().cast_mut(), bytes: whole(bytes.len()), writable: 0 }
-                }
-                CpuArg::Write(bytes) => Buffer { start: bytes.as_mut_ptr(), bytes: whole(bytes.len()), writable: 1 },
+            .map(|arg| {
+                let (start, len, writable) = match arg {
+                    CpuArg::Read(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), 0),
+                    CpuArg::Write(bytes) => (bytes.as_mut_ptr(), bytes.len(), 1),
+                };
+                Buffer { start, bytes: whole(len), len, writable }
             })
             .collect();
         let params = if params.is_empty() { &[0] } else { params };
@@ -256,6 +259,7 @@ impl Library {
             threads: self.threads,
             blocks,
             shared_bytes: self.shared_bytes,
+            unwritten: u32::from_ne_bytes(POISON),
             error: [0; 512],
         };
         let _alone = self.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@
 //              unless both are volatile or atomic. Blocks have no barrier between them
 //   barriers   that some threads of the block, or of the warp, do not reach
 //   undefined  operations of C++
-//   reads      of shared memory that nobody wrote
+//   reads      of shared memory that nobody wrote, and of words of a buffer that hold what new memory is filled with
 //
 // A launch uses the state below alone: launches of one library follow one another.
 
@@ -54,6 +54,7 @@ struct Word {
 
 struct Region {
     uintptr_t start, end;
+    uintptr_t filled; // where the words end that new memory is filled with
     Word* words;
     bool writable, shared;
 };
@@ -238,6 +239,17 @@ extern "C" char _end[] __attribute__((visibility("hidden")));
 extern "C" char __start_hosted_shared[] __attribute__((weak, visibility("hidden")));
 extern "C" char __stop_hosted_shared[] __attribute__((weak, visibility("hidden")));
 
+// Whether a word of a buffer holds what new memory is filled with, and one beside it too: values that happen to do so are
+// not taken for it.
+bool is_unwritten(const Region& region, uintptr_t address) {
+    auto filled = [&](uintptr_t word) {
+        return word >= region.start && word + 4 <= region.filled &&
+               *reinterpret_cast<const uint32_t*>(word) == launch->unwritten;
+    };
+    bool alone = region.filled - region.start < 8;
+    return filled(address) && (alone || filled(address - 4) || filled(address + 4));
+}
+
 __attribute__((noinline)) void shared_access(uintptr_t address, size_t bytes, Access kind) {
     uintptr_t end = address + bytes;
     if (kind == SOFT_READ && ++volatile_reads > MOST_VOLATILE_READS) {
@@ -251,7 +263,13 @@ __attribute__((noinline)) void shared_access(uintptr_t address, size_t bytes, Ac
             report("writes byte %zu of buffer %u, which is only read", (size_t)(address - region.start), r);
             stop();
         }
-        for (address &= ~(uintptr_t)3; address < end; address += 4) touch(region, address, kind);
+        for (address &= ~(uintptr_t)3; address < end; address += 4) {
+            if (!is_write(kind) && is_unwritten(region, address)) {
+                report("reads byte %zu of buffer %u, which nobody has written", (size_t)(address - region.start), r);
+                stop();
+            }
+            touch(region, address, kind);
+        }
         return;
     }
     bool constant = address >= reinterpret_cast<uintptr_t>(__ehdr_start) && end <= reinterpret_cast<uintptr_t>(_end);
@@ -368,8 +386,8 @@ void* pages(size_t bytes) {
 
 size_t shadow_bytes(const Region& region) { return ((region.end - region.start) / 4 + 1) * sizeof(Word); }
 
-bool add_region(uintptr_t start, size_t bytes, bool writable, bool shared) {
-    Region region = {start, start + bytes, nullptr, writable, shared};
+bool add_region(uintptr_t start, size_t bytes, size_t filled, bool writable, bool shared) {
+    Region region = {start, start + bytes, start + filled, nullptr, writable, shared};
     region.words = static_cast<Word*>(pages(shadow_bytes(region)));
     if (region.words == nullptr) return false;
     regions[region_count++] = region;
@@ -430,11 +448,13 @@ EXPORT int hosted_run(HostedLaunch* job) {
     for (uint32_t b = 0; ready && b < job->buffer_count; b++) {
         const HostedBuffer& buffer = job->buffers[b];
         buffers[b] = reinterpret_cast<void*>(buffer.start);
-        ready = add_region(buffer.start, buffer.bytes, buffer.writable != 0, false);
+        ready = add_region(buffer.start, buffer.bytes, buffer.len, buffer.writable != 0, false);
     }
-    ready = ready && add_region(reinterpret_cast<uintptr_t>(hosted_dynamic_shared), job->shared_bytes, true, true);
+    ready = ready && add_region(reinterpret_cast<uintptr_t>(hosted_dynamic_shared), job->shared_bytes, 0, true, true);
     size_t statics = __stop_hosted_shared - __start_hosted_shared;
-    if (statics > 0) ready = ready && add_region(reinterpret_cast<uintptr_t>(__start_hosted_shared), statics, true, true);
+    if (statics > 0) {
+        ready = ready && add_region(reinterpret_cast<uintptr_t>(__start_hosted_shared), statics, 0, true, true);
+    }
     if (ready) memcpy(params, job->params, job->params_bytes);
     if (!ready) snprintf(error, sizeof job->error, "out of memory, or more threads or buffers than there may be");
     for (uint32_t t = 0; ready && t < job->threads; t++) canary(t) = CANARY;

@@ -6,6 +6,8 @@
 struct HostedBuffer {
     uintptr_t start;
     uintptr_t bytes;
+    // Without what pads the last word of 16 bytes.
+    uintptr_t len;
     uintptr_t writable;
 };
 
@@ -18,6 +20,8 @@ struct HostedLaunch {
     uint32_t threads;
     uint32_t blocks;
     uint32_t shared_bytes;
+    // What a word of a buffer holds that nobody has written.
+    uint32_t unwritten;
     char error[512];
 };
 

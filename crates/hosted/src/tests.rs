@@ -13,20 +13,34 @@ struct Params {
 
 /// Launches the body of a kernel of 64 threads that takes `const uint32_t* a` and `uint32_t* out`, of 256 words each.
 fn launch(device: &Device, body: &str, blocks: u64) -> Result<Vec<u32>, Error> {
-    let text = format!(
+    run(device, text(body), BINDINGS, blocks)
+}
+
+const BINDINGS: [Binding; 2] = [Binding::read("a", Word::U32), Binding::write("out", Word::U32)];
+
+fn text(body: &str) -> String {
+    format!(
         "struct Params {{ uint32_t len; }};\n\
          extern \"C\" __global__ void x(const Params params, const uint32_t* a, uint32_t* out) {{\n\
          extern __shared__ uint32_t shared[];\n\
          uint32_t t = threadIdx.x, i = blockIdx.x * blockDim.x + t;\n{body}\n}}"
-    );
-    run(device, text, [Binding::read("a", Word::U32), Binding::write("out", Word::U32)], blocks)
+    )
 }
 
 fn run(device: &Device, text: String, bindings: [Binding; 2], blocks: u64) -> Result<Vec<u32>, Error> {
+    run_into(device, text, bindings, blocks, device.zeros(LEN as usize)?)
+}
+
+fn run_into(
+    device: &Device,
+    text: String,
+    bindings: [Binding; 2],
+    blocks: u64,
+    mut out: Buffer<u32>,
+) -> Result<Vec<u32>, Error> {
     let spec = KernelSpec::new("x", "", bindings.to_vec(), |_: &Params, _| {}, move |_| text.clone());
     let kernel = Kernel::<Params>::new(device, spec.threads(64).shared_bytes(256))?;
     let a: Buffer<u32> = device.upload(&(0..LEN).collect::<Vec<_>>())?;
-    let mut out: Buffer<u32> = device.zeros(LEN as usize)?;
     // SAFETY: the runtime keeps the kernel inside its bindings; that it does is what is tested.
     unsafe { kernel.launch(None, blocks, &Params { len: LEN }, &mut [Arg::read(&a), Arg::write(&mut out)])? };
     out.to_vec()
@@ -154,6 +168,27 @@ fn memory_is_left_alone() {
 }
 
 #[test]
+fn what_nobody_has_written_is_not_read() {
+    let device = hosted();
+    let launch = |body: &str, written: &[u32]| {
+        let mut out = device.alloc(LEN as usize).unwrap();
+        out.write_at(0, written).unwrap();
+        run_into(&device, text(body), BINDINGS, 1, out)
+    };
+    launch("for (uint32_t k = t; k < 256; k += 64) out[k] = a[k]; out[t] = out[t] + 1;", &[]).unwrap();
+    launch("if (t > 0) out[t] += out[0];", &[0; 256]).unwrap();
+    for (body, written) in [("out[t] += 1;", 0), ("out[t] += 1;", 63), ("out[t] = out[255];", 254)] {
+        let error = launch(body, &vec![0; written]).unwrap_err();
+        assert!(error.to_string().contains("which nobody has written"), "{body} after {written}: {error}");
+    }
+    // One word alone may hold any value.
+    let held = u32::from_ne_bytes(crate::POISON);
+    let mut values = [1; LEN as usize];
+    values[7] = held;
+    assert_eq!(launch("if (t == 0) out[0] = out[7];", &values).unwrap()[0], held);
+}
+
+#[test]
 fn undefined_behaviour_ends_the_launch() {
     let device = hosted();
     let undefined = "undefined behaviour";
@@ -169,16 +204,15 @@ fn undefined_behaviour_ends_the_launch() {
 #[test]
 fn the_entry_must_be_as_declared() {
     let device = hosted();
-    let text = |params: &str, a: &str| {
+    let entry = |params: &str, a: &str| {
         format!("extern \"C\" __global__ void x({params}, {a} uint32_t* a, uint32_t* out) {{ out[threadIdx.x] = 1; }}")
     };
     let declared = "struct Params { uint32_t len; }; ";
-    let try_it =
-        |text: String| run(&device, text, [Binding::read("a", Word::U32), Binding::write("out", Word::U32)], 1);
-    try_it(declared.to_owned() + &text("Params params", "const")).unwrap();
-    let error = try_it("struct Params { uint32_t a, b; }; ".to_owned() + &text("Params params", "const")).unwrap_err();
+    let try_it = |text: String| run(&device, text, BINDINGS, 1);
+    try_it(declared.to_owned() + &entry("Params params", "const")).unwrap();
+    let error = try_it("struct Params { uint32_t a, b; }; ".to_owned() + &entry("Params params", "const")).unwrap_err();
     assert!(error.to_string().contains("8 bytes of parameters, not 4"), "{error}");
-    let error = try_it(declared.to_owned() + &text("Params params", "")).unwrap_err();
+    let error = try_it(declared.to_owned() + &entry("Params params", "")).unwrap_err();
     assert!(error.to_string().contains("writes buffers"), "{error}");
     let error = try_it("nonsense".into()).unwrap_err();
     assert!(matches!(error, Error::Compile { .. }), "{error}");
