@@ -1,5 +1,6 @@
 // Copies `len` bytes between places of any alignment: dst[to + i] = src[from + i], `to` and `from` less than 16 bytes after
-// words `dst_word` and `src_word`. Thread t owns word t of the target and keeps the bytes around the copy.
+// words `dst_word` and `src_word`. Thread t owns word t of the target and keeps the bytes around the copy, which are zero after
+// a copy to a target that is `fresh`.
 
 struct Params {
     uint32_t dst_word;
@@ -9,6 +10,7 @@ struct Params {
     uint32_t words;    // of the target that are touched
     uint32_t tail;     // bytes of the last of them, up to where the copy reaches
     uint32_t src_words; // of the source that may be read
+    uint32_t fresh;
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -32,7 +34,7 @@ move_bytes(const Params params, const uint4* src, uint4* dst) {
         }
         uint4 y = make_uint4(out[0], out[1], out[2], out[3]), *place = dst + params.dst_word + t;
         uint32_t first = t == 0 ? params.to : 0, end = t + 1 == params.words ? params.tail : 16;
-        if (first > 0 || end < 16) y = select_bytes(*place, y, first, end);
+        if (first > 0 || end < 16) y = select_bytes(params.fresh != 0 ? zero : *place, y, first, end);
         *place = y;
     }
 }

@@ -8,6 +8,7 @@ struct Params {
   words: u32,
   tail: u32,
   src_words: u32,
+  fresh: u32,
 }
 
 fn source(at: u32) -> vec4<u32> {
@@ -48,7 +49,11 @@ fn move_bytes(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     let first = select(0u, params.to, t == 0u);
     let end = select(16u, params.tail, t + 1u == params.words);
     if (first > 0u || end < 16u) {
-      y = select_bytes(dst_get(params.dst_word + t), y, first, end);
+      var around = vec4<u32>();
+      if (params.fresh == 0u) {
+        around = dst_get(params.dst_word + t);
+      }
+      y = select_bytes(around, y, first, end);
     }
     dst_set(params.dst_word + t, y);
   }

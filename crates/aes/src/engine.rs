@@ -212,10 +212,9 @@ impl Aes {
         if range.start % BLOCK == phase {
             return work(data, range.start);
         }
-        let mut copy = self.0.device.alloc_with::<u8>(phase + range.len(), data.secrecy())?;
-        self.move_bytes(queue, data, range.start, &mut copy, phase, range.len())?;
+        let mut copy = self.copy_of(queue, data, range.clone(), phase)?;
         work(&mut copy, phase)?;
-        self.move_bytes(queue, &copy, phase, data, range.start, range.len())
+        self.move_bytes(queue, &copy, phase, data, range.start, range.len(), Target::Used)
     }
 
     /// [`Aes::aligned`] for work that only reads.
@@ -228,13 +227,25 @@ impl Aes {
         if range.start.is_multiple_of(BLOCK) {
             return work(data, range.start);
         }
-        let mut copy = self.0.device.alloc_with::<u8>(range.len(), data.secrecy())?;
-        self.move_bytes(None, data, range.start, &mut copy, 0, range.len())?;
-        work(&copy, 0)
+        work(&self.copy_of(None, data, range, 0)?, 0)
+    }
+
+    /// A copy of a range that starts `phase` bytes after a word.
+    fn copy_of(
+        &self,
+        queue: Option<&Queue>,
+        data: &Buffer<u8>,
+        range: Range<usize>,
+        phase: usize,
+    ) -> Result<Buffer<u8>> {
+        let mut copy = self.0.device.alloc_with::<u8>(phase + range.len(), data.secrecy())?;
+        self.move_bytes(queue, data, range.start, &mut copy, phase, range.len(), Target::Fresh)?;
+        Ok(copy)
     }
 
     /// Copies bytes from one buffer to another, from and to any place.
-    pub(crate) fn move_bytes(
+    #[expect(clippy::too_many_arguments, reason = "two places, what lies around them, and a queue")]
+    fn move_bytes(
         &self,
         queue: Option<&Queue>,
         src: &Buffer<u8>,
@@ -242,6 +253,7 @@ impl Aes {
         dst: &mut Buffer<u8>,
         to: usize,
         len: usize,
+        target: Target,
     ) -> Result<()> {
         self.expect_range(src, &(from..from + len))?;
         self.expect_range(dst, &(to..to + len))?;
@@ -257,6 +269,7 @@ impl Aes {
             words: word(end - 1)? - word(to)? + 1,
             tail: tail(end) as u32,
             src_words: word(from + len - 1)? - word(from)? + 1,
+            fresh: u32::from(target == Target::Fresh),
         };
         let kernel = self.0.moves.get(&self.0.device, kernels::move_bytes)?;
         let groups = self.groups(params.words.into(), THREADS.into(), THREADS);
@@ -518,6 +531,15 @@ impl fmt::Debug for Aes {
             .field("method", &self.method())
             .finish_non_exhaustive()
     }
+}
+
+/// What lies around the bytes that are copied to a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// Nothing: nobody has written it.
+    Fresh,
+    /// What must stay.
+    Used,
 }
 
 /// Sectors of XTS that follow each other in a buffer.

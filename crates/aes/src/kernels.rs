@@ -124,6 +124,7 @@ pub(crate) struct MoveParams {
     pub(crate) words: u32,
     pub(crate) tail: u32,
     pub(crate) src_words: u32,
+    pub(crate) fresh: u32,
 }
 
 /// One message of a batch, as kernels see it: see `aes_message.cuh`.

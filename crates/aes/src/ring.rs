@@ -20,9 +20,6 @@ const ROUNDS: usize = 2;
 /// Bytes under which pieces are not cut smaller: at 50 GB/s a copy takes as long as its launch then.
 const MIN_PIECE: usize = 512 << 10;
 
-/// Bytes that devices write at once.
-const WORD: usize = 4;
-
 /// Pieces of device memory, each with a queue of its own where the device has several.
 pub(crate) struct Ring<'a> {
     aes: &'a Aes,
@@ -224,8 +221,9 @@ impl<'a> Ring<'a> {
 impl Slot {
     /// Queues the upload of a piece.
     fn send(&mut self, host: HostBuffer) -> Result<()> {
-        if !host.len().is_multiple_of(WORD) {
-            // The last piece. Devices write part of a word only where a buffer ends.
+        if !host.len().is_multiple_of(BLOCK) {
+            // The last piece. Devices write part of a word only where a buffer ends, and kernels read whole blocks: what is
+            // behind the end of a buffer has a value, what an earlier piece might have written need not have one.
             self.buffer = self.buffer.device().alloc_with(host.len(), Secrecy::Secret)?;
         }
         self.up = Some(self.buffer.write_pinned(Some(&self.queue), 0, host)?);
