@@ -23,7 +23,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Counters since the device was opened.
     fn stats(&self) -> Stats;
 
-    /// Allocates `bytes` of device memory, contents unspecified. Zero bytes are a valid allocation.
+    /// Allocates `bytes` of device memory, contents unspecified. Zero bytes are a valid allocation. It ends with a whole word
+    /// of 16 bytes, which kernels may read and write.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`], [`crate::Error::TooLarge`], [`crate::Error::Lost`].

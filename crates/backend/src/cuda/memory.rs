@@ -25,6 +25,9 @@ use crate::{Error, Result, Secrecy, pool::Pool};
 /// What the driver's pool rounds allocations to.
 const GRANULE: u64 = 512;
 
+/// Kernels read and write words of up to this many bytes at once: allocations end with a whole one.
+const WORD: u64 = 16;
+
 /// Where memory comes from.
 enum Source {
     /// The device's default pool in the driver.
@@ -90,6 +93,12 @@ impl Heap {
         let live = self.live.fetch_add(size, Ordering::Relaxed) + size;
         if size > 0 {
             memory.start = self.take_or_trim(size, bytes)?;
+            if memory.whole() > bytes {
+                // A word's bytes behind the end are read with those before it.
+                let (padding, count) = (memory.start + bytes, (memory.whole() - bytes) as usize);
+                // SAFETY: the allocation has `whole` bytes, and was made in the order of this stream.
+                unsafe { call!(self.context, cuMemsetD8Async(padding, 0, count, self.stream.raw())) }?;
+            }
             memory.made = Some(self.events.record(&self.stream, Timing::Off)?);
         }
         self.peak.fetch_max(live, Ordering::Relaxed);
@@ -97,26 +106,26 @@ impl Heap {
     }
 
     fn take_or_trim(&self, size: u64, requested: u64) -> Result<CUdeviceptr> {
-        if let Some(start) = self.take(size)? {
+        if let Some(start) = self.take(size, requested)? {
             return Ok(start);
         }
         // Memory that was freed behind pending work is free once that is done.
         self.context.synchronize()?;
         self.trim();
-        if let Some(start) = self.take(size)? {
+        if let Some(start) = self.take(size, requested)? {
             return Ok(start);
         }
         Err(Error::OutOfMemory { device: self.context.id(), requested, available: self.context.free_bytes().ok() })
     }
 
-    /// `None` when memory is exhausted.
-    fn take(&self, size: u64) -> Result<Option<CUdeviceptr>> {
+    /// `None` when memory is exhausted. The driver rounds to `size` itself, and tools see where an allocation ends.
+    fn take(&self, size: u64, bytes: u64) -> Result<Option<CUdeviceptr>> {
         let mut start = 0;
         let (call, result) = match &self.source {
             Source::Driver(pool) => {
                 let (pool, stream) = (pool.0, self.stream.raw());
                 // SAFETY: the pointer is to a live value, pool and stream are live.
-                let result = unsafe { sys::cuMemAllocFromPoolAsync(&mut start, size as usize, pool, stream) };
+                let result = unsafe { sys::cuMemAllocFromPoolAsync(&mut start, whole(bytes) as usize, pool, stream) };
                 ("cuMemAllocFromPoolAsync", result)
             }
             Source::Own(pool) => {
@@ -197,6 +206,10 @@ impl Drop for Heap {
     }
 }
 
+fn whole(bytes: u64) -> u64 {
+    bytes.next_multiple_of(WORD)
+}
+
 /// The device's default pool, set to keep what is freed: without that, every synchronization gives all of it back.
 fn default_pool(context: &Context) -> Result<Handle<CUmemPoolHandle_st>> {
     let mut pool = ptr::null_mut();
@@ -239,6 +252,11 @@ impl CudaMemory {
 
     pub(super) fn start(&self) -> CUdeviceptr {
         self.start
+    }
+
+    /// Bytes with those that fill the last word.
+    fn whole(&self) -> u64 {
+        whole(self.bytes)
     }
 
     /// The address of a range.
@@ -304,8 +322,8 @@ impl CudaMemory {
             heap.stream.wait_for_stream(&stream, &heap.events)?;
         }
         if self.secrecy == Secrecy::Secret {
-            // SAFETY: the allocation has `size` bytes, and all uses of it come before in this stream.
-            unsafe { call!(heap.context, cuMemsetD8Async(self.start, 0, self.size as usize, heap.stream.raw())) }?;
+            // SAFETY: the allocation has `whole` bytes, and all uses of it come before in this stream.
+            unsafe { call!(heap.context, cuMemsetD8Async(self.start, 0, self.whole() as usize, heap.stream.raw())) }?;
         }
         heap.give(self.start, self.size)
     }
