@@ -151,7 +151,7 @@ impl<F: DeviceField> Vector<F> {
     pub fn kernels() -> Vec<KernelSpec> {
         let both = [false, true];
         let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|assign| pointwise_spec::<F>(*op, assign)));
-        let map = map::Map::ALL.iter().flat_map(|op| both.map(|assign| map::spec::<F>(*op, assign)));
+        let map = map::Map::ALL.iter().flat_map(|op| op.places().map(|assign| map::spec::<F>(*op, assign)));
         let prefix = prefix::Scan::ALL.iter().flat_map(|scan| both.map(|assign| prefix::spec::<F>(*scan, assign)));
         let others =
             [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>(), permute::gather_spec::<F>()];

@@ -38,6 +38,11 @@ pub(super) enum Map {
 impl Map {
     pub(super) const ALL: [Self; 4] = [Map::Copy, Map::Negate, Map::Square, Map::Scale];
 
+    /// Whether it is done in place, both ways where it may be.
+    pub(super) fn places(self) -> impl Iterator<Item = bool> {
+        [false, true].into_iter().take(if matches!(self, Map::Copy) { 1 } else { 2 })
+    }
+
     /// The operation on `x`, with `factor` a function of the language that gives the factor.
     fn expression(self, factor: &str) -> String {
         match self {
