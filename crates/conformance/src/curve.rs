@@ -35,6 +35,7 @@ fn over<C: DeviceCurve>(suite: &mut Suite<'_>, curve: &str) {
     suite.add(&format!("{curve}::forms"), forms::<C>);
     suite.add(&format!("{curve}::one_operand"), one_operand::<C>);
     suite.add(&format!("{curve}::additions"), additions::<C>);
+    suite.add(&format!("{curve}::divisions"), divisions::<C>);
     suite.add(&format!("{curve}::times"), times::<C>);
     suite.add(&format!("{curve}::sums"), sums::<C>);
 }
@@ -106,37 +107,62 @@ fn elements<C: DeviceCurve>(device: &Device) -> Outcome {
 /// From every form to every other.
 fn forms<C: DeviceCurve>(device: &Device) -> Outcome {
     let points = Points::<C>::new(device);
-    let (affine, _) = pairs::<C>(300);
-    let expected = scaled(&affine, 34);
-    let a = device.upload::<AffinePoint<C>>(&affine)?;
-    let (x, j) = (device.upload::<Xyzz<C>>(&expected)?, device.upload::<Jacobian<C>>(&expected)?);
-    expect_output(device, "affine to XYZZ", &expected, |out| points.affine_to_xyzz(&a, out))?;
-    expect_output(device, "affine to Jacobian", &expected, |out| points.affine_to_jacobian(&a, out))?;
-    expect_output(device, "XYZZ to Jacobian", &expected, |out| points.xyzz_to_jacobian(&x, out))?;
-    expect_output(device, "Jacobian to XYZZ", &expected, |out| points.jacobian_to_xyzz(&j, out))?;
-    expect_output(device, "XYZZ to affine", &affine, |out| points.normalise_xyzz(&x, out))?;
-    expect_output(device, "Jacobian to affine", &affine, |out| points.normalise_jacobian(&j, out))
+    let (all, _) = pairs::<C>(300);
+    for affine in [&all[..100], &all] {
+        let expected = scaled(affine, 34);
+        let a = device.upload::<AffinePoint<C>>(affine)?;
+        let (x, j) = (device.upload::<Xyzz<C>>(&expected)?, device.upload::<Jacobian<C>>(&expected)?);
+        expect_output(device, "affine to XYZZ", &expected, |out| points.affine_to_xyzz(&a, out))?;
+        expect_output(device, "affine to Jacobian", &expected, |out| points.affine_to_jacobian(&a, out))?;
+        expect_output(device, "XYZZ to Jacobian", &expected, |out| points.xyzz_to_jacobian(&x, out))?;
+        expect_output(device, "Jacobian to XYZZ", &expected, |out| points.jacobian_to_xyzz(&j, out))?;
+        expect_output(device, "XYZZ to affine", affine, |out| points.normalise_xyzz(&x, out))?;
+        expect_output(device, "Jacobian to affine", affine, |out| points.normalise_jacobian(&j, out))?;
+    }
+    Ok(())
 }
 
 fn one_operand<C: DeviceCurve>(device: &Device) -> Outcome {
     let points = Points::<C>::new(device);
-    let (affine, _) = pairs::<C>(300);
-    let projective = scaled(&affine, 35);
-    let a = device.upload::<AffinePoint<C>>(&affine)?;
-    let (x, j) = (device.upload::<Xyzz<C>>(&projective)?, device.upload::<Jacobian<C>>(&projective)?);
-    let negative: Vec<_> = projective.iter().map(|p| -*p).collect();
-    let negative_affine: Vec<_> = affine.iter().map(|p| -*p).collect();
-    expect_output(device, "negative affine", &negative_affine, |out| points.negate_affine(&a, out))?;
-    expect_output(device, "negative XYZZ", &negative, |out| points.negate_xyzz(&x, out))?;
-    expect_output(device, "negative Jacobian", &negative, |out| points.negate_jacobian(&j, out))?;
-    let double: Vec<_> = projective.iter().map(AdditiveGroup::double).collect();
-    expect_output(device, "double XYZZ", &double, |out| points.double_xyzz(&x, out))?;
-    expect_output(device, "double Jacobian", &double, |out| points.double_jacobian(&j, out))
+    let (all, _) = pairs::<C>(300);
+    for affine in [&all[..100], &all] {
+        let projective = scaled(affine, 35);
+        let a = device.upload::<AffinePoint<C>>(affine)?;
+        let (x, j) = (device.upload::<Xyzz<C>>(&projective)?, device.upload::<Jacobian<C>>(&projective)?);
+        let negative: Vec<_> = projective.iter().map(|p| -*p).collect();
+        let negative_affine: Vec<_> = affine.iter().map(|p| -*p).collect();
+        expect_output(device, "negative affine", &negative_affine, |out| points.negate_affine(&a, out))?;
+        expect_output(device, "negative XYZZ", &negative, |out| points.negate_xyzz(&x, out))?;
+        expect_output(device, "negative Jacobian", &negative, |out| points.negate_jacobian(&j, out))?;
+        let double: Vec<_> = projective.iter().map(AdditiveGroup::double).collect();
+        expect_output(device, "double XYZZ", &double, |out| points.double_xyzz(&x, out))?;
+        expect_output(device, "double Jacobian", &double, |out| points.double_jacobian(&j, out))?;
+    }
+    Ok(())
 }
 
 fn additions<C: DeviceCurve>(device: &Device) -> Outcome {
     let (a, b) = pairs::<C>(300);
-    check_additions(device, &Points::<C>::new(device), &a, &b)
+    let points = Points::<C>::new(device);
+    check_additions(device, &points, &a[..100], &b[..100])?;
+    check_additions(device, &points, &a, &b)
+}
+
+/// What divides, by so many threads that they are several workgroups.
+fn divisions<C: DeviceCurve>(device: &Device) -> Outcome {
+    const LEN: usize = 4200;
+
+    let points = Points::<C>::new(device);
+    let (a, b) = pairs::<C>(300);
+    let sums = Projective::normalize_batch(&a.iter().zip(&b).map(|(a, b)| *a + b).collect::<Vec<_>>());
+    let scaled = scaled(&a, 42);
+    let scaled: Vec<Projective<C>> = scaled.into_iter().cycle().take(LEN).collect();
+    let [a, b, sums] = [a, b, sums].map(|points| points.into_iter().cycle().take(LEN).collect::<Vec<_>>());
+    let (x, j) = (device.upload::<Xyzz<C>>(&scaled)?, device.upload::<Jacobian<C>>(&scaled)?);
+    expect_output(device, "XYZZ to affine", &a, |out| points.normalise_xyzz(&x, out))?;
+    expect_output(device, "Jacobian to affine", &a, |out| points.normalise_jacobian(&j, out))?;
+    let (a, b) = (device.upload::<AffinePoint<C>>(&a)?, device.upload::<AffinePoint<C>>(&b)?);
+    expect_output(device, "affine + affine", &sums, |out| points.add_affine(&a, &b, out))
 }
 
 fn check_additions<C: DeviceCurve>(device: &Device, points: &Points<C>, a: &[Affine<C>], b: &[Affine<C>]) -> Outcome {
@@ -176,29 +202,33 @@ fn lengths<C: DeviceCurve>(device: &Device) -> Outcome {
 
 fn times<C: DeviceCurve>(device: &Device) -> Outcome {
     let points = Points::<C>::new(device);
-    let bases: Vec<Affine<C>> = edges::<C>().into_iter().chain(random(12, 40)).collect();
+    let bases: Vec<Affine<C>> = edges::<C>().into_iter().chain(random(20, 40)).collect();
     let scalars = [0, 1, 2, 3, 4, 5, 255, 256, 65_521, 1 << 31, u32::MAX - 1, u32::MAX];
     let (a, k): (Vec<_>, Vec<_>) = bases.iter().flat_map(|a| scalars.map(|k| (*a, k))).unzip();
     let expected: Vec<Projective<C>> =
         a.iter().zip(&k).map(|(a, k)| a.into_group().mul_bigint([u64::from(*k)])).collect();
-    let (a, k) = (device.upload::<AffinePoint<C>>(&a)?, device.upload::<u32>(&k)?);
-    expect_output(device, "multiples", &expected, |out| points.times(&a, &k, out))
+    for len in [100, a.len()] {
+        let (a, k) = (device.upload::<AffinePoint<C>>(&a[..len])?, device.upload::<u32>(&k[..len])?);
+        expect_output(device, "multiples", &expected[..len], |out| points.times(&a, &k, out))?;
+    }
+    Ok(())
 }
 
 /// Segmented sums, and the chain whose rate is measured.
 fn sums<C: DeviceCurve>(device: &Device) -> Outcome {
     let sum = SegmentedSum::<PointSum<C>>::new(device)?;
     let (values, _) = pairs::<C>(300);
-    let values = scaled(&values, 41);
+    // So many that slices of them are several workgroups.
+    let values: Vec<Projective<C>> = scaled(&values, 41).into_iter().cycle().take(8500).collect();
     let uploaded = device.upload::<Xyzz<C>>(&values)?;
-    for divisor in [1, 3, 50, 1000] {
+    for divisor in [1, 50, 1000, 10_000] {
         let keys: Vec<u32> = (0..values.len() as u32).map(|i| i / divisor).collect();
         let expected = reference::segmented_sum(&keys, &values, 200, Projective::zero(), |a, b| a + b);
         let keys = device.upload(&keys)?;
         expect_output(device, &format!("runs of {divisor}"), &expected, |out| sum.reduce(&keys, &uploaded, out))?;
     }
     let chain = AddChain::<C>::new(device)?;
-    for len in [1, 2, 70] {
+    for len in [1, 2, 70, 300] {
         let a = pairs::<C>(len).0;
         let a = &a[a.len() - len..];
         let run = |i| (i..i + CHAIN_LENGTH as usize).map(|j| a[j % len]).fold(Projective::zero(), |sum, p| sum + p);

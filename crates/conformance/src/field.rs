@@ -1,9 +1,13 @@
 //! Elements and vector operations over every field.
 
 use evariste_backend::{Buffer, Device, Error};
-use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont, Vector, reference, small};
+use evariste_field::{
+    Canonical, DeviceField, DevicePrimeField, Mont, Vector,
+    rate::{CHAIN_LENGTH, MulChain, Place, Products, Sharing, Step},
+    reference, small,
+};
 
-use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, fields, other_device, vector};
+use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, fields, launches::lengths, other_device, vector};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     prime::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
@@ -42,6 +46,19 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     prime::<fields::SmallGoldilocks>(suite, "small-fp-64");
     over::<fields::Goldilocks2>(suite, "goldilocks-fp2");
     vector::add_once(suite);
+
+    // One of each kind that multiplication has a way of its own for.
+    suite.add("bls12-381-fr::products", products::<ark_bls12_381::Fr>);
+    suite.add("bls12-381-fr::chains", chains::<ark_bls12_381::Fr>);
+    suite.add("bn254-fr::chains", chains::<ark_bn254::Fr>);
+    suite.add("bls12-381-fq::chains", chains::<ark_bls12_381::Fq>);
+    suite.add("secp256k1-fq::chains", chains::<fields::Secp256k1>);
+    suite.add("mersenne-89::chains", chains::<fields::Mersenne89>);
+    suite.add("goldilocks::chains", chains::<small::Goldilocks>);
+    suite.add("baby-bear::chains", chains::<small::BabyBear>);
+    suite.add("bls12-381-fq2::chains", chains::<ark_bls12_381::Fq2>);
+    suite.add("goldilocks-3::chains", chains::<small::Goldilocks3>);
+    suite.add("baby-bear-4::chains", chains::<small::BabyBear4>);
 }
 
 fn prime<F: DevicePrimeField>(suite: &mut Suite<'_>, field: &str) {
@@ -75,7 +92,7 @@ pub(crate) fn samples<F: DeviceField>(len: usize, seed: u64) -> Vec<F> {
 }
 
 fn elements<F: DeviceField>(device: &Device) -> Outcome {
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         let x = samples::<F>(len, 1);
         expect_same("Montgomery form", &device.upload::<Mont<F>>(&x)?.to_vec()?, &x)?;
     }
@@ -83,7 +100,7 @@ fn elements<F: DeviceField>(device: &Device) -> Outcome {
 }
 
 fn canonical<F: DevicePrimeField>(device: &Device) -> Outcome {
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         let x = samples::<F>(len, 1);
         expect_same("canonical form", &device.upload::<Canonical<F>>(&x)?.to_vec()?, &x)?;
     }
@@ -101,7 +118,7 @@ fn operations<F: DeviceField>(device: &Device) -> Outcome {
         ("sub", Vector::sub, Vector::sub_assign, |a, b| a - b),
         ("mul", Vector::mul, Vector::mul_assign, |a, b| a * b),
     ];
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         let (a, b) = (samples::<F>(len, 2), samples::<F>(len, 3));
         let (mut da, db) = (device.upload::<Mont<F>>(&a)?, device.upload::<Mont<F>>(&b)?);
         let mut out = device.alloc(len)?;
@@ -119,7 +136,7 @@ fn operations<F: DeviceField>(device: &Device) -> Outcome {
 
 fn inverse<F: DeviceField>(device: &Device) -> Outcome {
     let vector = Vector::<F>::new(device);
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         let mut a = samples::<F>(len, 4);
         a.iter_mut().skip(100).step_by(97).for_each(|x| *x = F::ZERO);
         let mut out = device.alloc(len)?;
@@ -134,7 +151,7 @@ fn inverse<F: DeviceField>(device: &Device) -> Outcome {
 fn powers<F: DeviceField>(device: &Device) -> Outcome {
     let vector = Vector::<F>::new(device);
     let base = samples::<F>(70, 5)[69];
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         let mut out = device.zeros(len + 7)?;
         vector.powers(base, F::from(5u8), &mut out, 3, len)?;
         let mut expected = vec![F::ZERO; len + 7];
@@ -144,6 +161,42 @@ fn powers<F: DeviceField>(device: &Device) -> Outcome {
     let mut out = device.alloc(3)?;
     vector.powers(F::ZERO, F::ONE, &mut out, 0, 3)?;
     expect_same("powers of zero", &out.to_vec()?, &[F::ONE, F::ZERO, F::ZERO])
+}
+
+/// Products in every memory, whose rates are compared.
+fn products<F: DeviceField>(device: &Device) -> Outcome {
+    for (place, sharing) in Place::ALL.into_iter().flat_map(|place| Sharing::ALL.map(|sharing| (place, sharing))) {
+        let products = Products::new(device, place, sharing)?;
+        for len in [1, 100, 300] {
+            let (a, b) = (samples::<F>(len, 8), samples::<F>(len, 9));
+            let mut out = device.alloc(len)?;
+            products.run(&device.upload(&a)?, &device.upload(&b)?, &mut out)?;
+            let expected = reference::pointwise(&a, &b, |a, b| a * b);
+            expect_same(&format!("{len}, {place:?}, {sharing:?}"), &out.to_vec()?, &expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// The chains whose rates are measured.
+fn chains<F: DeviceField>(device: &Device) -> Outcome {
+    let w = samples::<F>(70, 6)[69];
+    for step in Step::ALL {
+        let chain = MulChain::new(device, step, w)?;
+        for len in [1, 300] {
+            let x = samples::<F>(len, 7);
+            let mut out = device.alloc(len)?;
+            chain.run(&device.upload(&x)?, &mut out)?;
+            let result = |i: usize| match step {
+                Step::Mul => x[i].pow([u64::from(CHAIN_LENGTH) + 1]),
+                Step::Square => (0..CHAIN_LENGTH).fold(x[i], |x, _| x * x),
+                Step::Mac => (0..CHAIN_LENGTH as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
+                Step::Known => x[i] * w.pow([u64::from(CHAIN_LENGTH)]),
+            };
+            expect_same(&format!("{step:?} of {len}"), &out.to_vec()?, &(0..len).map(result).collect::<Vec<F>>())?;
+        }
+    }
+    Ok(())
 }
 
 fn misuse<F: DeviceField>(device: &Device) -> Outcome {

@@ -4,10 +4,12 @@ use evariste_backend::Error;
 use evariste_hosted::{Arithmetic, device};
 use libtest_mimic::Trial;
 
+use crate::Case;
+
 /// What runs with the arithmetic of GPUs. A field of each shape: eight limbs, twelve, two, one, three; one whose sums
 /// carry out of the limbs; extensions over long and short bases.
 /// Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 26] = [
+const CARRY_FLAG: [&str; 27] = [
     "field::bls12-381-fr::",
     "field::bls12-381-fq::",
     "field::bls12-381-fq2::",
@@ -34,6 +36,7 @@ const CARRY_FLAG: [&str; 26] = [
     "aes::",
     "curve::bn254-g1::lengths",
     "curve::misuse",
+    "launches::",
 ];
 
 /// What runs with the portable arithmetic.
@@ -56,11 +59,11 @@ pub fn hosted() -> Result<Vec<Trial>, Error> {
         [("hosted", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("hosted-portable", Arithmetic::Portable, &PORTABLE)]
     {
         let device = device(arithmetic)?;
-        let is_wanted = |trial: &Trial| {
-            let name = trial.name().split_once("::").map_or("", |(_, name)| name);
+        let is_wanted = |case: &Case| {
+            let name = case.name.split_once("::").map_or("", |(_, name)| name);
             wanted.iter().any(|prefix| name.starts_with(prefix)) && !NOT_HOSTED.iter().any(|part| name.ends_with(part))
         };
-        trials.extend(crate::named(&device, label).into_iter().filter(is_wanted));
+        trials.extend(crate::named(&device, label).into_iter().filter(is_wanted).map(Case::trial));
     }
     Ok(trials)
 }

@@ -8,9 +8,11 @@ mod device;
 mod field;
 mod fields;
 mod hosted;
+mod launches;
 mod ntt;
 mod primitives;
 mod process;
+mod recorder;
 mod vector;
 
 use std::{
@@ -23,17 +25,18 @@ use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
 pub use hosted::hosted;
+pub use launches::launches;
 
 /// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
 ///
 /// Whoever runs them calls [`run_child`] first in `main`: some trials start the program again.
 pub fn suite(device: &Device) -> Vec<Trial> {
-    named(device, &device.info().id.to_string())
+    named(device, &device.info().id.to_string()).into_iter().map(Case::trial).collect()
 }
 
 /// The trials of one device under a name.
-fn named(device: &Device, label: &str) -> Vec<Trial> {
-    let mut suite = Suite { device, label, name: "device", trials: Vec::new() };
+fn named(device: &Device, label: &str) -> Vec<Case> {
+    let mut suite = Suite { device, label, name: "device", cases: Vec::new() };
     device::add(&mut suite);
     suite.name = "field";
     field::add(&mut suite);
@@ -47,23 +50,37 @@ fn named(device: &Device, label: &str) -> Vec<Trial> {
     curve::add(&mut suite);
     suite.name = "process";
     process::add(&mut suite);
-    suite.trials
+    suite.name = "launches";
+    launches::add(&mut suite);
+    suite.cases
 }
 
 /// The trials of one device that take minutes, or gigabytes of memory and disk. Devices that the processor emulates have few.
 pub fn long(device: &Device) -> Vec<Trial> {
     let label = &device.info().id.to_string();
-    let mut suite = Suite { device, label, name: "aes", trials: Vec::new() };
+    let mut suite = Suite { device, label, name: "aes", cases: Vec::new() };
     aes::add_long(&mut suite);
-    suite.trials
+    suite.cases.into_iter().map(Case::trial).collect()
 }
 
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
-    process::common()
+    process::common().into_iter().chain([launches::common()]).collect()
 }
 
 type Outcome = Result<(), Failed>;
+
+/// A trial to be.
+struct Case {
+    name: String,
+    run: Box<dyn FnOnce() -> Outcome + Send>,
+}
+
+impl Case {
+    fn trial(self) -> Trial {
+        Trial::test(self.name, self.run)
+    }
+}
 
 /// Trials run side by side, but for those that take it to write.
 static TURN: RwLock<()> = RwLock::new(());
@@ -72,7 +89,7 @@ struct Suite<'a> {
     device: &'a Device,
     label: &'a str,
     name: &'static str,
-    trials: Vec<Trial>,
+    cases: Vec<Case>,
 }
 
 impl Suite<'_> {
@@ -98,7 +115,7 @@ impl Suite<'_> {
     }
 
     fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
-        self.trials.push(Trial::test(format!("{}::{}::{case}", self.label, self.name), run));
+        self.cases.push(Case { name: format!("{}::{}::{case}", self.label, self.name), run: Box::new(run) });
     }
 }
 

@@ -4,7 +4,7 @@ use std::thread;
 
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste_backend::{Device, Element, Error as DeviceError, HostBuffer, Secrecy, Transfer};
+use evariste_backend::{Device, DeviceInfo, Element, Error as DeviceError, HostBuffer, KernelSpec, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
     Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, forward, forward_in_pieces, inverse,
@@ -14,7 +14,8 @@ use evariste_ntt::{
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, field::samples, fields, other_device,
+    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, field::samples, fields, launches::is_few,
+    other_device,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -37,6 +38,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
 fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::definition"), definition::<F>);
     suite.add(&format!("{field}::sizes"), sizes::<F>);
+    suite.add(&format!("{field}::passes"), passes::<F>);
     suite.add(&format!("{field}::orders_cosets_batches"), orders_cosets_batches::<F>);
     suite.add(&format!("{field}::columns"), columns::<F>);
     suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
@@ -83,12 +85,84 @@ fn sizes<F: DeviceField + FftField>(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Sizes that take one pass and two, and three with the second configuration.
+/// log₂ of a size and a number of transforms: sizes that take one pass and two, and three with the second split.
+const RUNS: [((u32, usize), Split); 11] = {
+    use Split::{Balanced, ThreeWay};
+    [
+        ((0, 3), Balanced),
+        ((1, 5), Balanced),
+        ((4, 1), Balanced),
+        ((5, 7), Balanced),
+        ((9, 3), Balanced),
+        ((11, 2), Balanced),
+        ((13, 1), Balanced),
+        ((14, 3), Balanced),
+        ((3, 5), ThreeWay),
+        ((6, 3), ThreeWay),
+        ((13, 2), ThreeWay),
+    ]
+};
+
+/// log₂ of the rows, the columns, and the number of matrices.
+const MATRICES: [((u32, usize, usize), Split); 8] = {
+    use Split::{Balanced, ThreeWay};
+    [
+        ((0, 3, 2), Balanced),
+        ((1, 2, 3), Balanced),
+        ((3, 1, 4), Balanced),
+        ((4, 5, 1), Balanced),
+        ((6, 33, 3), Balanced),
+        ((9, 7, 2), Balanced),
+        ((12, 3, 1), Balanced),
+        ((7, 5, 2), ThreeWay),
+    ]
+};
+
+/// Of [`RUNS`], a size of one workgroup and of several, of two passes and of three.
+const FEW_RUNS: [((u32, usize), Split); 4] = {
+    use Split::{Balanced, ThreeWay};
+    [((4, 1), Balanced), ((5, 70), Balanced), ((11, 2), Balanced), ((6, 3), ThreeWay)]
+};
+
+const FEW_MATRICES: [((u32, usize, usize), Split); 3] = {
+    use Split::{Balanced, ThreeWay};
+    [((4, 5, 1), Balanced), ((11, 3, 1), Balanced), ((7, 5, 2), ThreeWay)]
+};
+
+/// log₂ of the size with which all sources of factors are tried where sizes are few.
+const FEW_LOG_N: u32 = 11;
+
+/// The kernels that the trials with few sizes launch: of transforms side by side and one after the other, in every order, and
+/// with every source of factors.
+pub(crate) fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
+    let runs = FEW_RUNS.map(|((log_n, _), split)| (log_n, split, false));
+    let matrices = FEW_MATRICES.map(|((log_n, ..), split)| (log_n, split, true));
+    let mut kernels = Vec::new();
+    for (log_n, split, side_by_side) in runs.into_iter().chain(matrices) {
+        let plan = Ntt::<F>::kernels(info, log_n, Config { split, ..Config::default() }, true)?;
+        kernels.extend(plan.into_iter().filter(|kernel| kernel.variant.contains("interleaved") == side_by_side));
+    }
+    for twiddles in Twiddles::ALL {
+        kernels.extend(Ntt::<F>::kernels(info, FEW_LOG_N, Config { twiddles, split: Split::ThreeWay }, false)?);
+    }
+    Ok(kernels)
+}
+
+/// That the few sizes take one pass, two and three, where passes are as on a GPU.
+fn passes<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    if device.info().limits.workgroup_threads == 1 {
+        return Ok(());
+    }
+    for (((log_n, _), split), expected) in FEW_RUNS.into_iter().zip([1, 1, 2, 3]) {
+        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
+        expect_equal(&format!("passes of 2^{log_n}, {split:?}"), &ntt.passes_per_transform(), &expected)?;
+    }
+    Ok(())
+}
+
 fn orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let one_or_two =
-        [(0, 3), (1, 5), (4, 1), (5, 7), (9, 3), (11, 2), (13, 1), (14, 3)].map(|size| (size, Split::Balanced));
-    let three = [(3, 5), (6, 3), (13, 2)].map(|size| (size, Split::ThreeWay));
-    for ((log_n, batch), split) in one_or_two.into_iter().chain(three) {
+    let runs = if is_few(device) { &FEW_RUNS[..] } else { &RUNS };
+    for &((log_n, batch), split) in runs {
         let n = 1 << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
         let x = samples::<F>(n * batch, 8);
@@ -117,10 +191,8 @@ const ORDERS: [(Order, Order); 4] = {
 
 /// Transforms side by side, in several matrices.
 fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let sizes = [(0, 3, 2), (1, 2, 3), (3, 1, 4), (4, 5, 1), (6, 33, 3), (9, 7, 2), (12, 3, 1)]
-        .map(|size| (size, Split::Balanced));
-    let three = [((7, 5, 2), Split::ThreeWay)];
-    for ((log_n, count, matrices), split) in sizes.into_iter().chain(three) {
+    let all = if is_few(device) { &FEW_MATRICES[..] } else { &MATRICES };
+    for &((log_n, count, matrices), split) in all {
         let n = 1usize << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
         let x = samples::<F>(n * count * matrices, 21);
@@ -164,7 +236,11 @@ fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let splits = Split::ALL.map(|split| Config { split, ..Config::default() });
     let sources = Twiddles::ALL.map(|twiddles| Config { twiddles, split: Split::ThreeWay });
     // An emulated GPU takes seconds to compile a kernel over many limbs.
-    let sizes: &[u32] = if F::LIMBS > 12 && device.info().features.software { &[5] } else { &[1, 4, 11, 14] };
+    let sizes: &[u32] = match F::LIMBS {
+        13.. if device.info().features.software => &[5],
+        _ if is_few(device) => &[FEW_LOG_N],
+        _ => &[1, 4, FEW_LOG_N, 14],
+    };
     for &log_n in sizes {
         let x = samples::<F>(1 << log_n, 22);
         let expected = arkworks(&x, F::GENERATOR);
@@ -178,6 +254,9 @@ fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
             ntt.transform().output(Order::BitReversed).forward(&mut data)?;
             ntt.transform().input(Order::BitReversed).inverse(&mut data)?;
             expect_same(&format!("there and back 2^{log_n}, {config:?}"), &data.to_vec()?, &x)?;
+            ntt.forward(&mut data)?;
+            ntt.inverse(&mut data)?;
+            expect_same(&format!("in natural order 2^{log_n}, {config:?}"), &data.to_vec()?, &x)?;
         }
     }
     Ok(())
@@ -253,7 +332,8 @@ fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
 /// Single transforms from and to pinned memory: of one pass and of more, in blocks of columns and whole.
 fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let secrecy = Secrecy::Secret;
-    for (log_n, batch) in [(0, 3), (3, 1), (9, 2), (12, 1), (13, 3), (15, 1)] {
+    let all = [(3, 1), (12, 1), (0, 3), (9, 2), (13, 3), (15, 1)];
+    for &(log_n, batch) in if is_few(device) { &all[..2] } else { &all } {
         let n = 1usize << log_n;
         let ntt = Ntt::<F>::new(device, log_n)?;
         let x = samples::<F>(n * batch, 44);

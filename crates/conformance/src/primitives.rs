@@ -11,7 +11,10 @@ use evariste_field::{
     small,
 };
 
-use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, fields, other_device};
+use crate::{
+    Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, fields, launches::lengths,
+    other_device,
+};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("scan", scan);
@@ -52,7 +55,7 @@ fn keys(shape: usize, len: usize) -> (&'static str, Vec<u32>) {
 
 fn scan(device: &Device) -> Outcome {
     let scan = Scan::new(device)?;
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         for shape in 0..SHAPES.len() {
             let (name, input) = keys(shape, len);
             let expected = reference::exclusive_scan(&input);
@@ -65,9 +68,9 @@ fn scan(device: &Device) -> Outcome {
         }
     }
     // Three levels, and an output that begins a tile of its own.
-    for len in [1 << 11, (1 << 22) + 2047] {
-        let input: Vec<u32> = (0..len).map(|i| i * 2_654_435_761).collect();
-        let mut out = device.alloc(len as usize + 1)?;
+    for len in lengths(device, &[1 << 11, (1 << 22) + 2047]) {
+        let input: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+        let mut out = device.alloc(len + 1)?;
         scan.exclusive(&device.upload(&input)?, &mut out)?;
         expect_same(&format!("{len}"), &out.to_vec()?, &reference::exclusive_scan(&input))?;
     }
@@ -76,7 +79,7 @@ fn scan(device: &Device) -> Outcome {
 
 fn histogram(device: &Device) -> Outcome {
     let histogram = Histogram::new(device)?;
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         for shape in 0..SHAPES.len() {
             let (name, keys) = keys(shape, len);
             let uploaded = device.upload::<u32>(&keys)?;
@@ -104,7 +107,7 @@ fn sorted(device: &Device, sort: &RadixSort, what: &str, keys: &[u32], bits: Ran
 fn sort(device: &Device) -> Outcome {
     let sort = RadixSort::new(device)?;
     expect_equal("method", &sort.method(), &SortMethod::of(device.info()))?;
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         for shape in 0..SHAPES.len() {
             let (name, keys) = keys(shape, len);
             sorted(device, &sort, name, &keys, 0..32)?;
@@ -152,7 +155,7 @@ fn sort_large(device: &Device) -> Outcome {
 
 fn segmented_sum<F: DeviceField>(device: &Device) -> Outcome {
     let sum = SegmentedSum::<FieldSum<F>>::new(device)?;
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         let values = samples::<F>(len, 21);
         let uploaded = device.upload::<Mont<F>>(&values)?;
         for (shape, bits) in (0..SHAPES.len()).zip([10, 16, 4, 32, 32, 3, 16]) {

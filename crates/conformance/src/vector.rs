@@ -3,7 +3,7 @@
 use evariste_backend::{Buffer, Device, Error};
 use evariste_field::{DeviceField, Expression, Mont, Prefix, Vector, reference, small::BabyBear};
 
-use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples};
+use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, launches::lengths};
 
 pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::maps"), maps::<F>);
@@ -25,8 +25,8 @@ pub(crate) fn add_once(suite: &mut Suite<'_>) {
 const LENGTHS: [usize; 8] = [0, 1, 2, 255, 257, 1000, 20_000, (1 << 16) + 1];
 
 /// All lengths for small fields; for large ones those up to several tiles, to keep the time of a software GPU down.
-fn lengths<F: DeviceField>() -> &'static [usize] {
-    if F::LIMBS <= 8 { &LENGTHS } else { &LENGTHS[..LENGTHS.len() - 1] }
+fn sizes<F: DeviceField>(device: &Device) -> Vec<usize> {
+    lengths(device, if F::LIMBS <= 8 { &LENGTHS } else { &LENGTHS[..LENGTHS.len() - 1] })
 }
 
 type Elements<F> = Buffer<Mont<F>>;
@@ -66,7 +66,7 @@ fn maps<F: DeviceField>(device: &Device) -> Outcome {
 fn reductions<F: DeviceField>(device: &Device) -> Outcome {
     let vector = Vector::<F>::new(device);
     let z = samples::<F>(70, 11)[69];
-    for &len in lengths::<F>() {
+    for len in sizes::<F>(device) {
         let (a, b) = (samples::<F>(len, 12), samples::<F>(len, 13));
         // Samples have zeros.
         let factors: Vec<F> = b.iter().map(|b| if b.is_zero() { z } else { *b }).collect();
@@ -93,7 +93,7 @@ fn reductions<F: DeviceField>(device: &Device) -> Outcome {
 fn prefixes<F: DeviceField>(device: &Device) -> Outcome {
     let vector = Vector::<F>::new(device);
     let one = samples::<F>(70, 14)[69];
-    for &len in lengths::<F>() {
+    for len in sizes::<F>(device) {
         // Without zeros, after which all products are zero.
         let a: Vec<F> = samples::<F>(len, 15).iter().map(|x| if x.is_zero() { one } else { *x }).collect();
         let mut da = device.upload(&a)?;
@@ -119,7 +119,7 @@ fn prefixes<F: DeviceField>(device: &Device) -> Outcome {
 fn division<F: DeviceField>(device: &Device) -> Outcome {
     let vector = Vector::<F>::new(device);
     let random = samples::<F>(70, 16)[69];
-    for &len in lengths::<F>() {
+    for len in sizes::<F>(device) {
         let a = samples::<F>(len, 17);
         let mut out = device.alloc(len)?;
         for z in [random, F::ZERO] {
@@ -154,7 +154,7 @@ fn permutations<F: DeviceField>(device: &Device) -> Outcome {
         expect_same(&format!("{rows} × {columns} transposed"), &out.to_vec()?, &reference::transpose(&a, rows))?;
     }
     let a = samples::<F>(1000, 20);
-    for len in LENGTHS {
+    for len in lengths(device, &LENGTHS) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 21).collect();
         let expected: Vec<F> = indices.iter().map(|i| a.get(*i as usize).copied().unwrap_or(F::ZERO)).collect();
         let mut out = device.alloc(len)?;
@@ -196,20 +196,22 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
     }
 
     // More columns than any device binds, some of them unused, one of them twice.
-    let columns: Vec<Vec<F>> = (0..40).map(|seed| samples(300, 30 + seed)).collect();
-    let mut uploaded = columns.iter().map(|column| device.upload(column)).collect::<Result<Vec<_>, _>>()?;
-    uploaded.truncate(40);
-    let mut given: Vec<_> = uploaded.iter().collect();
-    given.push(&uploaded[0]);
     let wide: Expression = (0..41).filter(|i| i % 5 != 3).map(|i| column(i) * i64::from(i)).sum();
-    let value = |i: usize| {
-        let mut row: Vec<F> = columns.iter().map(|column| column[i]).collect();
-        row.push(row[0]);
-        wide.value(&row, &[])
-    };
-    let mut out = device.alloc(300)?;
-    vector.evaluate_expression(&wide, &given, &[], &mut out)?;
-    expect_same("41 columns", &out.to_vec()?, &(0..300).map(value).collect::<Vec<F>>())
+    for len in [100, 300] {
+        let columns: Vec<Vec<F>> = (0..40).map(|seed| samples(len, 30 + seed)).collect();
+        let uploaded = columns.iter().map(|column| device.upload(column)).collect::<Result<Vec<_>, _>>()?;
+        let mut given: Vec<_> = uploaded.iter().collect();
+        given.push(&uploaded[0]);
+        let value = |i: usize| {
+            let mut row: Vec<F> = columns.iter().map(|column| column[i]).collect();
+            row.push(row[0]);
+            wide.value(&row, &[])
+        };
+        let mut out = device.alloc(len)?;
+        vector.evaluate_expression(&wide, &given, &[], &mut out)?;
+        expect_same(&format!("41 columns of {len}"), &out.to_vec()?, &(0..len).map(value).collect::<Vec<F>>())?;
+    }
+    Ok(())
 }
 
 fn misuse<F: DeviceField>(device: &Device) -> Outcome {

@@ -14,7 +14,7 @@ use evariste_backend::{Device, Kind, Secrecy, Transfer};
 use libtest_mimic::Failed;
 
 use super::{KEY_BYTES, bytes, on_device};
-use crate::{Outcome, Suite, expect, expect_equal, expect_same};
+use crate::{Outcome, Suite, expect, expect_equal, expect_same, launches::lengths};
 
 pub(super) fn add(suite: &mut Suite<'_>) {
     for method in Method::ALL {
@@ -26,10 +26,12 @@ pub(super) fn add(suite: &mut Suite<'_>) {
         suite.add_with(&format!("{name}::xts"), move |device| xts(device, method));
         suite.add_with(&format!("{name}::gcm"), move |device| gcm(device, method));
         suite.add_with(&format!("{name}::batches"), move |device| batches(device, method));
+        suite.add_with(&format!("{name}::many_units"), move |device| many_units(device, method));
     }
     suite.add("host_slices", host_slices);
     suite.add_alone("crossovers", crossovers);
     suite.add("counters_carry_and_wrap", counters);
+    suite.add("borders", borders);
     suite.add("long_ghash", long_ghash);
     suite.add("keys_are_zeroed", keys_are_zeroed);
 }
@@ -263,6 +265,59 @@ fn cbc(device: &Device, method: Method) -> Outcome {
     Ok(())
 }
 
+/// CBC in so many workgroups that finding their borders takes several too.
+fn borders(device: &Device) -> Outcome {
+    let (key, iv) = (bytes(32, 15), [7; 16]);
+    for (method, blocks) in [(Method::Sbox, 65_600), (Method::Bitsliced, 8 * 65_600)] {
+        let plain = bytes(16 * blocks, 16);
+        let mut encrypted = plain.clone();
+        cbc_reference(&key, &iv, &mut encrypted);
+        let mut data = device.upload::<u8>(&encrypted)?;
+        Aes::with_config(device, &[&key], on_device(method))?.cbc().decrypt_range(&iv, &mut data, 0..plain.len())?;
+        expect_same(&format!("{blocks} blocks decrypted, {method:?}"), &data.to_vec()?, &plain)?;
+    }
+    Ok(())
+}
+
+/// So few messages and sectors that they are one workgroup's, and so many that they are several's.
+fn many_units(device: &Device, method: Method) -> Outcome {
+    let key = bytes(32, 17);
+    let aes = Aes::with_config(device, &[&key], on_device(method))?;
+    for count in [1, 300] {
+        let messages: Vec<Message> =
+            (0..count).map(|i| Message { offset: 32 * i, len: 32, key: 0, iv: [i as u8; 16] }).collect();
+        let part = |message: &Message| message.offset..message.offset + message.len;
+        let plain = bytes(32 * count, 18);
+        let mut data = device.upload::<u8>(&plain)?;
+
+        let mut expected = plain.clone();
+        for message in &messages {
+            ctr_reference(&key, &message.iv, Counter::Bits128, 0, &mut expected[part(message)])?;
+        }
+        aes.ctr_batch(&mut data, &messages, Counter::Bits128)?;
+        expect_same(&format!("{count} messages, ctr"), &data.to_vec()?, &expected)?;
+
+        data.write_at(0, &plain)?;
+        let mut expected = plain.clone();
+        messages.iter().for_each(|message| cbc_reference(&key, &message.iv, &mut expected[part(message)]));
+        aes.cbc_encrypt_batch(&mut data, &messages)?;
+        expect_same(&format!("{count} messages, cbc"), &data.to_vec()?, &expected)?;
+        aes.cbc_decrypt_batch(&mut data, &messages)?;
+        expect_same(&format!("{count} messages, cbc back"), &data.to_vec()?, &plain)?;
+    }
+
+    let key = bytes(64, 19);
+    let xts = Xts::with_config(device, &key, 16, on_device(method))?;
+    let plain = bytes(16 * 2100, 20);
+    let mut expected = plain.clone();
+    xts_reference(&key, 16, 3, &mut expected);
+    let mut data = device.upload::<u8>(&plain)?;
+    xts.encrypt_range(3, &mut data, 0..plain.len())?;
+    expect_same("2100 sectors", &data.to_vec()?, &expected)?;
+    xts.decrypt_range(3, &mut data, 0..plain.len())?;
+    expect_same("2100 sectors, back", &data.to_vec()?, &plain)
+}
+
 /// IEEE 1619 by its definition, sector by sector.
 fn xts_reference(key: &[u8], sector_bytes: usize, first: u128, data: &mut [u8]) {
     let (data_key, tweak_key) = key.split_at(key.len() / 2);
@@ -363,7 +418,7 @@ fn gcm(device: &Device, method: Method) -> Outcome {
 /// GHASH over several levels of segments, against the hash of host slices, which is cut otherwise.
 fn long_ghash(device: &Device) -> Outcome {
     let gcm = Aes::with_config(device, &[&[5; 16]], on_device(Method::fastest(device.info())))?.gcm()?;
-    for len in [65_536, 65_537, 3_000_001] {
+    for len in lengths(device, &[65_536, 65_537, 3_000_001]) {
         let plain = bytes(len, 13);
         let mut data = device.upload::<u8>(&plain)?;
         let mut slice = plain.clone();

@@ -1,0 +1,132 @@
+//! A device that remembers what was launched on it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use evariste_backend::{
+    Backend, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
+    Secrecy, Stats, Transfer,
+};
+
+/// Workgroups of the smallest and of the largest launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Groups {
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+}
+
+impl Groups {
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
+}
+
+/// Another device, of which it passes everything on.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    below: Device,
+    /// By kernel and variant.
+    launched: Mutex<BTreeMap<(&'static str, String), Groups>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(below: &Device) -> Arc<Self> {
+        Arc::new(Self { below: below.clone(), launched: Mutex::default() })
+    }
+
+    /// What was launched of a kernel.
+    pub(crate) fn launched(&self, spec: &KernelSpec) -> Option<Groups> {
+        let launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
+        launched.get(&(spec.name, spec.variant.clone())).copied()
+    }
+
+    /// What was launched of all variants of a kernel.
+    pub(crate) fn launched_as(&self, name: &str) -> Option<Groups> {
+        let launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
+        let variants = launched.iter().filter(|((kernel, _), _)| *kernel == name);
+        variants.map(|(_, groups)| *groups).reduce(Groups::and)
+    }
+
+    fn backend(&self) -> &dyn Backend {
+        self.below.backend()
+    }
+}
+
+impl Backend for Recorder {
+    fn info(&self) -> &DeviceInfo {
+        self.below.info()
+    }
+
+    fn stats(&self) -> Stats {
+        self.below.stats()
+    }
+
+    fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+        self.backend().alloc(bytes, secrecy)
+    }
+
+    fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.backend().host_buffer(bytes, transfer, secrecy)
+    }
+
+    fn default_queue(&self) -> &Queue {
+        self.backend().default_queue()
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        self.backend().queue()
+    }
+
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
+        self.backend().write(queue, dst, at, src)
+    }
+
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
+        self.backend().read(queue, src, at, dst)
+    }
+
+    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
+        self.backend().copy(queue, src, src_at, dst, dst_at, bytes)
+    }
+
+    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
+        self.backend().clear(queue, dst, at, bytes)
+    }
+
+    fn record(&self, queue: &Queue) -> Result<Event> {
+        self.backend().record(queue)
+    }
+
+    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+        self.backend().wait_for(queue, event)
+    }
+
+    fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+        self.backend().elapsed(from, to)
+    }
+
+    fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+        self.backend().compile(spec)
+    }
+
+    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        let (key, count) = ((job.spec.name, job.spec.variant.clone()), job.groups);
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { self.backend().dispatch(queue, job) }?;
+        let mut launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
+        let groups = Groups { least: count, most: count };
+        launched.entry(key).and_modify(|known| *known = known.and(groups)).or_insert(groups);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.backend().sync()
+    }
+
+    fn trim(&self) {
+        self.backend().trim();
+    }
+}
