@@ -7,6 +7,7 @@ mod devices;
 mod kernels;
 mod machine;
 mod process;
+mod sanitize;
 mod table;
 mod test;
 
@@ -23,11 +24,16 @@ enum Command {
     Test(test::Options),
     /// Compiles every kernel over every field for every target, without any GPU.
     Kernels(kernels::Options),
+    /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
+    Sanitize(sanitize::Options),
     /// Makes a folder of programs that bench and test on a machine without Rust.
     Bundle(bundle::Options),
     /// Makes one plan in a process of its own and prints how long that took.
     #[command(name = bench::plan::COMMAND, hide = true)]
     Plan(bench::plan::Options),
+    /// Launches the kernels of one family.
+    #[command(name = sanitize::COMMAND, hide = true)]
+    LaunchKernels(sanitize::FamilyOptions),
 }
 
 fn main() -> ExitCode {
@@ -36,8 +42,10 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Kernels(options) => kernels::run(&options),
+        Command::Sanitize(options) => sanitize::run(&options),
         Command::Bundle(options) => bundle::run(&options),
         Command::Plan(options) => bench::plan::child(&options),
+        Command::LaunchKernels(options) => sanitize::family(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
