@@ -54,7 +54,7 @@ fn in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_byt
     let (log_rows, log_columns) = (log_n / 2, log_n.div_ceil(2));
     let (rows, columns) = (1usize << log_rows, 1usize << log_columns);
     // Lines of at most `columns` elements of a piece, of which as many fit as work in turn.
-    let line = PIECES * u64::from(source::tile_bytes::<F>(2)) << log_columns;
+    let line = (PIECES * u64::from(source::tile_bytes::<F>(2))) << log_columns;
     let lines = usize::try_from(device_bytes / line).unwrap_or(usize::MAX);
     if lines == 0 {
         return Err(Error::TooLittle { expected: line, actual: device_bytes });
