@@ -55,6 +55,10 @@ const CACHE_SHARE: u64 = 2;
 /// Tiles that each unit of the device should get before tiles grow beyond one line.
 const TILES_PER_UNIT: u32 = 2;
 
+/// Limbs up to which kernels are compiled for their flags: beyond, arithmetic hides what they cost, and a kernel takes
+/// seconds to compile.
+const MAX_SPECIALISED_LIMBS: usize = 12;
+
 /// Cosets whose powers a plan keeps.
 const MAX_COSETS: usize = 8;
 
@@ -143,8 +147,7 @@ struct Tiling {
     threads: u32,
     /// log₂ of the tiles that the device should get before they grow beyond what runs need.
     log_tiles: u32,
-    /// Kernels are compiled for the flags of a launch, as their instructions count: not on processors, which would compile
-    /// for longer than that saves.
+    /// Kernels are compiled for the flags of a launch: not on processors, which would compile for longer than that saves.
     specialised: bool,
 }
 
@@ -179,7 +182,7 @@ impl Tiling {
             (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
             (_, true) => (log_tile, log_run(CACHED_RUN_BYTES)),
         };
-        let specialised = threads > 1 && !info.features.software;
+        let specialised = threads > 1 && !info.features.software && F::LIMBS <= MAX_SPECIALISED_LIMBS;
         Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised }
     }
 
