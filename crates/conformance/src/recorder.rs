@@ -7,8 +7,8 @@ use std::{
 };
 
 use evariste_backend::{
-    Backend, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
-    Secrecy, Stats, Transfer,
+    Backend, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Kind, Memory, Pending, Queue,
+    Result, Secrecy, Stats, Transfer,
 };
 
 /// Workgroups of the smallest and of the largest launch.
@@ -24,17 +24,21 @@ impl Groups {
     }
 }
 
-/// Another device, of which it passes everything on.
+/// Another device, to which it passes everything on. On the host, CUDA's sources run as hardware gets them; an emulated
+/// Vulkan device would take minutes to compile those of transforms over long fields, and gets its own.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     below: Device,
+    info: DeviceInfo,
     /// By kernel and variant.
     launched: Mutex<BTreeMap<(&'static str, String), Groups>>,
 }
 
 impl Recorder {
     pub(crate) fn new(below: &Device) -> Arc<Self> {
-        Arc::new(Self { below: below.clone(), launched: Mutex::default() })
+        let mut info = below.info().clone();
+        info.features.software &= info.id.kind == Kind::Wgpu;
+        Arc::new(Self { below: below.clone(), info, launched: Mutex::default() })
     }
 
     /// What was launched of a kernel.
@@ -57,7 +61,7 @@ impl Recorder {
 
 impl Backend for Recorder {
     fn info(&self) -> &DeviceInfo {
-        self.below.info()
+        &self.info
     }
 
     fn stats(&self) -> Stats {
