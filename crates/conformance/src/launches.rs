@@ -38,7 +38,7 @@ struct Family {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-const FAMILIES: [Family; 8] = [
+const FAMILIES: [Family; 12] = [
     Family {
         name: "vector-long",
         add: field::add,
@@ -140,22 +140,34 @@ const FAMILIES: [Family; 8] = [
         },
     },
     Family {
-        name: "aes",
+        name: "aes-sbox",
         add: aes::add,
-        cases: &[
-            "sbox::",
-            "table::",
-            "twotables::",
-            "fourtables::",
-            "bitsliced::",
-            "counters",
-            "long_ghash",
-            "borders",
-        ],
-        kernels: |info| {
-            let of = |method| Aes::kernels(info, method, KeySize::Aes256);
-            Ok(Method::ALL.map(of).into_iter().collect::<Result<Vec<_>, _>>()?.concat())
-        },
+        cases: &["sbox::"],
+        kernels: |info| Ok(Aes::kernels(info, Method::Sbox, KeySize::Aes256)?),
+    },
+    Family {
+        name: "aes-table",
+        add: aes::add,
+        cases: &["table::"],
+        kernels: |info| Ok(Aes::kernels(info, Method::Table, KeySize::Aes256)?),
+    },
+    Family {
+        name: "aes-twotables",
+        add: aes::add,
+        cases: &["twotables::"],
+        kernels: |info| Ok(Aes::kernels(info, Method::TwoTables, KeySize::Aes256)?),
+    },
+    Family {
+        name: "aes-fourtables",
+        add: aes::add,
+        cases: &["fourtables::"],
+        kernels: |info| Ok(Aes::kernels(info, Method::FourTables, KeySize::Aes256)?),
+    },
+    Family {
+        name: "aes-bitsliced",
+        add: aes::add,
+        cases: &["bitsliced::", "counters", "long_ghash", "borders"],
+        kernels: |info| Ok(Aes::kernels(info, Method::Bitsliced, KeySize::Aes256)?),
     },
 ];
 
