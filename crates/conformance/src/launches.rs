@@ -38,7 +38,7 @@ struct Family {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-const FAMILIES: [Family; 12] = [
+const FAMILIES: [Family; 13] = [
     Family {
         name: "vector-long",
         add: field::add,
@@ -139,36 +139,27 @@ const FAMILIES: [Family; 12] = [
             Ok(RadixSort::kernels().into_iter().chain(sums).collect())
         },
     },
-    Family {
-        name: "aes-sbox",
-        add: aes::add,
-        cases: &["sbox::"],
-        kernels: |info| Ok(Aes::kernels(info, Method::Sbox, KeySize::Aes256)?),
-    },
-    Family {
-        name: "aes-table",
-        add: aes::add,
-        cases: &["table::"],
-        kernels: |info| Ok(Aes::kernels(info, Method::Table, KeySize::Aes256)?),
-    },
+    Family { name: "aes-sbox", add: aes::add, cases: &["sbox::"], kernels: |info| aes_of(info, Method::Sbox) },
+    Family { name: "aes-table", add: aes::add, cases: &["table::"], kernels: |info| aes_of(info, Method::Table) },
     Family {
         name: "aes-twotables",
         add: aes::add,
         cases: &["twotables::"],
-        kernels: |info| Ok(Aes::kernels(info, Method::TwoTables, KeySize::Aes256)?),
+        kernels: |info| aes_of(info, Method::TwoTables),
     },
     Family {
         name: "aes-fourtables",
         add: aes::add,
         cases: &["fourtables::"],
-        kernels: |info| Ok(Aes::kernels(info, Method::FourTables, KeySize::Aes256)?),
+        kernels: |info| aes_of(info, Method::FourTables),
     },
     Family {
         name: "aes-bitsliced",
         add: aes::add,
-        cases: &["bitsliced::", "counters", "long_ghash", "borders"],
-        kernels: |info| Ok(Aes::kernels(info, Method::Bitsliced, KeySize::Aes256)?),
+        cases: &["bitsliced::", "counters", "long_ghash"],
+        kernels: |info| aes_of(info, Method::Bitsliced),
     },
+    Family { name: "aes-borders", add: aes::add, cases: &["borders"], kernels: aes_borders },
 ];
 
 /// Trials that say nothing of launches, or that watch what belongs to the device.
@@ -195,6 +186,20 @@ fn vector<F: DeviceField>() -> Vec<KernelSpec> {
 fn products<F: DeviceField>() -> Vec<KernelSpec> {
     let places = Place::ALL.into_iter();
     places.flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing))).collect()
+}
+
+/// The kernels of a method, but for those of the borders of CBC, of which several workgroups take much more data.
+fn aes_of(info: &DeviceInfo, method: Method) -> Result<Vec<KernelSpec>, Failed> {
+    let mut kernels = Aes::kernels(info, method, KeySize::Aes256)?;
+    kernels.retain(|kernel| kernel.name != "aes_borders");
+    Ok(kernels)
+}
+
+fn aes_borders(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
+    let of = |method| Aes::kernels(info, method, KeySize::Aes256);
+    let mut kernels = [Method::Sbox, Method::Bitsliced].map(of).into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    kernels.retain(|kernel| kernel.name == "aes_borders");
+    Ok(kernels)
 }
 
 fn points<C: DeviceCurve>() -> Vec<KernelSpec> {
