@@ -139,7 +139,7 @@ impl<F: DeviceField> Products<F> {
         })
     }
 
-    /// Writes a[i] · b[i] to out[i].
+    /// Writes `a[i] * b[i]` to `out[i]`.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
