@@ -159,7 +159,12 @@ const FAMILIES: [Family; 13] = [
         cases: &["bitsliced::", "counters", "long_ghash"],
         kernels: |info| aes_of(info, Method::Bitsliced),
     },
-    Family { name: "aes-borders", add: aes::add, cases: &["borders"], kernels: aes_borders },
+    Family {
+        name: "aes-borders",
+        add: aes::add,
+        cases: &["borders", "sbox::cbc", "bitsliced::cbc"],
+        kernels: aes_borders,
+    },
 ];
 
 /// Trials that say nothing of launches, or that watch what belongs to the device.
