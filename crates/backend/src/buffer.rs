@@ -1,8 +1,6 @@
 use std::{collections::VecDeque, fmt, marker::PhantomData, ops::Range};
 
-use rayon::prelude::*;
-
-use crate::{Device, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer};
+use crate::{Device, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer, parallel};
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {
@@ -149,12 +147,10 @@ impl<T: Element> Buffer<T> {
             };
             let skip = (bytes.start - covered.start) as usize;
             let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
-            let encode = |(src, dst): (&[T::Host], &mut [u8])| T::encode(src, dst);
             let grain = grain::<T>();
-            match piece.len() <= grain {
-                true => encode((piece, target)),
-                false => piece.par_chunks(grain).zip(target.par_chunks_mut(grain * T::BYTES)).for_each(encode),
-            }
+            parallel::chunks(target, grain * T::BYTES, &|i, target| {
+                T::encode(&piece[i * grain..][..target.len() / T::BYTES], target);
+            });
             drop(self.device.backend().write(&queue, &mut self.memory, covered.start, staging)?);
         }
         Ok(())
@@ -419,12 +415,10 @@ impl<T: Element> Download<'_, T> {
             let bytes = byte_range::<T>(range.start, range.len());
             let skip = (bytes.start - self.buffer.covered(&bytes).start) as usize;
             let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
-            let decode = |(src, dst): (&[u8], &mut [T::Host])| T::decode(src, dst);
             let grain = grain::<T>();
-            match piece.len() <= grain {
-                true => decode((source, piece)),
-                false => source.par_chunks(grain * T::BYTES).zip(piece.par_chunks_mut(grain)).for_each(decode),
-            }
+            parallel::chunks(piece, grain, &|i, piece| {
+                T::decode(&source[i * grain * T::BYTES..][..piece.len() * T::BYTES], piece);
+            });
             host = rest;
         }
         Ok(())

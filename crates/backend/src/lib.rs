@@ -13,6 +13,7 @@ mod error;
 mod host;
 mod info;
 mod kernel;
+pub mod parallel;
 mod pool;
 #[cfg(feature = "wgpu")]
 mod wgpu;

@@ -3,8 +3,7 @@
 use std::{array, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
 
 mod products;
 
@@ -112,8 +111,9 @@ impl<F: DeviceField> MulChain<F> {
                 return lanes.chain(out, CHAIN_LENGTH);
             }
             let (x, w) = (&x.read::<u32>()[..limbs], F::load(&w.read::<u32>()[..F::LIMBS]));
-            let out = out.write::<u32>()[..limbs].par_chunks_mut(LANES * F::LIMBS);
-            out.enumerate().for_each(|(chunk, out)| run_lanes(step, x, w, chunk * LANES, out));
+            parallel::chunks(&mut out.write::<u32>()[..limbs], LANES * F::LIMBS, &|chunk, out| {
+                run_lanes(step, x, w, chunk * LANES, out);
+            });
         };
         let variant = format!("{step:?} {CHAIN_LENGTH} over {}", source::label::<F>());
         KernelSpec::new("mul_chain", variant, bindings, body, source).threads(THREADS)

@@ -4,8 +4,7 @@ use std::{
 };
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
 
 use crate::{
     DeviceField, Mont,
@@ -306,6 +305,12 @@ impl<F> fmt::Debug for Vector<F> {
     }
 }
 
+/// Calls `f` with runs of the elements in `out` and the limb where each begins, on all cores.
+fn for_each_run<F: DeviceField>(out: &mut [u32], f: &(dyn Fn(usize, &mut [u32]) + Sync)) {
+    let limbs = GRAIN * F::LIMBS;
+    parallel::chunks(out, limbs, &|run, out| f(run * limbs, out));
+}
+
 fn variant<F: DeviceField>(detail: &str) -> String {
     format!("{detail} over {}", source::label::<F>())
 }
@@ -345,17 +350,20 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
         }
         let run = |a: F, b: &[u32], out: &mut [u32]| operation.apply(a, F::load(b)).store(out);
         match args {
-            [a, b] => a.write::<u32>()[..limbs]
-                .par_chunks_exact_mut(F::LIMBS)
-                .zip(b.read::<u32>().par_chunks_exact(F::LIMBS))
-                .with_min_len(GRAIN)
-                .for_each(|(a, b)| run(F::load(a), b, a)),
-            [a, b, out] => out.write::<u32>()[..limbs]
-                .par_chunks_exact_mut(F::LIMBS)
-                .zip(a.read::<u32>().par_chunks_exact(F::LIMBS))
-                .zip(b.read::<u32>().par_chunks_exact(F::LIMBS))
-                .with_min_len(GRAIN)
-                .for_each(|((out, a), b)| run(F::load(a), b, out)),
+            [a, b] => {
+                let b = b.read::<u32>();
+                for_each_run::<F>(&mut a.write()[..limbs], &|at, a| {
+                    let b = b[at..].chunks_exact(F::LIMBS);
+                    a.chunks_exact_mut(F::LIMBS).zip(b).for_each(|(a, b)| run(F::load(a), b, a));
+                });
+            }
+            [a, b, out] => {
+                let (a, b) = (a.read::<u32>(), b.read::<u32>());
+                for_each_run::<F>(&mut out.write()[..limbs], &|at, out| {
+                    let inputs = a[at..].chunks_exact(F::LIMBS).zip(b[at..].chunks_exact(F::LIMBS));
+                    out.chunks_exact_mut(F::LIMBS).zip(inputs).for_each(|(out, (a, b))| run(F::load(a), b, out));
+                });
+            }
             _ => unreachable!("the launch checks the number of buffers"),
         }
     };
@@ -388,10 +396,8 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
                 inverse_run::<F>(&elements, limbs);
             });
         }
-        out.write::<u32>()[..limbs]
-            .par_chunks_mut(GRAIN * F::LIMBS)
-            .zip(a.read::<u32>()[..limbs].par_chunks(GRAIN * F::LIMBS))
-            .for_each(|(out, a)| inverse_run::<F>(a, out));
+        let a = a.read::<u32>();
+        for_each_run::<F>(&mut out.write()[..limbs], &|at, out| inverse_run::<F>(&a[at..][..out.len()], out));
     };
     KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source).threads(threads).shared_bytes(bytes)
 }
@@ -432,8 +438,8 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
         let [base, out] = args else { unreachable!("the launch checks the number of buffers") };
         let base: Vec<F> = base.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect();
         let range = params.offset as usize * F::LIMBS..(params.offset as usize + params.len as usize) * F::LIMBS;
-        out.write::<u32>()[range].par_chunks_mut(GRAIN * F::LIMBS).enumerate().for_each(|(run, out)| {
-            let first = run * GRAIN;
+        for_each_run::<F>(&mut out.write()[range], &|at, out| {
+            let first = at / F::LIMBS;
             let digits = (0..BINARY_POWERS).filter(|j| first >> j & 1 == 1);
             let mut x = digits.fold(base[0], |x, j| x * base[1 + j]);
             for out in out.chunks_exact_mut(F::LIMBS) {

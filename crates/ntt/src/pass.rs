@@ -3,9 +3,8 @@
 use std::{fmt::Write as _, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Binding, CpuArg, KernelSpec, Language};
+use evariste_backend::{Binding, CpuArg, KernelSpec, Language, parallel};
 use evariste_field::{DeviceField, ifma, source};
-use rayon::prelude::*;
 
 use crate::{config::Twiddles, reverse_bits};
 
@@ -242,10 +241,12 @@ impl Shape {
         let roots: Vec<F> = (0..half).map(|i| roots.at(3 * (params.roots as usize + (i << step)))).collect();
         let tile = Tile { shape: self, params, data, twiddles, scale, roots: &roots };
         let tiles = (params.lines - params.first).div_ceil(1 << self.log_columns);
-        (0..tiles).into_par_iter().for_each_init(
-            || vec![F::ZERO; 1 << (self.log_rows + self.log_columns)],
-            |memory, i| tile.run(params.first + (i << self.log_columns), memory),
-        );
+        parallel::ranges(tiles as usize, &|tiles| {
+            let mut memory = vec![F::ZERO; 1 << (self.log_rows + self.log_columns)];
+            for i in tiles {
+                tile.run(params.first + ((i as u32) << self.log_columns), &mut memory);
+            }
+        });
     }
 }
 
@@ -279,12 +280,13 @@ pub(crate) mod twiddles {
             let [powers, out] = args else { unreachable!("the launch checks the number of buffers") };
             let powers = Table::<F>::new(powers.read());
             let range = params.at as usize * F::LIMBS..(params.at as usize + params.len as usize) * F::LIMBS;
-            let out = out.write::<u32>()[range].par_chunks_exact_mut(F::LIMBS).with_min_len(GRAIN);
-            out.enumerate().for_each(|(i, out)| {
-                let (j, k) = (i & ((1 << params.log_columns) - 1), (i >> params.log_columns) + 1);
-                let e = (j * k) << params.shift;
-                let (low, high) = (e & ((1 << params.split) - 1), (1 << params.split) + (e >> params.split));
-                (powers.at(low) * powers.at(high)).store(out);
+            parallel::chunks(&mut out.write::<u32>()[range], GRAIN * F::LIMBS, &|run, out| {
+                for (i, out) in (run * GRAIN..).zip(out.chunks_exact_mut(F::LIMBS)) {
+                    let (j, k) = (i & ((1 << params.log_columns) - 1), (i >> params.log_columns) + 1);
+                    let e = (j * k) << params.shift;
+                    let (low, high) = (e & ((1 << params.split) - 1), (1 << params.split) + (e >> params.split));
+                    (powers.at(low) * powers.at(high)).store(out);
+                }
             });
         };
         let variant = format!("twiddles over {} limbs", F::LIMBS);

@@ -2,9 +2,8 @@
 //! rows on the device.
 
 use ark_ff::FftField;
-use evariste_backend::{Device, Element, HostBuffer, Secrecy, Transfer};
+use evariste_backend::{Device, Element, HostBuffer, Secrecy, Transfer, parallel};
 use evariste_field::{DeviceField, Mont, source};
-use rayon::prelude::*;
 
 use crate::{Error, Ntt, Pipeline, Result, Transform, reference::root_of_unity};
 
@@ -67,14 +66,13 @@ fn in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_byt
     let count = lines.min(columns);
     let load = |i: usize, k: usize, row: &mut [F]| row.copy_from_slice(&x[k * columns + i * count..][..count]);
     let store = |i: usize, piece: Vec<F>| {
-        let multiply = |(k, (turned, piece)): (usize, (&mut [F], &[F]))| {
+        parallel::chunks(&mut turned, columns, &|k, turned| {
             let (step, mut factor) = (root.pow([k as u64]), root.pow([(k * i * count) as u64]));
-            for (y, x) in turned[i * count..][..count].iter_mut().zip(piece) {
+            for (y, x) in turned[i * count..][..count].iter_mut().zip(&piece[k * count..]) {
                 *y = *x * factor;
                 factor *= step;
             }
-        };
-        turned.par_chunks_mut(columns).zip(piece.par_chunks(count)).enumerate().for_each(multiply);
+        });
     };
     stream(ntt.transform().columns(count), (rows, count), columns / count, inverse, load, store)?;
 
@@ -84,13 +82,12 @@ fn in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_byt
     let mut result = vec![F::ZERO; x.len()];
     let load = |i: usize, k: usize, row: &mut [F]| row.copy_from_slice(&turned[(i * count + k) * columns..][..columns]);
     let store = |i: usize, piece: Vec<F>| {
-        let collect = |(block, result): (usize, &mut [F])| {
+        parallel::chunks(&mut result, GRAIN * rows, &|block, result| {
             for (k, piece) in piece.chunks(columns).enumerate() {
                 let places = result.iter_mut().skip(i * count + k).step_by(rows);
                 places.zip(&piece[block * GRAIN..]).for_each(|(y, x)| *y = *x);
             }
-        };
-        result.par_chunks_mut(GRAIN * rows).enumerate().for_each(collect);
+        });
     };
     stream(ntt.transform(), (count, columns), rows / count, inverse, load, store)?;
     x.copy_from_slice(&result);
@@ -113,8 +110,9 @@ fn stream<F: DeviceField + FftField>(
     let mut stored = 0;
     let mut take = |host: &HostBuffer| {
         let mut piece = vec![F::ZERO; len];
-        let blocks = host.par_chunks(ELEMENTS * bytes).zip(piece.par_chunks_mut(ELEMENTS));
-        blocks.for_each(|(host, piece)| Mont::<F>::decode(host, piece));
+        parallel::chunks(&mut piece, ELEMENTS, &|i, piece| {
+            Mont::<F>::decode(&host[i * ELEMENTS * bytes..][..piece.len() * bytes], piece);
+        });
         store(stored, piece);
         stored += 1;
     };
@@ -130,9 +128,10 @@ fn stream<F: DeviceField + FftField>(
             }
         };
         let mut piece = vec![F::ZERO; len];
-        piece.par_chunks_mut(columns).enumerate().for_each(|(k, row)| load(i, k, row));
-        let blocks = piece.par_chunks(ELEMENTS).zip(host.par_chunks_mut(ELEMENTS * bytes));
-        blocks.for_each(|(piece, host)| Mont::<F>::encode(piece, host));
+        parallel::chunks(&mut piece, columns, &|k, row| load(i, k, row));
+        parallel::chunks(&mut host, ELEMENTS * bytes, &|i, host| {
+            Mont::<F>::encode(&piece[i * ELEMENTS..][..host.len() / bytes], host);
+        });
         let done = if inverse { pipeline.inverse(host)? } else { pipeline.forward(host)? };
         if let Some(host) = done {
             take(&host);

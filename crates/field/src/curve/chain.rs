@@ -3,12 +3,11 @@ use std::{fmt, marker::PhantomData};
 use ark_ff::AdditiveGroup;
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Result};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Result, parallel};
 
 use super::{
     AffinePoint, DeviceCurve, Xyzz, point,
-    points::{GRAIN, MapParams, THREADS, wgsl},
+    points::{MapParams, THREADS, wgsl},
     source::{self, Form},
 };
 use crate::{
@@ -54,8 +53,7 @@ impl<C: DeviceCurve> AddChain<C> {
             let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
             let (len, limbs) = (params.len as usize, C::BaseField::LIMBS);
             let a = &a.read::<u32>()[..len * 2 * limbs];
-            let out = out.write::<u32>()[..len * 4 * limbs].par_chunks_exact_mut(4 * limbs);
-            out.with_max_len(GRAIN).enumerate().for_each(|(i, out)| {
+            parallel::chunks(&mut out.write::<u32>()[..len * 4 * limbs], 4 * limbs, &|i, out| {
                 let points = (0..CHAIN_LENGTH as usize).map(|j| point::load(&a[(i + j) % len * 2 * limbs..]));
                 let sum = points.fold([C::BaseField::ZERO; 4], point::xyzz_add_affine::<C>);
                 point::store(&sum, out);

@@ -4,8 +4,9 @@ use ark_ff::{AdditiveGroup, Field};
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word};
-use rayon::prelude::*;
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
+};
 
 use super::{
     AffinePoint, DeviceCurve, Jacobian, Xyzz,
@@ -32,7 +33,7 @@ const MIN_RUN: usize = 8;
 const THREADS_PER_UNIT: usize = 512;
 
 /// Points that a CPU thread takes at a time.
-pub(super) const GRAIN: usize = 1 << 9;
+const GRAIN: usize = 1 << 9;
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -367,9 +368,10 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
         };
         let ((a, a_words), (b, b_words)) = (input(0), input(1));
         let out_words = words::<C>(output);
-        let out = out.write::<u32>()[..len * out_words].par_chunks_exact_mut(out_words).with_min_len(GRAIN);
-        out.enumerate().for_each(|(i, out)| {
-            operation.apply::<C>(&a[i * a_words..][..a_words], &b[i * b_words..][..b_words], out);
+        parallel::chunks(&mut out.write::<u32>()[..len * out_words], GRAIN * out_words, &|run, out| {
+            for (i, out) in (run * GRAIN..).zip(out.chunks_exact_mut(out_words)) {
+                operation.apply::<C>(&a[i * a_words..][..a_words], &b[i * b_words..][..b_words], out);
+            }
         });
     };
     let variant = format!("{operation:?} over {}", label::<C::BaseField>());
@@ -409,8 +411,8 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
         let in_words = words::<C>(operation.signature().2[0]);
         let input = |i: usize| inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), in_words));
         let ((a, a_words), (b, b_words)) = (input(0), input(1));
-        let out = out.write::<u32>()[..params.len as usize * out_words].par_chunks_mut(GRAIN * out_words);
-        out.enumerate().for_each(|(chunk, out)| {
+        let out = &mut out.write::<u32>()[..params.len as usize * out_words];
+        parallel::chunks(out, GRAIN * out_words, &|chunk, out| {
             let first = chunk * GRAIN;
             let operands = |i: usize| (&a[(first + i) * a_words..][..a_words], &b[(first + i) * b_words..][..b_words]);
             let count = out.len() / out_words;
@@ -446,10 +448,9 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
     let body = |params: &MapParams, args: &mut [CpuArg<'_>]| {
         let [a, k, out] = args else { unreachable!("the launch checks the number of buffers") };
         let (a_words, out_words) = (words::<C>(Form::Affine), words::<C>(Form::Xyzz));
-        let a = a.read::<u32>().par_chunks_exact(a_words).zip(k.read::<u32>());
-        let out = out.write::<u32>()[..params.len as usize * out_words].par_chunks_exact_mut(out_words);
-        out.zip(a).for_each(|(out, (a, k))| {
-            let a = point::load(a);
+        let (a, k) = (a.read::<u32>(), k.read::<u32>());
+        parallel::chunks(&mut out.write::<u32>()[..params.len as usize * out_words], out_words, &|i, out| {
+            let (a, k) = (point::load(&a[i * a_words..][..a_words]), k[i]);
             let mut sum = [C::BaseField::ZERO; 4];
             for bit in (0..u32::BITS - k.leading_zeros()).rev() {
                 sum = point::xyzz_double::<C>(sum);

@@ -3,8 +3,9 @@ use std::{fmt, marker::PhantomData};
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word};
-use rayon::prelude::*;
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
+};
 
 use super::{THREADS, checked_len};
 use crate::{DeviceField, Mont, source};
@@ -279,14 +280,17 @@ fn run<M: Monoid>(params: &Params, args: &mut [CpuArg<'_>]) {
         (out, begin) = (rest, end);
         tasks.push((keys, values, start, own));
     }
-    let next_keys = next_keys.write::<u32>().par_chunks_exact_mut(2);
-    let next_values = next_values.write::<u32>().par_chunks_exact_mut(2 * words);
-    tasks.into_par_iter().zip(next_keys).zip(next_values).for_each(|((task, next_keys), next_values)| {
-        let (keys, values, start, own) = task;
-        let ends = add_slice::<M>(keys, values, &mut |key, sum| store::<M>(own, start, key, sum));
-        for ((key, sum), (next_key, next)) in ends.iter().zip(next_keys.iter_mut().zip(next_values.chunks_mut(words))) {
-            *next_key = *key;
-            M::store(sum, next);
+    let next_keys = next_keys.write::<u32>().chunks_exact_mut(2);
+    let next_values = next_values.write::<u32>().chunks_exact_mut(2 * words);
+    let mut tasks: Vec<_> = tasks.into_iter().zip(next_keys.zip(next_values)).collect();
+    parallel::chunks(&mut tasks, 1, &|_, tasks| {
+        for ((keys, values, start, own), (next_keys, next_values)) in tasks {
+            let ends = add_slice::<M>(keys, values, &mut |key, sum| store::<M>(own, *start, key, sum));
+            let places = next_keys.iter_mut().zip(next_values.chunks_mut(words));
+            for ((key, sum), (next_key, next)) in ends.iter().zip(places) {
+                *next_key = *key;
+                M::store(sum, next);
+            }
         }
     });
 }

@@ -1,8 +1,7 @@
 use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
 
 use crate::{
     DeviceField, Mont,
@@ -99,7 +98,8 @@ impl<F: DeviceField> Products<F> {
         let word = word::<F>();
         let bindings = vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)];
         let (seen, round, threads) = (bindings.clone(), sharing.round(), sharing.threads());
-        let shared = if place == Place::Shared { 2 * round * threads } else { 0 };
+        // WGSL has one text for all places, which names the tile: elsewhere it has one element.
+        let shared = if place == Place::Shared { 2 * round * threads } else { 1 };
         let source = move |language| match language {
             Language::Cuda => {
                 let serial =
@@ -111,7 +111,7 @@ impl<F: DeviceField> Products<F> {
                 let accessors: String = seen.iter().map(source::wgsl_accessors::<F>).collect();
                 let (serial, place) = (sharing == Sharing::Serial, place as u32);
                 let constants = format!("const PLACE = {place}u;\nconst SERIAL = {serial};\nconst ROUND = {round}u;\n");
-                let tile = source::wgsl_tile::<F>(shared.max(1));
+                let tile = source::wgsl_tile::<F>(shared);
                 [&source::wgsl::<F>(int64), &accessors, &tile, &constants, evariste_shaders::PRODUCTS].concat()
             }
         };
@@ -119,24 +119,20 @@ impl<F: DeviceField> Products<F> {
             let [a, b, out] = args else { unreachable!("the launch checks the number of buffers") };
             let limbs = params.len as usize * F::LIMBS;
             let (a, b, out) = (&a.read::<u32>()[..limbs], &b.read::<u32>()[..limbs], &mut out.write::<u32>()[..limbs]);
-            let product = |((out, a), b): ((&mut [u32], &[u32]), &[u32])| (F::load(a) * F::load(b)).store(out);
             let n = F::LIMBS;
-            match sharing {
-                Sharing::Serial => {
-                    out.chunks_exact_mut(n).zip(a.chunks_exact(n)).zip(b.chunks_exact(n)).for_each(product);
-                }
-                Sharing::Parallel => {
-                    let factors = out.par_chunks_exact_mut(n).zip(a.par_chunks_exact(n)).zip(b.par_chunks_exact(n));
-                    factors.with_min_len(threads as usize).for_each(product);
-                }
-            }
+            let each = match sharing {
+                Sharing::Serial => limbs.max(1),
+                Sharing::Parallel => threads as usize * n,
+            };
+            parallel::chunks(out, each, &|run, out| {
+                let factors = a[run * each..].chunks_exact(n).zip(b[run * each..].chunks_exact(n));
+                out.chunks_exact_mut(n).zip(factors).for_each(|(out, (a, b))| (F::load(a) * F::load(b)).store(out));
+            });
         };
         let variant = format!("{place:?}, {sharing:?} over {}", source::label::<F>());
-        KernelSpec::new("products", variant, bindings, body, source).threads(threads).shared_bytes(if shared == 0 {
-            0
-        } else {
-            source::tile_bytes::<F>(shared)
-        })
+        KernelSpec::new("products", variant, bindings, body, source)
+            .threads(threads)
+            .shared_bytes(source::tile_bytes::<F>(shared))
     }
 
     /// Writes `a[i] * b[i]` to `out[i]`.

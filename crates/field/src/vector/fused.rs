@@ -6,10 +6,9 @@ use std::{
 };
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, parallel};
 
-use super::{THREADS, Vector, variant, wgsl_kernel};
+use super::{GRAIN, THREADS, Vector, variant, wgsl_kernel};
 use crate::{
     DeviceField, Expression, Mont,
     expression::{Step, Tape},
@@ -407,10 +406,12 @@ fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> Ke
             rest_limbs: limbs,
             constants: constants.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect(),
         };
-        out.write::<u32>()[..limbs].par_chunks_mut(ROWS * F::LIMBS).enumerate().for_each_init(
-            || vec![F::ZERO; program.slots * ROWS],
-            |values, (chunk, out)| program.run(&inputs, chunk * ROWS, values, out),
-        );
+        parallel::chunks(&mut out.write::<u32>()[..limbs], GRAIN * F::LIMBS, &|run, out| {
+            let mut values = vec![F::ZERO; program.slots * ROWS];
+            for (first, out) in (run * GRAIN..).step_by(ROWS).zip(out.chunks_mut(ROWS * F::LIMBS)) {
+                program.run(&inputs, first, &mut values, out);
+            }
+        });
     };
     KernelSpec::new("expression", variant::<F>(&digits), bindings, body, source).threads(THREADS)
 }

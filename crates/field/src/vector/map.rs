@@ -2,9 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Word};
-use rayon::prelude::*;
 
-use super::{GRAIN, THREADS, Vector, assign_define, in_and_out, variant, wgsl_kernel};
+use super::{THREADS, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont,
     ifma::{self, Factor},
@@ -180,15 +179,16 @@ impl<F: DeviceField> Vector<F> {
 fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], assign: bool, len: u32, out_at: u32, f: impl Fn(F) -> F + Sync) {
     let (limbs, skip) = (len as usize * F::LIMBS, out_at as usize * F::LIMBS);
     match (assign, args) {
-        (true, [a, ..]) => a.write::<u32>()[..limbs]
-            .par_chunks_exact_mut(F::LIMBS)
-            .with_min_len(GRAIN)
-            .for_each(|a| f(F::load(a)).store(a)),
-        (false, [a, out, ..]) => out.write::<u32>()[skip..skip + limbs]
-            .par_chunks_exact_mut(F::LIMBS)
-            .zip(a.read::<u32>().par_chunks_exact(F::LIMBS))
-            .with_min_len(GRAIN)
-            .for_each(|(out, a)| f(F::load(a)).store(out)),
+        (true, [a, ..]) => for_each_run::<F>(&mut a.write()[..limbs], &|_, a| {
+            a.chunks_exact_mut(F::LIMBS).for_each(|a| f(F::load(a)).store(a));
+        }),
+        (false, [a, out, ..]) => {
+            let a = a.read::<u32>();
+            for_each_run::<F>(&mut out.write()[skip..skip + limbs], &|at, out| {
+                let a = a[at..].chunks_exact(F::LIMBS);
+                out.chunks_exact_mut(F::LIMBS).zip(a).for_each(|(out, a)| f(F::load(a)).store(out));
+            });
+        }
         _ => unreachable!("the launch checks the number of buffers"),
     }
 }

@@ -1,10 +1,9 @@
 //! Elements in another order: bit reversal, transposition, gathering.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, KernelSpec, Language, Result, Word};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, KernelSpec, Language, Result, Word, parallel};
 
-use super::{GRAIN, THREADS, TILE_BYTES, Vector, assign_define, in_and_out, variant, wgsl_kernel};
+use super::{THREADS, TILE_BYTES, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont,
     source::{self, word},
@@ -140,8 +139,11 @@ pub(super) fn reverse_spec<F: DeviceField>(assign: bool) -> KernelSpec {
         match args {
             [a, out] => {
                 let a = a.read::<u32>();
-                let out = out.write::<u32>()[..n << log_len].par_chunks_exact_mut(n).enumerate();
-                out.with_min_len(GRAIN).for_each(|(i, out)| out.copy_from_slice(&a[reverse(i, log_len) * n..][..n]));
+                for_each_run::<F>(&mut out.write()[..n << log_len], &|at, out| {
+                    for (i, out) in (at / n..).zip(out.chunks_exact_mut(n)) {
+                        out.copy_from_slice(&a[reverse(i, log_len) * n..][..n]);
+                    }
+                });
             }
             [a] => {
                 let a = a.write::<u32>();
@@ -188,8 +190,8 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
         let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
         let (rows, columns, n) = (params.rows as usize, params.columns as usize, F::LIMBS);
         let a = a.read::<u32>();
-        let out = out.write::<u32>()[..rows * columns * n].par_chunks_mut(CPU_SIDE * rows * n);
-        out.enumerate().for_each(|(band, out)| {
+        let out = &mut out.write::<u32>()[..rows * columns * n];
+        parallel::chunks(out, (CPU_SIDE * rows * n).max(1), &|band, out| {
             for first in (0..rows).step_by(CPU_SIDE) {
                 for (c, out) in out.chunks_exact_mut(rows * n).enumerate() {
                     for r in first..rows.min(first + CPU_SIDE) {
@@ -217,11 +219,13 @@ pub(super) fn gather_spec<F: DeviceField>() -> KernelSpec {
         let [a, indices, out] = args else { unreachable!("the launch checks the number of buffers") };
         let n = F::LIMBS;
         let a = &a.read::<u32>()[..params.len as usize * n];
-        let out = out.write::<u32>()[..params.count as usize * n].par_chunks_exact_mut(n);
-        out.zip(indices.read::<u32>()).with_min_len(GRAIN).for_each(|(out, index)| {
-            match a.chunks_exact(n).nth(*index as usize) {
-                Some(x) => out.copy_from_slice(x),
-                None => out.fill(0),
+        let indices = indices.read::<u32>();
+        for_each_run::<F>(&mut out.write()[..params.count as usize * n], &|at, out| {
+            for (out, index) in out.chunks_exact_mut(n).zip(&indices[at / n..]) {
+                match a.chunks_exact(n).nth(*index as usize) {
+                    Some(x) => out.copy_from_slice(x),
+                    None => out.fill(0),
+                }
             }
         });
     };

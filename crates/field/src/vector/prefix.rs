@@ -7,8 +7,7 @@
 //! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, parallel};
 
 use super::{
     Vector, assign_define, in_and_out,
@@ -278,15 +277,18 @@ fn run<F: DeviceField>(combine: Combine, assign: bool, params: &Params, args: &m
             after
         })
     };
-    let out = &mut out[..len * F::LIMBS];
-    let states: Vec<F> = match reversed {
-        false => out.par_chunks_mut(tile).enumerate().map(|(i, out)| go(i, i * tile, out)).collect(),
-        true => {
-            let start = |i: usize| (len * F::LIMBS).saturating_sub((i + 1) * tile);
-            out.par_rchunks_mut(tile).enumerate().map(|(i, out)| go(i, start(i), out)).collect()
-        }
-    };
-    if let Some(state) = states.last() {
-        state.store(end);
+    // Tiles are counted from where the prefixes begin: the one that is not whole is the last.
+    let head = if reversed { len * F::LIMBS % tile } else { 0 };
+    let (first, whole) = out[..len * F::LIMBS].split_at_mut(head);
+    let count = whole.len().div_ceil(tile);
+    let mut results = vec![0; count * F::LIMBS];
+    parallel::chunks_of_two((whole, &mut results), (tile, F::LIMBS), &|i, out, result| {
+        go(if reversed { count - 1 - i } else { i }, head + i * tile, out).store(result);
+    });
+    if !first.is_empty() {
+        go(count, 0, first).store(end);
+    } else if count > 0 {
+        let last = if reversed { 0 } else { count - 1 };
+        end[..F::LIMBS].copy_from_slice(&results[last * F::LIMBS..][..F::LIMBS]);
     }
 }

@@ -9,8 +9,7 @@
 //! those powers from a table; one multiplication an element there, and as many additions.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result};
-use rayon::prelude::*;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, parallel};
 
 use super::{THREADS, Vector, tile_threads, variant, wgsl_kernel};
 use crate::{
@@ -333,7 +332,7 @@ fn run<F: DeviceField>(reduction: Reduction, lanes: Option<&ifma::Field>, params
     let (len, chunks) = (params.len as usize, params.chunks as usize);
     let first = params.out_at as usize * F::LIMBS;
     let results = &mut out.write::<u32>()[first..first + chunks * F::LIMBS];
-    results.par_chunks_exact_mut(F::LIMBS).enumerate().for_each(|(slot, result)| {
+    parallel::chunks(results, F::LIMBS, &|slot, result| {
         let chunk = if params.reversed == 1 { chunks - 1 - slot } else { slot };
         let before = chunk << params.log_chunk;
         let count = (len - before).min(1 << params.log_chunk);

@@ -1,0 +1,141 @@
+//! Loops over all cores whose bodies are called and not compiled in: a body over each of many fields, compiled together with
+//! rayon's machinery, would take several times as long to build.
+
+use std::{ops::Range, slice};
+
+use rayon::prelude::*;
+
+/// Calls `body` with each number below `count`, on rayon's pool.
+pub fn for_each(count: usize, body: &(dyn Fn(usize) + Sync)) {
+    match count {
+        0 => {}
+        1 => body(0),
+        _ => (0..count).into_par_iter().for_each(body),
+    }
+}
+
+/// Ranges of a thread in [`ranges`].
+const PARTS: usize = 4;
+
+/// Cuts the numbers below `count` into some ranges for each thread, and calls `body` with each, on rayon's pool: for work that
+/// shares what is expensive to set up.
+pub fn ranges(count: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
+    let each = count.div_ceil(PARTS * rayon::current_num_threads()).max(1);
+    for_each(count.div_ceil(each), &|i| body(i * each..count.min((i + 1) * each)));
+}
+
+/// A place that threads write parts of, each its own.
+#[derive(Clone, Copy)]
+struct Place<T>(*mut T);
+
+// SAFETY: whoever uses the place sees to it that no two threads use the same part.
+unsafe impl<T: Send> Send for Place<T> {}
+// SAFETY: see above.
+unsafe impl<T: Send> Sync for Place<T> {}
+
+impl<T> Place<T> {
+    /// # Safety
+    /// The part lies inside the data, and nobody else uses it.
+    unsafe fn part<'a>(&self, start: usize, len: usize) -> &'a mut [T] {
+        // SAFETY: the caller says so.
+        unsafe { slice::from_raw_parts_mut(self.0.add(start), len) }
+    }
+}
+
+/// Cuts `data` into chunks of `len`, the last of which may be shorter, and calls `body` with the number of each and the chunk,
+/// on rayon's pool.
+///
+/// # Panics
+/// If `len` is 0.
+pub fn chunks<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    let (place, all) = (Place(data.as_mut_ptr()), data.len());
+    for_each(all.div_ceil(len), &|i| {
+        let start = i * len;
+        // SAFETY: chunks are disjoint and lie inside `data`, which is borrowed until all are done.
+        body(i, unsafe { place.part(start, len.min(all - start)) });
+    });
+}
+
+/// Cuts two slices into as many chunks, the first into some of `lens.0`, the second of `lens.1`, the last of which may be
+/// shorter, and calls `body` with the number and both chunks, on rayon's pool. What one of them has more of is left out.
+///
+/// # Panics
+/// If one of `lens` is 0.
+pub fn chunks_of_two<T: Send, U: Send>(
+    (a, b): (&mut [T], &mut [U]),
+    lens: (usize, usize),
+    body: &(dyn Fn(usize, &mut [T], &mut [U]) + Sync),
+) {
+    let (places, all) = ((Place(a.as_mut_ptr()), Place(b.as_mut_ptr())), (a.len(), b.len()));
+    for_each(all.0.div_ceil(lens.0).min(all.1.div_ceil(lens.1)), &|i| {
+        let starts = (i * lens.0, i * lens.1);
+        // SAFETY: chunks are disjoint and lie inside their slices, which are borrowed until all are done.
+        let (a, b) = unsafe {
+            (
+                places.0.part(starts.0, lens.0.min(all.0 - starts.0)),
+                places.1.part(starts.1, lens.1.min(all.1 - starts.1)),
+            )
+        };
+        body(i, a, b);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn every_number_comes_once() {
+        for count in [0, 1, 2, 1000] {
+            let seen: Vec<AtomicUsize> = (0..count).map(AtomicUsize::new).collect();
+            for_each(count, &|i| {
+                seen[i].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(seen.iter().enumerate().all(|(i, seen)| seen.load(Ordering::Relaxed) == i + 1));
+        }
+    }
+
+    #[test]
+    fn ranges_have_every_number_once() {
+        for count in [0, 1, 2, 1000] {
+            let seen: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            ranges(count, &|range| {
+                for i in range {
+                    seen[i].fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn chunks_are_those_of_slices() {
+        for (len, chunk) in [(0, 1), (1, 1), (10, 3), (12, 3), (5, 8), (1000, 1)] {
+            let mut data = vec![0; len];
+            chunks(&mut data, chunk, &|i, data| data.fill(i + 1));
+            let expected: Vec<usize> = (0..len).map(|at| at / chunk + 1).collect();
+            assert_eq!(data, expected);
+        }
+    }
+
+    #[test]
+    fn two_slices_go_together() {
+        let (mut a, mut b) = (vec![0; 7], vec![0u8; 20]);
+        chunks_of_two((&mut a, &mut b), (2, 5), &|i, a, b| {
+            a.fill(i + 1);
+            b.fill(a.len() as u8);
+        });
+        assert_eq!(a, [1, 1, 2, 2, 3, 3, 4]);
+        assert_eq!(b, [[2; 5], [2; 5], [2; 5], [1; 5]].concat());
+        chunks_of_two((&mut a[..3], &mut b[..]), (1, 10), &|_, a, _| a[0] = 9);
+        assert_eq!(a, [9, 9, 2, 2, 3, 3, 4]);
+    }
+
+    #[test]
+    #[should_panic(expected = "divide by zero")]
+    fn chunks_of_nothing_panic() {
+        chunks(&mut [1], 0, &|_, _| {});
+    }
+}
