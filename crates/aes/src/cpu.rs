@@ -308,9 +308,11 @@ pub(crate) fn move_kernel(params: &MoveParams, src: &[u8], dst: &mut [u8]) {
     pairs.for_each(|(dst, src)| dst.copy_from_slice(src));
 }
 
+/// Does `task` on each piece of `grain` bytes, with its number, or on all data as one where that is little.
 fn in_parallel(data: &mut [u8], grain: usize, task: impl Fn((usize, &mut [u8])) + Send + Sync) {
     match data.len() {
-        ..=SERIAL => data.chunks_mut(grain).enumerate().for_each(task),
+        0 => {}
+        ..=SERIAL => task((0, data)),
         _ => data.par_chunks_mut(grain).enumerate().for_each(task),
     }
 }

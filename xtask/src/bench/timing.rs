@@ -79,6 +79,24 @@ impl Budget {
         self.repeat(run, 1)
     }
 
+    /// Times work that uses up what it works on: `prepare` makes it anew for `batch` iterations, which does not count, and
+    /// `work` gets the number of each.
+    pub(crate) fn time_prepared(
+        &self,
+        batch: u32,
+        mut prepare: impl FnMut(),
+        mut work: impl FnMut(u32) -> Result<()>,
+    ) -> Result<Timing> {
+        let mut run = |batch: u32| {
+            prepare();
+            let start = Instant::now();
+            (0..batch).try_for_each(&mut work)?;
+            anyhow::Ok(start.elapsed())
+        };
+        run(batch)?;
+        self.repeat(run, batch)
+    }
+
     fn repeat(&self, mut run: impl FnMut(u32) -> Result<Duration>, batch: u32) -> Result<Timing> {
         if batch > 1 {
             run(batch)?;
@@ -119,5 +137,17 @@ mod tests {
         assert!(timing.min >= Duration::from_millis(1) && timing.median >= timing.min);
         assert_eq!((queued, waited), (2 + 6 * timing.batch, 8));
         assert_eq!(budget.time(|| Ok(())).unwrap().batch, 1);
+    }
+
+    #[test]
+    fn what_is_prepared_is_used_once() {
+        let budget = Budget { time: Duration::ZERO, runs: 3 };
+        let fresh = std::cell::Cell::new(0);
+        let work = |i: u32| {
+            assert_eq!(fresh.replace(fresh.get() - 1), 4 - i);
+            Ok(())
+        };
+        let timing = budget.time_prepared(4, || fresh.set(4), work).unwrap();
+        assert_eq!((timing.batch, timing.runs, fresh.get()), (4, 3, 0));
     }
 }
