@@ -1,4 +1,4 @@
-use evariste_backend::DeviceInfo;
+use evariste_backend::{DeviceInfo, Kind};
 
 use crate::{Error, Result};
 
@@ -72,8 +72,8 @@ pub struct Config {
     /// How the kernels compute the cipher (`None`: the fastest that the device has room for, which looks up tables).
     pub method: Option<Method>,
     /// Whether as many workgroups run as the device has room for, and stride over the data, so that tables are loaded
-    /// once. Otherwise there are workgroups for all data.
-    pub grid_stride: bool,
+    /// once. Otherwise there are workgroups for all data (`None`: as is faster, see [`Config::strides`]).
+    pub grid_stride: Option<bool>,
     /// Queues that work on host data and files at the same time, so that copies in both directions overlap kernels.
     pub queues: usize,
     /// Bytes of the pieces in which host data and files pass through the device.
@@ -86,11 +86,19 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { method: None, grid_stride: true, queues: 4, chunk_bytes: 8 << 20, crossover: None }
+        Self { method: None, grid_stride: None, queues: 4, chunk_bytes: 8 << 20, crossover: None }
     }
 }
 
 impl Config {
+    /// Whether workgroups stride over the data on a device: with CUDA for methods that load tables unless set, where it gave a
+    /// third more. Without tables they gain nothing, and portable devices tell too little of how many they have room for: there
+    /// they gave half.
+    pub fn strides(&self, info: &DeviceInfo) -> bool {
+        let method = self.method.unwrap_or_else(|| Method::fastest(info));
+        self.grid_stride.unwrap_or(info.id.kind == Kind::Cuda && method.tables() > 0)
+    }
+
     /// The defaults with a method.
     pub fn method(method: Method) -> Self {
         Self { method: Some(method), ..Self::default() }

@@ -184,7 +184,7 @@ impl Aes {
         let needed = units.div_ceil(each);
         let resident = u64::from(info.parallelism) * u64::from(self.0.shape.resident(info, threads));
         let enough = resident.max(1).max(needed.div_ceil(MAX_STRIDES));
-        if self.0.config.grid_stride { needed.min(enough) } else { needed }
+        if self.0.config.strides(info) { needed.min(enough) } else { needed }
     }
 
     /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.

@@ -61,10 +61,11 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
         let cpu = target.device.info().id.kind == Kind::Cpu;
         for log_n in sizes(&target.device, options) {
             for (bytes, method) in methods(&target.device, options.profile) {
-                counter(session, target, log_n, bytes, &Config::method(method));
+                let config = Config::method(method);
+                counter(session, target, log_n, bytes, &config);
                 seal(session, target, log_n, bytes, method);
                 if bytes == KEY_BYTES[0] && !cpu {
-                    let config = Config { grid_stride: false, ..Config::method(method) };
+                    let config = Config { grid_stride: Some(!config.strides(target.device.info())), ..config };
                     counter(session, target, log_n, bytes, &config);
                 }
                 if method == Method::fastest(target.device.info()) || method == Method::Bitsliced {
@@ -171,7 +172,8 @@ fn key<N: cipher::array::ArraySize>() -> Array<u8, N> {
 fn name(device: &Device, key_bytes: usize, mode: &str, config: &Config, place: &str) -> String {
     let method = config.method.filter(|method| *method != Method::fastest(device.info()));
     let method = method.map(|method| format!("-{method:?}").to_lowercase()).unwrap_or_default();
-    let stride = if config.grid_stride { "" } else { "-no-stride" };
+    let info = device.info();
+    let stride = if config.strides(info) || info.id.kind == Kind::Cpu { "" } else { "-no-stride" };
     format!("aes-{}-{mode}{method}{stride}/{place}", 8 * key_bytes)
 }
 

@@ -232,7 +232,7 @@ impl Settings {
                         pass through the device at every length; queues: as many as the name says, else 4; up to 4 GiB \
                         on GPUs, host cases of queues and of other modes than CTR up to 1 GiB; peers work on one thread, \
                         with keys expanded before, and so do the \
-                        cases `one-thread`; opening includes a copy of what is opened",
+                        cases `one-thread`; what is opened is copied before the time starts",
             plan_cases: "one process each: making a plan on an open device, with empty and with filled kernel caches",
         }
     }

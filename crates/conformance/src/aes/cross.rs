@@ -20,7 +20,7 @@ pub(super) fn add(suite: &mut Suite<'_>) {
     for method in Method::ALL {
         let name = format!("{method:?}").to_lowercase();
         suite.add_with(&format!("{name}::ctr"), move |device| ctr(device, method));
-        suite.add_with(&format!("{name}::ctr_without_strides"), move |device| ctr_without_strides(device, method));
+        suite.add_with(&format!("{name}::ctr_by_strides"), move |device| ctr_by_strides(device, method));
         suite.add_with(&format!("{name}::ecb"), move |device| ecb(device, method));
         suite.add_with(&format!("{name}::cbc"), move |device| cbc(device, method));
         suite.add_with(&format!("{name}::xts"), move |device| xts(device, method));
@@ -101,14 +101,17 @@ fn ctr(device: &Device, method: Method) -> Outcome {
     Ok(())
 }
 
-fn ctr_without_strides(device: &Device, method: Method) -> Outcome {
+fn ctr_by_strides(device: &Device, method: Method) -> Outcome {
     let (key, iv, plain) = (bytes(16, 1), bytes(16, 2), bytes(1_000_003, 3));
     let mut expected = plain.clone();
     ctr_reference(&key, &iv, Counter::Bits128, 0, &mut expected)?;
-    let config = Config { grid_stride: false, ..on_device(method) };
-    let mut data = device.upload::<u8>(&plain)?;
-    Aes::with_config(device, &[&key], config)?.ctr(&iv)?.apply_buffer(&mut data)?;
-    expect_same("without strides", &data.to_vec()?, &expected)
+    for grid_stride in [None, Some(false), Some(true)] {
+        let config = Config { grid_stride, ..on_device(method) };
+        let mut data = device.upload::<u8>(&plain)?;
+        Aes::with_config(device, &[&key], config)?.ctr(&iv)?.apply_buffer(&mut data)?;
+        expect_same(&format!("strides: {grid_stride:?}"), &data.to_vec()?, &expected)?;
+    }
+    Ok(())
 }
 
 /// From host slice to host slice and in pinned memory: short ones on the CPU, long ones in pieces, from odd positions.
