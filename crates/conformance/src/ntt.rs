@@ -24,10 +24,10 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<small::Goldilocks>(suite, "goldilocks");
     over::<small::BabyBear>(suite, "baby-bear");
     over::<fields::Mnt4>(suite, "mnt4-753-fr");
-    suite.add("bls12-377-fr::orders_cosets_batches", orders_cosets_batches::<ark_bls12_377::Fr>);
-    suite.add("pallas-fq::orders_cosets_batches", orders_cosets_batches::<ark_pallas::Fq>);
-    suite.add("vesta-fq::orders_cosets_batches", orders_cosets_batches::<ark_vesta::Fq>);
-    suite.add("koala-bear::orders_cosets_batches", orders_cosets_batches::<small::KoalaBear>);
+    suite.add("bls12-377-fr::orders_cosets_batches", few_orders_cosets_batches::<ark_bls12_377::Fr>);
+    suite.add("pallas-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_pallas::Fq>);
+    suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
+    suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
     suite.add("bls12-381-fr::two_threads", two_threads);
@@ -72,8 +72,12 @@ fn definition<F: DeviceField + FftField>(device: &Device) -> Outcome {
 
 /// Every size up to one that takes two passes on every device, and some that take three.
 fn sizes<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let sizes = (0..=13).chain([15, 16]).filter(|log_n| *log_n <= F::TWO_ADICITY);
-    for log_n in sizes {
+    let all: &[u32] = if is_brief::<F>(device) {
+        &[0, 1, 4, 8, 11, 14]
+    } else {
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16]
+    };
+    for &log_n in all.iter().filter(|log_n| **log_n <= F::TWO_ADICITY) {
         let x = samples::<F>(1 << log_n, 7);
         let ntt = Ntt::new(device, log_n)?;
         let mut data = device.upload(&x)?;
@@ -129,6 +133,12 @@ const FEW_MATRICES: [((u32, usize, usize), Split); 3] = {
     [((4, 5, 1), Balanced), ((11, 3, 1), Balanced), ((7, 5, 2), ThreeWay)]
 };
 
+/// Whether trials over a field keep to few sizes on a device: where they are asked to, and where the processor emulates it and
+/// takes ten seconds to compile one of the passes.
+fn is_brief<F: DeviceField>(device: &Device) -> bool {
+    is_few(device) || device.info().features.software && F::LIMBS > 12
+}
+
 /// log₂ of the size with which all sources of factors are tried where sizes are few.
 const FEW_LOG_N: u32 = 11;
 
@@ -161,7 +171,15 @@ fn passes<F: DeviceField + FftField>(device: &Device) -> Outcome {
 }
 
 fn orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let runs = if is_few(device) { &FEW_RUNS[..] } else { &RUNS };
+    orders_cosets_batches_of::<F>(device, if is_brief::<F>(device) { &FEW_RUNS } else { &RUNS })
+}
+
+/// Over fields whose arithmetic others have too: at few sizes on devices that the processor emulates.
+fn few_orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    orders_cosets_batches_of::<F>(device, if device.info().features.software { &FEW_RUNS } else { &RUNS })
+}
+
+fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[((u32, usize), Split)]) -> Outcome {
     for &((log_n, batch), split) in runs {
         let n = 1 << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
@@ -191,7 +209,7 @@ const ORDERS: [(Order, Order); 4] = {
 
 /// Transforms side by side, in several matrices.
 fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let all = if is_few(device) { &FEW_MATRICES[..] } else { &MATRICES };
+    let all = if is_brief::<F>(device) { &FEW_MATRICES[..] } else { &MATRICES };
     for &((log_n, count, matrices), split) in all {
         let n = 1usize << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
@@ -312,7 +330,8 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
 /// Host data with less device memory than it takes.
 fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let element = Mont::<F>::BYTES as u64;
-    for (log_n, lines) in [(0u32, 1), (1, 1), (2, 3), (5, 1), (8, 5), (11, 7), (12, u64::MAX)] {
+    let all = [(0u32, 1), (8, 5), (1, 1), (2, 3), (5, 1), (11, 7), (12, u64::MAX)];
+    for &(log_n, lines) in if is_brief::<F>(device) { &all[..2] } else { &all } {
         let x = samples::<F>(1 << log_n, 33);
         let bytes = ((6 * element) << log_n.div_ceil(2)).saturating_mul(lines);
         let mut y = x.clone();
@@ -333,7 +352,7 @@ fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
 fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let secrecy = Secrecy::Secret;
     let all = [(3, 1), (12, 1), (0, 3), (9, 2), (13, 3), (15, 1)];
-    for &(log_n, batch) in if is_few(device) { &all[..2] } else { &all } {
+    for &(log_n, batch) in if is_brief::<F>(device) { &all[..2] } else { &all } {
         let n = 1usize << log_n;
         let ntt = Ntt::<F>::new(device, log_n)?;
         let x = samples::<F>(n * batch, 44);

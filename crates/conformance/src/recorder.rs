@@ -24,8 +24,7 @@ impl Groups {
     }
 }
 
-/// Another device, to which it passes everything on. On the host, CUDA's sources run as hardware gets them; an emulated
-/// Vulkan device would take minutes to compile those of transforms over long fields, and gets its own.
+/// Another device, to which it passes everything on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     below: Device,
@@ -35,9 +34,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(below: &Device) -> Arc<Self> {
+    /// `as_hardware` has CUDA's sources on the host be those that GPUs get. Emulated Vulkan devices, which would take minutes
+    /// to compile the transforms, always get their own.
+    pub(crate) fn new(below: &Device, as_hardware: bool) -> Arc<Self> {
         let mut info = below.info().clone();
-        info.features.software &= info.id.kind == Kind::Wgpu;
+        info.features.software &= info.id.kind == Kind::Wgpu || !as_hardware;
         Arc::new(Self { below: below.clone(), info, launched: Mutex::default() })
     }
 

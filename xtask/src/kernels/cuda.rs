@@ -5,11 +5,12 @@ use evariste_backend::{KernelSpec, nvrtc};
 
 use super::Takes;
 
-/// The architectures that are checked unless the user says otherwise: data centre and desktop, from Turing to Blackwell.
-pub(crate) const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
-
-/// The one that is checked for all fields.
+/// The architecture that is checked for all fields unless the user says otherwise.
 pub(crate) const MAIN: &str = "sm_90";
+
+/// Those that are checked for a field beside it: the oldest and the newest, and one for each amount of memory that a block may
+/// have.
+pub(crate) const OTHERS: [&str; 3] = ["sm_75", "sm_80", "sm_120"];
 
 /// Threads that a block may have, on every architecture.
 pub(crate) const WORKGROUP_THREADS: u32 = 1024;

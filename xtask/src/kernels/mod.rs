@@ -3,7 +3,12 @@
 mod cuda;
 mod wgsl;
 
-use std::{collections::BTreeSet, fmt, process::ExitCode};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use ark_ff::FftField;
@@ -27,8 +32,8 @@ pub(crate) struct Options {
     /// Prints failures only.
     #[arg(long)]
     check: bool,
-    /// A CUDA architecture such as sm_90, for all fields; may be repeated. Unless given, sm_90 for all fields and the
-    /// others from sm_75 to sm_120 for the first.
+    /// A CUDA architecture such as sm_90, for all fields; may be repeated. Unless given, sm_90 for all fields, and some from
+    /// sm_75 to sm_120 for the first.
     #[arg(long, value_name = "SM")]
     arch: Vec<String>,
 }
@@ -120,32 +125,51 @@ struct Field {
 
 const FIELDS: [Field; 6] = [
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
-    Field { name: "bn254-fr", kernels: kernels::<ark_bn254::Fr> },
+    Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
     Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
     Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
     Field { name: "aes", kernels: aes },
 ];
 
+/// What is checked on the architectures beside the main one.
+const ON_OTHERS: Field = Field { name: "bls12-381-fr", kernels: few_kernels::<ark_bls12_381::Fr> };
+
 /// log₂ of the largest transform whose kernels are checked.
 const MAX_LOG_N: u32 = 28;
 
 /// Every kernel over a field, as a device gets it.
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    let mut kernels = vector_kernels::<F>(info)?;
-    kernels.extend(Step::ALL.map(MulChain::<F>::kernel));
-    kernels.extend(
-        Place::ALL.into_iter().flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing))),
-    );
-    kernels.push(SegmentedSum::<FieldSum<F>>::kernel());
     let sizes: Vec<u32> = (0..=MAX_LOG_N.min(F::TWO_ADICITY)).collect();
-    kernels.extend(transforms::<F>(info, &sizes)?);
-    let mut seen = BTreeSet::new();
-    kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));
-    Ok(kernels)
+    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms::<F>(info, &sizes)?].concat()))
 }
 
-/// Kernels of transforms: of all sizes with flags that are read when they run, which compiles every branch, and of some as
+/// Every kernel over a field, with few sizes of transforms.
+fn scalar_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    Ok(distinct([rates::<F>(), small_kernels::<F>(info)?].concat()))
+}
+
+/// Every kernel over a field, of transforms those of one size as devices get them.
+fn few_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    let transforms = Ntt::<F>::kernels(info, 24, Config::default(), false)?;
+    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms].concat()))
+}
+
+/// The kernels whose rates are measured, and sums.
+fn rates<F: DeviceField>() -> Vec<KernelSpec> {
+    let places = Place::ALL.into_iter();
+    let products = places.flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing)));
+    let chains = Step::ALL.map(MulChain::<F>::kernel).into_iter();
+    chains.chain(products).chain([SegmentedSum::<FieldSum<F>>::kernel()]).collect()
+}
+
+fn distinct(mut kernels: Vec<KernelSpec>) -> Vec<KernelSpec> {
+    let mut seen = BTreeSet::new();
+    kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));
+    kernels
+}
+
+/// Kernels of transforms: of some sizes with flags that are read when they run, which compiles every branch, and of others as
 /// devices get them.
 fn transforms<F: DeviceField + FftField>(info: &DeviceInfo, sizes: &[u32]) -> Result<Vec<KernelSpec>> {
     let mut general = info.clone();
@@ -165,7 +189,7 @@ fn transforms<F: DeviceField + FftField>(info: &DeviceInfo, sizes: &[u32]) -> Re
 
 /// Operations on vectors, and transforms.
 fn small_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    Ok([vector_kernels::<F>(info)?, transforms::<F>(info, &[10, 20])?].concat())
+    Ok(distinct([vector_kernels::<F>(info)?, transforms::<F>(info, &[10, 20])?].concat()))
 }
 
 /// Every kernel over a curve.
@@ -184,9 +208,7 @@ fn aes(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     for (method, size) in shapes {
         kernels.extend(Aes::kernels(info, method, size)?);
     }
-    let mut seen = BTreeSet::new();
-    kernels.retain(|kernel| seen.insert((kernel.name, kernel.variant.clone())));
-    Ok(kernels)
+    Ok(distinct(kernels))
 }
 
 /// A device to plan for, with so much memory in a workgroup.
@@ -220,16 +242,21 @@ pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
 pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
     let features = Features { int64: true, queues: true, forward_progress: true, software: false };
     let mut checks = Vec::new();
-    for (index, Field { name: field, kernels }) in FIELDS.into_iter().chain(VECTOR_FIELDS).enumerate() {
-        let usual = cuda::ARCHITECTURES.iter().filter(|architecture| index == 0 || **architecture == cuda::MAIN);
-        let wanted =
-            if architectures.is_empty() { usual.map(ToString::to_string).collect() } else { architectures.to_vec() };
-        for architecture in wanted {
-            let workgroup_bytes = cuda::workgroup_bytes(&architecture)?;
-            let specs = kernels(&device(workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
-            let target = Target::Cuda { architecture };
-            checks.extend(specs.into_iter().map(|spec| Check { field, spec, target: target.clone(), workgroup_bytes }));
+    let mut add = |Field { name: field, kernels }: Field, architecture: &str| -> Result<()> {
+        let workgroup_bytes = cuda::workgroup_bytes(architecture)?;
+        let specs = kernels(&device(workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
+        let target = Target::Cuda { architecture: architecture.to_owned() };
+        checks.extend(specs.into_iter().map(|spec| Check { field, spec, target: target.clone(), workgroup_bytes }));
+        Ok(())
+    };
+    for field in FIELDS.into_iter().chain(VECTOR_FIELDS) {
+        match architectures {
+            [] => add(field, cuda::MAIN)?,
+            _ => architectures.iter().try_for_each(|architecture| add(field, architecture))?,
         }
+    }
+    if architectures.is_empty() {
+        cuda::OTHERS.iter().try_for_each(|architecture| add(ON_OTHERS, architecture))?;
     }
     Ok(checks)
 }
@@ -241,13 +268,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Err(error) if options.arch.is_empty() => println!("CUDA kernels are not compiled: {error}"),
         Err(error) => return Err(error.into()),
     }
-    let outcomes: Vec<Result<Takes>> = checks.par_iter().map(Check::run).collect();
+    let timed = |check: &Check| {
+        let start = Instant::now();
+        (check.run(), start.elapsed())
+    };
+    let outcomes: Vec<(Result<Takes>, Duration)> = checks.par_iter().map(timed).collect();
 
-    let mut table = Table::new(4, &["field", "kernel", "variant", "target", "registers", "spilled B", "shared B"]);
+    let head = ["field", "kernel", "variant", "target", "registers", "spilled B", "shared B", "ms to compile"];
+    let mut table = Table::new(4, &head);
     let mut failed = 0;
-    for (check, outcome) in checks.iter().zip(outcomes) {
+    for (check, (outcome, time)) in checks.iter().zip(outcomes) {
         match outcome {
-            Ok(takes) => table.row(row(check, takes)),
+            Ok(takes) => table.row(row(check, takes, time)),
             Err(error) => {
                 failed += 1;
                 println!("FAILED {check}: {error:#}");
@@ -261,7 +293,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn row(check: &Check, takes: Takes) -> [String; 7] {
+fn row(check: &Check, takes: Takes, time: Duration) -> [String; 8] {
     let number = |value: Option<u32>| value.map_or_else(|| "–".into(), |value| value.to_string());
     [
         check.field.to_owned(),
@@ -271,5 +303,6 @@ fn row(check: &Check, takes: Takes) -> [String; 7] {
         number(takes.registers),
         number(takes.spill_bytes),
         takes.shared_bytes.to_string(),
+        time.as_millis().to_string(),
     ]
 }
