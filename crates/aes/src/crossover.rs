@@ -82,8 +82,8 @@ impl Aes {
     /// Whether a host slice of this length is for the CPU.
     pub(crate) fn on_host(&self, mode: Mode, len: usize) -> Result<bool> {
         match self.config().crossover {
-            _ if self.device().info().limits.workgroup_threads == 1 => Ok(true),
             None if len < SHORT => Ok(true),
+            _ if self.device().info().limits.workgroup_threads == 1 => Ok(true),
             _ => Ok(len < self.crossover(mode)?),
         }
     }
