@@ -4,7 +4,9 @@ use std::thread;
 
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste_backend::{Device, DeviceInfo, Element, Error as DeviceError, HostBuffer, KernelSpec, Secrecy, Transfer};
+use evariste_backend::{
+    Device, DeviceInfo, Element, Error as DeviceError, HostBuffer, KernelSpec, Kind, Secrecy, Transfer,
+};
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
     Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, forward, forward_in_pieces, inverse,
@@ -133,10 +135,10 @@ const FEW_MATRICES: [((u32, usize, usize), Split); 3] = {
     [((4, 5, 1), Balanced), ((11, 3, 1), Balanced), ((7, 5, 2), ThreeWay)]
 };
 
-/// Whether trials over a field keep to few sizes on a device: where they are asked to, and where the processor emulates it and
-/// takes ten seconds to compile one of the passes.
+/// Whether trials over a field keep to few sizes on a device: where they are asked to, and for fields of which a GPU's compiler
+/// takes tens of seconds for each pass.
 fn is_brief<F: DeviceField>(device: &Device) -> bool {
-    is_few(device) || device.info().features.software && F::LIMBS > 12
+    is_few(device) || device.info().id.kind != Kind::Cpu && F::LIMBS > 12
 }
 
 /// log₂ of the size with which all sources of factors are tried where sizes are few.
