@@ -312,7 +312,7 @@ pub(crate) fn move_kernel(params: &MoveParams, src: &[u8], dst: &mut [u8]) {
 fn in_parallel(data: &mut [u8], grain: usize, task: impl Fn((usize, &mut [u8])) + Send + Sync) {
     match data.len() {
         0 => {}
-        ..=SERIAL => task((0, data)),
+        1..=SERIAL => task((0, data)),
         _ => data.par_chunks_mut(grain).enumerate().for_each(task),
     }
 }

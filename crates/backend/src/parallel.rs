@@ -56,16 +56,15 @@ pub fn chunks<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T
     });
 }
 
+/// What [`chunks_of_two`] calls.
+pub type BodyOfTwo<'a, T, U> = dyn Fn(usize, &mut [T], &mut [U]) + Sync + 'a;
+
 /// Cuts two slices into as many chunks, the first into some of `lens.0`, the second of `lens.1`, the last of which may be
 /// shorter, and calls `body` with the number and both chunks, on rayon's pool. What one of them has more of is left out.
 ///
 /// # Panics
 /// If one of `lens` is 0.
-pub fn chunks_of_two<T: Send, U: Send>(
-    (a, b): (&mut [T], &mut [U]),
-    lens: (usize, usize),
-    body: &(dyn Fn(usize, &mut [T], &mut [U]) + Sync),
-) {
+pub fn chunks_of_two<T: Send, U: Send>((a, b): (&mut [T], &mut [U]), lens: (usize, usize), body: &BodyOfTwo<'_, T, U>) {
     let (places, all) = ((Place(a.as_mut_ptr()), Place(b.as_mut_ptr())), (a.len(), b.len()));
     for_each(all.0.div_ceil(lens.0).min(all.1.div_ceil(lens.1)), &|i| {
         let starts = (i * lens.0, i * lens.1);
