@@ -56,29 +56,6 @@ pub fn chunks<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T
     });
 }
 
-/// What [`chunks_of_two`] calls.
-pub type BodyOfTwo<'a, T, U> = dyn Fn(usize, &mut [T], &mut [U]) + Sync + 'a;
-
-/// Cuts two slices into as many chunks, the first into some of `lens.0`, the second of `lens.1`, the last of which may be
-/// shorter, and calls `body` with the number and both chunks, on rayon's pool. What one of them has more of is left out.
-///
-/// # Panics
-/// If one of `lens` is 0.
-pub fn chunks_of_two<T: Send, U: Send>((a, b): (&mut [T], &mut [U]), lens: (usize, usize), body: &BodyOfTwo<'_, T, U>) {
-    let (places, all) = ((Place(a.as_mut_ptr()), Place(b.as_mut_ptr())), (a.len(), b.len()));
-    for_each(all.0.div_ceil(lens.0).min(all.1.div_ceil(lens.1)), &|i| {
-        let starts = (i * lens.0, i * lens.1);
-        // SAFETY: chunks are disjoint and lie inside their slices, which are borrowed until all are done.
-        let (a, b) = unsafe {
-            (
-                places.0.part(starts.0, lens.0.min(all.0 - starts.0)),
-                places.1.part(starts.1, lens.1.min(all.1 - starts.1)),
-            )
-        };
-        body(i, a, b);
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,19 +94,6 @@ mod tests {
             let expected: Vec<usize> = (0..len).map(|at| at / chunk + 1).collect();
             assert_eq!(data, expected);
         }
-    }
-
-    #[test]
-    fn two_slices_go_together() {
-        let (mut a, mut b) = (vec![0; 7], vec![0u8; 20]);
-        chunks_of_two((&mut a, &mut b), (2, 5), &|i, a, b| {
-            a.fill(i + 1);
-            b.fill(a.len() as u8);
-        });
-        assert_eq!(a, [1, 1, 2, 2, 3, 3, 4]);
-        assert_eq!(b, [[2; 5], [2; 5], [2; 5], [1; 5]].concat());
-        chunks_of_two((&mut a[..3], &mut b[..]), (1, 10), &|_, a, _| a[0] = 9);
-        assert_eq!(a, [9, 9, 2, 2, 3, 3, 4]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, parallel};
 
-use super::{GRAIN, THREADS, Vector, variant, wgsl_kernel};
+use super::{THREADS, Vector, variant, wgsl_kernel};
 use crate::{
     DeviceField, Expression, Mont,
     expression::{Step, Tape},
@@ -27,6 +27,9 @@ const CUDA_MULTIPLICATIONS: usize = 16;
 
 /// Rows that a CPU thread takes at a time: 16 values of 32 bytes in each fill half of the 256 KiB that it may count on.
 const ROWS: usize = 256;
+
+/// Shares of the rows that a CPU thread takes: each makes room for values once.
+const PARTS: usize = 4;
 
 macro_rules! names {
     ($($index:literal)*) => {
@@ -406,9 +409,11 @@ fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> Ke
             rest_limbs: limbs,
             constants: constants.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect(),
         };
-        parallel::chunks(&mut out.write::<u32>()[..limbs], GRAIN * F::LIMBS, &|run, out| {
+        let each = (params.len as usize).div_ceil(PARTS * rayon::current_num_threads()).max(1);
+        let each = each.next_multiple_of(ROWS);
+        parallel::chunks(&mut out.write::<u32>()[..limbs], each * F::LIMBS, &|run, out| {
             let mut values = vec![F::ZERO; program.slots * ROWS];
-            for (first, out) in (run * GRAIN..).step_by(ROWS).zip(out.chunks_mut(ROWS * F::LIMBS)) {
+            for (first, out) in (run * each..).step_by(ROWS).zip(out.chunks_mut(ROWS * F::LIMBS)) {
                 program.run(&inputs, first, &mut values, out);
             }
         });

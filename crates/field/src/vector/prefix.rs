@@ -278,17 +278,17 @@ fn run<F: DeviceField>(combine: Combine, assign: bool, params: &Params, args: &m
         })
     };
     // Tiles are counted from where the prefixes begin: the one that is not whole is the last.
-    let head = if reversed { len * F::LIMBS % tile } else { 0 };
-    let (first, whole) = out[..len * F::LIMBS].split_at_mut(head);
-    let count = whole.len().div_ceil(tile);
-    let mut results = vec![0; count * F::LIMBS];
-    parallel::chunks_of_two((whole, &mut results), (tile, F::LIMBS), &|i, out, result| {
-        go(if reversed { count - 1 - i } else { i }, head + i * tile, out).store(result);
+    let limbs = len * F::LIMBS;
+    let out = &mut out[..limbs];
+    let tiles: Vec<&mut [u32]> =
+        if reversed { out.rchunks_mut(tile).collect() } else { out.chunks_mut(tile).collect() };
+    let mut results = vec![0; tiles.len() * F::LIMBS];
+    let mut tasks: Vec<_> = tiles.into_iter().zip(results.chunks_exact_mut(F::LIMBS)).collect();
+    parallel::chunks(&mut tasks, 1, &|i, tasks| {
+        let at = if reversed { limbs.saturating_sub((i + 1) * tile) } else { i * tile };
+        tasks.iter_mut().for_each(|(out, result)| go(i, at, out).store(result));
     });
-    if !first.is_empty() {
-        go(count, 0, first).store(end);
-    } else if count > 0 {
-        let last = if reversed { 0 } else { count - 1 };
-        end[..F::LIMBS].copy_from_slice(&results[last * F::LIMBS..][..F::LIMBS]);
+    if let Some(last) = results.rchunks_exact(F::LIMBS).next() {
+        end[..F::LIMBS].copy_from_slice(last);
     }
 }
