@@ -1,7 +1,7 @@
 // out[i] = 1 / a[i], and 0 where a[i] is 0 (Montgomery's trick).
 // Grid: thread t owns the elements t, t + threads, t + 2 threads, … (`threads` of the whole grid, so that neighbours
 // read neighbours), at most `run` of them. `out` holds the prefix products in between. 3 multiplications an element and
-// one inversion a block. Shared memory: two elements a thread.
+// ROOTS inversions a block. Shared memory: two elements a thread.
 
 struct Params {
     uint32_t len;
@@ -15,16 +15,16 @@ extern "C" __global__ void batch_inverse(const Params params, const F* a, F* out
     size_t i = thread;
     if (thread < params.threads) {
         for (; i < params.len; i += params.threads) {
+            F x = f_load(a + i);
             out[i] = product;
-            F x = a[i];
             if (!f_is_zero(x)) product = f_mul(product, x);
         }
     }
     F inverse = group_inverse(reinterpret_cast<F*>(shared), product);
     while (i > thread) {
         i -= params.threads;
-        F x = a[i];
-        out[i] = f_is_zero(x) ? f_zero() : f_mul(inverse, out[i]);
+        F x = f_load(a + i);
+        out[i] = f_is_zero(x) ? f_zero() : f_mul(inverse, f_load(out + i));
         if (!f_is_zero(x)) inverse = f_mul(inverse, x);
     }
 }

@@ -45,6 +45,13 @@ __device__ __forceinline__ F f_one() {
     return r;
 }
 
+__device__ __forceinline__ F f_load(const F* a) {
+    F r;
+#pragma unroll
+    for (int i = 0; i < F_WORDS; i++) reinterpret_cast<FWord*>(&r)[i] = reinterpret_cast<const FWord*>(a)[i];
+    return r;
+}
+
 __device__ __forceinline__ bool f_is_zero(const F& a) {
     bool zero = true;
 #pragma unroll

@@ -1,15 +1,14 @@
 // Prime field arithmetic in Montgomery form, R = 2^(32 F_LIMBS).
 //
 // Comes after the constants of the field, rendered from the modulus p:
-//   F_LIMBS               32-bit limbs of an element, little endian
-//   F_FULL                1 if 2p does not fit the limbs, so that sums carry out of them
-//   F_MODULUS             { p }
-//   F_TOP                 highest limb of p
-//   F_COMPLEMENT          { 2^(32 F_LIMBS) - p }
-//   F_ONE                 { R mod p }
-//   F_SHIFT               { 2^32 R mod p }
-//   F_N0                  -1/p mod 2^32
-//   F_INVERSION_EXPONENT  { p - 2 }
+//   F_LIMBS       32-bit limbs of an element, little endian
+//   F_FULL        1 if 2p does not fit the limbs, so that sums carry out of them
+//   F_MODULUS     { p }
+//   F_TOP         highest limb of p
+//   F_COMPLEMENT  { 2^(32 F_LIMBS) - p }
+//   F_ONE         { R mod p }
+//   F_SHIFT       { 2^32 R mod p }
+//   F_N0          -1/p mod 2^32
 // Every function takes and gives values in [0, p).
 //
 // On a GPU, multiplication accumulates in two arrays, one for the even columns of 32 bits and one for the odd, so that
@@ -649,14 +648,3 @@ __device__ __forceinline__ F f_square(const F& a) {
     return f_mul(a, a);
 }
 #endif
-
-// 1/a, and 0 of 0: a^(p - 2), left to right.
-__device__ inline F f_inverse(const F& a) {
-    constexpr uint32_t exponent[F_LIMBS] = F_INVERSION_EXPONENT;
-    F r = f_one();
-    for (int i = 32 * F_LIMBS - 1; i >= 0; i--) {
-        r = f_mul(r, r);
-        if (exponent[i / 32] >> (i % 32) & 1) r = f_mul(r, a);
-    }
-    return r;
-}

@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(256) point_chain(const Params param
     uint32_t at = i;
 #pragma unroll 1
     for (uint32_t j = 0; j < LENGTH; j++) {
-        sum = xyzz_add_affine(sum, a[at]);
+        sum = xyzz_add_affine(sum, c_load(a + at));
         at = at + 1 == params.len ? 0 : at + 1;
     }
     out[i] = sum;

@@ -1,8 +1,8 @@
 // out[i] = FINISH(a[i], 1 / DENOMINATOR(a[i])), or of a[i] and b[i] with BINARY: affine points that need one division
 // each, by Montgomery's trick.
 // Grid: thread t owns the elements t, t + threads, t + 2 threads, … (`threads` of the whole grid, so that neighbours
-// read neighbours). out[i].x holds the prefix products in between. 3 multiplications an element and one inversion a
-// block come to those of the operation. Shared memory: two elements a thread.
+// read neighbours). out[i].x holds the prefix products in between. 3 multiplications an element and ROOTS inversions
+// a block come to those of the operation. Shared memory: two elements a thread.
 
 struct Params {
     uint32_t len;
@@ -10,10 +10,12 @@ struct Params {
 };
 
 #ifdef BINARY
-#define OPERANDS a[i], b[i]
+#define LOAD A p = c_load(a + i), q = c_load(b + i)
+#define OPERANDS p, q
 extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params params, const A* a, const A* b, Affine* out) {
 #else
-#define OPERANDS a[i]
+#define LOAD A p = c_load(a + i)
+#define OPERANDS p
 extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params params, const A* a, Affine* out) {
 #endif
     extern __shared__ __align__(16) unsigned char shared[];
@@ -22,6 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params 
     size_t i = thread;
     if (thread < params.threads) {
         for (; i < params.len; i += params.threads) {
+            LOAD;
             out[i].x = product;
             product = f_mul(product, DENOMINATOR(OPERANDS));
         }
@@ -29,7 +32,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params 
     F inverse = group_inverse(reinterpret_cast<F*>(shared), product);
     while (i > thread) {
         i -= params.threads;
-        F own = f_mul(inverse, out[i].x);
+        LOAD;
+        F own = f_mul(inverse, f_load(&out[i].x));
         inverse = f_mul(inverse, DENOMINATOR(OPERANDS));
         out[i] = FINISH(OPERANDS, own);
     }

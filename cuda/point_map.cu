@@ -8,11 +8,11 @@ struct Params {
 #ifdef BINARY
 extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, const A* a, const B* b, OUT* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < params.len) out[i] = OP(a[i], b[i]);
+    if (i < params.len) out[i] = OP(c_load(a + i), c_load(b + i));
 }
 #else
 extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, const A* a, OUT* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < params.len) out[i] = OP(a[i]);
+    if (i < params.len) out[i] = OP(c_load(a + i));
 }
 #endif

@@ -1,8 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
-/// Prime field arithmetic: `F`, `f_add`, `f_sub`, `f_mul`, `f_pow`, `f_inverse`, after the constants of a field.
+/// Prime field arithmetic: `F`, `f_add`, `f_sub`, `f_mul` and more, after the constants of a field.
 pub const FIELD: &str = include_str!("../field.cuh");
+
+/// `f_inverse` in a prime field, after its arithmetic.
+pub const INVERSE: &str = include_str!("../inverse.cuh");
 
 /// Arithmetic of an extension of a field, with the same names, after the arithmetic of the base and constants.
 pub const EXTENSION: &str = include_str!("../extension.cuh");
@@ -10,7 +13,7 @@ pub const EXTENSION: &str = include_str!("../extension.cuh");
 /// `pointwise`: one operation on two vectors.
 pub const POINTWISE: &str = include_str!("../pointwise.cu");
 
-/// `group_inverse`: the inverses of the elements of a workgroup's threads, with one inversion.
+/// `group_inverse`: the inverses of the elements of a workgroup's threads, with inversions by the first 32.
 pub const GROUP_INVERSE: &str = include_str!("../group_inverse.cuh");
 
 /// `batch_inverse`: the inverse of each element, with one inversion for the elements of a workgroup.

@@ -143,6 +143,12 @@ fn inverse<F: DeviceField>(device: &Device) -> Outcome {
         vector.inverse(&device.upload(&a)?, &mut out)?;
         expect_same("inverse", &out.to_vec()?, &reference::inverse(&a))?;
     }
+    // Inversions of the edge values themselves, and not of products of elements.
+    for x in samples::<F>(8, 0) {
+        let mut out = device.alloc(1)?;
+        vector.inverse(&device.upload(&[x])?, &mut out)?;
+        expect_same("inverse of one element", &out.to_vec()?, &reference::inverse(&[x]))?;
+    }
     let mut out = device.alloc(1000)?;
     vector.inverse(&device.zeros(1000)?, &mut out)?;
     expect_same("inverse of zeros", &out.to_vec()?, &[F::ZERO; 1000])

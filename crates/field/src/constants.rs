@@ -15,6 +15,8 @@ pub(crate) struct Constants {
     pub(crate) one: Vec<u32>,
     /// 2³²·R mod p.
     pub(crate) shift: Vec<u32>,
+    /// R² mod p.
+    pub(crate) square: Vec<u32>,
     /// p − 2, the exponent of inversion.
     pub(crate) inversion_exponent: Vec<u32>,
     /// 2p does not fit the limbs: sums carry out of them.
@@ -42,6 +44,7 @@ impl Constants {
             n0: inverse.wrapping_neg(),
             one: stored(F::ONE),
             shift: stored(F::from(1u64 << 32)),
+            square: stored(F::from(2u8).pow([32 * F::LIMBS as u64])),
             inversion_exponent: limbs(exponent.to_bytes_le()),
             full: modulus[F::LIMBS - 1] >> 31 == 1,
             modulus,

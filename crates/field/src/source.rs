@@ -1,7 +1,7 @@
 //! Source text of a field's arithmetic, for kernels to stand on.
 //!
-//! In both languages a kernel sees the type `F` and the functions `f_zero`, `f_one`, `f_is_zero`, `f_add`, `f_sub`,
-//! `f_mul` and `f_inverse`, on values in [0, p). In WGSL, where pointers to buffers cannot be passed on, a binding `x` of
+//! In both languages a kernel sees the type `F` and the functions `f_zero`, `f_one`, `f_is_zero`, `f_add`, `f_sub` and
+//! `f_mul` on values in [0, p), and in CUDA `f_inverse`. In WGSL, where pointers to buffers cannot be passed on, a binding `x` of
 //! elements is read by `x_load(i)` and written by `x_store(i, value)`, and a workgroup array by `tile_load(i)` and
 //! `tile_store(i, value)`.
 
@@ -13,8 +13,9 @@ use evariste_backend::{Access, Binding, Word};
 use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
 
 mod extension;
+mod inverse;
 
-/// The arithmetic of `F` in CUDA C++: constants, then `field.cuh`, then `extension.cuh` for each extension.
+/// The arithmetic of `F` in CUDA C++: constants, then `field.cuh` and `inverse.cuh`, then `extension.cuh` for each extension.
 pub fn cuda<F: DeviceField>() -> String {
     cuda_level(&F::arithmetic(), 0)
 }
@@ -36,7 +37,7 @@ fn cuda_prime(limbs: usize, constants: &Constants) -> String {
     format!(
         "#define F_LIMBS {limbs}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
          #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_SHIFT {{ {} }}\n#define F_N0 {:#010x}u\n\
-         #define F_INVERSION_EXPONENT {{ {} }}\n{}",
+         #define F_SQUARE {{ {} }}\n#define F_INVERSION_EXPONENT {{ {} }}\n{}{}",
         u8::from(constants.full),
         list(&constants.modulus),
         constants.modulus[limbs - 1],
@@ -44,8 +45,10 @@ fn cuda_prime(limbs: usize, constants: &Constants) -> String {
         list(&constants.one),
         list(&constants.shift),
         constants.n0,
+        list(&constants.square),
         list(&constants.inversion_exponent),
         evariste_cuda::FIELD,
+        evariste_cuda::INVERSE,
     )
 }
 
@@ -122,6 +125,17 @@ fn wgsl_level(field: &Arithmetic, level: usize, int64: bool) -> String {
     }
 }
 
+/// `f_inverse` in WGSL, for the field and those below it.
+fn wgsl_inverse(field: &Arithmetic, level: usize) -> String {
+    match &field.0 {
+        Kind::Prime { limbs, constants } => renamed(&inverse::wgsl(constants, *limbs), &[('F', name(level))]),
+        Kind::Extension(extended) => {
+            let names = [('F', name(level)), ('B', name(level + 1))];
+            wgsl_inverse(&extended.base, level + 1) + &renamed(&extension::wgsl_inverse(extended), &names)
+        }
+    }
+}
+
 /// Where limb `i` of an element lies in its WGSL struct, such as `c1.l3`.
 fn limb_path(field: &Arithmetic, i: usize) -> String {
     match &field.0 {
@@ -183,14 +197,19 @@ pub(crate) fn group_inverse_threads<F: DeviceField>(most: u32) -> (u32, u32) {
     (threads, tile_bytes::<F>(2 * threads))
 }
 
+/// Threads of a workgroup that invert, where it has as many: a warp's take as long as one.
+const ROOTS: u32 = 32;
+
 /// `group_inverse` in CUDA for workgroups of so many threads.
 pub(crate) fn cuda_group_inverse(threads: u32) -> String {
-    format!("#define THREADS {threads}u\n{}", evariste_cuda::GROUP_INVERSE)
+    let roots = threads.min(ROOTS);
+    format!("#define THREADS {threads}u\n#define ROOTS {roots}u\n{}", evariste_cuda::GROUP_INVERSE)
 }
 
 /// `group_inverse` in WGSL for workgroups of so many threads.
 pub(crate) fn wgsl_group_inverse<F: DeviceField>(threads: u32) -> String {
-    wgsl_tile::<F>(2 * threads) + evariste_shaders::GROUP_INVERSE
+    let (inverse, tile, roots) = (wgsl_inverse(&F::arithmetic(), 0), wgsl_tile::<F>(2 * threads), threads.min(ROOTS));
+    format!("{inverse}{tile}const ROOTS = {roots}u;\n{}", evariste_shaders::GROUP_INVERSE)
 }
 
 /// Bytes of workgroup memory behind [`wgsl_tile`] and the tiles of CUDA kernels.
@@ -263,7 +282,6 @@ impl Wgsl {
         text += &self.add();
         text += &self.sub();
         text += &if self.int64 { self.mul_u64() } else { self.mul_u32() };
-        text += &self.inverse();
         text
     }
 
@@ -399,15 +417,6 @@ impl Wgsl {
         };
         F_MAC.to_owned() + &self.mul(&row)
     }
-
-    fn inverse(&self) -> String {
-        let mut text = String::from("fn f_inversion_exponent(i: u32) -> u32 {\n  switch i {\n");
-        for (i, limb) in self.constants.inversion_exponent.iter().enumerate().skip(1) {
-            let _ = writeln!(text, "    case {i}u: {{ return {limb}u; }}");
-        }
-        let _ = writeln!(text, "    default: {{ return {}u; }}\n  }}\n}}", self.constants.inversion_exponent[0]);
-        text + &F_INVERSE.replace("BITS", &(32 * self.limbs).to_string())
-    }
 }
 
 /// a · b + c + d as (low, high) by halves of 16 bits; the sum is below 2^64.
@@ -422,20 +431,6 @@ fn f_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {
   let s = low + c;
   let t = s + d;
   return vec2<u32>(t, high + u32(s < c) + u32(t < d));
-}
-";
-
-/// 1/a, and 0 of 0: a^(p − 2), left to right.
-const F_INVERSE: &str = "\
-fn f_inverse(a: F) -> F {
-  var r = f_one();
-  for (var i = BITSu; i > 0u; i--) {
-    r = f_mul(r, r);
-    if (((f_inversion_exponent((i - 1u) / 32u) >> ((i - 1u) % 32u)) & 1u) == 1u) {
-      r = f_mul(r, a);
-    }
-  }
-  return r;
 }
 ";
 

@@ -23,9 +23,8 @@ pub use prefix::Prefix;
 /// Threads of a workgroup of the element-wise kernels.
 const THREADS: u32 = 256;
 
-/// Elements of a thread at the least and at the most, where a workgroup shares one inversion, of some 1.5 multiplications a
-/// bit by one of its threads.
-const INVERSE_RUN: [usize; 2] = [8, 64];
+/// Elements of a thread at the least and at the most, where threads share inversions.
+const INVERSE_RUN: [usize; 2] = [4, 64];
 
 /// Threads for each unit that runs workgroups, before they take more elements.
 const INVERSE_THREADS: usize = 512;
@@ -213,7 +212,7 @@ impl<F: DeviceField> Vector<F> {
     }
 
     /// `out[i] = 1 / a[i]`, and 0 where `a[i]` is 0. Montgomery's trick: 3 multiplications an element, and one
-    /// inversion for every thousand or more.
+    /// inversion for every 16 elements or more.
     ///
     /// # Errors
     /// As [`Vector::add`].
@@ -222,7 +221,7 @@ impl<F: DeviceField> Vector<F> {
         let len = self.checked_len(a.len())?;
         let kernel = self.kernel(&self.inverse, inverse_spec::<F>)?;
         let threads = (self.device.info().parallelism as usize).saturating_mul(INVERSE_THREADS).max(1);
-        let run = (len as usize / threads).clamp(INVERSE_RUN[0], INVERSE_RUN[1]) as u32;
+        let run = (len as usize).div_ceil(threads).clamp(INVERSE_RUN[0], INVERSE_RUN[1]) as u32;
         let threads = len.div_ceil(run);
         let groups = threads.div_ceil(kernel.spec().threads);
         let args = &mut [Arg::read(a), Arg::write(out)];

@@ -23,11 +23,11 @@ use crate::{
 /// Threads of a workgroup.
 pub(super) const THREADS: u32 = 256;
 
-/// Points of a thread at most, where a workgroup shares one inversion, of some 1.5 multiplications a bit.
-const MAX_RUN: usize = 256;
+/// Points of a thread at most, where threads share inversions.
+const MAX_RUN: usize = 64;
 
 /// Points of a thread at least, however few there are.
-const MIN_RUN: usize = 8;
+const MIN_RUN: usize = 4;
 
 /// Threads for each unit that runs workgroups, before runs become longer.
 const THREADS_PER_UNIT: usize = 512;
@@ -216,7 +216,7 @@ impl<C: DeviceCurve> Points<C> {
         self.binary(Map::JacobianAddAffine, a, b, out)
     }
 
-    /// `out[i] = a[i] + b[i]`: 5M + 1S, and one inversion for every 256 points or so.
+    /// `out[i] = a[i] + b[i]`: 5M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
@@ -230,7 +230,7 @@ impl<C: DeviceCurve> Points<C> {
         self.divide(Divide::AffineAdd, a.len(), vec![Arg::read(a), Arg::read(b)], out)
     }
 
-    /// XYZZ points in affine form: 6M + 1S, and one inversion for every 256 points or so.
+    /// XYZZ points in affine form: 6M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
@@ -238,7 +238,7 @@ impl<C: DeviceCurve> Points<C> {
         self.divide(Divide::XyzzNormalise, a.len(), vec![Arg::read(a)], out)
     }
 
-    /// Jacobian points in affine form: 6M + 1S, and one inversion for every 256 points or so.
+    /// Jacobian points in affine form: 6M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
@@ -295,8 +295,8 @@ impl<C: DeviceCurve> Points<C> {
     ) -> Result<()> {
         out.expect_len("the output", len)?;
         args.push(Arg::write(out));
-        let run = (len / (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1))
-            .clamp(MIN_RUN, MAX_RUN);
+        let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
+        let run = len.div_ceil(threads).clamp(MIN_RUN, MAX_RUN);
         let len = checked_len(&self.device, "vector of points", len)?;
         let threads = len.div_ceil(run as u32);
         let kernel = self.kernel(&self.divide[operation as usize], || divide_spec::<C>(operation))?;

@@ -140,7 +140,7 @@ pub(super) fn cuda(field: &Extended, level: usize) -> String {
     )
 }
 
-/// The whole arithmetic.
+/// The whole arithmetic but for inversion.
 pub(super) fn wgsl(field: &Extended, level: usize) -> String {
     let n = field.reduction.len();
 
@@ -160,10 +160,14 @@ pub(super) fn wgsl(field: &Extended, level: usize) -> String {
     }
     text += &multipliers.text;
     text += &mul;
-    text += &format!("fn f_frobenius(a: F) -> F {{ return F({frobenius}); }}\n");
-    // The product of all conjugates is the norm, which lies in the base; all but a itself are its cofactor.
+    text + &format!("fn f_frobenius(a: F) -> F {{ return F({frobenius}); }}\n")
+}
+
+/// `f_inverse`. The product of all conjugates is the norm, which lies in the base; all but a itself are its cofactor.
+pub(super) fn wgsl_inverse(field: &Extended) -> String {
+    let n = field.reduction.len();
     let scaled = super::list(n, |i| format!("b_mul(cofactor.c{i}, inverse)"));
-    text + &format!(
+    format!(
         "fn f_inverse(a: F) -> F {{\n  var conjugate = f_frobenius(a);\n  var cofactor = conjugate;\n  \
          var norm = cofactor;\n  for (var i = 2u; i <= {n}u; i++) {{\n    cofactor = norm;\n    \
          conjugate = f_frobenius(conjugate);\n    norm = f_mul(cofactor, conjugate);\n  }}\n  \
