@@ -14,6 +14,7 @@ pub mod rate;
 pub mod reference;
 pub mod small;
 pub mod source;
+mod sums;
 mod vector;
 
 pub use arithmetic::Arithmetic;

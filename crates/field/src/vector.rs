@@ -10,6 +10,7 @@ use crate::{
     DeviceField, Mont,
     ifma::{self, Factor},
     source::{self, word},
+    sums::{self, Sums},
 };
 
 mod fused;
@@ -335,9 +336,20 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
             }
         }
     };
-    let lanes = if matches!(operation, Operation::Mul) { ifma::Field::of::<F>() } else { None };
+    let (lanes, sums) = match operation {
+        Operation::Add => (None, Sums::of::<F>(sums::Operation::Add)),
+        Operation::Sub => (None, Sums::of::<F>(sums::Operation::Sub)),
+        Operation::Mul => (ifma::Field::of::<F>(), None),
+    };
     let body = move |params: &PointwiseParams, args: &mut [CpuArg<'_>]| {
         let limbs = params.len as usize * F::LIMBS;
+        if let Some(sums) = &sums {
+            return match args {
+                [a, b] => sums.assign(&mut a.write()[..limbs], &b.read()[..limbs]),
+                [a, b, out] => sums.apply(&a.read()[..limbs], &b.read()[..limbs], &mut out.write()[..limbs]),
+                _ => unreachable!("the launch checks the number of buffers"),
+            };
+        }
         if let Some(lanes) = &lanes {
             return match args {
                 [a, b] => lanes.mul_assign(&mut a.write()[..limbs], Factor::Each(&b.read()[..limbs])),
