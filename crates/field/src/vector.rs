@@ -402,15 +402,18 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         if let Some(lanes) = &lanes {
             let mut one = vec![0; F::LIMBS];
             F::ONE.store(&mut one);
-            return lanes.inverse(&a.read()[..limbs], &mut out.write()[..limbs], &one, &|limbs: &mut [u32]| {
-                let elements = limbs.to_vec();
-                inverse_run::<F>(&elements, limbs);
-            });
+            return lanes.inverse(&a.read()[..limbs], &mut out.write()[..limbs], &one, &invert::<F>);
         }
         let a = a.read::<u32>();
         for_each_run::<F>(&mut out.write()[..limbs], &|at, out| inverse_run::<F>(&a[at..][..out.len()], out));
     };
     KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source).threads(threads).shared_bytes(bytes)
+}
+
+/// Inverts elements in device form, with one inversion.
+pub(crate) fn invert<F: DeviceField>(elements: &mut [u32]) {
+    let before = elements.to_vec();
+    inverse_run::<F>(&before, elements);
 }
 
 /// Montgomery's trick over one run, with the prefix products in `out`.

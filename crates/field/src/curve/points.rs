@@ -15,9 +15,10 @@ use super::{
     source::{self, Form},
 };
 use crate::{
-    DeviceField,
+    DeviceField, ifma,
     primitives::checked_len,
     source::{cuda_group_inverse, group_inverse_threads, label, wgsl_group_inverse, word},
+    vector,
 };
 
 /// Threads of a workgroup.
@@ -34,6 +35,9 @@ const THREADS_PER_UNIT: usize = 512;
 
 /// Points that a CPU thread takes at a time.
 const GRAIN: usize = 1 << 9;
+
+/// The same in lanes, of which 16 share an inversion, at the least and at the most.
+const LANES_GRAIN: [usize; 2] = [1 << 8, 1 << 11];
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -405,6 +409,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             [&wgsl::<C>(int64, &seen), addition, &inverse, &functions, evariste_shaders::POINT_DIVIDE].concat()
         }
     };
+    let lanes = if operation == Divide::AffineAdd { ifma::Field::of::<C::BaseField>() } else { None };
     let body = move |params: &DivideParams, args: &mut [CpuArg<'_>]| {
         let (inputs, [out]) = args.split_at_mut(args.len() - 1) else { unreachable!("the last buffer is the output") };
         let out_words = words::<C>(Form::Affine);
@@ -412,29 +417,79 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
         let input = |i: usize| inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), in_words));
         let ((a, a_words), (b, b_words)) = (input(0), input(1));
         let out = &mut out.write::<u32>()[..params.len as usize * out_words];
-        parallel::chunks(out, GRAIN * out_words, &|chunk, out| {
-            let first = chunk * GRAIN;
-            let operands = |i: usize| (&a[(first + i) * a_words..][..a_words], &b[(first + i) * b_words..][..b_words]);
-            let count = out.len() / out_words;
-            let mut product = C::BaseField::ONE;
-            let mut prefixes = Vec::with_capacity(count);
-            for i in 0..count {
-                let (a, b) = operands(i);
-                let denominator = operation.denominator::<C>(a, b);
-                prefixes.push((product, denominator));
-                product *= denominator;
+        let grain = match lanes {
+            None => GRAIN,
+            Some(_) => lanes_grain(params.len as usize),
+        };
+        parallel::chunks(out, grain * out_words, &|chunk, out| {
+            let (first, count) = (chunk * grain, out.len() / out_words);
+            let part = |first: usize, count: usize| {
+                (&a[first * a_words..][..count * a_words], &b[first * b_words..][..count * b_words])
+            };
+            let whole = lanes.as_ref().map_or(0, |_| count - count % ifma::POINTS_STEP);
+            let (in_lanes, rest) = out.split_at_mut(whole * out_words);
+            if let Some(lanes) = &lanes {
+                add_in_lanes::<C>(lanes, part(first, whole), in_lanes);
             }
-            // No denominator is zero.
-            let mut inverse = product.inverse().unwrap_or(C::BaseField::ZERO);
-            for (i, out) in out.chunks_exact_mut(out_words).enumerate().rev() {
-                let ((a, b), (prefix, denominator)) = (operands(i), prefixes[i]);
-                point::store(&operation.finish::<C>(a, b, inverse * prefix), out);
-                inverse *= denominator;
-            }
+            divide_run::<C>(operation, part(first + whole, count - whole), rest);
         });
     };
     let variant = format!("{operation:?} over {}", label::<C::BaseField>());
     KernelSpec::new("point_divide", variant, bindings, body, source).threads(threads).shared_bytes(bytes)
+}
+
+/// Points that a CPU thread takes at a time in lanes, of `len` in all.
+fn lanes_grain(len: usize) -> usize {
+    let each = len.div_ceil(rayon::current_num_threads());
+    each.next_multiple_of(ifma::POINTS_STEP).clamp(LANES_GRAIN[0], LANES_GRAIN[1])
+}
+
+/// An operation on a run of points with one inversion.
+fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: &mut [u32]) {
+    let out_words = words::<C>(Form::Affine);
+    let count = out.len() / out_words;
+    if count == 0 {
+        return;
+    }
+    let (a_words, b_words) = (a.len() / count, b.len() / count);
+    let operands = |i: usize| (&a[i * a_words..][..a_words], &b[i * b_words..][..b_words]);
+    let mut product = C::BaseField::ONE;
+    let mut prefixes = Vec::with_capacity(count);
+    for i in 0..count {
+        let (a, b) = operands(i);
+        let denominator = operation.denominator::<C>(a, b);
+        prefixes.push((product, denominator));
+        product *= denominator;
+    }
+    // No denominator is zero.
+    let mut inverse = product.inverse().unwrap_or(C::BaseField::ZERO);
+    for (i, out) in out.chunks_exact_mut(out_words).enumerate().rev() {
+        let ((a, b), (prefix, denominator)) = (operands(i), prefixes[i]);
+        point::store(&operation.finish::<C>(a, b, inverse * prefix), out);
+        inverse *= denominator;
+    }
+}
+
+/// Sums of a run of points, a multiple of [`ifma::POINTS_STEP`] of them. Those that lie on no chord are added one by one.
+fn add_in_lanes<C: DeviceCurve>(lanes: &ifma::Field, (a, b): (&[u32], &[u32]), out: &mut [u32]) {
+    let (limbs, point_words) = (C::BaseField::LIMBS, words::<C>(Form::Affine));
+    let operands = |i: usize| (&a[i * point_words..][..point_words], &b[i * point_words..][..point_words]);
+    let mut denominators = vec![0; out.len() / 2];
+    let mut inverses = vec![0; out.len() / 2];
+    let mut one = vec![0; limbs];
+    C::BaseField::ONE.store(&mut one);
+
+    let special = lanes.differences(a, b, &mut denominators);
+    for &i in &special {
+        let (a, b) = operands(i);
+        Divide::AffineAdd.denominator::<C>(a, b).store(&mut denominators[i * limbs..]);
+    }
+    lanes.inverse_run(&denominators, &mut inverses, &one, &vector::invert::<C::BaseField>);
+    lanes.chords(a, b, &inverses, out);
+    for i in special {
+        let ((a, b), inverse) = (operands(i), C::BaseField::load(&inverses[i * limbs..]));
+        point::store(&Divide::AffineAdd.finish::<C>(a, b, inverse), &mut out[i * point_words..][..point_words]);
+    }
 }
 
 fn times_spec<C: DeviceCurve>() -> KernelSpec {
@@ -463,4 +518,45 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
     };
     let variant = format!("points over {}", label::<C::BaseField>());
     KernelSpec::new("point_times", variant, bindings, body, source).threads(THREADS)
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
+
+    use super::*;
+
+    /// Among sums in lanes those that lie on no chord, at the ends of runs and in all of one.
+    fn check<C: DeviceCurve>() {
+        let device = Device::cpu();
+        let points = Points::<C>::new(&device);
+        let generator = Affine::<C>::generator();
+        let multiples = std::iter::successors(Some(generator.into_group()), |point| Some(*point + generator));
+        let mut a = CurveGroup::normalize_batch(&multiples.take(5000).collect::<Vec<_>>());
+        let mut b: Vec<Affine<C>> = a.iter().rev().copied().collect();
+        let edges = (0..5000).filter(|i| i % 23 == 0 || i % 256 < 2 || (4096..4112).contains(i));
+        for (k, i) in edges.enumerate() {
+            match k % 5 {
+                0 => a[i] = Affine::identity(),
+                1 => b[i] = Affine::identity(),
+                2 => b[i] = a[i],
+                3 => b[i] = -a[i],
+                _ => (a[i], b[i]) = (Affine::identity(), Affine::identity()),
+            }
+        }
+        for len in [0, 1, 15, 16, 17, 1000, 5000] {
+            let (a, b) = (&a[..len], &b[..len]);
+            let mut out = device.alloc(len).unwrap();
+            points.add_affine(&device.upload(a).unwrap(), &device.upload(b).unwrap(), &mut out).unwrap();
+            let expected: Vec<_> = a.iter().zip(b).map(|(a, b)| *a + *b).collect();
+            assert_eq!(out.to_vec().unwrap(), CurveGroup::normalize_batch(&expected), "{len}");
+        }
+    }
+
+    #[test]
+    fn affine_sums_match_arkworks_on_the_cpu() {
+        check::<ark_bls12_381::g1::Config>();
+        check::<ark_bn254::g1::Config>();
+        check::<ark_bls12_381::g2::Config>();
+    }
 }

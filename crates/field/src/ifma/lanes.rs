@@ -244,6 +244,23 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         let [x, _] = self.mul2([x; 2], [&self.unit; 2]);
         self.canonical(&x)
     }
+
+    /// x as a factor: what [`load_factor`](Self::load_factor) would give of it in memory, for a normalised x below 2^(32
+    /// `LIMBS`).
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+    pub fn factor(&self, x: &Eight<L>) -> Eight<L> {
+        let (words, bits) = (Self::SHIFT / BITS, (Self::SHIFT % BITS) as u64);
+        let (up, down) = (_mm512_set1_epi64(bits as i64), _mm512_set1_epi64((BITS as u64 - bits) as i64));
+        let mut shifted = [_mm512_setzero_si512(); L];
+        for j in words..L {
+            let high = _mm512_sllv_epi64(x[j - words], up);
+            let low = if j > words { _mm512_srlv_epi64(x[j - words - 1], down) } else { _mm512_setzero_si512() };
+            shifted[j] = _mm512_and_si512(_mm512_or_si512(high, low), self.mask);
+        }
+        shifted
+    }
+
     /// The same element in all lanes, by its limbs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]

@@ -14,12 +14,14 @@ use crate::{Arithmetic, DeviceField, arithmetic::Kind};
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+mod points;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod words;
 
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{COLUMNS, Columns, Eight, Lanes};
+pub(crate) use points::STEP as POINTS_STEP;
 pub(crate) use vector::Factor;
 #[cfg(target_arch = "x86_64")]
 pub use words::Places;

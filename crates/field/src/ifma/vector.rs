@@ -132,7 +132,8 @@ impl Field {
         });
     }
 
-    fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
+    /// [`Field::inverse`] of a multiple of 16 elements on one core.
+    pub(crate) fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
         let (a, out, steps) = (a.as_ptr(), out.as_mut_ptr(), a.len() / (STEP * self.limbs));
         assert_eq!(one.len(), self.limbs);
         #[cfg(target_arch = "x86_64")]
