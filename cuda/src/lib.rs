@@ -16,7 +16,7 @@ pub const POINTWISE: &str = include_str!("../pointwise.cu");
 /// `group_inverse`: the inverses of the elements of a workgroup's threads, with inversions by the first 32.
 pub const GROUP_INVERSE: &str = include_str!("../group_inverse.cuh");
 
-/// `batch_inverse`: the inverse of each element, with one inversion for the elements of a workgroup.
+/// `batch_inverse`: the inverse of each element, with inversions shared by many.
 pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.cu");
 
 /// `mul_chain`: many multiplications on each element, to measure their rate.
@@ -97,7 +97,7 @@ pub const CURVE: &str = include_str!("../curve.cuh");
 /// `point_map`: one operation on vectors of points.
 pub const POINT_MAP: &str = include_str!("../point_map.cu");
 
-/// `point_divide`: one operation that needs a division on vectors of points, with one inversion for a run of them.
+/// `point_divide`: one operation that needs a division on vectors of points, with inversions shared by many.
 pub const POINT_DIVIDE: &str = include_str!("../point_divide.cu");
 
 /// `point_times`: points times small integers.

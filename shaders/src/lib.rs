@@ -4,10 +4,10 @@
 /// `pointwise`: one operation on two vectors.
 pub const POINTWISE: &str = include_str!("../pointwise.wgsl");
 
-/// `group_inverse`: the inverses of the elements of a workgroup's threads, with one inversion.
+/// `group_inverse`: the inverses of the elements of a workgroup's threads, with inversions by the first 32.
 pub const GROUP_INVERSE: &str = include_str!("../group_inverse.wgsl");
 
-/// `batch_inverse`: the inverse of each element, with one inversion for the elements of a workgroup.
+/// `batch_inverse`: the inverse of each element, with inversions shared by many.
 pub const BATCH_INVERSE: &str = include_str!("../batch_inverse.wgsl");
 
 /// `mul_chain`: many multiplications on each element, to measure their rate.
@@ -109,7 +109,7 @@ pub const CURVE_CONVERT: &str = include_str!("../curve_convert.wgsl");
 /// `point_map`: one operation on vectors of points.
 pub const POINT_MAP: &str = include_str!("../point_map.wgsl");
 
-/// `point_divide`: one operation that needs a division on vectors of points, with one inversion for a run of them.
+/// `point_divide`: one operation that needs a division on vectors of points, with inversions shared by many.
 pub const POINT_DIVIDE: &str = include_str!("../point_divide.wgsl");
 
 /// `point_times`: points times small integers.
