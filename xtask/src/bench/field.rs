@@ -98,7 +98,7 @@ fn measure(session: &mut Session, target: &Target, operation: &Operation, log_n:
         let b = a.split_off(elements);
         let vector = Vector::<Fr>::new(device);
         let inputs = [device.upload::<Mont<Fr>>(&a)?, device.upload(&b)?];
-        let mut out = device.alloc(elements)?;
+        let mut out = device.zeros(elements)?;
         let before = device.stats().launches;
         (operation.apply)(&vector, &inputs, &mut out)?;
         let launches = device.stats().launches - before;

@@ -83,7 +83,7 @@ fn sort(session: &mut Session, target: &Target, log_n: u32, bits: u32) {
 fn points(device: &Device, points: &Points<Config>, len: usize) -> Result<Buffer<AffinePoint<Config>>> {
     let generator = G1Affine::new_unchecked(G1_GENERATOR_X, G1_GENERATOR_Y);
     let generators = device.upload::<AffinePoint<Config>>(&vec![generator; len])?;
-    let (mut multiples, mut affine) = (device.alloc(len)?, device.alloc(len)?);
+    let (mut multiples, mut affine) = (device.zeros(len)?, device.zeros(len)?);
     points.times(&generators, &device.upload::<u32>(&input::random(len))?, &mut multiples)?;
     points.normalise_xyzz(&multiples, &mut affine)?;
     Ok(affine)
@@ -97,7 +97,7 @@ fn xyzz(session: &mut Session, target: &Target, log_n: u32) {
         let (device, len) = (&target.device, 1usize << log_n);
         let a = points(device, &Points::new(device), len)?;
         let chain = AddChain::<Config>::new(device)?;
-        let mut out = device.alloc(len)?;
+        let mut out = device.zeros(len)?;
         chain.run(&a, &mut out)?;
         let (host, sums) = (a.to_vec()?, out.to_vec()?);
         for i in input::places(CHECKED, len) {
@@ -120,11 +120,11 @@ fn affine(session: &mut Session, target: &Target, log_n: u32) {
         let operations = Points::new(device);
         let a = points(device, &operations, elements)?;
         // Twice each point and its opposite: their sum is known, and all of them need their division.
-        let mut b = device.alloc(elements)?;
+        let mut b = device.zeros(elements)?;
         operations.negate_affine(&a, &mut b)?;
-        let mut doubled = device.alloc(elements)?;
+        let mut doubled = device.zeros(elements)?;
         operations.add_affine(&a, &a, &mut doubled)?;
-        let mut out = device.alloc(elements)?;
+        let mut out = device.zeros(elements)?;
         operations.add_affine(&doubled, &b, &mut out)?;
         for i in input::places(CHECKED, elements) {
             let (p, q) = (read(&doubled, i)?, read(&b, i)?);
