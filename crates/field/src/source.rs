@@ -1,9 +1,9 @@
 //! Source text of a field's arithmetic, for kernels to stand on.
 //!
 //! In both languages a kernel sees the type `F` and the functions `f_zero`, `f_one`, `f_is_zero`, `f_add`, `f_sub` and
-//! `f_mul` on values in [0, p), and in CUDA `f_inverse`. In WGSL, where pointers to buffers cannot be passed on, a binding `x` of
-//! elements is read by `x_load(i)` and written by `x_store(i, value)`, and a workgroup array by `tile_load(i)` and
-//! `tile_store(i, value)`.
+//! `f_mul` on values in [0, p), and in CUDA `f_inverse`. In WGSL, where pointers to buffers cannot be passed on, a
+//! binding `x` of elements is read by `x_load(i)` and written by `x_store(i, value)`, and a workgroup array by
+//! `tile_load(i)` and `tile_store(i, value)`.
 
 use std::fmt::Write;
 

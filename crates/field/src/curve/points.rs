@@ -426,7 +426,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             let part = |first: usize, count: usize| {
                 (&a[first * a_words..][..count * a_words], &b[first * b_words..][..count * b_words])
             };
-            let whole = lanes.as_ref().map_or(0, |_| count - count % ifma::POINTS_STEP);
+            let whole = lanes.as_ref().map_or(0, |_| count - count % ifma::STEP);
             let (in_lanes, rest) = out.split_at_mut(whole * out_words);
             if let Some(lanes) = &lanes {
                 add_in_lanes::<C>(lanes, part(first, whole), in_lanes);
@@ -441,7 +441,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
 /// Points that a CPU thread takes at a time in lanes, of `len` in all.
 fn lanes_grain(len: usize) -> usize {
     let each = len.div_ceil(rayon::current_num_threads());
-    each.next_multiple_of(ifma::POINTS_STEP).clamp(LANES_GRAIN[0], LANES_GRAIN[1])
+    each.next_multiple_of(ifma::STEP).clamp(LANES_GRAIN[0], LANES_GRAIN[1])
 }
 
 /// An operation on a run of points with one inversion.
@@ -470,7 +470,7 @@ fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: 
     }
 }
 
-/// Sums of a run of points, a multiple of [`ifma::POINTS_STEP`] of them. Those that lie on no chord are added one by one.
+/// Sums of a run of points, a multiple of [`ifma::STEP`] of them. Those that lie on no chord are added one by one.
 fn add_in_lanes<C: DeviceCurve>(lanes: &ifma::Field, (a, b): (&[u32], &[u32]), out: &mut [u32]) {
     let (limbs, point_words) = (C::BaseField::LIMBS, words::<C>(Form::Affine));
     let operands = |i: usize| (&a[i * point_words..][..point_words], &b[i * point_words..][..point_words]);

@@ -21,8 +21,7 @@ mod words;
 
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{COLUMNS, Columns, Eight, Lanes};
-pub(crate) use points::STEP as POINTS_STEP;
-pub(crate) use vector::Factor;
+pub(crate) use vector::{Factor, STEP};
 #[cfg(target_arch = "x86_64")]
 pub use words::Places;
 

@@ -1,11 +1,9 @@
 //! Sums of affine points in lanes.
 
-use super::Field;
 #[cfg(target_arch = "x86_64")]
-use super::{Eight, Job, Lanes, Places};
+mod jobs;
 
-/// Points of a step, two in each lane.
-pub(crate) const STEP: usize = 16;
+use super::{Field, STEP};
 
 impl Field {
     /// `out[i]` = the x of `b[i]` less that of `a[i]`, for points of two coordinates each, a multiple of [`STEP`] of them. Gives
@@ -15,7 +13,7 @@ impl Field {
         assert!(out.len().is_multiple_of(STEP * self.limbs));
         let (a, b, out, len) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len() / self.limbs);
         #[cfg(target_arch = "x86_64")]
-        return self.run(Differences { a, b, out, len });
+        return self.run(jobs::Differences { a, b, out, len });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {len} differences of {a:?} and {b:?} to {out:?}");
     }
@@ -28,190 +26,8 @@ impl Field {
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
         let (inverses, len) = (inverses.as_ptr(), inverses.len() / self.limbs);
         #[cfg(target_arch = "x86_64")]
-        self.run(Chords { a, b, inverses, out, len });
+        self.run(jobs::Chords { a, b, inverses, out, len });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {len} sums of {a:?} and {b:?} by {inverses:?} to {out:?}");
     }
-}
-
-/// See [`Field::differences`]. There are `len` points at `a` and `b`, and as many elements at `out`.
-#[cfg(target_arch = "x86_64")]
-struct Differences {
-    a: *const u32,
-    b: *const u32,
-    out: *mut u32,
-    len: usize,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Job for Differences {
-    type Output = Vec<usize>;
-
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Vec<usize> {
-        // SAFETY: as the caller vouches.
-        unsafe { differences::<LIMBS, L>(field, &self) }
-    }
-}
-
-/// Coordinate `which` of eight points from number `first` on.
-#[cfg(target_arch = "x86_64")]
-fn coordinates<const LIMBS: usize>(points: *const u32, first: usize, which: usize) -> Places {
-    std::array::from_fn(|lane| points.wrapping_add((2 * (first + lane) + which) * LIMBS).cast_mut())
-}
-
-/// # Safety
-/// As for [`Job::run`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &Differences) -> Vec<usize> {
-    let lanes = Lanes::<LIMBS, L>::new(field);
-    let modulus = lanes.multiple(1);
-    let mut special = Vec::new();
-    for first in (0..job.len).step_by(8) {
-        // SAFETY: eight points at each.
-        let [x, y] = unsafe {
-            [lanes.load(&coordinates::<LIMBS>(job.a, first, 0)), lanes.load(&coordinates::<LIMBS>(job.b, first, 0))]
-        };
-        let difference = lanes.canonical(&lanes.normalise(&lanes.add(&lanes.sub(&y, &x), &modulus)));
-        let is_zero = |x: &Eight<L>| lanes.or_if_zero(x, x).1;
-        let mask = is_zero(&x) | is_zero(&y) | is_zero(&difference);
-        special.extend((0..8).filter(|lane| mask >> lane & 1 == 1).map(|lane| first + lane));
-        let out = Lanes::<LIMBS, L>::in_a_row(job.out.wrapping_add(first * LIMBS));
-        // SAFETY: eight elements.
-        unsafe { lanes.store(&difference, &out) };
-    }
-    special
-}
-
-/// See [`Field::chords`]. There are `len` points at `a`, `b` and `out`, and as many elements at `inverses`.
-#[cfg(target_arch = "x86_64")]
-struct Chords {
-    a: *const u32,
-    b: *const u32,
-    inverses: *const u32,
-    out: *mut u32,
-    len: usize,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Job for Chords {
-    type Output = ();
-
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
-        // SAFETY: as the caller vouches.
-        unsafe { chords::<LIMBS, L>(field, &self) }
-    }
-}
-
-/// # Safety
-/// As for [`Job::run`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn chords<const LIMBS: usize, const L: usize>(field: &Field, job: &Chords) {
-    let lanes = Lanes::<LIMBS, L>::new(field);
-    let (once, twice) = (lanes.multiple(1), lanes.multiple(2));
-    // a - b + p or 2p, normalised.
-    let less = |a: &Eight<L>, b: &Eight<L>, more: &Eight<L>| lanes.normalise(&lanes.add(&lanes.sub(a, b), more));
-    for first in (0..job.len).step_by(STEP) {
-        // SAFETY: eight points at each, and as many elements.
-        let (x1, y1, x2, y2, inverse) = unsafe {
-            (
-                load(&lanes, job.a, first, 0),
-                load(&lanes, job.a, first, 1),
-                load(&lanes, job.b, first, 0),
-                load(&lanes, job.b, first, 1),
-                load_factors(&lanes, job.inverses, first),
-            )
-        };
-        let rise = [less(&y2[0], &y1[0], &once), less(&y2[1], &y1[1], &once)];
-        let slope = canonical(&lanes, &products(&lanes, &rise, &inverse));
-        let factor = [lanes.factor(&slope[0]), lanes.factor(&slope[1])];
-        let square = products(&lanes, &slope, &factor);
-        let sums = [lanes.add(&x1[0], &x2[0]), lanes.add(&x1[1], &x2[1])];
-        let x = canonical(&lanes, &[less(&square[0], &sums[0], &twice), less(&square[1], &sums[1], &twice)]);
-        let run = [less(&x1[0], &x[0], &once), less(&x1[1], &x[1], &once)];
-        let rise = products(&lanes, &run, &factor);
-        let y = canonical(&lanes, &[less(&rise[0], &y1[0], &once), less(&rise[1], &y1[1], &once)]);
-        // SAFETY: eight points.
-        unsafe {
-            store(&lanes, &x, job.out, first, 0);
-            store(&lanes, &y, job.out, first, 1);
-        }
-    }
-}
-
-// Called and not inlined: they are long, and each is compiled for every number of limbs.
-
-/// Coordinate `which` of 16 points from number `first` on.
-///
-/// # Safety
-/// They can be read.
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn load<const LIMBS: usize, const L: usize>(
-    lanes: &Lanes<LIMBS, L>,
-    points: *const u32,
-    first: usize,
-    which: usize,
-) -> [Eight<L>; 2] {
-    let places = |first: usize| coordinates::<LIMBS>(points, first, which);
-    // SAFETY: as the caller vouches.
-    unsafe { [lanes.load(&places(first)), lanes.load(&places(first + 8))] }
-}
-
-/// 16 elements from number `first` on, as factors.
-///
-/// # Safety
-/// They can be read.
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn load_factors<const LIMBS: usize, const L: usize>(
-    lanes: &Lanes<LIMBS, L>,
-    elements: *const u32,
-    first: usize,
-) -> [Eight<L>; 2] {
-    let places = |first: usize| Lanes::<LIMBS, L>::in_a_row(elements.wrapping_add(first * LIMBS).cast_mut());
-    // SAFETY: as the caller vouches.
-    unsafe { [lanes.load_factor(&places(first)), lanes.load_factor(&places(first + 8))] }
-}
-
-/// Stores coordinate `which` of 16 points from number `first` on.
-///
-/// # Safety
-/// They can be written.
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn store<const LIMBS: usize, const L: usize>(
-    lanes: &Lanes<LIMBS, L>,
-    x: &[Eight<L>; 2],
-    points: *mut u32,
-    first: usize,
-    which: usize,
-) {
-    for (k, x) in x.iter().enumerate() {
-        // SAFETY: as the caller vouches.
-        unsafe { lanes.store(x, &coordinates::<LIMBS>(points, first + 8 * k, which)) };
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn products<const LIMBS: usize, const L: usize>(
-    lanes: &Lanes<LIMBS, L>,
-    a: &[Eight<L>; 2],
-    b: &[Eight<L>; 2],
-) -> [Eight<L>; 2] {
-    lanes.mul2([&a[0], &a[1]], [&b[0], &b[1]])
-}
-
-/// From normalised below 16p to below p.
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn canonical<const LIMBS: usize, const L: usize>(lanes: &Lanes<LIMBS, L>, x: &[Eight<L>; 2]) -> [Eight<L>; 2] {
-    [lanes.canonical(&lanes.reduce(&x[0])), lanes.canonical(&lanes.reduce(&x[1]))]
 }

@@ -17,7 +17,7 @@ use super::Field;
 const GRAIN: usize = 1 << 10;
 
 /// Elements of a step, two in each lane.
-const STEP: usize = 16;
+pub(crate) const STEP: usize = 16;
 
 /// Elements whose chains of products a thread does at a time.
 const CHAIN_GRAIN: usize = 4 * STEP;
@@ -132,7 +132,7 @@ impl Field {
         });
     }
 
-    /// [`Field::inverse`] of a multiple of 16 elements on one core.
+    /// [`Field::inverse`] of a multiple of [`STEP`] elements on one core.
     pub(crate) fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
         let (a, out, steps) = (a.as_ptr(), out.as_mut_ptr(), a.len() / (STEP * self.limbs));
         assert_eq!(one.len(), self.limbs);
