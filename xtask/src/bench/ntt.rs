@@ -191,8 +191,10 @@ impl<F: DeviceField + FftField> Problem<F> {
     /// What transforming takes: n/2 log₂ n multiplications, and reading and writing the data once.
     fn work(&self) -> Work {
         let len = self.len() as f64;
+        // Multiplications of the limits' field, as both grow with the square of the limbs.
+        let weight = (F::LIMBS as f64 / ark_bls12_381::Fr::LIMBS as f64).powi(2);
         Work {
-            multiplications: len / 2.0 * f64::from(self.log_n),
+            multiplications: weight * len / 2.0 * f64::from(self.log_n),
             bytes: 2.0 * len * <Mont<F> as evariste_backend::Element>::BYTES as f64,
         }
     }

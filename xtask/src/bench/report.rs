@@ -23,6 +23,7 @@ use crate::{
 /// How it was measured, in words.
 #[derive(Debug, Serialize)]
 pub(crate) struct Settings {
+    #[serde(rename = "profile")]
     depth: Depth,
     timing: String,
     throughput: &'static str,
@@ -53,7 +54,7 @@ impl Settings {
             throughput: "elements in a second",
             of_limit: "the larger of multiplications / mul_per_s and bytes / copy_bytes_per_s, divided by the median; \
                        `limit` says which; for a transform of n elements (n/2) log2 n multiplications, and the bytes \
-                       of the elements read once and written once",
+                       of the elements read once and written once; a multiplication counts by the square of its limbs",
             copy_bytes_per_s: "bytes read plus bytes written by a copy within the device, of a buffer beyond its caches",
             mul_per_s: "multiplications in BLS12-381 Fr, in long chains on many elements",
             host_cases: "host slice to host slice: upload, transform and download, with plan and buffers made before",

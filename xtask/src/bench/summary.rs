@@ -25,7 +25,7 @@ impl fmt::Display for Summary<'_> {
         for MeasuredDevice { entry, limits } in devices {
             let (copy, mul) = (scaled(limits.copy_bytes_per_s), scaled(limits.mul_per_s));
             let of_host = if entry.name == host.cpu { String::new() } else { format!("{}, ", entry.name) };
-            writeln!(f, "{}: {of_host}copies {copy}B/s, {mul}multiplications/s in BLS12-381 Fr", entry.device)?;
+            writeln!(f, "{}: {of_host}copies {copy}B/s, multiplies {mul}/s in BLS12-381 Fr", entry.device)?;
         }
         for Missing { device, reason } in missing {
             writeln!(f, "{device}: not measured: {}", first_clause(reason))?;
@@ -88,5 +88,5 @@ fn row(headline: &Headline, record: &Record) -> [String; 7] {
 
 /// A reason up to its remedy: the full text is in the JSON, and given to who names the device.
 fn first_clause(reason: &str) -> &str {
-    reason.split([':', ';', '\n']).next().unwrap_or(reason)
+    [": ", "; ", "\n"].iter().fold(reason, |reason, end| reason.split(end).next().unwrap_or(reason))
 }
