@@ -9,10 +9,12 @@ mod field;
 mod fields;
 mod hosted;
 mod launches;
+mod loops;
 mod ntt;
 mod primitives;
 mod process;
 mod recorder;
+mod secrecy;
 mod vector;
 
 use std::{
@@ -20,7 +22,7 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use evariste_backend::{Device, Kind};
+use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
 use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
@@ -48,6 +50,10 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     primitives::add(&mut suite);
     suite.name = "curve";
     curve::add(&mut suite);
+    suite.name = "loops";
+    loops::add(&mut suite);
+    suite.name = "secrecy";
+    secrecy::add(&mut suite);
     suite.name = "process";
     process::add(&mut suite);
     suite.name = "launches";
@@ -108,15 +114,28 @@ impl Suite<'_> {
     /// Adds a trial that uses up the device's memory or watches its counters, so that no other may run meanwhile.
     fn add_alone(&mut self, case: &str, run: fn(&Device) -> Outcome) {
         let device = self.device.clone();
+        self.add_alone_with(case, move || run(&device));
+    }
+
+    fn add_alone_with(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
         self.push(case, move || {
             let _turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
-            run(&device)
+            run()
         });
     }
 
     fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
         self.cases.push(Case { name: format!("{}::{}::{case}", self.label, self.name), run: Box::new(run) });
     }
+}
+
+/// A buffer of elements that no operation gives: a kernel that does nothing must not leave what an earlier one wrote.
+fn garbage<T: Element>(device: &Device, len: usize) -> Result<Buffer<T>, Error> {
+    let mut buffer = device.alloc::<T>(len)?;
+    let mut host = device.host_buffer(len * T::BYTES, Transfer::Upload, Secrecy::Public)?;
+    host.fill(0x5a);
+    buffer.write_pinned(None, 0, host)?.wait()?;
+    Ok(buffer)
 }
 
 /// Another device than this one, where there is one.

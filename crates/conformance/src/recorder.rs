@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -24,6 +25,15 @@ impl Groups {
     }
 }
 
+/// What was allocated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    pub(crate) bytes: u64,
+    pub(crate) secrecy: Secrecy,
+    /// Of host memory.
+    pub(crate) transfer: Option<Transfer>,
+}
+
 /// Another device, to which it passes everything on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -31,6 +41,7 @@ pub(crate) struct Recorder {
     info: DeviceInfo,
     /// By kernel and variant.
     launched: Mutex<BTreeMap<(&'static str, String), Groups>>,
+    allocated: Mutex<Vec<Allocation>>,
 }
 
 impl Recorder {
@@ -39,7 +50,18 @@ impl Recorder {
     pub(crate) fn new(below: &Device, as_hardware: bool) -> Arc<Self> {
         let mut info = below.info().clone();
         info.features.software &= info.id.kind == Kind::Wgpu || !as_hardware;
-        Arc::new(Self { below: below.clone(), info, launched: Mutex::default() })
+        Self::with_info(below, info)
+    }
+
+    /// One that allows the loops of a thread so many turns.
+    pub(crate) fn impatient(below: &Device, turns: u32) -> Arc<Self> {
+        let mut info = below.info().clone();
+        info.limits.loop_turns = Some(turns);
+        Self::with_info(below, info)
+    }
+
+    fn with_info(below: &Device, info: DeviceInfo) -> Arc<Self> {
+        Arc::new(Self { below: below.clone(), info, launched: Mutex::default(), allocated: Mutex::default() })
     }
 
     /// What was launched of a kernel.
@@ -53,6 +75,16 @@ impl Recorder {
         let launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
         let variants = launched.iter().filter(|((kernel, _), _)| *kernel == name);
         variants.map(|(_, groups)| *groups).reduce(Groups::and)
+    }
+
+    /// What was allocated since this was asked last.
+    pub(crate) fn allocations(&self) -> Vec<Allocation> {
+        mem::take(&mut self.allocated.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn allocate(&self, bytes: u64, secrecy: Secrecy, transfer: Option<Transfer>) {
+        let mut allocated = self.allocated.lock().unwrap_or_else(PoisonError::into_inner);
+        allocated.push(Allocation { bytes, secrecy, transfer });
     }
 
     fn backend(&self) -> &dyn Backend {
@@ -70,10 +102,12 @@ impl Backend for Recorder {
     }
 
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+        self.allocate(bytes, secrecy, None);
         self.backend().alloc(bytes, secrecy)
     }
 
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.allocate(bytes as u64, secrecy, Some(transfer));
         self.backend().host_buffer(bytes, transfer, secrecy)
     }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     DeviceField,
     primitives::checked_len,
-    source::{label, word},
+    source::{label, turns, word},
 };
 
 /// Additions that one run of [`AddChain`] does for each point.
@@ -60,14 +60,19 @@ impl<C: DeviceCurve> AddChain<C> {
             });
         };
         let variant = format!("{CHAIN_LENGTH} over {}", label::<C::BaseField>());
-        KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS)
+        let turns = turns::repeat(CHAIN_LENGTH.into(), source::turns::<C>());
+        KernelSpec::new("point_chain", variant, bindings, body, source)
+            .threads(THREADS)
+            .turns(move |_: &MapParams| turns)
     }
 
     /// `out[i]` = the sum of the [`CHAIN_LENGTH`] points from `a[i]` on, indices modulo the length, by additions one
     /// after the other.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Length`], [`Error::TooLarge`], also where the loops of a thread may take fewer turns than a chain does
+    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`], [`Error::Driver`],
+    /// [`Error::Lost`].
     pub fn run(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         let len = checked_len(a.device(), "vector of points", a.len())?;

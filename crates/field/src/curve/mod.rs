@@ -61,6 +61,10 @@ impl<C: DeviceCurve> Monoid for PointSum<C> {
         }
     }
 
+    fn turns() -> u64 {
+        source::turns::<C>()
+    }
+
     fn zero() -> Self::Value {
         [<C::BaseField as ark_ff::AdditiveGroup>::ZERO; 4]
     }
