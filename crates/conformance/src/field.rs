@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use ark_ff::{BigInteger, PrimeField};
+use ark_ff::BigInteger;
 use evariste_backend::{Buffer, Device, Element, Error, Secrecy, Transfer};
 use evariste_field::{
     Canonical, DeviceField, DevicePrimeField, Mont, Vector,
