@@ -333,10 +333,14 @@ impl<P: Pod> Kernel<P> {
     /// Whether the loops of a thread take no more turns with these parameters than the device allows
     /// ([`Limits::loop_turns`](crate::Limits::loop_turns)). Who divides work into launches asks this first.
     pub fn fits(&self, params: &P) -> bool {
-        self.expect_turns(params).is_ok()
+        self.expect_fits(params).is_ok()
     }
 
-    fn expect_turns(&self, params: &P) -> Result<()> {
+    /// Refuses what does not fit, as a launch would, before anything is written.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub fn expect_fits(&self, params: &P) -> Result<()> {
         let info = self.device.info();
         let (Some(limit), Some(turns)) = (info.limits.loop_turns, &self.spec.turns) else { return Ok(()) };
         let (limit, actual) = (limit.into(), turns(bytemuck::bytes_of(params)));
@@ -369,7 +373,7 @@ impl<P: Pod> Kernel<P> {
         if groups == 0 {
             return Ok(());
         }
-        self.expect_turns(params)?;
+        self.expect_fits(params)?;
         let backend = self.device.backend();
         let queue = queue.unwrap_or_else(|| backend.default_queue());
         let params = bytemuck::bytes_of(params);

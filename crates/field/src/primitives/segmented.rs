@@ -206,6 +206,8 @@ impl<M: Monoid> SegmentedSum<M> {
         self.device.expect_same("the output of a segmented sum", out.device())?;
         checked_len(&self.device, "segmented sum", keys.len())?;
         checked_len(&self.device, "segmented sum", out.len())?;
+        let slice = self.slice(keys.len()) as u32;
+        self.kernel.expect_fits(&Params { slice, ..Params::zeroed() })?;
         out.clear()?;
         let mut level = self.level(keys, values, out)?;
         while let Some((keys, values)) = level {
