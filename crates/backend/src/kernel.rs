@@ -110,6 +110,12 @@ impl CpuBody {
     }
 }
 
+/// Turns of a loop that goes `count` times through a body that takes `body` turns of loops itself, for
+/// [`KernelSpec::turns`]. The last look at the condition is one more.
+pub const fn loop_turns(count: u64, body: u64) -> u64 {
+    count.saturating_mul(body.saturating_add(1)).saturating_add(1)
+}
+
 /// A kernel's declaration: its name, its buffers, and a body in each language.
 ///
 /// **CUDA**: `extern "C" __global__ void name(const Params params, T0* b0, T1* b1, …)`, with `Params` a struct of

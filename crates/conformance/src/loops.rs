@@ -11,13 +11,10 @@ use ark_ec::{
 use ark_ff::{Field, Zero};
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, CpuArg, Device, Error, Kernel, KernelSpec, Language, Word};
-use evariste_field::{
-    Expression, Mont, Vector,
-    curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz},
-    primitives::{Histogram, SegmentedSum, reference as of_words},
-    rate::{Place, Products, Sharing},
-    reference,
-};
+use evariste_curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz};
+use evariste_field::{Expression, Mont, Vector, reference};
+use evariste_microbench::{Place, Products, Sharing};
+use evariste_primitives::{Histogram, SegmentedSum, reference as of_words};
 use libtest_mimic::Failed;
 
 use crate::{

@@ -14,12 +14,10 @@ use std::{
 use ark_bls12_381::Fr;
 use ark_ff::FftField;
 use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
-use evariste_field::{
-    Expression, Mont, Prefix, Vector,
-    curve::{Jacobian, PointSum, Points, Xyzz},
-    primitives::{FieldSum, Histogram, RadixSort, Scan, SegmentedSum},
-};
+use evariste_curve::{Jacobian, PointSum, Points, Xyzz};
+use evariste_field::{Expression, FieldSum, Mont, Prefix, Vector};
 use evariste_ntt::{Extension, Ntt, Order};
+use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum};
 use libtest_mimic::Failed;
 
 use crate::{

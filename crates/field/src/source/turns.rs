@@ -1,17 +1,13 @@
 //! How many turns the loops of one thread take in WGSL, counted from above, for devices that end them
 //! ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)).
 
+pub use evariste_backend::loop_turns as repeat;
+
 use super::inverse;
 use crate::{
     Arithmetic, DeviceField,
     arithmetic::{Coefficient, Extended, Kind},
 };
-
-/// Of a loop that goes `count` times through a body that takes `body` turns itself. The last look at the condition is one
-/// more.
-pub const fn repeat(count: u64, body: u64) -> u64 {
-    count.saturating_mul(body.saturating_add(1)).saturating_add(1)
-}
 
 /// Of one `f_mul`.
 pub fn mul<F: DeviceField>() -> u64 {
@@ -24,7 +20,7 @@ pub fn inverse<F: DeviceField>() -> u64 {
 }
 
 /// Of one `group_inverse` in workgroups of so many threads.
-pub(crate) fn group_inverse<F: DeviceField>(threads: u32) -> u64 {
+pub fn group_inverse<F: DeviceField>(threads: u32) -> u64 {
     let levels = u64::from((threads / threads.min(super::ROOTS)).max(1).ilog2());
     let mul = mul::<F>();
     repeat(levels, mul) + inverse::<F>() + repeat(levels, 2 * mul)

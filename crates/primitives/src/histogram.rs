@@ -1,11 +1,12 @@
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Result, Secrecy, Word};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Result, Secrecy, Word, loop_turns,
+};
 use rayon::prelude::*;
 
-use super::{THREADS, checked_bits, checked_len, mask, source};
-use crate::source::turns;
+use crate::{THREADS, checked_bits, checked_len, mask, source};
 
 /// Most bits of a digit that [`Histogram`] counts.
 pub const MAX_BITS: u32 = 16;
@@ -48,15 +49,15 @@ struct SumParams {
 
 /// Neighbouring digits of keys, all of the same width but for the last, which may be narrower.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Digits {
+pub(crate) struct Digits {
     /// The first bit of the first digit.
-    pub(super) shift: u32,
+    pub(crate) shift: u32,
     /// Bits of all digits.
-    pub(super) total: u32,
+    pub(crate) total: u32,
     /// Bits of a digit.
-    pub(super) bits: u32,
+    pub(crate) bits: u32,
     /// Digits.
-    pub(super) fields: u32,
+    pub(crate) fields: u32,
 }
 
 /// How often each value of some bits occurs in a vector of keys.
@@ -67,7 +68,7 @@ pub(super) struct Digits {
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use evariste_backend::Device;
-/// use evariste_field::primitives::Histogram;
+/// use evariste_primitives::Histogram;
 ///
 /// let device = Device::best()?;
 /// let keys = device.upload::<u32>(&[0x31, 0x12, 0x32, 0x32])?;
@@ -123,7 +124,7 @@ impl Histogram {
 
     /// Counts all digits in one pass: `out[(f << bits) + d]` for digit f. The output must have `fields << bits`
     /// elements.
-    pub(super) fn count_digits(&self, keys: &Buffer<u32>, digits: Digits, out: &mut Buffer<u32>) -> Result<()> {
+    pub(crate) fn count_digits(&self, keys: &Buffer<u32>, digits: Digits, out: &mut Buffer<u32>) -> Result<()> {
         self.device.expect_same("the keys of a histogram", keys.device())?;
         self.device.expect_same("the output of a histogram", out.device())?;
         let len = checked_len(&self.device, "histogram", keys.len())?;
@@ -188,8 +189,8 @@ fn count_spec() -> KernelSpec {
         )
     };
     let turns = |params: &CountParams| {
-        let keys = turns::repeat(params.chunk.div_ceil(THREADS).into(), turns::repeat(params.fields.into(), 0));
-        keys + 2 * turns::repeat((WINDOW / THREADS).into(), 0)
+        let keys = loop_turns(params.chunk.div_ceil(THREADS).into(), loop_turns(params.fields.into(), 0));
+        keys + 2 * loop_turns((WINDOW / THREADS).into(), 0)
     };
     KernelSpec::new("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
 }
@@ -211,5 +212,5 @@ fn sum_spec() -> KernelSpec {
     let source = |language| source(language, &[], &[evariste_cuda::COLUMN_SUMS], &[evariste_shaders::COLUMN_SUMS]);
     KernelSpec::new("column_sums", "u32", bindings, body, source)
         .threads(THREADS)
-        .turns(|params: &SumParams| turns::repeat(params.rows.into(), 0))
+        .turns(|params: &SumParams| loop_turns(params.rows.into(), 0))
 }
