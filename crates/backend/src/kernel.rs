@@ -111,9 +111,9 @@ impl CpuBody {
 }
 
 /// Turns of a loop that goes `count` times through a body that takes `body` turns of loops itself, for
-/// [`KernelSpec::turns`]. The last look at the condition is one more.
+/// [`KernelSpec::turns`]. The last look at the condition is one more, and compilers were seen to add another.
 pub const fn loop_turns(count: u64, body: u64) -> u64 {
-    count.saturating_mul(body.saturating_add(1)).saturating_add(1)
+    count.saturating_mul(body.saturating_add(1)).saturating_add(2)
 }
 
 /// A kernel's declaration: its name, its buffers, and a body in each language.

@@ -80,12 +80,23 @@ type Outcome = Result<(), Failed>;
 struct Case {
     name: String,
     run: Box<dyn FnOnce() -> Outcome + Send>,
+    /// Why it cannot be run here.
+    skipped: Option<&'static str>,
 }
 
 impl Case {
     fn trial(self) -> Trial {
-        Trial::test(self.name, self.run)
+        match self.skipped {
+            None => Trial::test(self.name, self.run),
+            Some(reason) => skipped(self.name, reason),
+        }
     }
+}
+
+/// A trial that is reported as ignored, with the reason why it cannot be run here.
+pub fn skipped(name: impl Into<String>, reason: &str) -> Trial {
+    let error = Failed::from(reason);
+    Trial::test(name, move || Err(error)).with_kind(reason).with_ignored_flag(true)
 }
 
 /// Trials run side by side, but for those that take it to write.
@@ -125,7 +136,14 @@ impl Suite<'_> {
     }
 
     fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
-        self.cases.push(Case { name: format!("{}::{}::{case}", self.label, self.name), run: Box::new(run) });
+        let name = format!("{}::{}::{case}", self.label, self.name);
+        self.cases.push(Case { name, run: Box::new(run), skipped: None });
+    }
+
+    /// Adds a trial that cannot be run here.
+    fn skip(&mut self, case: &str, reason: &'static str) {
+        let name = format!("{}::{}::{case}", self.label, self.name);
+        self.cases.push(Case { name, run: Box::new(move || Err(reason.into())), skipped: Some(reason) });
     }
 }
 

@@ -302,7 +302,7 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// [`Error::Length`] if columns or constants are missing or a column has another length than `out`;
     /// [`Error::OutOfMemory`], and as [`Vector::add`]. [`Error::TooLarge`] also for more multiplications than the loops of a
-    /// thread may do ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): 6,500 over a field of 256 bits on Mesa's
+    /// thread may do ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): 5,000 over a field of 256 bits on Mesa's
     /// llvmpipe.
     pub fn evaluate_expression(
         &self,

@@ -335,11 +335,11 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
     let lanes = if reduction == Reduction::InnerProduct { ifma::Field::of::<F>() } else { None };
     let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(reduction, lanes.as_ref(), params, args);
     let mul = turns::mul::<F>();
-    let term =
-        if reduction == Reduction::InnerProduct { mul } else { 0 } + if combine == Combine::Sum { 0 } else { mul };
+    let join = if combine == Combine::Sum { 0 } else { mul };
+    let term = if reduction == Reduction::InnerProduct { mul } else { join };
     let turns = move |params: &Params| {
         let chunk = u64::from(params.len).min(1 << params.log_chunk);
-        turns::repeat(chunk.div_ceil(threads.into()), term) + turns::repeat(threads.ilog2().into(), mul)
+        turns::repeat(chunk.div_ceil(threads.into()), term) + turns::repeat(threads.ilog2().into(), join)
     };
     KernelSpec::new("reduce", variant::<F>(&format!("{reduction:?}")), bindings, body, source)
         .threads(threads)
