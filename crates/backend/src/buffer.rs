@@ -1,4 +1,10 @@
-use std::{collections::VecDeque, fmt, marker::PhantomData, ops::Range};
+use std::{
+    collections::VecDeque,
+    fmt,
+    marker::PhantomData,
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use crate::{Device, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer, parallel};
 
@@ -7,14 +13,41 @@ pub trait Element: Send + Sync + 'static {
     /// The value on the host.
     type Host: Copy + Default + Send + Sync + 'static;
 
-    /// Bytes of one element on the device.
+    /// Bytes of one element on the device, at least 1: a program with buffers of elements of none does not compile.
     const BYTES: usize;
 
-    /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes and is aligned to 16.
+    /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes. It is aligned to 16 where `BYTES` is a multiple
+    /// of 4, else to the largest power of two that divides `BYTES`.
     fn encode(src: &[Self::Host], dst: &mut [u8]);
 
-    /// Reads the device form; `src` has `dst.len() * BYTES` bytes and is aligned to 16.
-    fn decode(src: &[u8], dst: &mut [Self::Host]);
+    /// Reads the device form; `src` has `dst.len() * BYTES` bytes and is aligned as for [`Element::encode`].
+    ///
+    /// # Errors
+    /// [`Error::Undecodable`] with the first element whose bytes are no device form: only values that [`Element::encode`]
+    /// can give come out, whatever the memory holds. `dst` has other values from there on.
+    fn decode(src: &[u8], dst: &mut [Self::Host]) -> Result<()>;
+}
+
+/// [`Element::decode`] on all cores.
+///
+/// # Errors
+/// [`Error::Undecodable`].
+///
+/// # Panics
+/// If `src` has not `dst.len() * T::BYTES` bytes.
+pub fn decode<T: Element>(src: &[u8], dst: &mut [T::Host]) -> Result<()> {
+    assert_eq!(Some(src.len()), dst.len().checked_mul(T::BYTES), "bytes of {} elements", dst.len());
+    let (grain, first) = (grain::<T>(), AtomicU64::new(u64::MAX));
+    parallel::chunks(dst, grain, &|i, dst| {
+        if let Err(error) = T::decode(&src[i * grain * T::BYTES..][..dst.len() * T::BYTES], dst) {
+            let within = if let Error::Undecodable { index } = error { index } else { 0 };
+            first.fetch_min((i * grain) as u64 + within, Ordering::Relaxed);
+        }
+    });
+    match first.into_inner() {
+        u64::MAX => Ok(()),
+        index => Err(Error::Undecodable { index }),
+    }
 }
 
 macro_rules! plain_element {
@@ -28,8 +61,9 @@ macro_rules! plain_element {
                 dst.copy_from_slice(bytemuck::cast_slice(src));
             }
 
-            fn decode(src: &[u8], dst: &mut [Self]) {
+            fn decode(src: &[u8], dst: &mut [Self]) -> Result<()> {
                 bytemuck::cast_slice_mut(dst).copy_from_slice(src);
+                Ok(())
             }
         }
     )*};
@@ -40,9 +74,14 @@ plain_element!(u8, u32, u64);
 /// Bytes that one thread encodes or decodes at a time.
 const GRAIN_BYTES: usize = 128 << 10;
 
+/// Elements that one thread encodes or decodes at a time: so many that all start aligned as the first.
 fn grain<T: Element>() -> usize {
-    (GRAIN_BYTES / T::BYTES).max(1)
+    const { assert!(T::BYTES > 0, "an element has at least one byte") };
+    (GRAIN_BYTES / T::BYTES).next_multiple_of(ALIGN).max(ALIGN)
 }
+
+/// Alignment that encoders and decoders count on, at most.
+const ALIGN: usize = 16;
 
 /// Pieces of a download that are under way at once: one is decoded while the next is copied.
 const READS_IN_FLIGHT: usize = 2;
@@ -91,7 +130,7 @@ impl<T: Element> Buffer<T> {
     /// The contents. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         let mut host = vec![T::Host::default(); self.len];
         self.read_at(0, &mut host)?;
@@ -101,7 +140,8 @@ impl<T: Element> Buffer<T> {
     /// Reads `host.len()` elements from `offset` on. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfRange`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
+    /// [`Error::Lost`].
     pub fn read_at(&self, offset: usize, host: &mut [T::Host]) -> Result<()> {
         self.read_on(None, offset, host.len())?.wait_into(host)
     }
@@ -232,11 +272,15 @@ impl<T: Element> Buffer<T> {
         pieces: usize,
     ) -> Result<u64> {
         let at = self.expect_pinned(what, offset, host)?;
-        let unit = rows.saturating_mul(pieces).saturating_mul(T::BYTES);
-        let expected = if unit == 0 { 0 } else { host.len().next_multiple_of(unit) as u64 };
-        if expected != host.len() as u64 {
-            let actual = host.len() as u64;
-            return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual });
+        let (len, unit) = (host.len() as u64, rows.saturating_mul(pieces).saturating_mul(T::BYTES) as u64);
+        let expected = match unit {
+            0 => 0,
+            // Nothing is one block at most: blocks without columns could be any number.
+            _ if pieces > 1 => len.max(1).checked_next_multiple_of(unit).unwrap_or(unit),
+            _ => len.checked_next_multiple_of(unit).unwrap_or(unit),
+        };
+        if expected != len || pieces > 1 && len == 0 {
+            return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual: len });
         }
         Ok(at)
     }
@@ -348,7 +392,8 @@ impl<T: Element> Buffer<T> {
     /// Elements that pass through staging memory in one piece.
     fn staging_len(&self) -> usize {
         let bytes = self.device.info().limits.staging_bytes / T::BYTES as u64;
-        usize::try_from(bytes).unwrap_or(usize::MAX).max(1).next_multiple_of(4).min(isize::MAX as usize)
+        // Not so many that their end could leave the range of indices.
+        usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, isize::MAX as usize / 2).next_multiple_of(4)
     }
 
     /// The words around a range of bytes.
@@ -390,7 +435,7 @@ impl<T: Element> Download<'_, T> {
     /// Waits for the elements.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
     pub fn wait(self) -> Result<Vec<T::Host>> {
         let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
         let mut host = vec![T::Host::default(); self.end - start];
@@ -401,7 +446,8 @@ impl<T: Element> Download<'_, T> {
     /// Waits for the elements, as many as `host` has.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Length`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
+    /// [`Error::Lost`].
     pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
         let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
         if host.len() != self.end - start {
@@ -415,10 +461,10 @@ impl<T: Element> Download<'_, T> {
             let bytes = byte_range::<T>(range.start, range.len());
             let skip = (bytes.start - self.buffer.covered(&bytes).start) as usize;
             let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
-            let grain = grain::<T>();
-            parallel::chunks(piece, grain, &|i, piece| {
-                T::decode(&source[i * grain * T::BYTES..][..piece.len() * T::BYTES], piece);
-            });
+            decode::<T>(source, piece).map_err(|error| match error {
+                Error::Undecodable { index } => Error::Undecodable { index: range.start as u64 + index },
+                error => error,
+            })?;
             host = rest;
         }
         Ok(())

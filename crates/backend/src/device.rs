@@ -187,6 +187,7 @@ impl Device {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
     pub fn alloc_with<T: Element>(&self, len: usize, secrecy: Secrecy) -> Result<Buffer<T>> {
+        const { assert!(T::BYTES > 0, "an element has at least one byte") };
         let limit = self.info().limits.buffer_bytes;
         let bytes = (len as u64).checked_mul(T::BYTES as u64).filter(|bytes| *bytes <= limit);
         let bytes = bytes.ok_or(Error::TooLarge {
@@ -196,6 +197,11 @@ impl Device {
             actual: len as u64,
         })?;
         let memory: Memory = self.0.backend.alloc(bytes, secrecy)?;
+        // Kernels go by the length, whoever wrote the backend.
+        if memory.bytes() != bytes {
+            let reason = format!("it gave {} bytes instead of {bytes}", memory.bytes());
+            return Err(Error::Driver { device: self.info().id, call: "alloc", reason });
+        }
         Ok(Buffer::from_parts(self.clone(), memory, len, secrecy))
     }
 

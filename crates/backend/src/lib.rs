@@ -19,7 +19,7 @@ mod pool;
 mod wgpu;
 
 pub use backend::{Backend, Event, Memory, Queue, Secrecy};
-pub use buffer::{Buffer, Download, Element};
+pub use buffer::{Buffer, Download, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
 pub use cpu::{CpuArg, cpu_has_ifma};

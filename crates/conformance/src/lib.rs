@@ -10,6 +10,7 @@ mod fields;
 mod hosted;
 mod launches;
 mod ntt;
+mod ordered;
 mod primitives;
 mod process;
 mod recorder;
@@ -65,7 +66,7 @@ pub fn long(device: &Device) -> Vec<Trial> {
 
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
-    process::common().into_iter().chain([launches::common()]).collect()
+    process::common().into_iter().chain([launches::common()]).chain(ordered::common()).collect()
 }
 
 type Outcome = Result<(), Failed>;

@@ -1,7 +1,6 @@
 use std::marker::PhantomData;
 
-use ark_ff::BigInteger;
-use evariste_backend::Element;
+use evariste_backend::{Element, Error, Result};
 
 use crate::{DeviceField, DevicePrimeField};
 
@@ -24,10 +23,20 @@ impl<F: DeviceField> Element for Mont<F> {
         }
     }
 
-    fn decode(src: &[u8], dst: &mut [F]) {
-        for (x, limbs) in dst.iter_mut().zip(bytemuck::cast_slice::<u8, u32>(src).chunks_exact(F::LIMBS)) {
+    fn decode(src: &[u8], dst: &mut [F]) -> Result<()> {
+        let words = bytemuck::cast_slice::<u8, u32>(src);
+        for (x, limbs) in dst.iter_mut().zip(words.chunks_exact(F::LIMBS)) {
             *x = F::load(limbs);
         }
+        expect_stored::<F>(words, 1)
+    }
+}
+
+/// Refuses words unless all are the device form of `F`, of which `each` make an element.
+pub(crate) fn expect_stored<F: DeviceField>(words: &[u32], each: usize) -> Result<()> {
+    match words.chunks_exact(F::LIMBS).position(|limbs| !F::is_stored(limbs)) {
+        None => Ok(()),
+        Some(i) => Err(Error::Undecodable { index: (i / each) as u64 }),
     }
 }
 
@@ -45,14 +54,15 @@ impl<F: DevicePrimeField> Element for Canonical<F> {
         }
     }
 
-    /// Integers that are not below p, which no kernel writes, are reduced.
-    fn decode(src: &[u8], dst: &mut [F]) {
-        for (x, limbs) in dst.iter_mut().zip(bytemuck::cast_slice::<u8, u32>(src).chunks_exact(F::LIMBS)) {
+    fn decode(src: &[u8], dst: &mut [F]) -> Result<()> {
+        let words = bytemuck::cast_slice::<u8, u32>(src).chunks_exact(F::LIMBS);
+        for (index, (x, limbs)) in dst.iter_mut().zip(words).enumerate() {
             let mut integer = F::BigInt::default();
             for (i, &limb) in limbs.iter().enumerate() {
                 integer.as_mut()[i / 2] |= u64::from(limb) << (32 * (i % 2));
             }
-            *x = F::from_bigint(integer).unwrap_or_else(|| F::from_le_bytes_mod_order(&integer.to_bytes_le()));
+            *x = F::from_bigint(integer).ok_or(Error::Undecodable { index: index as u64 })?;
         }
+        Ok(())
     }
 }

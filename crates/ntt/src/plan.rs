@@ -107,7 +107,7 @@ pub struct Ntt<F: DeviceField> {
 /// Factors between the passes of one direction.
 struct Factors<F: DeviceField> {
     factors: Buffer<Mont<F>>,
-    /// When they are there, for other queues than the default one.
+    /// When they are there, and the plan's roots too, for other queues than the default one.
     ready: Event,
 }
 
@@ -384,8 +384,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
 
     fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
         let vector = Vector::new(device);
-        let forward = factors::<F>(device, &layout, &vector, false)?;
+        // Before the factors: where these are there, on the default queue, so are the roots.
         let roots = device.upload(&roots::<F>(&layout)?)?;
+        let forward = factors::<F>(device, &layout, &vector, false)?;
         let (inverse, cosets, kernels) = (OnceLock::new(), Mutex::default(), Mutex::default());
         let plan = Self { device: device.clone(), layout, kernels, roots, forward, inverse, vector, cosets };
         let shapes = plan.layout.shapes(Order::Natural, Order::Natural, false, false, false);
@@ -397,10 +398,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`], [`Error::TooLarge`].
+    /// [`Error::TwoAdicity`], [`Error::TooLarge`], also for a batch that no call takes: one of 2^32 elements or more.
     pub fn required_bytes(device: &Device, log_n: u32, batch: usize, config: Config) -> Result<u64> {
         let layout = Layout::new::<F>(device.info(), log_n, config)?;
-        let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { (batch as u64) << log_n } else { 0 };
+        let len = (batch as u64).saturating_mul(1 << log_n);
+        if u32::try_from(len).is_err() {
+            return Err(Error::TooLarge { expected: 32, actual: len });
+        }
+        let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { len } else { 0 };
         let tables = 2 * layout.twiddles().1 + 3 * (2 * layout.roots() + 1);
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }

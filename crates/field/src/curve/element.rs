@@ -5,10 +5,10 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{Field, Zero};
-use evariste_backend::Element;
+use evariste_backend::{Element, Result};
 
 use super::{DeviceCurve, point};
-use crate::DeviceField;
+use crate::{DeviceField, element::expect_stored};
 
 /// Points in affine form (x, y), in Montgomery form.
 ///
@@ -39,11 +39,11 @@ impl<C: DeviceCurve> Element for AffinePoint<C> {
         });
     }
 
-    fn decode(src: &[u8], dst: &mut [Affine<C>]) {
+    fn decode(src: &[u8], dst: &mut [Affine<C>]) -> Result<()> {
         decode(src, dst, |[x, y]| match point::affine_is_infinity::<C>(&[x, y]) {
             true => Affine::identity(),
             false => Affine::new_unchecked(x, y),
-        });
+        })
     }
 }
 
@@ -59,8 +59,8 @@ impl<C: DeviceCurve> Element for Xyzz<C> {
         });
     }
 
-    fn decode(src: &[u8], dst: &mut [Projective<C>]) {
-        decode(src, dst, |p: [C::BaseField; 4]| jacobian::<C>(point::jacobian_of_xyzz(p)));
+    fn decode(src: &[u8], dst: &mut [Projective<C>]) -> Result<()> {
+        decode(src, dst, |p: [C::BaseField; 4]| jacobian::<C>(point::jacobian_of_xyzz(p)))
     }
 }
 
@@ -73,8 +73,8 @@ impl<C: DeviceCurve> Element for Jacobian<C> {
         encode(src, dst, |p: &Projective<C>| [p.x, p.y, p.z]);
     }
 
-    fn decode(src: &[u8], dst: &mut [Projective<C>]) {
-        decode(src, dst, jacobian::<C>);
+    fn decode(src: &[u8], dst: &mut [Projective<C>]) -> Result<()> {
+        decode(src, dst, jacobian::<C>)
     }
 }
 
@@ -93,7 +93,13 @@ fn encode<T, F: DeviceField, const N: usize>(src: &[T], dst: &mut [u8], coordina
 }
 
 /// Decodes points from their coordinates.
-fn decode<T, F: DeviceField, const N: usize>(src: &[u8], dst: &mut [T], point: impl Fn([F; N]) -> T) {
-    let words = bytemuck::cast_slice::<u8, u32>(src).chunks_exact(N * F::LIMBS);
-    dst.iter_mut().zip(words).for_each(|(p, words)| *p = point(point::load(words)));
+fn decode<T, F: DeviceField, const N: usize>(
+    src: &[u8],
+    dst: &mut [T],
+    point: impl Fn([F; N]) -> T,
+) -> Result<()> {
+    let words = bytemuck::cast_slice::<u8, u32>(src);
+    expect_stored::<F>(words, N)?;
+    dst.iter_mut().zip(words.chunks_exact(N * F::LIMBS)).for_each(|(p, words)| *p = point(point::load(words)));
+    Ok(())
 }

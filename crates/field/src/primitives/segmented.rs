@@ -22,7 +22,12 @@ const THREADS_PER_UNIT: usize = 2048;
 /// An associative operation with an identity, for kernels to reduce with.
 ///
 /// The identity's device form is all zero bytes.
-pub trait Monoid: Send + Sync + 'static {
+///
+/// # Safety
+/// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of the
+/// text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
+/// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`word`](Monoid::word) too, and they end.
+pub unsafe trait Monoid: Send + Sync + 'static {
     /// The values in buffers, of a multiple of 4 bytes.
     type Element: Element;
 
@@ -56,7 +61,8 @@ pub trait Monoid: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct FieldSum<F>(PhantomData<fn() -> F>);
 
-impl<F: DeviceField> Monoid for FieldSum<F> {
+// SAFETY: the text is that of the field, whose elements have LIMBS words; it computes on its arguments.
+unsafe impl<F: DeviceField> Monoid for FieldSum<F> {
     type Element = Mont<F>;
     type Value = F;
 
