@@ -489,3 +489,108 @@ impl<T: Element> fmt::Debug for Download<'_, T> {
         f.debug_struct("Download").field("buffer", &self.buffer).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asserts the alignment that is promised, and decodes even first bytes only.
+    struct Checked<const BYTES: usize>;
+
+    impl<const BYTES: usize> Element for Checked<BYTES> {
+        type Host = u8;
+
+        const BYTES: usize = BYTES;
+
+        fn encode(src: &[u8], dst: &mut [u8]) {
+            Self::expect_aligned(dst);
+            src.iter().zip(dst.chunks_exact_mut(BYTES)).for_each(|(x, bytes)| bytes.fill(*x));
+        }
+
+        fn decode(src: &[u8], dst: &mut [u8]) -> Result<()> {
+            Self::expect_aligned(src);
+            for (index, (x, bytes)) in dst.iter_mut().zip(src.chunks_exact(BYTES)).enumerate() {
+                if bytes[0] % 2 == 1 {
+                    return Err(Error::Undecodable { index: index as u64 });
+                }
+                *x = bytes[0];
+            }
+            Ok(())
+        }
+    }
+
+    impl<const BYTES: usize> Checked<BYTES> {
+        fn expect_aligned(bytes: &[u8]) {
+            let promised = if BYTES.is_multiple_of(4) { ALIGN } else { 1 << BYTES.trailing_zeros() };
+            assert!(bytes.as_ptr().addr().is_multiple_of(promised), "{BYTES} bytes are not aligned to {promised}");
+        }
+    }
+
+    fn check<const BYTES: usize>() {
+        let device = Device::cpu();
+        let host: Vec<u8> = (0..100_003u32).map(|i| (2 * i) as u8).collect();
+        let mut buffer = device.upload::<Checked<BYTES>>(&host).unwrap();
+        assert_eq!(buffer.to_vec().unwrap(), host);
+        for offset in 1..5 {
+            buffer.write_at(offset, &host[offset..99_990]).unwrap();
+            let mut part = vec![1; 99_900];
+            buffer.read_at(offset, &mut part).unwrap();
+            assert_eq!(part, host[offset..][..99_900]);
+        }
+        // One byte that is no element's, at the places where threads meet.
+        for index in [0, 1, grain::<Checked<BYTES>>() - 1, grain::<Checked<BYTES>>(), 99_999] {
+            let index = index.min(host.len() - 1);
+            let mut wrong = host.clone();
+            wrong[index] = 1;
+            buffer.write_at(0, &wrong).unwrap();
+            assert_eq!(buffer.to_vec().unwrap_err(), Error::Undecodable { index: index as u64 });
+            let start = index.saturating_sub(3);
+            let error = buffer.read_at(start, &mut vec![0; host.len() - start]).unwrap_err();
+            assert_eq!(error, Error::Undecodable { index: index as u64 });
+        }
+    }
+
+    #[test]
+    fn elements_of_any_size_are_aligned_as_promised_and_told_when_they_are_none() {
+        check::<1>();
+        check::<2>();
+        check::<3>();
+        check::<6>();
+        check::<12>();
+        check::<24>();
+        check::<40>();
+        check::<48>();
+        check::<520>();
+    }
+
+    #[test]
+    fn sizes_at_their_extremes_are_errors() {
+        let device = Device::cpu();
+        for len in [usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1, isize::MAX as usize] {
+            let error = device.alloc::<u64>(len).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { .. } | Error::OutOfMemory { .. }), "{error}");
+            let error = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap_err();
+            assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+        }
+        let mut x = device.zeros::<u32>(4).unwrap();
+        let y = device.upload::<u32>(&[1; 4]).unwrap();
+        for (at, len) in [(usize::MAX, 1), (usize::MAX, usize::MAX), (1, usize::MAX), (5, 0), (0, 5)] {
+            let outcomes = [
+                x.clear_range(None, at, len),
+                x.copy_range(None, at, &y, 0, len),
+                x.copy_range(None, 0, &y, at, len),
+                x.read_on(None, at, len).map(drop),
+            ];
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::OutOfRange { .. }))), "{outcomes:?}");
+        }
+        assert_eq!(x.to_vec().unwrap(), [0; 4]);
+        for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0), (3, 1)] {
+            for len in [0, 16] {
+                let host = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
+                let written = x.write_pinned_columns(None, 0, host, rows, pieces);
+                let is_nothing = len == 0 && pieces <= 1;
+                assert!(is_nothing || matches!(written, Err(Error::Length { .. })), "{rows} × {pieces}: {written:?}");
+            }
+        }
+    }
+}

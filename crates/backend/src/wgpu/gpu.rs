@@ -219,9 +219,8 @@ impl Gpu {
 
     #[cfg(test)]
     pub(super) fn fails(&self, call: &'static str) -> bool {
-        let lock = PoisonError::into_inner;
-        *self.failures.seen.lock().unwrap_or_else(lock).entry(call).or_default() += 1;
-        let mut next = self.failures.next.lock().unwrap_or_else(lock);
+        *self.failures.seen.lock().unwrap_or_else(PoisonError::into_inner).entry(call).or_default() += 1;
+        let mut next = self.failures.next.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *next {
             Some((failing, 0)) if *failing == call => next.take().is_some(),
             Some((failing, left)) if *failing == call => {
