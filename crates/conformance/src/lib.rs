@@ -13,6 +13,7 @@ mod ntt;
 mod primitives;
 mod process;
 mod recorder;
+mod stub;
 mod vector;
 
 use std::{
