@@ -14,6 +14,7 @@ mod ordered;
 mod primitives;
 mod process;
 mod recorder;
+mod stub;
 mod vector;
 
 use std::{
