@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod aes;
+mod borders;
 mod child;
 mod curve;
 mod curves;
@@ -67,7 +68,7 @@ pub fn long(device: &Device) -> Vec<Trial> {
 
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
-    process::common().into_iter().chain([launches::common()]).chain(ordered::common()).collect()
+    process::common().into_iter().chain([launches::common()]).chain(ordered::common()).chain(borders::common()).collect()
 }
 
 type Outcome = Result<(), Failed>;
