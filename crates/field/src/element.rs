@@ -66,3 +66,71 @@ impl<F: DevicePrimeField> Element for Canonical<F> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fr, G1Affine};
+    use ark_ec::AffineRepr;
+    use ark_ff::{Fp64, MontBackend, PrimeField};
+    use evariste_backend::Device;
+
+    use super::*;
+    use crate::{curve::AffinePoint, small::BabyBear4};
+
+    #[derive(ark_ff::SmallFpConfig)]
+    #[modulus = "2013265921"]
+    #[generator = "31"]
+    struct SmallConfig;
+    type Small = ark_ff::SmallFp<SmallConfig>;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "18446744069414584321"]
+    #[generator = "7"]
+    struct WideConfig;
+    type Wide = Fp64<MontBackend<WideConfig, 1>>;
+
+    /// Reads a buffer of three elements back whose words are those of elements but for one limb's worth in the second.
+    fn read<E: Element>(host: E::Host, at: usize, words: &[u32]) -> Result<Vec<E::Host>> {
+        let device = Device::cpu();
+        let mut bytes = vec![0; 3 * E::BYTES];
+        for element in bytes.chunks_exact_mut(E::BYTES) {
+            let mut whole = vec![0u128; E::BYTES.div_ceil(16)];
+            let whole = &mut bytemuck::cast_slice_mut::<u128, u8>(&mut whole)[..E::BYTES];
+            E::encode(&[host], whole);
+            element.copy_from_slice(whole);
+        }
+        bytes[E::BYTES + 4 * at..][..4 * words.len()].copy_from_slice(bytemuck::cast_slice(words));
+        let mut raw = device.host_buffer(bytes.len(), evariste_backend::Transfer::Both, Default::default())?;
+        raw.copy_from_slice(&bytes);
+        let mut buffer = device.alloc::<E>(3)?;
+        drop(buffer.write_pinned(None, 0, raw)?);
+        buffer.to_vec()
+    }
+
+    fn check<E: Element>(host: E::Host, at: usize, modulus: &[u32]) {
+        let refused = Some(Error::Undecodable { index: 1 });
+        assert_eq!(read::<E>(host, at, modulus).err(), refused, "p");
+        assert_eq!(read::<E>(host, at, &vec![u32::MAX; modulus.len()]).err(), refused, "all ones");
+        let mut less = modulus.to_vec();
+        less[0] -= 1;
+        assert!(read::<E>(host, at, &less).is_ok(), "p − 1");
+        assert!(read::<E>(host, at, &vec![0; modulus.len()]).is_ok(), "0");
+    }
+
+    fn words<F: PrimeField>() -> Vec<u32> {
+        let limbs = F::MODULUS.as_ref().iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]);
+        limbs.take((F::MODULUS_BIT_SIZE as usize).div_ceil(32)).collect()
+    }
+
+    #[test]
+    fn bytes_that_are_no_element_are_told() {
+        check::<Mont<Fr>>(Fr::from(5), 0, &words::<Fr>());
+        check::<Canonical<Fr>>(Fr::from(5), 0, &words::<Fr>());
+        check::<Mont<Wide>>(Wide::from(5), 0, &words::<Wide>());
+        check::<Mont<Small>>(Small::from(5u8), 0, &words::<Small>());
+        check::<Canonical<Small>>(Small::from(5u8), 0, &words::<Small>());
+        // A coefficient behind the first, and a coordinate.
+        check::<Mont<BabyBear4>>(BabyBear4::from(5u8), 2, &words::<Small>());
+        check::<AffinePoint<ark_bls12_381::g1::Config>>(G1Affine::generator(), 12, &words::<ark_bls12_381::Fq>());
+    }
+}

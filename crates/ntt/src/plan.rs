@@ -925,6 +925,43 @@ mod tests {
         }
     }
 
+    #[test]
+    fn numbers_at_their_extremes_are_errors_or_nothing_to_do() {
+        let device = Device::cpu();
+        let refused = |log_n| Ntt::<Goldilocks>::required_bytes(&device, log_n, 1, Config::default()).unwrap_err();
+        assert!(matches!(refused(29), Error::TooLarge { .. }));
+        assert!(matches!(refused(33), Error::TwoAdicity { .. }));
+        assert!(matches!(refused(u32::MAX), Error::TwoAdicity { .. }));
+        for (log_n, batch) in [(28, 16), (28, 1 << 36), (0, 1 << 32), (1, usize::MAX), (0, usize::MAX)] {
+            let error = Ntt::<Goldilocks>::required_bytes(&device, log_n, batch, Config::default()).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { expected: 32, .. }), "2^{log_n} × {batch}: {error}");
+        }
+        let most = Ntt::<Goldilocks>::required_bytes(&device, 28, 15, Config::default()).unwrap();
+        assert!(most > (15 << 28) * 8 && most < (18 << 28) * 8, "{most}");
+
+        let ntt = Ntt::<Goldilocks>::new(&device, 3).unwrap();
+        let mut nothing = device.alloc(0).unwrap();
+        let mut data = device.upload(&random::<Goldilocks>(16)).unwrap();
+        let before = data.to_vec().unwrap();
+        for columns in [0, 3, usize::MAX / 8, usize::MAX] {
+            ntt.transform().columns(columns).forward(&mut nothing).unwrap();
+            let error = ntt.transform().columns(columns).forward(&mut data).unwrap_err();
+            assert!(matches!(error, Error::Length { actual: 16, .. }), "{columns}: {error}");
+        }
+        assert_eq!(data.to_vec().unwrap(), before);
+        for batch in [usize::MAX, usize::MAX / 8, 1 << 59] {
+            assert!(crate::Pipeline::new(ntt.transform(), batch, Secrecy::Public).is_err(), "{batch}");
+        }
+        let mut host = random::<Goldilocks>(16);
+        for device_bytes in [0, 1] {
+            let error = crate::forward_in_pieces(&device, &mut host, device_bytes).unwrap_err();
+            assert!(matches!(error, Error::TooLittle { .. }), "{error}");
+        }
+        let expected = reference::forward(&host, Goldilocks::from(1));
+        crate::forward_in_pieces(&device, &mut host, u64::MAX).unwrap();
+        assert_eq!(host, expected);
+    }
+
     /// Transforms of `columns` columns of each of `matrices` matrices, on a coset, and back.
     fn check_columns<F: DeviceField + FftField>(log_n: u32, matrices: usize, columns: usize, twiddles: Twiddles) {
         let device = Device::cpu();

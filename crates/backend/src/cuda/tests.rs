@@ -201,6 +201,26 @@ fn transfers_that_are_forgotten_keep_their_memory() {
 }
 
 #[test]
+fn transfers_outlive_their_device() {
+    for function in ["none", "cuEventSynchronize", "cuStreamSynchronize", "cuCtxSynchronize"] {
+        double::reset(false);
+        let device = open(0).unwrap();
+        let x = device.upload::<u32>(&[8; LEN]).unwrap();
+        let memory = || host(&device, Transfer::Both, Secrecy::Public, 0).unwrap();
+        let waited = x.read_pinned(None, 0, memory()).unwrap();
+        let dropped = x.read_pinned(None, 0, memory()).unwrap();
+        drop((x, device));
+        let words = waited.wait().unwrap();
+        assert!(words.chunks_exact(4).all(|word| word == 8u32.to_le_bytes()));
+        double::fail(function, 0, Failure::Once);
+        drop((words, dropped));
+        double::heal();
+        double::run_all();
+        assert_eq!(double::faults(), [""; 0], "{function}");
+    }
+}
+
+#[test]
 fn copies_between_devices_hold_both() {
     for function in ["none", "cuMemcpyPeerAsync", "cuEventRecord", "cuStreamWaitEvent", "cuStreamSynchronize"] {
         for (n, failure) in (0..6).flat_map(|n| [(n, Failure::Once), (n, Failure::Late), (n, Failure::Lasting)]) {
