@@ -73,7 +73,8 @@ fn vectors() -> Outcome {
     let vector = Vector::<F>::new(&device);
     // A thread an element, or several.
     let whole = |launch: &Launch, len: usize| launch.word(0) as usize == len;
-    let threads = |launch: &Launch, len: usize| whole(launch, len) && launch.groups * u64::from(launch.threads) >= len as u64;
+    let threads =
+        |launch: &Launch, len: usize| whole(launch, len) && launch.groups * u64::from(launch.threads) >= len as u64;
     let new = |len: usize| device.alloc::<Mont<F>>(len);
     type Work<'a> = &'a dyn Fn(&Elements, &mut Elements) -> Result<()>;
     let single: [(&str, Work<'_>); 5] = [

@@ -68,7 +68,12 @@ pub fn long(device: &Device) -> Vec<Trial> {
 
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
-    process::common().into_iter().chain([launches::common()]).chain(ordered::common()).chain(borders::common()).collect()
+    process::common()
+        .into_iter()
+        .chain([launches::common()])
+        .chain(ordered::common())
+        .chain(borders::common())
+        .collect()
 }
 
 type Outcome = Result<(), Failed>;

@@ -301,7 +301,11 @@ fn transforms() -> Outcome {
             data.write_on(Some(&queue), 0, &x)?;
             let generator = if coset { Fr::GENERATOR } else { Fr::from(1) };
             let transform = ntt.coset(generator).output(Order::BitReversed).queue(&queue);
-            if inverse { transform.inverse(&mut data)? } else { transform.forward(&mut data)? };
+            if inverse {
+                transform.inverse(&mut data)?
+            } else {
+                transform.forward(&mut data)?
+            };
             data.read_on(Some(&queue), 0, x.len())?.wait()?;
             expect_ordered(&ordered, &format!("{twiddles:?}, {split:?}, inverse: {inverse}, coset: {coset}"))?;
         }
@@ -325,7 +329,11 @@ fn pipelines() -> Outcome {
         for _ in 0..5 {
             let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
             host.fill(0);
-            if inverse { pipeline.inverse(host)? } else { pipeline.forward(host)? };
+            if inverse {
+                pipeline.inverse(host)?
+            } else {
+                pipeline.forward(host)?
+            };
         }
         while pipeline.next()?.is_some() {}
         expect_ordered(&ordered, "a pipeline")?;

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUDA_MEMCPY2D, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
+    self, CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
     CUfunction_attribute, CUmemPool_attribute, CUmemoryPool, CUmodule, CUresult, CUstream, CUuuid,
 };
 

@@ -52,12 +52,7 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    pub(super) fn new(
-        context: &Arc<Context>,
-        architecture: &str,
-        cache: Cache,
-        compiler: &'static Compiler,
-    ) -> Self {
+    pub(super) fn new(context: &Arc<Context>, architecture: &str, cache: Cache, compiler: &'static Compiler) -> Self {
         Self {
             context: Arc::clone(context),
             architecture: architecture.to_owned(),

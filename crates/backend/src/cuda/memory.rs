@@ -148,7 +148,9 @@ impl Heap {
             Source::Driver(pool) => {
                 let (pool, stream) = (pool.0, self.stream.raw());
                 // SAFETY: the pointer is to a live value, pool and stream are live.
-                let result = unsafe { (self.context.functions().cuMemAllocFromPoolAsync)(&mut start, whole(bytes) as usize, pool, stream) };
+                let result = unsafe {
+                    (self.context.functions().cuMemAllocFromPoolAsync)(&mut start, whole(bytes) as usize, pool, stream)
+                };
                 ("cuMemAllocFromPoolAsync", result)
             }
             Source::Own(pool) => {

@@ -2,7 +2,7 @@
 //!
 //! # Choices
 //! - **Everything is loaded at run time**: the driver through `cudarc`'s tables, after a look whether it is there and
-//!   has all that is called ([`driver`]); NVRTC by a loader of our own ([`compiler`]). A program built with this
+//!   has all that is called ([`driver`], [`functions`]); NVRTC by a loader of our own ([`compiler`]). A program built with this
 //!   backend runs on machines with neither.
 //! - **The driver's interface, not the runtime's**, in the device's primary context, so that memory and streams can be
 //!   shared with other CUDA code of the process. Every entry makes the context current on the calling thread, and
@@ -13,7 +13,8 @@
 //!   compiled, since the driver trusts them at every launch.
 //! - **Memory** comes from the driver's pool, in the order of the default stream ([`memory`]). Freeing never waits for
 //!   the device, and memory is never reused under work of any queue.
-//! - **Host memory** is pinned, write-combined for uploads ([`staging`]).
+//! - **Host memory** is pinned, write-combined for uploads ([`staging`]). It is kept while the device may copy from or to it,
+//!   whatever call fails.
 //!
 //! # Invariants
 //! - What is made in a context holds that context; the context is released last.
@@ -43,9 +44,9 @@ use staging::{CudaStaging, Flight, Staging};
 use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
 pub mod compiler;
-mod driver;
 #[cfg(test)]
 mod double;
+mod driver;
 mod functions;
 mod kernels;
 mod memory;

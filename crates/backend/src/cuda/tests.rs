@@ -11,15 +11,17 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy,
-    Transfer, Word, cache::Cache,
+    Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy, Transfer,
+    Word, cache::Cache,
 };
 
 static COMPILER: Compiler = Compiler {
     version: || Ok((12, 9)),
     compile: |spec, _, architecture| match double::compile() {
         true => Ok((architecture.to_owned(), compiler::Compiled { code: vec![1], log: String::new(), usage: None })),
-        false => Err(Error::Compile { kernel: spec.name.into(), device: architecture.into(), log: "made to fail".into() }),
+        false => {
+            Err(Error::Compile { kernel: spec.name.into(), device: architecture.into(), log: "made to fail".into() })
+        }
     },
 };
 
@@ -126,7 +128,10 @@ fn run(function: &'static str, n: usize, failure: Failure, without_pools: bool) 
             // Whatever is asked for says so.
             let lost = device.alloc::<u32>(1).map(drop);
             assert!(matches!(lost, Err(Error::Lost { .. })), "{case}: {done:?}, then {lost:?}");
-            assert!(matches!(device.host_buffer(1, Transfer::Both, Secrecy::Public), Err(Error::Lost { .. })), "{case}");
+            assert!(
+                matches!(device.host_buffer(1, Transfer::Both, Secrecy::Public), Err(Error::Lost { .. })),
+                "{case}"
+            );
         } else {
             double::heal();
             expect_no_dma(&device, &case);
@@ -139,7 +144,8 @@ fn run(function: &'static str, n: usize, failure: Failure, without_pools: bool) 
     let faults = double::faults();
     assert!(faults.is_empty(), "{case}: {faults:?}");
     // Without a context nothing can be freed.
-    let driver_leaks = function == "cuCtxSetCurrent" || double::RELEASES.contains(&function) || !is_open && failure != Failure::Once;
+    let driver_leaks =
+        function == "cuCtxSetCurrent" || double::RELEASES.contains(&function) || !is_open && failure != Failure::Once;
     if failure == Failure::Lost || driver_leaks {
         return double::heal();
     }
@@ -270,7 +276,10 @@ fn sizes_at_their_extremes_are_errors() {
         for len in [0, 16] {
             let memory = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
             let written: Result<(_, Pending)> = x.write_pinned_columns(None, 0, memory, rows, pieces);
-            assert!(len == 0 && pieces <= 1 || matches!(written, Err(Error::Length { .. })), "{rows} {pieces}: {written:?}");
+            assert!(
+                len == 0 && pieces <= 1 || matches!(written, Err(Error::Length { .. })),
+                "{rows} {pieces}: {written:?}"
+            );
         }
     }
     drop(x);

@@ -565,11 +565,10 @@ fn pipelines_are_cached_on_disk_and_damage_is_a_miss() {
     // A truncated file, one of another format, and one that is sound but holds what wgpu refuses.
     let key = blake3::Hash::from_hex(file.file_name().unwrap().to_str().unwrap()).unwrap();
     let foreign = Cache::at(Some(folder.clone()));
-    let damages: [&dyn Fn(); 3] = [
-        &|| fs::write(file, &good[..good.len() / 2]).unwrap(),
-        &|| fs::write(file, b"nonsense").unwrap(),
-        &|| foreign.put(&key, b"not of wgpu's making"),
-    ];
+    let damages: [&dyn Fn(); 3] =
+        [&|| fs::write(file, &good[..good.len() / 2]).unwrap(), &|| fs::write(file, b"nonsense").unwrap(), &|| {
+            foreign.put(&key, b"not of wgpu's making")
+        }];
     for damage in damages {
         damage();
         assert_eq!(compiled(), Some((1, 0)), "damage is a miss");

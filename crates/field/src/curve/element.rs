@@ -93,11 +93,7 @@ fn encode<T, F: DeviceField, const N: usize>(src: &[T], dst: &mut [u8], coordina
 }
 
 /// Decodes points from their coordinates.
-fn decode<T, F: DeviceField, const N: usize>(
-    src: &[u8],
-    dst: &mut [T],
-    point: impl Fn([F; N]) -> T,
-) -> Result<()> {
+fn decode<T, F: DeviceField, const N: usize>(src: &[u8], dst: &mut [T], point: impl Fn([F; N]) -> T) -> Result<()> {
     let words = bytemuck::cast_slice::<u8, u32>(src);
     expect_stored::<F>(words, N)?;
     dst.iter_mut().zip(words.chunks_exact(N * F::LIMBS)).for_each(|(p, words)| *p = point(point::load(words)));
