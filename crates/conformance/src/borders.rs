@@ -3,12 +3,9 @@
 
 use ark_ff::AdditiveGroup;
 use evariste_backend::{Buffer, Device, Error, Result};
-use evariste_field::{
-    Mont, Prefix, Vector,
-    primitives::{FieldSum, Histogram, MAX_LEN, RadixSort, Scan, SegmentedSum, SortMethod},
-    small::KoalaBear,
-};
+use evariste_field::{FieldSum, Mont, Prefix, Vector, small::KoalaBear};
 use evariste_ntt::{Error as NttError, Ntt};
+use evariste_primitives::{Histogram, MAX_LEN, RadixSort, Scan, SegmentedSum, SortMethod};
 use libtest_mimic::Trial;
 
 use crate::{

@@ -7,8 +7,8 @@ use ark_ec::{
 use ark_ff::{Field, Zero};
 use evariste_backend::{Element, Result};
 
-use super::{DeviceCurve, point};
-use crate::{DeviceField, element::expect_stored};
+use crate::{DeviceCurve, point};
+use evariste_field::{DeviceField, expect_stored};
 
 /// Points in affine form (x, y), in Montgomery form.
 ///
@@ -98,4 +98,27 @@ fn decode<T, F: DeviceField, const N: usize>(src: &[u8], dst: &mut [T], point: i
     expect_stored::<F>(words, N)?;
     dst.iter_mut().zip(words.chunks_exact(N * F::LIMBS)).for_each(|(p, words)| *p = point(point::load(words)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fq, G1Affine, g1::Config};
+    use ark_ff::PrimeField;
+    use evariste_backend::Error;
+
+    use super::*;
+
+    #[test]
+    fn coordinates_that_are_no_elements_are_told() {
+        let generator = G1Affine::generator();
+        let mut words = vec![0u32; 3 * AffinePoint::<Config>::BYTES / 4];
+        AffinePoint::<Config>::encode(&[generator; 3], bytemuck::cast_slice_mut(&mut words));
+        let mut points = [G1Affine::identity(); 3];
+        AffinePoint::<Config>::decode(bytemuck::cast_slice(&words), &mut points).unwrap();
+        assert_eq!(points, [generator; 3]);
+        let limbs = Fq::MODULUS.0.iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]);
+        words[3 * Fq::LIMBS..4 * Fq::LIMBS].copy_from_slice(&limbs.collect::<Vec<_>>());
+        let refused = Err(Error::Undecodable { index: 1 });
+        assert_eq!(AffinePoint::<Config>::decode(bytemuck::cast_slice(&words), &mut points), refused);
+    }
 }
