@@ -121,7 +121,8 @@ mod tests {
     }
 
     fn words<F: PrimeField>() -> Vec<u32> {
-        let limbs = F::MODULUS.as_ref().iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]);
+        let modulus = F::MODULUS;
+        let limbs = modulus.as_ref().iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]);
         limbs.take((F::MODULUS_BIT_SIZE as usize).div_ceil(32)).collect()
     }
 
