@@ -223,14 +223,18 @@ impl Heap {
         let trimmed = match &self.source {
             // SAFETY: the device's default pool lives as long as the device.
             Source::Driver(pool) => unsafe { call!(self.context, cuMemPoolTrimTo(pool.0, 0)) },
-            Source::Own(pool) => self.stream.synchronize().map(|()| {
-                for own in pool.drain() {
-                    if self.free_own(own).is_err() {
+            Source::Own(pool) => {
+                // Taken out first, so that the wait is for the last use of all.
+                let blocks = pool.drain();
+                let idle = self.stream.synchronize();
+                for own in blocks {
+                    if idle.is_err() || self.free_own(own).is_err() {
                         let (start, size, secrecy) = (own.start, own.size, Secrecy::Public);
                         self.unused().push(Unused { start, size, whole: size, secrecy, streams: Vec::new() });
                     }
                 }
-            }),
+                idle
+            }
         };
         if let Err(error) = trimmed {
             log::debug!("memory was not given back: {error}");
