@@ -67,10 +67,10 @@ const FULL_COPIES: u32 = 32;
 const MIN_COPIES: u32 = 4;
 
 /// Queues of a ring of pieces, whatever the configuration says: more of them only take memory.
-const MAX_QUEUES: usize = 64;
+const MAX_QUEUES: usize = 16;
 
 /// Bytes of a piece, whatever the configuration says, in each of the queues and on the host.
-const MAX_CHUNK: usize = 256 << 20;
+const MAX_CHUNK: usize = 64 << 20;
 
 /// Blocks of one launch, so that 32-bit numbers hold all that kernels compute.
 const MAX_LAUNCH: u64 = 1 << 31;
@@ -87,10 +87,10 @@ pub struct Config {
     /// once. Otherwise there are workgroups for all data (`None`: as is faster, see [`Config::strides`]).
     pub grid_stride: Option<bool>,
     /// Queues that work on host data and files at the same time, so that copies in both directions overlap kernels: at
-    /// least one, at most 64.
+    /// least one, at most 16.
     pub queues: usize,
     /// Bytes of the pieces in which host data and files pass through the device: at least a block, or a sector of XTS, and
-    /// at most 256 MiB, in whole blocks.
+    /// at most 64 MiB, in whole blocks.
     pub chunk_bytes: usize,
     /// Bytes that one launch works on: at least 128, or a sector of XTS, and at most 32 GiB, in whole 128 bytes. Longer data
     /// takes several launches. Systems that share a GPU with a screen end launches that take seconds.
