@@ -70,9 +70,10 @@ pub fn long(device: &Device) -> Vec<Trial> {
 pub fn common() -> Vec<Trial> {
     process::common()
         .into_iter()
-        .chain([launches::common()])
+        .chain([launches::common(), stub::common()])
         .chain(ordered::common())
         .chain(borders::common())
+        .chain(aes::common())
         .collect()
 }
 
@@ -82,11 +83,14 @@ type Outcome = Result<(), Failed>;
 struct Case {
     name: String,
     run: Box<dyn FnOnce() -> Outcome + Send>,
+    /// Why it cannot run here: reported as ignored, with this for its kind.
+    skipped: Option<String>,
 }
 
 impl Case {
     fn trial(self) -> Trial {
-        Trial::test(self.name, self.run)
+        let skipped = self.skipped.is_some();
+        Trial::test(self.name, self.run).with_kind(self.skipped.unwrap_or_default()).with_ignored_flag(skipped)
     }
 }
 
@@ -123,7 +127,25 @@ impl Suite<'_> {
     }
 
     fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
-        self.cases.push(Case { name: format!("{}::{}::{case}", self.label, self.name), run: Box::new(run) });
+        let name = format!("{}::{}::{case}", self.label, self.name);
+        self.cases.push(Case { name, run: Box::new(run), skipped: None });
+    }
+
+    /// [`Suite::add_alone`] for a trial that takes so much memory, in one buffer and in all. Devices that have less, or that the
+    /// processor emulates, skip it.
+    fn add_large(&mut self, case: &str, buffer_bytes: u64, memory_bytes: u64, run: fn(&Device) -> Outcome) {
+        self.add_alone(case, run);
+        let info = self.device.info();
+        let (buffer, memory) = (info.limits.buffer_bytes, info.memory_bytes.unwrap_or(info.limits.buffer_bytes));
+        let reason = match () {
+            () if info.features.software => Some("the processor emulates it".into()),
+            () if buffer < buffer_bytes => Some(format!("needs buffers of {} MiB", buffer_bytes >> 20)),
+            () if memory < memory_bytes => Some(format!("needs {} MiB", memory_bytes >> 20)),
+            () => None,
+        };
+        if let Some(case) = self.cases.last_mut() {
+            case.skipped = reason.map(|reason| format!("skipped: {reason}"));
+        }
     }
 }
 

@@ -22,7 +22,9 @@ use evariste_backend::{
     KernelSpec, Kind, Limits, Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
 };
 
-use crate::Outcome;
+use libtest_mimic::Trial;
+
+use crate::{Outcome, expect, expect_equal, expect_same};
 
 /// Bytes of an allocation up to which it keeps what the host writes.
 pub(crate) const KEPT: u64 = 1 << 20;
@@ -265,6 +267,43 @@ impl Backend for Stub {
     }
 
     fn trim(&self) {}
+}
+
+/// That it remembers what it is asked to do, however much memory that would take.
+pub(crate) fn common() -> Trial {
+    Trial::test("any::stub::remembers", || {
+        let stub = Stub::new(1 << 50);
+        let device = stub.device();
+        let mut long = device.alloc::<u32>(1 << 40)?;
+        long.clear()?;
+        long.write_at((1 << 40) - 2, &[7, 8])?;
+        let short = device.upload::<u32>(&[1, 2, 3])?;
+        expect_same("kept", &short.to_vec()?, &[1, 2, 3])?;
+        long.copy_range(None, 5, &short, 1, 2)?;
+        expect("a range that leaves it", long.write_at((1 << 40) - 1, &[7, 8]).is_err())?;
+        let calls: Vec<_> = stub
+            .take_calls()
+            .into_iter()
+            .map(|call| match call {
+                Call::Launch(launch) => {
+                    (launch.name, launch.args.iter().filter(|arg| arg.access == Access::Write).count() as u64, 0..0)
+                }
+                Call::Write { memory, range } => ("write", memory, range),
+                Call::Read { memory, range } => ("read", memory, range),
+                Call::Copy { from, at, memory, range } => ("copy", 100 * from + 10 * at + memory, range),
+                Call::Clear { memory, range } => ("clear", memory, range),
+            })
+            .collect();
+        let expected = [
+            ("clear", 0, 0..1 << 42),
+            ("write", 0, (1 << 42) - 8..1 << 42),
+            ("write", 1, 0..12),
+            ("read", 1, 0..12),
+            ("copy", 140, 20..28),
+        ];
+        expect_same("calls", &calls, &expected)?;
+        expect_equal("calls since", &stub.take_calls().len(), &0)
+    })
 }
 
 /// What several launches work on, of one range.
