@@ -164,6 +164,14 @@ pub enum Secrecy {
     Secret,
 }
 
+impl Secrecy {
+    /// Of what is computed from, or becomes, memory of these: secret if any of them is. What an operation keeps for itself
+    /// has that of all its inputs and outputs.
+    pub fn of(all: impl IntoIterator<Item = Self>) -> Self {
+        all.into_iter().max().unwrap_or_default()
+    }
+}
+
 /// An allocation on a device. Dropping it returns it to the device's pool once pending work is done.
 pub struct Memory {
     raw: Box<dyn Any + Send + Sync>,

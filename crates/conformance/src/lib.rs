@@ -10,11 +10,13 @@ mod field;
 mod fields;
 mod hosted;
 mod launches;
+mod loops;
 mod ntt;
 mod ordered;
 mod primitives;
 mod process;
 mod recorder;
+mod secrecy;
 mod stub;
 mod vector;
 
@@ -23,7 +25,7 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use evariste_backend::{Device, Kind};
+use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
 use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
@@ -51,6 +53,10 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     primitives::add(&mut suite);
     suite.name = "curve";
     curve::add(&mut suite);
+    suite.name = "loops";
+    loops::add(&mut suite);
+    suite.name = "secrecy";
+    secrecy::add(&mut suite);
     suite.name = "process";
     process::add(&mut suite);
     suite.name = "launches";
@@ -120,9 +126,13 @@ impl Suite<'_> {
     /// Adds a trial that uses up the device's memory or watches its counters, so that no other may run meanwhile.
     fn add_alone(&mut self, case: &str, run: fn(&Device) -> Outcome) {
         let device = self.device.clone();
+        self.add_alone_with(case, move || run(&device));
+    }
+
+    fn add_alone_with(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
         self.push(case, move || {
             let _turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
-            run(&device)
+            run()
         });
     }
 
@@ -147,6 +157,15 @@ impl Suite<'_> {
             case.skipped = reason.map(|reason| format!("skipped: {reason}"));
         }
     }
+}
+
+/// A buffer of elements that no operation gives: a kernel that does nothing must not leave what an earlier one wrote.
+fn garbage<T: Element>(device: &Device, len: usize) -> Result<Buffer<T>, Error> {
+    let mut buffer = device.alloc::<T>(len)?;
+    let mut host = device.host_buffer(len * T::BYTES, Transfer::Upload, Secrecy::Public)?;
+    host.fill(0x5a);
+    buffer.write_pinned(None, 0, host)?.wait()?;
+    Ok(buffer)
 }
 
 /// Another device than this one, where there is one.

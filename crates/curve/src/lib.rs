@@ -57,6 +57,10 @@ unsafe impl<C: DeviceCurve> Monoid for PointSum<C> {
         }
     }
 
+    fn turns() -> u64 {
+        source::turns::<C>()
+    }
+
     fn zero() -> Self::Value {
         [<C::BaseField as ark_ff::AdditiveGroup>::ZERO; 4]
     }

@@ -52,6 +52,10 @@ unsafe impl<F: DeviceField> Monoid for FieldSum<F> {
         }
     }
 
+    fn turns() -> u64 {
+        0
+    }
+
     fn zero() -> F {
         F::ZERO
     }

@@ -160,6 +160,7 @@ impl Gpu {
                     .max_compute_invocations_per_workgroup
                     .min(limits.max_compute_workgroup_size_x),
                 staging_bytes: STAGING_BYTES,
+                loop_turns: adapters::loop_turns(&adapter),
             },
             features: Features {
                 int64: device.features().contains(wgpu::Features::SHADER_INT64),
