@@ -10,6 +10,9 @@ mod cuda;
 mod device;
 mod erase;
 mod error;
+#[cfg(all(feature = "fuzz", any(feature = "cuda", feature = "wgpu")))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod info;
 mod kernel;
