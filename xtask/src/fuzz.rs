@@ -16,7 +16,17 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut cargo = process::cargo().context("the fuzz targets are built from source: run `cargo xtask fuzz`")?;
-    cargo.args(["run", "--quiet", "--profile", "checked", "--package", "evariste-fuzz", "--bin", "evariste-fuzz", "--"]);
+    cargo.args([
+        "run",
+        "--quiet",
+        "--profile",
+        "checked",
+        "--package",
+        "evariste-fuzz",
+        "--bin",
+        "evariste-fuzz",
+        "--",
+    ]);
     let status = cargo.args(&options.arguments).status().context("cargo could not be started")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
