@@ -23,7 +23,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Counters since the device was opened.
     fn stats(&self) -> Stats;
 
-    /// Allocates `bytes` of device memory, contents unspecified. Zero bytes are a valid allocation. It ends with a whole word
+    /// Allocates exactly `bytes` of device memory, contents unspecified; whatever else [`Memory::bytes`] tells is refused. Zero bytes are a valid allocation. It ends with a whole word
     /// of 16 bytes, which kernels may read and write.
     ///
     /// # Errors
@@ -187,6 +187,12 @@ impl Memory {
     /// Bytes that were asked for.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// A number that tells this allocation from all others that there are: where the backend's own handle lies.
+    pub fn address(&self) -> usize {
+        let raw: *const (dyn Any + Send + Sync) = &*self.raw;
+        raw.addr()
     }
 
     /// The backend's own handle.

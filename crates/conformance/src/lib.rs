@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod aes;
+mod borders;
 mod child;
 mod curve;
 mod curves;
@@ -11,10 +12,12 @@ mod hosted;
 mod launches;
 mod loops;
 mod ntt;
+mod ordered;
 mod primitives;
 mod process;
 mod recorder;
 mod secrecy;
+mod stub;
 mod vector;
 
 use std::{
@@ -71,7 +74,13 @@ pub fn long(device: &Device) -> Vec<Trial> {
 
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
-    process::common().into_iter().chain([launches::common()]).collect()
+    process::common()
+        .into_iter()
+        .chain([launches::common(), stub::common()])
+        .chain(ordered::common())
+        .chain(borders::common())
+        .chain(aes::common())
+        .collect()
 }
 
 type Outcome = Result<(), Failed>;
@@ -80,15 +89,15 @@ type Outcome = Result<(), Failed>;
 struct Case {
     name: String,
     run: Box<dyn FnOnce() -> Outcome + Send>,
-    /// Why it cannot be run here.
-    skipped: Option<&'static str>,
+    /// Why it cannot run here.
+    skipped: Option<String>,
 }
 
 impl Case {
     fn trial(self) -> Trial {
         match self.skipped {
             None => Trial::test(self.name, self.run),
-            Some(reason) => skipped(self.name, reason),
+            Some(reason) => skipped(self.name, &reason),
         }
     }
 }
@@ -96,7 +105,7 @@ impl Case {
 /// A trial that is reported as ignored, with the reason why it cannot be run here.
 pub fn skipped(name: impl Into<String>, reason: &str) -> Trial {
     let error = Failed::from(reason);
-    Trial::test(name, move || Err(error)).with_kind(reason).with_ignored_flag(true)
+    Trial::test(name, move || Err(error)).with_kind(format!("skipped: {reason}")).with_ignored_flag(true)
 }
 
 /// Trials run side by side, but for those that take it to write.
@@ -143,7 +152,24 @@ impl Suite<'_> {
     /// Adds a trial that cannot be run here.
     fn skip(&mut self, case: &str, reason: &'static str) {
         let name = format!("{}::{}::{case}", self.label, self.name);
-        self.cases.push(Case { name, run: Box::new(move || Err(reason.into())), skipped: Some(reason) });
+        self.cases.push(Case { name, run: Box::new(move || Err(reason.into())), skipped: Some(reason.into()) });
+    }
+
+    /// [`Suite::add_alone`] for a trial that takes so much memory, in one buffer and in all. Devices that have less, or that the
+    /// processor emulates, skip it.
+    fn add_large(&mut self, case: &str, buffer_bytes: u64, memory_bytes: u64, run: fn(&Device) -> Outcome) {
+        self.add_alone(case, run);
+        let info = self.device.info();
+        let (buffer, memory) = (info.limits.buffer_bytes, info.memory_bytes.unwrap_or(info.limits.buffer_bytes));
+        let reason = match () {
+            () if info.features.software => Some("the processor emulates it".into()),
+            () if buffer < buffer_bytes => Some(format!("needs buffers of {} MiB", buffer_bytes >> 20)),
+            () if memory < memory_bytes => Some(format!("needs {} MiB", memory_bytes >> 20)),
+            () => None,
+        };
+        if let Some(case) = self.cases.last_mut() {
+            case.skipped = reason;
+        }
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct Allocation {
 pub(crate) struct Recorder {
     below: Device,
     info: DeviceInfo,
+    /// Kernels that are not launched; memory has all bits set then until it is written.
+    skipped: &'static [&'static str],
     /// By kernel and variant.
     launched: Mutex<BTreeMap<(&'static str, String), Groups>>,
     allocated: Mutex<Vec<Allocation>>,
@@ -50,18 +52,25 @@ impl Recorder {
     pub(crate) fn new(below: &Device, as_hardware: bool) -> Arc<Self> {
         let mut info = below.info().clone();
         info.features.software &= info.id.kind == Kind::Wgpu || !as_hardware;
-        Self::with_info(below, info)
+        Self::with_info(below, info, &[])
+    }
+
+    /// A device on which some kernels are not launched, and memory has all bits set until it is written: so that others find
+    /// what these would have left as it never is.
+    pub(crate) fn skipping(below: &Device, skipped: &'static [&'static str]) -> Device {
+        Device::unregistered(Self::with_info(below, below.info().clone(), skipped))
     }
 
     /// One that allows the loops of a thread so many turns.
     pub(crate) fn impatient(below: &Device, turns: u32) -> Arc<Self> {
         let mut info = below.info().clone();
         info.limits.loop_turns = Some(turns);
-        Self::with_info(below, info)
+        Self::with_info(below, info, &[])
     }
 
-    fn with_info(below: &Device, info: DeviceInfo) -> Arc<Self> {
-        Arc::new(Self { below: below.clone(), info, launched: Mutex::default(), allocated: Mutex::default() })
+    fn with_info(below: &Device, info: DeviceInfo, skipped: &'static [&'static str]) -> Arc<Self> {
+        let (launched, allocated) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated })
     }
 
     /// What was launched of a kernel.
@@ -103,7 +112,13 @@ impl Backend for Recorder {
 
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
         self.allocate(bytes, secrecy, None);
-        self.backend().alloc(bytes, secrecy)
+        let mut memory = self.backend().alloc(bytes, secrecy)?;
+        if !self.skipped.is_empty() {
+            let mut ones = self.backend().host_buffer(bytes as usize, Transfer::Upload, secrecy)?;
+            ones.fill(u8::MAX);
+            self.backend().write(self.default_queue(), &mut memory, 0, ones)?.wait()?;
+        }
+        Ok(memory)
     }
 
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
@@ -152,6 +167,9 @@ impl Backend for Recorder {
     }
 
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        if self.skipped.contains(&job.spec.name) {
+            return Ok(());
+        }
         let (key, count) = ((job.spec.name, job.spec.variant.clone()), job.groups);
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { self.backend().dispatch(queue, job) }?;

@@ -555,6 +555,7 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
 #[cfg(test)]
 mod tests {
     use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
+    use evariste_backend::Device;
 
     use crate::*;
 

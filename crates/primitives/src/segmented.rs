@@ -25,7 +25,12 @@ const THREADS_PER_UNIT: usize = 2048;
 /// An associative operation with an identity, for kernels to reduce with.
 ///
 /// The identity's device form is all zero bytes.
-pub trait Monoid: Send + Sync + 'static {
+///
+/// # Safety
+/// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of the
+/// text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
+/// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`word`](Monoid::word) too, and they end.
+pub unsafe trait Monoid: Send + Sync + 'static {
     /// The values in buffers, of a multiple of 4 bytes.
     type Element: Element;
 
