@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use ark_bls12_381::Fr;
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{
