@@ -15,6 +15,7 @@ mod process;
 mod recorder;
 mod stub;
 mod vector;
+mod window;
 
 use std::{
     fmt::Debug,
