@@ -108,6 +108,10 @@ pub struct Limits {
     pub workgroup_threads: u32,
     /// Bytes of the pieces in which host data passes through staging memory.
     pub staging_bytes: u64,
+    /// Turns of loops that one thread of a launch may take, those of loops within loops included, where there is a limit:
+    /// beyond, Mesa's llvmpipe ends all loops and says nothing. Launches that may take more are refused
+    /// ([`Kernel::launch`](crate::Kernel::launch)).
+    pub loop_turns: Option<u32>,
 }
 
 /// Optional abilities of a device.

@@ -295,7 +295,7 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
 fn check_pinned<F: DeviceField + FftField>(problem: &Problem<F>, host: &HostBuffer) -> Result<String> {
     problem.check(false, Order::Natural, |i| {
         let mut element = [F::ZERO];
-        Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element);
+        Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element)?;
         Ok(element[0])
     })
 }

@@ -78,7 +78,9 @@ fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, st
 /// Products of the table of places, as published for square roots on GPUs.
 const PRODUCTS: usize = 10_000;
 
-/// The same where a GPU is emulated: Mesa ends a thread's loops after 65,535 turns, and one thread takes some ten for a product.
+/// The same where a GPU is emulated: as many as one thread may do in one launch there ([`Limits::loop_turns`]).
+///
+/// [`Limits::loop_turns`]: evariste_backend::Limits::loop_turns
 const EMULATED_PRODUCTS: usize = 1_000;
 
 fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str, place: Place, sharing: Sharing) {
