@@ -394,7 +394,7 @@ mod tests {
             assert_eq!(name.parse::<DeviceId>().unwrap().to_string(), name);
         }
         assert_eq!("cuda".parse::<DeviceId>().unwrap(), DeviceId { kind: Kind::Cuda, index: 0 });
-        for name in ["", "nonsense", "cpu:0", "cuda:", "cuda:-1", "wgpu:x", "CUDA:0"] {
+        for name in ["", "nonsense", "cpu:0", "cuda:", "cuda:-1", "cuda:+1", "wgpu:x", "CUDA:0"] {
             let error = name.parse::<DeviceId>().unwrap_err();
             assert_eq!(error, Error::UnknownDevice { expected: DeviceId::EXPECTED, actual: name.into() });
             assert!(error.to_string().contains("wgpu:N"));

@@ -55,6 +55,8 @@ impl FromStr for DeviceId {
     fn from_str(name: &str) -> Result<Self, Error> {
         let unknown = || Error::UnknownDevice { expected: Self::EXPECTED, actual: name.to_owned() };
         let (kind, index) = match name.split_once(':') {
+            // A number would take a sign, too.
+            Some((_, index)) if !index.bytes().all(|byte| byte.is_ascii_digit()) => return Err(unknown()),
             Some((kind, index)) => (kind, Some(index.parse().map_err(|_| unknown())?)),
             None => (name, None),
         };

@@ -66,6 +66,11 @@ pub fn hosted() -> Result<Vec<Trial>, Error> {
             let name = case.name.split_once("::").map_or("", |(_, name)| name);
             wanted.iter().any(|prefix| name.starts_with(prefix)) && !NOT_HOSTED.iter().any(|part| name.ends_with(part))
         };
+        if arithmetic == Arithmetic::CarryFlag {
+            let device = device.clone();
+            let name = format!("{label}::aes::places_in_kernels");
+            trials.push(Trial::test(name, move || crate::aes::in_kernels(&device)));
+        }
         trials.extend(crate::named(&device, label).into_iter().filter(is_wanted).map(Case::trial));
     }
     Ok(trials)

@@ -19,6 +19,7 @@ mod recorder;
 mod secrecy;
 mod stub;
 mod vector;
+mod window;
 
 use std::{
     fmt::Debug,

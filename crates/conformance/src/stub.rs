@@ -9,6 +9,7 @@
 
 use std::{
     ops::Range,
+    ptr::NonNull,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -19,7 +20,7 @@ use std::{
 use bytemuck::Pod;
 use evariste_backend::{
     Access, Backend, Device, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer,
-    KernelSpec, Kind, Limits, Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
+    HostMemory, KernelSpec, Kind, Limits, Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
 };
 
 use libtest_mimic::Trial;
@@ -94,6 +95,38 @@ struct StubMemory {
     number: u64,
     bytes: u64,
     contents: Vec<u8>,
+}
+
+/// The CPU's, under the device's name.
+struct StubHost {
+    memory: HostBuffer,
+    start: NonNull<u8>,
+    device: DeviceId,
+    transfer: Transfer,
+}
+
+// SAFETY: the CPU's memory is `Send`, and nothing but the owner of this uses it.
+unsafe impl Send for StubHost {}
+// SAFETY: shared access tells where it is, and does not use it.
+unsafe impl Sync for StubHost {}
+
+// SAFETY: the CPU's memory is initialised, stays where it is, and is not used while this value lives.
+unsafe impl HostMemory for StubHost {
+    fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory.len()
+    }
+
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn transfer(&self) -> Transfer {
+        self.transfer
+    }
 }
 
 impl Stub {
@@ -181,7 +214,9 @@ impl Backend for Stub {
     }
 
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
-        self.cpu.host_buffer(bytes, transfer, secrecy)
+        let mut memory = self.cpu.host_buffer(bytes, transfer, secrecy)?;
+        let start = NonNull::from(&mut *memory).cast();
+        Ok(HostBuffer::new(StubHost { memory, start, device: self.info.id, transfer }))
     }
 
     fn default_queue(&self) -> &Queue {

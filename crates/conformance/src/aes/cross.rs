@@ -326,7 +326,7 @@ fn split_launches(device: &Device) -> Outcome {
             results.push(data.to_vec()?);
             aes.cbc().encrypt_range(&[4; 16], &mut data, blocks)?;
             results.push(data.to_vec()?);
-            xts.encrypt_range(7, &mut data, range.start..range.start + range.len() / 48 * 48 + 48 - 17)?;
+            xts.encrypt_range(7, &mut data, range.start..range.start + range.len() / 48 * 48 - 17)?;
             results.push(data.to_vec()?);
         }
         aes.ctr_batch(&mut data, &messages, Counter::Bits128)?;

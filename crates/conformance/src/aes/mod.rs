@@ -23,6 +23,11 @@ pub(crate) fn common() -> Vec<libtest_mimic::Trial> {
     places::trials()
 }
 
+/// The trial that needs CUDA's sources on the host.
+pub(crate) fn in_kernels(device: &evariste_backend::Device) -> crate::Outcome {
+    places::in_kernels(device)
+}
+
 pub(crate) fn add_long(suite: &mut Suite<'_>) {
     full::add(suite);
 }

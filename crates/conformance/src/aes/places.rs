@@ -10,6 +10,7 @@ use libtest_mimic::{Failed, Trial};
 use crate::{
     Outcome, expect_equal, expect_error,
     stub::{Cover, Launch, Stub},
+    window::Window,
 };
 
 /// Two H200s' worth.
@@ -503,5 +504,74 @@ fn limits() -> Outcome {
     expect_equal("launches", &place.stub.take_launches().len(), &0)?;
     xts.encrypt_range(u128::MAX - 2, &mut data, 0..512 * 2 + 16)?;
     xts.encrypt_range(u128::MAX, &mut data, BORDER..BORDER + 512)?;
+    Ok(())
+}
+
+/// What kernels do with such places: on a device of which long buffers have only the end.
+pub(crate) fn in_kernels(device: &Device) -> Outcome {
+    const AROUND: usize = 16 * 400;
+
+    let device = &Window::device(device.clone());
+    let cpu = Device::cpu();
+    let keys = [[1; 16], [2; 16]];
+    let key: Vec<u8> = (0..32).collect();
+    for method in [Method::fastest(device.info()), Method::Sbox, Method::Bitsliced] {
+        let several: &[u64] = if method == Method::Bitsliced { &[32 << 30, 1000] } else { &[32 << 30] };
+        for &launch_bytes in several {
+            let config = Config { launch_bytes, ..super::on_device(method) };
+            let (aes, host) =
+                (Aes::with_config(device, &keys, config.clone())?, Aes::with_config(&cpu, &keys, config.clone())?);
+            let xts = Xts::with_config(device, &key, 512, config.clone())?;
+            let host_xts = Xts::with_config(&cpu, &key, 512, config)?;
+            let mut data = device.alloc::<u8>(BORDER + AROUND)?;
+            let mut expected = super::bytes(2 * AROUND, 1);
+            data.write_at(BORDER - AROUND, &expected)?;
+            let mut near = cpu.upload::<u8>(&expected)?;
+            // Places count from the border on one side, and from the start of what is near it on the other.
+            for (start, end) in [(-2000, 3000), (-16, 0), (0, 16), (-33, 2007)] {
+                let at = |base: usize| base.wrapping_add_signed(start)..base.wrapping_add_signed(end);
+                let (far_range, range) = (at(BORDER), at(AROUND));
+                let what = format!("{method:?}, {launch_bytes} bytes a launch, {start} to {end}");
+                let mut check = |what: &str, data: &Buffer<u8>, near: &Buffer<u8>| {
+                    let mut actual = vec![0; 2 * AROUND];
+                    data.read_at(BORDER - AROUND, &mut actual)?;
+                    expected = near.to_vec()?;
+                    crate::expect_same(what, &actual, &expected)
+                };
+                aes.ctr(&[0xff; 16])?.apply_range(&mut data, far_range.clone())?;
+                host.ctr(&[0xff; 16])?.apply_range(&mut near, range.clone())?;
+                check(&format!("{what}, ctr"), &data, &near)?;
+                let tag = aes.gcm()?.seal_range(&[1; 12], b"aad", &mut data, far_range.clone())?;
+                let expected_tag = host.gcm()?.seal_range(&[1; 12], b"aad", &mut near, range.clone())?;
+                crate::expect_same(&format!("{what}, tag"), tag.as_ref(), expected_tag.as_ref())?;
+                check(&format!("{what}, gcm"), &data, &near)?;
+                let blocks = |range: &Range<usize>| range.start..range.start + range.len() / 16 * 16;
+                let (far_blocks, near_blocks) = (blocks(&far_range), blocks(&range));
+                aes.ecb().encrypt_range(&mut data, far_blocks.clone())?;
+                host.ecb().encrypt_range(&mut near, near_blocks.clone())?;
+                check(&format!("{what}, ecb"), &data, &near)?;
+                aes.cbc().decrypt_range(&[3; 16], &mut data, far_blocks.clone())?;
+                host.cbc().decrypt_range(&[3; 16], &mut near, near_blocks.clone())?;
+                check(&format!("{what}, cbc, decryption"), &data, &near)?;
+                aes.cbc().encrypt_range(&[4; 16], &mut data, far_blocks)?;
+                host.cbc().encrypt_range(&[4; 16], &mut near, near_blocks)?;
+                check(&format!("{what}, cbc, encryption"), &data, &near)?;
+                if range.len() % 512 == 0 || range.len() % 512 >= 16 {
+                    xts.encrypt_range(5, &mut data, far_range.clone())?;
+                    host_xts.encrypt_range(5, &mut near, range.clone())?;
+                    check(&format!("{what}, xts"), &data, &near)?;
+                }
+            }
+            let message = |offset: usize, len, key, iv| Message { offset, len, key, iv: [iv; 16] };
+            let of = |border: usize| {
+                [message(border - 160, 70, 0, 1), message(border - 32, 65, 1, 2), message(border + 48, 1000, 0, 3)]
+            };
+            aes.ctr_batch(&mut data, &of(BORDER), Counter::Bits128)?;
+            host.ctr_batch(&mut near, &of(AROUND / 16 * 16), Counter::Bits128)?;
+            let mut actual = vec![0; 2 * AROUND];
+            data.read_at(BORDER - AROUND, &mut actual)?;
+            crate::expect_same("a batch", &actual, &near.to_vec()?)?;
+        }
+    }
     Ok(())
 }
