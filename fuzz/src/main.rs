@@ -84,6 +84,8 @@ fn supervise(mut waiting: VecDeque<&'static Target>, options: &Options) -> Resul
         while running.len() < options.jobs.max(1)
             && let Some(target) = waiting.pop_front()
         {
+            // What a run that was stopped left there would look like an input that hangs.
+            let _ = fs::remove_file(artifact(target));
             let mut command = Command::new(&program);
             command.args(["--here", "--target", target.name]);
             command.args(["--seed", &options.seed.to_string(), "--seconds", &options.seconds.to_string()]);
