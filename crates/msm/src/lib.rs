@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod accumulate;
+mod config;
+mod error;
+mod finish;
+mod layout;
+mod plan;
+mod recode;
+mod reduce;
+pub mod reference;
+mod scalars;
+mod shared;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use evariste_field::{DevicePrimeField, curve::DeviceCurve};
+
+pub use config::{MsmConfig, Points, Precompute, Tuning};
+pub use error::{Error, Result};
+pub use plan::{Msm, Stage};
+pub use scalars::Scalars;
+
+/// A curve whose points and scalars live on devices.
+pub trait MsmCurve: DeviceCurve<ScalarField: DevicePrimeField> {}
+
+impl<C: DeviceCurve<ScalarField: DevicePrimeField>> MsmCurve for C {}

@@ -1,0 +1,164 @@
+//! Every path at small sizes, on the CPU and from the CUDA sources.
+
+use ark_ec::{CurveGroup, short_weierstrass::Affine, short_weierstrass::Projective};
+use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
+use ark_std::{rand::Rng, test_rng};
+use evariste_backend::Device;
+use evariste_backend::Element;
+use evariste_field::{Canonical, Mont, curve::AffinePoint};
+use evariste_hosted::Arithmetic;
+
+use super::*;
+
+/// Bases kᵢ·G, and the kᵢ: small ones of both signs, among them 0.
+fn bases<C: MsmCurve>(len: usize) -> (Vec<Affine<C>>, Vec<C::ScalarField>) {
+    let generator = Affine::<C>::generator_point();
+    let multiples: Vec<Projective<C>> =
+        std::iter::successors(Some(Projective::zero()), |point| Some(*point + generator)).take(40).collect();
+    let multiples = CurveGroup::normalize_batch(&multiples);
+    let mut rng = test_rng();
+    (0..len)
+        .map(|_| {
+            let (k, negative) = (rng.gen_range(0..40), rng.gen_range(0..2) == 1);
+            let (point, scalar) = (multiples[k], C::ScalarField::from(k as u64));
+            if negative { (-point, -scalar) } else { (point, scalar) }
+        })
+        .unzip()
+}
+
+trait Generator {
+    fn generator_point() -> Self;
+}
+
+impl<C: MsmCurve> Generator for Affine<C> {
+    fn generator_point() -> Self {
+        C::GENERATOR
+    }
+}
+
+/// Scalars of all kinds.
+fn scalars<F: Field>(kind: &str, len: usize, mut random: impl FnMut() -> F) -> Vec<F> {
+    let same = random();
+    let one = |i: usize| match kind {
+        "zero" => F::ZERO,
+        "one" => F::ONE,
+        "minus one" => -F::ONE,
+        "equal" => same,
+        "mostly zero" if i % 10 > 0 => F::ZERO,
+        "small" => F::from(i as u64 % 65536),
+        "signs" if i % 2 == 0 => same,
+        "signs" => -same,
+        _ => F::ZERO,
+    };
+    let is_random = |i: usize| kind == "random" || (kind == "mostly zero" && i % 10 == 0);
+    (0..len).map(|i| if is_random(i) { random() } else { one(i) }).collect()
+}
+
+const KINDS: [&str; 8] = ["random", "zero", "one", "minus one", "equal", "mostly zero", "small", "signs"];
+
+fn check<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig, kinds: &[&str]) {
+    let (bases, multipliers) = bases::<C>(len);
+    let msm = Msm::<C>::new(device, &bases, config).unwrap();
+    let mut rng = test_rng();
+    for kind in kinds {
+        let scalars = scalars(kind, len, || C::ScalarField::rand(&mut rng));
+        let sum: C::ScalarField = scalars.iter().zip(&multipliers).map(|(s, k)| *s * k).sum();
+        let expected = C::GENERATOR * sum;
+        let context = format!("{len} {kind} {config:?}");
+        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{context}");
+        let montgomery = device.upload::<Mont<C::ScalarField>>(&scalars).unwrap();
+        assert_eq!(msm.evaluate(&montgomery).unwrap(), expected, "{context}");
+        let canonical = device.upload::<Canonical<C::ScalarField>>(&scalars).unwrap();
+        assert_eq!(msm.evaluate(&canonical).unwrap(), expected, "{context}");
+    }
+}
+
+/// What so many sums of so many scalars take.
+fn memory<C: MsmCurve>(device: &Device, len: usize, count: usize, config: MsmConfig) -> u64 {
+    Msm::<C>::new(device, &[], config).unwrap().required_bytes(len, count).unwrap()
+}
+
+fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
+    let plain = MsmConfig::default();
+    for &len in lengths {
+        check::<C>(device, len, plain, kinds);
+    }
+    let few = [KINDS[0], KINDS[4]];
+    let len = *lengths.last().unwrap();
+    let tuning = |slices, least, layer, last| Tuning {
+        slices: Some(slices),
+        least_slice: Some(least),
+        layer: Some(layer),
+        last: Some(last),
+    };
+    let tables = |budget| Precompute::Tables { budget };
+    let bytes = (len * AffinePoint::<C>::BYTES) as u64;
+    let pieces = MsmConfig { window: Some(4), tuning: tuning(64, 1, 2, 1), ..plain };
+    for config in [
+        MsmConfig { window: Some(5), tuning: tuning(300, 1, 2, 1), ..plain },
+        MsmConfig { window: Some(6), tuning: tuning(7, 3, 1, 0), ..plain },
+        MsmConfig { window: Some(4), tuning: tuning(1, 1, 5, 9), ..plain },
+        MsmConfig { window: Some(8), precompute: tables(u64::MAX), ..plain },
+        MsmConfig { window: Some(9), precompute: tables(7 * bytes), ..plain },
+        MsmConfig { points: Points::Any, ..plain },
+        MsmConfig { memory: Some(memory::<C>(device, len.div_ceil(5), 1, pieces)), ..pieces },
+    ] {
+        check::<C>(device, len, config, &few);
+    }
+}
+
+#[test]
+fn sums_are_right_on_the_cpu() {
+    let device = Device::cpu();
+    check_all::<ark_bls12_381::g1::Config>(&device, &[0, 1, 2, 3, 100, 1000], &KINDS);
+    check_all::<ark_bn254::g1::Config>(&device, &[1, 257], &KINDS);
+    check_all::<ark_bls12_381::g2::Config>(&device, &[33], &KINDS);
+    check_all::<ark_pallas::PallasConfig>(&device, &[100], &KINDS);
+}
+
+#[test]
+fn sums_are_right_from_cuda_sources() {
+    let device = match evariste_hosted::device(Arithmetic::CarryFlag) {
+        Ok(device) => device,
+        Err(error) => return println!("not run: {error}"),
+    };
+    check_all::<ark_bls12_381::g1::Config>(&device, &[1, 50], &["random", "mostly zero", "signs"]);
+    check_all::<ark_bn254::g1::Config>(&device, &[40], &["random"]);
+}
+
+#[test]
+fn many_and_batches() {
+    type C = ark_bn254::g1::Config;
+    let device = Device::cpu();
+    let (bases, multipliers) = bases::<C>(120);
+    let mut rng = test_rng();
+    let scalars: Vec<ark_bn254::Fr> = (0..120).map(|_| UniformRand::rand(&mut rng)).collect();
+    let tuning = Tuning { slices: Some(16), ..Tuning::default() };
+    let plain = MsmConfig { window: Some(4), tuning, ..MsmConfig::default() };
+    for memory in [None, Some(memory::<C>(&device, 40, 1, plain))] {
+        let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory, ..plain }).unwrap();
+        for count in [1, 2, 3, 24, 120] {
+            let len = 120 / count;
+            let sum = |i: usize, first: usize| {
+                let scalars = scalars[i * len..].iter().take(len);
+                let sum = scalars.zip(&multipliers[first..]).map(|(s, k)| *s * k).sum::<ark_bn254::Fr>();
+                Affine::<C>::generator_point() * sum
+            };
+            let expected: Vec<_> = (0..count).map(|i| sum(i, 0)).collect();
+            assert_eq!(msm.evaluate_many(count, &scalars).unwrap(), expected, "{count}");
+            let expected: Vec<_> = (0..count).map(|i| sum(i, i * len)).collect();
+            assert_eq!(msm.evaluate_batch(count, &scalars).unwrap(), expected, "{count}");
+        }
+    }
+}
+
+#[test]
+fn any_points_count_integers() {
+    type C = ark_bls12_381::g1::Config;
+    let device = Device::cpu();
+    let (bases, _) = bases::<C>(3);
+    let msm = Msm::<C>::new(&device, &bases, MsmConfig { points: Points::Any, ..MsmConfig::default() }).unwrap();
+    let scalars = [ark_bls12_381::Fr::ONE.double(); 3];
+    let expected = reference::msm::<C, _>(&bases, &[[2u64]; 3]);
+    assert_eq!(msm.evaluate(&scalars).unwrap(), expected);
+}
