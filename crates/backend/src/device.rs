@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, HostBuffer, Kind, Memory, Queue, Result, Secrecy,
-    Stats, Transfer, cpu,
+    Stats, Transfer, cpu, plans::Plans,
 };
 
 /// The environment variable that overrides the choice of [`Device::best`].
@@ -34,11 +34,12 @@ pub struct Device(Arc<Open>);
 struct Open {
     backend: Arc<dyn Backend>,
     notes: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    plans: Plans,
 }
 
 impl Open {
     fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
-        Arc::new(Self { backend, notes: Mutex::default() })
+        Arc::new(Self { backend, notes: Mutex::default(), plans: Plans::default() })
     }
 }
 
@@ -156,6 +157,27 @@ impl Device {
             Ok(note) => note,
             Err(_) => unreachable!("values are kept under their own type"),
         }
+    }
+
+    /// A plan of type `T` that was made under `key` and is kept with this device, or a new one from `make`. At most
+    /// [`CACHED_PLANS`](crate::CACHED_PLANS) plans of a type are kept: then the one that was used longest ago goes.
+    ///
+    /// Plans hold their device, so a device stays open while it keeps plans, until [`Device::trim`] drops them. For plans that
+    /// calls on host slices make behind the scenes; a program that uses one plan again and again keeps it itself.
+    ///
+    /// # Errors
+    /// Those of `make`. Nothing is kept then.
+    pub fn cached_plan<T: Any + Send + Sync, E>(
+        &self,
+        key: &str,
+        make: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<Arc<T>, E> {
+        let plans = &self.0.plans;
+        if let Some(plan) = plans.find(key) {
+            return Ok(plan);
+        }
+        // Not under the lock: making a plan may take seconds, and may ask for others.
+        Ok(plans.keep(key, Arc::new(make()?)))
     }
 
     /// Whether both are the same device.
@@ -276,8 +298,10 @@ impl Device {
         self.0.backend.sync()
     }
 
-    /// Gives memory that is kept for later buffers back to the system.
+    /// Gives memory that is kept for later buffers back to the system, after dropping the plans that are kept
+    /// ([`Device::cached_plan`]).
     pub fn trim(&self) {
+        self.0.plans.clear();
         self.0.backend.trim();
     }
 }

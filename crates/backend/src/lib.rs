@@ -14,6 +14,7 @@ mod host;
 mod info;
 mod kernel;
 pub mod parallel;
+mod plans;
 mod pool;
 #[cfg(feature = "wgpu")]
 mod wgpu;
@@ -28,6 +29,7 @@ pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
 pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word};
+pub use plans::CACHED_PLANS;
 
 /// What the CUDA compiler reports of one kernel, without any GPU.
 #[cfg(feature = "cuda")]

@@ -7,10 +7,9 @@ use ark_ec::{
 use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste_backend::{Buffer, Device, Element, Error};
-use evariste_field::{
-    curve::{AddChain, AffinePoint, CHAIN_LENGTH, DeviceCurve, Jacobian, PointSum, Points, Xyzz},
-    primitives::{SegmentedSum, reference},
-};
+use evariste_curve::{AffinePoint, DeviceCurve, Jacobian, PointSum, Points, Xyzz};
+use evariste_microbench::{ADDITIONS, AddChain};
+use evariste_primitives::{SegmentedSum, reference};
 
 use crate::{Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, other_device};
 
@@ -231,7 +230,7 @@ fn sums<C: DeviceCurve>(device: &Device) -> Outcome {
     for len in [1, 2, 70, 300] {
         let a = pairs::<C>(len).0;
         let a = &a[a.len() - len..];
-        let run = |i| (i..i + CHAIN_LENGTH as usize).map(|j| a[j % len]).fold(Projective::zero(), |sum, p| sum + p);
+        let run = |i| (i..i + ADDITIONS as usize).map(|j| a[j % len]).fold(Projective::zero(), |sum, p| sum + p);
         let expected: Vec<Projective<C>> = (0..len).map(run).collect();
         let a = device.upload::<AffinePoint<C>>(a)?;
         expect_output(device, &format!("chains of {len}"), &expected, |out| chain.run(&a, out))?;

@@ -1,11 +1,8 @@
 //! Elements and vector operations over every field.
 
 use evariste_backend::{Buffer, Device, Error};
-use evariste_field::{
-    Canonical, DeviceField, DevicePrimeField, Mont, Vector,
-    rate::{CHAIN_LENGTH, MulChain, Place, Products, Sharing, Step},
-    reference, small,
-};
+use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont, Vector, reference, small};
+use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, fields, launches::lengths, other_device, vector};
 
@@ -194,10 +191,10 @@ fn chains<F: DeviceField>(device: &Device) -> Outcome {
             let mut out = device.alloc(len)?;
             chain.run(&device.upload(&x)?, &mut out)?;
             let result = |i: usize| match step {
-                Step::Mul => x[i].pow([u64::from(CHAIN_LENGTH) + 1]),
-                Step::Square => (0..CHAIN_LENGTH).fold(x[i], |x, _| x * x),
-                Step::Mac => (0..CHAIN_LENGTH as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
-                Step::Known => x[i] * w.pow([u64::from(CHAIN_LENGTH)]),
+                Step::Mul => x[i].pow([u64::from(MULTIPLICATIONS) + 1]),
+                Step::Square => (0..MULTIPLICATIONS).fold(x[i], |x, _| x * x),
+                Step::Mac => (0..MULTIPLICATIONS as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
+                Step::Known => x[i] * w.pow([u64::from(MULTIPLICATIONS)]),
             };
             expect_same(&format!("{step:?} of {len}"), &out.to_vec()?, &(0..len).map(result).collect::<Vec<F>>())?;
         }

@@ -9,8 +9,8 @@ use evariste_backend::{
 };
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, forward, forward_in_pieces, inverse,
-    inverse_in_pieces, reference,
+    Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, crossover, forward, forward_in_pieces, inverse,
+    inverse_in_pieces, reference, set_crossover,
 };
 
 use libtest_mimic::Failed;
@@ -32,6 +32,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
+    suite.add_alone("bls12-381-fr::crossover", slices_stay_on_the_cpu_below_the_crossover);
     suite.add("bls12-381-fr::two_threads", two_threads);
     suite.add("bls12-381-fr::queues", queues);
     suite.add_alone("bls12-381-fr::required_bytes", required_bytes);
@@ -462,19 +463,41 @@ fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
 }
 
 fn host_slices<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    for len in [0, 1, 2, 1024] {
-        let x = samples::<F>(len, 9);
-        let mut y = x.clone();
-        forward(device, &mut y)?;
-        expect_same("forward", &y, &if len == 0 { Vec::new() } else { arkworks(&x, F::ONE) })?;
-        inverse(device, &mut y)?;
-        expect_same("inverse", &y, &x)?;
+    let measured = crossover::<F>(device)?;
+    expect_equal("a crossover is measured once", &crossover::<F>(device)?, &measured)?;
+    // All on the device, all on the CPU, and as measured.
+    for pinned in [0, u32::MAX, measured] {
+        set_crossover::<F>(device, pinned);
+        for len in [0, 1, 2, 1024] {
+            let x = samples::<F>(len, 9);
+            let mut y = x.clone();
+            forward(device, &mut y)?;
+            expect_same("forward", &y, &if len == 0 { Vec::new() } else { arkworks(&x, F::ONE) })?;
+            inverse(device, &mut y)?;
+            expect_same("inverse", &y, &x)?;
+        }
     }
     let x = samples::<F>(1000, 9);
     let mut y = x.clone();
     let error = expect_error("a length of 1000", forward(device, &mut y))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 1000 })?;
     expect_same("untouched", &y, &x)
+}
+
+fn slices_stay_on_the_cpu_below_the_crossover(device: &Device) -> Outcome {
+    let measured = crossover::<Fr>(device)?;
+    let mut x = samples::<Fr>(1 << 4, 9);
+    let mut launches = |pinned| -> Result<u64, Failed> {
+        set_crossover::<Fr>(device, pinned);
+        let before = device.stats().launches;
+        forward(device, &mut x)?;
+        Ok(device.stats().launches - before)
+    };
+    let (first, second, below) = (launches(4)?, launches(4)?, launches(5)?);
+    set_crossover::<Fr>(device, measured);
+    expect("a plan is made once", second <= first && second > 0)?;
+    let expected = if device.is_same(&Device::cpu()) { second } else { 0 };
+    expect_equal("launches below the crossover", &below, &expected)
 }
 
 fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {

@@ -5,11 +5,8 @@ use std::ops::Range;
 use ark_bls12_381::Fr;
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste_backend::{Buffer, Device, Error};
-use evariste_field::{
-    DeviceField, Mont,
-    primitives::{FieldSum, Histogram, MAX_BITS, RadixSort, Scan, SegmentedSum, SortMethod, reference},
-    small,
-};
+use evariste_field::{DeviceField, FieldSum, Mont, small};
+use evariste_primitives::{Histogram, MAX_BITS, RadixSort, Scan, SegmentedSum, SortMethod, reference};
 
 use crate::{
     Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, fields, launches::lengths,

@@ -411,7 +411,7 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
 }
 
 /// Inverts elements in device form, with one inversion.
-pub(crate) fn invert<F: DeviceField>(elements: &mut [u32]) {
+pub fn invert<F: DeviceField>(elements: &mut [u32]) {
     let before = elements.to_vec();
     inverse_run::<F>(&before, elements);
 }

@@ -6,11 +6,10 @@ use ark_bls12_381::{
     g1::{Config, G1_GENERATOR_X, G1_GENERATOR_Y},
 };
 use evariste_backend::{Buffer, Device, Element, Kind};
-use evariste_field::{
-    DeviceField, Mont,
-    curve::{AddChain, AffinePoint, CHAIN_LENGTH, Points},
-    primitives::{RadixSort, SortMethod},
-};
+use evariste_curve::{AffinePoint, Points};
+use evariste_field::{DeviceField, Mont};
+use evariste_microbench::{ADDITIONS, AddChain};
+use evariste_primitives::{RadixSort, SortMethod};
 use rayon::prelude::*;
 
 use super::{
@@ -91,7 +90,7 @@ fn points(device: &Device, points: &Points<Config>, len: usize) -> Result<Buffer
 
 /// Mixed additions in XYZZ form, in registers.
 fn xyzz(session: &mut Session, target: &Target, log_n: u32) {
-    let elements = (CHAIN_LENGTH as usize) << log_n;
+    let elements = (ADDITIONS as usize) << log_n;
     let work = Work { multiplications: 10.0 * weight() * elements as f64, bytes: 0.0 };
     session.measure(case(target, "bls12-381-g1/add-xyzz-affine/chain", log_n, elements, work), |budget| {
         let (device, len) = (&target.device, 1usize << log_n);
@@ -101,7 +100,7 @@ fn xyzz(session: &mut Session, target: &Target, log_n: u32) {
         chain.run(&a, &mut out)?;
         let (host, sums) = (a.to_vec()?, out.to_vec()?);
         for i in input::places(CHECKED, len) {
-            let terms = (i..i + CHAIN_LENGTH as usize).map(|j| host[j % len]);
+            let terms = (i..i + ADDITIONS as usize).map(|j| host[j % len]);
             let expected = terms.fold(G1Projective::default(), |sum, point| sum + point);
             ensure!(sums[i] == expected, "chain {i} is wrong");
         }

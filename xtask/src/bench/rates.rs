@@ -4,10 +4,8 @@ use anyhow::{Result, ensure};
 use ark_bls12_381::{Fq, Fr};
 use ark_ff::Field;
 use evariste_backend::Kind;
-use evariste_field::{
-    DeviceField, Mont,
-    rate::{CHAIN_LENGTH, MulChain, Place, Products, Sharing, Step},
-};
+use evariste_field::{DeviceField, Mont};
+use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use super::{
     Algorithm, Profile, Target, input,
@@ -39,7 +37,7 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
 }
 
 fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, step: Step, log_n: u32) {
-    let elements = (CHAIN_LENGTH as usize) << log_n;
+    let elements = (MULTIPLICATIONS as usize) << log_n;
     // Multiplications of the limits' field, as both grow with the square of the limbs.
     let weight = (F::LIMBS as f64 / Fr::LIMBS as f64).powi(2);
     let work = Work { multiplications: weight * elements as f64, bytes: 0.0 };
@@ -100,10 +98,10 @@ fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str,
 fn check<F: Field>(step: Step, x: &[F], w: F, out: &[F]) -> Result<()> {
     for i in input::places(CHECKED, x.len()) {
         let expected = match step {
-            Step::Mul => x[i].pow([u64::from(CHAIN_LENGTH) + 1]),
-            Step::Square => (0..CHAIN_LENGTH).fold(x[i], |x, _| x.square()),
-            Step::Mac => (i..i + CHAIN_LENGTH as usize).map(|j| x[i] * x[j % x.len()]).sum(),
-            Step::Known => x[i] * w.pow([CHAIN_LENGTH.into()]),
+            Step::Mul => x[i].pow([u64::from(MULTIPLICATIONS) + 1]),
+            Step::Square => (0..MULTIPLICATIONS).fold(x[i], |x, _| x.square()),
+            Step::Mac => (i..i + MULTIPLICATIONS as usize).map(|j| x[i] * x[j % x.len()]).sum(),
+            Step::Known => x[i] * w.pow([MULTIPLICATIONS.into()]),
         };
         ensure!(out[i] == expected, "chain {i} is wrong");
     }

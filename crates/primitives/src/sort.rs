@@ -6,7 +6,7 @@ use evariste_backend::Error;
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Result, Word};
 use rayon::prelude::*;
 
-use super::{
+use crate::{
     Histogram, Scan, THREADS, checked_bits, checked_len, histogram::Digits, mask, scan::GROUP_BYTES, shared::Scattered,
     source,
 };
@@ -78,7 +78,7 @@ struct TileParams {
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use evariste_backend::Device;
-/// use evariste_field::primitives::RadixSort;
+/// use evariste_primitives::RadixSort;
 ///
 /// let device = Device::best()?;
 /// let mut keys = device.upload::<u32>(&[0x52, 0x31, 0x22, 0x31])?;

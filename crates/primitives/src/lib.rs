@@ -1,5 +1,4 @@
-//! Parallel building blocks on 32-bit integers, as bucket methods need them: [`Scan`], [`Histogram`], [`RadixSort`], and
-//! the sum of sorted runs by a [`SegmentedSum`] over any [`Monoid`].
+#![doc = include_str!("../README.md")]
 //!
 //! All are queued on the default queue and return at once. Their scratch comes from the device's pool and has the
 //! secrecy of the input. Vectors have at most [`MAX_LEN`] elements.
@@ -25,7 +24,7 @@ use evariste_backend::{Device, Error, Result};
 
 pub use histogram::{Histogram, MAX_BITS};
 pub use scan::Scan;
-pub use segmented::{FieldSum, Monoid, SegmentedSum};
+pub use segmented::{Monoid, SegmentedSum};
 pub use sort::{RadixSort, SortMethod};
 
 /// Most elements of a vector: so the index of any element of the last tile fits 32 bits.
@@ -34,7 +33,11 @@ pub const MAX_LEN: usize = 1 << 31;
 /// Threads of every workgroup here: what WebGPU promises.
 const THREADS: u32 = 256;
 
-pub(crate) fn checked_len(device: &Device, what: &'static str, len: usize) -> Result<u32> {
+/// Refuses vectors longer than [`MAX_LEN`].
+///
+/// # Errors
+/// [`Error::TooLarge`] that names `what`.
+pub fn checked_len(device: &Device, what: &'static str, len: usize) -> Result<u32> {
     match u32::try_from(len) {
         Ok(short) if len <= MAX_LEN => Ok(short),
         _ => Err(Error::TooLarge { what, device: device.info().id, limit: MAX_LEN as u64, actual: len as u64 }),

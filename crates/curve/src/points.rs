@@ -8,21 +8,20 @@ use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
 };
 
-use super::{
+use crate::{
     AffinePoint, DeviceCurve, Jacobian, Xyzz,
     operation::{Divide, Map},
     point,
     source::{self, Form},
 };
-use crate::{
-    DeviceField, ifma,
-    primitives::checked_len,
+use evariste_field::{
+    DeviceField, ifma, invert,
     source::{cuda_group_inverse, group_inverse_threads, label, wgsl_group_inverse, word},
-    vector,
 };
+use evariste_primitives::checked_len;
 
 /// Threads of a workgroup.
-pub(super) const THREADS: u32 = 256;
+const THREADS: u32 = 256;
 
 /// Points of a thread at most, where threads share inversions.
 const MAX_RUN: usize = 64;
@@ -41,8 +40,8 @@ const LANES_GRAIN: [usize; 2] = [1 << 8, 1 << 11];
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct MapParams {
-    pub(super) len: u32,
+struct MapParams {
+    len: u32,
 }
 
 #[repr(C)]
@@ -54,14 +53,14 @@ struct DivideParams {
 
 /// Operations on vectors of points on one device. Kernels are compiled at their first use and kept.
 ///
-/// All operations are queued and return at once. Vectors have at most [`MAX_LEN`](crate::primitives::MAX_LEN) points.
+/// All operations are queued and return at once. Vectors have at most [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use ark_bls12_381::{G1Affine, g1::Config};
 /// use ark_ec::AffineRepr;
 /// use evariste_backend::Device;
-/// use evariste_field::curve::{AffinePoint, Points};
+/// use evariste_curve::{AffinePoint, Points};
 ///
 /// let device = Device::best()?;
 /// let points = Points::<Config>::new(&device);
@@ -340,13 +339,6 @@ fn operands<C: DeviceCurve>(inputs: &[Form]) -> (Vec<Binding>, &'static str) {
     (["a", "b"].iter().zip(inputs).map(|(name, _)| Binding::read(name, word)).collect(), call)
 }
 
-/// The parts of a WGSL kernel over points: the arithmetic, and the accessors of bindings.
-pub(super) fn wgsl<C: DeviceCurve>(int64: bool, bindings: &[(Binding, Form)]) -> String {
-    let forms: Vec<Form> = bindings.iter().map(|(_, form)| *form).collect();
-    let accessors = bindings.iter().map(|(binding, form)| source::wgsl_accessors::<C>(binding, *form));
-    source::wgsl::<C>(int64, &forms) + &accessors.collect::<String>()
-}
-
 fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
     let (function, inputs, output) = operation.signature();
     let (mut bindings, call) = operands::<C>(inputs);
@@ -361,7 +353,7 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
         }
         Language::Wgsl { int64 } => {
             let op = format!("fn op(i: u32) -> {} {{ return {function}({call}); }}\n", output.name());
-            [&wgsl::<C>(int64, &seen), &op, evariste_shaders::POINT_MAP].concat()
+            [&source::wgsl_kernel::<C>(int64, &seen), &op, evariste_shaders::POINT_MAP].concat()
         }
     };
     let body = move |params: &MapParams, args: &mut [CpuArg<'_>]| {
@@ -406,7 +398,8 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             );
             let addition = if operation == Divide::AffineAdd { source::wgsl_affine_addition() } else { "" };
             let inverse = wgsl_group_inverse::<C::BaseField>(threads);
-            [&wgsl::<C>(int64, &seen), addition, &inverse, &functions, evariste_shaders::POINT_DIVIDE].concat()
+            [&source::wgsl_kernel::<C>(int64, &seen), addition, &inverse, &functions, evariste_shaders::POINT_DIVIDE]
+                .concat()
         }
     };
     let lanes = if operation == Divide::AffineAdd { ifma::Field::of::<C::BaseField>() } else { None };
@@ -484,7 +477,7 @@ fn add_in_lanes<C: DeviceCurve>(lanes: &ifma::Field, (a, b): (&[u32], &[u32]), o
         let (a, b) = operands(i);
         Divide::AffineAdd.denominator::<C>(a, b).store(&mut denominators[i * limbs..]);
     }
-    lanes.inverse_run(&denominators, &mut inverses, &one, &vector::invert::<C::BaseField>);
+    lanes.inverse_run(&denominators, &mut inverses, &one, &invert::<C::BaseField>);
     lanes.chords(a, b, &inverses, out);
     for i in special {
         let ((a, b), inverse) = (operands(i), C::BaseField::load(&inverses[i * limbs..]));
@@ -498,7 +491,7 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
     let seen = [(bindings[0], Form::Affine), (bindings[2], Form::Xyzz)];
     let source = move |language| match language {
         Language::Cuda => source::cuda::<C>() + evariste_cuda::POINT_TIMES,
-        Language::Wgsl { int64 } => wgsl::<C>(int64, &seen) + evariste_shaders::POINT_TIMES,
+        Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::POINT_TIMES,
     };
     let body = |params: &MapParams, args: &mut [CpuArg<'_>]| {
         let [a, k, out] = args else { unreachable!("the launch checks the number of buffers") };
@@ -524,7 +517,7 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
 mod tests {
     use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
 
-    use super::*;
+    use crate::*;
 
     /// Among sums in lanes those that lie on no chord, at the ends of runs and in all of one.
     fn check<C: DeviceCurve>() {

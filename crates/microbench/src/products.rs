@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
 
-use crate::{
+use evariste_field::{
     DeviceField, Mont,
     source::{self, word},
 };
@@ -53,14 +53,15 @@ impl Sharing {
     }
 }
 
-/// Products of vectors as one compares places of memory by: elsewhere use [`crate::Vector::mul`]. On a CPU places differ in
+/// Products of vectors as one compares places of memory by: elsewhere use [`evariste_field::Vector::mul`]. On a CPU places differ in
 /// nothing.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use ark_bls12_381::Fr;
 /// use evariste_backend::Device;
-/// use evariste_field::{Mont, rate::{Place, Products, Sharing}};
+/// use evariste_field::Mont;
+/// use evariste_microbench::{Place, Products, Sharing};
 ///
 /// let device = Device::best()?;
 /// let [a, b] = [[2, 3], [5, 7]].map(|x| device.upload::<Mont<Fr>>(&x.map(Fr::from)));
@@ -163,9 +164,9 @@ mod tests {
     use ark_bls12_381::{Fq, Fr};
     use ark_ff::UniformRand;
     use ark_std::test_rng;
+    use evariste_field::small::{BabyBear, Goldilocks3};
 
     use super::*;
-    use crate::small::{BabyBear, Goldilocks3};
 
     fn expect_products<F: DeviceField + UniformRand>(device: &Device) {
         let mut rng = test_rng();

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 /// A slice whose elements different threads write, each of them at most once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scattered<'a, T> {
+pub(crate) struct Scattered<'a, T> {
     start: *mut T,
     len: usize,
     borrow: PhantomData<&'a mut [T]>,
@@ -16,7 +16,7 @@ unsafe impl<T: Send> Sync for Scattered<'_, T> {}
 unsafe impl<T: Send> Send for Scattered<'_, T> {}
 
 impl<'a, T: Copy> Scattered<'a, T> {
-    pub(super) fn new(slice: &'a mut [T]) -> Self {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
         Self { start: slice.as_mut_ptr(), len: slice.len(), borrow: PhantomData }
     }
 
@@ -24,7 +24,7 @@ impl<'a, T: Copy> Scattered<'a, T> {
     ///
     /// # Safety
     /// No other thread writes element `i` while the slice is shared.
-    pub(super) unsafe fn write(&self, i: usize, value: T) {
+    pub(crate) unsafe fn write(&self, i: usize, value: T) {
         assert!(i < self.len);
         // SAFETY: inside the slice, which is borrowed exclusively; the caller keeps other threads off.
         unsafe { self.start.add(i).write(value) }

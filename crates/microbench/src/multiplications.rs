@@ -1,34 +1,30 @@
-//! The rate of multiplications that a device can reach: what the speed of everything else is held against.
-
 use std::{array, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
 
-mod products;
-
-pub use products::{Place, Products, Sharing};
-
-use crate::{
+use evariste_field::{
     DeviceField, Mont, ifma, known_constants,
     source::{self, word},
 };
 
+use crate::THREADS;
+
 /// Steps that one run of [`MulChain`] does on each element: some hundred times what loading and storing the element
 /// costs on any device.
-pub const CHAIN_LENGTH: u32 = 512;
+pub const MULTIPLICATIONS: u32 = 512;
 
 /// What [`MulChain`] does with each element x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Multiplies by x: x^([`CHAIN_LENGTH`] + 1) in the end.
+    /// Multiplies by x: x^([`MULTIPLICATIONS`] + 1) in the end.
     Mul,
-    /// Squares: x^(2^[`CHAIN_LENGTH`]).
+    /// Squares: x^(2^[`MULTIPLICATIONS`]).
     Square,
     /// Adds the product of x and the element j places further, in a circle, for j from 0 on. In CUDA the sum is reduced
     /// once, over prime fields of an even number of limbs with a bit of room.
     Mac,
-    /// Multiplies by a constant: x · w^[`CHAIN_LENGTH`]. In CUDA with a precomputed quotient, over the same fields.
+    /// Multiplies by a constant: x · w^[`MULTIPLICATIONS`]. In CUDA with a precomputed quotient, over the same fields.
     Known,
 }
 
@@ -36,9 +32,6 @@ impl Step {
     /// All of them, in the order of their numbers in the sources.
     pub const ALL: [Self; 4] = [Step::Mul, Step::Square, Step::Mac, Step::Known];
 }
-
-/// Threads of a workgroup.
-const THREADS: u32 = 256;
 
 /// Chains that a CPU core works on at once: one alone waits for the latency of each multiplication.
 const LANES: usize = 4;
@@ -50,13 +43,14 @@ const LANES: usize = 4;
 /// use ark_bls12_381::Fr;
 /// use ark_ff::Field;
 /// use evariste_backend::Device;
-/// use evariste_field::{Mont, rate::{CHAIN_LENGTH, MulChain, Step}};
+/// use evariste_field::Mont;
+/// use evariste_microbench::{MULTIPLICATIONS, MulChain, Step};
 ///
 /// let device = Device::best()?;
 /// let x = device.upload::<Mont<Fr>>(&[Fr::from(3)])?;
 /// let mut out = device.alloc(1)?;
 /// MulChain::new(&device, Step::Mul, Fr::ONE)?.run(&x, &mut out)?;
-/// assert_eq!(out.to_vec()?, [Fr::from(3).pow([u64::from(CHAIN_LENGTH) + 1])]);
+/// assert_eq!(out.to_vec()?, [Fr::from(3).pow([u64::from(MULTIPLICATIONS) + 1])]);
 /// # Ok(())
 /// # }
 /// ```
@@ -91,12 +85,12 @@ impl<F: DeviceField> MulChain<F> {
         let seen = bindings.clone();
         let source = move |language| match language {
             Language::Cuda => {
-                let constants = format!("#define LENGTH {CHAIN_LENGTH}\n#define STEP {}\n", step as u32);
+                let constants = format!("#define LENGTH {MULTIPLICATIONS}\n#define STEP {}\n", step as u32);
                 [&source::cuda::<F>(), &constants, evariste_cuda::MUL_CHAIN].concat()
             }
             Language::Wgsl { int64 } => {
                 let accessors: String = seen.iter().map(source::wgsl_accessors::<F>).collect();
-                let constants = format!("const LENGTH = {CHAIN_LENGTH}u;\nconst STEP = {}u;\n", step as u32);
+                let constants = format!("const LENGTH = {MULTIPLICATIONS}u;\nconst STEP = {}u;\n", step as u32);
                 [&source::wgsl::<F>(int64), &accessors, &constants, evariste_shaders::MUL_CHAIN].concat()
             }
         };
@@ -108,18 +102,18 @@ impl<F: DeviceField> MulChain<F> {
             if let Some(lanes) = &lanes {
                 let out = &mut out.write::<u32>()[..limbs];
                 out.copy_from_slice(&x.read::<u32>()[..limbs]);
-                return lanes.chain(out, CHAIN_LENGTH);
+                return lanes.chain(out, MULTIPLICATIONS);
             }
             let (x, w) = (&x.read::<u32>()[..limbs], F::load(&w.read::<u32>()[..F::LIMBS]));
             parallel::chunks(&mut out.write::<u32>()[..limbs], LANES * F::LIMBS, &|chunk, out| {
                 run_lanes(step, x, w, chunk * LANES, out);
             });
         };
-        let variant = format!("{step:?} {CHAIN_LENGTH} over {}", source::label::<F>());
+        let variant = format!("{step:?} {MULTIPLICATIONS} over {}", source::label::<F>());
         KernelSpec::new("mul_chain", variant, bindings, body, source).threads(THREADS)
     }
 
-    /// Does [`CHAIN_LENGTH`] steps one after the other on each element.
+    /// Does [`MULTIPLICATIONS`] steps one after the other on each element.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
@@ -144,12 +138,12 @@ fn run_lanes<F: DeviceField>(step: Step, x: &[u32], w: F, first: usize, out: &mu
     let own: [F; LANES] = array::from_fn(|lane| load(first + lane));
     let mut results = own;
     match step {
-        Step::Mul => (0..CHAIN_LENGTH).for_each(|_| results.iter_mut().zip(&own).for_each(|(r, x)| *r *= x)),
-        Step::Square => (0..CHAIN_LENGTH).for_each(|_| results.iter_mut().for_each(|r| *r = r.square())),
-        Step::Known => (0..CHAIN_LENGTH).for_each(|_| results.iter_mut().for_each(|r| *r *= w)),
+        Step::Mul => (0..MULTIPLICATIONS).for_each(|_| results.iter_mut().zip(&own).for_each(|(r, x)| *r *= x)),
+        Step::Square => (0..MULTIPLICATIONS).for_each(|_| results.iter_mut().for_each(|r| *r = r.square())),
+        Step::Known => (0..MULTIPLICATIONS).for_each(|_| results.iter_mut().for_each(|r| *r *= w)),
         Step::Mac => {
             results = [F::ZERO; LANES];
-            for j in 0..CHAIN_LENGTH as usize {
+            for j in 0..MULTIPLICATIONS as usize {
                 for (lane, (r, x)) in results.iter_mut().zip(&own).enumerate() {
                     *r += *x * load(first + lane + j);
                 }
@@ -162,8 +156,8 @@ fn run_lanes<F: DeviceField>(step: Step, x: &[u32], w: F, first: usize, out: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::small::{BabyBear, Goldilocks, Goldilocks3};
     use ark_bls12_381::Fr;
+    use evariste_field::small::{BabyBear, Goldilocks, Goldilocks3};
 
     fn expect_chains<F: DeviceField>(device: &Device) {
         let mut rng = ark_std::test_rng();
@@ -174,11 +168,11 @@ mod tests {
             let x: Vec<F> = (0..len).map(|i| if i == 1 { -F::ONE } else { F::rand(&mut rng) }).collect();
             let mut out = device.alloc(len).unwrap();
             MulChain::new(device, step, w).unwrap().run(&device.upload(&x).unwrap(), &mut out).unwrap();
-            let steps = u64::from(CHAIN_LENGTH);
+            let steps = u64::from(MULTIPLICATIONS);
             let expected = |i: usize| match step {
                 Step::Mul => x[i].pow([steps + 1]),
                 Step::Square => (0..steps).fold(x[i], |x, _| x.square()),
-                Step::Mac => (0..CHAIN_LENGTH as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
+                Step::Mac => (0..MULTIPLICATIONS as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
                 Step::Known => x[i] * w.pow([steps]),
             };
             assert_eq!(out.to_vec().unwrap(), (0..len).map(expected).collect::<Vec<F>>(), "{step:?} {len}");

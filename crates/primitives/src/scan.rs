@@ -4,13 +4,13 @@ use evariste_backend::Error;
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Word};
 use rayon::prelude::*;
 
-use super::{THREADS, checked_len, source};
+use crate::{THREADS, checked_len, source};
 
 /// Elements of a tile: with 8 a thread, a workgroup's memory of 16 KiB holds the tile.
 const TILE: u32 = 8 * THREADS;
 
 /// Workgroup memory of a scan over the threads of a group in WGSL.
-pub(super) const GROUP_BYTES: u32 = 4 * 2 * THREADS;
+pub(crate) const GROUP_BYTES: u32 = 4 * 2 * THREADS;
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -34,7 +34,7 @@ struct TilesParams {
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use evariste_backend::Device;
-/// use evariste_field::primitives::Scan;
+/// use evariste_primitives::Scan;
 ///
 /// let device = Device::best()?;
 /// let counts = device.upload::<u32>(&[3, 0, 4, 1])?;

@@ -1,6 +1,6 @@
 //! What can be done with points: for each operation its name in the sources, its types, and what it does on the CPU.
 
-use super::{
+use crate::{
     DeviceCurve,
     point::{self, load, store},
     source::Form,
@@ -8,7 +8,7 @@ use super::{
 
 /// Operations that need no division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Map {
+pub(crate) enum Map {
     XyzzOfAffine,
     XyzzOfJacobian,
     JacobianOfAffine,
@@ -25,7 +25,7 @@ pub(super) enum Map {
 }
 
 impl Map {
-    pub(super) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 13] = [
         Map::XyzzOfAffine,
         Map::XyzzOfJacobian,
         Map::JacobianOfAffine,
@@ -42,7 +42,7 @@ impl Map {
     ];
 
     /// The function, the forms that it takes, and the form that it gives.
-    pub(super) fn signature(self) -> (&'static str, &'static [Form], Form) {
+    pub(crate) fn signature(self) -> (&'static str, &'static [Form], Form) {
         use Form::{Affine, Jacobian, Xyzz};
 
         match self {
@@ -63,7 +63,7 @@ impl Map {
     }
 
     /// One point; `b` is empty where the operation takes one operand.
-    pub(super) fn apply<C: DeviceCurve>(self, a: &[u32], b: &[u32], out: &mut [u32]) {
+    pub(crate) fn apply<C: DeviceCurve>(self, a: &[u32], b: &[u32], out: &mut [u32]) {
         match self {
             Map::XyzzOfAffine => store(&point::xyzz_of_affine::<C>(load(a)), out),
             Map::XyzzOfJacobian => store::<C::BaseField, 4>(&point::xyzz_of_jacobian(load(a)), out),
@@ -84,17 +84,17 @@ impl Map {
 
 /// Operations with one division, which give affine points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Divide {
+pub(crate) enum Divide {
     AffineAdd,
     XyzzNormalise,
     JacobianNormalise,
 }
 
 impl Divide {
-    pub(super) const ALL: [Self; 3] = [Divide::AffineAdd, Divide::XyzzNormalise, Divide::JacobianNormalise];
+    pub(crate) const ALL: [Self; 3] = [Divide::AffineAdd, Divide::XyzzNormalise, Divide::JacobianNormalise];
 
     /// The functions for the denominator and for the rest, and the forms that both take.
-    pub(super) fn signature(self) -> (&'static str, &'static str, &'static [Form]) {
+    pub(crate) fn signature(self) -> (&'static str, &'static str, &'static [Form]) {
         match self {
             Divide::AffineAdd => ("affine_denominator", "affine_add", &[Form::Affine, Form::Affine]),
             Divide::XyzzNormalise => ("xyzz_denominator", "xyzz_normalise", &[Form::Xyzz]),
@@ -103,7 +103,7 @@ impl Divide {
     }
 
     /// The denominator for one point, never zero; `b` is empty where the operation takes one operand.
-    pub(super) fn denominator<C: DeviceCurve>(self, a: &[u32], b: &[u32]) -> C::BaseField {
+    pub(crate) fn denominator<C: DeviceCurve>(self, a: &[u32], b: &[u32]) -> C::BaseField {
         match self {
             Divide::AffineAdd => point::affine_denominator::<C>(load(a), load(b)),
             Divide::XyzzNormalise => point::xyzz_denominator(load(a)),
@@ -112,7 +112,7 @@ impl Divide {
     }
 
     /// The result for one point, given the inverse of the denominator.
-    pub(super) fn finish<C: DeviceCurve>(self, a: &[u32], b: &[u32], inverse: C::BaseField) -> [C::BaseField; 2] {
+    pub(crate) fn finish<C: DeviceCurve>(self, a: &[u32], b: &[u32], inverse: C::BaseField) -> [C::BaseField; 2] {
         match self {
             Divide::AffineAdd => point::affine_add::<C>(load(a), load(b), inverse),
             Divide::XyzzNormalise => point::xyzz_normalise::<C>(load(a), inverse),

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Result, Word};
 use rayon::prelude::*;
 
-use super::{THREADS, checked_bits, checked_len, mask, source};
+use crate::{THREADS, checked_bits, checked_len, mask, source};
 
 /// Most bits of a digit that [`Histogram`] counts.
 pub const MAX_BITS: u32 = 16;
@@ -44,15 +44,15 @@ struct SumParams {
 
 /// Neighbouring digits of keys, all of the same width but for the last, which may be narrower.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Digits {
+pub(crate) struct Digits {
     /// The first bit of the first digit.
-    pub(super) shift: u32,
+    pub(crate) shift: u32,
     /// Bits of all digits.
-    pub(super) total: u32,
+    pub(crate) total: u32,
     /// Bits of a digit.
-    pub(super) bits: u32,
+    pub(crate) bits: u32,
     /// Digits.
-    pub(super) fields: u32,
+    pub(crate) fields: u32,
 }
 
 /// How often each value of some bits occurs in a vector of keys.
@@ -63,7 +63,7 @@ pub(super) struct Digits {
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use evariste_backend::Device;
-/// use evariste_field::primitives::Histogram;
+/// use evariste_primitives::Histogram;
 ///
 /// let device = Device::best()?;
 /// let keys = device.upload::<u32>(&[0x31, 0x12, 0x32, 0x32])?;
@@ -119,7 +119,7 @@ impl Histogram {
 
     /// Counts all digits in one pass: `out[(f << bits) + d]` for digit f. The output must have `fields << bits`
     /// elements.
-    pub(super) fn count_digits(&self, keys: &Buffer<u32>, digits: Digits, out: &mut Buffer<u32>) -> Result<()> {
+    pub(crate) fn count_digits(&self, keys: &Buffer<u32>, digits: Digits, out: &mut Buffer<u32>) -> Result<()> {
         self.device.expect_same("the keys of a histogram", keys.device())?;
         self.device.expect_same("the output of a histogram", out.device())?;
         let len = checked_len(&self.device, "histogram", keys.len())?;

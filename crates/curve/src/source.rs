@@ -5,8 +5,8 @@
 
 use evariste_backend::{Access, Binding, Word};
 
-use super::DeviceCurve;
-use crate::{DeviceField, source};
+use crate::DeviceCurve;
+use evariste_field::{DeviceField, source};
 
 /// A form of points on devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,4 +135,11 @@ pub fn wgsl_accessors<C: DeviceCurve>(binding: &Binding, form: Form) -> String {
         text += &format!("fn {name}_store(i: u32, v: {kind}) {{{} }}\n", stores.collect::<String>());
     }
     text
+}
+
+/// What a WGSL kernel over points stands on: the arithmetic of the forms of its bindings, and their accessors.
+pub fn wgsl_kernel<C: DeviceCurve>(int64: bool, bindings: &[(Binding, Form)]) -> String {
+    let forms: Vec<Form> = bindings.iter().map(|(_, form)| *form).collect();
+    let accessors = bindings.iter().map(|(binding, form)| wgsl_accessors::<C>(binding, *form));
+    wgsl::<C>(int64, &forms) + &accessors.collect::<String>()
 }

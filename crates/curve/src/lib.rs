@@ -1,33 +1,28 @@
-//! Elliptic curves on any device: points in affine, XYZZ and Jacobian form, and operations on vectors of them.
+#![doc = include_str!("../README.md")]
 //!
-//! Every short Weierstrass curve of arkworks whose base field is a [`DeviceField`] is a [`DeviceCurve`], a user's own
-//! too, over prime fields and extensions, with any a and b.
-//!
-//! All operations hold for all points: infinity, equal and opposite points, points of order 2. They rely on points being
-//! on the curve, and on nothing else: neither on a prime order nor on a subgroup. They take time that depends on the
-//! points.
+//! All operations take time that depends on the points. They rely on points being on the curve, and on nothing else: neither
+//! on a prime order nor on a subgroup.
 
-mod chain;
 mod element;
 mod operation;
-mod point;
+pub mod point;
 mod points;
 pub mod source;
 
 use ark_ec::short_weierstrass::SWCurveConfig;
 
-pub use chain::{AddChain, CHAIN_LENGTH};
 pub use element::{AffinePoint, Jacobian, Xyzz};
 pub use points::Points;
 
-use crate::{DeviceField, primitives::Monoid};
+use evariste_field::DeviceField;
+use evariste_primitives::Monoid;
 
 /// A curve whose points live on devices.
 pub trait DeviceCurve: SWCurveConfig<BaseField: DeviceField> {}
 
 impl<C: SWCurveConfig<BaseField: DeviceField>> DeviceCurve for C {}
 
-/// Addition of points in XYZZ form, for [`SegmentedSum`](crate::primitives::SegmentedSum).
+/// Addition of points in XYZZ form, for [`SegmentedSum`](evariste_primitives::SegmentedSum).
 #[derive(Debug)]
 pub struct PointSum<C>(std::marker::PhantomData<fn() -> C>);
 
@@ -36,11 +31,11 @@ impl<C: DeviceCurve> Monoid for PointSum<C> {
     type Value = [C::BaseField; 4];
 
     fn name() -> String {
-        format!("points over {}", crate::source::label::<C::BaseField>())
+        format!("points over {}", evariste_field::source::label::<C::BaseField>())
     }
 
     fn word() -> evariste_backend::Word {
-        crate::source::word::<C::BaseField>()
+        evariste_field::source::word::<C::BaseField>()
     }
 
     fn source(language: evariste_backend::Language, bindings: &[evariste_backend::Binding]) -> String {

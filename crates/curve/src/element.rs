@@ -7,8 +7,8 @@ use ark_ec::{
 use ark_ff::{Field, Zero};
 use evariste_backend::Element;
 
-use super::{DeviceCurve, point};
-use crate::DeviceField;
+use crate::{DeviceCurve, point};
+use evariste_field::DeviceField;
 
 /// Points in affine form (x, y), in Montgomery form.
 ///
