@@ -13,9 +13,14 @@ struct Params {
     uint32_t slices;
     uint32_t least;
     uint32_t fresh;
+    // Whether point i is points[i], and there are no values.
+    uint32_t ordered;
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+// Blocks of a multiprocessor: with more, sums leave the registers.
+#define BLOCKS (F_LIMBS <= 8 ? 5 : F_LIMBS <= 12 ? 4 : 2)
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 msm_accumulate(const Params params, const uint32_t* keys, const uint32_t* values, const Affine* points, Xyzz* buckets,
                uint32_t* node_keys, Xyzz* node_sums) {
     uint32_t thread = blockIdx.x * THREADS + threadIdx.x;
@@ -45,7 +50,7 @@ msm_accumulate(const Params params, const uint32_t* keys, const uint32_t* values
     if (!params.fresh && (i == 0 || keys[i - 1] != key)) sum = c_load(buckets + key);
 #pragma unroll 1
     for (; i < end; i++) {
-        uint32_t next = keys[i], value = values[i];
+        uint32_t next = keys[i], value = params.ordered ? 2 * i : values[i];
         Affine point = c_load(points + value / 2);
         if (next != key) {
             x_store(first ? node_sum : buckets + key, sum);

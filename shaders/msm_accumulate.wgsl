@@ -6,6 +6,7 @@ struct Params {
     slices: u32,
     least: u32,
     fresh: u32,
+    ordered: u32,
 }
 
 // What a bucket's sum starts from.
@@ -56,7 +57,10 @@ fn msm_accumulate(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgrou
     }
     for (var i = start; i < end; i++) {
         let next = keys_get(i);
-        let value = values_get(i);
+        var value = 2u * i;
+        if (params.ordered == 0u) {
+            value = values_get(i);
+        }
         var point = points_load(value / 2u);
         if (next != key) {
             if (first) {

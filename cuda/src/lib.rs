@@ -145,6 +145,12 @@ pub const MSM_ACCUMULATE: &str = include_str!("../msm_accumulate.cu");
 /// `msm_bits`: sums of the elements whose index has a bit.
 pub const MSM_BITS: &str = include_str!("../msm_bits.cu");
 
+/// `msm_edges`: where neighbours of sorted keys differ.
+pub const MSM_EDGES: &str = include_str!("../msm_edges.cu");
+
+/// `msm_pairs`: neighbours of sorted points, added.
+pub const MSM_PAIRS: &str = include_str!("../msm_pairs.cu");
+
 /// `msm_double`: points times a power of two.
 pub const MSM_DOUBLE: &str = include_str!("../msm_double.cu");
 
@@ -158,7 +164,7 @@ pub const MSM_MERGE: &str = include_str!("../msm_merge.cu");
 pub const MSM_RECODE: &str = include_str!("../msm_recode.cu");
 
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 38] = [
+pub const KERNELS: [(&str, &str); 40] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -175,8 +181,10 @@ pub const KERNELS: [(&str, &str); 38] = [
     ("msm_accumulate", MSM_ACCUMULATE),
     ("msm_bits", MSM_BITS),
     ("msm_double", MSM_DOUBLE),
+    ("msm_edges", MSM_EDGES),
     ("msm_layer", MSM_LAYER),
     ("msm_merge", MSM_MERGE),
+    ("msm_pairs", MSM_PAIRS),
     ("msm_recode", MSM_RECODE),
     ("mul_chain", MUL_CHAIN),
     ("ntt_pass", NTT_PASS),

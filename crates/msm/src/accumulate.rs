@@ -4,12 +4,10 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, parallel};
-use evariste_field::{
-    curve::{AffinePoint, DeviceCurve, Xyzz, source::Form},
-    source::label,
-};
+use evariste_curve::{AffinePoint, DeviceCurve, Xyzz, point, source::Form};
+use evariste_field::{DeviceField, source::label};
 
-use crate::shared::{self, Sum, add, load, load_affine, store, sum_bytes, sum_words, zero};
+use crate::shared::{self, Sum, load, load_affine, sum_bytes, sum_words, zero};
 
 /// Threads of a workgroup that adds points to buckets: with more, fewer of them find registers at once.
 pub(crate) const THREADS: u32 = 128;
@@ -25,6 +23,7 @@ struct AccumulateParams {
     slices: u32,
     least: u32,
     fresh: u32,
+    ordered: u32,
 }
 
 #[repr(C)]
@@ -63,6 +62,15 @@ pub(crate) struct Slices {
     pub(crate) least: u32,
 }
 
+/// Pairs of a bucket and a point, sorted by bucket. A value is twice the number of a point, and 1 more if its opposite is
+/// meant; without values, all points come in order.
+#[derive(Debug)]
+pub(crate) struct List<'a, C: DeviceCurve> {
+    pub(crate) keys: &'a Buffer<u32>,
+    pub(crate) values: Option<&'a Buffer<u32>>,
+    pub(crate) points: &'a Buffer<AffinePoint<C>>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Accumulate<C> {
     accumulate: Kernel<AccumulateParams>,
@@ -87,22 +95,27 @@ impl<C: DeviceCurve> Accumulate<C> {
     /// all are that number, are left out. With `fresh`, buckets that have pairs are overwritten.
     pub(crate) fn run(
         &self,
-        keys: &Buffer<u32>,
-        values: &Buffer<u32>,
-        points: &Buffer<AffinePoint<C>>,
+        &List { keys, values, points }: &List<'_, C>,
         slices: Slices,
         fresh: bool,
         nodes: &mut Nodes<C>,
         buckets: &mut Buffer<Xyzz<C>>,
     ) -> Result<()> {
-        values.expect_len("the values of digits", keys.len())?;
+        values.unwrap_or(keys).expect_len("the values of digits", keys.len())?;
         nodes.keys.expect_len("the nodes of slices", 2 * slices.count as usize)?;
         assert!(slices.least > 0 && slices.count > 0, "{slices:?}");
         let (len, sentinel) = (keys.len() as u32, buckets.len() as u32);
-        let params = AccumulateParams { len, sentinel, slices: slices.count, least: slices.least, fresh: fresh.into() };
+        let params = AccumulateParams {
+            len,
+            sentinel,
+            slices: slices.count,
+            least: slices.least,
+            fresh: fresh.into(),
+            ordered: values.is_none().into(),
+        };
         let args = &mut [
             Arg::read(keys),
-            Arg::read(values),
+            Arg::read(values.unwrap_or(keys)),
             Arg::read(points),
             Arg::write(buckets),
             Arg::write(&mut nodes.keys),
@@ -143,10 +156,16 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
     ];
     let source = move |language| {
         let sources = [evariste_cuda::MSM_ACCUMULATE, evariste_shaders::MSM_ACCUMULATE];
-        shared::text::<C>(language, &seen, THREADS, sources)
+        shared::text::<C>(language, &seen, THREADS, calls::<C>(), sources)
     };
     let variant = label::<C::BaseField>();
     KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), accumulate::<C>, source).threads(THREADS)
+}
+
+/// Whether products are called in the kernel that adds points. On an H200, over twelve limbs that took 0.96 of the time of
+/// inlined ones, which no cache for instructions holds, and a tenth of the time to compile; over eight, 1.1 of it.
+const fn calls<C: DeviceCurve>() -> bool {
+    C::BaseField::LIMBS > 8
 }
 
 fn merge_spec<C: DeviceCurve>() -> KernelSpec {
@@ -157,7 +176,7 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
     ];
     let source = move |language| {
         let sources = [evariste_cuda::MSM_MERGE, evariste_shaders::MSM_MERGE];
-        shared::text::<C>(language, &seen, MERGE_THREADS, sources)
+        shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
     KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source).threads(MERGE_THREADS)
@@ -166,7 +185,8 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
 /// A part of the work on the CPU: pairs, and the buckets that no other part touches.
 struct Part<'a> {
     keys: &'a [u32],
-    values: &'a [u32],
+    /// The number of the first of them.
+    first: usize,
     /// The first bucket of `buckets`.
     start: usize,
     buckets: &'a mut [u32],
@@ -192,23 +212,24 @@ fn accumulate<C: DeviceCurve>(params: &AccumulateParams, args: &mut [CpuArg<'_>]
         let end = end + keys[end..].partition_point(|key| *key == keys[end - 1]);
         let next = keys[end - 1] as usize + 1;
         let (own, others) = rest.split_at_mut((next - bucket) * words);
-        parts.push(Part { keys: &keys[begin..end], values: &values[begin..end], start: bucket, buckets: own });
+        parts.push(Part { keys: &keys[begin..end], first: begin, start: bucket, buckets: own });
         (rest, begin, bucket) = (others, end, next);
     }
     parallel::chunks(&mut parts, 1, &|_, parts| {
         for part in parts {
-            let mut pairs = part.keys.iter().zip(part.values).peekable();
+            let mut pairs = part.keys.iter().zip(part.first..).peekable();
             while let Some(&(&key, _)) = pairs.peek() {
                 let at = key as usize - part.start;
                 let mut sum = if params.fresh == 1 { zero::<C>() } else { load::<C>(part.buckets, at) };
-                while let Some((_, &value)) = pairs.next_if(|(next, _)| **next == key) {
+                while let Some((_, i)) = pairs.next_if(|(next, _)| **next == key) {
+                    let value = if params.ordered == 1 { 2 * i as u32 } else { values[i] };
                     let mut point = load_affine::<C>(points, value as usize / 2);
                     if value % 2 == 1 {
-                        point[1] = -point[1];
+                        point = point::affine_negate::<C>(point);
                     }
-                    sum = add::<C>(sum, point);
+                    sum = point::xyzz_add_affine::<C>(sum, point);
                 }
-                store::<C>(&sum, &mut part.buckets[at * words..][..words]);
+                point::store(&sum, &mut part.buckets[at * words..][..words]);
             }
         }
     });
@@ -234,9 +255,9 @@ fn merge<C: DeviceCurve>(params: &MergeParams, args: &mut [CpuArg<'_>]) {
         for (key, at) in [(first, 2 * node), (last, 2 * node + 1)].into_iter().take(1 + usize::from(first != last)) {
             let sum = load::<C>(sums, at);
             open = match open.take() {
-                Some((known, before)) if known == key => Some((key, add::<C>(before, sum))),
+                Some((known, before)) if known == key => Some((key, point::xyzz_add::<C>(before, sum))),
                 Some((known, before)) => {
-                    store::<C>(&before, &mut buckets[known as usize * words..][..words]);
+                    point::store(&before, &mut buckets[known as usize * words..][..words]);
                     Some((key, sum))
                 }
                 None => Some((key, sum)),
@@ -244,6 +265,6 @@ fn merge<C: DeviceCurve>(params: &MergeParams, args: &mut [CpuArg<'_>]) {
         }
     }
     if let Some((key, sum)) = open {
-        store::<C>(&sum, &mut buckets[key as usize * words..][..words]);
+        point::store(&sum, &mut buckets[key as usize * words..][..words]);
     }
 }

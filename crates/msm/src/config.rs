@@ -55,6 +55,9 @@ pub struct Tuning {
     pub slices: Option<u32>,
     /// Points that such a thread adds at least.
     pub least_slice: Option<u32>,
+    /// How often neighbours among the sorted points of a bucket are added as affine points, 5M + 1S each with shared
+    /// inversions, before the rest is added in XYZZ form, 8M + 2S each: 0 to 8.
+    pub levels: Option<u32>,
     /// log₂ of the buckets that one thread adds in a layer of the reduction.
     pub layer: Option<u32>,
     /// log₂ of the most elements of a row that the last step of the reduction takes.

@@ -4,7 +4,9 @@ mod accumulate;
 mod config;
 mod error;
 mod finish;
+mod host;
 mod layout;
+mod pairs;
 mod plan;
 mod recode;
 mod reduce;
@@ -15,10 +17,12 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use evariste_field::{DevicePrimeField, curve::DeviceCurve};
+use evariste_curve::DeviceCurve;
+use evariste_field::DevicePrimeField;
 
 pub use config::{MsmConfig, Points, Precompute, Tuning};
 pub use error::{Error, Result};
+pub use host::evaluate;
 pub use plan::{Msm, Stage};
 pub use scalars::Scalars;
 

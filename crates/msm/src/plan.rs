@@ -1,20 +1,22 @@
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::{PrimeField, Zero};
 use evariste_backend::{Buffer, Device, Element, Event, KernelSpec, Secrecy};
-use evariste_field::{
-    DeviceField, Mont,
-    curve::{AffinePoint, Xyzz},
-    primitives::RadixSort,
-};
+use evariste_curve::{AffinePoint, Xyzz};
+use evariste_field::{DeviceField, Mont};
+use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
 use crate::{
     Error, MsmConfig, MsmCurve, Points, Precompute, Result, Scalars,
-    accumulate::{Accumulate, Nodes},
+    accumulate::{Accumulate, List, Nodes},
     finish,
-    layout::{self, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Shape},
+    layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Shape},
+    pairs::Pairs,
     recode::{Recode, Recoding, ScalarForm},
     reduce::{Reduce, Reduction},
     shared::{scalar_bytes, sum_bytes},
@@ -33,6 +35,8 @@ pub enum Stage {
     Recode,
     /// Digits by bucket.
     Sort,
+    /// Neighbours of the same bucket added as affine points, once.
+    Halve,
     /// Points to buckets.
     Accumulate,
     /// Buckets to few points.
@@ -68,10 +72,38 @@ pub struct Msm<C: MsmCurve> {
     len: usize,
     /// Where there are tables: how many with the bases, the bits of a digit, and the sets of buckets.
     tables: Option<(u32, u32, u32)>,
+    kernels: Arc<Kernels<C>>,
+}
+
+/// What plans of a curve share on a device.
+#[derive(Debug)]
+pub(crate) struct Kernels<C: MsmCurve> {
     recode: Recode<C::ScalarField>,
     sort: RadixSort,
     accumulate: Accumulate<C>,
     reduce: Reduce<C>,
+    /// Compiled when a plan may use them.
+    pairs: OnceLock<Pairs<C>>,
+}
+
+impl<C: MsmCurve> Kernels<C> {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        Ok(Self {
+            recode: Recode::new(device)?,
+            sort: RadixSort::new(device)?,
+            accumulate: Accumulate::new(device)?,
+            reduce: Reduce::new(device)?,
+            pairs: OnceLock::new(),
+        })
+    }
+
+    fn pairs(&self, device: &Device) -> Result<&Pairs<C>> {
+        if let Some(pairs) = self.pairs.get() {
+            return Ok(pairs);
+        }
+        let pairs = Pairs::new(device)?;
+        Ok(self.pairs.get_or_init(|| pairs))
+    }
 }
 
 /// How one evaluation is done.
@@ -86,6 +118,8 @@ struct Layout {
     group: usize,
     /// Scalars of one sum at once.
     piece: usize,
+    /// How often neighbours are added as affine points.
+    levels: u32,
 }
 
 impl<C: MsmCurve> Msm<C> {
@@ -95,13 +129,23 @@ impl<C: MsmCurve> Msm<C> {
     /// [`Error::Config`], [`Error::NotOnCurve`] if the configuration asks for a check, [`Error::TooLittle`],
     /// [`Error::Device`].
     pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
+        Self::with_kernels(device, Arc::new(Kernels::new(device)?), bases, config)
+    }
+
+    /// [`Msm::new`] with kernels that are compiled.
+    pub(crate) fn with_kernels(
+        device: &Device,
+        kernels: Arc<Kernels<C>>,
+        bases: &[Affine<C>],
+        config: MsmConfig,
+    ) -> Result<Self> {
         if config.check {
             let wrong = bases.par_iter().position_first(|base| !base.is_on_curve());
             if let Some(index) = wrong {
                 return Err(Error::NotOnCurve { index });
             }
         }
-        Self::build(device, bases.len(), config, |table| Ok(table.write_at(0, bases)?))
+        Self::build(device, kernels, bases.len(), config, |table| Ok(table.write_at(0, bases)?))
     }
 
     /// A plan for bases on the device, of which it makes a copy.
@@ -113,11 +157,14 @@ impl<C: MsmCurve> Msm<C> {
         if config.check {
             return Self::new(device, &bases.to_vec()?, config);
         }
-        Self::build(device, bases.len(), config, |table| Ok(table.copy_range(None, 0, bases, 0, bases.len())?))
+        let kernels = Arc::new(Kernels::new(device)?);
+        let copy = |table: &mut Buffer<_>| Ok(table.copy_range(None, 0, bases, 0, bases.len())?);
+        Self::build(device, kernels, bases.len(), config, copy)
     }
 
     fn build(
         device: &Device,
+        kernels: Arc<Kernels<C>>,
         len: usize,
         config: MsmConfig,
         fill: impl FnOnce(&mut Buffer<AffinePoint<C>>) -> Result<()>,
@@ -134,24 +181,19 @@ impl<C: MsmCurve> Msm<C> {
         if let Some((copies, window, sets)) = tables.filter(|_| len > 0) {
             tables::extend::<C>(device, &mut bases, len, copies as usize, window * sets)?;
         }
-        Ok(Self {
-            device: device.clone(),
-            config,
-            machine,
-            bases,
-            len,
-            tables,
-            recode: Recode::new(device)?,
-            sort: RadixSort::new(device)?,
-            accumulate: Accumulate::new(device)?,
-            reduce: Reduce::new(device)?,
-        })
+        let msm = Self { device: device.clone(), config, machine, bases, len, tables, kernels };
+        // Compiled now, so that the first evaluation is as fast as the next.
+        if msm.layout(len, 1).is_ok_and(|layout| layout.levels > 0) {
+            msm.kernels.pairs(device)?;
+        }
+        Ok(msm)
     }
 
     /// The kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         let mut kernels = vec![Recode::<C::ScalarField>::spec(), tables::spec::<C>()];
         kernels.extend(RadixSort::kernels());
+        kernels.extend(Pairs::<C>::specs());
         kernels.extend(Accumulate::<C>::specs());
         kernels.extend(Reduce::<C>::specs());
         kernels
@@ -275,11 +317,18 @@ impl<C: MsmCurve> Msm<C> {
         let pairs = piece * group * layout.digits as usize;
         let reduction = self.reduction(layout, group);
         let buckets = u64::from(reduction.rows) << reduction.log;
-        let slices = self.machine.slices(&self.config.tuning).count;
+        let slices = self.machine.slices(&self.config.tuning, pairs as u64).count;
         let upload = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
-        let sort = 8 * pairs as u64 + self.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
+        let sort = 8 * pairs as u64 + self.kernels.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
+        let (mut list, mut len, mut add) = (8 * pairs as u64, pairs, 0);
+        for _ in 0..layout.levels {
+            let [halved, scratch] = Pairs::<C>::required_bytes(len, buckets);
+            add = add.max(list + halved + scratch);
+            (list, len) = (halved, len.div_ceil(2));
+        }
         let nodes = Nodes::<C>::required_bytes(slices);
-        buckets * sum_bytes::<C>() + (sort + nodes).max(reduction.required_bytes::<C>())
+        let add = add.max(list) + nodes;
+        buckets * sum_bytes::<C>() + sort.max(add).max(reduction.required_bytes::<C>())
     }
 
     fn reduction(&self, layout: &Layout, group: usize) -> Reduction {
@@ -296,9 +345,14 @@ impl<C: MsmCurve> Msm<C> {
             let window = self.shape_window(&Shape { len, count: group, bits });
             let digits = bits.div_ceil(window);
             let sets = digits.div_ceil(self.tables.map_or(1, |(tables, ..)| tables));
-            let layout = Layout { window, digits, sets, group, piece };
             let pairs = (piece as u64).saturating_mul(group as u64).saturating_mul(digits.into());
             let buckets = (group as u64).saturating_mul(sets.into()) << (window - 1);
+            let limbs = C::BaseField::LIMBS;
+            let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
+            let mut layout = Layout { window, digits, sets, group, piece, levels };
+            if self.bytes_of(&layout, piece, group) > memory && self.config.tuning.levels.is_none() {
+                layout.levels = 0;
+            }
             let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
             if fits && self.bytes_of(&layout, piece, group) <= memory {
                 return Ok(layout);
@@ -356,7 +410,6 @@ impl<C: MsmCurve> Msm<C> {
             Scalars::Canonical(buffer) => buffer.secrecy(),
         };
         let reduction = self.reduction(layout, group.len());
-        let slices = self.machine.slices(&self.config.tuning);
         let mut buckets: Buffer<Xyzz<C>> =
             self.device.alloc_with((reduction.rows as usize) << reduction.log, secrecy)?;
         buckets.clear()?;
@@ -379,12 +432,31 @@ impl<C: MsmCurve> Msm<C> {
                 halve: halves::<C>(&self.config),
             };
             let (keys, values) = self.digits(recoding, scalars, secrecy, mark)?;
+            let mut fresh = start == 0;
+            let slices = self.machine.slices(&self.config.tuning, keys.len() as u64);
             let mut nodes = Nodes::new(&self.device, slices.count, secrecy)?;
-            let fresh = start == 0;
-            self.accumulate.run(&keys, &values, &self.bases, slices, fresh, &mut nodes, &mut buckets)?;
+            let (mut keys, mut values, mut points) = (keys, Some(values), None);
+            for _ in 0..layout.levels {
+                let from = points.as_ref().unwrap_or(&self.bases);
+                let halved = self.kernels.pairs(&self.device)?.run(
+                    &keys,
+                    values.as_ref(),
+                    from,
+                    buckets.len() as u32,
+                    secrecy,
+                )?;
+                let sides = List { keys: &halved.side_keys, values: Some(&halved.side_values), points: from };
+                self.kernels.accumulate.run(&sides, slices, fresh, &mut nodes, &mut buckets)?;
+                fresh = false;
+                (keys, values, points) = (halved.keys, None, Some(halved.points));
+                mark(Stage::Halve)?;
+            }
+            let points = points.as_ref().unwrap_or(&self.bases);
+            let list = List { keys: &keys, values: values.as_ref(), points };
+            self.kernels.accumulate.run(&list, slices, fresh, &mut nodes, &mut buckets)?;
             mark(Stage::Accumulate)?;
         }
-        let points = self.reduce.run(&reduction, buckets)?;
+        let points = self.kernels.reduce.run(&reduction, buckets)?;
         mark(Stage::Reduce)?;
         Ok(finish::sums::<C>(&reduction, &points.to_vec()?, layout.sets as usize, layout.window))
     }
@@ -408,15 +480,15 @@ impl<C: MsmCurve> Msm<C> {
             Scalars::Host(host) => {
                 let scalars = self.device.upload_with::<Mont<C::ScalarField>>(&host[from..from + len], secrecy)?;
                 mark(Stage::Upload)?;
-                self.recode.run(&Recoding { from: 0, ..recoding }, &scalars, &mut keys, &mut values)?;
+                self.kernels.recode.run(&Recoding { from: 0, ..recoding }, &scalars, &mut keys, &mut values)?;
             }
-            Scalars::Montgomery(buffer) => self.recode.run(&recoding, buffer, &mut keys, &mut values)?,
+            Scalars::Montgomery(buffer) => self.kernels.recode.run(&recoding, buffer, &mut keys, &mut values)?,
             Scalars::Canonical(buffer) => {
-                self.recode.run(&Recoding { form: canonical, ..recoding }, buffer, &mut keys, &mut values)?;
+                self.kernels.recode.run(&Recoding { form: canonical, ..recoding }, buffer, &mut keys, &mut values)?;
             }
         }
         mark(Stage::Recode)?;
-        self.sort.sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
+        self.kernels.sort.sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
         mark(Stage::Sort)?;
         Ok((keys, values))
     }
@@ -469,6 +541,7 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     check("the bits of scalars", config.bits, 1, 32 * C::ScalarField::LIMBS as u32)?;
     check("the threads", config.tuning.slices, 1, 1 << 24)?;
     check("the points of a thread", config.tuning.least_slice, 1, u32::MAX)?;
+    check("the levels of affine additions", config.tuning.levels, 0, MAX_LEVELS)?;
     check("the buckets of a layer", config.tuning.layer, 1, MAX_WINDOW)?;
     check("the elements of the last step", config.tuning.last, 0, MAX_WINDOW)
 }

@@ -4,12 +4,10 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
-use evariste_field::{
-    curve::{DeviceCurve, Xyzz, source::Form},
-    source::label,
-};
+use evariste_curve::{DeviceCurve, Xyzz, point, source::Form};
+use evariste_field::source::label;
 
-use crate::shared::{self, add, load, store, sum_bytes, sum_words, zero};
+use crate::shared::{self, load, sum_bytes, sum_words, zero};
 
 /// Threads of a workgroup.
 const THREADS: u32 = 128;
@@ -149,7 +147,7 @@ fn layer_spec<C: DeviceCurve>() -> KernelSpec {
     let seen = [shared::points::<C>("input", Form::Xyzz), shared::points_out::<C>("out", Form::Xyzz)];
     let source = move |language| {
         let sources = [evariste_cuda::MSM_LAYER, evariste_shaders::MSM_LAYER];
-        shared::text::<C>(language, &seen, THREADS, sources)
+        shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
     KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source).threads(THREADS)
@@ -163,7 +161,7 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
     ];
     let source = move |language| {
         let sources = [evariste_cuda::MSM_BITS, evariste_shaders::MSM_BITS];
-        shared::text::<C>(language, &seen, THREADS, sources)
+        shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
     KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source).threads(THREADS)
@@ -189,14 +187,14 @@ fn layer<C: DeviceCurve>(params: &LayerParams, args: &mut [CpuArg<'_>]) {
         let (out, moment_out) = &mut tasks[0];
         let (mut sum, mut moment) = (zero::<C>(), zero::<C>());
         for t in (0..1 << params.log).rev() {
-            sum = add::<C>(sum, load::<C>(input, (run << params.log) + t));
+            sum = point::xyzz_add::<C>(sum, load::<C>(input, (run << params.log) + t));
             if t > 0 && moment_out.is_some() {
-                moment = add::<C>(moment, sum);
+                moment = point::xyzz_add::<C>(moment, sum);
             }
         }
-        store::<C>(&sum, out);
+        point::store(&sum, out);
         if let Some(out) = moment_out {
-            store::<C>(&moment, out);
+            point::store(&moment, out);
         }
     });
 }
@@ -210,7 +208,7 @@ fn bits<C: DeviceCurve>(params: &BitsParams, args: &mut [CpuArg<'_>]) {
     parallel::chunks(&mut out.write::<u32>()[..params.sums as usize * words], words, &|task, out| {
         let (row, bit) = if task < weighted * each { (task / each, task % each) } else { (task - weighted * log, log) };
         let elements = (0..1 << log).filter(|i| bit == log || i >> bit & 1 == 1);
-        let sum = elements.fold(zero::<C>(), |sum, i| add::<C>(sum, load::<C>(input, (row << log) + i)));
-        store::<C>(&sum, out);
+        let sum = elements.fold(zero::<C>(), |sum, i| point::xyzz_add::<C>(sum, load::<C>(input, (row << log) + i)));
+        point::store(&sum, out);
     });
 }

@@ -1,20 +1,15 @@
 //! What the kernels share.
 
-use ark_ff::Zero;
-use evariste_backend::Element as _;
-use evariste_backend::{Binding, Language, Word};
-use evariste_field::{
-    DeviceField, Mont,
-    curve::{
-        DeviceCurve, PointSum, Xyzz,
-        source::{self, Form},
-    },
-    primitives::Monoid,
-    source::word,
+use ark_ff::AdditiveGroup;
+use evariste_backend::{Binding, Element as _, Language, Word};
+use evariste_curve::{
+    DeviceCurve, Xyzz, point,
+    source::{self, Form},
 };
+use evariste_field::{DeviceField, Mont, source::word};
 
 /// x, y, zz, zzz, as CPU bodies compute with them.
-pub(crate) type Sum<C> = <PointSum<C> as Monoid>::Value;
+pub(crate) type Sum<C> = point::XyzzOf<C>;
 
 /// Words of a point in XYZZ form.
 pub(crate) const fn sum_words<C: DeviceCurve>() -> usize {
@@ -37,32 +32,16 @@ pub(crate) const fn scalar_bytes<F: DeviceField>() -> u64 {
 }
 
 pub(crate) fn zero<C: DeviceCurve>() -> Sum<C> {
-    PointSum::<C>::zero()
-}
-
-pub(crate) fn add<C: DeviceCurve>(a: Sum<C>, b: Sum<C>) -> Sum<C> {
-    PointSum::<C>::add(a, b)
+    [C::BaseField::ZERO; 4]
 }
 
 pub(crate) fn load<C: DeviceCurve>(sums: &[u32], i: usize) -> Sum<C> {
-    PointSum::<C>::load(&sums[i * sum_words::<C>()..])
+    point::load(&sums[i * sum_words::<C>()..])
 }
 
-pub(crate) fn store<C: DeviceCurve>(sum: &Sum<C>, words: &mut [u32]) {
-    PointSum::<C>::store(sum, words);
-}
-
-/// Point `i` of a vector in affine form, in XYZZ form.
-pub(crate) fn load_affine<C: DeviceCurve>(points: &[u32], i: usize) -> Sum<C> {
-    use ark_ff::{AdditiveGroup, Field};
-
-    let (words, limbs) = (&points[i * affine_words::<C>()..], C::BaseField::LIMBS);
-    let [x, y] = [0, limbs].map(|at| C::BaseField::load(&words[at..]));
-    let infinity = if C::COEFF_B.is_zero() { C::BaseField::ONE } else { C::BaseField::ZERO };
-    if x.is_zero() && y == infinity {
-        return zero::<C>();
-    }
-    [x, y, C::BaseField::ONE, C::BaseField::ONE]
+/// Point `i` of a vector in affine form.
+pub(crate) fn load_affine<C: DeviceCurve>(points: &[u32], i: usize) -> point::AffineOf<C> {
+    point::load(&points[i * affine_words::<C>()..])
 }
 
 /// A buffer of points.
@@ -85,24 +64,32 @@ pub(crate) fn words_out(name: &'static str) -> (Binding, Option<Form>) {
     (Binding::write(name, Word::U32), None)
 }
 
-/// The text of a kernel over points: the arithmetic of the curve, accessors, and the kernel itself.
+/// The text of a kernel over points: the arithmetic of the curve, accessors, and the kernel itself. With `calls`, products are
+/// called.
 pub(crate) fn text<C: DeviceCurve>(
     language: Language,
     bindings: &[(Binding, Option<Form>)],
     threads: u32,
+    calls: bool,
     [cuda, wgsl]: [&str; 2],
 ) -> String {
     match language {
-        Language::Cuda => {
-            let threads = format!("#define THREADS {threads}u\n");
-            [&source::cuda::<C>(), evariste_cuda::MSM_HEADER, &threads, cuda].concat()
-        }
-        Language::Wgsl { int64 } => {
-            let accessors = bindings.iter().filter_map(|(binding, form)| form.map(|form| (binding, form)));
-            let accessors = accessors.map(|(binding, form)| source::wgsl_accessors::<C>(binding, form));
-            source::wgsl::<C>(int64, &[Form::Xyzz]) + &accessors.collect::<String>() + wgsl
-        }
+        Language::Cuda => cuda_text::<C>(&format!("#define THREADS {threads}u\n"), calls, cuda),
+        Language::Wgsl { int64 } => wgsl_text::<C>(int64, bindings) + wgsl,
     }
+}
+
+/// The text of a kernel in CUDA C++ behind constants.
+pub(crate) fn cuda_text<C: DeviceCurve>(constants: &str, calls: bool, kernel: &str) -> String {
+    let calls = format!("#define X_CALLS {}\n", u8::from(calls));
+    [&source::cuda::<C>(), constants, &calls, evariste_cuda::MSM_HEADER, kernel].concat()
+}
+
+/// What comes before a kernel in WGSL.
+pub(crate) fn wgsl_text<C: DeviceCurve>(int64: bool, bindings: &[(Binding, Option<Form>)]) -> String {
+    let accessors = bindings.iter().filter_map(|(binding, form)| form.map(|form| (binding, form)));
+    let accessors = accessors.map(|(binding, form)| source::wgsl_accessors::<C>(binding, form));
+    source::wgsl::<C>(int64, &[Form::Xyzz]) + &accessors.collect::<String>()
 }
 
 /// The bindings alone.

@@ -2,12 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
-use evariste_field::{
-    curve::{AffinePoint, DeviceCurve, Points, Xyzz, source::Form},
-    source::label,
-};
+use evariste_curve::{AffinePoint, DeviceCurve, Points, Xyzz, point, source::Form};
+use evariste_field::source::label;
 
-use crate::shared::{self, add, load_affine, store, sum_words};
+use crate::shared::{self, load_affine, sum_words};
 
 /// Threads of a workgroup.
 const THREADS: u32 = 128;
@@ -53,7 +51,7 @@ pub(crate) fn extend<C: DeviceCurve>(
 pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
     let seen = [shared::points::<C>("a", Form::Affine), shared::points_out::<C>("out", Form::Xyzz)];
     let source = move |language| {
-        shared::text::<C>(language, &seen, THREADS, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
+        shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
     };
     let variant = label::<C::BaseField>();
     KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source).threads(THREADS)
@@ -64,7 +62,7 @@ fn run<C: DeviceCurve>(params: &Params, args: &mut [CpuArg<'_>]) {
     let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
     let (a, words) = (a.read::<u32>(), sum_words::<C>());
     parallel::chunks(&mut out.write::<u32>()[..params.len as usize * words], words, &|i, out| {
-        let point = load_affine::<C>(a, params.first as usize + i);
-        store::<C>(&(0..params.times).fold(point, |point, _| add::<C>(point, point)), out);
+        let point = point::xyzz_of_affine::<C>(load_affine::<C>(a, params.first as usize + i));
+        point::store(&(0..params.times).fold(point, |point, _| point::xyzz_double::<C>(point)), out);
     });
 }

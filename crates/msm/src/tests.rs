@@ -1,11 +1,12 @@
 //! Every path at small sizes, on the CPU and from the CUDA sources.
 
 use ark_ec::{CurveGroup, short_weierstrass::Affine, short_weierstrass::Projective};
-use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
+use ark_ff::{Field, UniformRand, Zero};
 use ark_std::{rand::Rng, test_rng};
-use evariste_backend::Device;
 use evariste_backend::Element;
-use evariste_field::{Canonical, Mont, curve::AffinePoint};
+use evariste_backend::{Device, Secrecy, Transfer};
+use evariste_curve::AffinePoint;
+use evariste_field::{Canonical, Mont};
 use evariste_hosted::Arithmetic;
 
 use super::*;
@@ -90,7 +91,9 @@ fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
         least_slice: Some(least),
         layer: Some(layer),
         last: Some(last),
+        levels: None,
     };
+    let levels = |levels| Tuning { levels: Some(levels), ..tuning(40, 2, 2, 3) };
     let tables = |budget| Precompute::Tables { budget };
     let bytes = (len * AffinePoint::<C>::BYTES) as u64;
     let pieces = MsmConfig { window: Some(4), tuning: tuning(64, 1, 2, 1), ..plain };
@@ -101,6 +104,9 @@ fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
         MsmConfig { window: Some(8), precompute: tables(u64::MAX), ..plain },
         MsmConfig { window: Some(9), precompute: tables(7 * bytes), ..plain },
         MsmConfig { points: Points::Any, ..plain },
+        MsmConfig { window: Some(3), tuning: levels(1), ..plain },
+        MsmConfig { window: Some(4), tuning: levels(3), precompute: tables(3 * bytes), ..plain },
+        MsmConfig { window: Some(2), tuning: levels(8), points: Points::Any, ..plain },
         MsmConfig { memory: Some(memory::<C>(device, len.div_ceil(5), 1, pieces)), ..pieces },
     ] {
         check::<C>(device, len, config, &few);
@@ -122,8 +128,8 @@ fn sums_are_right_from_cuda_sources() {
         Ok(device) => device,
         Err(error) => return println!("not run: {error}"),
     };
-    check_all::<ark_bls12_381::g1::Config>(&device, &[1, 50], &["random", "mostly zero", "signs"]);
-    check_all::<ark_bn254::g1::Config>(&device, &[40], &["random"]);
+    check_all::<ark_bls12_381::g1::Config>(&device, &[1, 20], &["random", "mostly zero", "signs"]);
+    check_all::<ark_bn254::g1::Config>(&device, &[24], &["random"]);
 }
 
 #[test]
@@ -153,12 +159,62 @@ fn many_and_batches() {
 }
 
 #[test]
-fn any_points_count_integers() {
-    type C = ark_bls12_381::g1::Config;
+fn slices_on_the_host_and_misuse() {
+    type C = ark_bn254::g1::Config;
     let device = Device::cpu();
-    let (bases, _) = bases::<C>(3);
-    let msm = Msm::<C>::new(&device, &bases, MsmConfig { points: Points::Any, ..MsmConfig::default() }).unwrap();
-    let scalars = [ark_bls12_381::Fr::ONE.double(); 3];
-    let expected = reference::msm::<C, _>(&bases, &[[2u64]; 3]);
-    assert_eq!(msm.evaluate(&scalars).unwrap(), expected);
+    let (bases, multipliers) = bases::<C>(9);
+    let sum = multipliers.iter().map(|k| *k * k).sum::<ark_bn254::Fr>();
+    assert_eq!(evaluate(&device, &bases, &multipliers).unwrap(), Affine::<C>::generator_point() * sum);
+    let length = |what, expected, actual| Err(Error::Length { what, expected, actual });
+    assert_eq!(evaluate(&device, &bases, &multipliers[1..]), length("scalars, as many as bases", 9, 8));
+
+    let msm = Msm::<C>::new(&device, &bases[..8], MsmConfig::default()).unwrap();
+    let what = "scalars, of which there may be as many as bases";
+    assert_eq!(msm.evaluate(&multipliers), length(what, 8, 9));
+    assert!(matches!(msm.evaluate_many(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
+    assert!(matches!(msm.evaluate_batch(3, &multipliers[..8]), Err(Error::Length { expected: 6, actual: 8, .. })));
+    assert!(matches!(msm.evaluate_batch(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
+
+    let refused = |config| Msm::<C>::new(&device, &bases, config).unwrap_err();
+    let plain = MsmConfig::default();
+    assert!(matches!(refused(MsmConfig { bits: Some(0), ..plain }), Error::Config { least: 1, actual: 0, .. }));
+    assert!(matches!(refused(MsmConfig { window: Some(27), ..plain }), Error::Config { most: 26, actual: 27, .. }));
+    let tables = Precompute::Tables { budget: 575 };
+    let expected = Error::TooLittle { expected: 576, actual: 575 };
+    assert_eq!(refused(MsmConfig { precompute: tables, ..plain }), expected);
+    let mut wrong = bases.clone();
+    wrong[4] = Affine::new_unchecked(ark_bn254::Fq::ONE, ark_bn254::Fq::ONE);
+    let check = MsmConfig { check: true, ..plain };
+    assert_eq!(Msm::<C>::new(&device, &wrong, check).unwrap_err(), Error::NotOnCurve { index: 4 });
+
+    let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(1), ..plain }).unwrap();
+    let Err(Error::TooLittle { expected, actual: 1 }) = msm.evaluate(&multipliers) else {
+        panic!("one byte is enough")
+    };
+    let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(expected), ..plain }).unwrap();
+    assert_eq!(msm.evaluate(&multipliers).unwrap(), Affine::<C>::generator_point() * sum);
+}
+
+#[test]
+fn scalars_that_are_no_residues_and_few_bits() {
+    // 2^256 - 1 for each scalar: with any points an integer, with points of order r a residue.
+    type C = ark_bls12_381::g1::Config;
+    type Fr = ark_bls12_381::Fr;
+    let device = Device::cpu();
+    let (bases, multipliers) = bases::<C>(3);
+    let mut scalars = device.alloc::<Canonical<Fr>>(3).unwrap();
+    let mut words = device.host_buffer(3 * 32, Transfer::Upload, Secrecy::Public).unwrap();
+    words.fill(u8::MAX);
+    scalars.write_pinned(None, 0, words).unwrap().wait().unwrap();
+    let expected = reference::msm::<C, _>(&bases, &[[u64::MAX; 4]; 3]);
+    for points in [Points::Any, Points::Subgroup] {
+        let msm = Msm::<C>::new(&device, &bases, MsmConfig { points, ..MsmConfig::default() }).unwrap();
+        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{points:?}");
+    }
+    for bits in [1, 16, 17, 254, 255, 256] {
+        let msm = Msm::<C>::new(&device, &bases, MsmConfig { bits: Some(bits), ..MsmConfig::default() }).unwrap();
+        let largest = Fr::from(2u8).pow([u64::from(bits.min(254))]) - Fr::ONE;
+        let sum = multipliers.iter().map(|k| *k * largest).sum::<Fr>();
+        assert_eq!(msm.evaluate(&[largest; 3]).unwrap(), Affine::<C>::generator_point() * sum, "{bits}");
+    }
 }
