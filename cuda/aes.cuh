@@ -29,6 +29,11 @@ __device__ __forceinline__ uint4 operator^(const uint4& a, const uint4& b) {
     return make_uint4(a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w);
 }
 
+// A place in memory, counted in words of 16 bytes: the low half first.
+__device__ __forceinline__ size_t wide_word(const uint32_t (&halves)[2]) {
+    return (size_t)halves[1] << 32 | halves[0];
+}
+
 // Bytes first to end - 1 of y, the others of x.
 __device__ __forceinline__ uint4 select_bytes(const uint4& x, const uint4& y, uint32_t first, uint32_t end) {
     const uint32_t a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};

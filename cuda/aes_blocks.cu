@@ -21,7 +21,7 @@ struct Params {
     uint32_t units;
     uint32_t messages; // how many; for XTS units of a sector
     uint32_t wide;     // CTR only
-    uint32_t word;     // XTS only, as are the following: where sector 0 lies
+    uint32_t word[2];  // XTS only, as are the following: where sector 0 lies
     uint32_t stride;
     uint32_t blocks;
     uint32_t key;
@@ -31,9 +31,9 @@ __device__ __forceinline__ Place find(const Params& params, const uint4* message
 #if MODE == MODE_XTS
     uint32_t sector = unit / params.messages;
     Place place;
-    place.word = params.word + sector * params.stride, place.blocks = params.blocks;
+    place.word = wide_word(params.word) + (size_t)sector * params.stride, place.blocks = params.blocks;
     place.first = (unit - sector * params.messages) * PER_THREAD;
-    place.key = params.key, place.tail = 16;
+    place.key = params.key, place.tail = 16, place.chained = false;
     place.iv = xts_tweak(messages[sector], place.first);
     return place;
 #else
@@ -59,7 +59,7 @@ aes_blocks(const Params params, uint4* data, const uint4* messages, const uint4*
         uint4 before = place.iv;
 #endif
 #if MODE == MODE_CBC
-        if (place.first > 0) before = threadIdx.x == 0 ? borders[tile] : words[place.first - 1];
+        if (place.first > 0 || place.chained) before = threadIdx.x == 0 ? borders[tile] : *(words + place.first - 1);
 #endif
 #pragma unroll
         for (uint32_t j = 0; j < PER_THREAD; j++) {

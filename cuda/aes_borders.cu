@@ -1,5 +1,5 @@
-// borders[t] = the block before the first block of unit t * TILE_UNITS, where that is of the same message: what CBC
-// decryption in place of the workgroup before may overwrite. One thread an entry.
+// borders[t] = the block before the first block of unit t * TILE_UNITS, where it is chained to that: what CBC decryption in
+// place of the workgroup before may overwrite. One thread an entry.
 
 struct Params {
     uint32_t tiles;
@@ -12,5 +12,5 @@ aes_borders(const Params params, const uint4* data, const uint4* messages, uint4
     uint32_t tile = blockIdx.x * THREADS + threadIdx.x;
     if (tile >= params.tiles) return;
     Place place = locate(messages, params.messages, tile * params.tile_units);
-    if (place.first > 0) borders[tile] = data[(size_t)place.word + place.first - 1];
+    if (place.first > 0 || place.chained) borders[tile] = data[place.word + place.first - 1];
 }

@@ -1,5 +1,6 @@
 // XORs the keystream of one message onto it, in place: block k of the stream onto word start + k of the data, the first
-// `skip` bytes of block 0 and what follows byte `tail` of the last block left as they are.
+// `skip` bytes of block 0 and what follows byte `tail` of the last block left as they are. `start` has 64 bits; a launch has
+// at most 2^31 blocks, so that all that counts from there has 32.
 //
 // Grid: warps stride over runs. A run is the blocks whose counters differ in the last byte only, 256 but for the first
 // and the last; lane l owns those with last bytes l, l + 32, …. In rounds 1 and 2 only that byte and what it reaches
@@ -10,14 +11,15 @@
 struct Params {
     uint32_t counter[4]; // of block 0, as it lies in memory
     uint32_t wide;       // the counter is 128 bits long, else 32 that wrap
-    uint32_t start;
+    uint32_t start[2];
     uint32_t blocks;
     uint32_t skip;
     uint32_t tail;
 };
 
+// `data` from `start` on.
 __device__ __forceinline__ void add_keystream(const Params& params, uint4* data, uint32_t k, const uint4& stream) {
-    uint4* place = data + (size_t)params.start + k;
+    uint4* place = data + k;
     uint4 x = *place, y = x ^ stream;
     // The first and the last block are the only ones that may be partial.
     bool first = k == 0, last = k == params.blocks - 1;
@@ -70,6 +72,7 @@ __device__ __forceinline__ Cached first_rounds(const uint4& counter, const uint4
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t* tables) {
     load_tables(tables);
+    data += wide_word(params.start);
     uint4 keys[ROUNDS + 1];
 #pragma unroll
     for (uint32_t i = 3; i <= ROUNDS; i++) keys[i] = schedule[i];
@@ -125,6 +128,7 @@ __device__ __forceinline__ uint4 counter_of(const Params& params, uint32_t k) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t* tables) {
     load_tables(tables);
+    data += wide_word(params.start);
     for (size_t k = blockIdx.x * THREADS + threadIdx.x; k < params.blocks; k += (size_t)gridDim.x * THREADS) {
         add_keystream(params, data, k, cipher(counter_of(params, k), schedule));
     }
@@ -135,6 +139,7 @@ aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t*
 // The blocks of a lane differ in the upper three bits of the last byte only.
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t*) {
+    data += wide_word(params.start);
     uint32_t lane = threadIdx.x % 32u;
     uint32_t warp = blockIdx.x * (THREADS / 32u) + threadIdx.x / 32u, warps = gridDim.x * (THREADS / 32u);
     uint32_t before = params.counter[3] >> 24, runs = run_count(params);

@@ -1,26 +1,28 @@
 // Where the blocks of independent messages lie, for kernels that work on many at once.
 //
-// A message is three words of `messages`: {first unit, first word of the data, blocks, key}, {bytes in its last block,
-// its GHASH powers, 0, 0}, {initialisation vector}. A unit is PER_THREAD neighbouring blocks of one message, the work of
-// one thread; messages stand in the order of their first units.
+// A message is three words of `messages`: {first unit, low half of its first word of the data, blocks, key}, {bytes in its
+// last block, its GHASH powers, the high half, 1 if it goes on with the message that lies before it: CBC then takes the block
+// before it for the initialisation vector}, {initialisation vector}. A unit is PER_THREAD neighbouring blocks of one message,
+// the work of one thread; messages stand in the order of their first units.
 
 #define MESSAGE_WORDS 3u
 
 struct Place {
-    uint32_t word;   // where block 0 of the message lies
+    size_t word;     // where block 0 of the message lies
     uint32_t blocks; // of the message
     uint32_t first;  // block of the unit
     uint32_t key;
     uint32_t tail;   // bytes in the last block
+    bool chained;    // to the block before it
     uint4 iv;
 };
 
 __device__ __forceinline__ Place place_of(const uint4* messages, uint32_t message, uint32_t unit) {
-    uint4 head = messages[(size_t)message * MESSAGE_WORDS];
+    uint4 head = messages[(size_t)message * MESSAGE_WORDS], more = messages[(size_t)message * MESSAGE_WORDS + 1];
     Place place;
-    place.word = head.y, place.blocks = head.z, place.key = head.w;
+    place.word = (size_t)more.z << 32 | head.y, place.blocks = head.z, place.key = head.w;
     place.first = (unit - head.x) * PER_THREAD;
-    place.tail = messages[(size_t)message * MESSAGE_WORDS + 1].x;
+    place.tail = more.x, place.chained = more.w != 0;
     place.iv = messages[(size_t)message * MESSAGE_WORDS + 2];
     return place;
 }

@@ -1,6 +1,6 @@
 // What goes block after block within a message or sector, in place: one thread each.
 //
-// MODE_CBC_ENCRYPT  CBC encryption of `blocks` blocks of each message from block `word` on, as far as it has them
+// MODE_CBC_ENCRYPT  CBC encryption of `blocks` blocks of each message from block `first` on, as far as it has them
 // MODE_XTS_STEAL    the last two blocks of each sector, of which the last has `tail` bytes: block `blocks` of a sector is
 //                   the last whole one; sectors lie `stride` words apart, sector i has the encrypted tweak i of `messages`
 
@@ -9,9 +9,10 @@
 
 struct Params {
     uint32_t count; // messages or sectors
-    uint32_t word;  // XTS: where sector 0 lies
-    uint32_t stride; // XTS only, as are the last two
+    uint32_t first; // CBC only
     uint32_t blocks;
+    uint32_t word[2]; // XTS only, as are the following: where sector 0 lies
+    uint32_t stride;
     uint32_t tail;
     uint32_t key;
 };
@@ -31,16 +32,17 @@ aes_serial(const Params params, uint4* data, const uint4* messages, const uint4*
 #if MODE == MODE_CBC_ENCRYPT
         Place place = place_of(messages, i, 0);
         const uint4* keys = schedule + (size_t)place.key * SCHEDULE_WORDS;
-        uint4 chain = params.word == 0 ? place.iv : make_uint4(0, 0, 0, 0);
-        uint32_t end = min(place.blocks, params.word + params.blocks);
-        if (params.word > 0 && params.word < end) chain = data[(size_t)place.word + params.word - 1];
-        for (uint32_t j = params.word; j < end; j++) {
-            chain = cipher_one(chain ^ data[(size_t)place.word + j], keys);
-            data[(size_t)place.word + j] = chain;
+        uint4* words = data + place.word;
+        uint4 chain = place.iv;
+        uint32_t end = min(place.blocks, params.first + params.blocks);
+        if (params.first < end && (params.first > 0 || place.chained)) chain = *(words + params.first - 1);
+        for (uint32_t j = params.first; j < end; j++) {
+            chain = cipher_one(chain ^ words[j], keys);
+            words[j] = chain;
         }
 #else
         const uint4* keys = schedule + (size_t)params.key * SCHEDULE_WORDS;
-        uint4* words = data + params.word + (size_t)i * params.stride + params.blocks;
+        uint4* words = data + wide_word(params.word) + (size_t)i * params.stride + params.blocks;
         uint4 tweak = xts_tweak(messages[i], params.blocks), next = xts_double(tweak);
         uint4 whole = words[0], part = words[1];
         // Encryption takes the tweaks in order, decryption the other way around.

@@ -11,7 +11,7 @@
 
 struct Params {
     uint32_t messages; // how many, or 0
-    uint32_t word;
+    uint32_t word[2];
     uint32_t blocks;
     uint32_t tail;     // bytes in the last block
     uint32_t segment;  // a multiple of THREADS
@@ -71,14 +71,15 @@ __device__ __forceinline__ uint32_t turn_back(uint32_t x) { return swap_bytes(__
 extern "C" __global__ void __launch_bounds__(THREADS)
 ghash(const Params params, const uint4* data, const uint4* messages, const uint4* powers, uint4* out) {
     Element* sums = reinterpret_cast<Element*>(shared);
-    uint32_t word = params.word, blocks = params.blocks, tail = params.tail, power = params.power;
+    size_t word = wide_word(params.word);
+    uint32_t blocks = params.blocks, tail = params.tail, power = params.power;
     // The segment's first block, counted from the front of a whole number of segments; `lead` of them are missing.
     size_t first = (size_t)blockIdx.x * params.segment, lead = (size_t)gridDim.x * params.segment - blocks;
     size_t end = first + params.segment;
     if (params.messages > 0) {
         uint4 head = messages[(size_t)blockIdx.x * MESSAGE_WORDS], more = messages[(size_t)blockIdx.x * MESSAGE_WORDS + 1];
-        word = head.y, blocks = head.z, tail = more.x, power = more.y;
-        first = 0, end = (blocks + THREADS - 1) / THREADS * THREADS, lead = end - blocks;
+        word = (size_t)more.z << 32 | head.y, blocks = head.z, tail = more.x, power = more.y;
+        first = 0, end = ((size_t)blocks + THREADS - 1) / THREADS * THREADS, lead = end - blocks;
     }
     if (lead > first) first += (lead - first) / THREADS * THREADS;
 

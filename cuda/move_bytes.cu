@@ -3,8 +3,8 @@
 // a copy to a target that is `fresh`.
 
 struct Params {
-    uint32_t dst_word;
-    uint32_t src_word;
+    uint32_t dst_word[2];
+    uint32_t src_word[2];
     uint32_t to;
     uint32_t from;
     uint32_t words;    // of the target that are touched
@@ -15,13 +15,14 @@ struct Params {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_bytes(const Params params, const uint4* src, uint4* dst) {
+    src += wide_word(params.src_word), dst += wide_word(params.dst_word);
     for (size_t t = (size_t)blockIdx.x * THREADS + threadIdx.x; t < params.words; t += (size_t)gridDim.x * THREADS) {
         // Target word t starts with the source's byte 16 t + from - to, counted from src_word.
         size_t byte = 16 * t + 16 + params.from - params.to, at = byte / 16;
         uint32_t shift = byte % 16;
         uint4 zero = make_uint4(0, 0, 0, 0);
-        uint4 a = at >= 1 && at - 1 < params.src_words ? src[params.src_word + at - 1] : zero;
-        uint4 b = at < params.src_words ? src[params.src_word + at] : zero;
+        uint4 a = at >= 1 && at - 1 < params.src_words ? src[at - 1] : zero;
+        uint4 b = at < params.src_words ? src[at] : zero;
         uint32_t in[9] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, 0}, out[4];
 #pragma unroll
         for (uint32_t w = 0; w < 4; w++) {
@@ -32,7 +33,7 @@ move_bytes(const Params params, const uint4* src, uint4* dst) {
             }
             out[w] = __funnelshift_r(low, high, 8 * (shift % 4));
         }
-        uint4 y = make_uint4(out[0], out[1], out[2], out[3]), *place = dst + params.dst_word + t;
+        uint4 y = make_uint4(out[0], out[1], out[2], out[3]), *place = dst + t;
         uint32_t first = t == 0 ? params.to : 0, end = t + 1 == params.words ? params.tail : 16;
         if (first > 0 || end < 16) y = select_bytes(params.fresh != 0 ? zero : *place, y, first, end);
         *place = y;

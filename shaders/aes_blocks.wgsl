@@ -12,6 +12,7 @@ struct Params {
   messages: u32,
   wide: u32,
   word: u32,
+  word_high: u32,
   stride: u32,
   blocks: u32,
   key: u32,
@@ -21,7 +22,7 @@ fn find(unit: u32) -> Place {
   if (MODE == MODE_XTS) {
     let sector = unit / max(params.messages, 1u);
     let first = (unit - sector * params.messages) * PER_THREAD;
-    return Place(params.word + sector * params.stride, params.blocks, first, params.key, 16u,
+    return Place(params.word + sector * params.stride, params.blocks, first, params.key, 16u, false,
                  xts_tweak(messages_get(sector), first));
   }
   return locate(params.messages, unit);
@@ -36,7 +37,7 @@ fn load(place: Place, block: u32) -> vec4<u32> {
 
 // The block before the first of a unit.
 fn previous(place: Place, tile: u32, thread: u32) -> vec4<u32> {
-  if (MODE == MODE_CBC && place.first > 0u) {
+  if (MODE == MODE_CBC && (place.first > 0u || place.chained)) {
     if (thread == 0u) {
       return borders_get(tile);
     }

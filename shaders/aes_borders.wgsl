@@ -14,7 +14,7 @@ fn aes_borders(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups)
     return;
   }
   let place = locate(params.messages, tile * params.tile_units);
-  if (place.first > 0u) {
+  if (place.first > 0u || place.chained) {
     borders_set(tile, data_get(place.word + place.first - 1u));
   }
 }

@@ -1,10 +1,11 @@
 // XORs the keystream of one message onto it, in place; the twin of aes_ctr.cu. A thread takes PER_THREAD neighbouring
-// blocks at a time and strides.
+// blocks at a time and strides. Buffers have fewer than 2^32 words here, so that high halves of places are zero.
 
 struct Params {
   counter0: u32, counter1: u32, counter2: u32, counter3: u32,
   wide: u32,
   start: u32,
+  start_high: u32,
   blocks: u32,
   skip: u32,
   tail: u32,

@@ -8,13 +8,15 @@ struct Place {
   first: u32,
   key: u32,
   tail: u32,
+  chained: bool,
   iv: vec4<u32>,
 }
 
 fn place_of(message: u32, unit: u32) -> Place {
   let head = messages_get(message * MESSAGE_WORDS);
-  let tail = messages_get(message * MESSAGE_WORDS + 1u).x;
-  return Place(head.y, head.z, (unit - head.x) * PER_THREAD, head.w, tail, messages_get(message * MESSAGE_WORDS + 2u));
+  let more = messages_get(message * MESSAGE_WORDS + 1u);
+  return Place(head.y, head.z, (unit - head.x) * PER_THREAD, head.w, more.x, more.w != 0u,
+               messages_get(message * MESSAGE_WORDS + 2u));
 }
 
 // The last message that starts at or before the unit.

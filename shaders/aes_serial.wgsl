@@ -5,9 +5,11 @@ const MODE_CBC_ENCRYPT = 0u;
 
 struct Params {
   count: u32,
-  word: u32,
-  stride: u32,
+  first: u32,
   blocks: u32,
+  word: u32,
+  word_high: u32,
+  stride: u32,
   tail: u32,
   key: u32,
 }
@@ -20,11 +22,11 @@ fn cipher_one(x: vec4<u32>, key: u32) -> vec4<u32> {
 fn chain(message: u32) {
   let place = place_of(message, 0u);
   var last = place.iv;
-  let end = min(place.blocks, params.word + params.blocks);
-  if (params.word > 0u && params.word < end) {
-    last = data_get(place.word + params.word - 1u);
+  let end = min(place.blocks, params.first + params.blocks);
+  if (params.first < end && (params.first > 0u || place.chained)) {
+    last = data_get(place.word + params.first - 1u);
   }
-  for (var j = params.word; j < end; j++) {
+  for (var j = params.first; j < end; j++) {
     last = cipher_one(last ^ data_get(place.word + j), place.key);
     data_set(place.word + j, last);
   }

@@ -6,6 +6,7 @@ const LOG_THREADS = 8u;
 struct Params {
   messages: u32,
   word: u32,
+  word_high: u32,
   blocks: u32,
   tail: u32,
   segment: u32,

@@ -2,7 +2,9 @@
 
 struct Params {
   dst_word: u32,
+  dst_word_high: u32,
   src_word: u32,
+  src_word_high: u32,
   to: u32,
   from_byte: u32,
   words: u32,

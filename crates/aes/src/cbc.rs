@@ -1,6 +1,6 @@
 use std::{iter, ops::Range};
 
-use evariste_backend::{Buffer, Queue};
+use evariste_backend::{Buffer, Queue, Secrecy};
 
 use crate::{
     Aes, Error, Message, Mode, Result,
@@ -46,8 +46,7 @@ impl Aes {
 
     fn cbc_messages(&self, data: &Buffer<u8>, messages: &[Message]) -> Result<Batch> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
-        let spans: Vec<Span> = messages.iter().map(Message::span).collect();
-        Batch::new(self, data, &spans)
+        Batch::new(self, data, messages.iter().map(Message::span).collect(), Secrecy::Public)
     }
 }
 
@@ -125,7 +124,8 @@ impl Cbc {
 
     /// A batch of one message with key 0.
     fn one(&self, data: &Buffer<u8>, range: Range<usize>, iv: &[u8; BLOCK]) -> Result<Batch> {
-        Batch::new(&self.aes, data, &[Span { offset: range.start, len: range.len(), key: 0, powers: 0, iv: *iv }])
+        let span = Span { offset: range.start, len: range.len(), key: 0, iv: *iv };
+        Batch::new(&self.aes, data, vec![span], Secrecy::Public)
     }
 }
 

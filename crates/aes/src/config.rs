@@ -1,6 +1,6 @@
 use evariste_backend::{DeviceInfo, Kind};
 
-use crate::{Error, Result};
+use crate::{Error, Result, cpu::BLOCK};
 
 /// How the kernels compute the cipher. On the CPU the processor's own instructions do, whatever is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,6 +66,18 @@ const FULL_COPIES: u32 = 32;
 /// Kernels fill tables by 16 bytes, that is four copies of an entry.
 const MIN_COPIES: u32 = 4;
 
+/// Queues of a ring of pieces, whatever the configuration says: more of them only take memory.
+const MAX_QUEUES: usize = 16;
+
+/// Bytes of a piece, whatever the configuration says, in each of the queues and on the host.
+const MAX_CHUNK: usize = 64 << 20;
+
+/// Blocks of one launch, so that 32-bit numbers hold all that kernels compute.
+const MAX_LAUNCH: u64 = 1 << 31;
+
+/// Blocks that each launch has at least, if there are so many: one thread's of any method.
+const MIN_LAUNCH: u64 = 8;
+
 /// Choices that a plan is made with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Config {
@@ -74,10 +86,15 @@ pub struct Config {
     /// Whether as many workgroups run as the device has room for, and stride over the data, so that tables are loaded
     /// once. Otherwise there are workgroups for all data (`None`: as is faster, see [`Config::strides`]).
     pub grid_stride: Option<bool>,
-    /// Queues that work on host data and files at the same time, so that copies in both directions overlap kernels.
+    /// Queues that work on host data and files at the same time, so that copies in both directions overlap kernels: at
+    /// least one, at most 16.
     pub queues: usize,
-    /// Bytes of the pieces in which host data and files pass through the device.
+    /// Bytes of the pieces in which host data and files pass through the device: at least a block, or a sector of XTS, and
+    /// at most 64 MiB, in whole blocks.
     pub chunk_bytes: usize,
+    /// Bytes that one launch works on: at least 128, or a sector of XTS, and at most 32 GiB, in whole 128 bytes. Longer data
+    /// takes several launches. Systems that share a GPU with a screen end launches that take seconds.
+    pub launch_bytes: u64,
     /// Host slices shorter than this are worked on by the CPU (`None`: as measured at the first use of a mode on a device,
     /// see [`crate::Aes::crossover`]). Readers, writers and files are the device's, and buffers are worked on where they
     /// lie.
@@ -86,7 +103,14 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { method: None, grid_stride: None, queues: 4, chunk_bytes: 8 << 20, crossover: None }
+        Self {
+            method: None,
+            grid_stride: None,
+            queues: 4,
+            chunk_bytes: 8 << 20,
+            launch_bytes: 32 << 30,
+            crossover: None,
+        }
     }
 }
 
@@ -97,6 +121,21 @@ impl Config {
     pub fn strides(&self, info: &DeviceInfo) -> bool {
         let method = self.method.unwrap_or_else(|| Method::fastest(info));
         self.grid_stride.unwrap_or(info.id.kind == Kind::Cuda && method.tables() > 0)
+    }
+
+    /// [`Config::queues`] within its bounds.
+    pub(crate) fn queue_count(&self) -> usize {
+        self.queues.clamp(1, MAX_QUEUES)
+    }
+
+    /// [`Config::chunk_bytes`] within its bounds.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.chunk_bytes.clamp(BLOCK, MAX_CHUNK) / BLOCK * BLOCK
+    }
+
+    /// [`Config::launch_bytes`] within its bounds, in blocks.
+    pub(crate) fn launch_blocks(&self) -> u64 {
+        (self.launch_bytes / BLOCK as u64).clamp(MIN_LAUNCH, MAX_LAUNCH) / MIN_LAUNCH * MIN_LAUNCH
     }
 
     /// The defaults with a method.

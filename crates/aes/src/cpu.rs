@@ -7,6 +7,7 @@ use cipher::{
 };
 use ctr::{CtrCore, flavors};
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use crate::{
     gf128,
@@ -45,7 +46,7 @@ pub(crate) fn ctr(cipher: &HostCipher, counter: [u8; BLOCK], wide: bool, skip: u
     let head = if skip == 0 { 0 } else { data.len().min(BLOCK - skip) };
     let (head, body) = data.split_at_mut(head);
     if !head.is_empty() {
-        xor(head, &cipher.encrypt(counter)[skip..]);
+        xor(head, &Zeroizing::new(cipher.encrypt(counter))[skip..]);
     }
     let first = add_counter(counter, u128::from(skip > 0), wide);
     let task = |(i, chunk): (usize, &mut [u8])| {
@@ -54,7 +55,7 @@ pub(crate) fn ctr(cipher: &HostCipher, counter: [u8; BLOCK], wide: bool, skip: u
         let count = blocks.len() as u128;
         with_cipher!(cipher, c => ctr_blocks(c, counter, wide, blocks));
         if !tail.is_empty() {
-            xor(tail, &cipher.encrypt(add_counter(counter, count, wide)));
+            xor(tail, &*Zeroizing::new(cipher.encrypt(add_counter(counter, count, wide))));
         }
     };
     in_parallel(body, GRAIN, task);
@@ -103,27 +104,28 @@ pub(crate) fn cbc_decrypt(cipher: &HostCipher, iv: [u8; BLOCK], data: &mut [u8])
 }
 
 /// One sector of at least a block, between the tweaks from the encrypted one `tweak` on, with stealing.
-pub(crate) fn xts(cipher: &HostCipher, direction: Direction, tweak: [u8; BLOCK], data: &mut [u8]) {
+pub(crate) fn xts(cipher: &HostCipher, direction: Direction, tweak: &[u8; BLOCK], data: &mut [u8]) {
+    let tweak = u128::from_le_bytes(*tweak);
     let (whole, part) = (data.len() / BLOCK, data.len() % BLOCK);
     let straight = whole - usize::from(part > 0);
     let (body, end) = data.split_at_mut(straight * BLOCK);
     let task = |(i, chunk): (usize, &mut [u8])| {
-        xts_blocks(cipher, direction, xts_power(u128::from_le_bytes(tweak), i * (GRAIN / BLOCK)), chunk);
+        xts_blocks(cipher, direction, xts_power(tweak, i * (GRAIN / BLOCK)), chunk);
     };
     in_parallel(body, GRAIN, task);
     if part > 0 {
-        steal(cipher, direction, xts_power(u128::from_le_bytes(tweak), straight), end);
+        steal(cipher, direction, xts_power(tweak, straight), end);
     }
 }
 
 fn xts_blocks(cipher: &HostCipher, direction: Direction, mut tweak: u128, data: &mut [u8]) {
+    let mut tweaks = Zeroizing::new([0_u128; 64]);
     for piece in data.chunks_mut(64 * BLOCK) {
-        let mut tweaks = [0; 64 * BLOCK];
-        let tweaks = &mut tweaks[..piece.len()];
-        for slot in tweaks.as_chunks_mut().0 {
-            *slot = tweak.to_le_bytes();
+        for slot in &mut tweaks[..piece.len() / BLOCK] {
+            *slot = tweak.to_le();
             tweak = xts_double(tweak);
         }
+        let tweaks = &bytemuck::bytes_of(&*tweaks)[..piece.len()];
         xor(piece, tweaks);
         blocks(cipher, direction, piece);
         xor(piece, tweaks);
@@ -152,7 +154,7 @@ fn xts_power(tweak: u128, n: usize) -> u128 {
 }
 
 pub(crate) fn ctr_kernel(params: &CtrParams, data: &mut [u8], cipher: &HostCipher) {
-    let start = params.start as usize * BLOCK;
+    let start = params.start.word() * BLOCK;
     let range = start + params.skip as usize..start + (params.blocks as usize - 1) * BLOCK + params.tail as usize;
     let counter = bytemuck::cast(params.counter);
     ctr(cipher, counter, params.wide != 0, params.skip as usize, &mut data[range]);
@@ -161,16 +163,24 @@ pub(crate) fn ctr_kernel(params: &CtrParams, data: &mut [u8], cipher: &HostCiphe
 /// The data of each message, in the order of where they lie.
 fn split<'a>(mut data: &'a mut [u8], messages: &'a [Descriptor]) -> Vec<(&'a Descriptor, &'a mut [u8])> {
     let mut order: Vec<&Descriptor> = messages.iter().filter(|message| message.blocks > 0).collect();
-    order.sort_by_key(|message| message.word);
+    order.sort_by_key(|message| message.word());
     let (mut done, mut parts) = (0, Vec::with_capacity(order.len()));
     for message in order {
-        let start = message.word as usize * BLOCK;
+        let start = message.word() * BLOCK;
         let end = start + (message.blocks as usize - 1) * BLOCK + message.tail as usize;
         let (part, rest) = data.split_at_mut(end - done);
         parts.push((message, &mut part[start - done..]));
         (data, done) = (rest, end);
     }
     parts
+}
+
+/// What CBC starts from where the first message goes on with what lies before it. No other one of a launch does.
+fn first_iv(data: &[u8], messages: &[Descriptor]) -> [u8; BLOCK] {
+    match messages.first() {
+        Some(message) if message.chained > 0 => last_block(&data[(message.word() - 1) * BLOCK..][..BLOCK]),
+        _ => [0; BLOCK],
+    }
 }
 
 pub(crate) fn message_kernel(
@@ -181,6 +191,7 @@ pub(crate) fn message_kernel(
     messages: &[Descriptor],
     ciphers: &[HostCipher],
 ) {
+    let first_iv = first_iv(data, messages);
     each(
         split(data, messages),
         |(_, data)| data.len(),
@@ -188,6 +199,7 @@ pub(crate) fn message_kernel(
             let cipher = &ciphers[message.key as usize];
             match mode {
                 BlockMode::Ecb => ecb(cipher, direction, data),
+                BlockMode::Cbc if message.chained > 0 => cbc_decrypt(cipher, first_iv, data),
                 BlockMode::Cbc => cbc_decrypt(cipher, message.iv, data),
                 BlockMode::Ctr => ctr(cipher, message.iv, wide, 0, data),
                 BlockMode::Tweak => {
@@ -209,13 +221,18 @@ pub(crate) fn cbc_encrypt_kernel(
     messages: &[Descriptor],
     ciphers: &[HostCipher],
 ) {
-    let (first, count) = (params.word as usize * BLOCK, params.blocks as usize * BLOCK);
+    let (first, count) = (params.first as usize * BLOCK, params.blocks as usize * BLOCK);
+    let first_iv = first_iv(data, messages);
     let one = |(message, data): (&Descriptor, &mut [u8])| {
         if first >= data.len() {
             return;
         }
         let (done, rest) = data.split_at_mut(first);
-        let iv = if first == 0 { message.iv } else { last_block(&done[first - BLOCK..]) };
+        let iv = match first {
+            0 if message.chained > 0 => first_iv,
+            0 => message.iv,
+            _ => last_block(&done[first - BLOCK..]),
+        };
         let end = count.min(rest.len());
         cbc_encrypt(&ciphers[message.key as usize], iv, &mut rest[..end]);
     };
@@ -235,12 +252,12 @@ pub(crate) fn xts_kernel(
     let direction = if decrypt { Direction::Decrypt } else { Direction::Encrypt };
     let bytes = params.blocks as usize * BLOCK;
     let stride = (params.stride as usize * BLOCK).max(bytes);
-    let parts = data[params.word as usize * BLOCK..].chunks_mut(stride).zip(&tweaks[..sectors]).collect();
+    let parts = data[params.word.word() * BLOCK..].chunks_mut(stride).zip(&tweaks[..sectors]).collect();
     each(
         parts,
         |_| bytes,
         |(sector, tweak): (&mut [u8], &[u8; BLOCK])| {
-            xts(cipher, direction, *tweak, &mut sector[..bytes]);
+            xts(cipher, direction, tweak, &mut sector[..bytes]);
         },
     );
 }
@@ -254,7 +271,7 @@ pub(crate) fn steal_kernel(
 ) {
     let direction = if decrypt { Direction::Decrypt } else { Direction::Encrypt };
     for (i, tweak) in tweaks[..params.count as usize].iter().enumerate() {
-        let at = (params.word as usize + i * params.stride as usize + params.blocks as usize) * BLOCK;
+        let at = (params.word.word() + i * params.stride as usize + params.blocks as usize) * BLOCK;
         let tweak = xts_power(u128::from_le_bytes(*tweak), params.blocks as usize);
         steal(cipher, direction, tweak, &mut data[at..][..BLOCK + params.tail as usize]);
     }
@@ -268,9 +285,9 @@ pub(crate) fn ghash_kernel(
     keys: &[HashKey],
     out: &mut [[u8; BLOCK]],
 ) {
-    let bytes = |word: u32, blocks: u32, tail: u32| match blocks {
+    let bytes = |word: usize, blocks: u32, tail: u32| match blocks {
         0 => &[],
-        _ => &data[word as usize * BLOCK..][..(blocks as usize - 1) * BLOCK + tail as usize],
+        _ => &data[word * BLOCK..][..(blocks as usize - 1) * BLOCK + tail as usize],
     };
     if params.messages > 0 {
         let parts = out.iter_mut().zip(&messages[..params.messages as usize]).collect();
@@ -278,32 +295,33 @@ pub(crate) fn ghash_kernel(
             parts,
             |(_, message)| message.blocks as usize * BLOCK,
             |(out, message)| {
-                *out = keys[message.powers as usize / POWERS].sum(bytes(message.word, message.blocks, message.tail));
+                *out = *keys[message.powers as usize / POWERS].sum(bytes(message.word(), message.blocks, message.tail));
             },
         );
         return;
     }
-    let data = bytes(params.word, params.blocks, params.tail);
+    let data = bytes(params.word.word(), params.blocks, params.tail);
     let segment = params.segment as usize;
     let groups = (params.blocks as usize).div_ceil(segment);
     let lead = groups * segment - params.blocks as usize;
-    let other = (params.power > 0).then(|| HashKey::new(powers[params.power as usize]));
-    let key = other.as_ref().unwrap_or(&keys[0]);
+    let power = params.power as usize;
+    let other = (!power.is_multiple_of(POWERS)).then(|| HashKey::new(powers[power]));
+    let key = other.as_ref().unwrap_or(&keys[power / POWERS]);
     let sum = |group: usize| {
         let start = (group * segment).saturating_sub(lead) * BLOCK;
         let end = (((group + 1) * segment - lead) * BLOCK).min(data.len());
         key.sum(&data[start..end])
     };
     match &mut out[..groups] {
-        [out] => *out = sum(0),
-        out => out.par_iter_mut().enumerate().for_each(|(group, out)| *out = sum(group)),
+        [out] => *out = *sum(0),
+        out => out.par_iter_mut().enumerate().for_each(|(group, out)| *out = *sum(group)),
     }
 }
 
 pub(crate) fn move_kernel(params: &MoveParams, src: &[u8], dst: &mut [u8]) {
     let len = (params.words as usize - 1) * BLOCK + params.tail as usize - params.to as usize;
-    let from = params.src_word as usize * BLOCK + params.from as usize;
-    let to = params.dst_word as usize * BLOCK + params.to as usize;
+    let from = params.src_word.word() * BLOCK + params.from as usize;
+    let to = params.dst_word.word() * BLOCK + params.to as usize;
     let pairs = dst[to..][..len].par_chunks_mut(GRAIN).zip(src[from..][..len].par_chunks(GRAIN));
     pairs.for_each(|(dst, src)| dst.copy_from_slice(src));
 }

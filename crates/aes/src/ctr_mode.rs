@@ -1,12 +1,14 @@
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Device, Error as DeviceError, HostBuffer, Queue};
+use evariste_backend::{Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy};
+use zeroize::Zeroizing;
 
 use crate::{
     Aes, Error, Mode, Result,
     cpu::{self, BLOCK},
     engine::{Batch, Span},
     kernels::{BlockMode, Direction},
+    keystream::Stream,
     ring::Ring,
 };
 
@@ -62,13 +64,19 @@ impl Aes {
     /// XORs onto each message the stream of its key and counter block.
     ///
     /// # Errors
-    /// [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Keystream`], [`Error::Device`].
+    /// [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Keystream`], [`Error::RepeatedKeystream`]
+    /// where counters of two messages with one key overlap, [`Error::Device`].
     pub fn ctr_batch(&self, data: &mut Buffer<u8>, messages: &[Message], counter: Counter) -> Result<()> {
         for message in messages {
             expect_stream(0, message.len, counter)?;
         }
-        let spans: Vec<Span> = messages.iter().map(Message::span).collect();
-        let batch = Batch::new(self, data, &spans)?;
+        let batch = Batch::new(self, data, messages.iter().map(Message::span).collect(), Secrecy::Public)?;
+        let stream = |message: &Message| Stream {
+            key: message.key,
+            start: message.iv,
+            blocks: message.len.div_ceil(BLOCK) as u64,
+        };
+        self.expect_apart(messages.iter().map(stream), counter.wide())?;
         self.messages(None, BlockMode::Ctr, Direction::Encrypt, counter.wide(), data, &batch)
     }
 }
@@ -88,7 +96,7 @@ pub struct Message {
 
 impl Message {
     pub(crate) fn span(&self) -> Span {
-        Span { offset: self.offset, len: self.len, key: self.key, powers: 0, iv: self.iv }
+        Span { offset: self.offset, len: self.len, key: self.key, iv: self.iv }
     }
 }
 
@@ -101,7 +109,8 @@ impl Ctr {
         Aes::new(device, key)?.ctr(iv)
     }
 
-    /// Sets how much of the counter block counts (all of it unless set).
+    /// Sets how much of the counter block counts (all of it unless set). The position stays: where the stream now ends before
+    /// it, all data is refused until [`Ctr::seek`] goes back.
     #[must_use]
     pub fn counter(mut self, counter: Counter) -> Self {
         self.counter = counter;
@@ -123,9 +132,9 @@ impl Ctr {
         self.position
     }
 
-    /// Bytes that the stream has left.
+    /// Bytes that the stream has left: none, too, where [`Ctr::counter`] made it end before its position.
     pub fn remaining(&self) -> u128 {
-        self.counter.limit() - self.position
+        self.counter.limit().saturating_sub(self.position)
     }
 
     /// Sets where in the stream the next byte is.
@@ -251,15 +260,17 @@ impl Ctr {
     fn apply_in_pieces(&self, data: &mut [u8]) -> Result<()> {
         let (counter, skip) = self.block_at(self.position);
         let head = if skip == 0 { 0 } else { data.len().min(BLOCK - skip) };
-        let mut first = data[..head].to_vec();
+        let mut first = Zeroizing::new([0; BLOCK]);
+        let first = &mut first[..head];
+        first.copy_from_slice(&data[..head]);
         let position = self.position + head as u128;
         let mut ring = Ring::for_len(&self.aes, data.len(), BLOCK)?;
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at, len| {
             self.apply_at(Some(queue), position + at as u128, piece, 0..len)
         };
         ring.run(&mut data[head..], work, |_| ())?;
-        cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, &mut first);
-        data[..head].copy_from_slice(&first);
+        cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, first);
+        data[..head].copy_from_slice(first);
         Ok(())
     }
 }

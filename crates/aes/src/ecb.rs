@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Queue};
+use evariste_backend::{Buffer, Queue, Secrecy};
 
 use crate::{
     Aes, Message, Mode, Result,
@@ -43,8 +43,7 @@ impl Aes {
 
     fn ecb_batch(&self, data: &mut Buffer<u8>, messages: &[Message], direction: Direction) -> Result<()> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
-        let spans: Vec<Span> = messages.iter().map(Message::span).collect();
-        let batch = Batch::new(self, data, &spans)?;
+        let batch = Batch::new(self, data, messages.iter().map(Message::span).collect(), Secrecy::Public)?;
         self.messages(None, BlockMode::Ecb, direction, false, data, &batch)
     }
 }
@@ -107,7 +106,8 @@ impl Ecb {
         len: usize,
         direction: Direction,
     ) -> Result<()> {
-        let batch = Batch::new(&self.aes, data, &[Span { offset, len, key: 0, powers: 0, iv: [0; cpu::BLOCK] }])?;
+        let span = Span { offset, len, key: 0, iv: [0; cpu::BLOCK] };
+        let batch = Batch::new(&self.aes, data, vec![span], Secrecy::Public)?;
         self.aes.messages(queue, BlockMode::Ecb, direction, false, data, &batch)
     }
 }

@@ -2,23 +2,34 @@
 
 use std::{fmt, ops::Range, sync::Arc};
 
-use evariste_backend::{Arg, Buffer, Device, Event, Queue, Secrecy};
-use zeroize::Zeroizing;
+use evariste_backend::{Arg, Buffer, Device, Event, Kernel, Queue, Secrecy};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     Config, Error, KeySize, Method, Result,
     cpu::{self, BLOCK},
-    ghash::HashKeys,
+    ghash::{HashKeys, Sum},
     kernels::{
         self, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction, GhashParams,
-        MoveParams, SerialMode, SerialParams, Shape, Slot, THREADS,
+        MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS,
     },
     key::{HostCipher, Key},
+    keystream::EqualKeys,
     tables,
 };
 
-/// Blocks of one launch, so that 32-bit numbers hold all that kernels compute.
-const MAX_BLOCKS: u64 = 1 << 31;
+/// Messages of one launch.
+const MAX_MESSAGES: usize = 1 << 30;
+
+/// Sectors of one launch of XTS, which has 16 bytes of memory for the tweak of each.
+const MAX_TWEAKS: usize = 1 << 26;
+
+/// Messages that one launch of GHASH takes.
+const MAX_HASHED: usize = 1 << 24;
+
+/// Bytes of a message of a batch up to which one workgroup hashes it, in as many strides as are one launch's at most. Longer
+/// ones are hashed one after the other, each by the whole device.
+const MAX_HASHED_BYTES: usize = MAX_STRIDES as usize * THREADS as usize * BLOCK;
 
 /// Strides of one thread: systems end launches that take long, and emulated GPUs loops.
 const MAX_STRIDES: u64 = 1 << 10;
@@ -51,6 +62,7 @@ struct Engine {
     config: Config,
     shape: Shape,
     ciphers: Ciphers,
+    equal_keys: EqualKeys,
     schedule: Buffer<u32>,
     tables: Buffer<u32>,
     /// When schedule and tables are there, for other queues than the default one.
@@ -100,6 +112,7 @@ impl Aes {
             config,
             shape,
             ciphers: keys.iter().map(Key::cipher).collect(),
+            equal_keys: EqualKeys::default(),
             schedule,
             tables,
             ready: device.record(None)?,
@@ -150,6 +163,10 @@ impl Aes {
 
     pub(crate) fn cipher(&self, key: usize) -> &HostCipher {
         &self.0.ciphers[key]
+    }
+
+    pub(crate) fn equal_keys(&self) -> &EqualKeys {
+        &self.0.equal_keys
     }
 
     fn ciphers(&self) -> Ciphers {
@@ -257,26 +274,30 @@ impl Aes {
     ) -> Result<()> {
         self.expect_range(src, &(from..from + len))?;
         self.expect_range(dst, &(to..to + len))?;
-        if len == 0 {
-            return Ok(());
-        }
-        let end = to + len;
-        let params = MoveParams {
-            dst_word: word(to)?,
-            src_word: word(from)?,
-            to: (to % BLOCK) as u32,
-            from: (from % BLOCK) as u32,
-            words: word(end - 1)? - word(to)? + 1,
-            tail: tail(end) as u32,
-            src_words: word(from + len - 1)? - word(from)? + 1,
-            fresh: u32::from(target == Target::Fresh),
-        };
         let kernel = self.0.moves.get(&self.0.device, kernels::move_bytes)?;
-        let groups = self.groups(params.words.into(), THREADS.into(), THREADS);
-        let args = &mut [Arg::read(src), Arg::write(dst)];
-        // SAFETY: words dst_word … dst_word + words − 1 of the target and src_word … src_word + src_words − 1 of the
-        // source hold bytes of the ranges checked above, and buffers are padded to whole words.
-        Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
+        let mut done = 0;
+        while done < len {
+            let (from, to) = (from + done, to + done);
+            // All but the last launch end where a word of the target does.
+            let now = (len - done).min(self.launch_bytes() - to % BLOCK);
+            let params = MoveParams {
+                dst_word: Place::of(to),
+                src_word: Place::of(from),
+                to: (to % BLOCK) as u32,
+                from: (from % BLOCK) as u32,
+                words: words(to, now) as u32,
+                tail: tail(to + now) as u32,
+                src_words: words(from, now) as u32,
+                fresh: u32::from(target == Target::Fresh),
+            };
+            let groups = self.groups(params.words.into(), THREADS.into(), THREADS);
+            let args = &mut [Arg::read(src), Arg::write(dst)];
+            // SAFETY: words dst_word … dst_word + words − 1 of the target and src_word … src_word + src_words − 1 of the
+            // source hold bytes of the ranges checked above, and buffers are padded to whole words.
+            unsafe { kernel.launch(queue, groups, &params, args) }?;
+            done += now;
+        }
+        Ok(())
     }
 
     /// XORs the keystream from byte `skip` of the block of `counter` on; the range starts `skip` bytes after a word.
@@ -295,32 +316,30 @@ impl Aes {
         let (device, shape) = (&self.0.device, self.0.shape);
         let kernel = self.0.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
         let threads = shape.ctr_threads(device.info());
-        let (first, end) = (word(range.start)?, word(range.end - 1)? + 1);
+        let blocks = words(range.start, range.len());
         let mut done = 0;
-        while first as u64 + done < u64::from(end) {
-            let blocks = (u64::from(end - first) - done).min(MAX_BLOCKS);
-            let last = done + blocks == u64::from(end - first);
+        while done < blocks {
+            let now = (blocks - done).min(self.0.config.launch_blocks());
             let params = CtrParams {
                 counter: bytemuck::cast(cpu::add_counter(counter, done.into(), wide)),
                 wide: wide.into(),
-                start: first + done as u32,
-                blocks: blocks as u32,
+                start: Place::of(range.start + done as usize * BLOCK),
+                blocks: now as u32,
                 skip: if done == 0 { (range.start % BLOCK) as u32 } else { 0 },
-                tail: if last { tail(range.end) as u32 } else { BLOCK as u32 },
+                tail: if done + now == blocks { tail(range.end) as u32 } else { BLOCK as u32 },
             };
             // A run that starts in the middle reaches into one more.
-            let groups = self.groups(blocks + 255, u64::from(threads * CTR_RUN), threads);
+            let groups = self.groups(now + 255, u64::from(threads * CTR_RUN), threads);
             let args = &mut [Arg::write(data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
             // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
             // buffers are padded to whole words; schedule and tables are of this kernel's shape.
             unsafe { kernel.launch(queue, groups, &params, args) }?;
-            done += blocks;
+            done += now;
         }
         Ok(())
     }
 
-    /// A mode of independent blocks over messages. Their descriptors must be of this device's buffer `data`: disjoint,
-    /// in the order of their units, with keys that exist.
+    /// A mode of independent blocks over messages of this device's buffer `data`.
     pub(crate) fn messages(
         &self,
         queue: Option<&Queue>,
@@ -330,26 +349,47 @@ impl Aes {
         data: &mut Buffer<u8>,
         batch: &Batch,
     ) -> Result<()> {
-        if batch.units == 0 {
+        if batch.is_empty() {
             return Ok(());
         }
         self.wait_until_ready(queue)?;
-        let (device, shape) = (&self.0.device, self.0.shape);
-        let messages = self.upload_descriptors(queue, &batch.descriptors)?;
         let slot = &self.0.blocks[mode as usize][direction as usize];
-        let kernel = slot.get(device, || shape.blocks(mode, direction, self.ciphers()))?;
+        let kernel = slot.get(&self.0.device, || self.0.shape.blocks(mode, direction, self.ciphers()))?;
+        let mut parts = batch.parts(self, |iv, blocks| match mode {
+            BlockMode::Ctr => Next::Iv(cpu::add_counter(iv, blocks.into(), wide)),
+            BlockMode::Tweak => Next::Iv(u128::from_le_bytes(iv).wrapping_add(blocks.into()).to_le_bytes()),
+            BlockMode::Cbc => Next::Chained,
+            BlockMode::Ecb | BlockMode::Xts => Next::Iv(iv),
+        });
+        if mode == BlockMode::Cbc {
+            // Each needs the end of the one before as it was.
+            parts.reverse();
+        }
+        parts.iter().try_for_each(|part| self.message_part(queue, kernel, mode, wide, data, part))
+    }
+
+    fn message_part(
+        &self,
+        queue: Option<&Queue>,
+        kernel: &Kernel<BlockParams>,
+        mode: BlockMode,
+        wide: bool,
+        data: &mut Buffer<u8>,
+        part: &Part,
+    ) -> Result<()> {
+        let messages = self.upload_descriptors(queue, part)?;
         let params = BlockParams {
-            units: batch.units,
-            messages: batch.descriptors.len() as u32,
+            units: part.units,
+            messages: part.descriptors.len() as u32,
             wide: wide.into(),
             ..BlockParams::default()
         };
-        let groups = self.groups(batch.units.into(), THREADS.into(), THREADS);
+        let groups = self.groups(part.units.into(), THREADS.into(), THREADS);
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if mode == BlockMode::Cbc {
             let borders = match self.whole_launches() {
                 true => None,
-                false => Some(self.borders(queue, data, &messages, batch)?),
+                false => Some(self.borders(queue, data, &messages, part)?),
             };
             let args = &mut [
                 Arg::write(data),
@@ -367,9 +407,9 @@ impl Aes {
         Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
     }
 
-    fn upload_descriptors(&self, queue: Option<&Queue>, descriptors: &[Descriptor]) -> Result<Buffer<u32>> {
-        let words = bytemuck::cast_slice(descriptors);
-        let mut messages = self.0.device.alloc::<u32>(words.len())?;
+    fn upload_descriptors(&self, queue: Option<&Queue>, part: &Part) -> Result<Buffer<u32>> {
+        let words = bytemuck::cast_slice(&part.descriptors);
+        let mut messages = self.0.device.alloc_with::<u32>(words.len(), part.secrecy)?;
         messages.write_on(queue, 0, words)?;
         Ok(messages)
     }
@@ -379,37 +419,39 @@ impl Aes {
         queue: Option<&Queue>,
         data: &Buffer<u8>,
         messages: &Buffer<u32>,
-        batch: &Batch,
+        part: &Part,
     ) -> Result<Buffer<u32>> {
-        let tiles = batch.units.div_ceil(THREADS);
-        let mut borders = self.0.device.alloc::<u32>(4 * tiles as usize)?;
+        let tiles = part.units.div_ceil(THREADS);
+        let mut borders = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
         let kernel = self.0.borders.get(&self.0.device, || self.0.shape.borders())?;
-        let params = BorderParams { tiles, messages: batch.descriptors.len() as u32, tile_units: THREADS };
+        let params = BorderParams { tiles, messages: part.descriptors.len() as u32, tile_units: THREADS };
         let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut borders)];
-        // SAFETY: a thread for each of `tiles` entries; unit tile · THREADS belongs to a message within the data.
+        // SAFETY: a thread for each of `tiles` entries; unit tile · THREADS belongs to a message within the data, and what is
+        // chained has a block before it.
         unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
         Ok(borders)
     }
 
     /// CBC encryption of messages, each by one thread.
     pub(crate) fn cbc_encrypt(&self, data: &mut Buffer<u8>, batch: &Batch) -> Result<()> {
-        if batch.units == 0 {
+        if batch.is_empty() {
             return Ok(());
         }
-        let (device, shape) = (&self.0.device, self.0.shape);
         let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
-        let messages = self.upload_descriptors(None, &batch.descriptors)?;
         let slot = &self.0.serial[mode as usize][direction as usize];
-        let kernel = slot.get(device, || shape.serial(mode, direction, self.ciphers()))?;
-        let count = batch.descriptors.len() as u32;
-        let groups = self.groups(count.into(), THREADS.into(), THREADS);
-        let longest = batch.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
-        for first in (0..longest).step_by(MAX_CHAIN as usize) {
-            let params = SerialParams { count, word: first, blocks: MAX_CHAIN, ..SerialParams::default() };
-            let args =
-                &mut [Arg::write(data), Arg::read(&messages), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
-            // SAFETY: every message lies in the data and names a key, as `Batch` checks.
-            unsafe { kernel.launch(None, groups, &params, args) }?;
+        let kernel = slot.get(&self.0.device, || self.0.shape.serial(mode, direction, self.ciphers()))?;
+        for part in batch.parts(self, |_, _| Next::Chained) {
+            let messages = self.upload_descriptors(None, &part)?;
+            let count = part.descriptors.len() as u32;
+            let groups = self.groups(count.into(), THREADS.into(), THREADS);
+            let longest = part.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
+            for first in (0..longest).step_by(MAX_CHAIN as usize) {
+                let params = SerialParams { count, first, blocks: MAX_CHAIN, ..SerialParams::default() };
+                let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+                let args = &mut [Arg::write(data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+                // SAFETY: every message lies in the data and names a key, as `Batch` checks.
+                unsafe { kernel.launch(None, groups, &params, args) }?;
+            }
         }
         Ok(())
     }
@@ -425,6 +467,26 @@ impl Aes {
     ) -> Result<()> {
         self.expect_range(data, &sectors.range())?;
         self.wait_until_ready(queue)?;
+        let most = (self.launch_bytes() / sectors.bytes).clamp(1, MAX_TWEAKS);
+        for at in (0..sectors.count).step_by(most) {
+            let part = Sectors {
+                start: sectors.start + at * sectors.bytes,
+                count: most.min(sectors.count - at),
+                first: sectors.first + at as u128,
+                ..sectors
+            };
+            self.xts_part(queue, data, part, direction)?;
+        }
+        Ok(())
+    }
+
+    fn xts_part(
+        &self,
+        queue: Option<&Queue>,
+        data: &mut Buffer<u8>,
+        sectors: Sectors,
+        direction: Direction,
+    ) -> Result<()> {
         let (device, shape) = (&self.0.device, self.0.shape);
         let Sectors { start, bytes: sector_bytes, count: sectors, first } = sectors;
         let tweaks = self.tweaks(queue, first, sectors)?;
@@ -432,11 +494,7 @@ impl Aes {
         let blocks = (whole - usize::from(part > 0)) as u32;
         let units = blocks.div_ceil(self.per_thread());
         let total = u64::from(units) * sectors as u64;
-        let (word, stride) = (word(start)?, whole as u32);
-        if total > MAX_BLOCKS {
-            let limit = MAX_BLOCKS * BLOCK as u64;
-            return Err(Error::TooLong { what: "the sectors of one call", limit, actual: total * BLOCK as u64 });
-        }
+        let (word, stride) = (Place::of(start), whole as u32);
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if blocks > 0 {
             let slot = &self.0.blocks[BlockMode::Xts as usize][direction as usize];
@@ -444,17 +502,19 @@ impl Aes {
             let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
             let groups = self.groups(total, THREADS.into(), THREADS);
             let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
-            // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range checked
-            // above, and a tweak.
+            // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range that the caller
+            // has checked, and a tweak.
             unsafe { kernel.launch(queue, groups, &params, args) }?;
         }
         if part > 0 {
             let slot = &self.0.serial[SerialMode::XtsSteal as usize][direction as usize];
             let kernel = slot.get(device, || shape.serial(SerialMode::XtsSteal, direction, self.ciphers()))?;
-            let params = SerialParams { count: sectors as u32, word, stride, blocks, tail: part as u32, key: 0 };
+            let (count, tail) = (sectors as u32, part as u32);
+            let params = SerialParams { count, first: 0, blocks, word, stride, tail, key: 0 };
             let groups = self.groups(sectors as u64, THREADS.into(), THREADS);
             let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
-            // SAFETY: the last whole block of each sector and the short one after it are within the range checked above.
+            // SAFETY: the last whole block of each sector and the short one after it are within the range that the caller has
+            // checked.
             unsafe { kernel.launch(queue, groups, &params, args) }?;
         }
         Ok(())
@@ -463,26 +523,34 @@ impl Aes {
     /// The numbers of sectors, encrypted with key 1.
     fn tweaks(&self, queue: Option<&Queue>, first: u128, sectors: usize) -> Result<Buffer<u8>> {
         let mut tweaks = self.0.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
-        let message = Span { offset: 0, len: sectors * BLOCK, key: 1, powers: 0, iv: first.to_le_bytes() };
-        let batch = Batch::new(self, &tweaks, &[message])?;
+        let message = Span { offset: 0, len: sectors * BLOCK, key: 1, iv: first.to_le_bytes() };
+        let batch = Batch::new(self, &tweaks, vec![message], Secrecy::Public)?;
         self.messages(queue, BlockMode::Tweak, Direction::Encrypt, false, &mut tweaks, &batch)?;
         Ok(tweaks)
     }
 
-    /// Σ X_i H^(n−1−i) over the n blocks of a range that starts at a word.
-    pub(crate) fn ghash(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys) -> Result<[u8; BLOCK]> {
-        if range.is_empty() {
-            return Ok([0; BLOCK]);
+    /// Σ X_i H^(n−1−i) over the n blocks of a range that starts at a word, with the powers of a key.
+    pub(crate) fn ghash(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys, key: usize) -> Result<Sum> {
+        let mut total = Sum::default();
+        let step = self.launch_bytes();
+        for start in range.clone().step_by(step) {
+            let part = start..range.end.min(start.saturating_add(step));
+            let sum = self.ghash_part(data, part.clone(), keys, key)?;
+            total = if start == range.start { sum } else { keys.key(key).append(&total, &sum, part.len()) };
         }
+        Ok(total)
+    }
+
+    fn ghash_part(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys, key: usize) -> Result<Sum> {
         let (kernel, powers) = (keys.kernel()?, keys.powers());
-        let blocks = word(range.end - 1)? - word(range.start)? + 1;
+        let blocks = words(range.start, range.len()) as u32;
         let mut params = GhashParams {
             messages: 0,
-            word: word(range.start)?,
+            word: Place::of(range.start),
             blocks,
             tail: tail(range.end) as u32,
             segment: if self.whole_launches() { blocks } else { 1 << kernels::LOG_SEGMENT },
-            power: 0,
+            power: (key * POWERS) as u32,
         };
         let mut sums: Option<Buffer<u8>> = None;
         loop {
@@ -501,24 +569,39 @@ impl Aes {
             let mut out = self.0.device.alloc_with::<u8>(groups as usize * BLOCK, Secrecy::Secret)?;
             launch(&mut out)?;
             let power = params.power + kernels::LOG_SEGMENT;
-            params = GhashParams { word: 0, blocks: groups, tail: BLOCK as u32, power, ..params };
+            params = GhashParams { word: Place::default(), blocks: groups, tail: BLOCK as u32, power, ..params };
             sums = Some(out);
         }
     }
 
     /// [`Aes::ghash`] of each message of a batch, with its own powers.
-    pub(crate) fn ghash_messages(&self, data: &Buffer<u8>, batch: &Batch, keys: &HashKeys) -> Result<Vec<[u8; BLOCK]>> {
-        let count = batch.descriptors.len();
-        let (kernel, powers) = (keys.kernel()?, keys.powers());
-        let messages = self.upload_descriptors(None, &batch.descriptors)?;
-        let mut out = self.0.device.alloc_with::<u8>(count * BLOCK, Secrecy::Secret)?;
-        let messages_count = count as u32;
-        let params = GhashParams { messages: messages_count, word: 0, blocks: 0, tail: 0, segment: THREADS, power: 0 };
-        let args = &mut [Arg::read(data), Arg::read(&messages), Arg::read(powers), Arg::write(&mut out)];
-        // SAFETY: every message lies in the data and names powers that are there, as `Batch` checks; there is an output
-        // for each.
-        unsafe { kernel.launch(None, count as u64, &params, args) }?;
-        Ok(out.to_vec()?.as_chunks().0.to_vec())
+    pub(crate) fn ghash_messages(&self, data: &Buffer<u8>, batch: &Batch, keys: &HashKeys) -> Result<Vec<Sum>> {
+        let mut sums = Vec::with_capacity(batch.spans.len());
+        for spans in batch.spans.chunks(MAX_HASHED) {
+            let part = Part::of_short(spans);
+            let messages = self.upload_descriptors(None, &part)?;
+            let mut out = self.0.device.alloc_with::<u8>(spans.len() * BLOCK, Secrecy::Secret)?;
+            let messages_count = spans.len() as u32;
+            let params = GhashParams { messages: messages_count, segment: THREADS, ..GhashParams::default() };
+            let (kernel, powers) = (keys.kernel()?, keys.powers());
+            let args = &mut [Arg::read(data), Arg::read(&messages), Arg::read(powers), Arg::write(&mut out)];
+            // SAFETY: every message lies in the data and names powers that are there, as `Batch` checks; there is an output
+            // for each.
+            unsafe { kernel.launch(None, spans.len() as u64, &params, args) }?;
+            let words = Zeroizing::new(out.to_vec()?);
+            sums.extend(words.as_chunks().0.iter().map(|sum| Sum::new(*sum)));
+        }
+        for (sum, span) in sums.iter_mut().zip(&batch.spans) {
+            if span.len > MAX_HASHED_BYTES {
+                *sum = self.ghash(data, span.offset..span.offset + span.len, keys, span.key)?;
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Bytes that one launch works on at most: whole blocks.
+    fn launch_bytes(&self) -> usize {
+        usize::try_from(self.0.config.launch_blocks()).unwrap_or(usize::MAX).saturating_mul(BLOCK) / BLOCK * BLOCK
     }
 }
 
@@ -565,48 +648,133 @@ pub(crate) struct Span {
     pub(crate) offset: usize,
     pub(crate) len: usize,
     pub(crate) key: usize,
-    pub(crate) powers: u32,
     pub(crate) iv: [u8; BLOCK],
 }
 
-/// Messages that were checked against their buffer.
+impl Span {
+    fn descriptor(&self) -> Descriptor {
+        let Place([word_low, word_high]) = Place::of(self.offset);
+        Descriptor {
+            first_unit: 0,
+            word_low,
+            blocks: 0,
+            key: self.key as u32,
+            tail: tail(self.offset + self.len) as u32,
+            powers: (self.key * POWERS) as u32,
+            word_high,
+            chained: 0,
+            iv: self.iv,
+        }
+    }
+}
+
+/// Messages that were checked against their buffer: each lies in it, none shares a byte with another, and each has a key.
 #[derive(Debug)]
 pub(crate) struct Batch {
+    spans: Vec<Span>,
+    secrecy: Secrecy,
+}
+
+/// What a launch works on: messages in the order of their units, and parts of them.
+#[derive(Debug, Default)]
+struct Part {
     descriptors: Vec<Descriptor>,
     units: u32,
+    secrecy: Secrecy,
+}
+
+/// How the rest of a message starts that goes on in the next launch.
+enum Next {
+    /// With this initialisation vector.
+    Iv([u8; BLOCK]),
+    /// With the block that lies before it.
+    Chained,
 }
 
 impl Batch {
-    /// Refuses messages that leave the buffer, overlap, do not start at a word, or name no key.
-    pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, spans: &[Span]) -> Result<Self> {
-        let mut descriptors = Vec::with_capacity(spans.len());
-        let mut units = 0_u64;
-        for (message, span) in spans.iter().enumerate() {
+    /// Refuses messages that leave the buffer, overlap, do not start at a word, or name no key. `secrecy` is that of the
+    /// initialisation vectors.
+    pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, spans: Vec<Span>, secrecy: Secrecy) -> Result<Self> {
+        let batch = Self { spans, secrecy };
+        for (message, span) in batch.spans.iter().enumerate() {
             if span.offset % BLOCK != 0 {
                 return Err(Error::Alignment { message, expected: BLOCK, actual: span.offset });
             }
             aes.expect_range(data, &(span.offset..span.offset.saturating_add(span.len)))?;
             aes.expect_key(message, span.key)?;
-            let blocks = span.len.div_ceil(BLOCK) as u64;
-            let descriptor = Descriptor {
-                first_unit: units as u32,
-                word: word(span.offset)?,
-                blocks: blocks as u32,
-                key: span.key as u32,
-                tail: tail(span.offset + span.len) as u32,
-                powers: span.powers,
-                reserved: [0; 2],
-                iv: span.iv,
-            };
-            units += blocks.div_ceil(aes.per_thread().into());
-            if blocks.max(units) > MAX_BLOCKS {
-                let limit = MAX_BLOCKS * BLOCK as u64;
-                return Err(Error::TooLong { what: "a batch", limit, actual: units * BLOCK as u64 });
-            }
-            descriptors.push(descriptor);
         }
-        expect_disjoint(spans)?;
-        Ok(Self { descriptors, units: units as u32 })
+        expect_disjoint(&batch.spans)?;
+        Ok(batch)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.spans.iter().all(|span| span.len == 0)
+    }
+
+    /// The launches that it takes. A message that does not fit goes on in the next one, which it is the first of, where
+    /// `next` tells how from an initialisation vector and the blocks that came after it.
+    fn parts(&self, aes: &Aes, next: impl Fn([u8; BLOCK], u64) -> Next) -> Vec<Part> {
+        let per_thread = u64::from(aes.per_thread());
+        let room = (aes.config().launch_blocks() / per_thread) as u32;
+        let new = |capacity: usize| Part {
+            descriptors: Vec::with_capacity(capacity.min(MAX_MESSAGES)),
+            units: 0,
+            secrecy: self.secrecy,
+        };
+        let (mut parts, mut part) = (Vec::new(), new(self.spans.len()));
+        for span in &self.spans {
+            let (mut at, end) = (span.offset, span.offset + span.len);
+            let mut rest = span.descriptor();
+            loop {
+                if part.units == room || part.descriptors.len() == MAX_MESSAGES {
+                    parts.push(std::mem::replace(&mut part, new(0)));
+                }
+                let (left, free) = (words(at, end - at), u64::from(room - part.units) * per_thread);
+                let now = left.min(free);
+                let Place([word_low, word_high]) = Place::of(at);
+                let descriptor = Descriptor { first_unit: part.units, word_low, word_high, blocks: now as u32, ..rest };
+                part.units += now.div_ceil(per_thread) as u32;
+                if now == left {
+                    part.descriptors.push(descriptor);
+                    break;
+                }
+                part.descriptors.push(Descriptor { tail: BLOCK as u32, ..descriptor });
+                at += now as usize * BLOCK;
+                match next(rest.iv, now) {
+                    Next::Iv(iv) => rest.iv = iv,
+                    Next::Chained => rest.chained = 1,
+                }
+            }
+        }
+        parts.push(part);
+        parts
+    }
+}
+
+impl Part {
+    /// Messages for GHASH by a workgroup each; those that are too long for one count as empty.
+    fn of_short(spans: &[Span]) -> Self {
+        let descriptor = |span: &Span| {
+            let blocks = if span.len > MAX_HASHED_BYTES { 0 } else { words(span.offset, span.len) as u32 };
+            Descriptor { blocks, iv: [0; BLOCK], ..span.descriptor() }
+        };
+        Self { descriptors: spans.iter().map(descriptor).collect(), units: 0, secrecy: Secrecy::Public }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if self.secrecy == Secrecy::Secret {
+            self.spans.iter_mut().for_each(|span| span.iv.zeroize());
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.secrecy == Secrecy::Secret {
+            self.descriptors.iter_mut().for_each(|descriptor| descriptor.iv.zeroize());
+        }
     }
 }
 
@@ -619,13 +787,12 @@ fn expect_disjoint(spans: &[Span]) -> Result<()> {
     }
 }
 
-/// The word that a byte lies in.
-fn word(byte: usize) -> Result<u32> {
-    u32::try_from(byte / BLOCK).map_err(|_| Error::TooLong {
-        what: "a buffer of a cipher",
-        limit: (u64::from(u32::MAX) + 1) * BLOCK as u64,
-        actual: byte as u64,
-    })
+/// Words that hold bytes of a range.
+fn words(start: usize, len: usize) -> u64 {
+    match len {
+        0 => 0,
+        _ => ((start % BLOCK) as u64 + (len - 1) as u64) / BLOCK as u64 + 1,
+    }
 }
 
 /// How many bytes of its word lie before the end of a range: 1 to 16.

@@ -51,6 +51,23 @@ pub enum Error {
         /// Bytes of the sector.
         actual: usize,
     },
+    /// Sectors of XTS beyond number 2^128 − 1, the last: their numbers would start again, and tweaks repeat.
+    #[error("{count} sectors from number {first} on pass number 2^128 - 1, the last")]
+    SectorNumber {
+        /// The number of the first sector.
+        first: u128,
+        /// Sectors given.
+        count: u64,
+    },
+    /// Two messages of a batch would be encrypted with the same part of one keystream: they have the same key, and their
+    /// counters overlap.
+    #[error("messages {first} and {second} have the same key and counters that overlap: expected each counter once")]
+    RepeatedKeystream {
+        /// Index of one message.
+        first: usize,
+        /// Index of the other.
+        second: usize,
+    },
     /// The two keys of XTS must differ.
     #[error("the two keys of XTS are equal")]
     EqualKeys,

@@ -1,21 +1,26 @@
 use std::{fmt, ops::Range, sync::Arc};
 
-use evariste_backend::{Buffer, Device, Queue};
+use evariste_backend::{Buffer, Device, Queue, Secrecy};
 use rayon::prelude::*;
 use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     Aes, Config, Error, Mode, Result,
     cpu::{self, BLOCK},
     engine::{Batch, Span},
     gf128,
-    ghash::HashKeys,
+    ghash::{HashKeys, Sum},
     kernels::{BlockMode, Direction, POWERS},
+    keystream::Stream,
     ring::Ring,
 };
 
 /// Bytes of a message: 2^32 − 2 blocks (NIST SP 800-38D, 5.2.1.1).
-const MAX_MESSAGE: u64 = (1 << 36) - 32;
+pub(crate) const MAX_MESSAGE: u64 = (1 << 36) - 32;
+
+/// Keys whose powers of H 32-bit numbers tell apart.
+const MAX_KEYS: usize = u32::MAX as usize / POWERS;
 
 /// Bytes of a nonce or of associated data: their lengths in bits are 64-bit numbers.
 const MAX_BYTES: u64 = (1 << 61) - 1;
@@ -39,6 +44,12 @@ pub struct Gcm {
 pub struct Tag {
     bytes: [u8; BLOCK],
     len: usize,
+}
+
+impl Zeroize for Tag {
+    fn zeroize(&mut self) {
+        self.bytes.zeroize();
+    }
 }
 
 impl AsRef<[u8]> for Tag {
@@ -83,8 +94,11 @@ impl Aes {
     /// GCM with these keys.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// [`Error::Count`] for more than 2^26 keys, [`Error::Device`].
     pub fn gcm(&self) -> Result<Gcm> {
+        if self.keys() > MAX_KEYS {
+            return Err(Error::Count { what: "keys of GCM, at most", expected: MAX_KEYS, actual: self.keys() });
+        }
         let h = |key| gf128::from_bytes(self.cipher(key).encrypt([0; BLOCK]));
         let hash = HashKeys::new(self.device(), h, self.keys())?.into();
         Ok(Gcm { aes: self.clone(), hash, tag_len: BLOCK })
@@ -134,12 +148,12 @@ impl Gcm {
                 let counter = cpu::add_counter(counter, (at / BLOCK) as u128, false);
                 cpu::ctr(cipher, counter, false, 0, part);
             };
-            let sum = self.hash.key(0).extend_after(self.begin_hash(aad), data, encrypt);
-            return Ok(self.tag(&start, aad.len(), data.len(), sum));
+            let sum = self.hash.key(0).extend_after(&self.begin_hash(aad), data, encrypt);
+            return Ok(self.tag(&start, aad.len(), data.len(), &sum));
         }
         let mut sum = self.begin_hash(aad);
-        self.in_pieces(&start, data, |piece| sum = self.extend_hash(sum, piece))?;
-        Ok(self.tag(&start, aad.len(), data.len(), sum))
+        self.in_pieces(&start, data, |piece| sum = self.extend_hash(&sum, piece))?;
+        Ok(self.tag(&start, aad.len(), data.len(), &sum))
     }
 
     /// Decrypts a host slice with key 0 if the tag is right; leaves it as it is otherwise.
@@ -149,8 +163,8 @@ impl Gcm {
     pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<()> {
         let start = self.start(0, nonce, aad, data.len())?;
         self.expect_tag_len(tag)?;
-        let sum = self.extend_hash(self.begin_hash(aad), data);
-        let expected = self.tag(&start, aad.len(), data.len(), sum);
+        let sum = self.extend_hash(&self.begin_hash(aad), data);
+        let expected = Zeroizing::new(self.tag(&start, aad.len(), data.len(), &sum));
         expect_tag(&expected, tag, None)?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
             cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
@@ -176,13 +190,13 @@ impl Gcm {
         self.aes.expect_range(data, &range)?;
         let start = self.start(0, nonce, aad, range.len())?;
         let len = range.len();
-        let mut hash = [0; BLOCK];
+        let mut hash = Sum::default();
         self.aes.aligned(None, data, range, 0, |data, at| {
             self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)?;
-            hash = self.aes.ghash(data, at..at + len, &self.hash)?;
+            hash = self.aes.ghash(data, at..at + len, &self.hash, 0)?;
             Ok(())
         })?;
-        Ok(self.tag_of_sum(&start, aad, len, hash))
+        Ok(self.tag_of_sum(&start, aad, len, &hash))
     }
 
     /// [`Gcm::open`] on part of a buffer.
@@ -202,8 +216,8 @@ impl Gcm {
         self.expect_tag_len(tag)?;
         let len = range.len();
         let hash =
-            self.aes.aligned_read(data, range.clone(), |data, at| self.aes.ghash(data, at..at + len, &self.hash))?;
-        expect_tag(&self.tag_of_sum(&start, aad, len, hash), tag, None)?;
+            self.aes.aligned_read(data, range.clone(), |data, at| self.aes.ghash(data, at..at + len, &self.hash, 0))?;
+        expect_tag(&Zeroizing::new(self.tag_of_sum(&start, aad, len, &hash)), tag, None)?;
         self.aes.aligned(None, data, range, 0, |data, at| {
             self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)
         })
@@ -212,9 +226,16 @@ impl Gcm {
     /// Encrypts each message with its key and nonce, and gives the tags.
     ///
     /// # Errors
-    /// As [`Gcm::seal`], and [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`].
+    /// As [`Gcm::seal`], and [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], and
+    /// [`Error::RepeatedKeystream`] where a nonce comes twice with one key, or two nonces that are not 12 bytes long lead to
+    /// counters that overlap.
     pub fn seal_batch(&self, data: &mut Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
         let (starts, batch) = self.batch(data, messages)?;
+        let stream = |(message, start): (&GcmMessage<'_>, &Start)| {
+            // The block that masks the tag, then those of the data.
+            Stream { key: message.key, start: *start.block, blocks: 1 + message.len.div_ceil(BLOCK) as u64 }
+        };
+        self.aes.expect_apart(messages.iter().zip(&starts).map(stream), false)?;
         self.aes.messages(None, BlockMode::Ctr, Direction::Encrypt, false, data, &batch)?;
         self.tags(data, messages, &starts, &batch)
     }
@@ -234,7 +255,7 @@ impl Gcm {
         }
         tags.iter().try_for_each(|tag| self.expect_tag_len(tag.as_ref()))?;
         let (starts, batch) = self.batch(data, messages)?;
-        let expected = self.tags(data, messages, &starts, &batch)?;
+        let expected = Zeroizing::new(self.tags(data, messages, &starts, &batch)?);
         for (message, (expected, tag)) in expected.iter().zip(tags).enumerate() {
             expect_tag(expected, tag.as_ref(), Some(message))?;
         }
@@ -251,11 +272,13 @@ impl Gcm {
             offset: message.offset,
             len: message.len,
             key: message.key,
-            powers: (message.key * POWERS) as u32,
             iv: start.counter(),
         };
-        let spans: Vec<Span> = messages.iter().zip(&starts).map(span).collect();
-        let batch = Batch::new(&self.aes, data, &spans)?;
+        let spans = messages.iter().zip(&starts).map(span).collect();
+        // Counters that are hashes of nonces tell of the key.
+        let hashed = messages.iter().any(|message| message.nonce.len() != 12);
+        let secrecy = if hashed { Secrecy::Secret } else { Secrecy::Public };
+        let batch = Batch::new(&self.aes, data, spans, secrecy)?;
         Ok((starts, batch))
     }
 
@@ -270,8 +293,8 @@ impl Gcm {
             return Ok(Vec::new());
         }
         let hashes = self.aes.ghash_messages(data, batch, &self.hash)?;
-        let tag = |((message, start), hash): ((&GcmMessage<'_>, &Start), [u8; BLOCK])| {
-            self.tag_of_sum(start, message.aad, message.len, hash)
+        let tag = |((message, start), hash): ((&GcmMessage<'_>, &Start), Sum)| {
+            self.tag_of_sum(start, message.aad, message.len, &hash)
         };
         Ok(messages.par_iter().zip(starts).zip(hashes).with_min_len(GRAIN).map(tag).collect())
     }
@@ -287,43 +310,43 @@ impl Gcm {
                 return Err(Error::TooLong { what, limit, actual: actual as u64 });
             }
         }
-        let mut block = [0; BLOCK];
+        let mut block = Zeroizing::new([0; BLOCK]);
         if nonce.len() == 12 {
             block[..12].copy_from_slice(nonce);
             block[15] = 1;
         } else {
             let hash = self.hash.key(key);
-            block = hash.extend(hash.extend_parallel([0; BLOCK], nonce), &lengths(0, nonce.len()));
+            block = hash.extend(&hash.extend_parallel(&[0; BLOCK], nonce), &lengths(0, nonce.len()));
         }
         Ok(Start { key, block })
     }
 
     /// The hash of key 0 over associated data, which that over the data goes on from.
-    pub(crate) fn begin_hash(&self, aad: &[u8]) -> [u8; BLOCK] {
-        self.extend_hash([0; BLOCK], aad)
+    pub(crate) fn begin_hash(&self, aad: &[u8]) -> Sum {
+        self.extend_hash(&[0; BLOCK], aad)
     }
 
     /// Goes on with a hash of key 0. All data but the last must be whole blocks.
-    pub(crate) fn extend_hash(&self, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+    pub(crate) fn extend_hash(&self, sum: &[u8; BLOCK], data: &[u8]) -> Sum {
         self.hash.key(0).extend_parallel(sum, data)
     }
 
     /// The tag, from the hash over associated data and data.
-    pub(crate) fn tag(&self, start: &Start, aad_len: usize, len: usize, sum: [u8; BLOCK]) -> Tag {
+    pub(crate) fn tag(&self, start: &Start, aad_len: usize, len: usize, sum: &[u8; BLOCK]) -> Tag {
         let sum = self.hash.key(start.key).extend(sum, &lengths(aad_len, len));
-        let mask = u128::from_ne_bytes(self.aes.cipher(start.key).encrypt(start.block));
-        Tag { bytes: (u128::from_ne_bytes(sum) ^ mask).to_ne_bytes(), len: self.tag_len }
+        let mask = Zeroizing::new(self.aes.cipher(start.key).encrypt(*start.block));
+        Tag { bytes: (u128::from_ne_bytes(*sum) ^ u128::from_ne_bytes(*mask)).to_ne_bytes(), len: self.tag_len }
     }
 
     /// The tag, from Σ C_i H^(m−1−i) over the m blocks of ciphertext.
-    fn tag_of_sum(&self, start: &Start, aad: &[u8], len: usize, sum: [u8; BLOCK]) -> Tag {
+    fn tag_of_sum(&self, start: &Start, aad: &[u8], len: usize, sum: &[u8; BLOCK]) -> Tag {
         let key = self.hash.key(start.key);
         // A block's own hash is its product with H.
-        let mut sum = key.extend([0; BLOCK], &sum);
+        let mut sum = key.extend(&[0; BLOCK], sum);
         if !aad.is_empty() {
-            sum = key.append(key.extend_parallel([0; BLOCK], aad), sum, len);
+            sum = key.append(&key.extend_parallel(&[0; BLOCK], aad), &sum, len);
         }
-        self.tag(start, aad.len(), len, sum)
+        self.tag(start, aad.len(), len, &sum)
     }
 
     pub(crate) fn expect_tag_len(&self, tag: &[u8]) -> Result<()> {
@@ -341,16 +364,16 @@ impl fmt::Debug for Gcm {
 }
 
 /// Where a message's counter starts.
-#[derive(Clone, Copy)]
 pub(crate) struct Start {
     key: usize,
-    block: [u8; BLOCK],
+    /// Where the nonce is hashed, a function of the key.
+    block: Zeroizing<[u8; BLOCK]>,
 }
 
 impl Start {
     /// The counter block of the first block of data.
     pub(crate) fn counter(&self) -> [u8; BLOCK] {
-        cpu::add_counter(self.block, 1, false)
+        cpu::add_counter(*self.block, 1, false)
     }
 }
 

@@ -23,6 +23,9 @@ use crate::{
 /// Bytes that one task hashes: enough to hide its start and the products that join its sum to the others'.
 const SEGMENT: usize = 64 << 10;
 
+/// What a hash has come to: a function of its key.
+pub(crate) type Sum = Zeroizing<[u8; BLOCK]>;
+
 /// A key of GHASH, expanded.
 #[derive(Clone)]
 pub(crate) struct HashKey {
@@ -63,30 +66,30 @@ impl HashKey {
 
     /// (`sum` + X_0) H^n + X_1 H^(n−1) + … + X_(n−1) H over the n blocks of `data`, the last padded with zeros: GHASH, if
     /// `sum` is what came before.
-    pub(crate) fn extend(&self, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+    pub(crate) fn extend(&self, sum: &[u8; BLOCK], data: &[u8]) -> Sum {
         match &self.blocks {
             #[cfg(target_arch = "x86_64")]
-            Blocks::Lanes(powers) => lanes::extend(powers, sum, data),
+            Blocks::Lanes(powers) => Sum::new(lanes::extend(powers, sum, data)),
             Blocks::Portable(start) => {
                 let (first, rest) = data.split_at(data.len().min(BLOCK));
+                let mut block = Sum::new(*sum);
                 if first.is_empty() {
-                    return sum;
+                    return block;
                 }
-                let mut block = sum;
                 block.iter_mut().zip(first).for_each(|(sum, byte)| *sum ^= byte);
                 let mut hash = start.clone();
-                hash.update(&[block.into()]);
+                hash.update(std::slice::from_ref((&*block).into()));
                 hash.update_padded(rest);
-                hash.finalize().into()
+                Sum::new(hash.finalize().into())
             }
         }
     }
 
     /// [`HashKey::extend`] on all cores.
-    pub(crate) fn extend_parallel(&self, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+    pub(crate) fn extend_parallel(&self, sum: &[u8; BLOCK], data: &[u8]) -> Sum {
         match data.len() {
             ..=SERIAL => self.extend(sum, data),
-            _ => self.join(sum, data.par_chunks(SEGMENT).map(|part| (self.extend([0; BLOCK], part), part.len()))),
+            _ => self.join(sum, data.par_chunks(SEGMENT).map(|part| (self.extend(&[0; BLOCK], part), part.len()))),
         }
     }
 
@@ -94,46 +97,46 @@ impl HashKey {
     /// is told where it starts. Parts are whole blocks but for the last.
     pub(crate) fn extend_after(
         &self,
-        sum: [u8; BLOCK],
+        sum: &[u8; BLOCK],
         data: &mut [u8],
         before: impl Fn(usize, &mut [u8]) + Send + Sync,
-    ) -> [u8; BLOCK] {
+    ) -> Sum {
         if data.len() <= SERIAL {
             before(0, data);
             return self.extend(sum, data);
         }
         let part = |(i, part): (usize, &mut [u8])| {
             before(i * SEGMENT, part);
-            (self.extend([0; BLOCK], part), part.len())
+            (self.extend(&[0; BLOCK], part), part.len())
         };
         self.join(sum, data.par_chunks_mut(SEGMENT).enumerate().map(part))
     }
 
     /// The hash over all parts, from the hash of each from zero on and its length.
-    fn join(&self, sum: [u8; BLOCK], parts: impl IndexedParallelIterator<Item = ([u8; BLOCK], usize)>) -> [u8; BLOCK] {
+    fn join(&self, sum: &[u8; BLOCK], parts: impl IndexedParallelIterator<Item = (Sum, usize)>) -> Sum {
         let mut sums = Vec::new();
         parts.collect_into_vec(&mut sums);
-        sums.into_iter().fold(sum, |sum, (part, len)| self.append(sum, part, len))
+        sums.iter().fold(Sum::new(*sum), |sum, (part, len)| self.append(&sum, part, *len))
     }
 
     /// [`HashKey::extend`] of `sum` by data of `len` bytes whose own hash, from zero on, is `part`.
-    pub(crate) fn append(&self, sum: [u8; BLOCK], part: [u8; BLOCK], len: usize) -> [u8; BLOCK] {
-        let power = gf128::power(&*self.squares, len.div_ceil(BLOCK) as u64);
-        let shifted = gf128::multiply(gf128::from_bytes(sum), power);
-        gf128::to_bytes(shifted ^ gf128::from_bytes(part))
+    pub(crate) fn append(&self, sum: &[u8; BLOCK], part: &[u8; BLOCK], len: usize) -> Sum {
+        let power = Zeroizing::new(gf128::power(&*self.squares, len.div_ceil(BLOCK) as u64));
+        let shifted = Zeroizing::new(gf128::multiply(gf128::from_bytes(*sum), *power));
+        Sum::new(gf128::to_bytes(*shifted ^ gf128::from_bytes(*part)))
     }
 
     /// Σ X_i H^(n−1−i) over the n blocks of `data`, as the kernel has it: one H less than [`HashKey::extend_parallel`].
-    pub(crate) fn sum(&self, data: &[u8]) -> [u8; BLOCK] {
+    pub(crate) fn sum(&self, data: &[u8]) -> Sum {
         #[cfg(target_arch = "x86_64")]
         if let Blocks::Lanes(powers) = &self.blocks
             && data.len() <= SERIAL
         {
-            return lanes::sum(powers, data);
+            return Sum::new(lanes::sum(powers, data));
         }
-        let Some(last) = data.len().checked_sub(1) else { return [0; BLOCK] };
+        let Some(last) = data.len().checked_sub(1) else { return Sum::default() };
         let (blocks, end) = data.split_at(last / BLOCK * BLOCK);
-        let mut sum = self.extend_parallel([0; BLOCK], blocks);
+        let mut sum = self.extend_parallel(&[0; BLOCK], blocks);
         sum.iter_mut().zip(end).for_each(|(sum, byte)| *sum ^= byte);
         sum
     }
@@ -170,7 +173,7 @@ impl HashKeys {
     }
 
     /// Reads the sum that `launch` writes.
-    pub(crate) fn read(&self, launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>) -> Result<[u8; BLOCK]> {
+    pub(crate) fn read(&self, launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>) -> Result<Sum> {
         let device = self.powers.device();
         // Who finds the place taken uses one of its own.
         let mut own = None;
@@ -185,7 +188,7 @@ impl HashKeys {
         };
         launch(&mut out)?;
         let host = out.read_pinned(None, 0, host)?.wait()?;
-        let mut sum = [0; BLOCK];
+        let mut sum = Sum::default();
         sum.copy_from_slice(&host);
         *place = Some((out, host));
         Ok(sum)
@@ -212,7 +215,7 @@ mod lanes {
     };
 
     use evariste_backend::cpu_has_ifma;
-    use zeroize::Zeroize;
+    use zeroize::{Zeroize, Zeroizing};
 
     use crate::{cpu::BLOCK, gf128};
 
@@ -255,7 +258,7 @@ mod lanes {
             && is_x86_feature_detected!("vpclmulqdq")
     }
 
-    pub(super) fn extend(powers: &Powers, sum: [u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
+    pub(super) fn extend(powers: &Powers, sum: &[u8; BLOCK], data: &[u8]) -> [u8; BLOCK] {
         // SAFETY: keys are made of lanes only where `available` has found these instructions.
         unsafe { run(powers, sum, data, 0) }
     }
@@ -263,14 +266,14 @@ mod lanes {
     /// With one H less.
     pub(super) fn sum(powers: &Powers, data: &[u8]) -> [u8; BLOCK] {
         // SAFETY: as above.
-        unsafe { run(powers, [0; BLOCK], data, 1) }
+        unsafe { run(powers, &[0; BLOCK], data, 1) }
     }
 
     /// The last blocks are multiplied by the powers from number `last` on.
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
-    fn run(powers: &Powers, sum: [u8; BLOCK], data: &[u8], last: usize) -> [u8; BLOCK] {
+    fn run(powers: &Powers, sum: &[u8; BLOCK], data: &[u8], last: usize) -> [u8; BLOCK] {
         let (rounds, rest) = data.as_chunks::<ROUND>();
-        let mut sum = number(sum);
+        let mut sum = number(*sum);
         for (i, round) in rounds.iter().enumerate() {
             let first = if rest.is_empty() && i + 1 == rounds.len() { last } else { 0 };
             sum = reduce(products(&powers.0[first..], sum, round));
@@ -290,9 +293,10 @@ mod lanes {
             let mut round = [0; ROUND];
             let start = ROUND - rest.len().next_multiple_of(BLOCK);
             round[start..][..rest.len()].copy_from_slice(rest);
-            let before = bytemuck::cast::<_, u128>(sum).to_be_bytes();
-            round[start..].iter_mut().zip(before).for_each(|(byte, sum)| *byte ^= sum);
+            let before = Zeroizing::new(bytemuck::cast::<_, u128>(sum).to_be_bytes());
+            round[start..].iter_mut().zip(*before).for_each(|(byte, sum)| *byte ^= sum);
             sum = reduce(products(&powers.0[last..], number([0; BLOCK]), &round));
+            round[start..][..BLOCK].zeroize();
         }
         bytemuck::cast::<_, u128>(sum).to_be_bytes()
     }
@@ -367,12 +371,12 @@ mod tests {
     #[test]
     fn keys_of_all_kinds_hash_alike() {
         let data: Vec<u8> = (0..3 * SERIAL as u32 + 7).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
-        let sum = [0xa5; BLOCK];
+        let sum = &[0xa5; BLOCK];
         let lengths =
             (0..=70).chain([511, 512, 513, 527, 528, 1000, 1024, 1040, SEGMENT, SEGMENT + 1, SERIAL + 5, data.len()]);
         for len in lengths {
             let data = &data[..len];
-            let expected = slow(H, sum, data);
+            let expected = Sum::new(slow(H, *sum, data));
             for key in [HashKey::new(H), HashKey::portable(H)] {
                 assert_eq!(key.extend(sum, data), expected, "{len}");
                 assert_eq!(key.extend_parallel(sum, data), expected, "{len}");
@@ -380,7 +384,7 @@ mod tests {
                 let filled =
                     key.extend_after(sum, &mut copy, |at, part| part.copy_from_slice(&data[at..][..part.len()]));
                 assert_eq!(filled, expected, "{len}");
-                let product = gf128::multiply(gf128::from_bytes(key.sum(data)), H);
+                let product = gf128::multiply(gf128::from_bytes(*key.sum(data)), H);
                 assert_eq!(gf128::to_bytes(product), slow(H, [0; BLOCK], data), "{len}");
             }
         }

@@ -61,12 +61,30 @@ pub(crate) enum Direction {
     Decrypt,
 }
 
+/// A place in a buffer, counted in words of 16 bytes: parameters are 32-bit words, the low half first.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct Place(pub(crate) [u32; 2]);
+
+impl Place {
+    /// That of a byte.
+    pub(crate) fn of(byte: usize) -> Self {
+        let word = (byte / cpu::BLOCK) as u64;
+        Self([word as u32, (word >> 32) as u32])
+    }
+
+    /// The number of the word.
+    pub(crate) fn word(self) -> usize {
+        (u64::from(self.0[0]) | u64::from(self.0[1]) << 32) as usize
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct CtrParams {
     pub(crate) counter: [u32; 4],
     pub(crate) wide: u32,
-    pub(crate) start: u32,
+    pub(crate) start: Place,
     pub(crate) blocks: u32,
     pub(crate) skip: u32,
     pub(crate) tail: u32,
@@ -78,7 +96,7 @@ pub(crate) struct BlockParams {
     pub(crate) units: u32,
     pub(crate) messages: u32,
     pub(crate) wide: u32,
-    pub(crate) word: u32,
+    pub(crate) word: Place,
     pub(crate) stride: u32,
     pub(crate) blocks: u32,
     pub(crate) key: u32,
@@ -96,18 +114,19 @@ pub(crate) struct BorderParams {
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct SerialParams {
     pub(crate) count: u32,
-    pub(crate) word: u32,
-    pub(crate) stride: u32,
+    pub(crate) first: u32,
     pub(crate) blocks: u32,
+    pub(crate) word: Place,
+    pub(crate) stride: u32,
     pub(crate) tail: u32,
     pub(crate) key: u32,
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct GhashParams {
     pub(crate) messages: u32,
-    pub(crate) word: u32,
+    pub(crate) word: Place,
     pub(crate) blocks: u32,
     pub(crate) tail: u32,
     pub(crate) segment: u32,
@@ -117,8 +136,8 @@ pub(crate) struct GhashParams {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct MoveParams {
-    pub(crate) dst_word: u32,
-    pub(crate) src_word: u32,
+    pub(crate) dst_word: Place,
+    pub(crate) src_word: Place,
     pub(crate) to: u32,
     pub(crate) from: u32,
     pub(crate) words: u32,
@@ -132,13 +151,22 @@ pub(crate) struct MoveParams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Descriptor {
     pub(crate) first_unit: u32,
-    pub(crate) word: u32,
+    pub(crate) word_low: u32,
     pub(crate) blocks: u32,
     pub(crate) key: u32,
     pub(crate) tail: u32,
     pub(crate) powers: u32,
-    pub(crate) reserved: [u32; 2],
+    pub(crate) word_high: u32,
+    /// 1 if the message goes on with the one that lies before it, whose last block is the initialisation vector of CBC then.
+    pub(crate) chained: u32,
     pub(crate) iv: [u8; 16],
+}
+
+impl Descriptor {
+    /// Where it starts, in words.
+    pub(crate) fn word(&self) -> usize {
+        Place([self.word_low, self.word_high]).word()
+    }
 }
 
 /// A cipher as kernels compute it on one kind of device.

@@ -14,6 +14,7 @@ mod gf128;
 mod ghash;
 mod kernels;
 mod key;
+mod keystream;
 mod ring;
 mod stream;
 mod tables;
@@ -31,8 +32,8 @@ pub use error::{Error, Result};
 pub use gcm::{Gcm, GcmMessage, Tag};
 pub use key::KeySize;
 pub use traits::{
-    Aes128Ctr, Aes128Ctr32, Aes128Gcm, Aes192Ctr, Aes192Ctr32, Aes192Gcm, Aes256Ctr, Aes256Ctr32, Aes256Gcm, TypedCtr,
-    TypedGcm,
+    Aes128Ctr, Aes128Ctr32, Aes128Gcm, Aes192Ctr, Aes192Ctr32, Aes192Gcm, Aes256Ctr, Aes256Ctr32, Aes256Gcm, Choice,
+    ConstantTime, Fastest, TypedCtr, TypedGcm, constant_time,
 };
 pub use xts::Xts;
 

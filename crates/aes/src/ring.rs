@@ -41,7 +41,7 @@ struct Slot {
 impl<'a> Ring<'a> {
     /// For data of a known length, in pieces that are multiples of `unit`, itself one of blocks.
     pub(crate) fn for_len(aes: &'a Aes, len: usize, unit: usize) -> Result<Self> {
-        let (queues, chunk) = (aes.config().queues.max(1), aes.config().chunk_bytes);
+        let (queues, chunk) = (aes.config().queue_count(), aes.config().piece_bytes());
         // Powers of two, so that rings for data of all lengths find the host memory of earlier ones in its pool.
         let even = len.div_ceil(ROUNDS * queues).next_power_of_two().max(MIN_PIECE);
         let piece_bytes = chunk.min(even).next_multiple_of(unit).max(unit);
@@ -50,9 +50,7 @@ impl<'a> Ring<'a> {
 
     /// For readers.
     pub(crate) fn for_stream(aes: &'a Aes) -> Result<Self> {
-        let config = aes.config();
-        let piece_bytes = config.chunk_bytes.max(BLOCK).next_multiple_of(BLOCK);
-        Self::new(aes, piece_bytes, config.queues.max(1), Transfer::Both)
+        Self::new(aes, aes.config().piece_bytes(), aes.config().queue_count(), Transfer::Both)
     }
 
     fn new(aes: &'a Aes, piece_bytes: usize, slots: usize, up: Transfer) -> Result<Self> {

@@ -1,11 +1,16 @@
 //! Readers, writers and files of any size, in pieces through the device.
 //!
-//! A file is written under another name beside its target, and takes the target's name only when it is complete and, with
-//! GCM, its tag is right: whatever happens in between, the target is as it was.
+//! A file is written under another name beside its target, and takes the target's name only when it is complete: whatever
+//! happens in between, the target is as it was. What GCM decrypts is read twice, first for its tag alone, so that no plaintext
+//! is written before that has been found to be right.
+//!
+//! A target that exists keeps its permissions, and its owner where the system lets; one that is a link stays a link, and
+//! what it points to is replaced. New files are for their owner alone. Targets that are no files, such as devices and pipes,
+//! are refused.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read, Write},
+    fs::{self, File, Metadata},
+    io::{self, Read, Seek, Write},
     path::{Path, PathBuf},
     process,
 };
@@ -16,7 +21,8 @@ use zeroize::Zeroizing;
 use crate::{
     Aes, Counter, Ctr, Error, Gcm, Result, Tag,
     cpu::{self, BLOCK},
-    gcm::expect_tag,
+    gcm::{MAX_MESSAGE, expect_tag},
+    ghash::Sum,
     ring::Ring,
 };
 
@@ -36,10 +42,7 @@ impl Ctr {
         let (start, mut done) = (self.position(), 0);
         pump(
             self.aes(),
-            |piece| {
-                let len = fill(input, piece)?;
-                Ok(len)
-            },
+            |piece| fill(input, piece),
             |queue, piece, at, len| self.apply_at(Some(queue), start + u128::from(at), piece, 0..len),
             |at, piece| {
                 let position = start + u128::from(at);
@@ -80,7 +83,8 @@ impl Gcm {
     /// Encrypts a file into another, which gets the ciphertext and then the tag, with key 0.
     ///
     /// # Errors
-    /// [`Error::IvLength`], [`Error::TooLong`], [`Error::Io`], [`Error::Device`]. The target is as it was then.
+    /// [`Error::IvLength`], [`Error::TooLong`] before anything is written, or as soon as a file that grows meanwhile is too
+    /// long, [`Error::Io`], [`Error::Device`]. The target is as it was then.
     pub fn seal_file(
         &self,
         nonce: &[u8],
@@ -92,28 +96,34 @@ impl Gcm {
         let (mut input, len) = open(from)?;
         let start = self.start(0, nonce, aad, to_usize(len)?)?;
         let mut output = Aside::new(to)?;
-        let (mut hash, mut done) = (self.begin_hash(aad), 0);
+        let (mut hash, mut read, mut done) = (self.begin_hash(aad), 0, 0);
         let file = &mut output.file;
         self.run(
             start.counter(),
-            |piece| fill(&mut input, piece),
             |piece| {
-                hash = self.extend_hash(hash, piece);
+                let len = fill(&mut input, piece)?;
+                read += len as u64;
+                // The file may have grown meanwhile.
+                expect_message(read)?;
+                Ok(len)
+            },
+            |piece| {
+                hash = self.extend_hash(&hash, piece);
                 write(file, piece)?;
                 done += piece.len() as u64;
                 progress(done);
                 Ok(())
             },
         )?;
-        // The file may have grown meanwhile.
-        self.start(0, nonce, aad, to_usize(done)?)?;
-        let tag = self.tag(&start, aad.len(), to_usize(done)?, hash);
+        let tag = self.tag(&start, aad.len(), to_usize(done)?, &hash);
         write(&mut output.file, tag.as_ref())?;
         output.finish()?;
         Ok(tag)
     }
 
-    /// Decrypts a file made by [`Gcm::seal_file`]. The target appears only if the tag is right.
+    /// Decrypts a file made by [`Gcm::seal_file`], of which it has to be possible to read it twice: the first time all of it
+    /// is hashed on the host to find whether the tag is right, and nothing is written; the second time it is decrypted, and
+    /// hashed again, since another program may have changed it meanwhile. `progress` hears of the second time.
     ///
     /// # Errors
     /// [`Error::Tag`], [`Error::TagLength`] for a file shorter than a tag, [`Error::IvLength`], [`Error::TooLong`],
@@ -132,13 +142,24 @@ impl Gcm {
             return Err(Error::TagLength { expected: self.tag_bytes(), actual: to_usize(len)? });
         };
         let start = self.start(0, nonce, aad, to_usize(data)?)?;
+        let (hash, read) = self.hash_all(aad, &mut Read::by_ref(&mut input).take(data))?;
+        let mut tag = Vec::new();
+        let end = &mut Read::by_ref(&mut input).take(tag_len + 1);
+        end.read_to_end(&mut tag).map_err(|error| Error::io("reading the tag", &error))?;
+        self.expect_tag_len(&tag)?;
+        let expect_tag = |hash: &Sum, len| {
+            expect_tag(&Zeroizing::new(self.tag(&start, aad.len(), to_usize(len)?, hash)), &tag, None)
+        };
+        expect_tag(&hash, read)?;
+
+        input.rewind().map_err(|error| Error::io(format!("reading {} again", from.display()), &error))?;
         let mut output = Aside::new(to)?;
         let (mut hash, mut read, mut done) = (self.begin_hash(aad), 0, 0);
         let file = &mut output.file;
-        let mut sealed = Read::by_ref(&mut input).take(data);
+        let mut sealed = input.take(data);
         let next = |piece: &mut [u8]| {
             let len = fill(&mut sealed, piece)?;
-            hash = self.extend_hash(hash, &piece[..len]);
+            hash = self.extend_hash(&hash, &piece[..len]);
             read += len as u64;
             Ok(len)
         };
@@ -148,11 +169,22 @@ impl Gcm {
             progress(done);
             Ok(())
         })?;
-        let mut tag = Vec::new();
-        input.take(tag_len + 1).read_to_end(&mut tag).map_err(|error| Error::io("reading the tag", &error))?;
-        self.expect_tag_len(&tag)?;
-        expect_tag(&self.tag(&start, aad.len(), to_usize(read)?, hash), &tag, None)?;
+        expect_tag(&hash, read)?;
         output.finish()
+    }
+
+    /// The hash over associated data and all that `input` has, and the number of its bytes.
+    fn hash_all(&self, aad: &[u8], input: &mut impl Read) -> Result<(Sum, u64)> {
+        let mut piece = vec![0; self.aes().config().piece_bytes()];
+        let (mut hash, mut read) = (self.begin_hash(aad), 0);
+        loop {
+            let len = fill(input, &mut piece)?;
+            if len == 0 {
+                return Ok((hash, read));
+            }
+            hash = self.extend_hash(&hash, &piece[..len]);
+            read += len as u64;
+        }
     }
 
     fn run(
@@ -186,7 +218,7 @@ fn pump(
     if aes.device().info().limits.workgroup_threads > 1 {
         return Ring::for_stream(aes)?.pump(input, on_device, done);
     }
-    let mut piece = Zeroizing::new(vec![0; aes.config().chunk_bytes.max(BLOCK).next_multiple_of(BLOCK)]);
+    let mut piece = Zeroizing::new(vec![0; aes.config().piece_bytes()]);
     let mut at = 0;
     loop {
         let len = input(&mut piece)?;
@@ -230,26 +262,43 @@ fn to_usize(len: u64) -> Result<usize> {
     usize::try_from(len).map_err(|_| Error::TooLong { what: "a file", limit, actual: len })
 }
 
+fn expect_message(len: u64) -> Result<()> {
+    if len <= MAX_MESSAGE {
+        return Ok(());
+    }
+    Err(Error::TooLong { what: "a message", limit: MAX_MESSAGE, actual: len })
+}
+
+/// Links that are followed, as systems do.
+const MAX_LINKS: usize = 40;
+
+/// Bytes of a target's name that the name beside it begins with: systems take 255 in all.
+const NAME_BYTES: usize = 100;
+
 /// A file that takes its name only when it is finished, and goes if it never is.
 struct Aside {
     file: File,
     path: PathBuf,
     target: PathBuf,
+    /// Of the file that it replaces.
+    replaced: Option<Metadata>,
     finished: bool,
 }
 
 impl Aside {
     fn new(target: &Path) -> Result<Self> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (target, replaced) = follow(target)?;
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let end = (0..=NAME_BYTES.min(name.len())).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
         let mut options = File::options();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut number = 0;
         loop {
-            let path = target.with_file_name(format!(".{name}.{}-{number}.part", process::id()));
+            let path = target.with_file_name(format!(".{}.{}-{number}.part", &name[..end], process::id()));
             match options.open(&path) {
-                Ok(file) => return Ok(Self { file, path, target: target.to_owned(), finished: false }),
+                Ok(file) => return Ok(Self { file, path, target, replaced, finished: false }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
                 Err(error) => return Err(Error::io(format!("creating {}", path.display()), &error)),
             }
@@ -259,6 +308,10 @@ impl Aside {
     /// Makes sure that the contents are on the disk before they get the name.
     fn finish(mut self) -> Result<()> {
         let fail = |error| Error::io(format!("completing {}", self.target.display()), &error);
+        if let Some(replaced) = &self.replaced {
+            keep_owner(&self.file, replaced);
+            self.file.set_permissions(replaced.permissions()).map_err(fail)?;
+        }
         self.file.sync_all().map_err(fail)?;
         fs::rename(&self.path, &self.target).map_err(fail)?;
         self.finished = true;
@@ -272,4 +325,41 @@ impl Drop for Aside {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Where a path leads through links, and what is there.
+fn follow(target: &Path) -> Result<(PathBuf, Option<Metadata>)> {
+    let refuse = |path: &Path, kind, reason: &str| {
+        Err(Error::Io { what: format!("replacing {}", path.display()), kind, reason: reason.into() })
+    };
+    let mut path = target.to_owned();
+    for _ in 0..=MAX_LINKS {
+        let found = match fs::symlink_metadata(&path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((path, None)),
+            Err(error) => return Err(Error::io(format!("replacing {}", path.display()), &error)),
+        };
+        if found.is_file() {
+            return Ok((path, Some(found)));
+        }
+        if !found.is_symlink() {
+            return refuse(&path, io::ErrorKind::InvalidInput, "it is not a file");
+        }
+        let next = fs::read_link(&path).map_err(|error| Error::io(format!("reading {}", path.display()), &error))?;
+        // A link is relative to the folder that it lies in.
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
+    refuse(target, io::ErrorKind::InvalidInput, "it has too many links")
+}
+
+/// Gives a file to the owner of another, as far as the system lets.
+fn keep_owner(file: &File, replaced: &Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        // Who may not give a file away writes one of their own, as they would with a copy.
+        let _ = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
+    }
+    #[cfg(not(unix))]
+    let _ = (file, replaced);
 }

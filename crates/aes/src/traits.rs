@@ -1,7 +1,8 @@
 //! RustCrypto's traits.
 //!
 //! They make ciphers from a key alone, so these types work on [`Device::best`], or on the CPU where that fails. Short data
-//! is left to the CPU anyway ([`Aes::crossover`]).
+//! is left to the CPU anyway ([`Aes::crossover`]). The type says by which method a GPU computes too: [`Fastest`] or
+//! [`ConstantTime`].
 
 use std::{fmt, marker::PhantomData, ops};
 
@@ -13,9 +14,64 @@ use cipher::{
 use evariste_backend::Device;
 use zeroize::Zeroizing;
 
-use crate::{Aes, Counter, Ctr, Gcm, Mode};
+use crate::{Aes, Config, Counter, Ctr, Gcm, Method, Mode};
 
-/// A stream with the length of its key and the width of its counter in the type.
+/// How the kernels of a type compute the cipher.
+pub trait Choice: fmt::Debug + Clone + Copy + Default + Send + Sync + 'static {
+    /// As in [`Config::method`].
+    const METHOD: Option<Method>;
+}
+
+/// The fastest method that a device has room for, which looks up tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fastest;
+
+impl Choice for Fastest {
+    const METHOD: Option<Method> = None;
+}
+
+/// [`Method::Bitsliced`]: no lookup and no branch depends on keys or data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConstantTime;
+
+impl Choice for ConstantTime {
+    const METHOD: Option<Method> = Some(Method::Bitsliced);
+}
+
+/// The ciphers of RustCrypto's traits by [`ConstantTime`], under the names that they have without.
+///
+/// ```
+/// use evariste_aes::{aead::KeyInit, constant_time::Aes256Gcm};
+///
+/// let gcm = <Aes256Gcm as KeyInit>::new(&[7; 32].into());
+/// assert_eq!(gcm.aes().method(), evariste_aes::Method::Bitsliced);
+/// ```
+pub mod constant_time {
+    use cipher::consts;
+
+    use super::{ConstantTime, TypedCtr, TypedGcm};
+
+    /// AES-128 in counter mode, 128-bit big-endian counter.
+    pub type Aes128Ctr = TypedCtr<consts::U16, 128, ConstantTime>;
+    /// AES-192 in counter mode, 128-bit big-endian counter.
+    pub type Aes192Ctr = TypedCtr<consts::U24, 128, ConstantTime>;
+    /// AES-256 in counter mode, 128-bit big-endian counter.
+    pub type Aes256Ctr = TypedCtr<consts::U32, 128, ConstantTime>;
+    /// AES-128 in counter mode, 32-bit big-endian counter.
+    pub type Aes128Ctr32 = TypedCtr<consts::U16, 32, ConstantTime>;
+    /// AES-192 in counter mode, 32-bit big-endian counter.
+    pub type Aes192Ctr32 = TypedCtr<consts::U24, 32, ConstantTime>;
+    /// AES-256 in counter mode, 32-bit big-endian counter.
+    pub type Aes256Ctr32 = TypedCtr<consts::U32, 32, ConstantTime>;
+    /// AES-128 in Galois/counter mode.
+    pub type Aes128Gcm = TypedGcm<consts::U16, ConstantTime>;
+    /// AES-192 in Galois/counter mode.
+    pub type Aes192Gcm = TypedGcm<consts::U24, ConstantTime>;
+    /// AES-256 in Galois/counter mode.
+    pub type Aes256Gcm = TypedGcm<consts::U32, ConstantTime>;
+}
+
+/// A stream with the length of its key, the width of its counter and the method in the type.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {
@@ -30,7 +86,7 @@ use crate::{Aes, Counter, Ctr, Gcm, Mode};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct TypedCtr<KeyBytes, const BITS: u32>(Ctr, PhantomData<KeyBytes>);
+pub struct TypedCtr<KeyBytes, const BITS: u32, M = Fastest>(Ctr, PhantomData<(KeyBytes, M)>);
 
 /// AES-128 in counter mode, 128-bit big-endian counter.
 pub type Aes128Ctr = TypedCtr<consts::U16, 128>;
@@ -45,9 +101,9 @@ pub type Aes192Ctr32 = TypedCtr<consts::U24, 32>;
 /// AES-256 in counter mode, 32-bit big-endian counter.
 pub type Aes256Ctr32 = TypedCtr<consts::U32, 32>;
 
-/// GCM with the length of its key in the type, nonces of 12 bytes and tags of 16.
+/// GCM with the length of its key and the method in the type, nonces of 12 bytes and tags of 16.
 #[derive(Clone)]
-pub struct TypedGcm<KeyBytes>(Gcm, PhantomData<KeyBytes>);
+pub struct TypedGcm<KeyBytes, M = Fastest>(Gcm, PhantomData<(KeyBytes, M)>);
 
 /// AES-128 in Galois/counter mode.
 pub type Aes128Gcm = TypedGcm<consts::U16>;
@@ -57,12 +113,16 @@ pub type Aes192Gcm = TypedGcm<consts::U24>;
 pub type Aes256Gcm = TypedGcm<consts::U32>;
 
 /// Keys on the best device that works; the CPU always does.
-fn keys_anywhere(key: &[u8]) -> Aes {
-    let made = Device::best().map_err(crate::Error::from).and_then(|device| Aes::new(&device, key));
-    match made.or_else(|_| Aes::new(&Device::cpu(), key)) {
+fn keys_anywhere<M: Choice>(key: &[u8]) -> Aes {
+    let made = Device::best().map_err(crate::Error::from).and_then(|device| keys_on::<M>(&device, key));
+    match made.or_else(|_| keys_on::<M>(&Device::cpu(), key)) {
         Ok(aes) => aes,
         Err(error) => unreachable!("the type fixes the length of the key, and the CPU needs nothing: {error}"),
     }
+}
+
+fn keys_on<M: Choice>(device: &Device, key: &[u8]) -> crate::Result<Aes> {
+    Aes::with_config(device, &[key], Config { method: M::METHOD, ..Config::default() })
 }
 
 fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
@@ -74,7 +134,7 @@ fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
     if key.len() == KeyBytes::USIZE { Ok(()) } else { Err(crate::Error::KeyLength { expected, actual: key.len() }) }
 }
 
-impl<KeyBytes: ArraySize, const BITS: u32> TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes: ArraySize, const BITS: u32, M: Choice> TypedCtr<KeyBytes, BITS, M> {
     const COUNTER: Counter = if BITS == 32 { Counter::Bits32 } else { Counter::Bits128 };
 
     /// A stream on a device.
@@ -83,11 +143,11 @@ impl<KeyBytes: ArraySize, const BITS: u32> TypedCtr<KeyBytes, BITS> {
     /// [`crate::Error::KeyLength`], [`crate::Error::IvLength`], [`crate::Error::Device`].
     pub fn new(device: &Device, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
-        Ok(Self(Aes::new(device, key)?.ctr(iv)?.counter(Self::COUNTER), PhantomData))
+        Ok(Self(keys_on::<M>(device, key)?.ctr(iv)?.counter(Self::COUNTER), PhantomData))
     }
 }
 
-impl<KeyBytes, const BITS: u32> ops::Deref for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes, const BITS: u32, M> ops::Deref for TypedCtr<KeyBytes, BITS, M> {
     type Target = Ctr;
 
     fn deref(&self) -> &Ctr {
@@ -95,29 +155,29 @@ impl<KeyBytes, const BITS: u32> ops::Deref for TypedCtr<KeyBytes, BITS> {
     }
 }
 
-impl<KeyBytes, const BITS: u32> ops::DerefMut for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes, const BITS: u32, M> ops::DerefMut for TypedCtr<KeyBytes, BITS, M> {
     fn deref_mut(&mut self) -> &mut Ctr {
         &mut self.0
     }
 }
 
-impl<KeyBytes, const BITS: u32> fmt::Debug for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes, const BITS: u32, M> fmt::Debug for TypedCtr<KeyBytes, BITS, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<KeyBytes: ArraySize, const BITS: u32> KeySizeUser for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes: ArraySize, const BITS: u32, M> KeySizeUser for TypedCtr<KeyBytes, BITS, M> {
     type KeySize = KeyBytes;
 }
 
-impl<KeyBytes, const BITS: u32> IvSizeUser for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes, const BITS: u32, M> IvSizeUser for TypedCtr<KeyBytes, BITS, M> {
     type IvSize = consts::U16;
 }
 
-impl<KeyBytes: ArraySize, const BITS: u32> KeyIvInit for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes: ArraySize, const BITS: u32, M: Choice> KeyIvInit for TypedCtr<KeyBytes, BITS, M> {
     fn new(key: &cipher::Key<Self>, iv: &cipher::Iv<Self>) -> Self {
-        match keys_anywhere(key).ctr(iv) {
+        match keys_anywhere::<M>(key).ctr(iv) {
             Ok(ctr) => Self(ctr.counter(Self::COUNTER), PhantomData),
             Err(error) => unreachable!("the type fixes the length of the counter block: {error}"),
         }
@@ -185,7 +245,7 @@ impl StreamCipherSeek for Ctr {
     }
 }
 
-impl<KeyBytes, const BITS: u32> StreamCipher for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes, const BITS: u32, M> StreamCipher for TypedCtr<KeyBytes, BITS, M> {
     fn check_remaining(&self, data_len: usize) -> Result<(), StreamCipherError> {
         self.0.check_remaining(data_len)
     }
@@ -203,7 +263,7 @@ impl<KeyBytes, const BITS: u32> StreamCipher for TypedCtr<KeyBytes, BITS> {
     }
 }
 
-impl<KeyBytes, const BITS: u32> StreamCipherSeek for TypedCtr<KeyBytes, BITS> {
+impl<KeyBytes, const BITS: u32, M> StreamCipherSeek for TypedCtr<KeyBytes, BITS, M> {
     fn try_current_pos<T: SeekNum>(&self) -> Result<T, OverflowError> {
         self.0.try_current_pos()
     }
@@ -213,18 +273,18 @@ impl<KeyBytes, const BITS: u32> StreamCipherSeek for TypedCtr<KeyBytes, BITS> {
     }
 }
 
-impl<KeyBytes: ArraySize> TypedGcm<KeyBytes> {
+impl<KeyBytes: ArraySize, M: Choice> TypedGcm<KeyBytes, M> {
     /// GCM on a device.
     ///
     /// # Errors
     /// [`crate::Error::KeyLength`], [`crate::Error::Device`].
     pub fn new(device: &Device, key: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
-        Ok(Self(Gcm::new(device, key)?, PhantomData))
+        Ok(Self(keys_on::<M>(device, key)?.gcm()?, PhantomData))
     }
 }
 
-impl<KeyBytes> ops::Deref for TypedGcm<KeyBytes> {
+impl<KeyBytes, M> ops::Deref for TypedGcm<KeyBytes, M> {
     type Target = Gcm;
 
     fn deref(&self) -> &Gcm {
@@ -232,32 +292,32 @@ impl<KeyBytes> ops::Deref for TypedGcm<KeyBytes> {
     }
 }
 
-impl<KeyBytes> fmt::Debug for TypedGcm<KeyBytes> {
+impl<KeyBytes, M> fmt::Debug for TypedGcm<KeyBytes, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<KeyBytes: ArraySize> KeySizeUser for TypedGcm<KeyBytes> {
+impl<KeyBytes: ArraySize, M> KeySizeUser for TypedGcm<KeyBytes, M> {
     type KeySize = KeyBytes;
 }
 
-impl<KeyBytes: ArraySize> KeyInit for TypedGcm<KeyBytes> {
+impl<KeyBytes: ArraySize, M: Choice> KeyInit for TypedGcm<KeyBytes, M> {
     fn new(key: &cipher::Key<Self>) -> Self {
-        match keys_anywhere(key).gcm().or_else(|_| Gcm::new(&Device::cpu(), key)) {
+        match keys_anywhere::<M>(key).gcm().or_else(|_| keys_on::<M>(&Device::cpu(), key)?.gcm()) {
             Ok(gcm) => Self(gcm, PhantomData),
             Err(error) => unreachable!("the type fixes the length of the key, and the CPU needs nothing: {error}"),
         }
     }
 }
 
-impl<KeyBytes> AeadCore for TypedGcm<KeyBytes> {
+impl<KeyBytes, M> AeadCore for TypedGcm<KeyBytes, M> {
     type NonceSize = consts::U12;
     type TagSize = consts::U16;
     const TAG_POSITION: TagPosition = TagPosition::Postfix;
 }
 
-impl<KeyBytes> AeadInOut for TypedGcm<KeyBytes> {
+impl<KeyBytes, M> AeadInOut for TypedGcm<KeyBytes, M> {
     fn encrypt_inout_detached(
         &self,
         nonce: &aead::Nonce<Self>,

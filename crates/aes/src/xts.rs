@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use evariste_backend::{Buffer, Device, Queue, Secrecy};
 use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
 
 use crate::{
     Aes, Config, Error, Mode, Result,
@@ -58,7 +59,7 @@ impl Xts {
     /// Encrypts a host slice: sectors from number `first` on, of which the last may be shorter, but not than 16 bytes.
     ///
     /// # Errors
-    /// [`Error::SectorLength`], [`Error::Device`].
+    /// [`Error::SectorLength`], [`Error::SectorNumber`], [`Error::Device`].
     pub fn encrypt(&self, first: u128, data: &mut [u8]) -> Result<()> {
         self.on_slice(first, data, Direction::Encrypt)
     }
@@ -74,7 +75,7 @@ impl Xts {
     /// [`Xts::encrypt`] on part of a buffer.
     ///
     /// # Errors
-    /// As [`Xts::encrypt`], and [`Error::TooLong`] beyond 2^35 bytes.
+    /// As [`Xts::encrypt`].
     pub fn encrypt_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         self.on_range(None, first, data, range, Direction::Encrypt)
     }
@@ -88,11 +89,16 @@ impl Xts {
     }
 
     /// The tweak of a sector, encrypted.
-    fn tweak(&self, sector: u128) -> [u8; BLOCK] {
-        self.aes.cipher(1).encrypt(sector.to_le_bytes())
+    fn tweak(&self, sector: u128) -> Zeroizing<[u8; BLOCK]> {
+        Zeroizing::new(self.aes.cipher(1).encrypt(sector.to_le_bytes()))
     }
 
-    fn expect_sectors(&self, len: usize) -> Result<()> {
+    /// Refuses a last sector that is too short, and numbers that would start again.
+    fn expect_sectors(&self, first: u128, len: usize) -> Result<()> {
+        let count = len.div_ceil(self.sector_bytes) as u64;
+        if u128::from(count.saturating_sub(1)) > u128::MAX - first {
+            return Err(Error::SectorNumber { first, count });
+        }
         match len % self.sector_bytes {
             0 => Ok(()),
             last => expect_sector(last),
@@ -100,7 +106,7 @@ impl Xts {
     }
 
     fn on_slice(&self, first: u128, data: &mut [u8], direction: Direction) -> Result<()> {
-        self.expect_sectors(data.len())?;
+        self.expect_sectors(first, data.len())?;
         if !self.aes.on_host(Mode::Xts, data.len())? {
             return self.in_pieces(first, data, direction);
         }
@@ -109,8 +115,8 @@ impl Xts {
             sectors,
             |(_, sector)| sector.len(),
             |(i, sector): (usize, &mut [u8])| {
-                let tweak = self.tweak(first.wrapping_add(i as u128));
-                cpu::xts(self.aes.cipher(0), direction, tweak, sector);
+                let tweak = self.tweak(first + i as u128);
+                cpu::xts(self.aes.cipher(0), direction, &tweak, sector);
             },
         );
         Ok(())
@@ -125,7 +131,7 @@ impl Xts {
             return Ok(buffer.read_at(0, data)?);
         }
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
-            let first = first.wrapping_add((at / self.sector_bytes) as u128);
+            let first = first + (at / self.sector_bytes) as u128;
             self.on_range(Some(queue), first, piece, 0..len, direction)
         };
         Ring::for_len(&self.aes, data.len(), self.sector_bytes)?.run(data, work, |_| ())
@@ -140,21 +146,22 @@ impl Xts {
         direction: Direction,
     ) -> Result<()> {
         self.aes.expect_range(data, &range)?;
-        self.expect_sectors(range.len())?;
-        let sector = |i: usize| first.wrapping_add(i as u128);
+        self.expect_sectors(first, range.len())?;
         let (bytes, whole, last) =
             (self.sector_bytes, range.len() / self.sector_bytes, range.len() % self.sector_bytes);
         if bytes.is_multiple_of(BLOCK) || whole <= 1 {
             let sectors = Sectors { start: range.start, bytes, count: whole, first };
             self.run(queue, data, sectors, direction)?;
             let start = range.start + whole * bytes;
-            let rest = Sectors { start, bytes: last, count: usize::from(last > 0), first: sector(whole) };
+            // Without a short last sector its number may be one too many.
+            let (count, first) = (usize::from(last > 0), first.wrapping_add(whole as u128));
+            let rest = Sectors { start, bytes: last, count, first };
             return self.run(queue, data, rest, direction);
         }
         // Sectors that are not whole blocks do not start at words: one after the other.
         range.clone().step_by(bytes).enumerate().try_for_each(|(i, start)| {
             let bytes = bytes.min(range.end - start);
-            self.run(queue, data, Sectors { start, bytes, count: 1, first: sector(i) }, direction)
+            self.run(queue, data, Sectors { start, bytes, count: 1, first: first + i as u128 }, direction)
         })
     }
 

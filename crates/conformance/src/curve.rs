@@ -11,7 +11,7 @@ use evariste_curve::{AffinePoint, DeviceCurve, Jacobian, PointSum, Points, Xyzz}
 use evariste_microbench::{ADDITIONS, AddChain};
 use evariste_primitives::{SegmentedSum, reference};
 
-use crate::{Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, other_device};
+use crate::{Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, garbage, other_device};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
@@ -59,6 +59,11 @@ fn random<C: DeviceCurve>(len: usize, seed: u64) -> Vec<Affine<C>> {
     Projective::normalize_batch(&points)
 }
 
+/// Random points with random z.
+pub(crate) fn some_points<C: DeviceCurve>(len: usize) -> Vec<Projective<C>> {
+    scaled(&random::<C>(len, 43), 44)
+}
+
 /// Pairs of all edges, then of random points.
 fn pairs<C: DeviceCurve>(len: usize) -> (Vec<Affine<C>>, Vec<Affine<C>>) {
     let edges = edges::<C>();
@@ -88,7 +93,7 @@ fn expect_output<T: Element<Host: PartialEq + std::fmt::Debug>>(
     expected: &[T::Host],
     queue: impl FnOnce(&mut Buffer<T>) -> Result<(), Error>,
 ) -> Outcome {
-    let mut out = device.alloc(expected.len())?;
+    let mut out = garbage(device, expected.len())?;
     queue(&mut out)?;
     expect_same(what, &out.to_vec()?, expected)
 }

@@ -9,11 +9,12 @@ use crate::Case;
 /// What runs with the arithmetic of GPUs. A field of each shape: eight limbs, twelve, two, one, three; one whose sums
 /// carry out of the limbs; extensions over long and short bases.
 /// Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 27] = [
+const CARRY_FLAG: [&str; 30] = [
     "field::bls12-381-fr::",
     "field::bls12-381-fq::",
     "field::bls12-381-fq2::",
     "field::bn254-fr::",
+    "field::bls12-377-fr::chains",
     "field::secp256k1-fq::",
     "field::mersenne-89::",
     "field::goldilocks::",
@@ -37,6 +38,8 @@ const CARRY_FLAG: [&str; 27] = [
     "curve::bn254-g1::lengths",
     "curve::misuse",
     "launches::",
+    "loops::",
+    "secrecy::",
 ];
 
 /// What runs with the portable arithmetic.
@@ -63,6 +66,11 @@ pub fn hosted() -> Result<Vec<Trial>, Error> {
             let name = case.name.split_once("::").map_or("", |(_, name)| name);
             wanted.iter().any(|prefix| name.starts_with(prefix)) && !NOT_HOSTED.iter().any(|part| name.ends_with(part))
         };
+        if arithmetic == Arithmetic::CarryFlag {
+            let device = device.clone();
+            let name = format!("{label}::aes::places_in_kernels");
+            trials.push(Trial::test(name, move || crate::aes::in_kernels(&device)));
+        }
         trials.extend(crate::named(&device, label).into_iter().filter(is_wanted).map(Case::trial));
     }
     Ok(trials)

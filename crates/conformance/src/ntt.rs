@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use ark_bls12_381::Fr;
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{
@@ -368,11 +369,11 @@ fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
             Mont::<F>::encode(&reorder(&x, input), &mut host);
             let host = ntt.coset(F::GENERATOR).input(input).output(output).forward_pinned(host, secrecy)?;
             let mut actual = vec![F::ZERO; x.len()];
-            Mont::<F>::decode(&host, &mut actual);
+            Mont::<F>::decode(&host, &mut actual)?;
             let what = format!("2^{log_n} × {batch}, {input:?} to {output:?}");
             expect_same(&format!("forward, {what}"), &actual, &reorder(&y, output))?;
             let host = ntt.coset(F::GENERATOR).input(output).output(input).inverse_pinned(host, secrecy)?;
-            Mont::<F>::decode(&host, &mut actual);
+            Mont::<F>::decode(&host, &mut actual)?;
             expect_same(&format!("inverse, {what}"), &actual, &reorder(&x, input))?;
         }
     }
@@ -408,7 +409,7 @@ fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
         expect_equal("results", &results.len(), &inputs.len())?;
         for (i, (host, x)) in results.iter().zip(&inputs).enumerate() {
             let mut actual = vec![F::ZERO; x.len()];
-            Mont::<F>::decode(host, &mut actual);
+            Mont::<F>::decode(host, &mut actual)?;
             let (from, to) = if inverse { (&actual, x) } else { (x, &actual) };
             let expected: Vec<F> = from.chunks(n).flat_map(|x| arkworks(x, F::GENERATOR)).collect();
             expect_same(&format!("transform {i}, inverse: {inverse}"), to, &expected)?;
@@ -430,6 +431,10 @@ fn required_bytes(device: &Device) -> Outcome {
     for (log_n, twiddles) in [(16, Twiddles::Stored), (17, Twiddles::Stored), (17, Twiddles::TwoLevel)] {
         let config = Config { twiddles, ..Config::default() };
         let required = Ntt::<F>::required_bytes(device, log_n, 1, config)?;
+        for batch in [(1 << 32) >> log_n, 1 << 36, usize::MAX] {
+            let refused = Ntt::<F>::required_bytes(device, log_n, batch, config);
+            expect(&format!("{batch} × 2^{log_n} are {refused:?}"), matches!(refused, Err(Error::TooLarge { .. })))?;
+        }
         let mut data = device.zeros::<Mont<F>>(1 << log_n)?;
         let before = device.stats().bytes_live;
         let ntt = Ntt::<F>::with_config(device, log_n, config)?;

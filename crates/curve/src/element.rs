@@ -5,10 +5,10 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{Field, Zero};
-use evariste_backend::Element;
+use evariste_backend::{Element, Result};
 
 use crate::{DeviceCurve, point};
-use evariste_field::DeviceField;
+use evariste_field::{DeviceField, expect_stored};
 
 /// Points in affine form (x, y), in Montgomery form.
 ///
@@ -39,11 +39,11 @@ impl<C: DeviceCurve> Element for AffinePoint<C> {
         });
     }
 
-    fn decode(src: &[u8], dst: &mut [Affine<C>]) {
+    fn decode(src: &[u8], dst: &mut [Affine<C>]) -> Result<()> {
         decode(src, dst, |[x, y]| match point::affine_is_infinity::<C>(&[x, y]) {
             true => Affine::identity(),
             false => Affine::new_unchecked(x, y),
-        });
+        })
     }
 }
 
@@ -59,8 +59,8 @@ impl<C: DeviceCurve> Element for Xyzz<C> {
         });
     }
 
-    fn decode(src: &[u8], dst: &mut [Projective<C>]) {
-        decode(src, dst, |p: [C::BaseField; 4]| jacobian::<C>(point::jacobian_of_xyzz(p)));
+    fn decode(src: &[u8], dst: &mut [Projective<C>]) -> Result<()> {
+        decode(src, dst, |p: [C::BaseField; 4]| jacobian::<C>(point::jacobian_of_xyzz(p)))
     }
 }
 
@@ -73,8 +73,8 @@ impl<C: DeviceCurve> Element for Jacobian<C> {
         encode(src, dst, |p: &Projective<C>| [p.x, p.y, p.z]);
     }
 
-    fn decode(src: &[u8], dst: &mut [Projective<C>]) {
-        decode(src, dst, jacobian::<C>);
+    fn decode(src: &[u8], dst: &mut [Projective<C>]) -> Result<()> {
+        decode(src, dst, jacobian::<C>)
     }
 }
 
@@ -93,7 +93,32 @@ fn encode<T, F: DeviceField, const N: usize>(src: &[T], dst: &mut [u8], coordina
 }
 
 /// Decodes points from their coordinates.
-fn decode<T, F: DeviceField, const N: usize>(src: &[u8], dst: &mut [T], point: impl Fn([F; N]) -> T) {
-    let words = bytemuck::cast_slice::<u8, u32>(src).chunks_exact(N * F::LIMBS);
-    dst.iter_mut().zip(words).for_each(|(p, words)| *p = point(point::load(words)));
+fn decode<T, F: DeviceField, const N: usize>(src: &[u8], dst: &mut [T], point: impl Fn([F; N]) -> T) -> Result<()> {
+    let words = bytemuck::cast_slice::<u8, u32>(src);
+    expect_stored::<F>(words, N)?;
+    dst.iter_mut().zip(words.chunks_exact(N * F::LIMBS)).for_each(|(p, words)| *p = point(point::load(words)));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fq, G1Affine, g1::Config};
+    use ark_ff::PrimeField;
+    use evariste_backend::Error;
+
+    use super::*;
+
+    #[test]
+    fn coordinates_that_are_no_elements_are_told() {
+        let generator = G1Affine::generator();
+        let mut words = vec![0u32; 3 * AffinePoint::<Config>::BYTES / 4];
+        AffinePoint::<Config>::encode(&[generator; 3], bytemuck::cast_slice_mut(&mut words));
+        let mut points = [G1Affine::identity(); 3];
+        AffinePoint::<Config>::decode(bytemuck::cast_slice(&words), &mut points).unwrap();
+        assert_eq!(points, [generator; 3]);
+        let limbs = Fq::MODULUS.0.iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]);
+        words[3 * Fq::LIMBS..4 * Fq::LIMBS].copy_from_slice(&limbs.collect::<Vec<_>>());
+        let refused = Err(Error::Undecodable { index: 1 });
+        assert_eq!(AffinePoint::<Config>::decode(bytemuck::cast_slice(&words), &mut points), refused);
+    }
 }

@@ -26,7 +26,8 @@ impl<C: SWCurveConfig<BaseField: DeviceField>> DeviceCurve for C {}
 #[derive(Debug)]
 pub struct PointSum<C>(std::marker::PhantomData<fn() -> C>);
 
-impl<C: DeviceCurve> Monoid for PointSum<C> {
+// SAFETY: the text is that of the curve, whose points in this form have four coordinates; it computes on its arguments.
+unsafe impl<C: DeviceCurve> Monoid for PointSum<C> {
     type Element = Xyzz<C>;
     type Value = [C::BaseField; 4];
 
@@ -54,6 +55,10 @@ impl<C: DeviceCurve> Monoid for PointSum<C> {
                        fn m_add(a: M, b: M) -> M { return xyzz_add(a, b); }\n"
             }
         }
+    }
+
+    fn turns() -> u64 {
+        source::turns::<C>()
     }
 
     fn zero() -> Self::Value {

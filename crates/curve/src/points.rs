@@ -16,7 +16,7 @@ use crate::{
 };
 use evariste_field::{
     DeviceField, ifma, invert,
-    source::{cuda_group_inverse, group_inverse_threads, label, wgsl_group_inverse, word},
+    source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse, word},
 };
 use evariste_primitives::checked_len;
 
@@ -51,6 +51,17 @@ struct DivideParams {
     threads: u32,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct TimesParams {
+    len: u32,
+    /// The first binary digit of the multipliers, and how many.
+    first: u32,
+    digits: u32,
+    /// The output has the multiples by the digits above.
+    carried: u32,
+}
+
 /// Operations on vectors of points on one device. Kernels are compiled at their first use and kept.
 ///
 /// All operations are queued and return at once. Vectors have at most [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
@@ -77,7 +88,7 @@ pub struct Points<C> {
     device: Device,
     map: [OnceLock<Kernel<MapParams>>; Map::ALL.len()],
     divide: [OnceLock<Kernel<DivideParams>>; Divide::ALL.len()],
-    times: OnceLock<Kernel<MapParams>>,
+    times: OnceLock<Kernel<TimesParams>>,
     curve: PhantomData<fn() -> C>,
 }
 
@@ -258,9 +269,18 @@ impl<C: DeviceCurve> Points<C> {
         out.expect_len("the output", a.len())?;
         let len = checked_len(&self.device, "vector of points", a.len())?;
         let kernel = self.kernel(&self.times, times_spec::<C>)?;
-        let args = &mut [Arg::read(a), Arg::read(k), Arg::write(out)];
-        // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &MapParams { len }, args) }
+        let mut digits = u32::BITS;
+        while digits > 1 && !kernel.fits(&TimesParams { len, first: 0, digits, carried: 1 }) {
+            digits /= 2;
+        }
+        for first in (0..u32::BITS).step_by(digits as usize).rev() {
+            let carried = u32::from(first + digits < u32::BITS);
+            let args = &mut [Arg::read(a), Arg::read(k), Arg::write(out)];
+            let params = TimesParams { len, first, digits, carried };
+            // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+            unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &params, args) }?;
+        }
+        Ok(())
     }
 
     fn unary<A: Element, O: Element>(&self, operation: Map, a: &Buffer<A>, out: &mut Buffer<O>) -> Result<()> {
@@ -299,10 +319,13 @@ impl<C: DeviceCurve> Points<C> {
         out.expect_len("the output", len)?;
         args.push(Arg::write(out));
         let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
-        let run = len.div_ceil(threads).clamp(MIN_RUN, MAX_RUN);
+        let mut run = len.div_ceil(threads).clamp(MIN_RUN, MAX_RUN) as u32;
         let len = checked_len(&self.device, "vector of points", len)?;
-        let threads = len.div_ceil(run as u32);
         let kernel = self.kernel(&self.divide[operation as usize], || divide_spec::<C>(operation))?;
+        while run > 1 && !kernel.fits(&DivideParams { len, threads: len.div_ceil(run) }) {
+            run /= 2;
+        }
+        let threads = len.div_ceil(run);
         let groups = threads.div_ceil(kernel.spec().threads);
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
         unsafe { kernel.launch(None, groups.into(), &DivideParams { len, threads }, &mut args) }
@@ -371,7 +394,8 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
         });
     };
     let variant = format!("{operation:?} over {}", label::<C::BaseField>());
-    KernelSpec::new("point_map", variant, bindings, body, source).threads(THREADS)
+    let turns = source::turns::<C>();
+    KernelSpec::new("point_map", variant, bindings, body, source).threads(THREADS).turns(move |_: &MapParams| turns)
 }
 
 fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
@@ -428,7 +452,13 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
         });
     };
     let variant = format!("{operation:?} over {}", label::<C::BaseField>());
-    KernelSpec::new("point_divide", variant, bindings, body, source).threads(threads).shared_bytes(bytes)
+    let (mul, finish) = (turns::mul::<C::BaseField>(), source::turns::<C>());
+    let shared = turns::group_inverse::<C::BaseField>(threads);
+    let turns = move |params: &DivideParams| {
+        let run = u64::from(params.len.div_ceil(params.threads.max(1)));
+        turns::repeat(run, mul) + shared + turns::repeat(run, 2 * mul + finish)
+    };
+    KernelSpec::new("point_divide", variant, bindings, body, source).threads(threads).shared_bytes(bytes).turns(turns)
 }
 
 /// Points that a CPU thread takes at a time in lanes, of `len` in all.
@@ -493,14 +523,20 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
         Language::Cuda => source::cuda::<C>() + evariste_cuda::POINT_TIMES,
         Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::POINT_TIMES,
     };
-    let body = |params: &MapParams, args: &mut [CpuArg<'_>]| {
+    let body = |params: &TimesParams, args: &mut [CpuArg<'_>]| {
         let [a, k, out] = args else { unreachable!("the launch checks the number of buffers") };
         let (a_words, out_words) = (words::<C>(Form::Affine), words::<C>(Form::Xyzz));
         let (a, k) = (a.read::<u32>(), k.read::<u32>());
         parallel::chunks(&mut out.write::<u32>()[..params.len as usize * out_words], out_words, &|i, out| {
-            let (a, k) = (point::load(&a[i * a_words..][..a_words]), k[i]);
-            let mut sum = [C::BaseField::ZERO; 4];
-            for bit in (0..u32::BITS - k.leading_zeros()).rev() {
+            let a = point::load(&a[i * a_words..][..a_words]);
+            let (mut sum, mut digits) = ([C::BaseField::ZERO; 4], params.digits);
+            // Doubling infinity is left out.
+            match params.carried {
+                0 => digits = digits.min((u32::BITS - k[i].leading_zeros()).saturating_sub(params.first)),
+                _ => sum = point::load(out),
+            }
+            let k = k[i] >> params.first;
+            for bit in (0..digits).rev() {
                 sum = point::xyzz_double::<C>(sum);
                 if k >> bit & 1 == 1 {
                     sum = point::xyzz_add_affine::<C>(sum, a);
@@ -510,12 +546,16 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
         });
     };
     let variant = format!("points over {}", label::<C::BaseField>());
-    KernelSpec::new("point_times", variant, bindings, body, source).threads(THREADS)
+    let add = source::turns::<C>();
+    KernelSpec::new("point_times", variant, bindings, body, source)
+        .threads(THREADS)
+        .turns(move |params: &TimesParams| turns::repeat(2 * u64::from(params.digits), add))
 }
 
 #[cfg(test)]
 mod tests {
     use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
+    use evariste_backend::Device;
 
     use crate::*;
 

@@ -88,6 +88,15 @@ pub const fn wgsl_affine_addition() -> &'static str {
     evariste_shaders::CURVE_AFFINE
 }
 
+/// Products of field elements in any operation on one or two points, divisions left out: 19 in the addition of two points in
+/// Jacobian form with the tangent that it takes where they are equal.
+const PRODUCTS: u64 = 20;
+
+/// Turns of loops that an operation on one or two points takes in WGSL at most, divisions left out.
+pub fn turns<C: DeviceCurve>() -> u64 {
+    PRODUCTS * source::turns::mul::<C::BaseField>()
+}
+
 /// A function without arguments that gives a constant. It is read as an element of a buffer would be, so that it does
 /// not matter here what `F` is made of.
 fn wgsl_constant<F: DeviceField>(name: &'static str, value: F) -> String {

@@ -16,7 +16,7 @@ mod sums;
 mod vector;
 
 pub use arithmetic::Arithmetic;
-pub use element::{Canonical, Mont};
+pub use element::{Canonical, Mont, expect_stored};
 pub use expression::Expression;
 pub use extension::{Extension, ExtensionConfig};
 pub use field::{DeviceField, DevicePrimeField};

@@ -14,6 +14,7 @@ use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
 
 mod extension;
 mod inverse;
+pub mod turns;
 
 /// The arithmetic of `F` in CUDA C++: constants, then `field.cuh` and `inverse.cuh`, then `extension.cuh` for each extension.
 pub fn cuda<F: DeviceField>() -> String {

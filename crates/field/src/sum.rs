@@ -26,7 +26,8 @@ use crate::{DeviceField, Mont, source};
 #[derive(Debug)]
 pub struct FieldSum<F>(PhantomData<fn() -> F>);
 
-impl<F: DeviceField> Monoid for FieldSum<F> {
+// SAFETY: the text is that of the field, whose elements have LIMBS words; it computes on its arguments.
+unsafe impl<F: DeviceField> Monoid for FieldSum<F> {
     type Element = Mont<F>;
     type Value = F;
 
@@ -49,6 +50,10 @@ impl<F: DeviceField> Monoid for FieldSum<F> {
                        fn m_add(a: M, b: M) -> M { return f_add(a, b); }\n"
             }
         }
+    }
+
+    fn turns() -> u64 {
+        0
     }
 
     fn zero() -> F {

@@ -9,7 +9,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     DeviceField,
-    source::{label, word},
+    source::{label, turns, word},
 };
 
 use crate::THREADS;
@@ -64,14 +64,17 @@ impl<C: DeviceCurve> AddChain<C> {
             });
         };
         let variant = format!("{ADDITIONS} over {}", label::<C::BaseField>());
-        KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS)
+        let turns = turns::repeat(ADDITIONS.into(), source::turns::<C>());
+        KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
     }
 
     /// `out[i]` = the sum of the [`ADDITIONS`] points from `a[i]` on, indices modulo the length, by additions one
     /// after the other.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Length`], [`Error::TooLarge`], also where the loops of a thread may take fewer turns than a chain does
+    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`], [`Error::Driver`],
+    /// [`Error::Lost`].
     pub fn run(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         let len = u32::try_from(a.len()).map_err(|_| Error::TooLarge {

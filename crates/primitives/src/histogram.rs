@@ -1,7 +1,9 @@
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Result, Word};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Result, Secrecy, Word, loop_turns,
+};
 use rayon::prelude::*;
 
 use crate::{THREADS, checked_bits, checked_len, mask, source};
@@ -21,6 +23,9 @@ const KEYS_PER_COUNTER: u32 = 4;
 
 /// Keys of a chunk at least.
 const MIN_CHUNK: u32 = 4096;
+
+/// Digits of a key that are counted at once, at most.
+const MAX_FIELDS: u32 = 4;
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -131,7 +136,8 @@ impl Histogram {
         }
         let (rows, chunk) = self.rows(len, columns);
         let windows = columns.div_ceil(WINDOW);
-        let mut counts: Buffer<u32> = self.device.alloc_with(rows as usize * columns as usize, keys.secrecy())?;
+        let secrecy = Secrecy::of([keys.secrecy(), out.secrecy()]);
+        let mut counts: Buffer<u32> = self.device.alloc_with(rows as usize * columns as usize, secrecy)?;
         // A shift by all 32 bits of a key is not defined: there are no bits then.
         let shift = shift.min(u32::BITS - 1);
         let params = CountParams { len, chunk, shift, mask: mask(total), bits, fields, windows, chunks: rows };
@@ -147,7 +153,11 @@ impl Histogram {
     fn rows(&self, len: u32, columns: u32) -> (u32, u32) {
         let most = self.device.info().parallelism.saturating_mul(ROWS_PER_UNIT).max(1);
         let least = (columns * KEYS_PER_COUNTER).max(MIN_CHUNK);
-        let chunk = len.div_ceil(most).max(least);
+        let mut chunk = len.div_ceil(most).max(least);
+        let params = |chunk| CountParams { chunk, fields: MAX_FIELDS, ..CountParams::zeroed() };
+        while chunk > MIN_CHUNK && !self.count.fits(&params(chunk)) {
+            chunk = chunk.div_ceil(2);
+        }
         (len.div_ceil(chunk).max(1), chunk)
     }
 }
@@ -178,7 +188,11 @@ fn count_spec() -> KernelSpec {
             &[evariste_shaders::HISTOGRAM],
         )
     };
-    KernelSpec::new("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW)
+    let turns = |params: &CountParams| {
+        let keys = loop_turns(params.chunk.div_ceil(THREADS).into(), loop_turns(params.fields.into(), 0));
+        keys + 2 * loop_turns((WINDOW / THREADS).into(), 0)
+    };
+    KernelSpec::new("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
 }
 
 fn sum_spec() -> KernelSpec {
@@ -196,5 +210,7 @@ fn sum_spec() -> KernelSpec {
         });
     };
     let source = |language| source(language, &[], &[evariste_cuda::COLUMN_SUMS], &[evariste_shaders::COLUMN_SUMS]);
-    KernelSpec::new("column_sums", "u32", bindings, body, source).threads(THREADS)
+    KernelSpec::new("column_sums", "u32", bindings, body, source)
+        .threads(THREADS)
+        .turns(|params: &SumParams| loop_turns(params.rows.into(), 0))
 }

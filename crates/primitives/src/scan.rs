@@ -1,7 +1,7 @@
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Word};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, Word};
 use rayon::prelude::*;
 
 use crate::{THREADS, checked_len, source};
@@ -95,14 +95,17 @@ impl Scan {
         if tiles == 0 {
             return Ok(());
         }
+        let secrecy = Secrecy::of([input.secrecy(), out.secrecy()]);
         let offsets = if tiles == 1 {
-            self.device.zeros(1)?
+            let mut zero = self.device.alloc_with(1, secrecy)?;
+            zero.clear()?;
+            zero
         } else {
-            let mut sums = self.device.alloc_with(tiles as usize, input.secrecy())?;
+            let mut sums = self.device.alloc_with(tiles as usize, secrecy)?;
             let params = SumsParams { len: input_len, tiles };
             // SAFETY: the input has `len` elements and `sums` has `tiles`; tiles beyond them do nothing.
             unsafe { self.sums.launch(None, tiles.into(), &params, &mut [Arg::read(input), Arg::write(&mut sums)]) }?;
-            let mut offsets = self.device.alloc_with(tiles as usize, input.secrecy())?;
+            let mut offsets = self.device.alloc_with(tiles as usize, secrecy)?;
             self.level(&sums, &mut offsets)?;
             offsets
         };

@@ -4,7 +4,8 @@ use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Secrecy, Word, loop_turns,
+    parallel,
 };
 
 use crate::{THREADS, checked_len};
@@ -15,13 +16,21 @@ const MIN_SLICE: usize = 32;
 /// Values that a thread adds at most.
 const MAX_SLICE: usize = 4096;
 
+/// Values that a thread adds at least where it may take few turns of loops: with fewer, levels would not become shorter.
+const LEAST_SLICE: usize = 4;
+
 /// Threads that each unit which runs workgroups should get, as far as slices do not become too short.
 const THREADS_PER_UNIT: usize = 2048;
 
 /// An associative operation with an identity, for kernels to reduce with.
 ///
 /// The identity's device form is all zero bytes.
-pub trait Monoid: Send + Sync + 'static {
+///
+/// # Safety
+/// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of the
+/// text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
+/// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`word`](Monoid::word) too, and they end.
+pub unsafe trait Monoid: Send + Sync + 'static {
     /// The values in buffers, of a multiple of 4 bytes.
     type Element: Element;
 
@@ -37,6 +46,9 @@ pub trait Monoid: Send + Sync + 'static {
     /// The type `M` of values as they lie in buffers, and the functions `m_zero()` and `m_add(a, b)`. In WGSL also the
     /// accessors `x_load(i: u32) -> M` and, where it is written, `x_store(i: u32, value: M)` of each of `bindings`.
     fn source(language: Language, bindings: &[Binding]) -> String;
+
+    /// Turns of loops that `m_add` takes in WGSL at most.
+    fn turns() -> u64;
 
     /// The identity.
     fn zero() -> Self::Value;
@@ -99,7 +111,10 @@ impl<M: Monoid> SegmentedSum<M> {
             };
             M::source(language, &seen) + body
         };
-        KernelSpec::new("segmented_sum", M::name(), bindings, run::<M>, source).threads(THREADS)
+        let add = M::turns();
+        KernelSpec::new("segmented_sum", M::name(), bindings, run::<M>, source)
+            .threads(THREADS)
+            .turns(move |params: &Params| loop_turns(params.slice.into(), add))
     }
 
     /// Bytes of scratch that [`SegmentedSum::reduce`] takes for `len` values.
@@ -127,6 +142,8 @@ impl<M: Monoid> SegmentedSum<M> {
         self.device.expect_same("the output of a segmented sum", out.device())?;
         checked_len(&self.device, "segmented sum", keys.len())?;
         checked_len(&self.device, "segmented sum", out.len())?;
+        let slice = self.slice(keys.len()) as u32;
+        self.kernel.expect_fits(&Params { slice, ..Params::zeroed() })?;
         out.clear()?;
         let mut level = self.level(keys, values, out)?;
         while let Some((keys, values)) = level {
@@ -146,8 +163,9 @@ impl<M: Monoid> SegmentedSum<M> {
         let slices = keys.len().div_ceil(slice);
         let last = slices <= 1;
         let rest = if last { 1 } else { 2 * slices };
-        let mut next_keys = self.device.alloc_with(rest, keys.secrecy())?;
-        let mut next_values = self.device.alloc_with(rest, values.secrecy())?;
+        let secrecy = Secrecy::of([keys.secrecy(), values.secrecy(), out.secrecy()]);
+        let mut next_keys = self.device.alloc_with(rest, secrecy)?;
+        let mut next_values = self.device.alloc_with(rest, secrecy)?;
         let params = Params {
             len: keys.len() as u32,
             slice: slice as u32,
@@ -170,7 +188,11 @@ impl<M: Monoid> SegmentedSum<M> {
 
     fn slice(&self, len: usize) -> usize {
         let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
-        (len / threads).clamp(MIN_SLICE, MAX_SLICE)
+        let mut slice = (len / threads).clamp(MIN_SLICE, MAX_SLICE);
+        while slice > LEAST_SLICE && !self.kernel.fits(&Params { slice: slice as u32, ..Params::zeroed() }) {
+            slice = (slice / 2).max(LEAST_SLICE);
+        }
+        slice
     }
 }
 

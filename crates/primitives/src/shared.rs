@@ -1,32 +1,25 @@
 //! Memory that the threads of a CPU body write at places of their own.
 
-use std::marker::PhantomData;
+use std::{
+    slice,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
-/// A slice whose elements different threads write, each of them at most once.
+/// A slice of words whose elements different threads write, each of them at most once. Should two write the same one, as
+/// they would for counts that are not those of the keys, it has the word of either.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scattered<'a, T> {
-    start: *mut T,
-    len: usize,
-    borrow: PhantomData<&'a mut [T]>,
-}
+pub(crate) struct Scattered<'a>(&'a [AtomicU32]);
 
-// SAFETY: threads only write, and `write` requires that no two of them write the same element.
-unsafe impl<T: Send> Sync for Scattered<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Send for Scattered<'_, T> {}
-
-impl<'a, T: Copy> Scattered<'a, T> {
-    pub(crate) fn new(slice: &'a mut [T]) -> Self {
-        Self { start: slice.as_mut_ptr(), len: slice.len(), borrow: PhantomData }
+impl<'a> Scattered<'a> {
+    pub(crate) fn new(words: &'a mut [u32]) -> Self {
+        // SAFETY: the words are borrowed exclusively for as long, and atomic ones have their size, alignment and values.
+        Self(unsafe { slice::from_raw_parts(words.as_mut_ptr().cast(), words.len()) })
     }
 
-    /// Writes one element.
-    ///
-    /// # Safety
-    /// No other thread writes element `i` while the slice is shared.
-    pub(crate) unsafe fn write(&self, i: usize, value: T) {
-        assert!(i < self.len);
-        // SAFETY: inside the slice, which is borrowed exclusively; the caller keeps other threads off.
-        unsafe { self.start.add(i).write(value) }
+    /// Writes one element, which is a plain store; nothing where there is no such element.
+    pub(crate) fn write(&self, i: usize, value: u32) {
+        if let Some(word) = self.0.get(i) {
+            word.store(value, Ordering::Relaxed);
+        }
     }
 }

@@ -199,8 +199,8 @@ impl RadixSort {
                         Arg::write(&mut moved_keys),
                         Arg::write(&mut moved_values),
                     ];
-                    // SAFETY: all four vectors have `len` elements; a key's place is the number of keys that go before
-                    // it, since `totals` are this digit's counts; `state` has a pair for each tile and digit.
+                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
+                    // if another queue changes the keys meanwhile; `state` has a pair for each tile and digit.
                     unsafe { sweep.launch(None, len.div_ceil(SWEEP_TILE).into(), &params, args) }?;
                     mem::swap(keys, &mut moved_keys);
                     mem::swap(values, &mut moved_values);
@@ -225,8 +225,8 @@ impl RadixSort {
                         Arg::write(&mut moved_keys),
                         Arg::write(&mut moved_values),
                     ];
-                    // SAFETY: all four vectors have `len` elements, and a key's place is the number of keys that go
-                    // before it, since `offsets` are the scanned counts of these tiles and digits.
+                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
+                    // if another queue changes the keys meanwhile; `offsets` has one for each tile and digit.
                     unsafe { scatter.launch(None, tiles.into(), &params, args) }?;
                     mem::swap(keys, &mut moved_keys);
                     mem::swap(values, &mut moved_values);
@@ -312,8 +312,8 @@ fn sweep_spec() -> KernelSpec {
         keys.par_chunks(grain).zip(values.par_chunks(grain)).zip(starts).for_each(|((keys, values), mut places)| {
             for (key, value) in keys.iter().zip(values) {
                 let place = &mut places[digit(*key)];
-                // SAFETY: chunks got disjoint ranges of places for each digit, as long as they have keys of it.
-                unsafe { (keys_out.write(*place, *key), values_out.write(*place, *value)) };
+                keys_out.write(*place, *key);
+                values_out.write(*place, *value);
                 *place += 1;
             }
         });
@@ -343,8 +343,7 @@ fn count_spec() -> KernelSpec {
             let mut count = [0; 1 << SCATTER_BITS];
             keys.iter().for_each(|key| count[(key >> params.shift & params.mask) as usize] += 1);
             for (digit, count) in count.into_iter().enumerate() {
-                // SAFETY: the counters of a tile are written with the tile alone.
-                unsafe { counts.write(digit * tiles + tile, count) };
+                counts.write(digit * tiles + tile, count);
             }
         });
     };
@@ -380,8 +379,8 @@ fn scatter_spec() -> KernelSpec {
             }
             for (key, value) in keys.iter().zip(values) {
                 let place = &mut places[(key >> params.shift & params.mask) as usize];
-                // SAFETY: the offsets are the scanned counts, so that tiles have disjoint ranges for each digit.
-                unsafe { (keys_out.write(*place, *key), values_out.write(*place, *value)) };
+                keys_out.write(*place, *key);
+                values_out.write(*place, *value);
                 *place += 1;
             }
         });

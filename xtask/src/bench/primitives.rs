@@ -13,9 +13,25 @@ use evariste_primitives::{RadixSort, SortMethod};
 use rayon::prelude::*;
 
 use super::{
-    Algorithm, Profile, Target, input,
+    depth::Depth,
+    input,
     limits::Work,
-    report::{Case, Session},
+    session::{self, Algorithm, Case, Headline, Session},
+    target::Target,
+    timing::Budget,
+    wanted::Wanted,
+};
+
+/// Sorting and additions of points.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "field",
+    headlines: &[
+        Headline { case: "bls12-381-g1/add-affine/device", title: "additions of points, BLS12-381 G1" },
+        Headline { case: "u32/sort-32-bits", title: "radix sort, 32-bit keys with payload" },
+    ],
+    budget: |wanted| Budget::of(wanted.depth),
+    run,
+    is_too_large: session::is_too_large,
 };
 
 /// Results of additions that are checked.
@@ -26,15 +42,15 @@ fn weight() -> f64 {
     (Fq::LIMBS as f64 / (<Mont<ark_bls12_381::Fr> as Element>::BYTES / 4) as f64).powi(2)
 }
 
-pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
+fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
     for target in targets {
         let info = target.device.info();
         // log₂ of the keys, of the chains, and of the pairs of affine points.
-        let [keys, chains, pairs] = match (info.id.kind, profile) {
+        let [keys, chains, pairs] = match (info.id.kind, wanted.depth) {
             _ if info.features.software => [16, 8, 12],
             (Kind::Cpu, _) => [22, 10, 16],
-            (_, Profile::Quick) => [22, 18, 20],
-            (_, Profile::Full) => [24, 20, 23],
+            (_, Depth::Summary | Depth::Small) => [22, 18, 20],
+            (_, Depth::Full) => [24, 20, 23],
         };
         sort(session, target, keys, 32);
         sort(session, target, keys, 16);
@@ -143,7 +159,6 @@ fn read(points: &Buffer<AffinePoint<Config>>, i: usize) -> Result<G1Affine> {
 
 fn case(target: &Target, name: &str, log_n: u32, elements: usize, work: Work) -> Case {
     Case {
-        algorithm: Algorithm::Field,
         name: name.to_owned(),
         device: target.device.info().id.to_string(),
         peer: None,

@@ -8,22 +8,35 @@ use evariste_field::{DeviceField, Mont};
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use super::{
-    Algorithm, Profile, Target, input,
+    depth::Depth,
+    input,
     limits::Work,
-    report::{Case, Session},
+    session::{self, Algorithm, Case, Session},
+    target::Target,
+    timing::Budget,
+    wanted::Wanted,
+};
+
+/// Products in registers. The limits of a device have the headline.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "field",
+    headlines: &[],
+    budget: |wanted| Budget::of(wanted.depth),
+    run,
+    is_too_large: session::is_too_large,
 };
 
 /// Chains that are checked.
 const CHECKED: usize = 8;
 
-pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
+fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
     for target in targets {
         let info = target.device.info();
-        let log_n = match (info.id.kind, profile) {
+        let log_n = match (info.id.kind, wanted.depth) {
             _ if info.features.software => 8,
             (Kind::Cpu, _) => 10,
-            (_, Profile::Quick) => 18,
-            (_, Profile::Full) => 20,
+            (_, Depth::Summary | Depth::Small) => 18,
+            (_, Depth::Full) => 20,
         };
         for step in Step::ALL {
             chain::<Fr>(session, target, "bls12-381-fr", step, log_n);
@@ -42,7 +55,6 @@ fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, st
     let weight = (F::LIMBS as f64 / Fr::LIMBS as f64).powi(2);
     let work = Work { multiplications: weight * elements as f64, bytes: 0.0 };
     let case = Case {
-        algorithm: Algorithm::Field,
         name: format!("{field}/{}/chain", format!("{step:?}").to_lowercase()),
         device: target.device.info().id.to_string(),
         peer: None,
@@ -66,14 +78,15 @@ fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, st
 /// Products of the table of places, as published for square roots on GPUs.
 const PRODUCTS: usize = 10_000;
 
-/// The same where a GPU is emulated: Mesa ends a thread's loops after 65,535 turns, and one thread takes some ten for a product.
+/// The same where a GPU is emulated: as many as one thread may do in one launch there ([`Limits::loop_turns`]).
+///
+/// [`Limits::loop_turns`]: evariste_backend::Limits::loop_turns
 const EMULATED_PRODUCTS: usize = 1_000;
 
 fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str, place: Place, sharing: Sharing) {
     let count = if target.device.info().features.software { EMULATED_PRODUCTS } else { PRODUCTS };
     let [place_name, sharing_name] = [format!("{place:?}"), format!("{sharing:?}")].map(|name| name.to_lowercase());
     let case = Case {
-        algorithm: Algorithm::Field,
         name: format!("{field}/{count}-products/{place_name}/{sharing_name}"),
         device: target.device.info().id.to_string(),
         peer: None,

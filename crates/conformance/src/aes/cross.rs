@@ -32,6 +32,8 @@ pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add_alone("crossovers", crossovers);
     suite.add("counters_carry_and_wrap", counters);
     suite.add("borders", borders);
+    suite.add("split_launches", split_launches);
+    suite.add("configurations", configurations);
     suite.add("long_ghash", long_ghash);
     suite.add("keys_are_zeroed", keys_are_zeroed);
 }
@@ -282,13 +284,143 @@ fn borders(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// Data that takes several launches, of few bytes each, gives what one gives.
+fn split_launches(device: &Device) -> Outcome {
+    let keys = [bytes(16, 31), bytes(16, 32)];
+    let key = bytes(32, 33);
+    let lens = [0, 1, 160, 16 * 300, 33, 20_000, 16];
+    let mut end: usize = 0;
+    let messages: Vec<Message> = lens
+        .iter()
+        .enumerate()
+        .map(|(i, &len)| {
+            let offset = end;
+            end = (end + len).next_multiple_of(16) + 16;
+            Message { offset, len, key: i % 2, iv: [0xff - i as u8; 16] }
+        })
+        .collect();
+    let mut whole = messages.clone();
+    whole.iter_mut().for_each(|message| message.len = message.len / 16 * 16);
+    let nonces: Vec<[u8; 13]> = (0..lens.len()).map(|i| [i as u8; 13]).collect();
+    let sealed: Vec<GcmMessage<'_>> = messages
+        .iter()
+        .zip(&nonces)
+        .map(|(m, nonce)| GcmMessage { offset: m.offset, len: m.len, key: m.key, nonce, aad: b"aad" })
+        .collect();
+    let plain = bytes(end, 34);
+    // Each result of each operation, on data that the last one has left.
+    let run = |config: Config| -> Result<Vec<Vec<u8>>, Failed> {
+        let aes = Aes::with_config(device, &keys, config.clone())?;
+        let (gcm, xts) = (aes.gcm()?, Xts::with_config(device, &key, 48, config)?);
+        let mut data = device.upload::<u8>(&plain)?;
+        let mut results = Vec::new();
+        for range in [0..end, 16..16 * 700, 5..end - 3] {
+            let blocks = range.start..range.start + range.len() / 16 * 16;
+            aes.ctr(&[0xff; 16])?.apply_range(&mut data, range.clone())?;
+            results.push(data.to_vec()?);
+            results.push(gcm.seal_range(&[1; 12], b"aad", &mut data, range.clone())?.as_ref().to_vec());
+            results.push(data.to_vec()?);
+            aes.ecb().encrypt_range(&mut data, blocks.clone())?;
+            results.push(data.to_vec()?);
+            aes.cbc().decrypt_range(&[3; 16], &mut data, blocks.clone())?;
+            results.push(data.to_vec()?);
+            aes.cbc().encrypt_range(&[4; 16], &mut data, blocks)?;
+            results.push(data.to_vec()?);
+            xts.encrypt_range(7, &mut data, range.start..range.start + range.len() / 48 * 48 - 17)?;
+            results.push(data.to_vec()?);
+        }
+        aes.ctr_batch(&mut data, &messages, Counter::Bits128)?;
+        results.push(data.to_vec()?);
+        aes.cbc_decrypt_batch(&mut data, &whole)?;
+        results.push(data.to_vec()?);
+        aes.cbc_encrypt_batch(&mut data, &whole)?;
+        results.push(data.to_vec()?);
+        let tags = gcm.seal_batch(&mut data, &sealed)?;
+        results.push(data.to_vec()?);
+        results.push(tags.iter().flat_map(|tag| tag.as_ref().to_vec()).collect());
+        gcm.open_batch(&mut data, &sealed, &tags)?;
+        results.push(data.to_vec()?);
+        Ok(results)
+    };
+    for method in [Method::fastest(device.info()), Method::Bitsliced] {
+        let expected = run(on_device(method))?;
+        for launch_bytes in [0, 1, 999, 5000, 16 << 10] {
+            let results = run(Config { launch_bytes, ..on_device(method) })?;
+            for (i, (actual, expected)) in results.iter().zip(&expected).enumerate() {
+                expect_same(&format!("{method:?}, {launch_bytes} bytes a launch, step {i}"), actual, expected)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The least and the most that a configuration can say.
+fn configurations(device: &Device) -> Outcome {
+    let (key, iv, plain) = (bytes(32, 35), [0xff; 16], bytes(50_001, 36));
+    let usual = Config { crossover: Some(0), ..Config::default() };
+    let mut configs = Vec::new();
+    for bytes in [0, 1, 15, 17, usize::MAX - 1, usize::MAX] {
+        configs.push(Config { chunk_bytes: bytes, ..usual.clone() });
+        configs.push(Config { queues: bytes, chunk_bytes: 999, ..usual.clone() });
+        configs.push(Config { launch_bytes: bytes as u64, ..usual.clone() });
+        configs.push(Config { crossover: Some(bytes), ..usual.clone() });
+    }
+    configs.extend([Some(false), Some(true)].map(|grid_stride| Config { grid_stride, ..usual.clone() }));
+    let mut stream = plain.clone();
+    ctr_reference(&key, &iv, Counter::Bits128, 0, &mut stream)?;
+    let mut sealed = plain.clone();
+    let tag = gcm_reference(&key, &[1; 12], b"aad", &mut sealed)?;
+    let mut sectors = plain.clone();
+    xts_reference(&bytes(64, 37), 512, 9, &mut sectors);
+    for config in configs {
+        // Pieces of a block take as many launches as there are blocks.
+        let short = config.chunk_bytes < 1000 && config.queues == usual.queues;
+        let len = if short { 512 * 3 + 17 } else { plain.len() };
+        let what = format!("{config:?}");
+        let aes = Aes::with_config(device, &[&key], config.clone())?;
+        let mut data = plain[..len].to_vec();
+        aes.ctr(&iv)?.apply(&mut data)?;
+        expect_same(&what, &data, &stream[..len])?;
+        let mut output = Vec::new();
+        let done = aes.ctr(&iv)?.copy(&mut &plain[..len], &mut output, |_| ())?;
+        expect_equal(&what, &done, &(len as u64))?;
+        expect_same(&what, &output, &stream[..len])?;
+        let mut pinned = device.host_buffer(len, Transfer::Both, Secrecy::Secret)?;
+        pinned.copy_from_slice(&plain[..len]);
+        aes.ctr(&iv)?.apply_pinned(&mut pinned)?;
+        expect_same(&what, &pinned, &stream[..len])?;
+
+        let gcm = aes.gcm()?;
+        let mut data = plain[..len].to_vec();
+        let actual = gcm.seal(&[1; 12], b"aad", &mut data)?;
+        expect_same(&what, &data, &sealed[..len])?;
+        if len == plain.len() {
+            expect_same(&what, actual.as_ref(), &tag)?;
+        }
+        gcm.open(&[1; 12], b"aad", &mut data, actual.as_ref())?;
+        expect_same(&what, &data, &plain[..len])?;
+
+        let mut data = plain[..len].to_vec();
+        Xts::with_config(device, &bytes(64, 37), 512, config.clone())?.encrypt(9, &mut data)?;
+        let whole = len / 512 * 512;
+        expect_same(&what, &data[..whole], &sectors[..whole])?;
+
+        let mut data = plain[..len / 16 * 16].to_vec();
+        cbc_reference(&key, &iv, &mut data);
+        aes.cbc().decrypt(&iv, &mut data)?;
+        expect_same(&what, &data, &plain[..len / 16 * 16])?;
+    }
+    Ok(())
+}
+
 /// So few messages and sectors that they are one workgroup's, and so many that they are several's.
 fn many_units(device: &Device, method: Method) -> Outcome {
     let key = bytes(32, 17);
     let aes = Aes::with_config(device, &[&key], on_device(method))?;
     for count in [1, 300] {
-        let messages: Vec<Message> =
-            (0..count).map(|i| Message { offset: 32 * i, len: 32, key: 0, iv: [i as u8; 16] }).collect();
+        let messages: Vec<Message> = (0..count)
+            .map(|i| Message { offset: 32 * i, len: 32, key: 0, iv: (i as u128 * 3).to_be_bytes() })
+            .collect();
         let part = |message: &Message| message.offset..message.offset + message.len;
         let plain = bytes(32 * count, 18);
         let mut data = device.upload::<u8>(&plain)?;

@@ -7,9 +7,12 @@ use std::{
 };
 
 use ::aes::{Aes128, Aes192, Aes256};
-use cipher::{Array, BlockCipherEncrypt, BlockSizeUser, KeyInit, KeyIvInit, StreamCipher, StreamCipherSeek, consts};
+use cipher::{
+    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, KeyInit, KeyIvInit, StreamCipher, StreamCipherSeek,
+    consts,
+};
 use ctr::Ctr128BE;
-use evariste_aes::{Aes, Method};
+use evariste_aes::{Aes, Counter, Message, Method};
 use evariste_backend::Device;
 
 use super::{bytes, on_device, streams::Folder};
@@ -26,11 +29,14 @@ const IV: [u8; 16] = [0xff; 16];
 
 pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add("full::monte_carlo", monte_carlo);
-    // An emulated GPU would take hours.
-    if !suite.device.info().features.software {
-        suite.add_alone("full::four_gib_and_one_byte", four_gib_and_one_byte);
-        suite.add_alone("full::files_of_four_gib_and_one_byte", long_files);
-    }
+    suite.add_large("full::four_gib_and_one_byte", LONG, LONG, four_gib_and_one_byte);
+    suite.add_large("full::files_of_four_gib_and_one_byte", 0, 0, long_files);
+    suite.add_large("full::ctr_of_64_gib_and_one_byte", HUGE, HUGE, huge_ctr);
+    suite.add_large("full::ctr_on_a_copy_of_64_gib", HUGE, 2 * HUGE, huge_copy);
+    suite.add_large("full::gcm_of_64_gib", HUGE, HUGE, huge_gcm);
+    suite.add_large("full::ecb_and_cbc_of_64_gib_and_one_block", HUGE, HUGE, huge_chain);
+    suite.add_large("full::xts_of_64_gib_and_one_sector", HUGE, HUGE + (HUGE >> 6), huge_xts);
+    suite.add_large("full::batches_at_64_gib", HUGE, HUGE, huge_batches);
 }
 
 /// The Monte Carlo test of AESAVS, 6.4.1, for encryption: 100 rounds of 1,000 encryptions, each of the last one's result.
@@ -93,6 +99,194 @@ fn four_gib_and_one_byte(device: &Device) -> Outcome {
     let gcm = Aes::new(device, &KEY)?.gcm()?;
     let tag = gcm.seal_range(&[1; 12], &[], &mut data, 0..len)?;
     Ok(gcm.open_range(&[1; 12], &[], &mut data, 0..len, tag.as_ref())?)
+}
+
+/// Beyond what 32 bits can say of words of 16 bytes, with room for a sector and what lies around it.
+const HUGE: u64 = (64 << 30) + (1 << 20);
+
+/// What data is before: this stream.
+const PATTERN: [u8; 16] = [0x3c; 16];
+
+/// Where data is compared: the start, around 2^32 and 2^36, and the end.
+fn places(end: u64) -> Vec<u64> {
+    let window = WINDOW as u64;
+    let borders = [0, 1 << 31, (1 << 32) - window, 1 << 32, 1 << 35, (1 << 36) - window, 1 << 36];
+    borders.into_iter().filter(|at| at + window <= end).chain([end - window]).collect()
+}
+
+fn pattern(at: u64, len: usize) -> Vec<u8> {
+    stream_from(&PATTERN, at, vec![0; len])
+}
+
+fn stream_from(iv: &[u8; 16], at: u64, mut data: Vec<u8>) -> Vec<u8> {
+    let mut reference = Ctr128BE::<Aes256>::new(&KEY.into(), iv.into());
+    reference.seek(at);
+    reference.apply_keystream(&mut data);
+    data
+}
+
+/// A buffer of [`HUGE`] bytes, by pieces that are far from any border.
+fn patterned(device: &Device) -> Result<evariste_backend::Buffer<u8>, libtest_mimic::Failed> {
+    let mut data = device.zeros::<u8>(HUGE as usize)?;
+    let mut stream = Aes::new(device, &KEY)?.ctr(&PATTERN)?;
+    for start in (0..HUGE as usize).step_by(1 << 30) {
+        stream.apply_range(&mut data, start..(HUGE as usize).min(start + (1 << 30)))?;
+    }
+    for at in places(HUGE) {
+        expect_at("the pattern", &data, at, &pattern(at, WINDOW))?;
+    }
+    Ok(data)
+}
+
+fn expect_at(what: &str, data: &evariste_backend::Buffer<u8>, at: u64, expected: &[u8]) -> Outcome {
+    let mut actual = vec![0; expected.len()];
+    data.read_at(at as usize, &mut actual)?;
+    expect_same(&format!("{what}, at {at}"), &actual, expected)
+}
+
+fn huge_ctr(device: &Device) -> Outcome {
+    let mut data = patterned(device)?;
+    for method in [Method::fastest(device.info()), Method::Bitsliced] {
+        let aes = Aes::with_config(device, &[&KEY], on_device(method))?;
+        for end in [(1 << 36) - 1, 1 << 36, (1 << 36) + 1, HUGE] {
+            aes.ctr(&IV)?.apply_range(&mut data, 0..end as usize)?;
+            for at in places(end) {
+                expect_at("counter mode", &data, at, &stream_from(&IV, at, pattern(at, WINDOW)))?;
+            }
+            if end < HUGE {
+                expect_at("after it", &data, end, &pattern(end, 100))?;
+            }
+            aes.ctr(&IV)?.apply_range(&mut data, 0..end as usize)?;
+            for at in places(HUGE) {
+                expect_at("and back", &data, at, &pattern(at, WINDOW))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// At a place that the position does not fit, of a length that a copy counts in more than 32 bits.
+fn huge_copy(device: &Device) -> Outcome {
+    let mut data = patterned(device)?;
+    let range = 3..(1 << 36) + 77_u64;
+    Aes::new(device, &KEY)?.ctr(&IV)?.apply_range(&mut data, range.start as usize..range.end as usize)?;
+    for at in places(range.end - range.start) {
+        let expected = stream_from(&IV, at, pattern(range.start + at, WINDOW));
+        expect_at("counter mode", &data, range.start + at, &expected)?;
+    }
+    expect_at("before it", &data, 0, &pattern(0, 3))?;
+    expect_at("after it", &data, range.end, &pattern(range.end, 100))
+}
+
+/// The longest message, up to the border and across it.
+fn huge_gcm(device: &Device) -> Outcome {
+    let mut data = patterned(device)?;
+    let gcm = Aes::new(device, &KEY)?.gcm()?;
+    let len = (1 << 36) - 32;
+    let mut counter = [1; 16];
+    counter[12..].copy_from_slice(&[0, 0, 0, 2]);
+    for start in [0, 16, 32, 64_u64] {
+        let range = start as usize..start as usize + len;
+        let tag = gcm.seal_range(&[1; 12], b"aad", &mut data, range.clone())?;
+        for at in places(len as u64) {
+            // The counter of 32 bits does not wrap before the end.
+            let expected = stream_from(&counter, at, pattern(start + at, WINDOW));
+            expect_at("sealed", &data, start + at, &expected)?;
+        }
+        expect_at("after it", &data, range.end as u64, &pattern(range.end as u64, 100))?;
+        let mut wrong = [0; 1];
+        data.read_at(range.end - 1, &mut wrong)?;
+        data.write_at(range.end - 1, &[wrong[0] ^ 1])?;
+        let error =
+            crate::expect_error("changed", gcm.open_range(&[1; 12], b"aad", &mut data, range.clone(), tag.as_ref()))?;
+        expect_equal("changed", &error, &evariste_aes::Error::Tag { message: None })?;
+        data.write_at(range.end - 1, &wrong)?;
+        gcm.open_range(&[1; 12], b"aad", &mut data, range, tag.as_ref())?;
+        for at in places(HUGE) {
+            expect_at("opened", &data, at, &pattern(at, WINDOW))?;
+        }
+    }
+    Ok(())
+}
+
+fn cipher_blocks(data: &mut [u8], decrypt: bool) {
+    let cipher = Aes256::new(&KEY.into());
+    for block in Array::slice_as_chunks_mut(data).0 {
+        if decrypt { cipher.decrypt_block(block) } else { cipher.encrypt_block(block) }
+    }
+}
+
+fn huge_chain(device: &Device) -> Outcome {
+    let mut data = patterned(device)?;
+    let aes = Aes::new(device, &KEY)?;
+    let end = (1 << 36) + 16_u64;
+    aes.ecb().encrypt_range(&mut data, 0..end as usize)?;
+    for at in places(end) {
+        let mut expected = pattern(at, WINDOW);
+        cipher_blocks(&mut expected, false);
+        expect_at("ecb", &data, at, &expected)?;
+    }
+    expect_at("after it", &data, end, &pattern(end, 100))?;
+    aes.ecb().decrypt_range(&mut data, 0..end as usize)?;
+    aes.cbc().decrypt_range(&[9; 16], &mut data, 0..end as usize)?;
+    for at in places(end) {
+        let before = if at == 0 { vec![9; 16] } else { pattern(at - 16, 16) };
+        let mut expected = pattern(at, WINDOW);
+        let previous = [before, expected.clone()].concat();
+        cipher_blocks(&mut expected, true);
+        expected.iter_mut().zip(previous).for_each(|(byte, before)| *byte ^= before);
+        expect_at("cbc", &data, at, &expected)?;
+    }
+    expect_at("after it", &data, end, &pattern(end, 100))
+}
+
+fn huge_xts(device: &Device) -> Outcome {
+    const SECTOR: usize = 4096;
+    let mut data = patterned(device)?;
+    let key: Vec<u8> = (0..64).collect();
+    let reference = evariste_aes::Xts::new(&Device::cpu(), &key, SECTOR)?;
+    for method in [Method::fastest(device.info()), Method::Bitsliced] {
+        let xts = evariste_aes::Xts::with_config(device, &key, SECTOR, on_device(method))?;
+        let end = (1 << 36) + SECTOR as u64;
+        xts.encrypt_range(7, &mut data, 0..end as usize)?;
+        for at in places(end).into_iter().map(|at| at / SECTOR as u64 * SECTOR as u64) {
+            let mut expected = pattern(at, SECTOR);
+            reference.encrypt(7 + u128::from(at) / SECTOR as u128, &mut expected)?;
+            expect_at("xts", &data, at, &expected)?;
+        }
+        expect_at("after it", &data, end, &pattern(end, 100))?;
+        xts.decrypt_range(7, &mut data, 0..end as usize)?;
+        for at in places(HUGE) {
+            expect_at("xts, back", &data, at, &pattern(at, WINDOW))?;
+        }
+    }
+    Ok(())
+}
+
+/// Messages at the border, across it and behind it, and one that ends there and is longer than a launch.
+fn huge_batches(device: &Device) -> Outcome {
+    let mut data = patterned(device)?;
+    let aes = Aes::new(device, &KEY)?;
+    let border = 1_usize << 36;
+    let spans = [(border - 160, 70), (border - 64, 65), (border + 16, 1000), (16, border - 1024)];
+    let messages: Vec<Message> = spans
+        .iter()
+        .enumerate()
+        .map(|(i, &(offset, len))| Message { offset, len, key: 0, iv: [i as u8; 16] })
+        .collect();
+    aes.ctr_batch(&mut data, &messages, Counter::Bits128)?;
+    for message in &messages {
+        let ends = if message.len < WINDOW { vec![0] } else { places(message.len as u64) };
+        for at in ends {
+            let place = message.offset as u64 + at;
+            let expected = stream_from(&message.iv, at, pattern(place, message.len.min(WINDOW)));
+            expect_at("a batch", &data, place, &expected)?;
+        }
+    }
+    for at in [0, border - 176, border - 80, border + 1040] {
+        expect_at("between messages", &data, at as u64, &pattern(at as u64, 10))?;
+    }
+    Ok(())
 }
 
 fn long_files(device: &Device) -> Outcome {

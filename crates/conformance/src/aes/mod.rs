@@ -2,6 +2,7 @@
 
 mod cross;
 mod full;
+mod places;
 mod refuse;
 mod streams;
 mod vectors;
@@ -15,6 +16,16 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     refuse::add(suite);
     streams::add(suite);
     vectors::add(suite);
+}
+
+/// The trials that need no device.
+pub(crate) fn common() -> Vec<libtest_mimic::Trial> {
+    places::trials()
+}
+
+/// The trial that needs CUDA's sources on the host.
+pub(crate) fn in_kernels(device: &evariste_backend::Device) -> crate::Outcome {
+    places::in_kernels(device)
 }
 
 pub(crate) fn add_long(suite: &mut Suite<'_>) {

@@ -1,6 +1,6 @@
 //! Input that must be refused, with nothing written.
 
-use evariste_aes::{Aes, Config, Counter, Ctr, Error, Gcm, GcmMessage, Message, Method, Xts};
+use evariste_aes::{Aes, Config, Counter, Ctr, Error, Gcm, GcmMessage, Message, Method, Xts, cipher::StreamCipher};
 use evariste_backend::{Device, Error as DeviceError, HostBuffer, Secrecy, Transfer};
 
 use super::bytes;
@@ -9,6 +9,7 @@ use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, oth
 pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add("wrong_lengths", wrong_lengths);
     suite.add("keystream_repetition", keystream_repetition);
+    suite.add("repeated_keystream_in_batches", repeated_keystream);
     suite.add("wrong_tags", wrong_tags);
     suite.add("pinned_memory", pinned_memory);
     suite.add("bad_batches", bad_batches);
@@ -72,6 +73,69 @@ fn keystream_repetition(device: &Device) -> Outcome {
     let mut wide = Ctr::new(device, &[0; 16], &[0xff; 16])?;
     wide.seek(u128::MAX)?;
     expect_error("the end of positions", wide.apply(&mut [0]))?;
+
+    // A position that a narrower counter does not reach.
+    let mut stream = Ctr::new(device, &[0; 16], &[0; 16])?;
+    stream.seek(1 << 40)?;
+    let mut stream = stream.counter(Counter::Bits32);
+    expect_equal("remaining", &stream.remaining(), &0)?;
+    let mut slice = [7; 20];
+    let expected = Error::Keystream { position: 1 << 40, len: 20, limit };
+    expect_equal("slice", &expect_error("slice", stream.apply(&mut slice))?, &expected)?;
+    expect("keystream", stream.try_apply_keystream(&mut slice).is_err())?;
+    expect("keystream", stream.try_write_keystream(&mut slice).is_err())?;
+    expect_same("slice", &slice, &[7; 20])?;
+    expect_error("buffer", stream.apply_buffer(&mut data))?;
+    expect_same("buffer", &data.to_vec()?, &bytes(101, 1))
+}
+
+/// The same key and counters twice within a batch, also as two keys that are equal.
+fn repeated_keystream(device: &Device) -> Outcome {
+    let aes = Aes::with_config(device, &[[1; 16], [2; 16], [1; 16]], Config::default())?;
+    let mut data = device.upload::<u8>(&bytes(512, 8))?;
+    let iv = |last: u8| {
+        let mut iv = [0xff; 16];
+        iv[15] = last;
+        iv
+    };
+    let message = |offset, len, key, iv| Message { offset, len, key, iv };
+    let repeated = |first, second| Some(Error::RepeatedKeystream { first, second });
+    let cases = [
+        ([message(0, 16, 0, iv(5)), message(16, 16, 0, iv(5))], Counter::Bits128, repeated(0, 1)),
+        ([message(0, 16, 0, iv(5)), message(16, 16, 2, iv(5))], Counter::Bits128, repeated(0, 1)),
+        ([message(0, 1, 0, iv(6)), message(16, 17, 0, iv(5))], Counter::Bits128, repeated(0, 1)),
+        ([message(0, 17, 0, iv(0xff)), message(32, 1, 0, [0; 16])], Counter::Bits128, repeated(0, 1)),
+        ([message(0, 17, 0, iv(0xff)), message(32, 1, 0, [0; 16])], Counter::Bits32, None),
+        ([message(0, 16, 0, iv(5)), message(16, 16, 1, iv(5))], Counter::Bits128, None),
+        ([message(0, 16, 0, iv(5)), message(16, 16, 0, iv(6))], Counter::Bits128, None),
+        ([message(0, 0, 0, iv(5)), message(16, 16, 0, iv(5))], Counter::Bits128, None),
+    ];
+    for (messages, counter, expected) in cases {
+        let before = data.to_vec()?;
+        let error = aes.ctr_batch(&mut data, &messages, counter).err();
+        expect_equal(&format!("{messages:?}"), &error, &expected)?;
+        if expected.is_some() {
+            expect_same("untouched", &data.to_vec()?, &before)?;
+        }
+    }
+    let gcm = aes.gcm()?;
+    let sealed = |offset, len, key, nonce| GcmMessage { offset, len, key, nonce, aad: &[] };
+    for (messages, expected) in [
+        ([sealed(0, 16, 0, &[1; 12]), sealed(16, 16, 0, &[1; 12])], repeated(0, 1)),
+        // The block that masks the tag repeats too.
+        ([sealed(0, 0, 0, &[1; 12]), sealed(16, 0, 2, &[1; 12])], repeated(0, 1)),
+        ([sealed(0, 16, 0, &[1; 13]), sealed(16, 16, 0, &[1; 13])], repeated(0, 1)),
+        ([sealed(0, 16, 0, &[1; 12]), sealed(16, 16, 1, &[1; 12])], None),
+        ([sealed(0, 16, 0, &[1; 12]), sealed(16, 16, 0, &[1; 13])], None),
+    ] {
+        let before = data.to_vec()?;
+        let tags = gcm.seal_batch(&mut data, &messages);
+        expect_equal(&format!("{messages:?}"), &tags.as_ref().err().cloned(), &expected)?;
+        if let Ok(tags) = tags {
+            gcm.open_batch(&mut data, &messages, &tags)?;
+        }
+        expect_same("untouched, or opened", &data.to_vec()?, &before)?;
+    }
     Ok(())
 }
 
@@ -129,8 +193,10 @@ fn wrong_tags(device: &Device) -> Outcome {
         expect_error("slice", gcm.open(nonce, aad, &mut slice, tag))?;
         expect_same("still encrypted", &slice, &sealed[3..end])?;
     }
-    let message = |offset, len| GcmMessage { offset, len, key: 0, nonce: &[1; 12], aad: &[] };
-    let messages = [message(0, 100), message(112, 50)];
+    let messages = [
+        GcmMessage { offset: 0, len: 100, key: 0, nonce: &[1; 12], aad: &[] },
+        GcmMessage { offset: 112, len: 50, key: 0, nonce: &[2; 12], aad: &[] },
+    ];
     let mut data = device.upload::<u8>(&bytes(200, 3))?;
     let tags = gcm.seal_batch(&mut data, &messages)?;
     let sealed = data.to_vec()?;
@@ -186,6 +252,24 @@ fn bad_sectors(device: &Device) -> Outcome {
         expect_equal("last sector", &error, &Error::SectorLength { actual: len % 512 })?;
         expect_error("last sector", xts.decrypt(0, &mut vec![0; len]))?;
     }
+    // Numbers of sectors that would start again.
+    for first in [u128::MAX, u128::MAX - 1] {
+        let expected = Error::SectorNumber { first, count: 3 };
+        let len = 2 * 512 + 16;
+        for direction in [Xts::encrypt_range, Xts::decrypt_range] {
+            let mut data = device.upload::<u8>(&bytes(2048, 6))?;
+            let error = expect_error("sector number", direction(&xts, first, &mut data, 3..3 + len))?;
+            expect_equal("sector number", &error, &expected)?;
+            expect_same("data", &data.to_vec()?, &bytes(2048, 6))?;
+        }
+        let mut slice = bytes(len, 7);
+        expect_equal("slice", &expect_error("slice", xts.encrypt(first, &mut slice))?, &expected)?;
+        expect_same("slice", &slice, &bytes(len, 7))?;
+    }
+    let mut slice = bytes(1024, 7);
+    xts.encrypt(u128::MAX - 1, &mut slice)?;
+    xts.encrypt_range(u128::MAX - 1, &mut data, 0..1024)?;
+    xts.decrypt_range(u128::MAX - 1, &mut data, 0..1024)?;
     expect_same("data", &data.to_vec()?, &bytes(1024, 6))
 }
 

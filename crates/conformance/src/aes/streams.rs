@@ -23,6 +23,7 @@ pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add("readers_and_writers", readers_and_writers);
     suite.add("files", files);
     suite.add("files_that_fail_leave_the_target", files_that_fail);
+    suite.add("targets", targets);
     suite.add("rustcrypto_traits", traits);
 }
 
@@ -141,8 +142,11 @@ fn files_that_fail(device: &Device) -> Outcome {
         let mut bad = good.clone();
         bad[place] ^= 0x10;
         fs::write(&sealed, bad)?;
-        let error = expect_error("a changed file", gcm.open_file(&[2; 12], &[], &sealed, &target, |_| ()))?;
-        expect_equal("a changed file", &error, &Error::Tag { message: None })?;
+        // No plaintext is written, not even under another name.
+        let mut heard = Vec::new();
+        let opened = gcm.open_file(&[2; 12], &[], &sealed, &target, |done| heard.push(done));
+        expect_equal("a changed file", &expect_error("a changed file", opened)?, &Error::Tag { message: None })?;
+        expect_same("bytes decrypted", &heard, &[])?;
     }
     fs::write(&sealed, &good[..15])?;
     let error = expect_error("a short file", gcm.open_file(&[2; 12], &[], &sealed, &target, |_| ()))?;
@@ -155,6 +159,66 @@ fn files_that_fail(device: &Device) -> Outcome {
     expect_equal("position", &stream.position(), &0)?;
     expect_same("the target", &fs::read(&target)?, b"good")?;
     folder.expect_files(3)
+}
+
+/// What a target keeps when it is replaced, and what is no target.
+fn targets(device: &Device) -> Outcome {
+    let folder = Folder::new()?;
+    let aes = Aes::with_config(device, &[bytes(16, 5)], small_pieces())?;
+    let gcm = aes.gcm()?;
+    let long = "n".repeat(250);
+    let [plain, sealed, target] = ["plain", "sealed", &long].map(|name| folder.file(name));
+    fs::write(&plain, bytes(20_000, 6))?;
+    gcm.seal_file(&[2; 12], &[], &plain, &sealed, |_| ())?;
+    gcm.open_file(&[2; 12], &[], &sealed, &target, |_| ())?;
+    expect_same("a long name", &fs::read(&target)?, &bytes(20_000, 6))?;
+    folder.expect_files(3)?;
+
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let mode =
+            |path: &std::path::Path| -> Result<u32, Failed> { Ok(path.metadata()?.permissions().mode() & 0o777) };
+        expect_equal("the mode of a new file", &mode(&target)?, &0o600)?;
+        for kept in [0o600, 0o640, 0o755, 0o444] {
+            fs::set_permissions(&target, fs::Permissions::from_mode(kept))?;
+            gcm.open_file(&[2; 12], &[], &sealed, &target, |_| ())?;
+            expect_equal("the mode", &mode(&target)?, &kept)?;
+        }
+        fs::create_dir(folder.file("below"))?;
+        let [link, chain, dangling] = ["link", "below/chain", "dangling"].map(|name| folder.file(name));
+        symlink(&target, &link)?;
+        symlink("../link", &chain)?;
+        symlink("below/new", &dangling)?;
+        for (link, file) in [(&link, &target), (&chain, &target), (&dangling, &folder.file("below/new"))] {
+            fs::remove_file(file)
+                .or_else(|_| if link == &dangling { Ok(()) } else { Err(io::Error::other("gone")) })?;
+            aes.ctr(&[1; 16])?.apply_file(&plain, link, |_| ())?;
+            expect("the link is one still", fs::symlink_metadata(link)?.is_symlink())?;
+            let mut expected = bytes(20_000, 6);
+            aes.ctr(&[1; 16])?.apply(&mut expected)?;
+            expect_same("what it points to", &fs::read(file)?, &expected)?;
+        }
+        symlink("round", folder.file("round"))?;
+        let mut stream = aes.ctr(&[1; 16])?;
+        for (name, what) in [("round", "a link to itself"), ("below", "a folder")] {
+            let error = expect_error(what, stream.apply_file(&plain, &folder.file(name), |_| ()))?;
+            expect(what, matches!(error, Error::Io { kind: io::ErrorKind::InvalidInput, .. }))?;
+        }
+        let error = expect_error("a device", gcm.open_file(&[2; 12], &[], &sealed, "/dev/null".as_ref(), |_| ()))?;
+        expect("a device", matches!(error, Error::Io { kind: io::ErrorKind::InvalidInput, .. }))?;
+        // A hole that is longer than a message can be: refused before anything is written, and before it is read.
+        fs::File::create(folder.file("hole"))?.set_len((1 << 36) - 31)?;
+        let mut heard = 0;
+        let [hole, none] = ["hole", "none"].map(|name| folder.file(name));
+        let error = expect_error("too long", gcm.seal_file(&[2; 12], &[], &hole, &none, |_| heard += 1))?;
+        let (limit, actual) = ((1 << 36) - 32, (1 << 36) - 31);
+        expect_equal("too long", &error, &Error::TooLong { what: "a message", limit, actual })?;
+        expect_equal("pieces", &heard, &0)?;
+        folder.expect_files(8)?;
+    }
+    Ok(())
 }
 
 fn traits(device: &Device) -> Outcome {

@@ -134,8 +134,8 @@ impl Field {
 
     /// [`Field::inverse`] of a multiple of [`STEP`] elements on one core.
     pub fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
+        assert_eq!((a.len(), one.len()), (out.len(), self.limbs));
         let (a, out, steps) = (a.as_ptr(), out.as_mut_ptr(), a.len() / (STEP * self.limbs));
-        assert_eq!(one.len(), self.limbs);
         #[cfg(target_arch = "x86_64")]
         self.run(inverse::Inverse { a, out, steps, one, invert });
         #[cfg(not(target_arch = "x86_64"))]
