@@ -2,7 +2,7 @@ use evariste_backend::Secrecy;
 
 /// Which points bases may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Points {
+pub enum Bases {
     /// Points of order r, the modulus of the scalar field, or infinity. Scalars count modulo r, so k·P = (r − k)·(−P), which
     /// spares a bit.
     #[default]
@@ -36,7 +36,7 @@ pub struct MsmConfig {
     /// What is computed from the bases beforehand.
     pub precompute: Precompute,
     /// Which points the bases are.
-    pub points: Points,
+    pub bases: Bases,
     /// Whether bases are checked to be on the curve when the plan is made.
     pub check: bool,
     /// Device memory for one evaluation, beside the bases; larger ones are done in pieces. Unless given, nine tenths of what

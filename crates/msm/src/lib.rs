@@ -20,7 +20,7 @@ mod tests;
 use evariste_curve::DeviceCurve;
 use evariste_field::DevicePrimeField;
 
-pub use config::{MsmConfig, Points, Precompute, Tuning};
+pub use config::{Bases, MsmConfig, Precompute, Tuning};
 pub use error::{Error, Result};
 pub use host::evaluate;
 pub use plan::{Msm, Stage};

@@ -12,7 +12,7 @@ use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
 use crate::{
-    Error, MsmConfig, MsmCurve, Points, Precompute, Result, Scalars,
+    Bases, Error, MsmConfig, MsmCurve, Precompute, Result, Scalars,
     accumulate::{Accumulate, List, Nodes},
     finish,
     layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Shape},
@@ -470,9 +470,9 @@ impl<C: MsmCurve> Msm<C> {
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<(Buffer<u32>, Buffer<u32>)> {
         let (from, len) = (recoding.from, recoding.len);
-        let canonical = match self.config.points {
-            Points::Subgroup => ScalarForm::Reduced,
-            Points::Any => ScalarForm::Plain,
+        let canonical = match self.config.bases {
+            Bases::Subgroup => ScalarForm::Reduced,
+            Bases::Any => ScalarForm::Plain,
         };
         let pairs = len * recoding.digits as usize;
         let (mut keys, mut values) = (self.device.alloc_with(pairs, secrecy)?, self.device.alloc_with(pairs, secrecy)?);
@@ -519,15 +519,15 @@ fn expect_multiple(count: usize, len: usize, actual: usize) -> Result<()> {
 
 /// Whether scalars above half the order are replaced by their opposites.
 fn halves<C: MsmCurve>(config: &MsmConfig) -> bool {
-    config.points == Points::Subgroup && config.bits.is_none_or(|bits| bits >= C::ScalarField::MODULUS_BIT_SIZE)
+    config.bases == Bases::Subgroup && config.bits.is_none_or(|bits| bits >= C::ScalarField::MODULUS_BIT_SIZE)
 }
 
 /// Bits that the signed digits have to cover: one more than scalars have.
 fn covered_bits<C: MsmCurve>(config: &MsmConfig) -> u32 {
     let field = C::ScalarField::MODULUS_BIT_SIZE;
-    let all = match config.points {
-        Points::Subgroup => field,
-        Points::Any => 32 * C::ScalarField::LIMBS as u32 + 1,
+    let all = match config.bases {
+        Bases::Subgroup => field,
+        Bases::Any => 32 * C::ScalarField::LIMBS as u32 + 1,
     };
     config.bits.map_or(all, |bits| bits.saturating_add(1).min(all))
 }

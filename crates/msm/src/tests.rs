@@ -103,10 +103,10 @@ fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
         MsmConfig { window: Some(4), tuning: tuning(1, 1, 5, 9), ..plain },
         MsmConfig { window: Some(8), precompute: tables(u64::MAX), ..plain },
         MsmConfig { window: Some(9), precompute: tables(7 * bytes), ..plain },
-        MsmConfig { points: Points::Any, ..plain },
+        MsmConfig { bases: Bases::Any, ..plain },
         MsmConfig { window: Some(3), tuning: levels(1), ..plain },
         MsmConfig { window: Some(4), tuning: levels(3), precompute: tables(3 * bytes), ..plain },
-        MsmConfig { window: Some(2), tuning: levels(8), points: Points::Any, ..plain },
+        MsmConfig { window: Some(2), tuning: levels(8), bases: Bases::Any, ..plain },
         MsmConfig { memory: Some(memory::<C>(device, len.div_ceil(5), 1, pieces)), ..pieces },
     ] {
         check::<C>(device, len, config, &few);
@@ -207,9 +207,9 @@ fn scalars_that_are_no_residues_and_few_bits() {
     words.fill(u8::MAX);
     scalars.write_pinned(None, 0, words).unwrap().wait().unwrap();
     let expected = reference::msm::<C, _>(&bases, &[[u64::MAX; 4]; 3]);
-    for points in [Points::Any, Points::Subgroup] {
-        let msm = Msm::<C>::new(&device, &bases, MsmConfig { points, ..MsmConfig::default() }).unwrap();
-        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{points:?}");
+    for kind in [Bases::Any, Bases::Subgroup] {
+        let msm = Msm::<C>::new(&device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() }).unwrap();
+        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{kind:?}");
     }
     for bits in [1, 16, 17, 254, 255, 256] {
         let msm = Msm::<C>::new(&device, &bases, MsmConfig { bits: Some(bits), ..MsmConfig::default() }).unwrap();
