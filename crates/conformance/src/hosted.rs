@@ -41,8 +41,6 @@ const CARRY_FLAG: [&str; 33] = [
     "msm::p-256::divisions",
     "msm::bn254-g1::counts",
     "launches::",
-    "loops::",
-    "secrecy::",
 ];
 
 /// What runs with the portable arithmetic.
