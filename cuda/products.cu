@@ -1,4 +1,4 @@
-// out[i] = a[i] b[i] for i < len, with the factors and the product in PLACE while they are worked on:
+// out[i] = a[i] b[i] for first <= i < end, with the factors and the product in PLACE while they are worked on:
 //   PLACE_GLOBAL   where they lie in global memory
 //   PLACE_PRIVATE  in registers, where all factors of a round are loaded first
 //   PLACE_SHARED   in shared memory, as a[i] and b[i], of which the product takes the place
@@ -16,15 +16,16 @@
 #endif
 
 struct Params {
-    uint32_t len;
+    uint32_t first;
+    uint32_t end;
 };
 
 extern "C" __global__ void products(const Params params, const F* a, const F* b, F* out) {
-    uint32_t start = (blockIdx.x * blockDim.x + threadIdx.x) * ROUND;
+    uint32_t start = params.first + (blockIdx.x * blockDim.x + threadIdx.x) * ROUND;
 #ifdef SERIAL
-    uint32_t end = params.len;
+    uint32_t end = params.end;
 #else
-    uint32_t end = start < params.len ? start + 1 : start;
+    uint32_t end = start < params.end ? start + 1 : start;
 #endif
 #pragma unroll 1
     for (uint32_t i = start; i < end; i += ROUND) {

@@ -70,7 +70,10 @@ sort_scatter(const Params params, const uint32_t* keys, const uint32_t* values, 
     __syncthreads();
     for (uint32_t at = thread; at < valid; at += THREADS) {
         uint32_t k = memory[at], target = bases[k >> params.shift & params.mask] + at;
-        keys_out[target] = k;
-        values_out[target] = memory[TILE + at];
+        // Counts of other keys, where these have changed since, lead anywhere.
+        if (target < params.len) {
+            keys_out[target] = k;
+            values_out[target] = memory[TILE + at];
+        }
     }
 }

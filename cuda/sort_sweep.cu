@@ -125,7 +125,9 @@ sort_sweep(const Params params, const uint32_t* keys, const uint32_t* values, co
     for (int i = 0; i < ITEMS; i++) {
         uint32_t at = thread + THREADS * i, k = ordered[at];
         target[i] = bases[k >> params.shift & params.mask] + at;
-        if (at < valid) keys_out[target[i]] = k;
+        // Totals of other keys, where these have changed since, lead anywhere.
+        if (at >= valid) target[i] = params.len;
+        if (target[i] < params.len) keys_out[target[i]] = k;
     }
     __syncthreads();
 #pragma unroll
@@ -133,7 +135,6 @@ sort_sweep(const Params params, const uint32_t* keys, const uint32_t* values, co
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
-        uint32_t at = thread + THREADS * i;
-        if (at < valid) values_out[target[i]] = ordered[at];
+        if (target[i] < params.len) values_out[target[i]] = ordered[thread + THREADS * i];
     }
 }

@@ -1,8 +1,12 @@
-// out[i] = k[i] a[i], by binary digits from the highest down. One thread an element. Doubling is left to the addition,
-// which does it where both points are equal: so there is one addition in the code.
+// out[i] = d a[i], with d the `digits` binary digits of k[i] from number `first` on; plus 2^digits out[i] where `carried` says
+// that it has the multiples by the digits above. By digits from the highest down. One thread an element. Doubling is left to
+// the addition, which does it where both points are equal: so there is one addition in the code.
 
 struct Params {
     len: u32,
+    first: u32,
+    digits: u32,
+    carried: u32,
 }
 
 @compute @workgroup_size(THREADS)
@@ -13,9 +17,12 @@ fn point_times(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups)
         return;
     }
     let point = xyzz_of_affine(a_load(i));
-    let scalar = k_get(i);
+    let scalar = k_get(i) >> params.first;
     var sum = xyzz_infinity();
-    for (var step = 64u; step > 0u; step--) {
+    if (params.carried != 0u) {
+        sum = out_load(i);
+    }
+    for (var step = 2u * params.digits; step > 0u; step--) {
         // Even steps double; odd ones add the point where the digit is 1.
         let doubling = step % 2u == 0u;
         if (doubling || ((scalar >> ((step - 1u) / 2u)) & 1u) == 1u) {

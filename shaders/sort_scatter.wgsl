@@ -110,7 +110,10 @@ fn sort_scatter(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups
     for (var at = thread; at < valid; at += THREADS) {
         let key = memory[at];
         let target_index = bases[digit_of(key)] + at;
-        keys_out_set(target_index, key);
-        values_out_set(target_index, memory[TILE + at]);
+        // Counts of other keys, where these have changed since, lead anywhere.
+        if (target_index < params.len) {
+            keys_out_set(target_index, key);
+            values_out_set(target_index, memory[TILE + at]);
+        }
     }
 }

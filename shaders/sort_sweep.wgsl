@@ -39,8 +39,11 @@ fn sort_sweep(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
         for (var i = 0u; i < valid; i++) {
             let key = part_keys[i];
             if (((key >> params.shift) & params.mask) == thread) {
-                keys_out_set(place, key);
-                values_out_set(place, part_values[i]);
+                // Totals of other keys, where these have changed since, lead anywhere.
+                if (place < params.len) {
+                    keys_out_set(place, key);
+                    values_out_set(place, part_values[i]);
+                }
                 place++;
             }
         }

@@ -2,7 +2,16 @@
 #![no_std]
 
 /// Prime field arithmetic: `F`, `f_add`, `f_sub`, `f_mul` and more, after the constants of a field.
-pub const FIELD: &str = include_str!("../field.cuh");
+pub const FIELD: &str = concat!(
+    include_str!("../field.cuh"),
+    include_str!("../field_carries.cuh"),
+    include_str!("../field_even_odd.cuh"),
+    include_str!("../field_lazy.cuh"),
+    include_str!("../field_shoup.cuh"),
+    include_str!("../field_sums.cuh"),
+    include_str!("../field_goldilocks.cuh"),
+    include_str!("../field_portable.cuh"),
+);
 
 /// `f_inverse` in a prime field, after its arithmetic.
 pub const INVERSE: &str = include_str!("../inverse.cuh");

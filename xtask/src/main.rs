@@ -4,6 +4,7 @@
 mod bench;
 mod bundle;
 mod devices;
+mod fuzz;
 mod kernels;
 mod machine;
 mod process;
@@ -26,6 +27,8 @@ enum Command {
     Kernels(kernels::Options),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
     Sanitize(sanitize::Options),
+    /// Gives mutated inputs to what reads files, batches, expressions, cache entries and names of devices.
+    Fuzz(fuzz::Options),
     /// Makes a folder of programs that bench and test on a machine without Rust.
     Bundle(bundle::Options),
     /// Makes one plan in a process of its own and prints how long that took.
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Kernels(options) => kernels::run(&options),
         Command::Sanitize(options) => sanitize::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),
         Command::Plan(options) => bench::plan::child(&options),
         Command::LaunchKernels(options) => sanitize::family(&options),

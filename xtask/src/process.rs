@@ -40,3 +40,34 @@ pub(crate) fn captured(command: &mut Command) -> Result<String> {
     }
     Ok(String::from_utf8(output.stdout).with_context(|| format!("{program} printed no text"))?.trim().to_owned())
 }
+
+/// Does `work` while nothing reaches the standard error, where libraries of drivers write on their own.
+#[cfg(unix)]
+pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    use std::{fs::File, io, os::fd::OwnedFd};
+
+    use rustix::stdio::dup2_stderr;
+
+    /// Gives the standard error back, after a panic too.
+    struct Restore(OwnedFd);
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = dup2_stderr(&self.0);
+        }
+    }
+
+    let redirect = || -> io::Result<Restore> {
+        let (kept, nowhere) = (rustix::io::dup(io::stderr())?, File::options().write(true).open("/dev/null")?);
+        dup2_stderr(&nowhere)?;
+        Ok(Restore(kept))
+    };
+    // Without, it is only less quiet.
+    let _restore = redirect();
+    work()
+}
+
+#[cfg(not(unix))]
+pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}

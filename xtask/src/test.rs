@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use evariste_backend::{Device, DeviceId, Kind, nvrtc};
+use evariste_backend::{Device, DeviceId, Kind, cpu_has_ifma, nvrtc};
 use libtest_mimic::{Arguments, FormatSetting, Trial};
 
 use crate::{
@@ -119,6 +119,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut matrix = Matrix { missing, filter: options.filter.clone(), ..Default::default() };
 
     matrix.run_workspace()?;
+    matrix.note_left_out();
     let mut trials: Vec<Trial> = devices.iter().flat_map(evariste_conformance::suite).collect();
     trials.extend(evariste_conformance::common());
     if options.full {
@@ -161,6 +162,21 @@ impl Matrix {
         Ok(())
     }
 
+    /// What the tests of the workspace leave out on this machine, which they cannot tell `cargo test`.
+    fn note_left_out(&mut self) {
+        if self.filter.is_some() {
+            return;
+        }
+        if !cpu_has_ifma() {
+            self.miss("lanes", "the processor has no AVX-512 IFMA, so that the tests of lanes did not run".into());
+            self.add("lanes", "workspace", Counts::SKIPPED);
+        }
+        if let Err(error) = Device::wgpu(0) {
+            self.miss("wgpu", format!("the tests of the backend itself did not run: {error}"));
+            self.add("wgpu", "workspace", Counts::SKIPPED);
+        }
+    }
+
     /// Runs trials named `device::suite::…`, suite after suite.
     fn run_trials(&mut self, trials: Vec<Trial>, format: FormatSetting) {
         let mut groups: BTreeMap<(String, String), Vec<Trial>> = BTreeMap::new();
@@ -192,6 +208,7 @@ impl Matrix {
             }
             Err(error) => {
                 self.miss("hosted", error.to_string());
+                self.add("hosted", "all", Counts::SKIPPED);
                 false
             }
         }

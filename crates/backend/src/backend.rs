@@ -23,7 +23,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Counters since the device was opened.
     fn stats(&self) -> Stats;
 
-    /// Allocates `bytes` of device memory, contents unspecified. Zero bytes are a valid allocation. It ends with a whole word
+    /// Allocates exactly `bytes` of device memory, contents unspecified; whatever else [`Memory::bytes`] tells is refused. Zero bytes are a valid allocation. It ends with a whole word
     /// of 16 bytes, which kernels may read and write.
     ///
     /// # Errors
@@ -164,6 +164,14 @@ pub enum Secrecy {
     Secret,
 }
 
+impl Secrecy {
+    /// Of what is computed from, or becomes, memory of these: secret if any of them is. What an operation keeps for itself
+    /// has that of all its inputs and outputs.
+    pub fn of(all: impl IntoIterator<Item = Self>) -> Self {
+        all.into_iter().max().unwrap_or_default()
+    }
+}
+
 /// An allocation on a device. Dropping it returns it to the device's pool once pending work is done.
 pub struct Memory {
     raw: Box<dyn Any + Send + Sync>,
@@ -179,6 +187,12 @@ impl Memory {
     /// Bytes that were asked for.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// A number that tells this allocation from all others that there are: where the backend's own handle lies.
+    pub fn address(&self) -> usize {
+        let raw: *const (dyn Any + Send + Sync) = &*self.raw;
+        raw.addr()
     }
 
     /// The backend's own handle.

@@ -1,4 +1,10 @@
-use std::{collections::VecDeque, fmt, marker::PhantomData, ops::Range};
+use std::{
+    collections::VecDeque,
+    fmt,
+    marker::PhantomData,
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use crate::{Device, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer, parallel};
 
@@ -7,14 +13,41 @@ pub trait Element: Send + Sync + 'static {
     /// The value on the host.
     type Host: Copy + Default + Send + Sync + 'static;
 
-    /// Bytes of one element on the device.
+    /// Bytes of one element on the device, at least 1: a program with buffers of elements of none does not compile.
     const BYTES: usize;
 
-    /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes and is aligned to 16.
+    /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes. It is aligned to 16 where `BYTES` is a multiple
+    /// of 4, else to the largest power of two that divides `BYTES`.
     fn encode(src: &[Self::Host], dst: &mut [u8]);
 
-    /// Reads the device form; `src` has `dst.len() * BYTES` bytes and is aligned to 16.
-    fn decode(src: &[u8], dst: &mut [Self::Host]);
+    /// Reads the device form; `src` has `dst.len() * BYTES` bytes and is aligned as for [`Element::encode`].
+    ///
+    /// # Errors
+    /// [`Error::Undecodable`] with the first element whose bytes are no device form: only values that [`Element::encode`]
+    /// can give come out, whatever the memory holds. `dst` has other values from there on.
+    fn decode(src: &[u8], dst: &mut [Self::Host]) -> Result<()>;
+}
+
+/// [`Element::decode`] on all cores.
+///
+/// # Errors
+/// [`Error::Undecodable`].
+///
+/// # Panics
+/// If `src` has not `dst.len() * T::BYTES` bytes.
+pub fn decode<T: Element>(src: &[u8], dst: &mut [T::Host]) -> Result<()> {
+    assert_eq!(Some(src.len()), dst.len().checked_mul(T::BYTES), "bytes of {} elements", dst.len());
+    let (grain, first) = (grain::<T>(), AtomicU64::new(u64::MAX));
+    parallel::chunks(dst, grain, &|i, dst| {
+        if let Err(error) = T::decode(&src[i * grain * T::BYTES..][..dst.len() * T::BYTES], dst) {
+            let within = if let Error::Undecodable { index } = error { index } else { 0 };
+            first.fetch_min((i * grain) as u64 + within, Ordering::Relaxed);
+        }
+    });
+    match first.into_inner() {
+        u64::MAX => Ok(()),
+        index => Err(Error::Undecodable { index }),
+    }
 }
 
 macro_rules! plain_element {
@@ -28,8 +61,9 @@ macro_rules! plain_element {
                 dst.copy_from_slice(bytemuck::cast_slice(src));
             }
 
-            fn decode(src: &[u8], dst: &mut [Self]) {
+            fn decode(src: &[u8], dst: &mut [Self]) -> Result<()> {
                 bytemuck::cast_slice_mut(dst).copy_from_slice(src);
+                Ok(())
             }
         }
     )*};
@@ -40,9 +74,14 @@ plain_element!(u8, u32, u64);
 /// Bytes that one thread encodes or decodes at a time.
 const GRAIN_BYTES: usize = 128 << 10;
 
+/// Elements that one thread encodes or decodes at a time: so many that all start aligned as the first.
 fn grain<T: Element>() -> usize {
-    (GRAIN_BYTES / T::BYTES).max(1)
+    const { assert!(T::BYTES > 0, "an element has at least one byte") };
+    (GRAIN_BYTES / T::BYTES).next_multiple_of(ALIGN).max(ALIGN)
 }
+
+/// Alignment that encoders and decoders count on, at most.
+const ALIGN: usize = 16;
 
 /// Pieces of a download that are under way at once: one is decoded while the next is copied.
 const READS_IN_FLIGHT: usize = 2;
@@ -91,7 +130,7 @@ impl<T: Element> Buffer<T> {
     /// The contents. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         let mut host = vec![T::Host::default(); self.len];
         self.read_at(0, &mut host)?;
@@ -101,7 +140,8 @@ impl<T: Element> Buffer<T> {
     /// Reads `host.len()` elements from `offset` on. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfRange`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
+    /// [`Error::Lost`].
     pub fn read_at(&self, offset: usize, host: &mut [T::Host]) -> Result<()> {
         self.read_on(None, offset, host.len())?.wait_into(host)
     }
@@ -232,11 +272,15 @@ impl<T: Element> Buffer<T> {
         pieces: usize,
     ) -> Result<u64> {
         let at = self.expect_pinned(what, offset, host)?;
-        let unit = rows.saturating_mul(pieces).saturating_mul(T::BYTES);
-        let expected = if unit == 0 { 0 } else { host.len().next_multiple_of(unit) as u64 };
-        if expected != host.len() as u64 {
-            let actual = host.len() as u64;
-            return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual });
+        let (len, unit) = (host.len() as u64, rows.saturating_mul(pieces).saturating_mul(T::BYTES) as u64);
+        let expected = match unit {
+            0 => 0,
+            // Nothing is one block at most: blocks without columns could be any number.
+            _ if pieces > 1 => len.max(1).checked_next_multiple_of(unit).unwrap_or(unit),
+            _ => len.checked_next_multiple_of(unit).unwrap_or(unit),
+        };
+        if expected != len || pieces > 1 && len == 0 {
+            return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual: len });
         }
         Ok(at)
     }
@@ -348,7 +392,8 @@ impl<T: Element> Buffer<T> {
     /// Elements that pass through staging memory in one piece.
     fn staging_len(&self) -> usize {
         let bytes = self.device.info().limits.staging_bytes / T::BYTES as u64;
-        usize::try_from(bytes).unwrap_or(usize::MAX).max(1).next_multiple_of(4).min(isize::MAX as usize)
+        // Not so many that their end could leave the range of indices.
+        usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, isize::MAX as usize / 2).next_multiple_of(4)
     }
 
     /// The words around a range of bytes.
@@ -390,7 +435,7 @@ impl<T: Element> Download<'_, T> {
     /// Waits for the elements.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
     pub fn wait(self) -> Result<Vec<T::Host>> {
         let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
         let mut host = vec![T::Host::default(); self.end - start];
@@ -401,7 +446,8 @@ impl<T: Element> Download<'_, T> {
     /// Waits for the elements, as many as `host` has.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Length`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
+    /// [`Error::Lost`].
     pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
         let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
         if host.len() != self.end - start {
@@ -415,10 +461,10 @@ impl<T: Element> Download<'_, T> {
             let bytes = byte_range::<T>(range.start, range.len());
             let skip = (bytes.start - self.buffer.covered(&bytes).start) as usize;
             let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
-            let grain = grain::<T>();
-            parallel::chunks(piece, grain, &|i, piece| {
-                T::decode(&source[i * grain * T::BYTES..][..piece.len() * T::BYTES], piece);
-            });
+            decode::<T>(source, piece).map_err(|error| match error {
+                Error::Undecodable { index } => Error::Undecodable { index: range.start as u64 + index },
+                error => error,
+            })?;
             host = rest;
         }
         Ok(())
@@ -441,5 +487,110 @@ impl<T: Element> Download<'_, T> {
 impl<T: Element> fmt::Debug for Download<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Download").field("buffer", &self.buffer).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asserts the alignment that is promised, and decodes even first bytes only.
+    struct Checked<const BYTES: usize>;
+
+    impl<const BYTES: usize> Element for Checked<BYTES> {
+        type Host = u8;
+
+        const BYTES: usize = BYTES;
+
+        fn encode(src: &[u8], dst: &mut [u8]) {
+            Self::expect_aligned(dst);
+            src.iter().zip(dst.chunks_exact_mut(BYTES)).for_each(|(x, bytes)| bytes.fill(*x));
+        }
+
+        fn decode(src: &[u8], dst: &mut [u8]) -> Result<()> {
+            Self::expect_aligned(src);
+            for (index, (x, bytes)) in dst.iter_mut().zip(src.chunks_exact(BYTES)).enumerate() {
+                if bytes[0] % 2 == 1 {
+                    return Err(Error::Undecodable { index: index as u64 });
+                }
+                *x = bytes[0];
+            }
+            Ok(())
+        }
+    }
+
+    impl<const BYTES: usize> Checked<BYTES> {
+        fn expect_aligned(bytes: &[u8]) {
+            let promised = if BYTES.is_multiple_of(4) { ALIGN } else { 1 << BYTES.trailing_zeros() };
+            assert!(bytes.as_ptr().addr().is_multiple_of(promised), "{BYTES} bytes are not aligned to {promised}");
+        }
+    }
+
+    fn check<const BYTES: usize>() {
+        let device = Device::cpu();
+        let host: Vec<u8> = (0..100_003u32).map(|i| (2 * i) as u8).collect();
+        let mut buffer = device.upload::<Checked<BYTES>>(&host).unwrap();
+        assert_eq!(buffer.to_vec().unwrap(), host);
+        for offset in 1..5 {
+            buffer.write_at(offset, &host[offset..99_990]).unwrap();
+            let mut part = vec![1; 99_900];
+            buffer.read_at(offset, &mut part).unwrap();
+            assert_eq!(part, host[offset..][..99_900]);
+        }
+        // One byte that is no element's, at the places where threads meet.
+        for index in [0, 1, grain::<Checked<BYTES>>() - 1, grain::<Checked<BYTES>>(), 99_999] {
+            let index = index.min(host.len() - 1);
+            let mut wrong = host.clone();
+            wrong[index] = 1;
+            buffer.write_at(0, &wrong).unwrap();
+            assert_eq!(buffer.to_vec().unwrap_err(), Error::Undecodable { index: index as u64 });
+            let start = index.saturating_sub(3);
+            let error = buffer.read_at(start, &mut vec![0; host.len() - start]).unwrap_err();
+            assert_eq!(error, Error::Undecodable { index: index as u64 });
+        }
+    }
+
+    #[test]
+    fn elements_of_any_size_are_aligned_as_promised_and_told_when_they_are_none() {
+        check::<1>();
+        check::<2>();
+        check::<3>();
+        check::<6>();
+        check::<12>();
+        check::<24>();
+        check::<40>();
+        check::<48>();
+        check::<520>();
+    }
+
+    #[test]
+    fn sizes_at_their_extremes_are_errors() {
+        let device = Device::cpu();
+        for len in [usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1, isize::MAX as usize] {
+            let error = device.alloc::<u64>(len).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { .. } | Error::OutOfMemory { .. }), "{error}");
+            let error = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap_err();
+            assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+        }
+        let mut x = device.zeros::<u32>(4).unwrap();
+        let y = device.upload::<u32>(&[1; 4]).unwrap();
+        for (at, len) in [(usize::MAX, 1), (usize::MAX, usize::MAX), (1, usize::MAX), (5, 0), (0, 5)] {
+            let outcomes = [
+                x.clear_range(None, at, len),
+                x.copy_range(None, at, &y, 0, len),
+                x.copy_range(None, 0, &y, at, len),
+                x.read_on(None, at, len).map(drop),
+            ];
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::OutOfRange { .. }))), "{outcomes:?}");
+        }
+        assert_eq!(x.to_vec().unwrap(), [0; 4]);
+        for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0), (3, 1)] {
+            for len in [0, 16] {
+                let host = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
+                let written = x.write_pinned_columns(None, 0, host, rows, pieces);
+                let is_nothing = len == 0 && pieces <= 1;
+                assert!(is_nothing || matches!(written, Err(Error::Length { .. })), "{rows} × {pieces}: {written:?}");
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, HostBuffer, Kind, Memory, Queue, Result, Secrecy,
-    Stats, Transfer, cpu,
+    Stats, Transfer, cpu, plans::Plans,
 };
 
 /// The environment variable that overrides the choice of [`Device::best`].
@@ -34,11 +34,12 @@ pub struct Device(Arc<Open>);
 struct Open {
     backend: Arc<dyn Backend>,
     notes: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    plans: Plans,
 }
 
 impl Open {
     fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
-        Arc::new(Self { backend, notes: Mutex::default() })
+        Arc::new(Self { backend, notes: Mutex::default(), plans: Plans::default() })
     }
 }
 
@@ -158,6 +159,27 @@ impl Device {
         }
     }
 
+    /// A plan of type `T` that was made under `key` and is kept with this device, or a new one from `make`. At most
+    /// [`CACHED_PLANS`](crate::CACHED_PLANS) plans of a type are kept: then the one that was used longest ago goes.
+    ///
+    /// Plans hold their device, so a device stays open while it keeps plans, until [`Device::trim`] drops them. For plans that
+    /// calls on host slices make behind the scenes; a program that uses one plan again and again keeps it itself.
+    ///
+    /// # Errors
+    /// Those of `make`. Nothing is kept then.
+    pub fn cached_plan<T: Any + Send + Sync, E>(
+        &self,
+        key: &str,
+        make: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<Arc<T>, E> {
+        let plans = &self.0.plans;
+        if let Some(plan) = plans.find(key) {
+            return Ok(plan);
+        }
+        // Not under the lock: making a plan may take seconds, and may ask for others.
+        Ok(plans.keep(key, Arc::new(make()?)))
+    }
+
     /// Whether both are the same device.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -187,6 +209,7 @@ impl Device {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
     pub fn alloc_with<T: Element>(&self, len: usize, secrecy: Secrecy) -> Result<Buffer<T>> {
+        const { assert!(T::BYTES > 0, "an element has at least one byte") };
         let limit = self.info().limits.buffer_bytes;
         let bytes = (len as u64).checked_mul(T::BYTES as u64).filter(|bytes| *bytes <= limit);
         let bytes = bytes.ok_or(Error::TooLarge {
@@ -196,6 +219,11 @@ impl Device {
             actual: len as u64,
         })?;
         let memory: Memory = self.0.backend.alloc(bytes, secrecy)?;
+        // Kernels go by the length, whoever wrote the backend.
+        if memory.bytes() != bytes {
+            let reason = format!("it gave {} bytes instead of {bytes}", memory.bytes());
+            return Err(Error::Driver { device: self.info().id, call: "alloc", reason });
+        }
         Ok(Buffer::from_parts(self.clone(), memory, len, secrecy))
     }
 
@@ -276,8 +304,10 @@ impl Device {
         self.0.backend.sync()
     }
 
-    /// Gives memory that is kept for later buffers back to the system.
+    /// Gives memory that is kept for later buffers back to the system, after dropping the plans that are kept
+    /// ([`Device::cached_plan`]).
     pub fn trim(&self) {
+        self.0.plans.clear();
         self.0.backend.trim();
     }
 }
@@ -346,6 +376,7 @@ fn not_built(backend: Kind) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Dispatch, Executable, KernelSpec, Pending};
 
     #[test]
     fn names_round_trip_and_nonsense_is_refused() {
@@ -353,7 +384,7 @@ mod tests {
             assert_eq!(name.parse::<DeviceId>().unwrap().to_string(), name);
         }
         assert_eq!("cuda".parse::<DeviceId>().unwrap(), DeviceId { kind: Kind::Cuda, index: 0 });
-        for name in ["", "nonsense", "cpu:0", "cuda:", "cuda:-1", "wgpu:x", "CUDA:0"] {
+        for name in ["", "nonsense", "cpu:0", "cuda:", "cuda:-1", "cuda:+1", "wgpu:x", "CUDA:0"] {
             let error = name.parse::<DeviceId>().unwrap_err();
             assert_eq!(error, Error::UnknownDevice { expected: DeviceId::EXPECTED, actual: name.into() });
             assert!(error.to_string().contains("wgpu:N"));
@@ -372,5 +403,92 @@ mod tests {
     #[test]
     fn the_same_device_twice_is_one_device() {
         assert!(Device::cpu().is_same(&"cpu".parse().unwrap()));
+    }
+
+    /// A backend that gives less memory than was asked for, or more.
+    #[derive(Debug)]
+    struct Skewed(Device, i64);
+
+    impl Backend for Skewed {
+        fn info(&self) -> &DeviceInfo {
+            self.0.info()
+        }
+
+        fn stats(&self) -> Stats {
+            self.0.stats()
+        }
+
+        fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+            self.0.backend().alloc(bytes.saturating_add_signed(self.1), secrecy)
+        }
+
+        fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+            self.0.backend().host_buffer(bytes, transfer, secrecy)
+        }
+
+        fn default_queue(&self) -> &Queue {
+            self.0.backend().default_queue()
+        }
+
+        fn queue(&self) -> Result<Queue> {
+            self.0.queue()
+        }
+
+        fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
+            self.0.backend().write(queue, dst, at, src)
+        }
+
+        fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
+            self.0.backend().read(queue, src, at, dst)
+        }
+
+        fn copy(&self, queue: &Queue, src: &Memory, from: u64, dst: &mut Memory, to: u64, bytes: u64) -> Result<()> {
+            self.0.backend().copy(queue, src, from, dst, to, bytes)
+        }
+
+        fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
+            self.0.backend().clear(queue, dst, at, bytes)
+        }
+
+        fn record(&self, queue: &Queue) -> Result<Event> {
+            self.0.backend().record(queue)
+        }
+
+        fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+            self.0.backend().wait_for(queue, event)
+        }
+
+        fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+            self.0.elapsed(from, to)
+        }
+
+        fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+            self.0.backend().compile(spec)
+        }
+
+        unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+            // SAFETY: the caller's promise is the one that is asked for.
+            unsafe { self.0.backend().dispatch(queue, job) }
+        }
+
+        fn sync(&self) -> Result<()> {
+            self.0.sync()
+        }
+
+        fn trim(&self) {
+            self.0.trim();
+        }
+    }
+
+    #[test]
+    fn a_backend_that_gives_other_memory_than_was_asked_for_is_refused() {
+        for skew in [-8, -1, 1] {
+            let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), skew)));
+            let error = device.alloc::<u64>(4).unwrap_err();
+            assert!(matches!(&error, Error::Driver { call: "alloc", .. }), "{error}");
+            assert!(device.upload::<u64>(&[1, 2]).is_err());
+        }
+        let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), 0)));
+        assert_eq!(device.upload::<u64>(&[1, 2]).unwrap().to_vec().unwrap(), [1, 2]);
     }
 }

@@ -87,6 +87,13 @@ pub enum Error {
         /// Bytes of the range.
         count: u64,
     },
+    /// Bytes that are no element: of a field, an integer that is not below the modulus, as in memory that was never
+    /// written or that raw bytes were written to.
+    #[error("the bytes of element {index} are not the device form of an element")]
+    Undecodable {
+        /// The first such element.
+        index: u64,
+    },
     /// Host memory for the other direction.
     #[error("{what} is for {actual:?}, expected {expected:?}")]
     WrongTransfer {

@@ -26,7 +26,8 @@ pub unsafe trait HostMemory: Any + Send + Sync {
 
 /// Host memory that a device copies from or to without a detour: pinned with CUDA, mapped with wgpu.
 ///
-/// It derefs to its bytes. [`crate::Device::host_buffer`] makes it; [`crate::Buffer::write_pinned`] and
+/// It derefs to its bytes, of which the first is aligned to 16; in a part that was split off, it lies where it lay before.
+/// [`crate::Device::host_buffer`] makes it; [`crate::Buffer::write_pinned`] and
 /// [`crate::Buffer::read_pinned`] transfer it.
 ///
 /// ```

@@ -55,6 +55,8 @@ impl FromStr for DeviceId {
     fn from_str(name: &str) -> Result<Self, Error> {
         let unknown = || Error::UnknownDevice { expected: Self::EXPECTED, actual: name.to_owned() };
         let (kind, index) = match name.split_once(':') {
+            // A number would take a sign, too.
+            Some((_, index)) if !index.bytes().all(|byte| byte.is_ascii_digit()) => return Err(unknown()),
             Some((kind, index)) => (kind, Some(index.parse().map_err(|_| unknown())?)),
             None => (name, None),
         };
@@ -106,6 +108,10 @@ pub struct Limits {
     pub workgroup_threads: u32,
     /// Bytes of the pieces in which host data passes through staging memory.
     pub staging_bytes: u64,
+    /// Turns of loops that one thread of a launch may take, those of loops within loops included, where there is a limit:
+    /// beyond, Mesa's llvmpipe ends all loops and says nothing. Launches that may take more are refused
+    /// ([`Kernel::launch`](crate::Kernel::launch)).
+    pub loop_turns: Option<u32>,
 }
 
 /// Optional abilities of a device.

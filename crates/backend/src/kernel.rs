@@ -4,7 +4,7 @@ use std::{any::Any, borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 use bytemuck::Pod;
 
-use crate::{Buffer, CpuArg, Device, Element, Error, Memory, Queue, Result, backend::shared_handle};
+use crate::{Buffer, CpuArg, Device, Element, Error, Memory, Queue, Result, Secrecy, backend::shared_handle};
 
 /// A source language, with what its target offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +87,7 @@ impl Binding {
 
 type CpuFn = dyn Fn(&[u8], &mut [CpuArg<'_>]) + Send + Sync;
 type SourceFn = dyn Fn(Language) -> String + Send + Sync;
+type TurnsFn = dyn Fn(&[u8]) -> u64 + Send + Sync;
 
 /// The body that runs on the host: one call does the whole launch, on all cores.
 #[derive(Clone)]
@@ -107,6 +108,12 @@ impl CpuBody {
     pub(crate) fn run(&self, params: &[u8], args: &mut [CpuArg<'_>]) {
         (self.0)(params, args);
     }
+}
+
+/// Turns of a loop that goes `count` times through a body that takes `body` turns of loops itself, for
+/// [`KernelSpec::turns`]. The last look at the condition is one more, and compilers were seen to add another.
+pub const fn loop_turns(count: u64, body: u64) -> u64 {
+    count.saturating_mul(body.saturating_add(1)).saturating_add(2)
 }
 
 /// A kernel's declaration: its name, its buffers, and a body in each language.
@@ -138,6 +145,7 @@ pub struct KernelSpec {
     /// The body for the CPU.
     pub cpu: CpuBody,
     source: Arc<SourceFn>,
+    turns: Option<Arc<TurnsFn>>,
 }
 
 impl KernelSpec {
@@ -163,6 +171,7 @@ impl KernelSpec {
             params_bytes: size_of::<P>(),
             cpu: CpuBody::new(cpu),
             source: Arc::new(source),
+            turns: None,
         }
     }
 
@@ -177,6 +186,18 @@ impl KernelSpec {
     #[must_use]
     pub fn shared_bytes(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
+        self
+    }
+
+    /// Sets the most turns that the loops of one thread take in WGSL with these parameters, loops within loops and the last
+    /// look at each condition included (few unless set).
+    ///
+    /// # Panics
+    /// If `P` is not of the size of the parameters that the kernel was declared with.
+    #[must_use]
+    pub fn turns<P: Pod>(mut self, turns: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
+        assert_eq!(size_of::<P>(), self.params_bytes, "parameters of kernel {}", self.name);
+        self.turns = Some(Arc::new(move |params| turns(&bytemuck::pod_read_unaligned(params))));
         self
     }
 
@@ -208,6 +229,7 @@ shared_handle! {
 pub struct Arg<'a> {
     device: &'a Device,
     memory: ArgMemory<'a>,
+    secrecy: Secrecy,
 }
 
 #[derive(Debug)]
@@ -219,12 +241,13 @@ pub(crate) enum ArgMemory<'a> {
 impl<'a> Arg<'a> {
     /// A buffer that the kernel only reads.
     pub fn read<T: Element>(buffer: &'a Buffer<T>) -> Self {
-        Self { device: &buffer.device, memory: ArgMemory::Read(&buffer.memory) }
+        Self { device: &buffer.device, memory: ArgMemory::Read(&buffer.memory), secrecy: buffer.secrecy() }
     }
 
     /// A buffer that the kernel writes.
     pub fn write<T: Element>(buffer: &'a mut Buffer<T>) -> Self {
-        Self { device: &buffer.device, memory: ArgMemory::Write(&mut buffer.memory) }
+        let secrecy = buffer.secrecy();
+        Self { device: &buffer.device, memory: ArgMemory::Write(&mut buffer.memory), secrecy }
     }
 
     /// How the launch may use it.
@@ -233,6 +256,11 @@ impl<'a> Arg<'a> {
             ArgMemory::Read(_) => Access::Read,
             ArgMemory::Write(_) => Access::Write,
         }
+    }
+
+    /// Whether the buffer is zeroed when dropped.
+    pub fn secrecy(&self) -> Secrecy {
+        self.secrecy
     }
 
     /// The memory, for binding it.
@@ -308,11 +336,31 @@ impl<P: Pod> Kernel<P> {
         &self.spec
     }
 
+    /// Whether the loops of a thread take no more turns with these parameters than the device allows
+    /// ([`Limits::loop_turns`](crate::Limits::loop_turns)). Who divides work into launches asks this first.
+    pub fn fits(&self, params: &P) -> bool {
+        self.expect_fits(params).is_ok()
+    }
+
+    /// Refuses what does not fit, as a launch would, before anything is written.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub fn expect_fits(&self, params: &P) -> Result<()> {
+        let info = self.device.info();
+        let (Some(limit), Some(turns)) = (info.limits.loop_turns, &self.spec.turns) else { return Ok(()) };
+        let (limit, actual) = (limit.into(), turns(bytemuck::bytes_of(params)));
+        if actual <= limit {
+            return Ok(());
+        }
+        Err(Error::TooLarge { what: "the work of one thread, in turns of its loops,", device: info.id, limit, actual })
+    }
+
     /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Arguments`] if `args` are not those declared, [`Error::Driver`],
-    /// [`Error::Lost`].
+    /// [`Error::WrongDevice`], [`Error::Arguments`] if `args` are not those declared, [`Error::TooLarge`] if the loops of a
+    /// thread may take more turns than the device allows, [`Error::Driver`], [`Error::Lost`].
     ///
     /// # Safety
     /// With these parameters, the kernel's bodies must stay inside the buffers of `args`. Buffers that work on another
@@ -331,6 +379,7 @@ impl<P: Pod> Kernel<P> {
         if groups == 0 {
             return Ok(());
         }
+        self.expect_fits(params)?;
         let backend = self.device.backend();
         let queue = queue.unwrap_or_else(|| backend.default_queue());
         let params = bytemuck::bytes_of(params);

@@ -10,16 +10,20 @@ mod cuda;
 mod device;
 mod erase;
 mod error;
+#[cfg(all(feature = "fuzz", any(feature = "cuda", feature = "wgpu")))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod info;
 mod kernel;
 pub mod parallel;
+mod plans;
 mod pool;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 
 pub use backend::{Backend, Event, Memory, Queue, Secrecy};
-pub use buffer::{Buffer, Download, Element};
+pub use buffer::{Buffer, Download, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
 pub use cpu::{CpuArg, cpu_has_ifma};
@@ -27,7 +31,8 @@ pub use device::{DEVICE_VARIABLE, Device, Discovered};
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
-pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word};
+pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word, loop_turns};
+pub use plans::CACHED_PLANS;
 
 /// What the CUDA compiler reports of one kernel, without any GPU.
 #[cfg(feature = "cuda")]

@@ -21,7 +21,7 @@ const PARTS: usize = 4;
 /// shares what is expensive to set up.
 pub fn ranges(count: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     let each = count.div_ceil(PARTS * rayon::current_num_threads()).max(1);
-    for_each(count.div_ceil(each), &|i| body(i * each..count.min((i + 1) * each)));
+    for_each(count.div_ceil(each), &|i| body(i * each..count.min((i * each).saturating_add(each))));
 }
 
 /// A place that threads write parts of, each its own.

@@ -47,7 +47,7 @@ impl<R> Pool<R> {
     /// Keeps a block of size class `class`, or hands it back if the budget is used up.
     pub(crate) fn give(&self, class: u64, block: R) -> Option<R> {
         let mut shelves = self.lock();
-        if shelves.bytes + class > self.budget {
+        if shelves.bytes.saturating_add(class) > self.budget {
             return Some(block);
         }
         shelves.bytes += class;

@@ -7,12 +7,11 @@ use ark_ec::{
 use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste_backend::{Buffer, Device, Element, Error};
-use evariste_field::{
-    curve::{AddChain, AffinePoint, CHAIN_LENGTH, DeviceCurve, Jacobian, PointSum, Points, Xyzz},
-    primitives::{SegmentedSum, reference},
-};
+use evariste_curve::{AffinePoint, DeviceCurve, Jacobian, PointSum, Points, Xyzz};
+use evariste_microbench::{ADDITIONS, AddChain};
+use evariste_primitives::{SegmentedSum, reference};
 
-use crate::{Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, other_device};
+use crate::{Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, garbage, other_device};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
@@ -60,6 +59,11 @@ fn random<C: DeviceCurve>(len: usize, seed: u64) -> Vec<Affine<C>> {
     Projective::normalize_batch(&points)
 }
 
+/// Random points with random z.
+pub(crate) fn some_points<C: DeviceCurve>(len: usize) -> Vec<Projective<C>> {
+    scaled(&random::<C>(len, 43), 44)
+}
+
 /// Pairs of all edges, then of random points.
 fn pairs<C: DeviceCurve>(len: usize) -> (Vec<Affine<C>>, Vec<Affine<C>>) {
     let edges = edges::<C>();
@@ -89,7 +93,7 @@ fn expect_output<T: Element<Host: PartialEq + std::fmt::Debug>>(
     expected: &[T::Host],
     queue: impl FnOnce(&mut Buffer<T>) -> Result<(), Error>,
 ) -> Outcome {
-    let mut out = device.alloc(expected.len())?;
+    let mut out = garbage(device, expected.len())?;
     queue(&mut out)?;
     expect_same(what, &out.to_vec()?, expected)
 }
@@ -231,7 +235,7 @@ fn sums<C: DeviceCurve>(device: &Device) -> Outcome {
     for len in [1, 2, 70, 300] {
         let a = pairs::<C>(len).0;
         let a = &a[a.len() - len..];
-        let run = |i| (i..i + CHAIN_LENGTH as usize).map(|j| a[j % len]).fold(Projective::zero(), |sum, p| sum + p);
+        let run = |i| (i..i + ADDITIONS as usize).map(|j| a[j % len]).fold(Projective::zero(), |sum, p| sum + p);
         let expected: Vec<Projective<C>> = (0..len).map(run).collect();
         let a = device.upload::<AffinePoint<C>>(a)?;
         expect_output(device, &format!("chains of {len}"), &expected, |out| chain.run(&a, out))?;

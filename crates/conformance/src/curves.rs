@@ -5,9 +5,9 @@ use ark_ec::{
     CurveConfig,
     short_weierstrass::{Affine, SWCurveConfig},
 };
-use ark_ff::{Fp256, MontBackend, MontFp};
+use ark_ff::{Fp2, Fp2Config, Fp256, MontBackend, MontFp};
 
-use crate::fields::Sixteen;
+use crate::fields::{Mnt4, Sixteen};
 
 /// The base field of P-256, where sums carry out of the limbs.
 #[derive(ark_ff::MontConfig)]
@@ -84,4 +84,36 @@ impl SWCurveConfig for EvenOrder {
     const COEFF_A: Sixteen = MontFp!("3");
     const COEFF_B: Sixteen = MontFp!("-4");
     const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!("2"), MontFp!("25768"));
+}
+
+/// u² = 17 over the scalar field of MNT4-753, whose multiplicative generator that is: 48 limbs.
+pub(crate) struct LongFieldConfig;
+pub(crate) type LongField = Fp2<LongFieldConfig>;
+
+impl Fp2Config for LongFieldConfig {
+    type Fp = Mnt4;
+
+    const NONRESIDUE: Mnt4 = MontFp!("17");
+    const FROBENIUS_COEFF_FP2_C1: &[Mnt4] = &[MontFp!("1"), MontFp!("-1")];
+}
+
+/// y² = x³ − 16x + 9 − u, which (u, 3) is on. The scalars' field is of no matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Long;
+
+impl CurveConfig for Long {
+    type BaseField = LongField;
+    type ScalarField = Fr;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: Fr = MontFp!("1");
+}
+
+impl SWCurveConfig for Long {
+    type ZeroFlag = bool;
+
+    const COEFF_A: LongField = LongField::new(MontFp!("-16"), MontFp!("0"));
+    const COEFF_B: LongField = LongField::new(MontFp!("9"), MontFp!("-1"));
+    const GENERATOR: Affine<Self> =
+        Affine::new_unchecked(LongField::new(MontFp!("0"), MontFp!("1")), LongField::new(MontFp!("3"), MontFp!("0")));
 }

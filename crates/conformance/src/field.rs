@@ -1,13 +1,15 @@
 //! Elements and vector operations over every field.
 
-use evariste_backend::{Buffer, Device, Error};
-use evariste_field::{
-    Canonical, DeviceField, DevicePrimeField, Mont, Vector,
-    rate::{CHAIN_LENGTH, MulChain, Place, Products, Sharing, Step},
-    reference, small,
-};
+use std::iter;
 
-use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, fields, launches::lengths, other_device, vector};
+use ark_ff::BigInteger;
+use evariste_backend::{Buffer, Device, Element, Error, Secrecy, Transfer};
+use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont, Vector, reference, small};
+use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
+
+use crate::{
+    Outcome, Suite, expect_equal, expect_error, expect_same, fields, garbage, launches::lengths, other_device, vector,
+};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     prime::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
@@ -51,6 +53,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fr::products", products::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::chains", chains::<ark_bls12_381::Fr>);
     suite.add("bn254-fr::chains", chains::<ark_bn254::Fr>);
+    suite.add("bls12-377-fr::chains", chains::<ark_bls12_377::Fr>);
     suite.add("bls12-381-fq::chains", chains::<ark_bls12_381::Fq>);
     suite.add("secp256k1-fq::chains", chains::<fields::Secp256k1>);
     suite.add("mersenne-89::chains", chains::<fields::Mersenne89>);
@@ -99,10 +102,24 @@ fn elements<F: DeviceField>(device: &Device) -> Outcome {
     expect_same("zero bytes are zero", &device.zeros::<Mont<F>>(9)?.to_vec()?, &[F::ZERO; 9])
 }
 
+/// What lies on the device is the integer itself, in little-endian bytes.
 fn canonical<F: DevicePrimeField>(device: &Device) -> Outcome {
+    let bytes = Canonical::<F>::BYTES;
     for len in lengths(device, &LENGTHS) {
         let x = samples::<F>(len, 1);
-        expect_same("canonical form", &device.upload::<Canonical<F>>(&x)?.to_vec()?, &x)?;
+        let integers: Vec<u8> = x
+            .iter()
+            .flat_map(|x| x.into_bigint().to_bytes_le().into_iter().chain(iter::repeat(0)).take(bytes))
+            .collect();
+        let uploaded = device.upload::<Canonical<F>>(&x)?;
+        let host = device.host_buffer(len * bytes, Transfer::Both, Secrecy::Public)?;
+        let mut host = uploaded.read_pinned(None, 0, host)?.wait()?;
+        expect_same("bytes on the device", &host, &integers)?;
+
+        host.copy_from_slice(&integers);
+        let mut written = garbage::<Canonical<F>>(device, len)?;
+        written.write_pinned(None, 0, host)?.wait()?;
+        expect_same("elements of the bytes", &written.to_vec()?, &x)?;
     }
     Ok(())
 }
@@ -121,7 +138,7 @@ fn operations<F: DeviceField>(device: &Device) -> Outcome {
     for len in lengths(device, &LENGTHS) {
         let (a, b) = (samples::<F>(len, 2), samples::<F>(len, 3));
         let (mut da, db) = (device.upload::<Mont<F>>(&a)?, device.upload::<Mont<F>>(&b)?);
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         for (name, apply, assign, scalar) in cases {
             let expected = reference::pointwise(&a, &b, scalar);
             apply(&vector, &da, &db, &mut out)?;
@@ -139,17 +156,17 @@ fn inverse<F: DeviceField>(device: &Device) -> Outcome {
     for len in lengths(device, &LENGTHS) {
         let mut a = samples::<F>(len, 4);
         a.iter_mut().skip(100).step_by(97).for_each(|x| *x = F::ZERO);
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         vector.inverse(&device.upload(&a)?, &mut out)?;
         expect_same("inverse", &out.to_vec()?, &reference::inverse(&a))?;
     }
     // Inversions of the edge values themselves, and not of products of elements.
     for x in samples::<F>(8, 0) {
-        let mut out = device.alloc(1)?;
+        let mut out = garbage(device, 1)?;
         vector.inverse(&device.upload(&[x])?, &mut out)?;
         expect_same("inverse of one element", &out.to_vec()?, &reference::inverse(&[x]))?;
     }
-    let mut out = device.alloc(1000)?;
+    let mut out = garbage(device, 1000)?;
     vector.inverse(&device.zeros(1000)?, &mut out)?;
     expect_same("inverse of zeros", &out.to_vec()?, &[F::ZERO; 1000])
 }
@@ -164,7 +181,7 @@ fn powers<F: DeviceField>(device: &Device) -> Outcome {
         expected[3..len + 3].copy_from_slice(&reference::powers(base, F::from(5u8), len));
         expect_same("powers", &out.to_vec()?, &expected)?;
     }
-    let mut out = device.alloc(3)?;
+    let mut out = garbage(device, 3)?;
     vector.powers(F::ZERO, F::ONE, &mut out, 0, 3)?;
     expect_same("powers of zero", &out.to_vec()?, &[F::ONE, F::ZERO, F::ZERO])
 }
@@ -175,7 +192,7 @@ fn products<F: DeviceField>(device: &Device) -> Outcome {
         let products = Products::new(device, place, sharing)?;
         for len in [1, 100, 300] {
             let (a, b) = (samples::<F>(len, 8), samples::<F>(len, 9));
-            let mut out = device.alloc(len)?;
+            let mut out = garbage(device, len)?;
             products.run(&device.upload(&a)?, &device.upload(&b)?, &mut out)?;
             let expected = reference::pointwise(&a, &b, |a, b| a * b);
             expect_same(&format!("{len}, {place:?}, {sharing:?}"), &out.to_vec()?, &expected)?;
@@ -191,13 +208,13 @@ fn chains<F: DeviceField>(device: &Device) -> Outcome {
         let chain = MulChain::new(device, step, w)?;
         for len in [1, 300] {
             let x = samples::<F>(len, 7);
-            let mut out = device.alloc(len)?;
+            let mut out = garbage(device, len)?;
             chain.run(&device.upload(&x)?, &mut out)?;
             let result = |i: usize| match step {
-                Step::Mul => x[i].pow([u64::from(CHAIN_LENGTH) + 1]),
-                Step::Square => (0..CHAIN_LENGTH).fold(x[i], |x, _| x * x),
-                Step::Mac => (0..CHAIN_LENGTH as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
-                Step::Known => x[i] * w.pow([u64::from(CHAIN_LENGTH)]),
+                Step::Mul => x[i].pow([u64::from(MULTIPLICATIONS) + 1]),
+                Step::Square => (0..MULTIPLICATIONS).fold(x[i], |x, _| x * x),
+                Step::Mac => (0..MULTIPLICATIONS as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
+                Step::Known => x[i] * w.pow([u64::from(MULTIPLICATIONS)]),
             };
             expect_same(&format!("{step:?} of {len}"), &out.to_vec()?, &(0..len).map(result).collect::<Vec<F>>())?;
         }

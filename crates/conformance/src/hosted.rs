@@ -9,11 +9,12 @@ use crate::Case;
 /// What runs with the arithmetic of GPUs. A field of each shape: eight limbs, twelve, two, one, three; one whose sums
 /// carry out of the limbs; extensions over long and short bases.
 /// Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 27] = [
+const CARRY_FLAG: [&str; 30] = [
     "field::bls12-381-fr::",
     "field::bls12-381-fq::",
     "field::bls12-381-fq2::",
     "field::bn254-fr::",
+    "field::bls12-377-fr::chains",
     "field::secp256k1-fq::",
     "field::mersenne-89::",
     "field::goldilocks::",
@@ -37,6 +38,8 @@ const CARRY_FLAG: [&str; 27] = [
     "curve::bn254-g1::lengths",
     "curve::misuse",
     "launches::",
+    "loops::",
+    "secrecy::",
 ];
 
 /// What runs with the portable arithmetic.

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod aes;
+mod borders;
 mod child;
 mod curve;
 mod curves;
@@ -9,10 +10,13 @@ mod field;
 mod fields;
 mod hosted;
 mod launches;
+mod loops;
 mod ntt;
+mod ordered;
 mod primitives;
 mod process;
 mod recorder;
+mod secrecy;
 mod stub;
 mod vector;
 mod window;
@@ -22,7 +26,7 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use evariste_backend::{Device, Kind};
+use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
 use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
@@ -50,6 +54,10 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     primitives::add(&mut suite);
     suite.name = "curve";
     curve::add(&mut suite);
+    suite.name = "loops";
+    loops::add(&mut suite);
+    suite.name = "secrecy";
+    secrecy::add(&mut suite);
     suite.name = "process";
     process::add(&mut suite);
     suite.name = "launches";
@@ -67,7 +75,13 @@ pub fn long(device: &Device) -> Vec<Trial> {
 
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
-    process::common().into_iter().chain([launches::common(), stub::common()]).chain(aes::common()).collect()
+    process::common()
+        .into_iter()
+        .chain([launches::common(), stub::common()])
+        .chain(ordered::common())
+        .chain(borders::common())
+        .chain(aes::common())
+        .collect()
 }
 
 type Outcome = Result<(), Failed>;
@@ -76,15 +90,23 @@ type Outcome = Result<(), Failed>;
 struct Case {
     name: String,
     run: Box<dyn FnOnce() -> Outcome + Send>,
-    /// Why it cannot run here: reported as ignored, with this for its kind.
+    /// Why it cannot run here.
     skipped: Option<String>,
 }
 
 impl Case {
     fn trial(self) -> Trial {
-        let skipped = self.skipped.is_some();
-        Trial::test(self.name, self.run).with_kind(self.skipped.unwrap_or_default()).with_ignored_flag(skipped)
+        match self.skipped {
+            None => Trial::test(self.name, self.run),
+            Some(reason) => skipped(self.name, &reason),
+        }
     }
+}
+
+/// A trial that is reported as ignored, with the reason why it cannot be run here.
+pub fn skipped(name: impl Into<String>, reason: &str) -> Trial {
+    let error = Failed::from(reason);
+    Trial::test(name, move || Err(error)).with_kind(format!("skipped: {reason}")).with_ignored_flag(true)
 }
 
 /// Trials run side by side, but for those that take it to write.
@@ -113,15 +135,25 @@ impl Suite<'_> {
     /// Adds a trial that uses up the device's memory or watches its counters, so that no other may run meanwhile.
     fn add_alone(&mut self, case: &str, run: fn(&Device) -> Outcome) {
         let device = self.device.clone();
+        self.add_alone_with(case, move || run(&device));
+    }
+
+    fn add_alone_with(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
         self.push(case, move || {
             let _turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
-            run(&device)
+            run()
         });
     }
 
     fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
         let name = format!("{}::{}::{case}", self.label, self.name);
         self.cases.push(Case { name, run: Box::new(run), skipped: None });
+    }
+
+    /// Adds a trial that cannot be run here.
+    fn skip(&mut self, case: &str, reason: &'static str) {
+        let name = format!("{}::{}::{case}", self.label, self.name);
+        self.cases.push(Case { name, run: Box::new(move || Err(reason.into())), skipped: Some(reason.into()) });
     }
 
     /// [`Suite::add_alone`] for a trial that takes so much memory, in one buffer and in all. Devices that have less, or that the
@@ -137,9 +169,18 @@ impl Suite<'_> {
             () => None,
         };
         if let Some(case) = self.cases.last_mut() {
-            case.skipped = reason.map(|reason| format!("skipped: {reason}"));
+            case.skipped = reason;
         }
     }
+}
+
+/// A buffer of elements that no operation gives: a kernel that does nothing must not leave what an earlier one wrote.
+fn garbage<T: Element>(device: &Device, len: usize) -> Result<Buffer<T>, Error> {
+    let mut buffer = device.alloc::<T>(len)?;
+    let mut host = device.host_buffer(len * T::BYTES, Transfer::Upload, Secrecy::Public)?;
+    host.fill(0x5a);
+    buffer.write_pinned(None, 0, host)?.wait()?;
+    Ok(buffer)
 }
 
 /// Another device than this one, where there is one.

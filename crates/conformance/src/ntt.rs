@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use ark_bls12_381::Fr;
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{
@@ -9,8 +10,8 @@ use evariste_backend::{
 };
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, forward, forward_in_pieces, inverse,
-    inverse_in_pieces, reference,
+    Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, crossover, forward, forward_in_pieces, inverse,
+    inverse_in_pieces, reference, set_crossover,
 };
 
 use libtest_mimic::Failed;
@@ -32,6 +33,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
+    suite.add_alone("bls12-381-fr::crossover", slices_stay_on_the_cpu_below_the_crossover);
     suite.add("bls12-381-fr::two_threads", two_threads);
     suite.add("bls12-381-fr::queues", queues);
     suite.add_alone("bls12-381-fr::required_bytes", required_bytes);
@@ -367,11 +369,11 @@ fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
             Mont::<F>::encode(&reorder(&x, input), &mut host);
             let host = ntt.coset(F::GENERATOR).input(input).output(output).forward_pinned(host, secrecy)?;
             let mut actual = vec![F::ZERO; x.len()];
-            Mont::<F>::decode(&host, &mut actual);
+            Mont::<F>::decode(&host, &mut actual)?;
             let what = format!("2^{log_n} × {batch}, {input:?} to {output:?}");
             expect_same(&format!("forward, {what}"), &actual, &reorder(&y, output))?;
             let host = ntt.coset(F::GENERATOR).input(output).output(input).inverse_pinned(host, secrecy)?;
-            Mont::<F>::decode(&host, &mut actual);
+            Mont::<F>::decode(&host, &mut actual)?;
             expect_same(&format!("inverse, {what}"), &actual, &reorder(&x, input))?;
         }
     }
@@ -407,7 +409,7 @@ fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
         expect_equal("results", &results.len(), &inputs.len())?;
         for (i, (host, x)) in results.iter().zip(&inputs).enumerate() {
             let mut actual = vec![F::ZERO; x.len()];
-            Mont::<F>::decode(host, &mut actual);
+            Mont::<F>::decode(host, &mut actual)?;
             let (from, to) = if inverse { (&actual, x) } else { (x, &actual) };
             let expected: Vec<F> = from.chunks(n).flat_map(|x| arkworks(x, F::GENERATOR)).collect();
             expect_same(&format!("transform {i}, inverse: {inverse}"), to, &expected)?;
@@ -429,6 +431,10 @@ fn required_bytes(device: &Device) -> Outcome {
     for (log_n, twiddles) in [(16, Twiddles::Stored), (17, Twiddles::Stored), (17, Twiddles::TwoLevel)] {
         let config = Config { twiddles, ..Config::default() };
         let required = Ntt::<F>::required_bytes(device, log_n, 1, config)?;
+        for batch in [(1 << 32) >> log_n, 1 << 36, usize::MAX] {
+            let refused = Ntt::<F>::required_bytes(device, log_n, batch, config);
+            expect(&format!("{batch} × 2^{log_n} are {refused:?}"), matches!(refused, Err(Error::TooLarge { .. })))?;
+        }
         let mut data = device.zeros::<Mont<F>>(1 << log_n)?;
         let before = device.stats().bytes_live;
         let ntt = Ntt::<F>::with_config(device, log_n, config)?;
@@ -462,19 +468,41 @@ fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
 }
 
 fn host_slices<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    for len in [0, 1, 2, 1024] {
-        let x = samples::<F>(len, 9);
-        let mut y = x.clone();
-        forward(device, &mut y)?;
-        expect_same("forward", &y, &if len == 0 { Vec::new() } else { arkworks(&x, F::ONE) })?;
-        inverse(device, &mut y)?;
-        expect_same("inverse", &y, &x)?;
+    let measured = crossover::<F>(device)?;
+    expect_equal("a crossover is measured once", &crossover::<F>(device)?, &measured)?;
+    // All on the device, all on the CPU, and as measured.
+    for pinned in [0, u32::MAX, measured] {
+        set_crossover::<F>(device, pinned);
+        for len in [0, 1, 2, 1024] {
+            let x = samples::<F>(len, 9);
+            let mut y = x.clone();
+            forward(device, &mut y)?;
+            expect_same("forward", &y, &if len == 0 { Vec::new() } else { arkworks(&x, F::ONE) })?;
+            inverse(device, &mut y)?;
+            expect_same("inverse", &y, &x)?;
+        }
     }
     let x = samples::<F>(1000, 9);
     let mut y = x.clone();
     let error = expect_error("a length of 1000", forward(device, &mut y))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 1000 })?;
     expect_same("untouched", &y, &x)
+}
+
+fn slices_stay_on_the_cpu_below_the_crossover(device: &Device) -> Outcome {
+    let measured = crossover::<Fr>(device)?;
+    let mut x = samples::<Fr>(1 << 4, 9);
+    let mut launches = |pinned| -> Result<u64, Failed> {
+        set_crossover::<Fr>(device, pinned);
+        let before = device.stats().launches;
+        forward(device, &mut x)?;
+        Ok(device.stats().launches - before)
+    };
+    let (first, second, below) = (launches(4)?, launches(4)?, launches(5)?);
+    set_crossover::<Fr>(device, measured);
+    expect("a plan is made once", second <= first && second > 0)?;
+    let expected = if device.is_same(&Device::cpu()) { second } else { 0 };
+    expect_equal("launches below the crossover", &below, &expected)
 }
 
 fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {

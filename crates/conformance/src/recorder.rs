@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -24,13 +25,25 @@ impl Groups {
     }
 }
 
+/// What was allocated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    pub(crate) bytes: u64,
+    pub(crate) secrecy: Secrecy,
+    /// Of host memory.
+    pub(crate) transfer: Option<Transfer>,
+}
+
 /// Another device, to which it passes everything on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     below: Device,
     info: DeviceInfo,
+    /// Kernels that are not launched; memory has all bits set then until it is written.
+    skipped: &'static [&'static str],
     /// By kernel and variant.
     launched: Mutex<BTreeMap<(&'static str, String), Groups>>,
+    allocated: Mutex<Vec<Allocation>>,
 }
 
 impl Recorder {
@@ -39,7 +52,25 @@ impl Recorder {
     pub(crate) fn new(below: &Device, as_hardware: bool) -> Arc<Self> {
         let mut info = below.info().clone();
         info.features.software &= info.id.kind == Kind::Wgpu || !as_hardware;
-        Arc::new(Self { below: below.clone(), info, launched: Mutex::default() })
+        Self::with_info(below, info, &[])
+    }
+
+    /// A device on which some kernels are not launched, and memory has all bits set until it is written: so that others find
+    /// what these would have left as it never is.
+    pub(crate) fn skipping(below: &Device, skipped: &'static [&'static str]) -> Device {
+        Device::unregistered(Self::with_info(below, below.info().clone(), skipped))
+    }
+
+    /// One that allows the loops of a thread so many turns.
+    pub(crate) fn impatient(below: &Device, turns: u32) -> Arc<Self> {
+        let mut info = below.info().clone();
+        info.limits.loop_turns = Some(turns);
+        Self::with_info(below, info, &[])
+    }
+
+    fn with_info(below: &Device, info: DeviceInfo, skipped: &'static [&'static str]) -> Arc<Self> {
+        let (launched, allocated) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated })
     }
 
     /// What was launched of a kernel.
@@ -53,6 +84,16 @@ impl Recorder {
         let launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
         let variants = launched.iter().filter(|((kernel, _), _)| *kernel == name);
         variants.map(|(_, groups)| *groups).reduce(Groups::and)
+    }
+
+    /// What was allocated since this was asked last.
+    pub(crate) fn allocations(&self) -> Vec<Allocation> {
+        mem::take(&mut self.allocated.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn allocate(&self, bytes: u64, secrecy: Secrecy, transfer: Option<Transfer>) {
+        let mut allocated = self.allocated.lock().unwrap_or_else(PoisonError::into_inner);
+        allocated.push(Allocation { bytes, secrecy, transfer });
     }
 
     fn backend(&self) -> &dyn Backend {
@@ -70,10 +111,18 @@ impl Backend for Recorder {
     }
 
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
-        self.backend().alloc(bytes, secrecy)
+        self.allocate(bytes, secrecy, None);
+        let mut memory = self.backend().alloc(bytes, secrecy)?;
+        if !self.skipped.is_empty() {
+            let mut ones = self.backend().host_buffer(bytes as usize, Transfer::Upload, secrecy)?;
+            ones.fill(u8::MAX);
+            self.backend().write(self.default_queue(), &mut memory, 0, ones)?.wait()?;
+        }
+        Ok(memory)
     }
 
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.allocate(bytes as u64, secrecy, Some(transfer));
         self.backend().host_buffer(bytes, transfer, secrecy)
     }
 
@@ -118,6 +167,9 @@ impl Backend for Recorder {
     }
 
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        if self.skipped.contains(&job.spec.name) {
+            return Ok(());
+        }
         let (key, count) = ((job.spec.name, job.spec.variant.clone()), job.groups);
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { self.backend().dispatch(queue, job) }?;

@@ -147,6 +147,7 @@ impl Stub {
                 cache_bytes: 50 << 20,
                 workgroup_threads: 1024,
                 staging_bytes: 16 << 20,
+                loop_turns: None,
             },
             features: Features { int64: true, queues: true, forward_progress: true, software: false },
         })

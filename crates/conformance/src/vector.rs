@@ -3,7 +3,9 @@
 use evariste_backend::{Buffer, Device, Error};
 use evariste_field::{DeviceField, Expression, Mont, Prefix, Vector, reference, small::BabyBear};
 
-use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, launches::lengths};
+use crate::{
+    Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, garbage, launches::lengths,
+};
 
 pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::maps"), maps::<F>);
@@ -50,7 +52,7 @@ fn maps<F: DeviceField>(device: &Device) -> Outcome {
     for len in [0, 1, 255, 257, 1000] {
         let a = samples::<F>(len, 10);
         let mut da = device.upload::<Mont<F>>(&a)?;
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         for (name, apply, assign, scalar) in cases {
             let expected: Vec<F> = a.iter().map(|x| scalar(*x, factor)).collect();
             apply(&vector, &da, factor, &mut out)?;
@@ -97,7 +99,7 @@ fn prefixes<F: DeviceField>(device: &Device) -> Outcome {
         // Without zeros, after which all products are zero.
         let a: Vec<F> = samples::<F>(len, 15).iter().map(|x| if x.is_zero() { one } else { *x }).collect();
         let mut da = device.upload(&a)?;
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         for prefix in [Prefix::Inclusive, Prefix::Exclusive] {
             let sums = reference::prefix(&a, prefix, F::ZERO, |x, y| x + y);
             vector.prefix_sum(&da, prefix, &mut out)?;
@@ -121,7 +123,7 @@ fn division<F: DeviceField>(device: &Device) -> Outcome {
     let random = samples::<F>(70, 16)[69];
     for len in sizes::<F>(device) {
         let a = samples::<F>(len, 17);
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         for z in [random, F::ZERO] {
             let (quotient, remainder) = reference::divide_by_linear(&a, z);
             let mut da = device.upload(&a)?;
@@ -140,7 +142,7 @@ fn permutations<F: DeviceField>(device: &Device) -> Outcome {
     for len in [0, 1, 2, 4, 256, 512, 1 << 14] {
         let a = samples::<F>(len, 18);
         let mut da = device.upload(&a)?;
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         let expected = reference::bit_reverse(&a);
         vector.bit_reverse(&da, &mut out)?;
         expect_same(&format!("{len} bit-reversed"), &out.to_vec()?, &expected)?;
@@ -149,7 +151,7 @@ fn permutations<F: DeviceField>(device: &Device) -> Outcome {
     }
     for (rows, columns) in [(0, 0), (3, 0), (1, 1), (1, 300), (300, 1), (16, 16), (17, 33), (100, 101), (64, 257)] {
         let a = samples::<F>(rows * columns, 19);
-        let mut out = device.alloc(a.len())?;
+        let mut out = garbage(device, a.len())?;
         vector.transpose(&device.upload(&a)?, rows, &mut out)?;
         expect_same(&format!("{rows} × {columns} transposed"), &out.to_vec()?, &reference::transpose(&a, rows))?;
     }
@@ -157,12 +159,12 @@ fn permutations<F: DeviceField>(device: &Device) -> Outcome {
     for len in lengths(device, &LENGTHS) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 21).collect();
         let expected: Vec<F> = indices.iter().map(|i| a.get(*i as usize).copied().unwrap_or(F::ZERO)).collect();
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         vector.gather(&device.upload(&a)?, &device.upload(&indices)?, &mut out)?;
         expect_same(&format!("{len} gathered"), &out.to_vec()?, &expected)?;
     }
     let mut out = device.upload(&[F::ONE; 3])?;
-    vector.gather(&device.alloc(0)?, &device.upload(&[0, 1, u32::MAX])?, &mut out)?;
+    vector.gather(&garbage(device, 0)?, &device.upload(&[0, 1, u32::MAX])?, &mut out)?;
     expect_same("gathered from nothing", &out.to_vec()?, &[F::ZERO; 3])
 }
 
@@ -186,7 +188,7 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
     for len in [0, 1, 257, 1000] {
         let columns: Vec<Vec<F>> = (0..3).map(|seed| samples(len, 22 + seed)).collect();
         let uploaded = columns.iter().map(|column| device.upload(column)).collect::<Result<Vec<_>, _>>()?;
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         for (name, expression) in &cases {
             let row = |i: usize| columns.iter().map(|column| column[i]).collect::<Vec<F>>();
             let expected: Vec<F> = (0..len).map(|i| expression.value(&row(i), &constants)).collect();
@@ -207,7 +209,7 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
             row.push(row[0]);
             wide.value(&row, &[])
         };
-        let mut out = device.alloc(len)?;
+        let mut out = garbage(device, len)?;
         vector.evaluate_expression(&wide, &given, &[], &mut out)?;
         expect_same(&format!("41 columns of {len}"), &out.to_vec()?, &(0..len).map(value).collect::<Vec<F>>())?;
     }
@@ -249,7 +251,7 @@ fn deep_prefixes(device: &Device) -> Outcome {
     let a: Vec<BabyBear> = (0..len as u64).map(|i| BabyBear::from(i * i + 1)).collect();
     let z = BabyBear::from(12_345u32);
     let mut data = device.upload(&a)?;
-    let mut out = device.alloc(len)?;
+    let mut out = garbage(device, len)?;
     vector.prefix_sum(&data, Prefix::Exclusive, &mut out)?;
     let sums = reference::prefix(&a, Prefix::Exclusive, BabyBear::from(0u32), |x, y| x + y);
     expect_same("sums", &out.to_vec()?, &sums)?;
@@ -262,7 +264,7 @@ fn deep_prefixes(device: &Device) -> Outcome {
 fn few_launches(device: &Device) -> Outcome {
     let vector = Vector::<BabyBear>::new(device);
     let data = device.upload(&samples::<BabyBear>(1 << 20, 40))?;
-    let mut out = device.alloc(1 << 20)?;
+    let mut out = garbage(device, 1 << 20)?;
     let launches = |run: &mut dyn FnMut() -> Result<(), Error>| -> Result<u64, Error> {
         let before = device.stats().launches;
         run()?;

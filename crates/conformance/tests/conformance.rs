@@ -1,18 +1,27 @@
-//! The suite on every device found; with `EVARISTE_FULL` set, what takes minutes too.
+//! The suite on every device found; with `EVARISTE_FULL` set, what takes minutes too. What is not there is reported as ignored.
 
 use std::{env, process::ExitCode};
 
 use evariste_backend::Device;
+use evariste_conformance::skipped;
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     evariste_conformance::run_child();
     let mut trials = evariste_conformance::common();
-    let devices = Device::all();
-    trials.extend(devices.iter().flat_map(evariste_conformance::suite));
-    if env::var_os("EVARISTE_FULL").is_some() {
-        trials.extend(devices.iter().flat_map(evariste_conformance::long));
+    let full = env::var_os("EVARISTE_FULL").is_some();
+    for found in Device::discover() {
+        match found.device {
+            Ok(device) => {
+                trials.extend(evariste_conformance::suite(&device));
+                trials.extend(full.then(|| evariste_conformance::long(&device)).into_iter().flatten());
+            }
+            Err(error) => trials.push(skipped(found.id.to_string(), &error.to_string())),
+        }
     }
-    trials.extend(evariste_conformance::hosted().unwrap_or_default());
+    match evariste_conformance::hosted() {
+        Ok(hosted) => trials.extend(hosted),
+        Err(error) => trials.push(skipped("hosted", &error.to_string())),
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

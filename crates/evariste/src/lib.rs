@@ -1,16 +1,28 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "aes")]
 pub use evariste_aes as aes;
 pub use evariste_backend as backend;
+#[cfg(feature = "curve")]
+pub use evariste_curve as curve;
+#[cfg(feature = "field")]
 pub use evariste_field as field;
+#[cfg(feature = "ntt")]
 pub use evariste_ntt as ntt;
+#[cfg(feature = "primitives")]
+pub use evariste_primitives as primitives;
 
 pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, Stats};
 
 /// What most programs need: `use evariste::prelude::*`.
 pub mod prelude {
+    #[cfg(feature = "aes")]
     pub use evariste_aes::{Aes, Ctr, Gcm, Xts};
     pub use evariste_backend::{Buffer, Device, Secrecy};
+    #[cfg(feature = "curve")]
+    pub use evariste_curve::{AffinePoint, DeviceCurve, Points};
+    #[cfg(feature = "field")]
     pub use evariste_field::{Canonical, DeviceField, Expression, Mont, Prefix, Vector};
+    #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
 }

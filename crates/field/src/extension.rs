@@ -20,7 +20,10 @@ use ark_std::{
 };
 use zeroize::Zeroize;
 
-use crate::{Arithmetic, DeviceField, field::store_all};
+use crate::{
+    Arithmetic, DeviceField,
+    field::{Sealed, are_stored, store_all},
+};
 
 /// What defines an [`Extension`] of degree `N`: a prime field p, and an irreducible polynomial of degree `N` over it.
 ///
@@ -143,10 +146,16 @@ impl<P: ExtensionConfig<N, BaseField: DeviceField>, const N: usize> DeviceField 
         Self(std::array::from_fn(|i| P::BaseField::load(&limbs[i * P::BaseField::LIMBS..])))
     }
 
+    fn is_stored(limbs: &[u32]) -> bool {
+        are_stored::<P::BaseField>(&limbs[..Self::LIMBS])
+    }
+
     fn arithmetic() -> Arithmetic {
         Arithmetic::extension(Self, |x| x.0)
     }
 }
+
+impl<P: ExtensionConfig<N, BaseField: DeviceField>, const N: usize> Sealed for Extension<P, N> {}
 
 impl<P: ExtensionConfig<N>, const N: usize> AdditiveGroup for Extension<P, N> {
     type Scalar = Self;

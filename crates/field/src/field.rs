@@ -14,9 +14,11 @@ use crate::Arithmetic;
 /// It is implemented for every `MontConfig` and `SmallFpConfig` of arkworks, a user's own too, for quadratic and cubic
 /// extensions of such fields and towers of them, and for [`Extension`](crate::Extension).
 ///
+/// Kernels go by what it says, so that only this crate implements it.
+///
 /// `PrimeField` alone shows only canonical integers; this trait adds the way between arkworks' own Montgomery limbs and
 /// the device's, which is a plain copy wherever both have the same R (every even `LIMBS` of an `Fp`).
-pub trait DeviceField: Field {
+pub trait DeviceField: Field + Sealed {
     /// 32-bit limbs of an element: ⌈bits / 32⌉ of a prime field, times the degree of an extension.
     const LIMBS: usize;
 
@@ -26,9 +28,23 @@ pub trait DeviceField: Field {
     /// Reads the device form, of integers below p, from the first `LIMBS` words of `limbs`.
     fn load(limbs: &[u32]) -> Self;
 
+    /// Whether the first `LIMBS` words of `limbs` are the device form of an element: of integers below p.
+    fn is_stored(limbs: &[u32]) -> bool;
+
     /// What kernels need to know to compute in this field.
     fn arithmetic() -> Arithmetic;
 }
+
+mod sealed {
+    /// Keeps others from implementing what `unsafe` code relies on.
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+impl<P: MontConfig<N>, const N: usize> Sealed for Fp<MontBackend<P, N>, N> {}
+impl<P: SmallFpConfig> Sealed for SmallFp<P> {}
+impl<P: QuadExtConfig<BaseField: DeviceField>> Sealed for QuadExtField<P> {}
+impl<P: CubicExtConfig<BaseField: DeviceField>> Sealed for CubicExtField<P> {}
 
 /// A prime field whose elements live on devices. Every [`DeviceField`] that is prime is one.
 pub trait DevicePrimeField: DeviceField + PrimeField {}
@@ -96,17 +112,28 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
 
     #[inline]
     fn load(limbs: &[u32]) -> Self {
-        let mut value = [0; N];
-        for (i, &limb) in limbs[..Self::LIMBS].iter().enumerate() {
-            value[i / 2] |= u64::from(limb) << (32 * (i % 2));
-        }
-        let value = Self::new_unchecked(BigInt(value));
+        let value = Self::new_unchecked(BigInt(integer(&limbs[..Self::LIMBS])));
         if Self::SAME { value } else { value * Self::new_unchecked(BigInt(Self::FROM_DEVICE)) }
+    }
+
+    #[inline]
+    fn is_stored(limbs: &[u32]) -> bool {
+        BigInt(integer(&limbs[..Self::LIMBS])) < P::MODULUS
     }
 
     fn arithmetic() -> Arithmetic {
         Arithmetic::prime::<Self>()
     }
+}
+
+/// The integer of little-endian limbs, at most 2 N.
+#[inline]
+fn integer<const N: usize>(limbs: &[u32]) -> [u64; N] {
+    let mut value = [0; N];
+    for (i, &limb) in limbs.iter().enumerate() {
+        value[i / 2] |= u64::from(limb) << (32 * (i % 2));
+    }
+    value
 }
 
 /// (p + 1) / 2 to the power `exponent` mod p, which is 2^(−`exponent`).
@@ -141,13 +168,23 @@ impl<P: SmallFpConfig> DeviceField for SmallFp<P> {
     }
 
     fn load(limbs: &[u32]) -> Self {
-        let value = (0..Self::LIMBS).fold(0, |value, i| value | u64::from(limbs[i]) << (32 * i));
+        let [value] = integer(&limbs[..Self::LIMBS]);
         Self::from(value) * Self::from(Self::FROM_DEVICE)
+    }
+
+    fn is_stored(limbs: &[u32]) -> bool {
+        let [value] = integer(&limbs[..Self::LIMBS]);
+        u128::from(value) < P::MODULUS_U128
     }
 
     fn arithmetic() -> Arithmetic {
         Arithmetic::prime::<Self>()
     }
+}
+
+/// Whether all coefficients are in device form.
+pub(crate) fn are_stored<B: DeviceField>(limbs: &[u32]) -> bool {
+    limbs.chunks_exact(B::LIMBS).all(B::is_stored)
 }
 
 /// Writes coefficients one after the other.
@@ -171,6 +208,10 @@ impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
         Self { c0, c1 }
     }
 
+    fn is_stored(limbs: &[u32]) -> bool {
+        are_stored::<P::BaseField>(&limbs[..Self::LIMBS])
+    }
+
     fn arithmetic() -> Arithmetic {
         Arithmetic::extension(|[c0, c1]| Self { c0, c1 }, |x| [x.c0, x.c1])
     }
@@ -188,6 +229,10 @@ impl<P: CubicExtConfig<BaseField: DeviceField>> DeviceField for CubicExtField<P>
     fn load(limbs: &[u32]) -> Self {
         let [c0, c1, c2] = [0, 1, 2].map(|i| P::BaseField::load(&limbs[i * P::BaseField::LIMBS..]));
         Self { c0, c1, c2 }
+    }
+
+    fn is_stored(limbs: &[u32]) -> bool {
+        are_stored::<P::BaseField>(&limbs[..Self::LIMBS])
     }
 
     fn arithmetic() -> Arithmetic {

@@ -2,25 +2,24 @@
 
 mod arithmetic;
 mod constants;
-pub mod curve;
 mod element;
 mod expression;
 mod extension;
 mod field;
 pub mod ifma;
 mod known;
-pub mod primitives;
-pub mod rate;
 pub mod reference;
 pub mod small;
 pub mod source;
+mod sum;
 mod sums;
 mod vector;
 
 pub use arithmetic::Arithmetic;
-pub use element::{Canonical, Mont};
+pub use element::{Canonical, Mont, expect_stored};
 pub use expression::Expression;
 pub use extension::{Extension, ExtensionConfig};
 pub use field::{DeviceField, DevicePrimeField};
 pub use known::known_constants;
-pub use vector::{Prefix, Vector};
+pub use sum::FieldSum;
+pub use vector::{Prefix, Vector, invert};

@@ -14,6 +14,7 @@ use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
 
 mod extension;
 mod inverse;
+pub mod turns;
 
 /// The arithmetic of `F` in CUDA C++: constants, then `field.cuh` and `inverse.cuh`, then `extension.cuh` for each extension.
 pub fn cuda<F: DeviceField>() -> String {
@@ -192,7 +193,7 @@ const LEAST_BYTES: u32 = 16 << 10;
 
 /// Threads of a workgroup for [`cuda_group_inverse`] and [`wgsl_group_inverse`], up to `most`, whose tree fits the workgroup
 /// memory of every device, and the bytes that it takes.
-pub(crate) fn group_inverse_threads<F: DeviceField>(most: u32) -> (u32, u32) {
+pub fn group_inverse_threads<F: DeviceField>(most: u32) -> (u32, u32) {
     let threads = most.min(1 << (LEAST_BYTES / tile_bytes::<F>(2)).max(1).ilog2());
     (threads, tile_bytes::<F>(2 * threads))
 }
@@ -201,13 +202,13 @@ pub(crate) fn group_inverse_threads<F: DeviceField>(most: u32) -> (u32, u32) {
 const ROOTS: u32 = 32;
 
 /// `group_inverse` in CUDA for workgroups of so many threads.
-pub(crate) fn cuda_group_inverse(threads: u32) -> String {
+pub fn cuda_group_inverse(threads: u32) -> String {
     let roots = threads.min(ROOTS);
     format!("#define THREADS {threads}u\n#define ROOTS {roots}u\n{}", evariste_cuda::GROUP_INVERSE)
 }
 
 /// `group_inverse` in WGSL for workgroups of so many threads.
-pub(crate) fn wgsl_group_inverse<F: DeviceField>(threads: u32) -> String {
+pub fn wgsl_group_inverse<F: DeviceField>(threads: u32) -> String {
     let (inverse, tile, roots) = (wgsl_inverse(&F::arithmetic(), 0), wgsl_tile::<F>(2 * threads), threads.min(ROOTS));
     format!("{inverse}{tile}const ROOTS = {roots}u;\n{}", evariste_shaders::GROUP_INVERSE)
 }

@@ -4,12 +4,14 @@ use std::{
 };
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, Secrecy, parallel,
+};
 
 use crate::{
     DeviceField, Mont,
     ifma::{self, Factor},
-    source::{self, word},
+    source::{self, turns, word},
     sums::{self, Sums},
 };
 
@@ -222,7 +224,10 @@ impl<F: DeviceField> Vector<F> {
         let len = self.checked_len(a.len())?;
         let kernel = self.kernel(&self.inverse, inverse_spec::<F>)?;
         let threads = (self.device.info().parallelism as usize).saturating_mul(INVERSE_THREADS).max(1);
-        let run = (len as usize).div_ceil(threads).clamp(INVERSE_RUN[0], INVERSE_RUN[1]) as u32;
+        let mut run = (len as usize).div_ceil(threads).clamp(INVERSE_RUN[0], INVERSE_RUN[1]) as u32;
+        while run > 1 && !kernel.fits(&InverseParams { len, threads: len.div_ceil(run) }) {
+            run /= 2;
+        }
         let threads = len.div_ceil(run);
         let groups = threads.div_ceil(kernel.spec().threads);
         let args = &mut [Arg::read(a), Arg::write(out)];
@@ -242,7 +247,7 @@ impl<F: DeviceField> Vector<F> {
         self.checked_len(out.len())?;
         let mut bases = vec![scale];
         bases.extend(std::iter::successors(Some(base), |power| Some(power.square())).take(BINARY_POWERS));
-        let bases = self.device.upload::<Mont<F>>(&bases)?;
+        let bases = self.device.upload_with::<Mont<F>>(&bases, out.secrecy())?;
         let kernel = self.kernel(&self.powers, powers_spec::<F>)?;
         let params = PowersParams { len: len as u32, offset: offset as u32 };
         let args = &mut [Arg::read(&bases), Arg::write(out)];
@@ -303,6 +308,11 @@ impl<F> fmt::Debug for Vector<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Vector").field("device", &self.device).finish_non_exhaustive()
     }
+}
+
+/// The secrecy of what is computed from some vectors.
+fn secrecy_of<'a, F: DeviceField>(vectors: impl IntoIterator<Item = &'a Buffer<Mont<F>>>) -> Secrecy {
+    Secrecy::of(vectors.into_iter().map(Buffer::secrecy))
 }
 
 /// Calls `f` with runs of the elements in `out` and the limb where each begins, on all cores.
@@ -379,7 +389,8 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
         }
     };
     let variant = variant::<F>(&format!("{operation:?}{}", if assign { " in place" } else { "" }));
-    KernelSpec::new("pointwise", variant, bindings, body, source).threads(THREADS)
+    let mul = turns::mul::<F>();
+    KernelSpec::new("pointwise", variant, bindings, body, source).threads(THREADS).turns(move |_: &PointwiseParams| mul)
 }
 
 fn inverse_spec<F: DeviceField>() -> KernelSpec {
@@ -407,11 +418,19 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         let a = a.read::<u32>();
         for_each_run::<F>(&mut out.write()[..limbs], &|at, out| inverse_run::<F>(&a[at..][..out.len()], out));
     };
-    KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source).threads(threads).shared_bytes(bytes)
+    let (mul, shared) = (turns::mul::<F>(), turns::group_inverse::<F>(threads));
+    let turns = move |params: &InverseParams| {
+        let run = u64::from(params.len.div_ceil(params.threads.max(1)));
+        turns::repeat(run, mul) + shared + turns::repeat(run, 2 * mul)
+    };
+    KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source)
+        .threads(threads)
+        .shared_bytes(bytes)
+        .turns(turns)
 }
 
 /// Inverts elements in device form, with one inversion.
-pub(crate) fn invert<F: DeviceField>(elements: &mut [u32]) {
+pub fn invert<F: DeviceField>(elements: &mut [u32]) {
     let before = elements.to_vec();
     inverse_run::<F>(&before, elements);
 }
@@ -462,7 +481,11 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
             }
         });
     };
-    KernelSpec::new("powers", variant::<F>("powers"), bindings, body, source).threads(THREADS)
+    let mul = turns::mul::<F>();
+    let all = turns::repeat(BINARY_POWERS as u64, mul) + turns::repeat(POWERS_RUN as u64, mul);
+    KernelSpec::new("powers", variant::<F>("powers"), bindings, body, source)
+        .threads(THREADS)
+        .turns(move |_: &PowersParams| all)
 }
 
 /// The data of a kernel from `a` to `out`, or in place: what it binds, and in WGSL how it stores then.

@@ -44,6 +44,7 @@ pub fn device(arithmetic: Arithmetic) -> Result<Device> {
         cache_bytes: 50 << 20,
         workgroup_threads: 1024,
         staging_bytes: 16 << 20,
+        loop_turns: None,
         ..info.limits
     };
     info.features = Features { int64: true, queues: false, forward_progress: true, software: true };

@@ -1,3 +1,12 @@
+//! Transforms of host slices.
+
+use std::{
+    any::TypeId,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
 use ark_ff::FftField;
 use evariste_backend::{Buffer, Device};
 use evariste_field::{DeviceField, Mont, source};
@@ -7,7 +16,8 @@ use crate::{Config, Error, Ntt, Result, forward_in_pieces, inverse_in_pieces};
 /// Transforms a host slice on a device, natural order to natural order, in place; in pieces ([`forward_in_pieces`]) where
 /// the device does not hold it.
 ///
-/// For more than a few transforms of one size make an [`Ntt`] and keep the data in a `Buffer`.
+/// The plan is kept with the device ([`Device::cached_plan`]). A slice that the CPU transforms in less time than the way
+/// to the device and back takes stays on the CPU ([`crossover`]).
 ///
 /// # Errors
 /// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then.
@@ -23,10 +33,104 @@ pub fn inverse<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Resul
     transform(device, x, Ntt::inverse, inverse_in_pieces)
 }
 
+/// log₂ of the length from which on [`forward`] and [`inverse`] work on `device` and not on the CPU: 0 for the CPU itself.
+///
+/// Measured once for each device and field, in some milliseconds: the time of a transform of 2^10 elements on the CPU,
+/// which grows with n·log n, against the time for as many bytes to the device and back, of which a part grows with n. It is
+/// at most 20. [`set_crossover`] pins it.
+///
+/// # Errors
+/// [`Error::Device`].
+pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
+    if device.info().limits.workgroup_threads == 1 {
+        return Ok(0);
+    }
+    let crossovers = device.notes::<Crossovers>();
+    if let Some(known) = crossovers.get::<F>() {
+        return Ok(known);
+    }
+    // Not under the lock: a thread that waits in the CPU's pool may come by here again with other work.
+    let measured = measure::<F>(device)?;
+    log::debug!("{}: transforms of host slices from 2^{measured} on", device.info().id);
+    crossovers.set::<F>(measured);
+    Ok(measured)
+}
+
+/// Sets what [`crossover`] gives for a device and field: 0 for all work on the device, `u32::MAX` for all on the CPU.
+pub fn set_crossover<F: DeviceField + FftField>(device: &Device, log_n: u32) {
+    device.notes::<Crossovers>().set::<F>(log_n);
+}
+
+/// What is known of a device, by field.
+#[derive(Debug, Default)]
+struct Crossovers(Mutex<BTreeMap<TypeId, u32>>);
+
+impl Crossovers {
+    fn get<F: 'static>(&self) -> Option<u32> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&TypeId::of::<F>()).copied()
+    }
+
+    fn set<F: 'static>(&self, log_n: u32) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<F>(), log_n);
+    }
+}
+
+/// log₂ of the length that is measured.
+const MEASURED: u32 = 10;
+
+/// The largest crossover: from there on any GPU is faster than the way to it is long.
+const MAX_CROSSOVER: u32 = 20;
+
+/// Runs of which the fastest counts.
+const RUNS: usize = 5;
+
+fn measure<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
+    let log_n = MEASURED.min(F::TWO_ADICITY);
+    let mut x = vec![F::ONE; 1 << log_n];
+    let on_cpu = plan::<F>(&Device::cpu(), log_n)?;
+    let cpu = fastest(|| run(&on_cpu, &mut x, &Ntt::forward))?;
+    let mut way = |len: usize| fastest(|| Ok(device.upload::<Mont<F>>(&x[..len])?.read_at(0, &mut x[..len])?));
+    let (short, long) = (way(1)?, way(1 << log_n)?);
+    // A pass of a transform costs a device about what the way costs it at least.
+    let each = (long.saturating_sub(short)).as_secs_f64() / f64::from(1u32 << log_n);
+    let on_device = |log: u32| 2.0 * short.as_secs_f64() + each * f64::from(log).exp2();
+    let on_cpu = |log: u32| {
+        let n_log_n = f64::from(log).exp2() * f64::from(log.max(1));
+        cpu.as_secs_f64() * n_log_n / (f64::from(log_n).exp2() * f64::from(log_n.max(1)))
+    };
+    Ok((0..MAX_CROSSOVER).find(|log| on_device(*log) < on_cpu(*log)).unwrap_or(MAX_CROSSOVER))
+}
+
+/// The fastest of some runs, after one that does not count.
+fn fastest(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
+    run()?;
+    let mut fastest = Duration::MAX;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        run()?;
+        fastest = fastest.min(start.elapsed());
+    }
+    Ok(fastest)
+}
+
+fn plan<F: DeviceField + FftField>(device: &Device, log_n: u32) -> Result<Arc<Ntt<F>>> {
+    device.cached_plan(&log_n.to_string(), || Ntt::new(device, log_n))
+}
+
+fn run<F: DeviceField + FftField>(
+    ntt: &Ntt<F>,
+    x: &mut [F],
+    apply: &impl Fn(&Ntt<F>, &mut Buffer<Mont<F>>) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = ntt.device().upload(x)?;
+    apply(ntt, &mut buffer)?;
+    Ok(buffer.read_at(0, x)?)
+}
+
 fn transform<F: DeviceField + FftField>(
     device: &Device,
     x: &mut [F],
-    run: impl Fn(&Ntt<F>, &mut Buffer<Mont<F>>) -> Result<()>,
+    apply: impl Fn(&Ntt<F>, &mut Buffer<Mont<F>>) -> Result<()>,
     in_pieces: impl Fn(&Device, &mut [F], u64) -> Result<()>,
 ) -> Result<()> {
     if x.is_empty() {
@@ -36,17 +140,16 @@ fn transform<F: DeviceField + FftField>(
         return Err(Error::NotPowerOfTwo { actual: x.len() });
     }
     let log_n = x.len().ilog2();
+    let cpu = Device::cpu();
+    let device = if log_n < crossover::<F>(device)? { &cpu } else { device };
     let memory = device.info().memory_bytes.unwrap_or(u64::MAX);
     let needed = match Ntt::<F>::required_bytes(device, log_n, 1, Config::default()) {
-        Ok(bytes) => bytes + (u64::from(source::tile_bytes::<F>(1)) << log_n),
+        Ok(bytes) => bytes.saturating_add(u64::from(source::tile_bytes::<F>(1)) << log_n),
         Err(Error::TooLarge { .. }) => u64::MAX,
         Err(error) => return Err(error),
     };
     if needed > memory / 10 * 9 {
         return in_pieces(device, x, memory / 2);
     }
-    let ntt = Ntt::new(device, log_n)?;
-    let mut buffer = device.upload(x)?;
-    run(&ntt, &mut buffer)?;
-    Ok(buffer.read_at(0, x)?)
+    run(&*plan::<F>(device, log_n)?, x, &apply)
 }

@@ -13,7 +13,7 @@ pub mod reference;
 
 pub use config::{Config, Split, Twiddles};
 pub use error::{Error, Result};
-pub use host::{forward, inverse};
+pub use host::{crossover, forward, inverse, set_crossover};
 pub use order::{Order, reverse_bits};
 pub use pieces::{forward_in_pieces, inverse_in_pieces};
 pub use pipeline::Pipeline;

@@ -8,7 +8,30 @@ pub enum Order {
     BitReversed,
 }
 
-/// The lowest `bits` binary digits of `x` in reversed order, the others being zero.
+/// The lowest `bits` binary digits of `x`, of all 32 where `bits` is more, in reversed order, the others being zero.
 pub const fn reverse_bits(x: u32, bits: u32) -> u32 {
-    (x.reverse_bits() >> 1) >> (31 - bits)
+    // In 64 bits, so that none is shifted by all of its digits.
+    ((x.reverse_bits() as u64) >> 32u32.saturating_sub(bits)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_bits_is_reversed() {
+        for (x, bits, reversed) in [
+            (1, 0, 0),
+            (1, 1, 1),
+            (1, 4, 8),
+            (0b0110_0001, 5, 0b1_0000),
+            (1, 31, 1 << 30),
+            (1, 32, 1 << 31),
+            (u32::MAX, 32, u32::MAX),
+            (1, 33, 1 << 31),
+            (1, u32::MAX, 1 << 31),
+        ] {
+            assert_eq!(reverse_bits(x, bits), reversed, "{x:b}, {bits} bits");
+        }
+    }
 }

@@ -4,7 +4,10 @@ use std::{fmt::Write as _, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Binding, CpuArg, KernelSpec, Language, parallel};
-use evariste_field::{DeviceField, ifma, source};
+use evariste_field::{
+    DeviceField, ifma,
+    source::{self, turns},
+};
 
 use crate::{config::Twiddles, reverse_bits};
 
@@ -153,9 +156,29 @@ impl Shape {
         );
         let lanes = ifma::Field::of::<F>();
         let body = move |params: &Params, args: &mut [CpuArg<'_>]| self.run::<F>(lanes.as_ref(), params, args);
+        let turns = self.turns::<F>();
         KernelSpec::new("ntt_pass", variant, bindings, body, source)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(1 << (log_rows + log_columns)))
+            .turns(move |_: &Params| turns)
+    }
+
+    /// Turns of loops of a thread at most.
+    fn turns<F: DeviceField>(self) -> u64 {
+        /// Of the exponent of a twiddle.
+        const BITS: u64 = 32;
+
+        let mul = turns::mul::<F>();
+        let each = (1 << (self.log_rows + self.log_columns)) / u64::from(self.threads);
+        let groups = (each >> self.log_radix).max(1);
+        let steps = u64::from(self.log_rows.div_ceil(self.log_radix.max(1)));
+        // Each element is scaled by two factors and multiplied by a root at each of up to four levels.
+        let step = (1 << self.log_radix) * (2 + 4) * mul;
+        let finished = match self.twiddles {
+            Twiddles::Stored | Twiddles::TwoLevel => 2 * mul,
+            Twiddles::BinaryPowers | Twiddles::OnTheFly => mul + turns::repeat(BITS, 2 * mul),
+        };
+        turns::repeat(steps, turns::repeat(groups, step)) + turns::repeat(each, finished)
     }
 
     fn cuda<F: DeviceField>(self) -> String {

@@ -2,7 +2,7 @@
 //! rows on the device.
 
 use ark_ff::FftField;
-use evariste_backend::{Device, Element, HostBuffer, Secrecy, Transfer, parallel};
+use evariste_backend::{Device, Element, HostBuffer, Secrecy, Transfer, decode, parallel};
 use evariste_field::{DeviceField, Mont, source};
 
 use crate::{Error, Ntt, Pipeline, Result, Transform, reference::root_of_unity};
@@ -16,7 +16,7 @@ const PIECES: u64 = 3;
 /// Pieces in host memory that are on their way, filled or emptied at once.
 const IN_FLIGHT: usize = 4;
 
-/// Elements that one thread encodes or decodes at a time.
+/// Elements that one thread encodes at a time.
 const ELEMENTS: usize = 1 << 12;
 
 /// The forward transform of a host slice, natural order to natural order, with at most `device_bytes` of device memory for
@@ -108,13 +108,12 @@ fn stream<F: DeviceField + FftField>(
     let (len, bytes) = (rows * columns, Mont::<F>::BYTES);
     let mut pipeline = Pipeline::new(transform.clone(), len / transform.plan().size(), Secrecy::Public)?;
     let mut stored = 0;
-    let mut take = |host: &HostBuffer| {
+    let mut take = |host: &HostBuffer| -> Result<()> {
         let mut piece = vec![F::ZERO; len];
-        parallel::chunks(&mut piece, ELEMENTS, &|i, piece| {
-            Mont::<F>::decode(&host[i * ELEMENTS * bytes..][..piece.len() * bytes], piece);
-        });
+        decode::<Mont<F>>(host, &mut piece)?;
         store(stored, piece);
         stored += 1;
+        Ok(())
     };
     let idle = (0..IN_FLIGHT.min(pieces)).map(|_| device.host_buffer(len * bytes, Transfer::Both, Secrecy::Public));
     let mut idle = idle.collect::<Result<Vec<_>, _>>()?;
@@ -123,7 +122,7 @@ fn stream<F: DeviceField + FftField>(
             Some(host) => host,
             None => {
                 let Some(host) = pipeline.next()? else { unreachable!("what is not idle is on its way") };
-                take(&host);
+                take(&host)?;
                 host
             }
         };
@@ -134,12 +133,12 @@ fn stream<F: DeviceField + FftField>(
         });
         let done = if inverse { pipeline.inverse(host)? } else { pipeline.forward(host)? };
         if let Some(host) = done {
-            take(&host);
+            take(&host)?;
             idle.push(host);
         }
     }
     while let Some(host) = pipeline.next()? {
-        take(&host);
+        take(&host)?;
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ pub struct Ntt<F: DeviceField> {
 /// Factors between the passes of one direction.
 struct Factors<F: DeviceField> {
     factors: Buffer<Mont<F>>,
-    /// When they are there, for other queues than the default one.
+    /// When they are there, and the plan's roots too, for other queues than the default one.
     ready: Event,
 }
 
@@ -384,8 +384,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
 
     fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
         let vector = Vector::new(device);
-        let forward = factors::<F>(device, &layout, &vector, false)?;
+        // Before the factors: where these are there, on the default queue, so are the roots.
         let roots = device.upload(&roots::<F>(&layout)?)?;
+        let forward = factors::<F>(device, &layout, &vector, false)?;
         let (inverse, cosets, kernels) = (OnceLock::new(), Mutex::default(), Mutex::default());
         let plan = Self { device: device.clone(), layout, kernels, roots, forward, inverse, vector, cosets };
         let shapes = plan.layout.shapes(Order::Natural, Order::Natural, false, false, false);
@@ -397,10 +398,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`], [`Error::TooLarge`].
+    /// [`Error::TwoAdicity`], [`Error::TooLarge`], also for a batch that no call takes: one of 2^32 elements or more.
     pub fn required_bytes(device: &Device, log_n: u32, batch: usize, config: Config) -> Result<u64> {
         let layout = Layout::new::<F>(device.info(), log_n, config)?;
-        let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { (batch as u64) << log_n } else { 0 };
+        let len = (batch as u64).saturating_mul(1 << log_n);
+        if u32::try_from(len).is_err() {
+            return Err(Error::TooLarge { expected: 32, actual: len });
+        }
+        let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { len } else { 0 };
         let tables = 2 * layout.twiddles().1 + 3 * (2 * layout.roots() + 1);
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }
@@ -918,6 +923,43 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn numbers_at_their_extremes_are_errors_or_nothing_to_do() {
+        let device = Device::cpu();
+        let refused = |log_n| Ntt::<Goldilocks>::required_bytes(&device, log_n, 1, Config::default()).unwrap_err();
+        assert!(matches!(refused(29), Error::TooLarge { .. }));
+        assert!(matches!(refused(33), Error::TwoAdicity { .. }));
+        assert!(matches!(refused(u32::MAX), Error::TwoAdicity { .. }));
+        for (log_n, batch) in [(28, 16), (28, 1 << 36), (0, 1 << 32), (1, usize::MAX), (0, usize::MAX)] {
+            let error = Ntt::<Goldilocks>::required_bytes(&device, log_n, batch, Config::default()).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { expected: 32, .. }), "2^{log_n} × {batch}: {error}");
+        }
+        let most = Ntt::<Goldilocks>::required_bytes(&device, 28, 15, Config::default()).unwrap();
+        assert!(most > (15 << 28) * 8 && most < (18 << 28) * 8, "{most}");
+
+        let ntt = Ntt::<Goldilocks>::new(&device, 3).unwrap();
+        let mut nothing = device.alloc(0).unwrap();
+        let mut data = device.upload(&random::<Goldilocks>(16)).unwrap();
+        let before = data.to_vec().unwrap();
+        for columns in [0, 3, usize::MAX / 8, usize::MAX] {
+            ntt.transform().columns(columns).forward(&mut nothing).unwrap();
+            let error = ntt.transform().columns(columns).forward(&mut data).unwrap_err();
+            assert!(matches!(error, Error::Length { actual: 16, .. }), "{columns}: {error}");
+        }
+        assert_eq!(data.to_vec().unwrap(), before);
+        for batch in [usize::MAX, usize::MAX / 8, 1 << 59] {
+            assert!(crate::Pipeline::new(ntt.transform(), batch, Secrecy::Public).is_err(), "{batch}");
+        }
+        let mut host = random::<Goldilocks>(16);
+        for device_bytes in [0, 1] {
+            let error = crate::forward_in_pieces(&device, &mut host, device_bytes).unwrap_err();
+            assert!(matches!(error, Error::TooLittle { .. }), "{error}");
+        }
+        let expected = reference::forward(&host, Goldilocks::from(1));
+        crate::forward_in_pieces(&device, &mut host, u64::MAX).unwrap();
+        assert_eq!(host, expected);
     }
 
     /// Transforms of `columns` columns of each of `matrices` matrices, on a coset, and back.

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device};
+use evariste_backend::{Buffer, Device, Secrecy};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{Error, Ntt, Order, Result};
 
 impl<F: DeviceField + FftField> Ntt<F> {
     /// The product of two polynomials, given by their coefficients from the constant term on, as `a.len() + b.len() − 1`
-    /// coefficients; none if one of them has none. Two transforms, a multiplication and a transform back, none of which
+    /// coefficients; none if one of them has none. Secret if one of them is. Two transforms, a multiplication and a transform back, none of which
     /// reorders.
     ///
     /// # Errors
@@ -26,8 +26,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
         if len > self.size() {
             return Err(Error::TooLarge { expected: self.size().ilog2(), actual: len as u64 });
         }
+        let secrecy = Secrecy::of([a.secrecy(), b.secrecy()]);
         let evaluate = |factor| -> Result<_> {
-            let mut values = padded(self.device(), factor, self.size())?;
+            let mut values = padded(self.device(), factor, self.size(), secrecy)?;
             self.transform().output(Order::BitReversed).forward(&mut values)?;
             Ok(values)
         };
@@ -40,9 +41,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 }
 
-/// A copy with zeros behind, secret if the original is.
-fn padded<F: DeviceField>(device: &Device, x: &Buffer<Mont<F>>, len: usize) -> Result<Buffer<Mont<F>>> {
-    let mut padded = device.alloc_with(len, x.secrecy())?;
+/// A copy with zeros behind.
+fn padded<F: DeviceField>(
+    device: &Device,
+    x: &Buffer<Mont<F>>,
+    len: usize,
+    secrecy: Secrecy,
+) -> Result<Buffer<Mont<F>>> {
+    let mut padded = device.alloc_with(len, secrecy)?;
     padded.copy_range(None, 0, x, 0, x.len())?;
     padded.clear_range(None, x.len(), len - x.len())?;
     Ok(padded)

@@ -23,14 +23,36 @@ use ctr::{CtrCore, flavors};
 use evariste_aes::{Aes, Config, Ctr, Gcm, GcmMessage, Message, Method, Mode, Tag, Xts};
 use evariste_backend::{Buffer, Device, HostBuffer, Kind, Secrecy, Transfer};
 use rayon::{ThreadPoolBuilder, prelude::*};
-use serde::Serialize;
 
 use super::{
-    Algorithm, Options, Profile, Target,
+    depth::Depth,
     limits::Work,
-    report::{Case, Rates, Record, Session},
+    session::{self, Algorithm, Case, Headline, IN_TURN, Session},
+    target::Target,
     timing::{Budget, MAX_BATCH, Timing},
+    wanted::Wanted,
 };
+
+/// AES in all its modes, where it has hundreds of cases, whose times vary little.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "aes",
+    headlines: &[
+        Headline { case: "aes-128-ctr/device", title: "AES-128-CTR" },
+        Headline { case: "aes-128-ctr-bitsliced/device", title: "AES-128-CTR, constant time" },
+        Headline { case: "aes-128-gcm-seal/device", title: "AES-128-GCM, sealing" },
+        Headline { case: "aes-128-xts/device", title: "AES-128-XTS" },
+    ],
+    budget: |_| Budget::brief(),
+    run,
+    is_too_large,
+};
+
+fn is_too_large(error: &anyhow::Error) -> bool {
+    match error.downcast_ref() {
+        Some(evariste_aes::Error::Device(error)) => session::is_too_large_for_device(error),
+        _ => session::is_too_large(error),
+    }
+}
 
 const KEY: [u8; 32] = [0x5a; 32];
 const IV: [u8; 16] = [0xa5; 16];
@@ -56,11 +78,11 @@ const MAX_LOG_HOST: u32 = 30;
 /// Numbers of queues that are compared. The usual one is among the others' cases.
 const QUEUES: [usize; 3] = [1, 2, 8];
 
-pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) {
+fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
     for target in targets {
         let cpu = target.device.info().id.kind == Kind::Cpu;
         for log_n in sizes(&target.device, options) {
-            for (bytes, method) in methods(&target.device, options.profile) {
+            for (bytes, method) in methods(&target.device, options.depth) {
                 let config = Config::method(method);
                 counter(session, target, log_n, bytes, &config);
                 seal(session, target, log_n, bytes, method);
@@ -90,25 +112,28 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
 }
 
 /// log₂ of the bytes: the ladder from 1 KiB to 1 GiB, and 4 GiB where that takes no time, each four times the last.
-fn sizes(device: &Device, options: &Options) -> Vec<u32> {
+fn sizes(device: &Device, options: &Wanted) -> Vec<u32> {
     let info = device.info();
-    match (options.profile, info.id.kind) {
+    match (options.depth, info.id.kind) {
         _ if options.log_n.is_some() => {
             (10..=32).filter(|n| options.log_n.as_ref().is_some_and(|s| s.contains(*n))).collect()
         }
+        (Depth::Summary, Kind::Cpu) => vec![24],
+        (Depth::Summary, _) if info.features.software => vec![16],
+        (Depth::Summary, _) => vec![28],
         _ if info.features.software => vec![10, 16, 20],
         (_, Kind::Cpu) => (10..=30).step_by(2).collect(),
-        (Profile::Quick, _) => vec![10, 16, 20, 24, 28],
-        (Profile::Full, _) => (10..=32).step_by(2).collect(),
+        (Depth::Small, _) => vec![10, 16, 20, 24, 28],
+        (Depth::Full, _) => (10..=32).step_by(2).collect(),
     }
 }
 
 /// Key bytes and methods: all of them where methods differ.
-fn methods(device: &Device, profile: Profile) -> Vec<(usize, Method)> {
+fn methods(device: &Device, depth: Depth) -> Vec<(usize, Method)> {
     let fastest = Method::fastest(device.info());
     let mut methods = vec![fastest];
     if device.info().id.kind != Kind::Cpu {
-        let all: &[Method] = if profile == Profile::Full { &Method::ALL } else { &[Method::Bitsliced] };
+        let all: &[Method] = if depth == Depth::Full { &Method::ALL } else { &[Method::Bitsliced] };
         methods.extend(all.iter().filter(|method| **method != fastest));
     }
     methods.into_iter().flat_map(|method| KEY_BYTES.map(|bytes| (bytes, method))).collect()
@@ -117,7 +142,6 @@ fn methods(device: &Device, profile: Profile) -> Vec<(usize, Method)> {
 fn case(target: &Target, name: String, log_n: u32) -> Case {
     let bytes = 1_usize << log_n;
     Case {
-        algorithm: Algorithm::Aes,
         name,
         device: target.device.info().id.to_string(),
         peer: None,
@@ -454,9 +478,6 @@ fn batches(session: &mut Session, target: &Target, log_n: u32) {
     });
 }
 
-/// What the name of a case adds where copies and kernel wait for each other: the sum of the parts of the case without it.
-pub(super) const IN_TURN: &str = "-in-turn";
-
 /// From host slice to host slice, and from pinned host memory and back: overlapped, and its parts one after the other; and
 /// as the crossover has it.
 fn from_host(session: &mut Session, target: &Target, log_n: u32) {
@@ -755,59 +776,6 @@ fn rustcrypto<C: Cipher + KeyInit>(session: &mut Session, target: &Target, log_n
         let checked = ours(&|aes, data| Ok(aes.cbc().encrypt(&IV, data)?), data)?;
         Ok((budget.time_queued(|| encrypt(data), || Ok(()))?, checked))
     });
-}
-
-/// One line of the ladder from the plain cipher to the fastest: a case, and its bytes in a second by log₂ of the size.
-#[derive(Debug, Serialize)]
-pub(crate) struct Rung {
-    pub(crate) device: String,
-    pub(crate) name: &'static str,
-    case: String,
-    pub(crate) bytes_per_s: Rates,
-}
-
-/// What the ladder has: in its words, the name of the case, and the case that has another name where its method is the
-/// fastest.
-const LADDER: [(&str, &str, &str); 16] = [
-    ("S-box", "aes-128-ctr-sbox-no-stride/device", ""),
-    ("S-box, grid stride", "aes-128-ctr-sbox/device", ""),
-    ("one T-table", "aes-128-ctr-table-no-stride/device", "aes-128-ctr-no-stride/device"),
-    ("one T-table, grid stride", "aes-128-ctr-table/device", "aes-128-ctr/device"),
-    ("two T-tables", "aes-128-ctr-twotables-no-stride/device", "aes-128-ctr-no-stride/device"),
-    ("two T-tables, grid stride", "aes-128-ctr-twotables/device", "aes-128-ctr/device"),
-    ("four T-tables", "aes-128-ctr-fourtables-no-stride/device", "aes-128-ctr-no-stride/device"),
-    ("four T-tables, grid stride", "aes-128-ctr-fourtables/device", "aes-128-ctr/device"),
-    ("bitsliced", "aes-128-ctr-bitsliced-no-stride/device", ""),
-    ("bitsliced, grid stride", "aes-128-ctr-bitsliced/device", ""),
-    ("ECB, the fastest of these", "aes-128-ecb/device", ""),
-    ("with transfers one after the other", "aes-128-ctr-in-turn/pinned", ""),
-    ("with transfers, 1 queue", "aes-128-ctr-queues-1/pinned", ""),
-    ("with transfers, 2 queues", "aes-128-ctr-queues-2/pinned", ""),
-    ("with transfers, 4 queues", "aes-128-ctr/pinned", ""),
-    ("with transfers, 8 queues", "aes-128-ctr-queues-8/pinned", ""),
-];
-
-/// The ladder of each device that has been measured with all methods.
-pub(crate) fn ladder(records: &[Record]) -> Vec<Rung> {
-    let mut devices: Vec<&str> = records.iter().map(|record| record.device.as_str()).collect();
-    devices.dedup();
-    let rates = |device: &str, case: &str| -> Rates {
-        let of_case = |record: &&Record| record.device == device && record.case == case && record.peer.is_none();
-        records.iter().filter(of_case).filter_map(|record| Some((record.log_n, record.throughput?))).collect()
-    };
-    let mut ladder = Vec::new();
-    for device in devices {
-        if rates(device, LADDER[0].1).is_empty() {
-            continue;
-        }
-        for (name, case, fastest) in LADDER {
-            let known = [case, fastest].into_iter().map(|case| (case, rates(device, case)));
-            if let Some((case, bytes_per_s)) = known.into_iter().find(|(_, rates)| !rates.is_empty()) {
-                ladder.push(Rung { device: device.into(), name, case: case.into(), bytes_per_s });
-            }
-        }
-    }
-    ladder
 }
 
 /// The library of Amazon Web Services, from BoringSSL and OpenSSL, with assembly for every processor.

@@ -6,10 +6,8 @@ use anyhow::Result;
 use ark_bls12_381::Fr;
 use ark_ff::Field;
 use evariste_backend::{Buffer, Device, Kind};
-use evariste_field::{
-    Mont,
-    rate::{CHAIN_LENGTH, MulChain, Step},
-};
+use evariste_field::Mont;
+use evariste_microbench::{MULTIPLICATIONS, MulChain, Step};
 use serde::Serialize;
 
 use super::{input, timing::Budget};
@@ -87,7 +85,7 @@ fn mul_rate(device: &Device) -> Result<f64> {
         let mut out = device.alloc(len)?;
         let timing = budget.time_queued(|| Ok(chain.run(&x, &mut out)?), || Ok(device.sync()?))?;
         if len == CHAINS[1] || timing.median > ENOUGH {
-            return Ok(len as f64 * f64::from(CHAIN_LENGTH) / timing.median.as_secs_f64());
+            return Ok(len as f64 * f64::from(MULTIPLICATIONS) / timing.median.as_secs_f64());
         }
         len *= 4;
     }

@@ -1,42 +1,60 @@
 //! `xtask bench`: the limits of each device, then every algorithm as a share of them.
+//!
+//! An algorithm is a file that ends in a constant [`Algorithm`], and a line in [`ALGORITHMS`].
 
 mod aes;
+mod depth;
 mod field;
 mod input;
+mod ladder;
 mod limits;
 mod ntt;
-mod peers;
 pub(crate) mod plan;
 mod primitives;
+mod progress;
 mod rates;
 mod report;
+mod session;
 mod sizes;
+mod summary;
+mod target;
 mod timing;
+mod wanted;
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
-use evariste_backend::{Device, DeviceId, Error};
-use serde::Serialize;
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use evariste_backend::DeviceId;
 
 use crate::{
-    devices::{self, Found},
+    devices::{self, Found, Missing},
     machine::{DeviceEntry, Host, commit},
+    process,
 };
+use depth::Depth;
 use limits::Limits;
-use report::{Machine, Report, Session, Settings};
+use progress::Progress;
+use report::{Machine, Report, Settings};
+use session::{Algorithm, Headline, Session};
 use sizes::Sizes;
+use summary::Summary;
+use target::Target;
 use timing::Budget;
+use wanted::Wanted;
+
+/// What is measured, in the order of the report.
+static ALGORITHMS: [&Algorithm; 6] =
+    [&field::ALGORITHM, &rates::ALGORITHM, &primitives::ALGORITHM, &ntt::ALGORITHM, &plan::ALGORITHM, &aes::ALGORITHM];
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// A device to measure: cpu, cuda:N, wgpu:N; may be repeated. Every device found unless given.
+    /// A device to measure: cpu, cuda:N, wgpu:N; may be repeated. Every device found unless given, without emulations.
     #[arg(long, value_name = "D")]
     device: Vec<DeviceId>,
-    /// Algorithms to measure. All unless given.
-    #[arg(long, value_name = "A", value_delimiter = ',')]
-    only: Vec<Algorithm>,
+    /// Algorithms of which to measure all cases. The headlines of all unless given.
+    #[arg(long, value_name = "A", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
+    only: Vec<String>,
     /// Only cases whose names contain this; may be repeated.
     #[arg(long, value_name = "TEXT")]
     case: Vec<String>,
@@ -45,10 +63,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "A..B")]
     log_n: Option<Sizes>,
     /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and so aws-lc if this program is built
-    /// with that feature.
+    /// with that feature. The headlines have theirs anyway.
     #[arg(long)]
     peers: bool,
-    /// How long to measure. AES has hundreds of cases and takes 50 ms for each in both profiles.
+    /// How much to measure. AES has hundreds of cases and takes 50 ms for each in both profiles.
     #[arg(long, value_enum, default_value_t = Profile::Quick)]
     profile: Profile,
     /// Writes the results to a file.
@@ -56,65 +74,53 @@ pub(crate) struct Options {
     json: Option<PathBuf>,
 }
 
-/// What can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Algorithm {
-    Ntt,
-    Field,
-    Aes,
-}
-
-/// How long to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Profile {
-    /// Small sizes, 0.3 s a case.
+/// How much to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    /// The headlines of each algorithm, at one size; with --only, --case or --log-n all cases, at small sizes. 0.3 s a case.
     Quick,
-    /// All sizes, 1 s a case.
+    /// All cases and sizes, 1 s a case.
     Full,
 }
 
-/// A device under measurement.
-#[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) device: Device,
-    pub(crate) limits: Limits,
+impl Options {
+    fn depth(&self) -> Depth {
+        match self.profile {
+            Profile::Full => Depth::Full,
+            Profile::Quick if self.only.is_empty() && self.case.is_empty() && self.log_n.is_none() => Depth::Summary,
+            Profile::Quick => Depth::Small,
+        }
+    }
+}
+
+/// What `--only` understands.
+fn names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+    names.dedup();
+    names
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let Found { devices, missing } = devices::select(&options.device)?;
-    for missing in &missing {
-        eprintln!("{}: not measured: {}", missing.device, missing.reason);
-    }
-    let budget = Budget::of(options.profile);
-    let mut session = Session::new(budget, options.case.clone());
+    let depth = options.depth();
+    let Found { devices, missing } = found(&options.device)?;
+    let mut progress = Progress::new();
+    devices.iter().for_each(|_| progress.expect());
     let mut targets = Vec::new();
     for device in devices {
-        session.progress.step(&format!("{device}: copy bandwidth and multiplication rate"));
-        let limits = Limits::measure(&device, &budget).with_context(|| format!("the limits of {device}"))?;
+        progress.step(&format!("{device}: copy bandwidth and multiplication rate"));
+        let limits = Limits::measure(&device, &Budget::of(depth)).with_context(|| format!("the limits of {device}"))?;
         targets.push(Target { device, limits });
     }
 
-    let wanted = |algorithm| options.only.is_empty() || options.only.contains(&algorithm);
-    if wanted(Algorithm::Field) {
-        field::run(&mut session, &targets, options);
-        rates::run(&mut session, &targets, options.profile);
-        primitives::run(&mut session, &targets, options.profile);
-    }
-    if wanted(Algorithm::Ntt) {
-        ntt::run(&mut session, &targets, options);
-        for target in &targets {
-            plan::run(&mut session, target);
-        }
-    }
-    if wanted(Algorithm::Aes) {
-        session.budget = Budget::brief();
-        aes::run(&mut session, &targets, options);
-    }
-    session.progress.finish();
+    let wanted = Wanted { depth, log_n: options.log_n.clone(), peers: options.peers || depth == Depth::Summary };
+    let is_wanted =
+        |algorithm: &&&Algorithm| options.only.is_empty() || options.only.iter().any(|name| name == algorithm.name);
+    let algorithms: Vec<&'static Algorithm> = ALGORITHMS.iter().filter(is_wanted).copied().collect();
+    let headlines: Vec<Headline> = algorithms.iter().flat_map(|algorithm| algorithm.headlines).copied().collect();
+    let only = (depth == Depth::Summary).then(|| headlines.clone());
+    let session = Session::run(&algorithms, &targets, &wanted, only, options.case.clone(), progress);
+    let session = session.context("there is nothing to measure")?;
 
-    let ladder = aes::ladder(&session.records);
     let report = Report {
         machine: Machine {
             host: Host::here(),
@@ -125,13 +131,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             missing,
         },
         commit: commit(),
-        settings: Settings::of(options),
+        settings: Settings::of(depth),
         failures: session.failures,
         skipped: session.skipped,
-        ladder,
-        records: report::with_shares(report::with_speedups(session.records)),
+        ladder: ladder::ladder(&session.records),
+        records: session::with_shares(session::with_speedups(session.records)),
     };
-    println!("{report}");
+    match depth {
+        Depth::Summary => println!("{}", Summary { report: &report, headlines: &headlines, names: &names() }),
+        Depth::Small | Depth::Full => println!("{report}"),
+    }
     if let Some(path) = &options.json {
         let text = serde_json::to_string_pretty(&report).context("the results as JSON")?;
         fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
@@ -140,15 +149,32 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(if report.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether a case failed only because its data is too large for the device.
-fn is_too_large(error: &anyhow::Error) -> bool {
-    let device = |error: &Error| matches!(error, Error::OutOfMemory { .. } | Error::TooLarge { .. });
-    if let Some(evariste_aes::Error::Device(error)) = error.downcast_ref() {
-        return device(error);
+/// The devices of these names, or every device there is but emulations. Drivers that are only probed are kept quiet.
+fn found(names: &[DeviceId]) -> Result<Found> {
+    if !names.is_empty() {
+        return devices::select(names);
     }
-    match error.downcast_ref::<evariste_ntt::Error>() {
-        Some(evariste_ntt::Error::Device(error)) => device(error),
-        Some(error) => matches!(error, evariste_ntt::Error::TooLarge { .. }),
-        None => error.downcast_ref().is_some_and(device),
+    let mut found = process::quietly(|| devices::select(&[]))?;
+    let (emulated, devices) = found.devices.into_iter().partition(|device| device.info().features.software);
+    found.devices = devices;
+    found.missing.extend(emulated.into_iter().map(|device| Missing {
+        device: device.info().id.to_string(),
+        reason: format!("an emulation, measured by --device {}", device.info().id),
+    }));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headlines_are_known_by_one_name_each() {
+        let headlines: Vec<&Headline> = ALGORITHMS.iter().flat_map(|algorithm| algorithm.headlines).collect();
+        for (i, headline) in headlines.iter().enumerate() {
+            assert!(headlines[..i].iter().all(|other| other.case != headline.case && other.title != headline.title));
+            assert!(session::task(headline.case).is_some(), "{} says where its data lies", headline.case);
+        }
+        assert_eq!(names(), ["field", "ntt", "aes"]);
     }
 }

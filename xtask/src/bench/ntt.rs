@@ -1,9 +1,10 @@
 //! Number-theoretic transforms.
 
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 
 use anyhow::{Context, Result, ensure};
 use ark_ff::FftField;
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
@@ -14,12 +15,35 @@ use evariste_ntt::{
 use rayon::prelude::*;
 
 use super::{
-    Algorithm, Options, Target, input,
-    limits::Work,
-    peers,
-    report::{Case, Session},
+    input,
+    limits::{Limits, Work},
+    session::{self, Algorithm, Case, Headline, IN_TURN, Session},
     sizes::Sizes,
+    target::Target,
+    timing::Budget,
+    wanted::Wanted,
 };
+
+/// Transforms.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "ntt",
+    headlines: &[
+        Headline { case: "bls12-381-fr/forward/natural/device", title: "NTT, BLS12-381 Fr" },
+        Headline { case: "goldilocks/forward/natural/device", title: "NTT, Goldilocks" },
+        Headline { case: "baby-bear/forward/natural/device", title: "NTT, BabyBear" },
+    ],
+    budget: |wanted| Budget::of(wanted.depth),
+    run,
+    is_too_large,
+};
+
+fn is_too_large(error: &anyhow::Error) -> bool {
+    match error.downcast_ref() {
+        Some(evariste_ntt::Error::Device(error)) => session::is_too_large_for_device(error),
+        Some(error) => matches!(error, evariste_ntt::Error::TooLarge { .. }),
+        None => session::is_too_large(error),
+    }
+}
 
 /// Outputs that are checked.
 const CHECKED: usize = 8;
@@ -96,10 +120,10 @@ const COMPARED: [Variant; 6] = [
     },
 ];
 
-pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) {
+fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
     let sizes: Vec<Sizes> = targets
         .iter()
-        .map(|target| options.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, options.profile)))
+        .map(|target| options.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, options.depth)))
         .collect();
     for log_n in Sizes::union(&sizes) {
         let here = || targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n)).map(|(target, _)| target);
@@ -114,7 +138,7 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
         });
         if options.peers {
             let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
-            peers::arkworks(session, &problem, cpu.map(|target| target.limits));
+            arkworks(session, &problem, cpu.map(|target| target.limits));
         }
         drop(problem);
         let problem = Problem::<ark_bn254::Fr>::new("bn254-fr", log_n, 1);
@@ -133,11 +157,12 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], options: &Options) 
 
 /// Data to transform, and what some outputs must be.
 #[derive(Debug)]
-pub(crate) struct Problem<F> {
-    pub(crate) field: &'static str,
-    pub(crate) log_n: u32,
+struct Problem<F> {
+    field: &'static str,
+    log_n: u32,
     batch: usize,
-    pub(crate) input: Vec<F>,
+    /// Made when it is first used: cases that are only counted need none.
+    input: LazyCell<Vec<F>, Box<dyn FnOnce() -> Vec<F>>>,
     /// Places of the checked outputs, in natural order.
     places: Vec<usize>,
     forward: OnceCell<Vec<F>>,
@@ -151,29 +176,31 @@ impl<F: DeviceField + FftField> Problem<F> {
             field,
             log_n,
             batch,
-            input: input::random(len),
+            input: LazyCell::new(Box::new(move || input::random(len))),
             places: input::places(CHECKED, len),
             forward: OnceCell::new(),
             inverse: OnceCell::new(),
         }
     }
 
+    /// Elements of all transforms.
+    fn len(&self) -> usize {
+        self.batch << self.log_n
+    }
+
     /// What transforming takes: n/2 log₂ n multiplications, and reading and writing the data once.
-    pub(crate) fn work(&self) -> Work {
-        let len = self.input.len() as f64;
+    fn work(&self) -> Work {
+        let len = self.len() as f64;
+        // Multiplications of the limits' field, as both grow with the square of the limbs.
+        let weight = (F::LIMBS as f64 / ark_bls12_381::Fr::LIMBS as f64).powi(2);
         Work {
-            multiplications: len / 2.0 * f64::from(self.log_n),
+            multiplications: weight * len / 2.0 * f64::from(self.log_n),
             bytes: 2.0 * len * <Mont<F> as evariste_backend::Element>::BYTES as f64,
         }
     }
 
     /// Compares some outputs, which `output` reads, with the polynomial's values by Horner's rule, and says so.
-    pub(crate) fn check(
-        &self,
-        inverse: bool,
-        order: Order,
-        mut output: impl FnMut(usize) -> Result<F>,
-    ) -> Result<String> {
+    fn check(&self, inverse: bool, order: Order, mut output: impl FnMut(usize) -> Result<F>) -> Result<String> {
         let known = if inverse { &self.inverse } else { &self.forward };
         let expected = known.get_or_init(|| self.places.iter().map(|place| self.value(*place, inverse)).collect());
         for (&place, expected) in self.places.iter().zip(expected) {
@@ -213,12 +240,11 @@ fn horner_in_parallel<F: FftField>(x: &[F], z: F) -> F {
 
 fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>, variant: &Variant) {
     let case = Case {
-        algorithm: Algorithm::Ntt,
         name: format!("{}/{}", problem.field, variant.name),
         device: target.device.info().id.to_string(),
         peer: None,
         log_n: problem.log_n,
-        elements: Some(problem.input.len()),
+        elements: Some(problem.len()),
         // The way over the bus is none of the limits that are measured.
         floor: (!variant.host).then(|| target.limits.floor(problem.work())),
     };
@@ -245,7 +271,7 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
         transform(&mut data)?;
         let launches = device.stats().launches - before;
         if variant.host {
-            let mut output = vec![F::ZERO; problem.input.len()];
+            let mut output = vec![F::ZERO; problem.len()];
             let mut work = |output: &mut [F]| {
                 data.write_at(0, &problem.input)?;
                 transform(&mut data)?;
@@ -269,7 +295,7 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
 fn check_pinned<F: DeviceField + FftField>(problem: &Problem<F>, host: &HostBuffer) -> Result<String> {
     problem.check(false, Order::Natural, |i| {
         let mut element = [F::ZERO];
-        Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element);
+        Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element)?;
         Ok(element[0])
     })
 }
@@ -277,18 +303,17 @@ fn check_pinned<F: DeviceField + FftField>(problem: &Problem<F>, host: &HostBuff
 /// One transform from pinned host memory and back, whose outer passes overlap with its transfers.
 fn single<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     let case = Case {
-        algorithm: Algorithm::Ntt,
         name: format!("{}/forward/natural-single/pinned", problem.field),
         device: target.device.info().id.to_string(),
         peer: None,
         log_n: problem.log_n,
-        elements: Some(problem.input.len()),
+        elements: Some(problem.len()),
         floor: None,
     };
     session.measure(case, |budget| {
         let device = &target.device;
         let ntt = Ntt::<F>::new(device, problem.log_n)?;
-        let mut host = device.host_buffer(problem.input.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+        let mut host = device.host_buffer(problem.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
         Mont::<F>::encode(&problem.input, &mut host);
         let transform = ntt.transform();
         let turn = |host| anyhow::Ok(transform.forward_pinned(host, Secrecy::Public)?);
@@ -307,23 +332,21 @@ fn single<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
 fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     for overlapped in [true, false] {
         let case = Case {
-            algorithm: Algorithm::Ntt,
-            name: format!("{}/forward/natural{}/pinned", problem.field, if overlapped { "" } else { "-in-turn" }),
+            name: format!("{}/forward/natural{}/pinned", problem.field, if overlapped { "" } else { IN_TURN }),
             device: target.device.info().id.to_string(),
             peer: None,
             log_n: problem.log_n,
-            elements: Some(problem.input.len()),
+            elements: Some(problem.len()),
             floor: None,
         };
         session.measure(case, |budget| {
             let device = &target.device;
             let ntt = Ntt::<F>::new(device, problem.log_n)?;
-            let mut host =
-                device.host_buffer(problem.input.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+            let mut host = device.host_buffer(problem.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
             Mont::<F>::encode(&problem.input, &mut host);
             let check = |host: &HostBuffer| check_pinned(problem, host);
             if !overlapped {
-                let mut data = device.alloc::<Mont<F>>(problem.input.len())?;
+                let mut data = device.alloc::<Mont<F>>(problem.len())?;
                 let mut turn = |host| {
                     let host = data.write_pinned(None, 0, host)?.wait()?;
                     ntt.forward(&mut data)?;
@@ -375,16 +398,15 @@ const IN_FLIGHT: usize = 4;
 /// A transform of a host slice in pieces, of which the device may hold those of an eighth of the slice with scratch.
 fn pieces<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     let case = Case {
-        algorithm: Algorithm::Ntt,
         name: format!("{}/forward/natural/host-in-pieces", problem.field),
         device: target.device.info().id.to_string(),
         peer: None,
         log_n: problem.log_n,
-        elements: Some(problem.input.len()),
+        elements: Some(problem.len()),
         floor: None,
     };
     session.measure(case, |budget| {
-        let bytes = (6 * problem.input.len() * Mont::<F>::BYTES) as u64 / 8;
+        let bytes = (6 * problem.len() * Mont::<F>::BYTES) as u64 / 8;
         let mut x = problem.input.clone();
         forward_in_pieces(&target.device, &mut x, bytes)?;
         let checked = problem.check(false, Order::Natural, |i| Ok(x[i]))?;
@@ -397,22 +419,21 @@ fn pieces<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
 fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     for overlapped in [true, false] {
         let case = Case {
-            algorithm: Algorithm::Ntt,
-            name: format!("{}/plan-and-seven{}/host", problem.field, if overlapped { "" } else { "-in-turn" }),
+            name: format!("{}/plan-and-seven{}/host", problem.field, if overlapped { "" } else { IN_TURN }),
             device: target.device.info().id.to_string(),
             peer: None,
             log_n: problem.log_n,
-            elements: Some(7 * problem.input.len()),
+            elements: Some(7 * problem.len()),
             floor: None,
         };
         session.measure(case, |budget| {
             let device = &target.device;
-            let bytes = problem.input.len() * Mont::<F>::BYTES;
+            let bytes = problem.len() * Mont::<F>::BYTES;
             let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
             Mont::<F>::encode(&problem.input, &mut host);
             let mut host = Some(host);
             let queue = device.queue()?;
-            let mut data = device.alloc::<Mont<F>>(problem.input.len())?;
+            let mut data = device.alloc::<Mont<F>>(problem.len())?;
             let mut work = |host: HostBuffer| {
                 let uploading = data.write_pinned(Some(&queue), 0, host)?;
                 if !overlapped {
@@ -431,12 +452,54 @@ fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, prob
                 device.sync()?;
                 anyhow::Ok(host)
             };
-            host = host.take().map(&mut work).transpose()?;
-            let timing = budget.time(|| {
+            let mut turn = || {
                 host = host.take().map(&mut work).transpose()?;
-                Ok(())
-            })?;
-            Ok((timing, None, "–".to_owned()))
+                anyhow::Ok(())
+            };
+            turn()?;
+            let timing = budget.time(turn)?;
+            // The last turn began with the same input as the first.
+            ensure!(data.to_vec()? == seven_by_arkworks(problem)?, "the seven transforms are wrong");
+            Ok((timing, None, format!("ark-poly, all of 2^{} outputs", problem.log_n)))
         });
     }
+}
+
+/// The transforms of [`seven`] by `ark_poly`.
+fn seven_by_arkworks<F: DeviceField + FftField>(problem: &Problem<F>) -> Result<Vec<F>> {
+    let domain = Radix2EvaluationDomain::<F>::new(problem.len()).context("no domain of this size")?;
+    let coset = domain.get_coset(F::GENERATOR).context("no such coset")?;
+    let mut x = problem.input.clone();
+    // The coset's inverse undoes the last of the three.
+    for i in 0..3 {
+        domain.ifft_in_place(&mut x);
+        if i < 2 {
+            coset.fft_in_place(&mut x);
+        }
+    }
+    Ok(x)
+}
+
+/// The transform of `ark_poly` on all cores.
+fn arkworks(session: &mut Session, problem: &Problem<ark_bls12_381::Fr>, limits: Option<Limits>) {
+    let case = Case {
+        name: format!("{}/forward/natural/host", problem.field),
+        device: "cpu".into(),
+        peer: Some("arkworks"),
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        floor: limits.map(|limits| limits.floor(problem.work())),
+    };
+    session.measure(case, |budget| {
+        let domain =
+            Radix2EvaluationDomain::<ark_bls12_381::Fr>::new(problem.len()).context("no domain of this size")?;
+        let mut data = problem.input.clone();
+        domain.fft_in_place(&mut data);
+        let checked = problem.check(false, Order::Natural, |place| Ok(data[place]))?;
+        let timing = budget.time(|| {
+            domain.fft_in_place(&mut data);
+            Ok(())
+        })?;
+        Ok((timing, None, checked))
+    });
 }

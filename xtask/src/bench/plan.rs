@@ -17,9 +17,18 @@ use evariste_ntt::Ntt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Algorithm, Target,
-    report::{Case, Session},
-    timing::Timing,
+    session::{self, Algorithm, Case, Session},
+    target::Target,
+    timing::{Budget, Timing},
+};
+
+/// Making a plan, with cold and with warm caches.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "ntt",
+    headlines: &[],
+    budget: |wanted| Budget::of(wanted.depth),
+    run: |session, targets, _| targets.iter().for_each(|target| run(session, target)),
+    is_too_large: session::is_too_large,
 };
 use crate::process::captured;
 
@@ -62,7 +71,7 @@ pub(crate) fn child(options: &Options) -> Result<ExitCode> {
 }
 
 /// Measures a device that has compiled kernels before; others have nothing to compile.
-pub(crate) fn run(session: &mut Session, target: &Target) {
+fn run(session: &mut Session, target: &Target) {
     let stats = target.device.stats();
     if stats.compiled + stats.cache_hits == 0 {
         return;
@@ -70,7 +79,6 @@ pub(crate) fn run(session: &mut Session, target: &Target) {
     let folder = Scratch::new();
     for (name, cached) in [("cold", false), ("cached", true)] {
         let case = Case {
-            algorithm: Algorithm::Ntt,
             name: format!("bls12-381-fr/plan/{name}"),
             device: target.device.info().id.to_string(),
             peer: None,

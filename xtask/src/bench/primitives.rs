@@ -6,17 +6,32 @@ use ark_bls12_381::{
     g1::{Config, G1_GENERATOR_X, G1_GENERATOR_Y},
 };
 use evariste_backend::{Buffer, Device, Element, Kind};
-use evariste_field::{
-    DeviceField, Mont,
-    curve::{AddChain, AffinePoint, CHAIN_LENGTH, Points},
-    primitives::{RadixSort, SortMethod},
-};
+use evariste_curve::{AffinePoint, Points};
+use evariste_field::{DeviceField, Mont};
+use evariste_microbench::{ADDITIONS, AddChain};
+use evariste_primitives::{RadixSort, SortMethod};
 use rayon::prelude::*;
 
 use super::{
-    Algorithm, Profile, Target, input,
+    depth::Depth,
+    input,
     limits::Work,
-    report::{Case, Session},
+    session::{self, Algorithm, Case, Headline, Session},
+    target::Target,
+    timing::Budget,
+    wanted::Wanted,
+};
+
+/// Sorting and additions of points.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "field",
+    headlines: &[
+        Headline { case: "bls12-381-g1/add-affine/device", title: "additions of points, BLS12-381 G1" },
+        Headline { case: "u32/sort-32-bits", title: "radix sort, 32-bit keys with payload" },
+    ],
+    budget: |wanted| Budget::of(wanted.depth),
+    run,
+    is_too_large: session::is_too_large,
 };
 
 /// Results of additions that are checked.
@@ -27,15 +42,15 @@ fn weight() -> f64 {
     (Fq::LIMBS as f64 / (<Mont<ark_bls12_381::Fr> as Element>::BYTES / 4) as f64).powi(2)
 }
 
-pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
+fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
     for target in targets {
         let info = target.device.info();
         // log₂ of the keys, of the chains, and of the pairs of affine points.
-        let [keys, chains, pairs] = match (info.id.kind, profile) {
+        let [keys, chains, pairs] = match (info.id.kind, wanted.depth) {
             _ if info.features.software => [16, 8, 12],
             (Kind::Cpu, _) => [22, 10, 16],
-            (_, Profile::Quick) => [22, 18, 20],
-            (_, Profile::Full) => [24, 20, 23],
+            (_, Depth::Summary | Depth::Small) => [22, 18, 20],
+            (_, Depth::Full) => [24, 20, 23],
         };
         sort(session, target, keys, 32);
         sort(session, target, keys, 16);
@@ -91,7 +106,7 @@ fn points(device: &Device, points: &Points<Config>, len: usize) -> Result<Buffer
 
 /// Mixed additions in XYZZ form, in registers.
 fn xyzz(session: &mut Session, target: &Target, log_n: u32) {
-    let elements = (CHAIN_LENGTH as usize) << log_n;
+    let elements = (ADDITIONS as usize) << log_n;
     let work = Work { multiplications: 10.0 * weight() * elements as f64, bytes: 0.0 };
     session.measure(case(target, "bls12-381-g1/add-xyzz-affine/chain", log_n, elements, work), |budget| {
         let (device, len) = (&target.device, 1usize << log_n);
@@ -101,7 +116,7 @@ fn xyzz(session: &mut Session, target: &Target, log_n: u32) {
         chain.run(&a, &mut out)?;
         let (host, sums) = (a.to_vec()?, out.to_vec()?);
         for i in input::places(CHECKED, len) {
-            let terms = (i..i + CHAIN_LENGTH as usize).map(|j| host[j % len]);
+            let terms = (i..i + ADDITIONS as usize).map(|j| host[j % len]);
             let expected = terms.fold(G1Projective::default(), |sum, point| sum + point);
             ensure!(sums[i] == expected, "chain {i} is wrong");
         }
@@ -144,7 +159,6 @@ fn read(points: &Buffer<AffinePoint<Config>>, i: usize) -> Result<G1Affine> {
 
 fn case(target: &Target, name: &str, log_n: u32, elements: usize, work: Work) -> Case {
     Case {
-        algorithm: Algorithm::Field,
         name: name.to_owned(),
         device: target.device.info().id.to_string(),
         peer: None,

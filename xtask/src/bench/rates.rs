@@ -4,28 +4,39 @@ use anyhow::{Result, ensure};
 use ark_bls12_381::{Fq, Fr};
 use ark_ff::Field;
 use evariste_backend::Kind;
-use evariste_field::{
-    DeviceField, Mont,
-    rate::{CHAIN_LENGTH, MulChain, Place, Products, Sharing, Step},
-};
+use evariste_field::{DeviceField, Mont};
+use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use super::{
-    Algorithm, Profile, Target, input,
+    depth::Depth,
+    input,
     limits::Work,
-    report::{Case, Session},
+    session::{self, Algorithm, Case, Session},
+    target::Target,
+    timing::Budget,
+    wanted::Wanted,
+};
+
+/// Products in registers. The limits of a device have the headline.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "field",
+    headlines: &[],
+    budget: |wanted| Budget::of(wanted.depth),
+    run,
+    is_too_large: session::is_too_large,
 };
 
 /// Chains that are checked.
 const CHECKED: usize = 8;
 
-pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
+fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
     for target in targets {
         let info = target.device.info();
-        let log_n = match (info.id.kind, profile) {
+        let log_n = match (info.id.kind, wanted.depth) {
             _ if info.features.software => 8,
             (Kind::Cpu, _) => 10,
-            (_, Profile::Quick) => 18,
-            (_, Profile::Full) => 20,
+            (_, Depth::Summary | Depth::Small) => 18,
+            (_, Depth::Full) => 20,
         };
         for step in Step::ALL {
             chain::<Fr>(session, target, "bls12-381-fr", step, log_n);
@@ -39,12 +50,11 @@ pub(crate) fn run(session: &mut Session, targets: &[Target], profile: Profile) {
 }
 
 fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, step: Step, log_n: u32) {
-    let elements = (CHAIN_LENGTH as usize) << log_n;
+    let elements = (MULTIPLICATIONS as usize) << log_n;
     // Multiplications of the limits' field, as both grow with the square of the limbs.
     let weight = (F::LIMBS as f64 / Fr::LIMBS as f64).powi(2);
     let work = Work { multiplications: weight * elements as f64, bytes: 0.0 };
     let case = Case {
-        algorithm: Algorithm::Field,
         name: format!("{field}/{}/chain", format!("{step:?}").to_lowercase()),
         device: target.device.info().id.to_string(),
         peer: None,
@@ -68,14 +78,15 @@ fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, st
 /// Products of the table of places, as published for square roots on GPUs.
 const PRODUCTS: usize = 10_000;
 
-/// The same where a GPU is emulated: Mesa ends a thread's loops after 65,535 turns, and one thread takes some ten for a product.
+/// The same where a GPU is emulated: as many as one thread may do in one launch there ([`Limits::loop_turns`]).
+///
+/// [`Limits::loop_turns`]: evariste_backend::Limits::loop_turns
 const EMULATED_PRODUCTS: usize = 1_000;
 
 fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str, place: Place, sharing: Sharing) {
     let count = if target.device.info().features.software { EMULATED_PRODUCTS } else { PRODUCTS };
     let [place_name, sharing_name] = [format!("{place:?}"), format!("{sharing:?}")].map(|name| name.to_lowercase());
     let case = Case {
-        algorithm: Algorithm::Field,
         name: format!("{field}/{count}-products/{place_name}/{sharing_name}"),
         device: target.device.info().id.to_string(),
         peer: None,
@@ -100,10 +111,10 @@ fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str,
 fn check<F: Field>(step: Step, x: &[F], w: F, out: &[F]) -> Result<()> {
     for i in input::places(CHECKED, x.len()) {
         let expected = match step {
-            Step::Mul => x[i].pow([u64::from(CHAIN_LENGTH) + 1]),
-            Step::Square => (0..CHAIN_LENGTH).fold(x[i], |x, _| x.square()),
-            Step::Mac => (i..i + CHAIN_LENGTH as usize).map(|j| x[i] * x[j % x.len()]).sum(),
-            Step::Known => x[i] * w.pow([CHAIN_LENGTH.into()]),
+            Step::Mul => x[i].pow([u64::from(MULTIPLICATIONS) + 1]),
+            Step::Square => (0..MULTIPLICATIONS).fold(x[i], |x, _| x.square()),
+            Step::Mac => (i..i + MULTIPLICATIONS as usize).map(|j| x[i] * x[j % x.len()]).sum(),
+            Step::Known => x[i] * w.pow([MULTIPLICATIONS.into()]),
         };
         ensure!(out[i] == expected, "chain {i} is wrong");
     }

@@ -1,21 +1,18 @@
-//! What was measured: as it is collected, as JSON, and as tables.
+//! What was measured, as JSON and as tables of all cases.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    io::{self, IsTerminal},
-    time::Duration,
 };
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::{
-    Algorithm, Options, Profile,
-    aes::{IN_TURN, Rung},
-    is_too_large,
-    limits::{Bound, Limits},
-    timing::{self, Budget, Timing},
+    depth::Depth,
+    ladder::{Rates, Rung},
+    limits::Limits,
+    session::{Record, Skipped},
+    timing::{self, Budget},
 };
 use crate::{
     devices::Missing,
@@ -23,174 +20,11 @@ use crate::{
     table::Table,
 };
 
-/// What is measured.
-#[derive(Debug)]
-pub(crate) struct Case {
-    pub(crate) algorithm: Algorithm,
-    pub(crate) name: String,
-    pub(crate) device: String,
-    pub(crate) peer: Option<&'static str>,
-    pub(crate) log_n: u32,
-    /// Elements worked on, of all transforms together.
-    pub(crate) elements: Option<usize>,
-    /// The shortest time in seconds by the device's limits, and what bounds it.
-    pub(crate) floor: Option<(f64, Bound)>,
-}
-
-/// A result.
-#[derive(Debug, Serialize)]
-pub(crate) struct Record {
-    algorithm: Algorithm,
-    pub(crate) case: String,
-    pub(crate) device: String,
-    pub(crate) peer: Option<&'static str>,
-    pub(crate) log_n: u32,
-    elements: Option<usize>,
-    median_ms: f64,
-    min_ms: f64,
-    runs: usize,
-    /// Iterations of a run.
-    batch: u32,
-    /// Kernel launches of one iteration.
-    launches: Option<u64>,
-    /// Elements in a second.
-    pub(crate) throughput: Option<f64>,
-    of_limit: Option<f64>,
-    limit: Option<Bound>,
-    checked: String,
-    /// How many times faster than the fastest peer.
-    speedup: Option<Speedup>,
-    /// The time as a share of that of its parts one after the other.
-    of_parts: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
-struct Speedup {
-    peer: &'static str,
-    ratio: f64,
-}
-
-/// A case that a device has no room for.
-#[derive(Debug, Serialize)]
-pub(crate) struct Skipped {
-    device: String,
-    case: String,
-    log_n: u32,
-    reason: String,
-}
-
-/// Results as they come in.
-#[derive(Debug)]
-pub(crate) struct Session {
-    /// For the cases to come.
-    pub(crate) budget: Budget,
-    /// Parts of names, of which a case must have one; all cases if there are none.
-    wanted: Vec<String>,
-    pub(crate) progress: Progress,
-    pub(crate) records: Vec<Record>,
-    pub(crate) skipped: Vec<Skipped>,
-    pub(crate) failures: Vec<String>,
-}
-
-impl Session {
-    pub(crate) fn new(budget: Budget, wanted: Vec<String>) -> Self {
-        let progress = Progress { terminal: io::stderr().is_terminal() };
-        Self { budget, wanted, progress, records: Vec::new(), skipped: Vec::new(), failures: Vec::new() }
-    }
-
-    /// Measures one case: `work` checks the result, times it, and tells the launches and the check that was made.
-    pub(crate) fn measure(&mut self, case: Case, work: impl FnOnce(&Budget) -> Result<(Timing, Option<u64>, String)>) {
-        let Case { algorithm, name, device, peer, log_n, elements, floor } = case;
-        if !self.wanted.is_empty() && !self.wanted.iter().any(|text| name.contains(text.as_str())) {
-            return;
-        }
-        let by = peer.map(|peer| format!(" by {peer}")).unwrap_or_default();
-        self.progress.step(&format!("{device}: {name} 2^{log_n}{by}"));
-        match work(&self.budget) {
-            Ok((timing, launches, checked)) => {
-                let seconds = timing.median.as_secs_f64();
-                self.records.push(Record {
-                    algorithm,
-                    case: name,
-                    device,
-                    peer,
-                    log_n,
-                    elements,
-                    median_ms: milliseconds(timing.median),
-                    min_ms: milliseconds(timing.min),
-                    runs: timing.runs,
-                    batch: timing.batch,
-                    launches,
-                    throughput: elements.map(|elements| elements as f64 / seconds),
-                    of_limit: floor.map(|(floor, _)| floor / seconds),
-                    limit: floor.map(|(_, bound)| bound),
-                    checked,
-                    speedup: None,
-                    of_parts: None,
-                });
-            }
-            Err(error) if is_too_large(&error) => {
-                self.skipped.push(Skipped { device, case: name, log_n, reason: error.to_string() });
-            }
-            Err(error) => self.failures.push(format!("{device}: {name} 2^{log_n}{by}: {error:#}")),
-        }
-    }
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    1e3 * time.as_secs_f64()
-}
-
-/// What is going on, on the standard error: one line that changes on a terminal, else a line a step.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    terminal: bool,
-}
-
-impl Progress {
-    pub(crate) fn step(&self, what: &str) {
-        match self.terminal {
-            true => eprint!("\r\x1b[K{what}"),
-            false => eprintln!("{what}"),
-        }
-    }
-
-    pub(crate) fn finish(&self) {
-        if self.terminal {
-            eprint!("\r\x1b[K");
-        }
-    }
-}
-
-/// Sets how many times faster each record is than the fastest peer's of the same task and size, wherever the data of either lies.
-pub(crate) fn with_speedups(mut records: Vec<Record>) -> Vec<Record> {
-    let task = |record: &Record| (record.case.rsplit_once('/').map(|(task, _)| task.to_owned()), record.log_n);
-    let peers: Vec<_> =
-        records.iter().filter_map(|record| Some((task(record), record.peer?, record.median_ms))).collect();
-    for record in records.iter_mut().filter(|record| record.peer.is_none()) {
-        let peers = peers.iter().filter(|(of, ..)| *of == task(record));
-        let peer = peers.min_by(|a, b| a.2.total_cmp(&b.2));
-        record.speedup = peer.map(|&(_, peer, median_ms)| Speedup { peer, ratio: median_ms / record.median_ms });
-    }
-    records
-}
-
-/// Sets which share each overlapped transfer takes of the time of its parts one after the other.
-pub(crate) fn with_shares(mut records: Vec<Record>) -> Vec<Record> {
-    let in_turn = |case: &str| case.rsplit_once('/').map(|(task, place)| format!("{task}{IN_TURN}/{place}"));
-    let parts: Vec<_> = records.iter().map(|r| (r.device.clone(), r.case.clone(), r.log_n, r.median_ms)).collect();
-    for record in records.iter_mut().filter(|record| record.peer.is_none()) {
-        let Some(case) = in_turn(&record.case) else { continue };
-        let sum = parts.iter().find(|part| (&part.0, &part.1, part.2) == (&record.device, &case, record.log_n));
-        record.of_parts = sum.map(|part| record.median_ms / part.3);
-    }
-    records
-}
-
 /// How it was measured, in words.
 #[derive(Debug, Serialize)]
 pub(crate) struct Settings {
-    profile: Profile,
+    #[serde(rename = "profile")]
+    depth: Depth,
     timing: String,
     throughput: &'static str,
     of_limit: &'static str,
@@ -203,10 +37,10 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn of(options: &Options) -> Self {
-        let (usual, brief) = (Budget::of(options.profile), Budget::brief());
+    pub(crate) fn of(depth: Depth) -> Self {
+        let (usual, brief) = (Budget::of(depth), Budget::brief());
         Self {
-            profile: options.profile,
+            depth,
             timing: format!(
                 "after warm-up, the median over at least {} runs and {:?}, of AES {} and {:?}; a run queues `batch` \
                  iterations, enough for {:?} but at most {}, then waits for the device, and its time is divided by `batch`",
@@ -220,7 +54,7 @@ impl Settings {
             throughput: "elements in a second",
             of_limit: "the larger of multiplications / mul_per_s and bytes / copy_bytes_per_s, divided by the median; \
                        `limit` says which; for a transform of n elements (n/2) log2 n multiplications, and the bytes \
-                       of the elements read once and written once",
+                       of the elements read once and written once; a multiplication counts by the square of its limbs",
             copy_bytes_per_s: "bytes read plus bytes written by a copy within the device, of a buffer beyond its caches",
             mul_per_s: "multiplications in BLS12-381 Fr, in long chains on many elements",
             host_cases: "host slice to host slice: upload, transform and download, with plan and buffers made before",
@@ -242,9 +76,9 @@ impl Settings {
 #[derive(Debug, Serialize)]
 pub(crate) struct MeasuredDevice {
     #[serde(flatten)]
-    entry: DeviceEntry,
+    pub(crate) entry: DeviceEntry,
     #[serde(flatten)]
-    limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 impl From<(DeviceEntry, Limits)> for MeasuredDevice {
@@ -294,11 +128,11 @@ impl fmt::Display for Report {
         for Missing { device, reason } in missing {
             writeln!(f, "{device}: not measured: {reason}")?;
         }
-        for algorithm in [Algorithm::Field, Algorithm::Ntt, Algorithm::Aes] {
+        let mut algorithms: Vec<&str> = self.records.iter().map(|record| record.algorithm).collect();
+        algorithms.dedup();
+        for algorithm in algorithms {
             let records: Vec<&Record> = self.records.iter().filter(|r| r.algorithm == algorithm).collect();
-            if !records.is_empty() {
-                writeln!(f, "\n{}", records_table(records).render())?;
-            }
+            writeln!(f, "\n{}", records_table(records).render())?;
         }
         if !self.ladder.is_empty() {
             writeln!(
@@ -307,7 +141,7 @@ impl fmt::Display for Report {
                 ladder_table(&self.ladder).render()
             )?;
         }
-        let aes: Vec<&Record> = self.records.iter().filter(|r| r.algorithm == Algorithm::Aes).collect();
+        let aes: Vec<&Record> = self.records.iter().filter(|r| r.algorithm == "aes").collect();
         for (place, title) in [
             ("device", "data on the device"),
             ("host", "host slices"),
@@ -348,9 +182,6 @@ fn records_table(mut records: Vec<&Record>) -> Table {
     }
     table
 }
-
-/// Throughput by log₂ of the size.
-pub(crate) type Rates = BTreeMap<u32, f64>;
 
 /// One line for each case whose data lies at `place`, one column for each size.
 fn sizes_table(records: &[&Record], place: &str) -> Option<Table> {
@@ -398,13 +229,13 @@ fn bytes(log: &u32) -> String {
 }
 
 /// A number of three digits and its unit's prefix.
-fn scaled(value: f64) -> String {
+pub(crate) fn scaled(value: f64) -> String {
     let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let (unit, prefix) = prefixes.into_iter().find(|(unit, _)| value >= *unit).unwrap_or((1.0, ""));
     format!("{} {prefix}", three_digits(value / unit))
 }
 
-fn time(milliseconds: f64) -> String {
+pub(crate) fn time(milliseconds: f64) -> String {
     let units = [(1e3, "s"), (1.0, "ms"), (1e-3, "µs")];
     let (unit, name) = units.into_iter().find(|(unit, _)| milliseconds >= *unit).unwrap_or((1e-6, "ns"));
     format!("{} {name}", three_digits(milliseconds / unit))

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, str::FromStr};
 use anyhow::{Context, Error, Result, ensure};
 use evariste_backend::{Device, Kind};
 
-use super::Profile;
+use super::depth::Depth;
 
 /// log₂ of sizes, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,14 +40,17 @@ fn range(text: &str) -> Result<RangeInclusive<u32>> {
 
 impl Sizes {
     /// What is measured on a device unless the user says otherwise: what it does in well under a second.
-    pub(crate) fn usual(device: &Device, profile: Profile) -> Self {
+    pub(crate) fn usual(device: &Device, depth: Depth) -> Self {
         let info = device.info();
         let fast = info.id.kind != Kind::Cpu && !info.features.software;
-        Self(match (profile, fast, info.features.software) {
-            (Profile::Quick, true, _) => vec![16, 18, 20],
-            (Profile::Quick, false, _) => vec![12, 14, 16],
-            (Profile::Full, _, false) => (16..=24).collect(),
-            (Profile::Full, _, true) => vec![12, 14, 16, 18],
+        Self(match (depth, fast, info.features.software) {
+            (Depth::Summary, true, _) => vec![24],
+            (Depth::Summary, false, false) => vec![18],
+            (Depth::Summary, false, true) => vec![12],
+            (Depth::Small, true, _) => vec![16, 18, 20],
+            (Depth::Small, false, _) => vec![12, 14, 16],
+            (Depth::Full, _, false) => (16..=24).collect(),
+            (Depth::Full, _, true) => vec![12, 14, 16, 18],
         })
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Profile;
+use super::depth::Depth;
 
 /// How long to time one case.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +36,10 @@ pub(crate) struct Timing {
 }
 
 impl Budget {
-    pub(crate) fn of(profile: Profile) -> Self {
-        let time = match profile {
-            Profile::Quick => Duration::from_millis(300),
-            Profile::Full => Duration::from_secs(1),
+    pub(crate) fn of(depth: Depth) -> Self {
+        let time = match depth {
+            Depth::Summary | Depth::Small => Duration::from_millis(300),
+            Depth::Full => Duration::from_secs(1),
         };
         Self { time, runs: 5 }
     }

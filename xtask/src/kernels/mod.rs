@@ -15,14 +15,11 @@ use ark_ff::FftField;
 use clap::Args;
 use evariste_aes::{Aes, KeySize, Method};
 use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, nvrtc};
-use evariste_field::{
-    DeviceField, Expression, Vector,
-    curve::{AddChain, DeviceCurve, PointSum, Points},
-    primitives::{FieldSum, RadixSort, SegmentedSum},
-    rate::{MulChain, Place, Products, Sharing, Step},
-    small,
-};
+use evariste_curve::{DeviceCurve, PointSum, Points};
+use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
+use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_ntt::{Config, Ntt, Twiddles};
+use evariste_primitives::{RadixSort, SegmentedSum};
 use rayon::prelude::*;
 
 use crate::table::Table;

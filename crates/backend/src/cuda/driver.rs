@@ -8,67 +8,16 @@ use std::{
 
 use cudarc::driver::sys::{self, CUctx_st, CUdevice, CUdevice_attribute, CUresult};
 
+use super::functions::Functions;
 use crate::{DeviceId, DeviceInfo, Error, Features, Kind, Limits, Result};
 
 /// Calls a function of the driver in a context and turns its result into ours. Expands to an unsafe call.
 macro_rules! call {
     ($context:expr, $function:ident($($arg:expr),* $(,)?)) => {
-        $context.check(stringify!($function), cudarc::driver::sys::$function($($arg),*))
+        $context.check(stringify!($function), ($context.functions().$function)($($arg),*))
     };
 }
 pub(super) use call;
-
-/// Every function that this backend calls. `cudarc` looks functions up when they are first called and panics where one
-/// is missing, so all of them are looked for before the first call.
-const FUNCTIONS: &[&str] = &[
-    "cuCtxSetCurrent",
-    "cuCtxSynchronize",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDeviceGetCount",
-    "cuDeviceGetDefaultMemPool",
-    "cuDeviceGetName",
-    "cuDeviceGetUuid_v2",
-    "cuDevicePrimaryCtxRelease_v2",
-    "cuDevicePrimaryCtxRetain",
-    "cuDeviceTotalMem_v2",
-    "cuDriverGetVersion",
-    "cuEventCreate",
-    "cuEventDestroy_v2",
-    "cuEventElapsedTime",
-    "cuEventQuery",
-    "cuEventRecord",
-    "cuEventSynchronize",
-    "cuFuncGetAttribute",
-    "cuFuncSetAttribute",
-    "cuGetErrorName",
-    "cuGetErrorString",
-    "cuInit",
-    "cuLaunchKernel",
-    "cuMemAllocFromPoolAsync",
-    "cuMemAlloc_v2",
-    "cuMemFreeAsync",
-    "cuMemFreeHost",
-    "cuMemFree_v2",
-    "cuMemGetInfo_v2",
-    "cuMemHostAlloc",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo",
-    "cuMemcpy2DAsync_v2",
-    "cuMemcpyDtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-    "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyPeerAsync",
-    "cuMemsetD8Async",
-    "cuModuleGetFunction",
-    "cuModuleLoadData",
-    "cuModuleUnload",
-    "cuStreamCreate",
-    "cuStreamDestroy_v2",
-    "cuStreamSynchronize",
-    "cuStreamWaitEvent",
-];
 
 /// Bytes in which host data passes through pinned memory: 150 µs of a PCIe 5 link, enough to hide the 10 µs that a
 /// copy's start costs, and little enough that the encoding of one piece overlaps the copy of another.
@@ -109,7 +58,7 @@ pub(super) fn load() -> Result<()> {
     }
     // SAFETY: the library was just found; `cudarc` keeps it loaded.
     let library = unsafe { sys::culib() };
-    for name in FUNCTIONS {
+    for name in Functions::NAMES {
         // SAFETY: the symbol is only looked for, never called through this type.
         if unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err() {
             return Err(unavailable(format!(
@@ -118,7 +67,7 @@ pub(super) fn load() -> Result<()> {
         }
     }
     // SAFETY: the function is there, and takes no flags.
-    succeed(unsafe { sys::cuInit(0) })?;
+    succeed(Functions::LIBRARY, unsafe { (Functions::LIBRARY.cuInit)(0) })?;
     let _ = READY.set(());
     Ok(())
 }
@@ -126,9 +75,14 @@ pub(super) fn load() -> Result<()> {
 /// Devices that the driver offers, at least one.
 pub(super) fn count() -> Result<usize> {
     load()?;
+    count_of(Functions::LIBRARY)
+}
+
+/// The driver is initialised.
+fn count_of(functions: &Functions) -> Result<usize> {
     let mut count: c_int = 0;
     // SAFETY: the driver is initialised, and the pointer is to a live value.
-    succeed(unsafe { sys::cuDeviceGetCount(&mut count) })?;
+    succeed(functions, unsafe { (functions.cuDeviceGetCount)(&mut count) })?;
     match usize::try_from(count) {
         Ok(count) if count > 0 => Ok(count),
         _ => Err(unavailable("the NVIDIA driver finds no GPU".into())),
@@ -140,16 +94,16 @@ fn unavailable(reason: String) -> Error {
 }
 
 /// Maps a failure outside any context: the driver cannot be used.
-fn succeed(result: CUresult) -> Result<()> {
+fn succeed(functions: &Functions, result: CUresult) -> Result<()> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
         CUresult::CUDA_ERROR_NO_DEVICE => Err(unavailable("the NVIDIA driver finds no GPU".into())),
-        _ => Err(unavailable(format!("the NVIDIA driver does not work: {}", describe(result)))),
+        _ => Err(unavailable(format!("the NVIDIA driver does not work: {}", describe(functions, result)))),
     }
 }
 
 /// The driver's name and words for a failure.
-fn describe(result: CUresult) -> String {
+fn describe(functions: &Functions, result: CUresult) -> String {
     let text = |get: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
         let mut text = ptr::null();
         // SAFETY: the pointer is to a live value; for an unknown code the driver leaves it null.
@@ -157,7 +111,7 @@ fn describe(result: CUresult) -> String {
         // SAFETY: what is not null is a string constant of the driver.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     };
-    match (text(sys::cuGetErrorName), text(sys::cuGetErrorString)) {
+    match (text(functions.cuGetErrorName), text(functions.cuGetErrorString)) {
         (Some(name), Some(words)) => format!("{words} ({name})"),
         _ => format!("error {}", result as u32),
     }
@@ -191,6 +145,7 @@ fn is_sticky(result: CUresult) -> bool {
 
 /// A device's primary context, retained.
 pub(super) struct Context {
+    functions: &'static Functions,
     id: DeviceId,
     device: CUdevice,
     raw: Handle<CUctx_st>,
@@ -199,7 +154,13 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn retain(index: usize) -> Result<Arc<Self>> {
-        let available = count()?;
+        load()?;
+        Self::retain_of(Functions::LIBRARY, index)
+    }
+
+    /// The driver is initialised.
+    pub(super) fn retain_of(functions: &'static Functions, index: usize) -> Result<Arc<Self>> {
+        let available = count_of(functions)?;
         let id = DeviceId { kind: Kind::Cuda, index };
         let ordinal = match c_int::try_from(index) {
             Ok(ordinal) if index < available => ordinal,
@@ -207,12 +168,16 @@ impl Context {
         };
         let (mut device, mut raw) = (0, ptr::null_mut());
         let lost = OnceLock::new();
-        let check = |call, result| check(id, &lost, call, result);
+        let check = |call, result| check(functions, id, &lost, call, result);
         // SAFETY: the driver is initialised, the ordinal exists, and the pointer is to a live value.
-        check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut device, ordinal) })?;
+        check("cuDeviceGet", unsafe { (functions.cuDeviceGet)(&mut device, ordinal) })?;
         // SAFETY: the device was just given by the driver; the pointer is to a live value.
-        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
-        Ok(Arc::new(Self { id, device, raw: Handle(raw), lost }))
+        check("cuDevicePrimaryCtxRetain", unsafe { (functions.cuDevicePrimaryCtxRetain)(&mut raw, device) })?;
+        Ok(Arc::new(Self { functions, id, device, raw: Handle(raw), lost }))
+    }
+
+    pub(super) fn functions(&self) -> &'static Functions {
+        self.functions
     }
 
     pub(super) fn id(&self) -> DeviceId {
@@ -246,7 +211,7 @@ impl Context {
 
     /// Maps a result of the driver. An error that leaves the context unusable marks the device as lost.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
-        check(self.id, &self.lost, call, result)
+        check(self.functions, self.id, &self.lost, call, result)
     }
 
     /// Waits for all work of the context. It must be bound.
@@ -284,6 +249,7 @@ impl Context {
                 cache_bytes: self.attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
                 workgroup_threads: self.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 staging_bytes: STAGING_BYTES,
+                loop_turns: None,
             },
             features: Features { int64: true, queues: true, forward_progress: true, software: false },
         })
@@ -332,11 +298,17 @@ impl Context {
     }
 }
 
-fn check(id: DeviceId, lost: &OnceLock<String>, call: &'static str, result: CUresult) -> Result<()> {
+fn check(
+    functions: &Functions,
+    id: DeviceId,
+    lost: &OnceLock<String>,
+    call: &'static str,
+    result: CUresult,
+) -> Result<()> {
     if result == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
-    let reason = describe(result);
+    let reason = describe(functions, result);
     if is_sticky(result) {
         let reason = lost.get_or_init(|| format!("{reason}, reported by {call}"));
         return Err(Error::Lost { device: id, reason: reason.clone() });
@@ -348,7 +320,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: retained in `retain`; everything that was made in the context holds it, so nothing is left.
         // A failure means that the context is gone already.
-        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+        let _ = unsafe { (self.functions.cuDevicePrimaryCtxRelease_v2)(self.device) };
     }
 }
 
@@ -377,31 +349,5 @@ mod tests {
             Err(Error::Unavailable { backend: Kind::Cuda, .. }) => assert!(count().is_err()),
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn every_function_that_is_called_is_looked_for() {
-        let sources = [
-            include_str!("driver.rs"),
-            include_str!("kernels.rs"),
-            include_str!("memory.rs"),
-            include_str!("mod.rs"),
-            include_str!("staging.rs"),
-            include_str!("stream.rs"),
-        ];
-        let mut called: Vec<&str> = Vec::new();
-        for source in sources {
-            for (at, _) in source.match_indices("cu") {
-                let (before, name) = source.split_at(at);
-                let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-                let is_function = name[2..end].starts_with(char::is_uppercase) && name[end..].starts_with(['(', ')']);
-                if is_function && before.ends_with([' ', ':']) {
-                    called.push(&name[..end]);
-                }
-            }
-        }
-        called.sort_unstable();
-        called.dedup();
-        assert_eq!(called, FUNCTIONS);
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cudarc::driver::sys::{self, CUfunc_st, CUfunction_attribute, CUmod_st};
+use cudarc::driver::sys::{CUfunc_st, CUfunction_attribute, CUmod_st};
 
 use super::{
     compiler,
@@ -22,11 +22,29 @@ use crate::{Error, KernelSpec, Result, cache::Cache};
 /// A kernel of this device, empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
 type Slot = Arc<Mutex<Option<Arc<Module>>>>;
 
+/// What compiles: NVRTC, or in tests a double.
+pub(super) struct Compiler {
+    /// Its version.
+    pub(super) version: fn() -> Result<(u32, u32)>,
+    /// The target for a device of some architecture, and the code of a kernel's text for it.
+    pub(super) compile: fn(&KernelSpec, &str, &str) -> Result<(String, compiler::Compiled)>,
+}
+
+pub(super) static NVRTC: Compiler = Compiler {
+    version: compiler::version,
+    compile: |spec, source, architecture| {
+        let target = compiler::target(spec, architecture)?;
+        let compiled = compiler::compile_source(spec, source, &target)?;
+        Ok((target, compiled))
+    },
+};
+
 /// The kernels of a device. They stay loaded for as long as it is open.
 pub(super) struct Kernels {
     context: Arc<Context>,
     architecture: String,
     cache: Cache,
+    compiler: &'static Compiler,
     slots: Mutex<HashMap<blake3::Hash, Slot>>,
     compiled: AtomicU64,
     cache_hits: AtomicU64,
@@ -34,11 +52,12 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    pub(super) fn new(context: &Arc<Context>, architecture: &str) -> Self {
+    pub(super) fn new(context: &Arc<Context>, architecture: &str, cache: Cache, compiler: &'static Compiler) -> Self {
         Self {
             context: Arc::clone(context),
             architecture: architecture.to_owned(),
-            cache: Cache::open(),
+            cache,
+            compiler,
             slots: Mutex::default(),
             compiled: AtomicU64::new(0),
             cache_hits: AtomicU64::new(0),
@@ -88,7 +107,7 @@ impl Kernels {
     /// Two entries of the disk cache make one kernel: its code, under a key with the compiler's version, and under the
     /// digest alone the key of the code stored last. The second finds the code on machines without the compiler.
     fn load(&self, spec: &KernelSpec, source: &str, digest: &blake3::Hash, start: Instant) -> Result<Module> {
-        let version = compiler::version();
+        let version = (self.compiler.version)();
         let key = match &version {
             Ok((major, minor)) => Some(Cache::key(&[digest.as_bytes(), &major.to_le_bytes(), &minor.to_le_bytes()])),
             Err(_) => {
@@ -107,8 +126,7 @@ impl Kernels {
             }
         }
         let (major, minor) = version?;
-        let target = compiler::target(spec, &self.architecture)?;
-        let compiled = compiler::compile_source(spec, source, &target)?;
+        let (target, compiled) = (self.compiler.compile)(spec, source, &self.architecture)?;
         let module = Module::load(&self.context, spec, &compiled.code).map_err(|error| match error {
             Error::Driver { call, reason, .. } => Error::Compile {
                 kernel: compiler::label(spec),
@@ -225,7 +243,7 @@ impl Drop for Module {
         // The code must not go while it runs.
         if self.context.bind().is_ok() && self.context.synchronize().is_ok() {
             // SAFETY: loaded in `load`, and nothing of it is used after this.
-            let _ = unsafe { sys::cuModuleUnload(self.raw.0) };
+            let _ = unsafe { (self.context.functions().cuModuleUnload)(self.raw.0) };
         }
     }
 }

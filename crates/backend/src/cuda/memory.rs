@@ -2,18 +2,19 @@
 //!
 //! Memory is allocated and freed in the order of the default stream, so neither waits for the device. A further stream
 //! that uses an allocation first waits for its making, and is remembered: before the memory is freed, the default
-//! stream waits for all that such streams have been given.
+//! stream waits for all that such streams have been given. Memory that cannot be freed, since a call fails, stays with
+//! the heap, which tries again.
 
 use std::{
     ptr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use cudarc::driver::sys::{
-    self, CUdevice_attribute, CUdeviceptr, CUmemPool_attribute, CUmemPoolHandle_st, CUmemoryPool, CUresult,
+    CUdevice_attribute, CUdeviceptr, CUmemPool_attribute, CUmemPoolHandle_st, CUmemoryPool, CUresult,
 };
 
 use super::{
@@ -33,7 +34,25 @@ enum Source {
     /// The device's default pool in the driver.
     Driver(Handle<CUmemPoolHandle_st>),
     /// Allocations of our own, kept for reuse, on devices where the driver has no pools.
-    Own(Pool<CUdeviceptr>),
+    Own(Pool<Own>),
+}
+
+/// An allocation of our own.
+#[derive(Clone, Copy)]
+struct Own {
+    start: CUdeviceptr,
+    size: u64,
+}
+
+/// Memory that nobody uses any more but the device.
+struct Unused {
+    start: CUdeviceptr,
+    size: u64,
+    /// Bytes with those that fill the last word.
+    whole: u64,
+    secrecy: Secrecy,
+    /// Streams other than the default one that may still use it.
+    streams: Vec<Arc<Stream>>,
 }
 
 /// The memory of a device.
@@ -43,6 +62,8 @@ pub(super) struct Heap {
     stream: Arc<Stream>,
     events: Arc<Events>,
     source: Source,
+    /// What could not be freed yet.
+    unused: Mutex<Vec<Unused>>,
     live: AtomicU64,
     peak: AtomicU64,
 }
@@ -65,6 +86,7 @@ impl Heap {
             stream: Arc::clone(stream),
             events: Arc::clone(events),
             source,
+            unused: Mutex::default(),
             live: AtomicU64::new(0),
             peak: AtomicU64::new(0),
         }))
@@ -76,10 +98,11 @@ impl Heap {
 
     /// `bytes` must be within the memory of the device.
     pub(super) fn alloc(self: &Arc<Self>, bytes: u64, secrecy: Secrecy) -> Result<CudaMemory> {
+        self.free_unused();
         let size = match self.source {
             _ if bytes == 0 => 0,
             Source::Driver(_) => bytes.next_multiple_of(GRANULE),
-            Source::Own(_) => Pool::<CUdeviceptr>::class(bytes),
+            Source::Own(_) => Pool::<Own>::class(bytes),
         };
         let mut memory = CudaMemory {
             heap: Arc::clone(self),
@@ -125,15 +148,17 @@ impl Heap {
             Source::Driver(pool) => {
                 let (pool, stream) = (pool.0, self.stream.raw());
                 // SAFETY: the pointer is to a live value, pool and stream are live.
-                let result = unsafe { sys::cuMemAllocFromPoolAsync(&mut start, whole(bytes) as usize, pool, stream) };
+                let result = unsafe {
+                    (self.context.functions().cuMemAllocFromPoolAsync)(&mut start, whole(bytes) as usize, pool, stream)
+                };
                 ("cuMemAllocFromPoolAsync", result)
             }
             Source::Own(pool) => {
-                if let Some(start) = pool.take(size) {
-                    return Ok(Some(start));
+                if let Some(own) = pool.take(size) {
+                    return Ok(Some(own.start));
                 }
                 // SAFETY: the pointer is to a live value.
-                ("cuMemAlloc_v2", unsafe { sys::cuMemAlloc_v2(&mut start, size as usize) })
+                ("cuMemAlloc_v2", unsafe { (self.context.functions().cuMemAlloc_v2)(&mut start, size as usize) })
             }
         };
         match result {
@@ -142,33 +167,74 @@ impl Heap {
         }
     }
 
-    /// Takes memory back, in the order of the default stream.
-    fn give(&self, start: CUdeviceptr, size: u64) -> Result<()> {
+    /// Takes memory back, in the order of the default stream. The context must be bound.
+    fn free(&self, memory: &mut Unused) -> Result<()> {
+        while let Some(stream) = memory.streams.last() {
+            self.stream.wait_for_stream(stream, &self.events)?;
+            memory.streams.pop();
+        }
+        if memory.secrecy == Secrecy::Secret {
+            let whole = memory.whole as usize;
+            // SAFETY: the allocation has `whole` bytes, and all uses of it come before in this stream.
+            unsafe { call!(self.context, cuMemsetD8Async(memory.start, 0, whole, self.stream.raw())) }?;
+        }
+        let (start, size) = (memory.start, memory.size);
         match &self.source {
             // SAFETY: allocated by `take` from this source, not freed yet, and used by no one after this.
             Source::Driver(_) => unsafe { call!(self.context, cuMemFreeAsync(start, self.stream.raw())) },
-            Source::Own(pool) => match pool.give(size, start) {
+            Source::Own(pool) => match pool.give(size, Own { start, size }) {
                 None => Ok(()),
-                Some(start) => {
-                    self.stream.synchronize()?;
-                    // SAFETY: as above, and the stream that orders its uses is idle.
-                    unsafe { call!(self.context, cuMemFree_v2(start)) }
-                }
+                Some(own) => self.stream.synchronize().and_then(|()| self.free_own(own)),
             },
         }
     }
 
+    /// The default stream, which orders its uses, must be idle.
+    fn free_own(&self, own: Own) -> Result<()> {
+        // SAFETY: allocated by `take`, not freed yet, and the stream that orders its uses is idle.
+        unsafe { call!(self.context, cuMemFree_v2(own.start)) }
+    }
+
+    /// Frees memory that nobody uses, or keeps it to try again.
+    fn retire(&self, mut memory: Unused) {
+        match self.context.bind().and_then(|()| self.free(&mut memory)) {
+            // A lost device's memory goes with its context.
+            Ok(()) | Err(Error::Lost { .. }) => {}
+            Err(error) => {
+                log::warn!("{} bytes on {} stay in use for now: {error}", memory.size, self.context.id());
+                self.unused().push(memory);
+            }
+        }
+    }
+
+    /// Tries again to free what could not be freed.
+    fn free_unused(&self) {
+        let unused = std::mem::take(&mut *self.unused());
+        unused.into_iter().for_each(|memory| self.retire(memory));
+    }
+
+    fn unused(&self) -> MutexGuard<'_, Vec<Unused>> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives memory that no one uses back to the driver.
     pub(super) fn trim(&self) {
+        self.free_unused();
         let trimmed = match &self.source {
             // SAFETY: the device's default pool lives as long as the device.
             Source::Driver(pool) => unsafe { call!(self.context, cuMemPoolTrimTo(pool.0, 0)) },
-            Source::Own(pool) => self.stream.synchronize().and_then(|()| {
-                pool.drain().into_iter().try_for_each(|start| {
-                    // SAFETY: as in `give`.
-                    unsafe { call!(self.context, cuMemFree_v2(start)) }
-                })
-            }),
+            Source::Own(pool) => {
+                // Taken out first, so that the wait is for the last use of all.
+                let blocks = pool.drain();
+                let idle = self.stream.synchronize();
+                for own in blocks {
+                    if idle.is_err() || self.free_own(own).is_err() {
+                        let (start, size, secrecy) = (own.start, own.size, Secrecy::Public);
+                        self.unused().push(Unused { start, size, whole: size, secrecy, streams: Vec::new() });
+                    }
+                }
+                idle
+            }
         };
         if let Err(error) = trimmed {
             log::debug!("memory was not given back: {error}");
@@ -200,8 +266,15 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         // The driver's pool outlives this heap: what was freed must not stay in it.
-        if self.context.bind().is_ok() && self.stream.synchronize().is_ok() {
+        if self.context.bind().is_err() {
+            return;
+        }
+        self.trim();
+        if self.stream.synchronize().is_ok() {
             self.trim();
+        }
+        for memory in self.unused.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            log::error!("{} bytes on {} stay in use", memory.size, self.context.id());
         }
     }
 }
@@ -299,33 +372,29 @@ impl CudaMemory {
         for event in ready? {
             stream.wait(&event)?;
         }
+        // Should ordering fail below, the memory waits for this stream as a whole before it is freed.
+        let streams = || self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams().push(Arc::clone(stream));
         // SAFETY: the caller checked both ranges; the contexts are those that the memory was allocated in.
         unsafe { call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), bytes as usize, stream.raw())) }?;
         let done = events.record(stream, Timing::Off);
         owner.bind()?;
         let ordered = done.and_then(|done| self.heap.stream.wait(&done));
         target.bind()?;
-        ordered.or_else(|_| stream.synchronize())
+        ordered.or_else(|_| stream.synchronize())?;
+        let mut streams = streams();
+        if let Some(at) = streams.iter().position(|known| Arc::ptr_eq(known, stream)) {
+            streams.swap_remove(at);
+        }
+        Ok(())
     }
 
     /// Events after which all that uses the memory so far is done.
     fn ready(&self) -> Result<Vec<Event>> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let streams = streams.iter().chain([&self.heap.stream]);
-        streams.map(|stream| self.heap.events.record(stream, Timing::Off)).collect()
-    }
-
-    fn release(&mut self) -> Result<()> {
-        let heap = &self.heap;
-        heap.context.bind()?;
-        for stream in self.streams.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            heap.stream.wait_for_stream(&stream, &heap.events)?;
-        }
-        if self.secrecy == Secrecy::Secret {
-            // SAFETY: the allocation has `whole` bytes, and all uses of it come before in this stream.
-            unsafe { call!(heap.context, cuMemsetD8Async(self.start, 0, self.whole() as usize, heap.stream.raw())) }?;
-        }
-        heap.give(self.start, self.size)
+        // One of another device is ordered behind this one's already.
+        let own = streams.iter().filter(|stream| std::ptr::eq(stream.context(), &*self.heap.context));
+        own.chain([&self.heap.stream]).map(|stream| self.heap.events.record(stream, Timing::Off)).collect()
     }
 }
 
@@ -335,10 +404,8 @@ impl Drop for CudaMemory {
         if self.start == 0 {
             return;
         }
-        match self.release() {
-            // A lost device's memory goes with its context.
-            Ok(()) | Err(Error::Lost { .. }) => {}
-            Err(error) => log::error!("{} bytes on {} stay in use: {error}", self.size, self.heap.context.id()),
-        }
+        let streams = std::mem::take(self.streams.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let (start, size, whole, secrecy) = (self.start, self.size, self.whole(), self.secrecy);
+        self.heap.retire(Unused { start, size, whole, secrecy, streams });
     }
 }

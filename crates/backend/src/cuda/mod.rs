@@ -2,7 +2,7 @@
 //!
 //! # Choices
 //! - **Everything is loaded at run time**: the driver through `cudarc`'s tables, after a look whether it is there and
-//!   has all that is called ([`driver`]); NVRTC by a loader of our own ([`compiler`]). A program built with this
+//!   has all that is called ([`driver`], [`functions`]); NVRTC by a loader of our own ([`compiler`]). A program built with this
 //!   backend runs on machines with neither.
 //! - **The driver's interface, not the runtime's**, in the device's primary context, so that memory and streams can be
 //!   shared with other CUDA code of the process. Every entry makes the context current on the calling thread, and
@@ -13,7 +13,8 @@
 //!   compiled, since the driver trusts them at every launch.
 //! - **Memory** comes from the driver's pool, in the order of the default stream ([`memory`]). Freeing never waits for
 //!   the device, and memory is never reused under work of any queue.
-//! - **Host memory** is pinned, write-combined for uploads ([`staging`]).
+//! - **Host memory** is pinned, write-combined for uploads ([`staging`]). It is kept while the device may copy from or to it,
+//!   whatever call fails.
 //!
 //! # Invariants
 //! - What is made in a context holds that context; the context is released last.
@@ -34,20 +35,25 @@ use cudarc::driver::sys;
 
 use crate::{
     Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
-    Secrecy, Stats, Transfer, kernel::own,
+    Secrecy, Stats, Transfer, cache::Cache, kernel::own,
 };
 use driver::{Context, call};
-use kernels::{Kernels, Module};
+use kernels::{Compiler, Kernels, Module};
 use memory::{CudaMemory, Heap};
 use staging::{CudaStaging, Flight, Staging};
 use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
 pub mod compiler;
+#[cfg(test)]
+mod double;
 mod driver;
+mod functions;
 mod kernels;
 mod memory;
 mod staging;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 /// Workgroups of one launch, in the first dimension of a grid.
 const MAX_GROUPS: u64 = i32::MAX as u64;
@@ -96,15 +102,18 @@ impl Traffic {
 
 impl Cuda {
     fn open(index: usize) -> Result<Self> {
-        let context = Context::retain(index)?;
+        Self::of(Context::retain(index)?, Cache::open(), &kernels::NVRTC)
+    }
+
+    fn of(context: Arc<Context>, cache: Cache, compiler: &'static Compiler) -> Result<Self> {
         context.bind()?;
         let info = context.describe()?;
         let stream = Stream::new(&context)?;
         let events = Events::new(&context);
         Ok(Self {
             queue: Queue::new(CudaQueue::of(&stream)),
-            kernels: Kernels::new(&context, &info.architecture),
-            staging: Staging::new(&context),
+            kernels: Kernels::new(&context, &info.architecture, cache, compiler),
+            staging: Staging::new(&context, &events),
             heap: Heap::new(&context, &stream, &events, info.limits.buffer_bytes)?,
             streams: Arc::default(),
             events,
@@ -152,7 +161,8 @@ impl Blocks {
     /// Where a block starts, and a copy of its size, unless that is empty.
     fn get(&self, block: usize) -> Option<(usize, sys::CUDA_MEMCPY2D)> {
         let Self { pitch, rows, count } = *self;
-        let (start, end) = (pitch * block / count, pitch * (block + 1) / count);
+        let at = |block: usize| (pitch as u128 * block as u128 / count as u128) as usize;
+        let (start, end) = (at(block), at(block + 1));
         if start == end || rows == 0 {
             return None;
         }
@@ -231,30 +241,32 @@ impl Backend for Cuda {
         self.expect_host(&src)?;
         self.context.bind()?;
         memory.use_on(stream)?;
+        let mut flight = Flight::new(src, &self.staging, stream);
         if bytes > 0 {
-            let source: *const c_void = src.as_ptr().cast();
+            let source: *const c_void = flight.memory().as_ptr().cast();
             // SAFETY: `bytes` lie in the target by the check above and are the length of the host memory, which is kept
             // until the copy is done.
             unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(target, source, bytes, stream.raw())) }?;
         }
         self.uploads.add(bytes as u64);
-        Ok(Pending::new(Flight::of(src, &self.staging, stream, &self.events)?))
+        Ok(Pending::new(flight.queued(&self.events)?))
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, mut dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
         let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src)?, dst.len());
         let source = memory.range("read", at, bytes as u64)?;
         self.expect_host(&dst)?;
         self.context.bind()?;
         memory.use_on(stream)?;
+        let mut flight = Flight::new(dst, &self.staging, stream);
         if bytes > 0 {
-            let target: *mut c_void = dst.as_mut_ptr().cast();
+            let target: *mut c_void = flight.memory().as_mut_ptr().cast();
             // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
             // until the copy is done.
             unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }?;
         }
         self.downloads.add(bytes as u64);
-        Ok(Pending::new(Flight::of(dst, &self.staging, stream, &self.events)?))
+        Ok(Pending::new(flight.queued(&self.events)?))
     }
 
     fn write_columns(
@@ -272,12 +284,13 @@ impl Backend for Cuda {
         self.context.bind()?;
         memory.use_on(stream)?;
         let blocks = Blocks { pitch: bytes / rows.max(1), rows, count: pieces };
-        let mut events = Vec::with_capacity(pieces);
+        let mut flight = Flight::new(src, &self.staging, stream);
+        let mut events = Vec::new();
         for block in 0..pieces {
             if let Some((start, copy)) = blocks.get(block) {
                 let copy = sys::CUDA_MEMCPY2D {
                     srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
-                    srcHost: src[start..].as_ptr().cast(),
+                    srcHost: flight.memory()[start..].as_ptr().cast(),
                     dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
                     dstDevice: target + start as u64,
                     ..copy
@@ -289,7 +302,7 @@ impl Backend for Cuda {
             events.push(Event::new(self.events.record(stream, Timing::On)?));
         }
         self.uploads.add(bytes as u64);
-        Ok((events, Pending::new(Flight::of(src, &self.staging, stream, &self.events)?)))
+        Ok((events, Pending::new(flight.queued(&self.events)?)))
     }
 
     fn read_columns(
@@ -297,24 +310,26 @@ impl Backend for Cuda {
         queue: &Queue,
         src: &Memory,
         at: u64,
-        mut dst: HostBuffer,
+        dst: HostBuffer,
         rows: usize,
         after: &[Event],
     ) -> Result<Pending> {
         let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src)?, dst.len());
         let source = memory.range("read", at, bytes as u64)?;
         self.expect_host(&dst)?;
+        let after = after.iter().map(|event| self.event(event)).collect::<Result<Vec<_>>>()?;
         self.context.bind()?;
         memory.use_on(stream)?;
         let blocks = Blocks { pitch: bytes / rows.max(1), rows, count: after.len() };
-        for (block, event) in after.iter().enumerate() {
-            stream.wait(self.event(event)?)?;
+        let mut flight = Flight::new(dst, &self.staging, stream);
+        for (block, event) in after.into_iter().enumerate() {
+            stream.wait(event)?;
             if let Some((start, copy)) = blocks.get(block) {
                 let copy = sys::CUDA_MEMCPY2D {
                     srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
                     srcDevice: source + start as u64,
                     dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
-                    dstHost: dst[start..].as_mut_ptr().cast(),
+                    dstHost: flight.memory()[start..].as_mut_ptr().cast(),
                     ..copy
                 };
                 // SAFETY: the rows of all blocks make up the host memory, which is kept until the copy is done, and the
@@ -323,7 +338,7 @@ impl Backend for Cuda {
             }
         }
         self.downloads.add(bytes as u64);
-        Ok(Pending::new(Flight::of(dst, &self.staging, stream, &self.events)?))
+        Ok(Pending::new(flight.queued(&self.events)?))
     }
 
     /// `src` may be memory of another CUDA device; queue and `dst` are of this one.

@@ -1,8 +1,8 @@
 //! Pinned host memory, kept for reuse.
 //!
-//! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is done.
-//! Lines are looked through when memory is asked for: there is no thread for it. A block returns to its pool, zeroed if it
-//! is secret, when the last buffer of it is gone.
+//! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is known to
+//! be done: where a call fails, it stays there, and is looked at again. Lines are looked through when memory is asked for:
+//! there is no thread for it. A block returns to its pool, zeroed if it is secret, when the last buffer of it is gone.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_WRITECOMBINED, CUresult};
+use cudarc::driver::sys::{CU_MEMHOSTALLOC_WRITECOMBINED, CUresult};
 
 use super::{
     driver::{Context, call},
@@ -32,6 +32,7 @@ const PAGE: u64 = 4096;
 /// The pinned memory of a device.
 pub(super) struct Staging {
     context: Arc<Context>,
+    events: Arc<Events>,
     uploads: Pool<Block>,
     downloads: Pool<Block>,
     flying: Mutex<Flying>,
@@ -47,13 +48,35 @@ struct Flying {
 /// Buffers under transfer on one stream, oldest first. Never empty.
 struct Line {
     stream: Arc<Stream>,
-    buffers: VecDeque<(Event, HostBuffer)>,
+    buffers: VecDeque<InFlight>,
+}
+
+/// A buffer under transfer.
+struct InFlight {
+    buffer: HostBuffer,
+    /// The end of the transfer, or of something later on its stream; `None` where marking it failed.
+    end: Option<Event>,
+}
+
+impl InFlight {
+    /// Whether the transfer is known to be done. Where its end was not marked, the present end of its stream is now.
+    fn is_done(&mut self, stream: &Stream, events: &Arc<Events>) -> bool {
+        if self.end.is_none() {
+            self.end = events.record(stream, Timing::Off).ok();
+        }
+        self.end.as_ref().is_some_and(|end| end.is_done().unwrap_or(false))
+    }
+
+    fn synchronize(&self, stream: &Stream) -> Result<()> {
+        self.end.as_ref().map_or_else(|| stream.synchronize(), Event::synchronize)
+    }
 }
 
 impl Staging {
-    pub(super) fn new(context: &Arc<Context>) -> Arc<Self> {
+    pub(super) fn new(context: &Arc<Context>, events: &Arc<Events>) -> Arc<Self> {
         Arc::new(Self {
             context: Arc::clone(context),
+            events: Arc::clone(events),
             uploads: Pool::new(BUDGET),
             downloads: Pool::new(BUDGET),
             flying: Mutex::default(),
@@ -87,13 +110,13 @@ impl Staging {
         })
     }
 
-    /// Keeps a buffer until an event of a stream.
-    fn fly(&self, stream: &Arc<Stream>, event: Event, buffer: HostBuffer) {
+    /// Keeps a buffer until its transfer on a stream is done.
+    fn fly(&self, stream: &Arc<Stream>, flight: InFlight) {
         let mut flying = self.flying();
-        flying.bytes += buffer.len() as u64;
+        flying.bytes += flight.buffer.len() as u64;
         match flying.lines.iter_mut().find(|line| Arc::ptr_eq(&line.stream, stream)) {
-            Some(line) => line.buffers.push_back((event, buffer)),
-            None => flying.lines.push(Line { stream: Arc::clone(stream), buffers: [(event, buffer)].into() }),
+            Some(line) => line.buffers.push_back(flight),
+            None => flying.lines.push(Line { stream: Arc::clone(stream), buffers: [flight].into() }),
         }
     }
 
@@ -101,36 +124,37 @@ impl Staging {
     pub(super) fn reclaim(&self) {
         let mut done = Vec::new();
         let mut flying = self.flying();
-        for line in &mut flying.lines {
-            // On a lost device nothing runs any more.
-            while line.buffers.front().is_some_and(|(event, _)| event.is_done().unwrap_or(true)) {
-                done.extend(line.buffers.pop_front());
+        for Line { stream, buffers } in &mut flying.lines {
+            while buffers.front_mut().is_some_and(|flight| flight.is_done(stream, &self.events)) {
+                done.extend(buffers.pop_front());
             }
         }
-        flying.bytes -= done.iter().map(|(_, buffer)| buffer.len() as u64).sum::<u64>();
+        flying.bytes -= done.iter().map(|flight| flight.buffer.len() as u64).sum::<u64>();
         flying.lines.retain(|line| !line.buffers.is_empty());
         // Zeroing secrets takes its time.
         drop(flying);
         drop(done);
     }
 
-    /// Waits until at most `limit` bytes are under transfer.
+    /// Waits until at most `limit` bytes are under transfer. What cannot be waited for stays under transfer.
     fn keep_to(&self, limit: u64) -> Result<()> {
-        while let Some((event, buffer)) = self.oldest_beyond(limit) {
-            let waited = event.synchronize();
-            drop(buffer);
-            waited?;
+        while let Some((stream, flight)) = self.oldest_beyond(limit) {
+            if let Err(error) = flight.synchronize(&stream) {
+                self.fly(&stream, flight);
+                return Err(error);
+            }
         }
         Ok(())
     }
 
-    fn oldest_beyond(&self, limit: u64) -> Option<(Event, HostBuffer)> {
+    fn oldest_beyond(&self, limit: u64) -> Option<(Arc<Stream>, InFlight)> {
         let mut flying = self.flying();
         if flying.bytes <= limit {
             return None;
         }
-        let oldest = flying.lines.first_mut()?.buffers.pop_front()?;
-        flying.bytes -= oldest.1.len() as u64;
+        let line = flying.lines.first_mut()?;
+        let oldest = (Arc::clone(&line.stream), line.buffers.pop_front()?);
+        flying.bytes -= oldest.1.buffer.len() as u64;
         flying.lines.retain(|line| !line.buffers.is_empty());
         Some(oldest)
     }
@@ -144,7 +168,10 @@ impl Staging {
     /// Gives the memory that waits for reuse back to the system.
     pub(super) fn trim(&self) {
         self.reclaim();
-        drop((self.uploads.drain(), self.downloads.drain()));
+        // Blocks that cannot be freed now are better kept.
+        if self.context.bind().is_ok() {
+            drop((self.uploads.drain(), self.downloads.drain()));
+        }
     }
 
     fn pool(&self, transfer: Transfer) -> &Pool<Block> {
@@ -161,10 +188,11 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if self.context.bind().is_ok()
-            && let Err(error) = self.keep_to(0)
-        {
-            log::debug!("a transfer failed: {error}");
+        let idle = self.context.bind().and_then(|()| self.keep_to(0).or_else(|_| self.context.synchronize()));
+        if let Err(error) = idle {
+            // The device may still copy from or to what is left: it stays allocated for good.
+            log::error!("a transfer cannot be waited for: {error}");
+            mem::forget(mem::take(self.flying.get_mut().unwrap_or_else(PoisonError::into_inner)));
         }
     }
 }
@@ -194,7 +222,7 @@ impl Block {
         };
         let mut start = ptr::null_mut();
         // SAFETY: the pointer is to a live value.
-        match unsafe { sys::cuMemHostAlloc(&mut start, size, flags) } {
+        match unsafe { (context.functions().cuMemHostAlloc)(&mut start, size, flags) } {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => return Ok(None),
             result => context.check("cuMemHostAlloc", result)?,
         }
@@ -268,47 +296,45 @@ impl Drop for CudaStaging {
     }
 }
 
-/// A copy from or to pinned memory that is under way. Dropping it gives the memory back when the copy is done.
+/// A copy from or to pinned memory that is under way, or about to be. Dropping it gives the memory back when the copy is
+/// known to be done.
 pub(super) struct Flight {
     staging: Weak<Staging>,
     stream: Arc<Stream>,
     /// There until `wait` or drop.
-    flying: Option<(Event, HostBuffer)>,
+    flying: Option<InFlight>,
 }
 
 impl Flight {
-    /// To be called when a copy from or to this memory was queued on a stream: the memory stays as it is until the copy
-    /// is done, whatever becomes of the result.
-    pub(super) fn of(
-        buffer: HostBuffer,
-        staging: &Arc<Staging>,
-        stream: &Arc<Stream>,
-        events: &Arc<Events>,
-    ) -> Result<Self> {
-        match events.record(stream, Timing::Off) {
-            Ok(event) => {
-                Ok(Self { staging: Arc::downgrade(staging), stream: Arc::clone(stream), flying: Some((event, buffer)) })
-            }
-            Err(error) => {
-                // Without an event, only an idle stream tells that the copy is done. Where that fails too, the memory
-                // must not be reused: it goes with the device.
-                if stream.synchronize().is_err() {
-                    mem::forget(buffer);
-                }
-                Err(error)
-            }
+    /// To be made before the first copy from or to this memory is queued on a stream: from here on the memory stays as it is
+    /// until the stream has come past what it was given meanwhile, whatever fails. A failed call of the driver's may have
+    /// queued its copy too.
+    pub(super) fn new(buffer: HostBuffer, staging: &Arc<Staging>, stream: &Arc<Stream>) -> Self {
+        let flying = Some(InFlight { buffer, end: None });
+        Self { staging: Arc::downgrade(staging), stream: Arc::clone(stream), flying }
+    }
+
+    pub(super) fn memory(&mut self) -> &mut [u8] {
+        self.flying.as_mut().map_or(&mut [], |flight| &mut flight.buffer)
+    }
+
+    /// Marks the end of the copies.
+    pub(super) fn queued(mut self, events: &Arc<Events>) -> Result<Self> {
+        if let Some(flight) = &mut self.flying {
+            flight.end = Some(events.record(&self.stream, Timing::Off)?);
         }
+        Ok(self)
     }
 }
 
 impl PendingCopy for Flight {
     fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
-        if let Some((event, _)) = &self.flying {
-            event.context().bind()?;
-            event.synchronize()?;
+        if let Some(flight) = &self.flying {
+            self.stream.context().bind()?;
+            flight.synchronize(&self.stream)?;
         }
         match self.flying.take() {
-            Some((_, buffer)) => Ok(buffer),
+            Some(flight) => Ok(flight.buffer),
             None => unreachable!("a copy is waited for once"),
         }
     }
@@ -316,13 +342,13 @@ impl PendingCopy for Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let Some((event, buffer)) = self.flying.take() else { return };
+        let Some(flight) = self.flying.take() else { return };
         match self.staging.upgrade() {
-            Some(staging) => staging.fly(&self.stream, event, buffer),
+            Some(staging) => staging.fly(&self.stream, flight),
             // The device is closed: whoever held its last handle waited for all other copies.
             None => {
-                if event.context().bind().and_then(|()| event.synchronize()).is_err() {
-                    mem::forget(buffer);
+                if self.stream.context().bind().and_then(|()| flight.synchronize(&self.stream)).is_err() {
+                    mem::forget(flight);
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cudarc::driver::sys::{self, CUevent_flags, CUevent_st, CUresult, CUstream_flags, CUstream_st};
+use cudarc::driver::sys::{CUevent_flags, CUevent_st, CUresult, CUstream_flags, CUstream_st};
 
 use super::driver::{Context, Handle, call};
 use crate::Result;
@@ -56,7 +56,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
             // SAFETY: the stream is live and not used after this; the driver completes its work first.
-            let _ = unsafe { sys::cuStreamDestroy_v2(self.raw.0) };
+            let _ = unsafe { (self.context.functions().cuStreamDestroy_v2)(self.raw.0) };
         }
     }
 }
@@ -150,7 +150,7 @@ impl Drop for Events {
         for idle in &mut self.idle {
             for event in idle.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
                 // SAFETY: events in the pool have no other owner.
-                let _ = unsafe { sys::cuEventDestroy_v2(event.0) };
+                let _ = unsafe { (self.context.functions().cuEventDestroy_v2)(event.0) };
             }
         }
     }
@@ -171,7 +171,7 @@ impl Event {
     /// Whether the work before the event is done.
     pub(super) fn is_done(&self) -> Result<bool> {
         // SAFETY: the event is live.
-        match unsafe { sys::cuEventQuery(self.raw.0) } {
+        match unsafe { (self.pool.context.functions().cuEventQuery)(self.raw.0) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             result => self.pool.context.check("cuEventQuery", result).map(|()| true),
         }

@@ -108,6 +108,16 @@ pub(super) fn chunk_bytes(limits: &wgpu::Limits) -> u64 {
     1 << most.max(1 << 16).ilog2()
 }
 
+/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's llvmpipe: it counts the turns of all loops of a thread together, and ends every
+/// loop when they are used up.
+const LLVMPIPE_LOOP_TURNS: u32 = 65_535;
+
+/// [`crate::Limits::loop_turns`] of an adapter.
+pub(super) fn loop_turns(info: &wgpu::AdapterInfo) -> Option<u32> {
+    let names = [&info.driver, &info.name];
+    names.iter().any(|name| name.contains("llvmpipe")).then_some(LLVMPIPE_LOOP_TURNS)
+}
+
 /// Sorts adapters, best first, and leaves out those that are another's GPU through another driver or API.
 fn order<T>(found: &mut Vec<T>, info: impl Fn(&T) -> &wgpu::AdapterInfo) {
     found.sort_by_key(|adapter| (kind_rank(info(adapter)), Reverse(api_rank(info(adapter)))));
@@ -215,6 +225,14 @@ mod tests {
                 (Cpu, Vulkan, ""),
             ]
         );
+    }
+
+    #[test]
+    fn llvmpipe_has_a_limit_of_turns() {
+        let mut info = adapter(wgpu::DeviceType::Cpu, wgpu::Backend::Vulkan, 0, "");
+        assert_eq!(loop_turns(&info), None);
+        info.driver = "llvmpipe".into();
+        assert_eq!(loop_turns(&info), Some(LLVMPIPE_LOOP_TURNS));
     }
 
     #[test]

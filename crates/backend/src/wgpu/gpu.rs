@@ -75,6 +75,16 @@ pub(super) struct Counters {
 /// A failed submission counts: the batch may have been any thread's, and memory holds who knows what since.
 type Fault = Arc<OnceLock<String>>;
 
+/// Calls of wgpu's that tests let fail.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    /// The call that is to fail, and how many of its kind succeed before.
+    pub(super) next: Mutex<Option<(&'static str, usize)>>,
+    /// Calls of each kind so far.
+    pub(super) seen: Mutex<std::collections::BTreeMap<&'static str, usize>>,
+}
+
 /// One open device.
 pub(super) struct Gpu {
     pub(super) info: DeviceInfo,
@@ -96,6 +106,8 @@ pub(super) struct Gpu {
     pub(super) timer: Option<Timer>,
     pub(super) counters: Counters,
     fault: Fault,
+    #[cfg(test)]
+    pub(super) failures: Failures,
     pub(super) device: wgpu::Device,
     pub(super) queue: CalmQueue,
 }
@@ -148,6 +160,7 @@ impl Gpu {
                     .max_compute_invocations_per_workgroup
                     .min(limits.max_compute_workgroup_size_x),
                 staging_bytes: STAGING_BYTES,
+                loop_turns: adapters::loop_turns(&adapter),
             },
             features: Features {
                 int64: device.features().contains(wgpu::Features::SHADER_INT64),
@@ -183,6 +196,8 @@ impl Gpu {
             max_buffer_bytes: limits.max_buffer_size,
             counters: Counters::default(),
             fault,
+            #[cfg(test)]
+            failures: Failures::default(),
             info,
             device,
             queue: CalmQueue(ManuallyDrop::new(queue)),
@@ -194,6 +209,26 @@ impl Gpu {
         match self.fault.get() {
             None => Ok(()),
             Some(reason) => Err(Error::Lost { device: self.info.id, reason: reason.clone() }),
+        }
+    }
+
+    /// Whether a call is to fail, which in a program none is.
+    #[cfg(not(test))]
+    pub(super) fn fails(&self, _call: &'static str) -> bool {
+        false
+    }
+
+    #[cfg(test)]
+    pub(super) fn fails(&self, call: &'static str) -> bool {
+        *self.failures.seen.lock().unwrap_or_else(PoisonError::into_inner).entry(call).or_default() += 1;
+        let mut next = self.failures.next.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *next {
+            Some((failing, 0)) if *failing == call => next.take().is_some(),
+            Some((failing, left)) if *failing == call => {
+                *left -= 1;
+                false
+            }
+            _ => false,
         }
     }
 
@@ -252,7 +287,10 @@ impl Gpu {
             let index = self.queue.submit([batch.commands]);
             recorder.submitted(index, !batch.uploads.is_empty());
             for upload in batch.uploads {
-                upload.recycle(&self.uploads, &self.uploading);
+                upload.recycle(&self.uploads, &self.uploading, self.fails("map_async, upload"));
+            }
+            if self.fails("submit") {
+                return Err(self.lose(|| "made to fail".into()));
             }
         }
         self.alive()
@@ -266,6 +304,9 @@ impl Gpu {
     /// Runs the callbacks of what is done.
     pub(super) fn poll(&self, kind: wgpu::PollType) -> Result<()> {
         self.alive()?;
+        if self.fails("poll") {
+            return Err(self.lose(|| "made to fail".into()));
+        }
         // wgpu panics where polling finds that the device is gone; it holds no locks by then.
         match catch_unwind(AssertUnwindSafe(|| self.device.poll(kind))) {
             Ok(Ok(_)) => self.alive(),
@@ -318,6 +359,9 @@ impl Gpu {
         if size > self.max_buffer_bytes {
             let (what, limit) = ("buffer", self.max_buffer_bytes);
             return Err(Error::TooLarge { what, device: self.info.id, limit, actual: requested });
+        }
+        if self.fails("create_buffer") {
+            return Err(Error::OutOfMemory { device: self.info.id, requested, available: None });
         }
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: mapped };
         let create = || scoped(&self.device, || self.device.create_buffer(&descriptor));

@@ -130,6 +130,10 @@ fn build(gpu: &Gpu, spec: &KernelSpec, chunks: &[u32]) -> Result<Arc<Pipeline>> 
     let built = gpu.scoped(|| create(gpu, spec, chunks, parameters, &text, &digest));
     gpu.counters.compile_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
     gpu.alive()?;
+    let built = built.and_then(|built| match gpu.fails("create_compute_pipeline") {
+        false => Ok(built),
+        true => Err(wgpu::Error::Internal { source: "made to fail".into(), description: "made to fail".into() }),
+    });
     let (pipeline, cached) = built.map_err(|error| match error {
         wgpu::Error::OutOfMemory { .. } => gpu.driver_error("create_compute_pipeline", error),
         error => Error::Compile {

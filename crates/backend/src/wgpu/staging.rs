@@ -183,7 +183,7 @@ fn pooled_upload(gpu: &Gpu, class: u64) -> Result<Option<Staging>> {
             return Ok(Some(staging));
         }
         let uploading = gpu.uploading.load(Ordering::Relaxed);
-        if uploading == 0 || uploading + class <= STAGING_BUDGET || !gpu.wait_for_upload()? {
+        if uploading == 0 || uploading.saturating_add(class) <= STAGING_BUDGET || !gpu.wait_for_upload()? {
             return Ok(None);
         }
     }
@@ -202,12 +202,12 @@ impl Upload {
     }
 
     /// Maps the buffer again when the submission is done, and puts it into the pool if that still exists.
-    pub(super) fn recycle(self, pool: &Arc<Pool<Staging>>, uploading: &Arc<AtomicU64>) {
+    pub(super) fn recycle(self, pool: &Arc<Pool<Staging>>, uploading: &Arc<AtomicU64>, fails: bool) {
         let (pool, uploading) = (Arc::downgrade(pool), Arc::clone(uploading));
         let Self { buffer, secrecy } = self;
         let bytes = buffer.size();
         buffer.clone().map_async(wgpu::MapMode::Write, .., move |mapped| {
-            if let Some(mut staging) = mapped.ok().and_then(|()| Staging::of(buffer).ok()) {
+            if let Some(mut staging) = mapped.ok().filter(|()| !fails).and_then(|()| Staging::of(buffer).ok()) {
                 if secrecy == Secrecy::Secret {
                     erase(staging.bytes_mut());
                 }
@@ -271,7 +271,7 @@ fn map(buffer: &wgpu::Buffer, mode: wgpu::MapMode) -> Receiver<bool> {
 
 /// Waits for a mapping whose buffer the device has finished with.
 fn settle(gpu: &Gpu, mapped: &Receiver<bool>) -> Result<()> {
-    loop {
+    while !gpu.fails("map_async") {
         match mapped.try_recv() {
             Ok(true) => return Ok(()),
             Ok(false) => break,

@@ -21,7 +21,8 @@ mod words;
 
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{COLUMNS, Columns, Eight, Lanes};
-pub(crate) use vector::{Factor, STEP};
+pub(crate) use vector::Factor;
+pub use vector::STEP;
 #[cfg(target_arch = "x86_64")]
 pub use words::Places;
 

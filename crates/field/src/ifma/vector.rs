@@ -17,7 +17,7 @@ use super::Field;
 const GRAIN: usize = 1 << 10;
 
 /// Elements of a step, two in each lane.
-pub(crate) const STEP: usize = 16;
+pub const STEP: usize = 16;
 
 /// Elements whose chains of products a thread does at a time.
 const CHAIN_GRAIN: usize = 4 * STEP;
@@ -92,7 +92,7 @@ impl Field {
     }
 
     /// `x[i] = x[i]^(times + 1)`, on all cores, by as many multiplications one after the other.
-    pub(crate) fn chain(&self, x: &mut [u32], times: u32) {
+    pub fn chain(&self, x: &mut [u32], times: u32) {
         x.par_chunks_mut(CHAIN_GRAIN * self.limbs).for_each(|x| {
             let (x, len) = (x.as_mut_ptr(), x.len() / self.limbs);
             #[cfg(target_arch = "x86_64")]
@@ -133,9 +133,9 @@ impl Field {
     }
 
     /// [`Field::inverse`] of a multiple of [`STEP`] elements on one core.
-    pub(crate) fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
+    pub fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
+        assert_eq!((a.len(), one.len()), (out.len(), self.limbs));
         let (a, out, steps) = (a.as_ptr(), out.as_mut_ptr(), a.len() / (STEP * self.limbs));
-        assert_eq!(one.len(), self.limbs);
         #[cfg(target_arch = "x86_64")]
         self.run(inverse::Inverse { a, out, steps, one, invert });
         #[cfg(not(target_arch = "x86_64"))]

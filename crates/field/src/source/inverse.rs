@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::list;
+use super::{list, turns};
 use crate::constants::Constants;
 
 /// Bits of a chunk: with 14, sums of products of chunks with the factors of as many steps fit 32 bits.
@@ -16,6 +16,17 @@ const SHORT: usize = 2;
 /// 1/a, and 0 of 0.
 pub(super) fn wgsl(constants: &Constants, limbs: usize) -> String {
     if limbs <= SHORT { power(constants, limbs) } else { division_steps(constants, limbs) }
+}
+
+/// Turns of the loops of `f_inverse` at most. Division steps of this kind number (45907 b + 26313) / 19929 for b bits
+/// (P. Wuille, "The safegcd implementation in libsecp256k1 explained").
+pub(super) fn turns(limbs: usize) -> u64 {
+    let bits = 32 * limbs as u64;
+    if limbs <= SHORT {
+        return turns::repeat(bits, 2 * turns::repeat(limbs as u64, 0));
+    }
+    let steps = (45_907 * bits + 26_313) / 19_929;
+    turns::repeat(steps.div_ceil(CHUNK as u64), turns::repeat(CHUNK as u64, 0)) + turns::repeat(2, 0)
 }
 
 /// a^(p − 2), left to right.

@@ -6,13 +6,13 @@ use std::{
 };
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, parallel};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, Secrecy, parallel};
 
-use super::{THREADS, Vector, variant, wgsl_kernel};
+use super::{THREADS, Vector, secrecy_of, variant, wgsl_kernel};
 use crate::{
     DeviceField, Expression, Mont,
     expression::{Step, Tape},
-    source::{self, word},
+    source::{self, turns, word},
 };
 
 /// Kernels of expressions that a [`Vector`] keeps, the last used first.
@@ -301,7 +301,9 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`] if columns or constants are missing or a column has another length than `out`;
-    /// [`Error::OutOfMemory`], and as [`Vector::add`].
+    /// [`Error::OutOfMemory`], and as [`Vector::add`]. [`Error::TooLarge`] also for more multiplications than the loops of a
+    /// thread may do ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): 5,000 over a field of 256 bits on Mesa's
+    /// llvmpipe.
     pub fn evaluate_expression(
         &self,
         expression: &Expression,
@@ -327,12 +329,13 @@ impl<F: DeviceField> Vector<F> {
             // A kernel binds no empty buffer.
             values.push(F::ZERO);
         }
-        let values = self.device.upload::<Mont<F>>(&values)?;
+        let secrecy = secrecy_of(used.iter().copied().chain([&*out]));
+        let values = self.device.upload_with::<Mont<F>>(&values, secrecy)?;
 
         // Beside the columns, the constants and the output are bound.
         let bindings = (self.device.info().limits.bindings as usize).saturating_sub(2).clamp(1, COLUMNS.len());
         let direct = if used.len() <= bindings { used.len() } else { bindings - 1 };
-        let rest = self.packed(&used[direct..], out.len())?;
+        let rest = self.packed(&used[direct..], out.len(), secrecy)?;
         let kernel = self.fused_kernel(tape.digest(), program, direct)?;
         let mut args: Vec<Arg<'_>> = used[..direct].iter().map(|column| Arg::read(*column)).collect();
         args.extend(rest.iter().map(Arg::read));
@@ -343,13 +346,13 @@ impl<F: DeviceField> Vector<F> {
     }
 
     /// The columns one after the other, if there are any.
-    fn packed(&self, columns: &[&Buffer<Mont<F>>], len: usize) -> Result<Option<Buffer<Mont<F>>>> {
+    fn packed(&self, columns: &[&Buffer<Mont<F>>], len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
         if columns.is_empty() {
             return Ok(None);
         }
         let all = columns.len().saturating_mul(len);
         self.checked_len(all)?;
-        let mut packed = self.device.alloc(all.max(1))?;
+        let mut packed = self.device.alloc_with(all.max(1), secrecy)?;
         for (index, column) in columns.iter().enumerate() {
             self.place(column, &mut packed, (index * len) as u32)?;
         }
@@ -390,6 +393,8 @@ fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> Ke
     let seen = bindings.clone();
     let digits: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
     let program = Arc::new(program);
+    // Each of the two choices of a turn may be a loop to a compiler.
+    let turns = turns::repeat(program.multiplications() as u64, turns::mul::<F>() + 2);
     let rendered = Arc::clone(&program);
     let source = move |language| match language {
         Language::Cuda => rendered.cuda::<F>(direct),
@@ -418,5 +423,7 @@ fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> Ke
             }
         });
     };
-    KernelSpec::new("expression", variant::<F>(&digits), bindings, body, source).threads(THREADS)
+    KernelSpec::new("expression", variant::<F>(&digits), bindings, body, source)
+        .threads(THREADS)
+        .turns(move |_: &Params| turns)
 }

@@ -1,13 +1,13 @@
 //! Operations on each element of one vector.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Word};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, Word};
 
-use super::{THREADS, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
+use super::{THREADS, Vector, assign_define, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont,
     ifma::{self, Factor},
-    source::{self, word},
+    source::{self, turns, word},
 };
 
 #[repr(C)]
@@ -25,6 +25,9 @@ pub(super) struct PowParams {
     /// Of the exponent, without leading zeros.
     bits: u32,
 }
+
+/// Binary digits of an exponent that are taken at once where a device allows threads few turns of loops.
+const PART_BITS: u32 = 63;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Map {
@@ -117,7 +120,12 @@ impl<F: DeviceField> Vector<F> {
     /// As [`Vector::add`].
     pub fn pow(&self, a: &Buffer<Mont<F>>, exponent: impl AsRef<[u64]>, out: &mut Buffer<Mont<F>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
-        self.launch_pow(exponent.as_ref(), a.len(), false, vec![Arg::read(a), Arg::write(out)])
+        let exponent = Exponent::new(exponent.as_ref());
+        let len = self.checked_len(a.len())?;
+        if self.pow_kernel(false)?.fits(&PowParams { len, bits: exponent.bits }) {
+            return self.launch_pow(&exponent, len, false, vec![Arg::read(a), Arg::write(out)]);
+        }
+        self.pow_in_parts(&exponent, a, out)
     }
 
     /// `a[i] = a[i]^exponent`.
@@ -125,7 +133,37 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// As [`Vector::add`].
     pub fn pow_assign(&self, a: &mut Buffer<Mont<F>>, exponent: impl AsRef<[u64]>) -> Result<()> {
-        self.launch_pow(exponent.as_ref(), a.len(), true, vec![Arg::write(a)])
+        let exponent = Exponent::new(exponent.as_ref());
+        let len = self.checked_len(a.len())?;
+        if self.pow_kernel(true)?.fits(&PowParams { len, bits: exponent.bits }) {
+            return self.launch_pow(&exponent, len, true, vec![Arg::write(a)]);
+        }
+        self.pow_in_parts(&exponent, &a.duplicate()?, a)
+    }
+
+    /// [`Vector::pow`] by parts of the exponent from the highest down, each in launches of its own: the power so far is
+    /// raised by the part's digits, and multiplied by the part's power of `a`.
+    fn pow_in_parts(&self, exponent: &Exponent, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+        let (len, secrecy) = (self.checked_len(a.len())?, secrecy_of([a, &*out]));
+        let kernel = self.pow_kernel(true)?;
+        let mut bits = PART_BITS;
+        while bits > 1 && !kernel.fits(&PowParams { len, bits: bits + 1 }) {
+            bits /= 2;
+        }
+        let raised = Exponent::new(&[1 << bits]);
+        let mut power = self.device.alloc_with(a.len(), secrecy)?;
+        let parts = exponent.bits.div_ceil(bits);
+        for number in (0..parts).rev() {
+            let part = Exponent::new(&[exponent.part(number * bits, bits)]);
+            if number + 1 == parts {
+                self.launch_pow(&part, len, false, vec![Arg::read(a), Arg::write(out)])?;
+                continue;
+            }
+            self.launch_pow(&raised, len, true, vec![Arg::write(out)])?;
+            self.launch_pow(&part, len, false, vec![Arg::read(a), Arg::write(&mut power)])?;
+            self.mul_assign(out, &power)?;
+        }
+        Ok(())
     }
 
     /// `out[out_at + i] = a[i]`.
@@ -150,28 +188,52 @@ impl<F: DeviceField> Vector<F> {
     /// `args` are the input and the output, of `len` elements from `out_at` on, or both in one.
     fn launch_map(&self, map: Map, assign: bool, params: Params, factor: Option<F>, args: Vec<Arg<'_>>) -> Result<()> {
         let kernel = self.kernel(&self.map[map as usize][usize::from(assign)], || spec::<F>(map, assign))?;
-        let factor = factor.map(|factor| self.device.upload::<Mont<F>>(&[factor])).transpose()?;
+        let secrecy = Secrecy::of(args.iter().map(Arg::secrecy));
+        let factor = factor.map(|factor| self.device.upload_with::<Mont<F>>(&[factor], secrecy)).transpose()?;
         let mut args = args;
         args.extend(factor.iter().map(Arg::read));
         // SAFETY: the buffers have the elements that the caller says, and threads touch only those below `len`.
         unsafe { kernel.launch(None, params.len.div_ceil(THREADS).into(), &params, &mut args) }
     }
 
-    fn launch_pow(&self, exponent: &[u64], len: usize, assign: bool, args: Vec<Arg<'_>>) -> Result<()> {
-        let len = self.checked_len(len)?;
+    fn pow_kernel(&self, assign: bool) -> Result<&Kernel<PowParams>> {
+        self.kernel(&self.pow[usize::from(assign)], || pow_spec::<F>(assign))
+    }
+
+    /// `args` are the input and the output of `len` elements, or both in one.
+    fn launch_pow(&self, exponent: &Exponent, len: u32, assign: bool, args: Vec<Arg<'_>>) -> Result<()> {
+        let secrecy = Secrecy::of(args.iter().map(Arg::secrecy));
+        let words = self.device.upload_with::<u32>(&exponent.words, secrecy)?;
+        let mut args = args;
+        args.push(Arg::read(&words));
+        let params = PowParams { len, bits: exponent.bits };
+        // SAFETY: the buffers have `len` elements, threads touch only those below it, and the exponent has its bits.
+        unsafe { self.pow_kernel(assign)?.launch(None, len.div_ceil(THREADS).into(), &params, &mut args) }
+    }
+}
+
+/// An exponent as kernels get it.
+struct Exponent {
+    /// From the lowest on, without leading zeros but for a single one: a kernel binds no empty buffer.
+    words: Vec<u32>,
+    bits: u32,
+}
+
+impl Exponent {
+    fn new(exponent: &[u64]) -> Self {
         let mut words: Vec<u32> = exponent.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]).collect();
         while words.last() == Some(&0) {
             words.pop();
         }
         let bits = words.last().map_or(0, |top| 32 * words.len() as u32 - top.leading_zeros());
-        // A kernel binds no empty buffer.
         words.resize(words.len().max(1), 0);
-        let words = self.device.upload::<u32>(&words)?;
-        let kernel = self.kernel(&self.pow[usize::from(assign)], || pow_spec::<F>(assign))?;
-        let mut args = args;
-        args.push(Arg::read(&words));
-        // SAFETY: the buffers have `len` elements, threads touch only those below it, and the exponent has its bits.
-        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &PowParams { len, bits }, &mut args) }
+        Self { words, bits }
+    }
+
+    /// `count` binary digits from number `first` on, at most 63.
+    fn part(&self, first: u32, count: u32) -> u64 {
+        let digit = |i: u32| self.words.get(i as usize / 32).map_or(0, |word| u64::from(word >> (i % 32) & 1));
+        (0..count).fold(0, |part, i| part | digit(first + i) << i)
     }
 }
 
@@ -225,7 +287,8 @@ pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
         for_each(args, assign, params.len, params.out_at, |x| map.apply(x, factor));
     };
     let variant = variant::<F>(&format!("{map:?}{}", if assign { " in place" } else { "" }));
-    KernelSpec::new("map", variant, bindings, body, source).threads(THREADS)
+    let mul = turns::mul::<F>();
+    KernelSpec::new("map", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| mul)
 }
 
 /// Multiplies each element by the factor, if there is one, else by itself.
@@ -259,7 +322,10 @@ pub(super) fn pow_spec<F: DeviceField>(assign: bool) -> KernelSpec {
         for_each(args, assign, params.len, 0, |x: F| x.pow(exponent));
     };
     let variant = variant::<F>(if assign { "powers in place" } else { "powers" });
-    KernelSpec::new("exponentiate", variant, bindings, body, source).threads(THREADS)
+    let mul = turns::mul::<F>();
+    KernelSpec::new("exponentiate", variant, bindings, body, source)
+        .threads(THREADS)
+        .turns(move |params: &PowParams| turns::repeat(params.bits.into(), 2 * mul))
 }
 
 fn join(words: &[u32]) -> u64 {

@@ -7,16 +7,16 @@
 //! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, parallel};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, parallel};
 
 use super::{
     Vector, assign_define, in_and_out,
     reduce::{self, Combine, Reduction},
-    tile_threads, variant, wgsl_kernel,
+    secrecy_of, tile_threads, variant, wgsl_kernel,
 };
 use crate::{
     DeviceField, Mont,
-    source::{self, word},
+    source::{self, turns, word},
 };
 
 /// log₂ of the elements that one thread goes through.
@@ -125,7 +125,7 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// As [`Vector::prefix_sum`].
     pub fn divide_by_linear(&self, a: &Buffer<Mont<F>>, z: F, quotient: &mut Buffer<Mont<F>>) -> Result<F> {
-        let weights = self.weights(z)?;
+        let weights = self.weights(z, secrecy_of([a, &*quotient]))?;
         let plan = Plan { scan: Scan::Horner, weights: Some(&weights) };
         // q[i] = Σ_{j > i} a[j] z^(j − i − 1), and the remainder is what would be q[−1].
         last(&self.scan(&plan, a, Prefix::Exclusive, quotient)?)
@@ -136,7 +136,7 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// As [`Vector::prefix_sum`].
     pub fn divide_by_linear_assign(&self, a: &mut Buffer<Mont<F>>, z: F) -> Result<F> {
-        let weights = self.weights(z)?;
+        let weights = self.weights(z, a.secrecy())?;
         let plan = Plan { scan: Scan::Horner, weights: Some(&weights) };
         let len = a.len();
         last(&self.scan_assign(&plan, a, len, Prefix::Exclusive, 0)?)
@@ -152,7 +152,7 @@ impl<F: DeviceField> Vector<F> {
     ) -> Result<Buffer<Mont<F>>> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        let (params, mut carries) = self.carries(plan, a, len, prefix, 0)?;
+        let (params, mut carries) = self.carries(plan, a, secrecy_of([a, &*out]), len, prefix, 0)?;
         let kernel = self.kernel(&self.prefix[plan.scan as usize][0], || spec::<F>(plan.scan, false))?;
         let mut args = vec![Arg::read(a), Arg::write(out), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
@@ -172,7 +172,7 @@ impl<F: DeviceField> Vector<F> {
         weights: u32,
     ) -> Result<Buffer<Mont<F>>> {
         let len = self.checked_len(len)?;
-        let (params, mut carries) = self.carries(plan, a, len, prefix, weights)?;
+        let (params, mut carries) = self.carries(plan, a, a.secrecy(), len, prefix, weights)?;
         let kernel = self.kernel(&self.prefix[plan.scan as usize][1], || spec::<F>(plan.scan, true))?;
         let mut args = vec![Arg::write(a), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
@@ -186,6 +186,7 @@ impl<F: DeviceField> Vector<F> {
         &self,
         plan: &Plan<'_, F>,
         a: &Buffer<Mont<F>>,
+        secrecy: Secrecy,
         len: u32,
         prefix: Prefix,
         weights: u32,
@@ -195,8 +196,8 @@ impl<F: DeviceField> Vector<F> {
         let (carried, reversed) = (u32::from(tiles > 1), u32::from(plan.scan == Scan::Horner));
         let mut carries = match len {
             // Nothing is launched: this is the state at the end.
-            0 => self.device.upload(&[plan.scan.combine().identity::<F>()])?,
-            _ => self.device.alloc(tiles as usize + 1)?,
+            0 => self.device.upload_with(&[plan.scan.combine().identity::<F>()], secrecy)?,
+            _ => self.device.alloc_with(tiles as usize + 1, secrecy)?,
         };
         if tiles > 1 {
             let params = reduce::Params { len, log_chunk, chunks: tiles, out_at: 0, reversed, weights };
@@ -244,9 +245,12 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {
     };
     let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(combine, assign, params, args);
     let variant = variant::<F>(&format!("{scan:?}{}", if assign { " in place" } else { "" }));
+    let mul = if combine == Combine::Sum { 0 } else { turns::mul::<F>() };
+    let all = 2 * turns::repeat(1 << LOG_RUN, mul) + mul + turns::repeat(threads.ilog2().into(), mul);
     KernelSpec::new("prefix", variant, bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
+        .turns(move |_: &Params| all)
 }
 
 fn run<F: DeviceField>(combine: Combine, assign: bool, params: &Params, args: &mut [CpuArg<'_>]) {

@@ -9,12 +9,12 @@
 //! those powers from a table; one multiplication an element there, and as many additions.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, parallel};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, parallel};
 
-use super::{THREADS, Vector, tile_threads, variant, wgsl_kernel};
+use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont, ifma,
-    source::{self, word},
+    source::{self, turns, word},
 };
 
 /// Most chunks of a vector: one workgroup reduces their results, a few for each thread. On a GPU of 132 multiprocessors
@@ -133,7 +133,7 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
     pub fn sum(&self, a: &Buffer<Mont<F>>) -> Result<F> {
-        self.value(|out| self.sum_to(a, out, 0))
+        self.value(a.secrecy(), |out| self.sum_to(a, out, 0))
     }
 
     /// `out[at] = Σ a[i]`.
@@ -149,7 +149,7 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// As [`Vector::sum`].
     pub fn product(&self, a: &Buffer<Mont<F>>) -> Result<F> {
-        self.value(|out| self.product_to(a, out, 0))
+        self.value(a.secrecy(), |out| self.product_to(a, out, 0))
     }
 
     /// `out[at] = Π a[i]`.
@@ -165,7 +165,7 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// [`Error::Length`](evariste_backend::Error::Length), and as [`Vector::sum`].
     pub fn inner_product(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<F> {
-        self.value(|out| self.inner_product_to(a, b, out, 0))
+        self.value(secrecy_of([a, b]), |out| self.inner_product_to(a, b, out, 0))
     }
 
     /// `out[at] = Σ a[i] · b[i]`.
@@ -188,7 +188,7 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// As [`Vector::sum`].
     pub fn evaluate(&self, a: &Buffer<Mont<F>>, z: F) -> Result<F> {
-        self.value(|out| self.evaluate_to(a, z, out, 0))
+        self.value(a.secrecy(), |out| self.evaluate_to(a, z, out, 0))
     }
 
     /// `out[at] = Σ a[i] · z^i`.
@@ -196,12 +196,12 @@ impl<F: DeviceField> Vector<F> {
     /// # Errors
     /// As [`Vector::sum_to`].
     pub fn evaluate_to(&self, a: &Buffer<Mont<F>>, z: F, out: &mut Buffer<Mont<F>>, at: usize) -> Result<()> {
-        let weights = self.weights(z)?;
+        let weights = self.weights(z, secrecy_of([a, &*out]))?;
         self.reduce(Reduction::Evaluate, a, None, Some(&weights), out, at)
     }
 
-    fn value(&self, queue: impl FnOnce(&mut Buffer<Mont<F>>) -> Result<()>) -> Result<F> {
-        let mut out = self.device.alloc(1)?;
+    fn value(&self, secrecy: Secrecy, queue: impl FnOnce(&mut Buffer<Mont<F>>) -> Result<()>) -> Result<F> {
+        let mut out = self.device.alloc_with(1, secrecy)?;
         queue(&mut out)?;
         let mut value = [F::ZERO];
         out.read_at(0, &mut value)?;
@@ -209,9 +209,9 @@ impl<F: DeviceField> Vector<F> {
     }
 
     /// z^(2^j).
-    pub(super) fn weights(&self, z: F) -> Result<Buffer<Mont<F>>> {
+    pub(super) fn weights(&self, z: F, secrecy: Secrecy) -> Result<Buffer<Mont<F>>> {
         let powers: Vec<F> = std::iter::successors(Some(z), |power| Some(power.square())).take(WEIGHTS).collect();
-        self.device.upload(&powers)
+        self.device.upload_with(&powers, secrecy)
     }
 
     fn reduce(
@@ -228,19 +228,45 @@ impl<F: DeviceField> Vector<F> {
             return Err(evariste_backend::Error::OutOfRange { what: "a reduction's output", offset, count: 1, len });
         }
         self.checked_len(out.len())?;
-        let len = self.checked_len(a.len())?;
-        let log_chunk = self.log_chunk(a.len());
-        let chunks = a.len().div_ceil(1 << log_chunk).max(1) as u32;
-        let params = Params { len, log_chunk, chunks, out_at: 0, reversed: 0, weights: 0 };
-        if chunks == 1 {
-            return self.launch_reduce(reduction, Params { out_at: at as u32, ..params }, a, b, weights, out);
+        self.checked_len(a.len())?;
+        self.reduce_level(reduction, a, b, weights, 0, out, at as u32)
+    }
+
+    /// Reduces chunks, then their results, which are one chunk where threads may take as many turns of loops as that needs.
+    /// Elements stand for 2^`log` each.
+    #[expect(clippy::too_many_arguments, reason = "a level has the operands of the whole")]
+    fn reduce_level(
+        &self,
+        reduction: Reduction,
+        a: &Buffer<Mont<F>>,
+        b: Option<&Buffer<Mont<F>>>,
+        weights: Option<&Buffer<Mont<F>>>,
+        log: u32,
+        out: &mut Buffer<Mont<F>>,
+        at: u32,
+    ) -> Result<()> {
+        let kernel = self.kernel(&self.reduce[reduction as usize], || spec::<F>(reduction))?;
+        let len = a.len() as u32;
+        let longest = if log == 0 { self.log_chunk(a.len()) } else { len.next_power_of_two().ilog2() };
+        let of = |log_chunk: u32| {
+            let chunks = a.len().div_ceil(1 << log_chunk).max(1) as u32;
+            Params { len, log_chunk, chunks, out_at: 0, reversed: 0, weights: log }
+        };
+        let shortest = tile_threads::<F>().ilog2().max(1);
+        let log_chunk = (shortest..longest).rev().fold(
+            longest,
+            |kept, shorter| {
+                if kernel.fits(&of(kept)) { kept } else { shorter }
+            },
+        );
+        let params = of(log_chunk);
+        if params.chunks == 1 {
+            return self.launch_reduce(reduction, Params { out_at: at, ..params }, a, b, weights, out);
         }
-        let mut results = self.device.alloc(chunks as usize)?;
+        let secrecy = secrecy_of([a, &*out].into_iter().chain(b).chain(weights));
+        let mut results = self.device.alloc_with(params.chunks as usize, secrecy)?;
         self.launch_reduce(reduction, params, a, b, weights, &mut results)?;
-        let log_all = chunks.next_power_of_two().ilog2();
-        let params =
-            Params { len: chunks, log_chunk: log_all, chunks: 1, out_at: at as u32, reversed: 0, weights: log_chunk };
-        self.launch_reduce(reduction.of_results(), params, &results, None, weights, out)
+        self.reduce_level(reduction.of_results(), &results, None, weights, log + log_chunk, out, at)
     }
 
     fn log_chunk(&self, len: usize) -> u32 {
@@ -308,9 +334,17 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
     };
     let lanes = if reduction == Reduction::InnerProduct { ifma::Field::of::<F>() } else { None };
     let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(reduction, lanes.as_ref(), params, args);
+    let mul = turns::mul::<F>();
+    let join = if combine == Combine::Sum { 0 } else { mul };
+    let term = if reduction == Reduction::InnerProduct { mul } else { join };
+    let turns = move |params: &Params| {
+        let chunk = u64::from(params.len).min(1 << params.log_chunk);
+        turns::repeat(chunk.div_ceil(threads.into()), term) + turns::repeat(threads.ilog2().into(), join)
+    };
     KernelSpec::new("reduce", variant::<F>(&format!("{reduction:?}")), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
+        .turns(turns)
 }
 
 const _: () = assert!(THREADS.is_power_of_two());

@@ -1,0 +1,580 @@
+//! A double of the driver in host memory, for tests of what this backend does with it.
+//!
+//! Each thread has a driver of its own, with two devices. Work is queued as in the driver, and done as late as it may be:
+//! when someone waits for it. So memory that is freed or given to someone else too early is seen: work that touches what is
+//! not allocated is noted as a fault, and [`pending`] tells whether work is left that touches host memory. The n-th call of a
+//! function can be made to fail ([`fail`]).
+//!
+//! A kernel's code is anything; what it does is to fill the words of its one buffer with the word of its parameters.
+
+use std::{
+    alloc::{Layout, alloc_zeroed, dealloc},
+    cell::RefCell,
+    collections::{BTreeMap, VecDeque},
+    ffi::{c_char, c_int, c_uchar, c_uint, c_void},
+    mem, ptr, slice,
+};
+
+use cudarc::driver::sys::{
+    CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute,
+    CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule, CUresult, CUstream, CUuuid,
+};
+
+use super::functions::Functions;
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Once, without having done anything.
+    Once,
+    /// Once, though it has done what it should.
+    Late,
+    /// Like every call after it, until [`heal`].
+    Lasting,
+    /// Once, and every call after it says that the context is gone.
+    Lost,
+}
+
+/// A word that no memory may hold when it is freed.
+pub(super) const SECRET: u32 = 0x5ec2_e7ed;
+
+/// Functions whose failure leaks what they should have freed: that is the driver's.
+pub(super) const RELEASES: [&str; 6] = [
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuEventDestroy_v2",
+    "cuMemFreeHost",
+    "cuMemFree_v2",
+    "cuModuleUnload",
+    "cuStreamDestroy_v2",
+];
+
+thread_local! {
+    static WORLD: RefCell<World> = RefCell::default();
+}
+
+#[derive(Default)]
+struct World {
+    calls: BTreeMap<&'static str, usize>,
+    /// The call that is to fail, and how.
+    fail: Option<(&'static str, usize, Failure)>,
+    /// All calls fail with this.
+    down: Option<CUresult>,
+    faults: Vec<String>,
+    current: usize,
+    retained: [usize; 2],
+    next: usize,
+    streams: BTreeMap<usize, Stream>,
+    events: BTreeMap<usize, Mark>,
+    modules: usize,
+    device: BTreeMap<u64, Vec<u8>>,
+    host: BTreeMap<usize, usize>,
+    without_pools: bool,
+}
+
+struct Stream {
+    context: usize,
+    work: VecDeque<Work>,
+    live: bool,
+}
+
+/// An event: on which streams it was recorded, one after the other, and whether that point is reached.
+type Mark = Vec<(usize, bool)>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Host(usize),
+    Device(u64),
+}
+
+enum Work {
+    Copy { from: Place, to: Place, bytes: usize },
+    Set { at: u64, bytes: usize, value: u8 },
+    Fill { at: u64, word: u32 },
+    Record { event: usize, time: usize },
+    Wait { event: usize, times: usize },
+    Free { at: u64 },
+}
+
+impl Work {
+    fn touches_host(&self, start: usize, len: usize) -> bool {
+        let Self::Copy { from, to, bytes } = self else { return false };
+        [from, to].into_iter().any(|place| matches!(place, Place::Host(at) if *at < start + len && start < at + bytes))
+    }
+
+    fn touches_device(&self, start: u64, len: u64) -> bool {
+        let inside = |at: u64, bytes: usize| at < start + len && start < at + bytes as u64;
+        match *self {
+            Self::Copy { from, to, bytes } => {
+                [from, to].into_iter().any(|place| matches!(place, Place::Device(at) if inside(at, bytes)))
+            }
+            Self::Set { at, bytes, .. } => inside(at, bytes),
+            Self::Fill { at, .. } => inside(at, 4),
+            _ => false,
+        }
+    }
+}
+
+impl World {
+    fn id(&mut self) -> usize {
+        self.next += 1;
+        self.next
+    }
+
+    fn push(&mut self, stream: CUstream, work: Work) {
+        match self.streams.get_mut(&(stream as usize)).filter(|stream| stream.live) {
+            Some(stream) => stream.work.push_back(work),
+            None => self.faults.push("work for a stream that is not there".into()),
+        }
+    }
+
+    fn run(&mut self, stream: usize) {
+        while let Some(work) = self.streams.get_mut(&stream).and_then(|stream| stream.work.pop_front()) {
+            self.step(stream, work);
+        }
+    }
+
+    /// Does what comes before the point that an event marked when it had been recorded so many times.
+    fn run_to(&mut self, event: usize, times: usize) {
+        let point = |world: &Self| world.events.get(&event)?.get(times.checked_sub(1)?).copied();
+        while let Some((stream, false)) = point(self) {
+            let Some(work) = self.streams.get_mut(&stream).and_then(|stream| stream.work.pop_front()) else { return };
+            self.step(stream, work);
+        }
+    }
+
+    fn times(&self, event: CUevent) -> usize {
+        self.events.get(&(event as usize)).map_or(0, Vec::len)
+    }
+
+    fn step(&mut self, stream: usize, work: Work) {
+        match work {
+            Work::Copy { from, to, bytes } => {
+                let Some(data) = self.read(from, bytes) else { return };
+                self.write(to, &data);
+            }
+            Work::Set { at, bytes, value } => self.write(Place::Device(at), &vec![value; bytes]),
+            Work::Fill { at, word } => {
+                let words = self.device.get(&at).map_or(1, |memory| memory.len() / 4);
+                self.write(Place::Device(at), &word.to_le_bytes().repeat(words));
+            }
+            Work::Record { event, time } => {
+                if let Some((_, done)) = self.events.get_mut(&event).and_then(|mark| mark.get_mut(time)) {
+                    *done = true;
+                }
+            }
+            Work::Wait { event, times } => self.run_to(event, times),
+            Work::Free { at } => {
+                let Some(memory) = self.device.remove(&at) else {
+                    return self.faults.push(format!("{at:#x} is freed twice"));
+                };
+                let used = |other: &Stream| other.work.iter().any(|work| work.touches_device(at, memory.len() as u64));
+                if self.streams.iter().any(|(id, other)| *id != stream && used(other)) {
+                    self.faults.push(format!("{at:#x} is freed under work of another stream"));
+                }
+                self.expect_no_secret("device", &memory);
+            }
+        }
+    }
+
+    fn expect_no_secret(&mut self, kind: &str, memory: &[u8]) {
+        if memory.chunks_exact(4).any(|word| word == SECRET.to_le_bytes()) {
+            self.faults.push(format!("{kind} memory is freed with a secret in it"));
+        }
+    }
+
+    fn device_range(&mut self, at: u64, bytes: usize) -> Option<&mut [u8]> {
+        let found = self.device.range_mut(..=at).next_back();
+        let range = found.and_then(|(start, memory)| memory.get_mut((at - start) as usize..)?.get_mut(..bytes));
+        if range.is_none() {
+            self.faults.push(format!("{bytes} bytes at {at:#x} are not device memory"));
+        }
+        range
+    }
+
+    fn is_host(&mut self, at: usize, bytes: usize) -> bool {
+        let found = self.host.range(..=at).next_back();
+        let inside = found.is_some_and(|(start, len)| at - start <= *len && bytes <= len - (at - start));
+        if !inside {
+            self.faults.push(format!("{bytes} bytes at {at:#x} are not pinned memory"));
+        }
+        inside
+    }
+
+    fn read(&mut self, from: Place, bytes: usize) -> Option<Vec<u8>> {
+        match from {
+            Place::Device(at) => self.device_range(at, bytes).map(|range| range.to_vec()),
+            // SAFETY: memory that was given out and is not freed.
+            Place::Host(at) => self
+                .is_host(at, bytes)
+                .then(|| unsafe { slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(at), bytes) }.to_vec()),
+        }
+    }
+
+    fn write(&mut self, to: Place, data: &[u8]) {
+        match to {
+            Place::Device(at) => {
+                if let Some(range) = self.device_range(at, data.len()) {
+                    range.copy_from_slice(data);
+                }
+            }
+            Place::Host(at) => {
+                if self.is_host(at, data.len()) {
+                    // SAFETY: memory that was given out and is not freed.
+                    unsafe { ptr::with_exposed_provenance_mut::<u8>(at).copy_from(data.as_ptr(), data.len()) };
+                }
+            }
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for (start, len) in mem::take(&mut self.host) {
+            free_host(start, len);
+        }
+    }
+}
+
+fn host_layout(len: usize) -> Layout {
+    Layout::from_size_align(len, 4096).unwrap()
+}
+
+fn free_host(start: usize, len: usize) {
+    // SAFETY: allocated with this layout, and freed once.
+    unsafe { dealloc(ptr::with_exposed_provenance_mut(start), host_layout(len)) }
+}
+
+fn world<T>(act: impl FnOnce(&mut World) -> T) -> T {
+    WORLD.with_borrow_mut(act)
+}
+
+/// A call: counted, and failed if it is the one.
+fn call(name: &'static str, act: impl FnOnce(&mut World) -> CUresult) -> CUresult {
+    world(|world| {
+        *world.calls.entry(name).or_default() += 1;
+        if let Some(down) = world.down {
+            return down;
+        }
+        match world.fail {
+            Some((failing, left, failure)) if failing == name => {
+                world.fail = (left > 0).then(|| (failing, left - 1, failure));
+                if left > 0 {
+                    return act(world);
+                }
+                match failure {
+                    Failure::Once => {}
+                    Failure::Late => drop(act(world)),
+                    Failure::Lasting => world.down = Some(CUresult::CUDA_ERROR_UNKNOWN),
+                    Failure::Lost => {
+                        world.down = Some(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+                        return CUresult::CUDA_ERROR_ILLEGAL_ADDRESS;
+                    }
+                }
+                CUresult::CUDA_ERROR_UNKNOWN
+            }
+            _ => act(world),
+        }
+    })
+}
+
+/// Lets the call number `n` from now on of a function fail.
+pub(super) fn fail(function: &'static str, n: usize, failure: Failure) {
+    world(|world| world.fail = Some((function, n, failure)));
+}
+
+/// Whether the call that should fail is still to come.
+pub(super) fn is_armed() -> bool {
+    world(|world| world.fail.is_some())
+}
+
+/// Lets calls succeed again.
+pub(super) fn heal() {
+    world(|world| (world.fail, world.down) = (None, None));
+}
+
+/// Calls of each function since the last question.
+pub(super) fn calls() -> BTreeMap<&'static str, usize> {
+    world(|world| mem::take(&mut world.calls))
+}
+
+/// Whether work is left that touches host memory.
+pub(super) fn pending(memory: &[u8]) -> bool {
+    let (start, len) = (memory.as_ptr().addr(), memory.len());
+    world(|world| world.streams.values().flat_map(|stream| &stream.work).any(|work| work.touches_host(start, len)))
+}
+
+/// Does all that is queued, as a device does that nobody waits for.
+pub(super) fn run_all() {
+    world(|world| {
+        for stream in world.streams.keys().copied().collect::<Vec<_>>() {
+            world.run(stream);
+        }
+    });
+}
+
+/// What went wrong since the last question.
+pub(super) fn faults() -> Vec<String> {
+    world(|world| mem::take(&mut world.faults))
+}
+
+/// A call of the compiler.
+pub(super) fn compile() -> bool {
+    call("nvrtc", |_| SUCCESS) == SUCCESS
+}
+
+/// What is allocated of device memory, host memory, streams, events and modules, and how often contexts are retained.
+pub(super) fn left() -> [usize; 6] {
+    world(|world| {
+        let streams = world.streams.values().filter(|stream| stream.live).count();
+        let contexts = world.retained.iter().sum();
+        [world.device.len(), world.host.len(), streams, world.events.len(), world.modules, contexts]
+    })
+}
+
+/// A driver as when its thread began, but of devices without memory pools if so told.
+pub(super) fn reset(without_pools: bool) {
+    world(|world| {
+        *world = World::default();
+        world.without_pools = without_pools;
+    });
+}
+
+const SUCCESS: CUresult = CUresult::CUDA_SUCCESS;
+
+/// Writes an output argument.
+fn give<T>(to: *mut T, value: T) -> CUresult {
+    // SAFETY: whoever calls the driver gives a pointer to a live value.
+    unsafe { to.write(value) };
+    SUCCESS
+}
+
+fn memcpy_2d(world: &mut World, copy: &CUDA_MEMCPY2D, stream: CUstream) -> CUresult {
+    let host = CUmemorytype::CU_MEMORYTYPE_HOST;
+    for row in 0..copy.Height {
+        let (from, to) = (row * copy.srcPitch, row * copy.dstPitch);
+        let from = match copy.srcMemoryType == host {
+            true => Place::Host(copy.srcHost.expose_provenance() + from),
+            false => Place::Device(copy.srcDevice + from as u64),
+        };
+        let to = match copy.dstMemoryType == host {
+            true => Place::Host(copy.dstHost.expose_provenance() + to),
+            false => Place::Device(copy.dstDevice + to as u64),
+        };
+        world.push(stream, Work::Copy { from, to, bytes: copy.WidthInBytes });
+    }
+    SUCCESS
+}
+
+fn allocate(world: &mut World, to: *mut CUdeviceptr, bytes: usize) -> CUresult {
+    if bytes > 1 << 30 {
+        return CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    let last = world.device.last_key_value().map_or(1 << 40, |(start, memory)| start + memory.len() as u64);
+    let start = (last + 4096).next_multiple_of(4096);
+    // What the memory held before.
+    world.device.insert(start, vec![0xcd; bytes]);
+    give(to, start)
+}
+
+macro_rules! double {
+    ($($name:ident |$world:pat_param, $($arg:ident: $type:ty),*| $body:expr;)*) => {
+        /// The double's functions.
+        pub(super) static FUNCTIONS: Functions = Functions {
+            $($name: {
+                #[expect(non_snake_case, reason = "the driver's names")]
+                unsafe fn $name($($arg: $type),*) -> CUresult {
+                    call(stringify!($name), |$world| $body)
+                }
+                $name
+            },)*
+            cuGetErrorName: error_text,
+            cuGetErrorString: error_text,
+        };
+    };
+}
+
+unsafe fn error_text(error: CUresult, text: *mut *const c_char) -> CUresult {
+    let words = match error {
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => c"an illegal address",
+        _ => c"made to fail",
+    };
+    give(text, words.as_ptr())
+}
+
+double! {
+    cuInit |_, _flags: c_uint| SUCCESS;
+    cuCtxSetCurrent |world, context: CUcontext| {
+        world.current = context as usize;
+        SUCCESS
+    };
+    cuCtxSynchronize |world,| {
+        let own = world.streams.iter().filter(|(_, stream)| stream.context == world.current);
+        for stream in own.map(|(id, _)| *id).collect::<Vec<_>>() {
+            world.run(stream);
+        }
+        SUCCESS
+    };
+    cuDeviceGet |_, device: *mut CUdevice, ordinal: c_int| give(device, ordinal);
+    cuDeviceGetAttribute |world, value: *mut c_int, attribute: CUdevice_attribute, _device: CUdevice| {
+        use CUdevice_attribute as A;
+        give(value, match attribute {
+            A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED => c_int::from(!world.without_pools),
+            A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => 9,
+            A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => 0,
+            A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK => 1024,
+            _ => 1 << 16,
+        })
+    };
+    cuDeviceGetCount |_, count: *mut c_int| give(count, 2);
+    cuDeviceGetDefaultMemPool |_, pool: *mut CUmemoryPool, _device: CUdevice| give(pool, ptr::null_mut());
+    cuDeviceGetName |_, name: *mut c_char, _len: c_int, _device: CUdevice| give(name, b'd' as c_char);
+    cuDeviceGetUuid_v2 |_, uuid: *mut CUuuid, _device: CUdevice| give(uuid, CUuuid { bytes: [7; 16] });
+    cuDevicePrimaryCtxRelease_v2 |world, device: CUdevice| {
+        world.retained[device as usize] -= 1;
+        SUCCESS
+    };
+    cuDevicePrimaryCtxRetain |world, context: *mut CUcontext, device: CUdevice| {
+        world.retained[device as usize] += 1;
+        give(context, ptr::without_provenance_mut(device as usize + 1))
+    };
+    cuDeviceTotalMem_v2 |_, bytes: *mut usize, _device: CUdevice| give(bytes, 1 << 34);
+    cuDriverGetVersion |_, version: *mut c_int| give(version, 12090);
+    cuEventCreate |world, event: *mut CUevent, _flags: c_uint| {
+        let id = world.id();
+        world.events.insert(id, Mark::default());
+        give(event, ptr::without_provenance_mut(id))
+    };
+    cuEventDestroy_v2 |world, event: CUevent| {
+        if world.events.remove(&(event as usize)).is_none() {
+            world.faults.push("an event is destroyed twice".into());
+        }
+        SUCCESS
+    };
+    cuEventElapsedTime |_, milliseconds: *mut f32, _from: CUevent, _to: CUevent| give(milliseconds, 1.0);
+    cuEventQuery |world, event: CUevent| match world.events.get(&(event as usize)) {
+        Some(mark) if mark.last().is_some_and(|(_, done)| !done) => CUresult::CUDA_ERROR_NOT_READY,
+        _ => SUCCESS,
+    };
+    cuEventRecord |world, event: CUevent, stream: CUstream| {
+        let event = event as usize;
+        let Some(mark) = world.events.get_mut(&event) else { return CUresult::CUDA_ERROR_INVALID_HANDLE };
+        let time = mark.len();
+        mark.push((stream as usize, false));
+        world.push(stream, Work::Record { event, time });
+        SUCCESS
+    };
+    cuEventSynchronize |world, event: CUevent| {
+        let times = world.times(event);
+        world.run_to(event as usize, times);
+        SUCCESS
+    };
+    cuFuncGetAttribute |_, value: *mut c_int, _attribute: CUfunction_attribute, _function: CUfunction| give(value, 1024);
+    cuFuncSetAttribute |_, _function: CUfunction, _attribute: CUfunction_attribute, _value: c_int| SUCCESS;
+    cuLaunchKernel |world, _function: CUfunction, _x: c_uint, _y: c_uint, _z: c_uint, _threads: c_uint, _ty: c_uint,
+        _tz: c_uint, _shared: c_uint, stream: CUstream, arguments: *mut *mut c_void, _extra: *mut *mut c_void| {
+        // SAFETY: the parameters are one word, and there is one buffer.
+        let (word, at) = unsafe { ((*arguments).cast::<u32>().read_unaligned(), (*arguments.add(1)).cast::<u64>().read()) };
+        world.push(stream, Work::Fill { at, word });
+        SUCCESS
+    };
+    cuMemAllocFromPoolAsync |world, to: *mut CUdeviceptr, bytes: usize, _pool: CUmemoryPool, _stream: CUstream| {
+        allocate(world, to, bytes)
+    };
+    cuMemAlloc_v2 |world, to: *mut CUdeviceptr, bytes: usize| allocate(world, to, bytes);
+    cuMemFreeAsync |world, at: CUdeviceptr, stream: CUstream| {
+        world.push(stream, Work::Free { at });
+        SUCCESS
+    };
+    cuMemFreeHost |world, start: *mut c_void| {
+        let start = start.addr();
+        let Some(len) = world.host.remove(&start) else { return CUresult::CUDA_ERROR_INVALID_VALUE };
+        if world.streams.values().flat_map(|stream| &stream.work).any(|work| work.touches_host(start, len)) {
+            world.faults.push("pinned memory is freed under a copy".into());
+        }
+        // SAFETY: pinned memory that was given out, and is freed below.
+        let memory = unsafe { slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(start), len) }.to_vec();
+        world.expect_no_secret("pinned", &memory);
+        free_host(start, len);
+        SUCCESS
+    };
+    cuMemFree_v2 |world, at: CUdeviceptr| {
+        world.step(0, Work::Free { at });
+        SUCCESS
+    };
+    cuMemGetInfo_v2 |_, free: *mut usize, total: *mut usize| {
+        give(free, 1 << 30);
+        give(total, 1 << 34)
+    };
+    cuMemHostAlloc |world, to: *mut *mut c_void, bytes: usize, _flags: c_uint| {
+        if bytes > 1 << 30 {
+            return CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc_zeroed(host_layout(bytes)) };
+        world.host.insert(start.expose_provenance(), bytes);
+        give(to, start.cast())
+    };
+    cuMemPoolGetAttribute |_, _pool: CUmemoryPool, _attribute: CUmemPool_attribute, value: *mut c_void| {
+        give(value.cast::<u64>(), 0)
+    };
+    cuMemPoolSetAttribute |_, _pool: CUmemoryPool, _attribute: CUmemPool_attribute, _value: *mut c_void| SUCCESS;
+    cuMemPoolTrimTo |_, _pool: CUmemoryPool, _keep: usize| SUCCESS;
+    cuMemcpy2DAsync_v2 |world, copy: *const CUDA_MEMCPY2D, stream: CUstream| {
+        // SAFETY: a pointer to a live value.
+        memcpy_2d(world, unsafe { &*copy }, stream)
+    };
+    cuMemcpyDtoDAsync_v2 |world, to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream| {
+        world.push(stream, Work::Copy { from: Place::Device(from), to: Place::Device(to), bytes });
+        SUCCESS
+    };
+    cuMemcpyDtoHAsync_v2 |world, to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream| {
+        world.push(stream, Work::Copy { from: Place::Device(from), to: Place::Host(to.expose_provenance()), bytes });
+        SUCCESS
+    };
+    cuMemcpyHtoDAsync_v2 |world, to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream| {
+        world.push(stream, Work::Copy { from: Place::Host(from.expose_provenance()), to: Place::Device(to), bytes });
+        SUCCESS
+    };
+    cuMemcpyPeerAsync |world, to: CUdeviceptr, _to_context: CUcontext, from: CUdeviceptr, _from_context: CUcontext,
+        bytes: usize, stream: CUstream| {
+        world.push(stream, Work::Copy { from: Place::Device(from), to: Place::Device(to), bytes });
+        SUCCESS
+    };
+    cuMemsetD8Async |world, at: CUdeviceptr, value: c_uchar, bytes: usize, stream: CUstream| {
+        world.push(stream, Work::Set { at, bytes, value });
+        SUCCESS
+    };
+    cuModuleGetFunction |_, function: *mut CUfunction, module: CUmodule, _name: *const c_char| {
+        give(function, module.cast())
+    };
+    cuModuleLoadData |world, module: *mut CUmodule, _image: *const c_void| {
+        world.modules += 1;
+        let id = world.id();
+        give(module, ptr::without_provenance_mut(id))
+    };
+    cuModuleUnload |world, _module: CUmodule| {
+        world.modules -= 1;
+        SUCCESS
+    };
+    cuStreamCreate |world, stream: *mut CUstream, _flags: c_uint| {
+        let (id, context) = (world.id(), world.current);
+        world.streams.insert(id, Stream { context, work: VecDeque::new(), live: true });
+        give(stream, ptr::without_provenance_mut(id))
+    };
+    cuStreamDestroy_v2 |world, stream: CUstream| {
+        match world.streams.get_mut(&(stream as usize)) {
+            Some(stream) if stream.live => stream.live = false,
+            _ => world.faults.push("a stream is destroyed twice".into()),
+        }
+        SUCCESS
+    };
+    cuStreamSynchronize |world, stream: CUstream| {
+        world.run(stream as usize);
+        SUCCESS
+    };
+    cuStreamWaitEvent |world, stream: CUstream, event: CUevent, _flags: c_uint| {
+        let times = world.times(event);
+        world.push(stream, Work::Wait { event: event as usize, times });
+        SUCCESS
+    };
+}

@@ -1,0 +1,289 @@
+//! What this backend does with a driver that fails, on the double in [`super::double`]: no GPU is needed.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{
+    Cuda, compiler,
+    double::{self, Failure, SECRET},
+    driver::Context,
+    kernels::Compiler,
+};
+use crate::{
+    Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy, Transfer,
+    Word, cache::Cache,
+};
+
+static COMPILER: Compiler = Compiler {
+    version: || Ok((12, 9)),
+    compile: |spec, _, architecture| match double::compile() {
+        true => Ok((architecture.to_owned(), compiler::Compiled { code: vec![1], log: String::new(), usage: None })),
+        false => {
+            Err(Error::Compile { kernel: spec.name.into(), device: architecture.into(), log: "made to fail".into() })
+        }
+    },
+};
+
+fn open(index: usize) -> Result<Device> {
+    let context = Context::retain_of(&double::FUNCTIONS, index)?;
+    Ok(Device::unregistered(Arc::new(Cuda::of(context, Cache::at(None), &COMPILER)?)))
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Fill {
+    word: u32,
+}
+
+fn fill(device: &Device) -> Result<Kernel<Fill>> {
+    let bindings = vec![Binding::write("x", Word::U32)];
+    Kernel::new(device, KernelSpec::new::<Fill>("fill", "test", bindings, |_, _| {}, |_| String::new()))
+}
+
+fn launch(kernel: &Kernel<Fill>, queue: &Queue, word: u32, x: &mut Buffer<u32>) -> Result<()> {
+    // SAFETY: the double fills the buffer and no more.
+    unsafe { kernel.launch(Some(queue), 1, &Fill { word }, &mut [Arg::write(x)]) }
+}
+
+const LEN: usize = 1024;
+const BYTES: usize = 4 * LEN;
+
+fn host(device: &Device, transfer: Transfer, secrecy: Secrecy, word: u32) -> Result<HostBuffer> {
+    let mut host = device.host_buffer(BYTES, transfer, secrecy)?;
+    host.chunks_exact_mut(4).for_each(|bytes| bytes.copy_from_slice(&word.to_le_bytes()));
+    Ok(host)
+}
+
+/// A bit of everything, in an order in which what is dropped is under work.
+fn work(device: &Device) -> Result<()> {
+    let queue = device.queue()?;
+    let kernel = fill(device)?;
+    let mut secret = device.upload_with::<u32>(&[SECRET; LEN], Secrecy::Secret)?;
+    let mut x = device.zeros::<u32>(LEN)?;
+    let made = device.record(None)?;
+    device.wait_for(Some(&queue), &made)?;
+    // Writes that nobody waits for, of one host memory in parts too.
+    drop(x.write_pinned(Some(&queue), 0, host(device, Transfer::Upload, Secrecy::Public, 1)?)?);
+    drop(secret.write_pinned(Some(&queue), 0, host(device, Transfer::Both, Secrecy::Secret, SECRET)?)?);
+    let mut first = host(device, Transfer::Both, Secrecy::Public, 2)?;
+    let second = first.split_off(BYTES / 2);
+    let first = x.write_pinned(Some(&queue), 0, first)?;
+    drop(x.write_pinned(Some(&queue), LEN / 2, second)?);
+    launch(&kernel, &queue, 3, &mut x)?;
+    let (events, columns) =
+        x.write_pinned_columns(Some(&queue), 0, host(device, Transfer::Both, Secrecy::Public, 4)?, 4, 4)?;
+    let seen = device.record(Some(&queue))?;
+    device.wait_for(None, &seen)?;
+    let mut y = x.duplicate()?;
+    y.copy_from(&x)?;
+    y.clear_range(None, 0, 16)?;
+    let down = y.read_pinned_columns(None, 0, host(device, Transfer::Both, Secrecy::Public, 9)?, 4, &events)?;
+    let words = x.read_on(Some(&queue), 0, LEN)?.wait()?;
+    assert!(words.iter().all(|word| *word == 4), "{words:?}");
+    let down = down.wait()?;
+    let down: Vec<u32> = down.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    assert!(down.iter().enumerate().all(|(i, word)| *word == if i < 16 { 0 } else { 4 }), "{down:?}");
+    // Reads of secrets, of which one is abandoned.
+    drop(secret.read_pinned(None, 0, host(device, Transfer::Both, Secrecy::Secret, 0)?)?);
+    assert_eq!(secret.to_vec()?, [SECRET; LEN]);
+    device.elapsed(&events[0], &seen)?;
+    let first = first.wait()?;
+    drop((columns, first));
+    device.sync()?;
+    device.trim();
+    // A last use that nobody waits for.
+    launch(&kernel, &queue, 5, &mut y)?;
+    drop(y.read_pinned(Some(&queue), 0, host(device, Transfer::Both, Secrecy::Public, 0)?)?);
+    Ok(())
+}
+
+/// Fails where host memory that can be had is still under a copy.
+fn expect_no_dma(device: &Device, case: &str) {
+    let taken: Vec<HostBuffer> = [Transfer::Upload, Transfer::Both]
+        .into_iter()
+        .flat_map(|transfer| (0..12).map(move |_| (transfer, 7)))
+        .map(|(transfer, word)| host(device, transfer, Secrecy::Public, word).unwrap())
+        .collect();
+    assert!(taken.iter().all(|host| !double::pending(host)), "{case}: memory is given out under a copy");
+    double::run_all();
+    let kept = taken.iter().all(|host| host.chunks_exact(4).all(|word| word == 7u32.to_le_bytes()));
+    assert!(kept, "{case}: memory that was given out changes");
+}
+
+/// Whether a call that fails can have done its work all the same.
+fn may_be_late(function: &str) -> bool {
+    ["Memcpy", "Memset", "Launch", "Record", "Wait", "Synchronize"].iter().any(|part| function.contains(part))
+}
+
+fn run(function: &'static str, n: usize, failure: Failure, without_pools: bool) {
+    let case = format!("call {n} of {function} fails: {failure:?}, without pools: {without_pools}");
+    double::reset(without_pools);
+    double::fail(function, n, failure);
+    let opened = open(0);
+    let is_open = opened.is_ok();
+    if let Ok(device) = opened {
+        let done = work(&device);
+        if failure == Failure::Lost && !double::is_armed() {
+            // Whatever is asked for says so.
+            let lost = device.alloc::<u32>(1).map(drop);
+            assert!(matches!(lost, Err(Error::Lost { .. })), "{case}: {done:?}, then {lost:?}");
+            assert!(
+                matches!(device.host_buffer(1, Transfer::Both, Secrecy::Public), Err(Error::Lost { .. })),
+                "{case}"
+            );
+        } else {
+            double::heal();
+            expect_no_dma(&device, &case);
+            let again = work(&device);
+            assert!(again.is_ok(), "{case}: {done:?}, then {again:?}");
+        }
+        drop(device);
+    }
+    double::run_all();
+    let faults = double::faults();
+    assert!(faults.is_empty(), "{case}: {faults:?}");
+    // Without a context nothing can be freed.
+    let driver_leaks =
+        function == "cuCtxSetCurrent" || double::RELEASES.contains(&function) || !is_open && failure != Failure::Once;
+    if failure == Failure::Lost || driver_leaks {
+        return double::heal();
+    }
+    let [device, host, streams, events, modules, contexts] = double::left();
+    assert_eq!([device, host, contexts], [0; 3], "{case}: device memory, host memory, contexts");
+    if failure != Failure::Lasting {
+        assert_eq!([streams, events, modules], [0; 3], "{case}: streams, events, modules");
+    }
+}
+
+#[test]
+fn whichever_call_fails_memory_is_kept_while_it_is_used_and_freed_after() {
+    for without_pools in [false, true] {
+        double::reset(without_pools);
+        double::calls();
+        let device = open(0).unwrap();
+        work(&device).unwrap();
+        drop(device);
+        double::run_all();
+        assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
+        for (function, count) in double::calls() {
+            let failures = [Failure::Once, Failure::Late, Failure::Lasting, Failure::Lost];
+            for failure in failures.into_iter().filter(|f| *f != Failure::Late || may_be_late(function)) {
+                if function == "nvrtc" && failure != Failure::Once {
+                    continue;
+                }
+                (0..count).for_each(|n| run(function, n, failure, without_pools));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_event_of_another_device_is_refused_before_anything_is_queued() {
+    double::reset(false);
+    let (device, other) = (open(0).unwrap(), open(1).unwrap());
+    let x = device.zeros::<u32>(LEN).unwrap();
+    let (own, foreign) = (device.record(None).unwrap(), other.record(None).unwrap());
+    let memory = host(&device, Transfer::Both, Secrecy::Public, 7).unwrap();
+    let error = x.read_pinned_columns(None, 0, memory, 4, &[own, foreign]).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+    expect_no_dma(&device, "a foreign event");
+    assert_eq!(double::faults(), [""; 0]);
+}
+
+#[test]
+fn transfers_that_are_forgotten_keep_their_memory() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let mut x = device.zeros::<u32>(LEN).unwrap();
+    std::mem::forget(x.write_pinned(None, 0, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
+    std::mem::forget(x.read_pinned(None, 0, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
+    std::mem::forget(x.read_on(None, 0, LEN).unwrap());
+    drop(x);
+    expect_no_dma(&device, "forgotten transfers");
+    drop(device);
+    double::run_all();
+    assert_eq!(double::faults(), [""; 0]);
+}
+
+#[test]
+fn transfers_outlive_their_device() {
+    for function in ["none", "cuEventSynchronize", "cuStreamSynchronize", "cuCtxSynchronize"] {
+        double::reset(false);
+        let device = open(0).unwrap();
+        let x = device.upload::<u32>(&[8; LEN]).unwrap();
+        let memory = || host(&device, Transfer::Both, Secrecy::Public, 0).unwrap();
+        let waited = x.read_pinned(None, 0, memory()).unwrap();
+        let dropped = x.read_pinned(None, 0, memory()).unwrap();
+        drop((x, device));
+        let words = waited.wait().unwrap();
+        assert!(words.chunks_exact(4).all(|word| word == 8u32.to_le_bytes()));
+        double::fail(function, 0, Failure::Once);
+        drop((words, dropped));
+        double::heal();
+        double::run_all();
+        assert_eq!(double::faults(), [""; 0], "{function}");
+    }
+}
+
+#[test]
+fn copies_between_devices_hold_both() {
+    for function in ["none", "cuMemcpyPeerAsync", "cuEventRecord", "cuStreamWaitEvent", "cuStreamSynchronize"] {
+        for (n, failure) in (0..6).flat_map(|n| [(n, Failure::Once), (n, Failure::Late), (n, Failure::Lasting)]) {
+            let case = format!("call {n} of {function} fails: {failure:?}");
+            double::reset(false);
+            let (device, other) = (open(0).unwrap(), open(1).unwrap());
+            let x = other.upload::<u32>(&[6; LEN]).unwrap();
+            let mut y = device.zeros::<u32>(LEN).unwrap();
+            double::fail(function, n, failure);
+            let backend = device.backend();
+            let copied = backend.copy(backend.default_queue(), &x.memory, 0, &mut y.memory, 0, BYTES as u64);
+            double::heal();
+            drop(x);
+            other.trim();
+            drop(other);
+            if copied.is_ok() {
+                assert_eq!(y.to_vec().unwrap(), [6; LEN], "{case}");
+            }
+            drop((y, device));
+            double::run_all();
+            assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}: {copied:?}");
+        }
+    }
+}
+
+#[test]
+fn sizes_at_their_extremes_are_errors() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let backend = device.backend();
+    let queue = backend.default_queue();
+    for bytes in [u64::MAX, u64::MAX - 14, 1 << 63, (1 << 34) + 1] {
+        assert!(matches!(backend.alloc(bytes, Secrecy::Public), Err(Error::TooLarge { .. })), "{bytes}");
+    }
+    for bytes in [usize::MAX, usize::MAX - 15, usize::MAX / 2 + 2, 1 << 40] {
+        for transfer in [Transfer::Upload, Transfer::Both] {
+            let error = backend.host_buffer(bytes, transfer, Secrecy::Public).unwrap_err();
+            assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == bytes as u64), "{error}");
+        }
+    }
+    let mut x = device.zeros::<u32>(4).unwrap();
+    for (at, bytes) in [(u64::MAX, 1), (1, u64::MAX), (u64::MAX - 3, 8), (17, 0), (16, 1)] {
+        let error = backend.clear(queue, &mut x.memory, at, bytes).unwrap_err();
+        assert!(matches!(error, Error::OutOfRange { .. }), "{error}");
+    }
+    for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0)] {
+        for len in [0, 16] {
+            let memory = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
+            let written: Result<(_, Pending)> = x.write_pinned_columns(None, 0, memory, rows, pieces);
+            assert!(
+                len == 0 && pieces <= 1 || matches!(written, Err(Error::Length { .. })),
+                "{rows} {pieces}: {written:?}"
+            );
+        }
+    }
+    drop(x);
+    drop(device);
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
+}

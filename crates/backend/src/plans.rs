@@ -1,0 +1,90 @@
+//! Plans that calls on host slices make behind the scenes, kept with a device.
+
+use std::{
+    any::{Any, TypeId},
+    collections::VecDeque,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Plans of one type that a device keeps.
+pub const CACHED_PLANS: usize = 8;
+
+type Plan = Arc<dyn Any + Send + Sync>;
+
+/// The plans of a device, of each type those used last.
+#[derive(Default)]
+pub(crate) struct Plans(Mutex<VecDeque<(TypeId, String, Plan)>>);
+
+impl Plans {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(TypeId, String, Plan)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan of a type under a key, which counts as used.
+    pub(crate) fn find<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
+        let mut plans = self.lock();
+        let at = plans.iter().position(|(kind, name, _)| *kind == TypeId::of::<T>() && name == key)?;
+        let found = plans.remove(at)?;
+        let plan = Arc::clone(&found.2).downcast().ok();
+        plans.push_back(found);
+        plan
+    }
+
+    /// Keeps a plan, unless another thread was faster: then gives that one's.
+    pub(crate) fn keep<T: Any + Send + Sync>(&self, key: &str, plan: Arc<T>) -> Arc<T> {
+        if let Some(earlier) = self.find(key) {
+            return earlier;
+        }
+        let kind = TypeId::of::<T>();
+        let mut plans = self.lock();
+        plans.push_back((kind, key.to_owned(), Arc::clone(&plan) as Plan));
+        let same = plans.iter().filter(|(other, ..)| *other == kind).count();
+        let oldest = plans.iter().position(|(other, ..)| *other == kind).filter(|_| same > CACHED_PLANS);
+        let dropped = oldest.and_then(|oldest| plans.remove(oldest));
+        // A plan that goes gives back memory and kernels: not under the lock.
+        drop(plans);
+        drop(dropped);
+        plan
+    }
+
+    /// Drops all.
+    pub(crate) fn clear(&self) {
+        let plans = mem::take(&mut *self.lock());
+        drop(plans);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::Device;
+
+    fn plan(device: &Device, key: &str, value: u32) -> u32 {
+        *device.cached_plan(key, || Ok::<_, Infallible>(value)).unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn plans_are_made_once_and_the_oldest_goes() {
+        let device = Device::unregistered(Arc::new(crate::cpu::Cpu::new()));
+        assert_eq!((plan(&device, "a", 1), plan(&device, "a", 2)), (1, 1));
+        (1..CACHED_PLANS).for_each(|i| assert_eq!(plan(&device, &i.to_string(), 0), 0));
+        assert_eq!(plan(&device, "a", 3), 1, "used last");
+        assert_eq!(plan(&device, "one more", 4), 4);
+        assert_eq!(plan(&device, "1", 5), 5, "the oldest went");
+        assert_eq!(plan(&device, "a", 6), 1);
+    }
+
+    #[test]
+    fn types_do_not_meet_and_errors_keep_nothing() {
+        let device = Device::unregistered(Arc::new(crate::cpu::Cpu::new()));
+        assert_eq!(plan(&device, "a", 1), 1);
+        assert_eq!(*device.cached_plan("a", || Ok::<u64, Infallible>(2)).unwrap(), 2);
+        assert_eq!(device.cached_plan("b", || Err::<u32, _>("no")).unwrap_err(), "no");
+        assert_eq!(plan(&device, "b", 3), 3);
+        device.trim();
+        assert_eq!(plan(&device, "a", 4), 4);
+    }
+}

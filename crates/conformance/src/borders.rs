@@ -1,0 +1,168 @@
+//! Vectors, primitives and transforms where their lengths come to 2^31 and 2^32, on a device without memory: what is accepted
+//! is launched in full, and what is not has launched nothing.
+
+use ark_ff::AdditiveGroup;
+use evariste_backend::{Buffer, Device, Error, Result};
+use evariste_field::{FieldSum, Mont, Prefix, Vector, small::KoalaBear};
+use evariste_ntt::{Error as NttError, Ntt};
+use evariste_primitives::{Histogram, MAX_LEN, RadixSort, Scan, SegmentedSum, SortMethod};
+use libtest_mimic::Trial;
+
+use crate::{
+    Outcome, expect,
+    stub::{Cover, Launch, Stub},
+};
+
+/// One limb, so that 2^32 elements are 2^32 words.
+type F = KoalaBear;
+type Elements = Buffer<Mont<F>>;
+
+/// What a vector may have, as `evariste_field` says it: with as much to spare as workgroups reach past the end.
+const MAX_VECTOR: usize = (u32::MAX - u16::MAX as u32) as usize;
+
+pub(crate) fn common() -> Vec<Trial> {
+    let trials: [(&str, fn() -> Outcome); 3] =
+        [("vectors", vectors), ("primitives", primitives), ("transforms", transforms)];
+    trials.into_iter().map(|(name, run)| Trial::test(format!("any::borders::{name}"), run)).collect()
+}
+
+/// Runs `work` on lengths around `most`, and checks that those above are refused before anything is launched.
+fn check(
+    stub: &Stub,
+    what: &str,
+    most: usize,
+    lengths: &[usize],
+    mut work: impl FnMut(usize) -> Result<()>,
+    covers: impl Fn(&Launch, usize) -> bool,
+) -> Outcome {
+    stub.take_calls();
+    for len in lengths {
+        let outcome = work(*len);
+        let launches = stub.take_launches();
+        let what = format!("{what} of {len}: {outcome:?}, {launches:?}");
+        match *len <= most {
+            true => expect(&what, outcome.is_ok() && launches.iter().any(|launch| covers(launch, *len)))?,
+            false => {
+                let is_refused = matches!(outcome, Err(Error::TooLarge { actual, .. }) if actual == *len as u64);
+                expect(&what, is_refused && launches.is_empty())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+const LENGTHS: [usize; 10] = [
+    MAX_VECTOR - 1,
+    MAX_VECTOR,
+    MAX_VECTOR + 1,
+    (1 << 32) - 256,
+    (1 << 32) - 2,
+    (1 << 32) - 1,
+    1 << 32,
+    (1 << 32) + 1,
+    (1 << 33) + 7,
+    1 << 34,
+];
+
+fn vectors() -> Outcome {
+    let stub = Stub::new(1 << 40);
+    let device = stub.device();
+    let vector = Vector::<F>::new(&device);
+    // A thread an element, or several.
+    let whole = |launch: &Launch, len: usize| launch.word(0) as usize == len;
+    let threads =
+        |launch: &Launch, len: usize| whole(launch, len) && launch.groups * u64::from(launch.threads) >= len as u64;
+    let new = |len: usize| device.alloc::<Mont<F>>(len);
+    type Work<'a> = &'a dyn Fn(&Elements, &mut Elements) -> Result<()>;
+    let single: [(&str, Work<'_>); 5] = [
+        ("add", &|a, out| vector.add(a, a, out)),
+        ("mul_assign", &|a, out| vector.mul_assign(out, a)),
+        ("square", &|a, out| vector.square(a, out)),
+        ("scale", &|a, out| vector.scale(a, F::from(3), out)),
+        ("pow", &|a, out| vector.pow(a, [5], out)),
+    ];
+    for (name, work) in single {
+        check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), threads)?;
+    }
+    let several: [(&str, Work<'_>); 7] = [
+        ("inverse", &|a, out| vector.inverse(a, out)),
+        ("powers", &|a, out| vector.powers(F::from(3), F::from(5), out, 0, a.len())),
+        ("sum", &|a, _| vector.sum(a).map(drop)),
+        ("inner product", &|a, _| vector.inner_product(a, a).map(drop)),
+        ("value", &|a, _| vector.evaluate(a, F::from(3)).map(drop)),
+        ("prefix sum", &|a, out| vector.prefix_sum(a, Prefix::Inclusive, out)),
+        ("quotient", &|a, out| vector.divide_by_linear(a, F::from(3), out).map(drop)),
+    ];
+    for (name, work) in several {
+        check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), whole)?;
+    }
+    // The last elements that there can be, of an output that is longer than any vector.
+    let mut long = new(1 << 33)?;
+    let a = new(100)?;
+    for at in [MAX_VECTOR, (1 << 32) - 1, 1 << 32, (1 << 33) - 1] {
+        let outcomes = [vector.sum_to(&a, &mut long, at), vector.powers(F::ZERO, F::ZERO, &mut long, at, 1)];
+        for (outcome, launch) in outcomes.iter().zip([0, 1]) {
+            let launches = stub.take_launches();
+            let is_refused = matches!(outcome, Err(Error::TooLarge { .. } | Error::OutOfRange { .. }));
+            expect(&format!("{launch} at {at}: {outcome:?}, {launches:?}"), is_refused && launches.is_empty())?;
+        }
+    }
+    Ok(())
+}
+
+fn primitives() -> Outcome {
+    let stub = Stub::new(1 << 40);
+    let device = stub.device();
+    let words = |len: usize| device.alloc::<u32>(len);
+    let lengths = [MAX_LEN - 1, MAX_LEN, MAX_LEN + 1, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 34];
+    let whole = |launch: &Launch, len: usize| launch.word(0) as usize == len;
+    let scan = Scan::new(&device)?;
+    check(&stub, "scan", MAX_LEN, &lengths, |len| scan.exclusive(&words(len)?, &mut words(len)?), whole)?;
+    let histogram = Histogram::new(&device)?;
+    let count = |len| histogram.count(&words(len)?, 0..16, &mut words(1 << 16)?);
+    check(&stub, "histogram", MAX_LEN, &lengths, count, whole)?;
+    for method in [SortMethod::Sweep, SortMethod::Scatter] {
+        let sort = RadixSort::with_method(&device, method)?;
+        let work = |len| sort.sort(&mut words(len)?, &mut words(len)?, 0..32);
+        check(&stub, &format!("{method:?}"), MAX_LEN, &lengths, work, whole)?;
+    }
+    let sum = SegmentedSum::<FieldSum<F>>::new(&device)?;
+    let mut out = device.alloc::<Mont<F>>(1000)?;
+    let work = |len| sum.reduce(&words(len)?, &device.alloc(len)?, &mut out);
+    check(&stub, "segmented sum", MAX_LEN, &lengths, work, whole)
+}
+
+fn transforms() -> Outcome {
+    let stub = Stub::new(1 << 40);
+    let device: Device = stub.device();
+    for log_n in [1, 11, 20, 24] {
+        let ntt = Ntt::<F>::new(&device, log_n)?;
+        for batch in [(1 << (32 - log_n)) - 1, 1 << (32 - log_n), (1 << (32 - log_n)) + 1, 1 << (34 - log_n)] {
+            let len = batch << log_n;
+            let mut data = device.alloc::<Mont<F>>(len)?;
+            stub.take_calls();
+            let outcome = ntt.forward(&mut data);
+            let passes: Vec<Launch> =
+                stub.take_launches().into_iter().filter(|launch| launch.name == "ntt_pass").collect();
+            if len >= 1 << 32 {
+                let is_refused = matches!(outcome, Err(NttError::TooLarge { actual, .. }) if actual == len as u64);
+                expect(&format!("{batch} × 2^{log_n}: {outcome:?}"), is_refused && passes.is_empty())?;
+                continue;
+            }
+            outcome?;
+            expect(&format!("{} passes", passes.len()), passes.len() == ntt.passes_per_transform())?;
+            let mut log_rows = 0;
+            for pass in passes {
+                let (first, end) = (u64::from(pass.word(0)), u64::from(pass.word(1)));
+                let rows = len as u64 / end;
+                log_rows += rows.ilog2();
+                let mut cover = Cover::default();
+                cover.add(first * rows..end * rows);
+                cover.expect_exactly(&format!("{batch} × 2^{log_n}"), 0..len as u64)?;
+                expect("every line has a workgroup", pass.groups > 0 && pass.groups <= end)?;
+            }
+            expect("the passes make up the transform", log_rows == log_n)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! A device that looks whether work on different queues is ordered: what a GPU would get wrong once in a while is found
+//! each time, whatever runs first.
+//!
+//! Each operation on a queue gets a time there, and each queue knows up to which time it is ordered behind every other one:
+//! by events, and by waits of the host. Two operations that use the same allocation, of which one writes, must be ordered.
+//! The work itself is done at once, by the CPU, so that results are right in any case.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use evariste_backend::{
+    Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
+    PendingCopy, Queue, Result, Secrecy, Stats, Transfer,
+};
+use libtest_mimic::Trial;
+
+use crate::Outcome;
+
+/// For each queue, up to which of its times something is ordered behind it.
+type Clock = BTreeMap<usize, u64>;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    cpu: Device,
+    info: DeviceInfo,
+    default_queue: Queue,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queues: Vec<Clock>,
+    host: Clock,
+    /// By address.
+    memories: BTreeMap<usize, Uses>,
+    faults: Vec<String>,
+}
+
+/// The last uses of an allocation: when it was written, and read by each queue since.
+#[derive(Debug, Default)]
+struct Uses {
+    written: Option<(usize, u64, &'static str)>,
+    read: BTreeMap<usize, (u64, &'static str)>,
+}
+
+/// What a queue's handle holds: its number.
+struct Number(usize);
+
+/// What an event's handle holds.
+struct Point(Clock);
+
+fn join(clock: &mut Clock, other: &Clock) {
+    for (queue, time) in other {
+        let known = clock.entry(*queue).or_default();
+        *known = (*known).max(*time);
+    }
+}
+
+impl State {
+    /// An operation on a queue, and what is ordered behind it.
+    fn operate(&mut self, queue: usize, what: &'static str, uses: &[(usize, Access)]) -> Clock {
+        let host = self.host.clone();
+        let clock = &mut self.queues[queue];
+        join(clock, &host);
+        let time = clock.entry(queue).or_default();
+        *time += 1;
+        let (time, clock) = (*time, clock.clone());
+        let is_behind = |other: usize, then: u64| clock.get(&other).is_some_and(|seen| *seen >= then);
+        for (memory, access) in uses {
+            let known = self.memories.entry(*memory).or_default();
+            let written = known.written.map(|(queue, time, what)| (queue, time, what));
+            let read = known.read.iter().map(|(queue, (time, what))| (*queue, *time, *what));
+            let before: Vec<_> = match access {
+                Access::Read => written.into_iter().collect(),
+                Access::Write => written.into_iter().chain(read).collect(),
+            };
+            for (other, _, earlier) in before.into_iter().filter(|(other, then, _)| !is_behind(*other, *then)) {
+                self.faults.push(format!("{what} on queue {queue} does not wait for {earlier} on queue {other}"));
+            }
+            match access {
+                Access::Read => drop(known.read.insert(queue, (time, what))),
+                Access::Write => (known.written, known.read) = (Some((queue, time, what)), BTreeMap::new()),
+            }
+        }
+        clock
+    }
+}
+
+impl Ordered {
+    pub(crate) fn new() -> Arc<Self> {
+        let cpu = Device::cpu();
+        let mut info = cpu.info().clone();
+        info.features.queues = true;
+        let state = State { queues: vec![Clock::new()], ..State::default() };
+        Arc::new(Self { cpu, info, default_queue: Queue::new(Number(0)), state: Arc::new(Mutex::new(state)) })
+    }
+
+    pub(crate) fn device(self: &Arc<Self>) -> Device {
+        Device::unregistered(Arc::clone(self) as _)
+    }
+
+    /// What was not ordered.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.state().faults.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn below(&self) -> &dyn Backend {
+        self.cpu.backend()
+    }
+
+    fn number(&self, queue: &Queue) -> Result<usize> {
+        queue.downcast_ref::<Number>().map(|number| number.0).ok_or_else(|| self.foreign("queue"))
+    }
+
+    fn point<'a>(&self, event: &'a Event) -> Result<&'a Clock> {
+        event.downcast_ref::<Point>().map(|point| &point.0).ok_or_else(|| self.foreign("event"))
+    }
+
+    fn foreign(&self, call: &'static str) -> Error {
+        Error::Driver { device: self.info.id, call, reason: "the handle belongs to another backend".into() }
+    }
+
+    fn operate(&self, queue: &Queue, what: &'static str, uses: &[(&Memory, Access)]) -> Result<Clock> {
+        let uses: Vec<_> = uses.iter().map(|(memory, access)| (memory.address(), *access)).collect();
+        let queue = self.number(queue)?;
+        Ok(self.state().operate(queue, what, &uses))
+    }
+
+    fn pending(&self, copy: Pending, done: Clock) -> Pending {
+        Pending::new(Waited { copy, done, state: Arc::clone(&self.state) })
+    }
+}
+
+/// A copy after which the host is ordered behind it.
+struct Waited {
+    copy: Pending,
+    done: Clock,
+    state: Arc<Mutex<State>>,
+}
+
+impl PendingCopy for Waited {
+    fn wait(self: Box<Self>) -> Result<HostBuffer> {
+        join(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).host, &self.done);
+        self.copy.wait()
+    }
+}
+
+impl Backend for Ordered {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn stats(&self) -> Stats {
+        self.below().stats()
+    }
+
+    fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+        let memory = self.below().alloc(bytes, secrecy)?;
+        // Memory is there for all queues, and freed behind all that use it.
+        self.state().memories.remove(&memory.address());
+        Ok(memory)
+    }
+
+    fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.below().host_buffer(bytes, transfer, secrecy)
+    }
+
+    fn default_queue(&self) -> &Queue {
+        &self.default_queue
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        let mut state = self.state();
+        state.queues.push(Clock::new());
+        Ok(Queue::new(Number(state.queues.len() - 1)))
+    }
+
+    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
+        let done = self.operate(queue, "a write", &[(dst, Access::Write)])?;
+        let below = self.below();
+        Ok(self.pending(below.write(below.default_queue(), dst, at, src)?, done))
+    }
+
+    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
+        let done = self.operate(queue, "a read", &[(src, Access::Read)])?;
+        let below = self.below();
+        Ok(self.pending(below.read(below.default_queue(), src, at, dst)?, done))
+    }
+
+    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
+        self.operate(queue, "a copy", &[(src, Access::Read), (dst, Access::Write)])?;
+        let below = self.below();
+        below.copy(below.default_queue(), src, src_at, dst, dst_at, bytes)
+    }
+
+    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
+        self.operate(queue, "a clear", &[(dst, Access::Write)])?;
+        let below = self.below();
+        below.clear(below.default_queue(), dst, at, bytes)
+    }
+
+    fn record(&self, queue: &Queue) -> Result<Event> {
+        Ok(Event::new(Point(self.operate(queue, "an event", &[])?)))
+    }
+
+    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+        let (queue, point) = (self.number(queue)?, self.point(event)?);
+        join(&mut self.state().queues[queue], point);
+        Ok(())
+    }
+
+    fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+        let (from, to) = (self.point(from)?, self.point(to)?);
+        let mut state = self.state();
+        join(&mut state.host, from);
+        join(&mut state.host, to);
+        Ok(Duration::ZERO)
+    }
+
+    fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+        self.below().compile(spec)
+    }
+
+    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        let uses: Vec<_> = job.args.iter().map(|arg| (arg.memory(), arg.access())).collect();
+        self.operate(queue, job.spec.name, &uses)?;
+        let below = self.below();
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { below.dispatch(below.default_queue(), job) }
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut state = self.state();
+        for clock in state.queues.clone() {
+            join(&mut state.host, &clock);
+        }
+        Ok(())
+    }
+
+    fn trim(&self) {
+        self.below().trim();
+    }
+}
+
+/// The trials: whatever takes a queue is the first to use what it uses, on a queue of its own.
+pub(crate) fn common() -> Vec<Trial> {
+    let trials: [(&str, fn() -> Outcome); 4] = [
+        ("the device finds what is not ordered", finds),
+        ("transforms", transforms),
+        ("pipelines and pinned memory", pipelines),
+        ("counter mode", counter_mode),
+    ];
+    trials.into_iter().map(|(name, run)| Trial::test(format!("any::ordered::{name}"), run)).collect()
+}
+
+fn expect_ordered(device: &Ordered, what: &str) -> Outcome {
+    let faults = device.faults();
+    if faults.is_empty() { Ok(()) } else { Err(format!("{what}: {faults:?}").into()) }
+}
+
+fn finds() -> Outcome {
+    let ordered = Ordered::new();
+    let device = ordered.device();
+    let queue = device.queue()?;
+    let mut x = device.upload::<u32>(&[1; 16])?;
+    let seen = device.record(None)?;
+    device.wait_for(Some(&queue), &seen)?;
+    x.clear_range(Some(&queue), 0, 16)?;
+    expect_ordered(&ordered, "a clear after an event")?;
+    x.clear_range(None, 0, 16)?;
+    let faults = ordered.faults();
+    if faults != ["a clear on queue 0 does not wait for a clear on queue 1"] {
+        return Err(format!("{faults:?}").into());
+    }
+    Ok(())
+}
+
+fn transforms() -> Outcome {
+    use ark_bls12_381::Fr;
+    use ark_ff::FftField;
+    use evariste_field::Mont;
+    use evariste_ntt::{Config, Ntt, Order, Split, Twiddles};
+
+    let x: Vec<Fr> = (0..1 << 9).map(Fr::from).collect();
+    let cases = [false, true].into_iter().flat_map(|inverse| [false, true].map(|coset| (inverse, coset)));
+    for (twiddles, split) in Twiddles::ALL.into_iter().flat_map(|twiddles| Split::ALL.map(|split| (twiddles, split))) {
+        for (inverse, coset) in cases.clone() {
+            let ordered = Ordered::new();
+            let device = ordered.device();
+            let ntt = Ntt::<Fr>::with_config(&device, 9, Config { twiddles, split })?;
+            let queue = device.queue()?;
+            let mut data = device.alloc::<Mont<Fr>>(x.len())?;
+            data.write_on(Some(&queue), 0, &x)?;
+            let generator = if coset { Fr::GENERATOR } else { Fr::from(1) };
+            let transform = ntt.coset(generator).output(Order::BitReversed).queue(&queue);
+            if inverse {
+                transform.inverse(&mut data)?
+            } else {
+                transform.forward(&mut data)?
+            };
+            data.read_on(Some(&queue), 0, x.len())?.wait()?;
+            expect_ordered(&ordered, &format!("{twiddles:?}, {split:?}, inverse: {inverse}, coset: {coset}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn pipelines() -> Outcome {
+    use ark_bls12_381::Fr;
+    use ark_ff::FftField;
+    use evariste_backend::Element;
+    use evariste_field::Mont;
+    use evariste_ntt::{Ntt, Pipeline};
+
+    let bytes = Mont::<Fr>::BYTES << 9;
+    for inverse in [false, true] {
+        let ordered = Ordered::new();
+        let device = ordered.device();
+        let ntt = Ntt::<Fr>::new(&device, 9)?;
+        let mut pipeline = Pipeline::new(ntt.coset(Fr::GENERATOR), 1, Secrecy::Public)?;
+        for _ in 0..5 {
+            let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
+            host.fill(0);
+            if inverse {
+                pipeline.inverse(host)?
+            } else {
+                pipeline.forward(host)?
+            };
+        }
+        while pipeline.next()?.is_some() {}
+        expect_ordered(&ordered, "a pipeline")?;
+
+        let ordered = Ordered::new();
+        let device = ordered.device();
+        let ntt = Ntt::<Fr>::new(&device, 9)?;
+        let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
+        host.fill(0);
+        let queue = device.queue()?;
+        let transform = ntt.transform().queue(&queue);
+        match inverse {
+            true => transform.inverse_pinned(host, Secrecy::Public)?,
+            false => transform.forward_pinned(host, Secrecy::Public)?,
+        };
+        expect_ordered(&ordered, "a transform of pinned memory")?;
+    }
+    let ordered = Ordered::new();
+    let mut x: Vec<Fr> = (0..1 << 9).map(Fr::from).collect();
+    evariste_ntt::forward_in_pieces(&ordered.device(), &mut x, 1 << 14)?;
+    expect_ordered(&ordered, "a transform in pieces")
+}
+
+fn counter_mode() -> Outcome {
+    use evariste_aes::{Aes, Config};
+
+    let ordered = Ordered::new();
+    let device = ordered.device();
+    let config = Config { chunk_bytes: 1 << 12, crossover: Some(0), ..Config::default() };
+    let aes = Aes::with_config(&device, &[[7; 16]], config)?;
+    let mut data = vec![0; 1 << 16];
+    let mut ctr = aes.ctr(&[1; 16])?;
+    ctr.apply(&mut data)?;
+    expect_ordered(&ordered, "counter mode in pieces")
+}

@@ -1,0 +1,351 @@
+//! What operations keep for themselves is as secret as the most secret of what they are given: nothing of a secret, be it a
+//! partial sum, is left in memory that others get.
+//!
+//! For each operation, every single operand is secret once, and then all are. Whatever the operation allocates meanwhile,
+//! on the device and for staging, must be secret, and so be zeroed before others get it; and memory of the same sizes, taken
+//! afterwards, must hold no word of the secret operands.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashSet,
+    sync::Arc,
+};
+
+use ark_bls12_381::Fr;
+use ark_ff::FftField;
+use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
+use evariste_curve::{Jacobian, PointSum, Points, Xyzz};
+use evariste_field::{Expression, FieldSum, Mont, Prefix, Vector};
+use evariste_ntt::{Extension, Ntt, Order};
+use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum};
+use libtest_mimic::Failed;
+
+use crate::{
+    Outcome, Suite, curve, expect,
+    field::samples,
+    recorder::{Allocation, Recorder},
+};
+
+/// Elements: several chunks of a reduction, and tiles of a prefix sum.
+const LEN: usize = 5000;
+
+/// Points: several slices of a sum.
+const POINTS: usize = 300;
+
+/// Bytes that are looked for: so many random ones do not come about by themselves.
+const WORD: usize = 8;
+
+type Curve = ark_bls12_381::g1::Config;
+
+/// Its operands, and what uses them.
+type Operation = (&'static str, usize, fn(&Probe) -> Outcome);
+
+const OPERATIONS: [Operation; 39] = [
+    ("add", 3, |p| {
+        let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
+        p.watch(|| v.add(&a, &b, &mut out))
+    }),
+    ("mul_assign", 2, |p| {
+        let (v, mut a, b) = (p.vector(), p.elements(1)?, p.elements(2)?);
+        p.watch(|| v.mul_assign(&mut a, &b))
+    }),
+    ("inverse", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
+        p.watch(|| v.inverse(&a, &mut out))
+    }),
+    ("powers", 1, |p| {
+        let (v, mut out) = (p.vector(), p.output(LEN)?);
+        p.watch(|| v.powers(p.value(), p.value(), &mut out, 0, LEN))
+    }),
+    ("square", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
+        p.watch(|| v.square(&a, &mut out))
+    }),
+    ("scale", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
+        p.watch(|| v.scale(&a, p.value(), &mut out))
+    }),
+    ("scale_assign", 1, |p| {
+        let (v, mut a) = (p.vector(), p.elements(1)?);
+        p.watch(|| v.scale_assign(&mut a, p.value()))
+    }),
+    ("pow", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
+        p.watch(|| v.pow(&a, [0x1234_5678_9abc], &mut out))
+    }),
+    ("pow_assign", 1, |p| {
+        let (v, mut a) = (p.vector(), p.elements(1)?);
+        p.watch(|| v.pow_assign(&mut a, [0x1234_5678_9abc]))
+    }),
+    ("sum", 1, |p| {
+        let (v, a) = (p.vector(), p.elements(1)?);
+        p.watch(|| v.sum(&a))
+    }),
+    ("sum_to", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
+        p.watch(|| v.sum_to(&a, &mut out, 1))
+    }),
+    ("product", 1, |p| {
+        let (v, a) = (p.vector(), p.elements(1)?);
+        p.watch(|| v.product(&a))
+    }),
+    ("product_to", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
+        p.watch(|| v.product_to(&a, &mut out, 1))
+    }),
+    ("inner_product", 2, |p| {
+        let (v, a, b) = (p.vector(), p.elements(1)?, p.elements(2)?);
+        p.watch(|| v.inner_product(&a, &b))
+    }),
+    ("inner_product_to", 3, |p| {
+        let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(3)?);
+        p.watch(|| v.inner_product_to(&a, &b, &mut out, 1))
+    }),
+    ("evaluate", 1, |p| {
+        let (v, a) = (p.vector(), p.elements(1)?);
+        p.watch(|| v.evaluate(&a, p.value()))
+    }),
+    ("evaluate_to", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
+        p.watch(|| v.evaluate_to(&a, p.value(), &mut out, 1))
+    }),
+    ("prefix_sum", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
+        p.watch(|| v.prefix_sum(&a, Prefix::Inclusive, &mut out))
+    }),
+    ("prefix_product_assign", 1, |p| {
+        let (v, mut a) = (p.vector(), p.elements(1)?);
+        p.watch(|| v.prefix_product_assign(&mut a, Prefix::Exclusive))
+    }),
+    ("divide_by_linear", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
+        p.watch(|| v.divide_by_linear(&a, p.value(), &mut out))
+    }),
+    ("divide_by_linear_assign", 1, |p| {
+        let (v, mut a) = (p.vector(), p.elements(1)?);
+        p.watch(|| v.divide_by_linear_assign(&mut a, p.value()))
+    }),
+    ("bit_reverse", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.first(1, 4096)?, p.output(4096)?);
+        p.watch(|| v.bit_reverse(&a, &mut out))
+    }),
+    ("transpose", 2, |p| {
+        let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
+        p.watch(|| v.transpose(&a, 50, &mut out))
+    }),
+    ("gather", 3, |p| {
+        let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.keys(LEN)?, p.output(LEN)?);
+        p.watch(|| v.gather(&a, &indices, &mut out))
+    }),
+    ("expression", 3, |p| {
+        let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
+        let gate = Expression::column(0) * Expression::column(1) - Expression::constant(0);
+        p.watch(|| v.evaluate_expression(&gate, &[&a, &b], &[p.value()], &mut out))
+    }),
+    ("wide_expression", 3, |p| {
+        // Of more columns than any device binds, the first and the last are operands.
+        let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
+        let others = p.device.upload::<Mont<Fr>>(&samples::<Fr>(LEN, 3))?;
+        let wide: Expression = (0..41).map(|i| Expression::column(i) * i64::from(i + 1)).sum();
+        let columns: Vec<_> = (0..41)
+            .map(|i| {
+                if i == 0 {
+                    &a
+                } else if i == 40 {
+                    &b
+                } else {
+                    &others
+                }
+            })
+            .collect();
+        p.watch(|| v.evaluate_expression(&wide, &columns, &[], &mut out))
+    }),
+    ("scan", 2, |p| {
+        let (scan, input, mut out) = (Scan::new(&p.device)?, p.keys(10_000)?, p.output_keys(10_001)?);
+        p.watch(|| scan.exclusive(&input, &mut out))
+    }),
+    ("histogram", 2, |p| {
+        let (histogram, keys, mut out) = (Histogram::new(&p.device)?, p.keys(10_000)?, p.output_keys(1 << 8)?);
+        p.watch(|| histogram.count(&keys, 3..11, &mut out))
+    }),
+    // What is moved changes places with what it is moved from: so of both each has its own secrecy.
+    ("sort", 0, |p| {
+        let (sort, mut keys, mut values) = (RadixSort::new(&p.device)?, p.keys(5000)?, p.keys(5000)?);
+        p.watch(|| sort.sort(&mut keys, &mut values, 0..20))
+    }),
+    ("segmented_sum", 3, |p| {
+        let sum = SegmentedSum::<FieldSum<Fr>>::new(&p.device)?;
+        let (keys, values, mut out) = (p.sorted(LEN)?, p.elements(1)?, p.output(100)?);
+        p.watch(|| sum.reduce(&keys, &values, &mut out))
+    }),
+    ("segmented_sum_of_points", 3, |p| {
+        let sum = SegmentedSum::<PointSum<Curve>>::new(&p.device)?;
+        let (keys, values) = (p.sorted(POINTS)?, p.operand::<Xyzz<Curve>>(&curve::some_points(POINTS))?);
+        let mut out = p.output_of::<Xyzz<Curve>>(9)?;
+        p.watch(|| sum.reduce(&keys, &values, &mut out))
+    }),
+    ("times", 3, |p| {
+        let points = Points::<Curve>::new(&p.device);
+        let affine: Vec<_> = curve::some_points::<Curve>(POINTS).into_iter().map(Into::into).collect();
+        let (a, k, mut out) = (p.operand(&affine)?, p.keys(POINTS)?, p.output_of(POINTS)?);
+        p.watch(|| points.times(&a, &k, &mut out))
+    }),
+    ("normalise", 2, |p| {
+        let points = Points::<Curve>::new(&p.device);
+        let (a, mut out) = (p.operand::<Jacobian<Curve>>(&curve::some_points(POINTS))?, p.output_of(POINTS)?);
+        p.watch(|| points.normalise_jacobian(&a, &mut out))
+    }),
+    ("transform", 1, |p| {
+        let (ntt, mut data) = (Ntt::<Fr>::new(&p.device, 12)?, p.first(1, 1 << 12)?);
+        p.watch(|| ntt.forward(&mut data).and_then(|()| ntt.inverse(&mut data)))
+    }),
+    ("transform_on_a_coset", 1, |p| {
+        let (ntt, mut data) = (Ntt::<Fr>::new(&p.device, 12)?, p.first(1, 1 << 12)?);
+        p.watch(|| ntt.coset(Fr::GENERATOR).output(Order::BitReversed).forward(&mut data))
+    }),
+    ("polynomial_product", 2, |p| {
+        let (ntt, a, b) = (Ntt::<Fr>::new(&p.device, 10)?, p.first(1, 500)?, p.first(2, 400)?);
+        p.watch(|| ntt.product(&a, &b))
+    }),
+    ("extension", 1, |p| {
+        let (extension, values) = (Extension::<Fr>::new(&p.device, 8, 2)?, p.first(1, 512)?);
+        p.watch(|| extension.extend(&values, Fr::GENERATOR, Order::Natural))
+    }),
+    ("transfers", 1, |p| {
+        let mut a = p.elements(1)?;
+        let host = samples::<Fr>(LEN, 1);
+        p.watch(|| a.write_at(0, &host).and_then(|()| a.to_vec()))
+    }),
+    ("copies", 1, |p| {
+        let a = p.elements(1)?;
+        p.watch(|| a.duplicate())
+    }),
+];
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    for (name, operands, run) in OPERATIONS {
+        let device = suite.device.clone();
+        suite.add_alone_with(name, move || {
+            for secret in (0..operands).map(Some).chain([None]) {
+                let probe = Probe::new(&device, secret);
+                let what = secret.map_or("all operands".to_owned(), |number| format!("operand {number}"));
+                let outcome = run(&probe).and_then(|()| probe.expect_nothing_left());
+                outcome.map_err(|error| format!("{what} secret: {}", error.message().unwrap_or("failed")))?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// A device that remembers what is allocated, and gives operands of the secrecy that is tried.
+struct Probe {
+    device: Device,
+    recorder: Arc<Recorder>,
+    /// The only secret operand; all of them if none.
+    secret: Option<usize>,
+    operands: Cell<usize>,
+    /// Words of the secret operands.
+    words: RefCell<HashSet<[u8; WORD]>>,
+    allocated: RefCell<Vec<Allocation>>,
+}
+
+impl Probe {
+    fn new(below: &Device, secret: Option<usize>) -> Self {
+        let recorder = Recorder::new(below, false);
+        let device = Device::unregistered(Arc::clone(&recorder) as _);
+        let (operands, words, allocated) = Default::default();
+        Self { device, recorder, secret, operands, words, allocated }
+    }
+
+    fn vector(&self) -> Vector<Fr> {
+        Vector::new(&self.device)
+    }
+
+    /// A value that the host gives.
+    fn value(&self) -> Fr {
+        Fr::from(0x1234_5678_9abc_def1_u64)
+    }
+
+    /// The secrecy of the next operand.
+    fn next(&self) -> Secrecy {
+        let number = self.operands.replace(self.operands.get() + 1);
+        if self.secret.is_none_or(|secret| secret == number) { Secrecy::Secret } else { Secrecy::Public }
+    }
+
+    fn operand<T: Element>(&self, host: &[T::Host]) -> Result<Buffer<T>, Failed> {
+        let secrecy = self.next();
+        let buffer = self.device.upload_with::<T>(host, secrecy)?;
+        if secrecy == Secrecy::Secret {
+            let mut bytes = self.device.host_buffer(buffer.bytes() as usize, Transfer::Download, Secrecy::Secret)?;
+            bytes = buffer.read_pinned(None, 0, bytes)?.wait()?;
+            let words = bytes.as_chunks::<WORD>().0.iter().copied();
+            // Small integers are everywhere.
+            self.words.borrow_mut().extend(words.filter(|word| word.iter().filter(|byte| **byte == 0).count() < 2));
+        }
+        Ok(buffer)
+    }
+
+    /// The same without edge values.
+    fn first(&self, seed: u64, len: usize) -> Result<Buffer<Mont<Fr>>, Failed> {
+        self.operand(&samples::<Fr>(len + 64, seed)[64..])
+    }
+
+    fn elements(&self, seed: u64) -> Result<Buffer<Mont<Fr>>, Failed> {
+        self.first(seed, LEN)
+    }
+
+    fn keys(&self, len: usize) -> Result<Buffer<u32>, Failed> {
+        self.operand(&(0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ 0x5bd1_e995).collect::<Vec<_>>())
+    }
+
+    fn sorted(&self, len: usize) -> Result<Buffer<u32>, Failed> {
+        self.operand(&(0..len as u32).map(|i| i / 50).collect::<Vec<_>>())
+    }
+
+    fn output_of<T: Element>(&self, len: usize) -> Result<Buffer<T>, Failed> {
+        Ok(self.device.alloc_with(len, self.next())?)
+    }
+
+    fn output(&self, len: usize) -> Result<Buffer<Mont<Fr>>, Failed> {
+        self.output_of(len)
+    }
+
+    fn output_keys(&self, len: usize) -> Result<Buffer<u32>, Failed> {
+        self.output_of(len)
+    }
+
+    /// Runs an operation once for what is made at its first use, such as tables, and then watches what it allocates.
+    fn watch<T, E>(&self, mut run: impl FnMut() -> Result<T, E>) -> Outcome
+    where
+        Failed: From<E>,
+    {
+        drop(run()?);
+        self.recorder.allocations();
+        drop(run()?);
+        let allocated = self.recorder.allocations();
+        let public: Vec<_> = allocated.iter().filter(|allocation| allocation.secrecy == Secrecy::Public).collect();
+        expect(&format!("all is secret of what is allocated, but {public:?}: it"), public.is_empty())?;
+        self.allocated.replace(allocated);
+        Ok(())
+    }
+
+    /// After the operands were dropped.
+    fn expect_nothing_left(&self) -> Outcome {
+        self.device.sync()?;
+        let words = self.words.borrow();
+        let is_clean = |bytes: &[u8]| bytes.windows(WORD).step_by(4).all(|window| !words.contains(window));
+        let (mut buffers, mut hosts) = (Vec::new(), Vec::new());
+        for allocation in self.allocated.borrow().iter() {
+            match allocation.transfer {
+                None => buffers.push(self.device.alloc::<u8>(allocation.bytes as usize)?),
+                Some(transfer) => {
+                    hosts.push(self.device.host_buffer(allocation.bytes as usize, transfer, Secrecy::Public)?);
+                }
+            }
+        }
+        for buffer in &buffers {
+            expect("memory is clean", is_clean(&buffer.to_vec()?))?;
+        }
+        expect("staging memory is clean", hosts.iter().all(|host| is_clean(host)))
+    }
+}

@@ -1,0 +1,236 @@
+//! Points by their coordinates in Montgomery form, as CPU bodies of kernels compute with them. The formulas, and why they
+//! hold for all points of a curve, are those of `cuda/curve.cuh`: "madd-2008-s", "add-2008-s", "dbl-2008-s-1" of the
+//! Explicit-Formulas Database, and their like.
+
+use std::array;
+
+use ark_ff::{AdditiveGroup, Field, Zero};
+use evariste_field::DeviceField;
+
+use crate::DeviceCurve;
+
+type Base<C> = <C as ark_ec::CurveConfig>::BaseField;
+/// An affine point: x, y.
+pub type AffineOf<C> = [Base<C>; 2];
+/// A point in XYZZ form: x, y, zz, zzz.
+pub type XyzzOf<C> = [Base<C>; 4];
+/// A point in Jacobian form: x, y, z.
+pub type JacobianOf<C> = [Base<C>; 3];
+
+/// Reads the `N` coordinates of a point in device form.
+pub fn load<F: DeviceField, const N: usize>(words: &[u32]) -> [F; N] {
+    array::from_fn(|i| F::load(&words[i * F::LIMBS..]))
+}
+
+/// Writes the `N` coordinates of a point in device form.
+pub fn store<F: DeviceField, const N: usize>(point: &[F; N], words: &mut [u32]) {
+    for (x, words) in point.iter().zip(words.chunks_exact_mut(F::LIMBS)) {
+        x.store(words);
+    }
+}
+
+/// 3 x² + a w².
+fn tangent<C: DeviceCurve>(x: Base<C>, w: Base<C>) -> Base<C> {
+    let xx = x.square();
+    let m = xx.double() + xx;
+    if C::COEFF_A.is_zero() { m } else { m + C::mul_by_a(w.square()) }
+}
+
+/// The point at infinity: (0, 0), or (0, 1) where b = 0.
+pub fn affine_infinity<C: DeviceCurve>() -> AffineOf<C> {
+    [Base::<C>::ZERO, if C::COEFF_B.is_zero() { Base::<C>::ONE } else { Base::<C>::ZERO }]
+}
+
+/// Whether a point is the point at infinity.
+pub fn affine_is_infinity<C: DeviceCurve>(p: &AffineOf<C>) -> bool {
+    *p == affine_infinity::<C>()
+}
+
+/// −p.
+pub fn affine_negate<C: DeviceCurve>([x, y]: AffineOf<C>) -> AffineOf<C> {
+    if affine_is_infinity::<C>(&[x, y]) { [x, y] } else { [x, -y] }
+}
+
+/// The denominator of the slope through two points, or 1 if their sum needs none.
+pub fn affine_denominator<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>) -> Base<C> {
+    let differences = [q[0] - p[0], q[1] + p[1]];
+    match differences.into_iter().find(|d| !d.is_zero()) {
+        Some(d) if !affine_is_infinity::<C>(&p) && !affine_is_infinity::<C>(&q) => d,
+        _ => Base::<C>::ONE,
+    }
+}
+
+/// The sum of two points, given the inverse of their denominator.
+pub fn affine_add<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, inverse: Base<C>) -> AffineOf<C> {
+    if affine_is_infinity::<C>(&p) {
+        return q;
+    }
+    if affine_is_infinity::<C>(&q) {
+        return p;
+    }
+    let slope = match (p[0] == q[0], p[1] == -q[1]) {
+        (true, true) => return affine_infinity::<C>(),
+        (true, false) => tangent::<C>(p[0], Base::<C>::ONE) * inverse,
+        (false, _) => (q[1] - p[1]) * inverse,
+    };
+    let x = slope.square() - p[0] - q[0];
+    [x, slope * (p[0] - x) - p[1]]
+}
+
+/// An affine point in XYZZ form.
+pub fn xyzz_of_affine<C: DeviceCurve>(p: AffineOf<C>) -> XyzzOf<C> {
+    if affine_is_infinity::<C>(&p) {
+        return [Base::<C>::ZERO; 4];
+    }
+    [p[0], p[1], Base::<C>::ONE, Base::<C>::ONE]
+}
+
+/// A Jacobian point in XYZZ form: 1M + 1S.
+pub fn xyzz_of_jacobian<F: Field>([x, y, z]: [F; 3]) -> [F; 4] {
+    let zz = z.square();
+    [x, y, zz, zz * z]
+}
+
+/// −p.
+pub fn xyzz_negate<F: Field>([x, y, zz, zzz]: [F; 4]) -> [F; 4] {
+    [x, -y, zz, zzz]
+}
+
+fn xyzz_finish<F: Field>([x, y, zz, zzz]: [F; 4], p: F, r: F, doubling: bool) -> [F; 4] {
+    let pp = p.square();
+    let (ppp, q) = (p * pp, x * pp);
+    let mut x3 = r.square() - q.double();
+    if !doubling {
+        x3 -= ppp;
+    }
+    [x3, r * (q - x3) - y * ppp, zz * pp, zzz * ppp]
+}
+
+/// 2 p: 6M + 3S, and 1M + 1S more where a is not 0.
+pub fn xyzz_double<C: DeviceCurve>(p: XyzzOf<C>) -> XyzzOf<C> {
+    xyzz_finish(p, p[1].double(), tangent::<C>(p[0], p[2]), true)
+}
+
+/// a + b for an affine b: 8M + 2S.
+pub fn xyzz_add_affine<C: DeviceCurve>(a: XyzzOf<C>, b: AffineOf<C>) -> XyzzOf<C> {
+    if affine_is_infinity::<C>(&b) {
+        return a;
+    }
+    if a[2].is_zero() {
+        return [b[0], b[1], Base::<C>::ONE, Base::<C>::ONE];
+    }
+    let (p, r) = (b[0] * a[2] - a[0], b[1] * a[3] - a[1]);
+    if p.is_zero() && r.is_zero() {
+        return xyzz_double::<C>(a);
+    }
+    xyzz_finish(a, p, r, false)
+}
+
+/// a + b: 12M + 2S.
+pub fn xyzz_add<C: DeviceCurve>(a: XyzzOf<C>, b: XyzzOf<C>) -> XyzzOf<C> {
+    if b[2].is_zero() {
+        return a;
+    }
+    if a[2].is_zero() {
+        return b;
+    }
+    let t = [a[0] * b[2], a[1] * b[3], a[2] * b[2], a[3] * b[3]];
+    let (p, r) = (b[0] * a[2] - t[0], b[1] * a[3] - t[1]);
+    if p.is_zero() && r.is_zero() {
+        return xyzz_double::<C>(a);
+    }
+    xyzz_finish(t, p, r, false)
+}
+
+/// zzz, or 1 at infinity.
+pub fn xyzz_denominator<F: Field>(p: [F; 4]) -> F {
+    if p[2].is_zero() { F::ONE } else { p[3] }
+}
+
+/// The affine form, given the inverse of the denominator.
+pub fn xyzz_normalise<C: DeviceCurve>([x, y, zz, _]: XyzzOf<C>, inverse: Base<C>) -> AffineOf<C> {
+    if zz.is_zero() {
+        return affine_infinity::<C>();
+    }
+    [x * (zz * inverse).square(), y * inverse]
+}
+
+/// An affine point in Jacobian form.
+pub fn jacobian_of_affine<C: DeviceCurve>(p: AffineOf<C>) -> JacobianOf<C> {
+    if affine_is_infinity::<C>(&p) {
+        return [Base::<C>::ONE, Base::<C>::ONE, Base::<C>::ZERO];
+    }
+    [p[0], p[1], Base::<C>::ONE]
+}
+
+/// An XYZZ point in Jacobian form, with z = zz, since zz³ = zzz²: 2M.
+pub fn jacobian_of_xyzz<F: Field>([x, y, zz, zzz]: [F; 4]) -> [F; 3] {
+    [x * zz, y * zzz, zz]
+}
+
+/// −p.
+pub fn jacobian_negate<F: Field>([x, y, z]: [F; 3]) -> [F; 3] {
+    [x, -y, z]
+}
+
+fn jacobian_finish<F: Field>([x, y, z]: [F; 3], p: F, r: F, doubling: bool) -> [F; 3] {
+    let pp = p.square();
+    let (ppp, q) = (p * pp, x * pp);
+    let mut x3 = r.square() - q.double();
+    if !doubling {
+        x3 -= ppp;
+    }
+    [x3, r * (q - x3) - y * ppp, z * p]
+}
+
+/// 2 p: 5M + 3S, and 1M + 2S more where a is not 0.
+pub fn jacobian_double<C: DeviceCurve>(p: JacobianOf<C>) -> JacobianOf<C> {
+    jacobian_finish(p, p[1].double(), tangent::<C>(p[0], p[2].square()), true)
+}
+
+/// a + b for an affine b: 8M + 3S.
+pub fn jacobian_add_affine<C: DeviceCurve>(a: JacobianOf<C>, b: AffineOf<C>) -> JacobianOf<C> {
+    if affine_is_infinity::<C>(&b) {
+        return a;
+    }
+    if a[2].is_zero() {
+        return [b[0], b[1], Base::<C>::ONE];
+    }
+    let zz = a[2].square();
+    let (p, r) = (b[0] * zz - a[0], b[1] * zz * a[2] - a[1]);
+    if p.is_zero() && r.is_zero() {
+        return jacobian_double::<C>(a);
+    }
+    jacobian_finish(a, p, r, false)
+}
+
+/// a + b: 13M + 4S.
+pub fn jacobian_add<C: DeviceCurve>(a: JacobianOf<C>, b: JacobianOf<C>) -> JacobianOf<C> {
+    if b[2].is_zero() {
+        return a;
+    }
+    if a[2].is_zero() {
+        return b;
+    }
+    let (aa, bb) = (a[2].square(), b[2].square());
+    let t = [a[0] * bb, a[1] * bb * b[2], a[2] * b[2]];
+    let (p, r) = (b[0] * aa - t[0], b[1] * aa * a[2] - t[1]);
+    if p.is_zero() && r.is_zero() {
+        return jacobian_double::<C>(a);
+    }
+    jacobian_finish(t, p, r, false)
+}
+
+/// z, or 1 at infinity.
+pub fn jacobian_denominator<F: Field>(p: [F; 3]) -> F {
+    if p[2].is_zero() { F::ONE } else { p[2] }
+}
+
+/// The affine form, given the inverse of the denominator.
+pub fn jacobian_normalise<C: DeviceCurve>([x, y, z]: JacobianOf<C>, inverse: Base<C>) -> AffineOf<C> {
+    if z.is_zero() {
+        return affine_infinity::<C>();
+    }
+    let square = inverse.square();
+    [x * square, y * square * inverse]
+}

@@ -1,0 +1,595 @@
+use std::{fmt, marker::PhantomData, sync::OnceLock};
+
+use ark_ff::{AdditiveGroup, Field};
+use bytemuck::{Pod, Zeroable};
+#[cfg(doc)]
+use evariste_backend::Error;
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
+};
+
+use crate::{
+    AffinePoint, DeviceCurve, Jacobian, Xyzz,
+    operation::{Divide, Map},
+    point,
+    source::{self, Form},
+};
+use evariste_field::{
+    DeviceField, ifma, invert,
+    source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse, word},
+};
+use evariste_primitives::checked_len;
+
+/// Threads of a workgroup.
+const THREADS: u32 = 256;
+
+/// Points of a thread at most, where threads share inversions.
+const MAX_RUN: usize = 64;
+
+/// Points of a thread at least, however few there are.
+const MIN_RUN: usize = 4;
+
+/// Threads for each unit that runs workgroups, before runs become longer.
+const THREADS_PER_UNIT: usize = 512;
+
+/// Points that a CPU thread takes at a time.
+const GRAIN: usize = 1 << 9;
+
+/// The same in lanes, of which 16 share an inversion, at the least and at the most.
+const LANES_GRAIN: [usize; 2] = [1 << 8, 1 << 11];
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct MapParams {
+    len: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct DivideParams {
+    len: u32,
+    threads: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct TimesParams {
+    len: u32,
+    /// The first binary digit of the multipliers, and how many.
+    first: u32,
+    digits: u32,
+    /// The output has the multiples by the digits above.
+    carried: u32,
+}
+
+/// Operations on vectors of points on one device. Kernels are compiled at their first use and kept.
+///
+/// All operations are queued and return at once. Vectors have at most [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use ark_bls12_381::{G1Affine, g1::Config};
+/// use ark_ec::AffineRepr;
+/// use evariste_backend::Device;
+/// use evariste_curve::{AffinePoint, Points};
+///
+/// let device = Device::best()?;
+/// let points = Points::<Config>::new(&device);
+/// let g = device.upload::<AffinePoint<Config>>(&[G1Affine::generator(); 3])?;
+/// let (mut multiples, mut affine) = (device.alloc(3)?, device.alloc(3)?);
+/// points.times(&g, &device.upload::<u32>(&[0, 1, 2])?, &mut multiples)?;
+/// points.normalise_xyzz(&multiples, &mut affine)?;
+/// let g = G1Affine::generator();
+/// assert_eq!(affine.to_vec()?, [G1Affine::zero(), g, (g + g).into()]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Points<C> {
+    device: Device,
+    map: [OnceLock<Kernel<MapParams>>; Map::ALL.len()],
+    divide: [OnceLock<Kernel<DivideParams>>; Divide::ALL.len()],
+    times: OnceLock<Kernel<TimesParams>>,
+    curve: PhantomData<fn() -> C>,
+}
+
+impl<C: DeviceCurve> Points<C> {
+    /// Operations on `device`. Nothing is compiled yet.
+    pub fn new(device: &Device) -> Self {
+        Self {
+            device: device.clone(),
+            map: Default::default(),
+            divide: Default::default(),
+            times: OnceLock::new(),
+            curve: PhantomData,
+        }
+    }
+
+    /// The kernels, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        let map = Map::ALL.into_iter().map(map_spec::<C>);
+        map.chain(Divide::ALL.into_iter().map(divide_spec::<C>)).chain([times_spec::<C>()]).collect()
+    }
+
+    /// Affine points in XYZZ form.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::WrongDevice`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`];
+    /// [`Error::Compile`] and the like at first use.
+    pub fn affine_to_xyzz(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzOfAffine, a, out)
+    }
+
+    /// Affine points in Jacobian form.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn affine_to_jacobian(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianOfAffine, a, out)
+    }
+
+    /// Jacobian points in XYZZ form.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn jacobian_to_xyzz(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzOfJacobian, a, out)
+    }
+
+    /// XYZZ points in Jacobian form.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn xyzz_to_jacobian(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianOfXyzz, a, out)
+    }
+
+    /// `out[i] = −a[i]`.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn negate_affine(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+        self.unary(Map::AffineNegate, a, out)
+    }
+
+    /// `out[i] = −a[i]`.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn negate_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzNegate, a, out)
+    }
+
+    /// `out[i] = −a[i]`.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn negate_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianNegate, a, out)
+    }
+
+    /// `out[i] = 2 a[i]`: 6M + 3S, and 1M + 1S more where the curve's a is not 0.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn double_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.unary(Map::XyzzDouble, a, out)
+    }
+
+    /// `out[i] = 2 a[i]`: 5M + 3S, and 1M + 2S more where the curve's a is not 0.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn double_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+        self.unary(Map::JacobianDouble, a, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 12M + 2S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_xyzz(&self, a: &Buffer<Xyzz<C>>, b: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        self.binary(Map::XyzzAdd, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 8M + 2S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_xyzz_affine(
+        &self,
+        a: &Buffer<Xyzz<C>>,
+        b: &Buffer<AffinePoint<C>>,
+        out: &mut Buffer<Xyzz<C>>,
+    ) -> Result<()> {
+        self.binary(Map::XyzzAddAffine, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 13M + 4S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_jacobian(
+        &self,
+        a: &Buffer<Jacobian<C>>,
+        b: &Buffer<Jacobian<C>>,
+        out: &mut Buffer<Jacobian<C>>,
+    ) -> Result<()> {
+        self.binary(Map::JacobianAdd, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 8M + 3S.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_jacobian_affine(
+        &self,
+        a: &Buffer<Jacobian<C>>,
+        b: &Buffer<AffinePoint<C>>,
+        out: &mut Buffer<Jacobian<C>>,
+    ) -> Result<()> {
+        self.binary(Map::JacobianAddAffine, a, b, out)
+    }
+
+    /// `out[i] = a[i] + b[i]`: 5M + 1S, and an inversion for every 16 points or more.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn add_affine(
+        &self,
+        a: &Buffer<AffinePoint<C>>,
+        b: &Buffer<AffinePoint<C>>,
+        out: &mut Buffer<AffinePoint<C>>,
+    ) -> Result<()> {
+        b.expect_len("the second operand", a.len())?;
+        self.divide(Divide::AffineAdd, a.len(), vec![Arg::read(a), Arg::read(b)], out)
+    }
+
+    /// XYZZ points in affine form: 6M + 1S, and an inversion for every 16 points or more.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn normalise_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+        self.divide(Divide::XyzzNormalise, a.len(), vec![Arg::read(a)], out)
+    }
+
+    /// Jacobian points in affine form: 6M + 1S, and an inversion for every 16 points or more.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn normalise_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+        self.divide(Divide::JacobianNormalise, a.len(), vec![Arg::read(a)], out)
+    }
+
+    /// `out[i] = k[i] a[i]`, by doubling and adding.
+    ///
+    /// # Errors
+    /// As [`Points::affine_to_xyzz`].
+    pub fn times(&self, a: &Buffer<AffinePoint<C>>, k: &Buffer<u32>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        k.expect_len("the multipliers", a.len())?;
+        out.expect_len("the output", a.len())?;
+        let len = checked_len(&self.device, "vector of points", a.len())?;
+        let kernel = self.kernel(&self.times, times_spec::<C>)?;
+        let mut digits = u32::BITS;
+        while digits > 1 && !kernel.fits(&TimesParams { len, first: 0, digits, carried: 1 }) {
+            digits /= 2;
+        }
+        for first in (0..u32::BITS).step_by(digits as usize).rev() {
+            let carried = u32::from(first + digits < u32::BITS);
+            let args = &mut [Arg::read(a), Arg::read(k), Arg::write(out)];
+            let params = TimesParams { len, first, digits, carried };
+            // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+            unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &params, args) }?;
+        }
+        Ok(())
+    }
+
+    fn unary<A: Element, O: Element>(&self, operation: Map, a: &Buffer<A>, out: &mut Buffer<O>) -> Result<()> {
+        out.expect_len("the output", a.len())?;
+        self.map(operation, a.len(), &mut [Arg::read(a), Arg::write(out)])
+    }
+
+    fn binary<A: Element, B: Element, O: Element>(
+        &self,
+        operation: Map,
+        a: &Buffer<A>,
+        b: &Buffer<B>,
+        out: &mut Buffer<O>,
+    ) -> Result<()> {
+        b.expect_len("the second operand", a.len())?;
+        out.expect_len("the output", a.len())?;
+        self.map(operation, a.len(), &mut [Arg::read(a), Arg::read(b), Arg::write(out)])
+    }
+
+    /// The buffers all have `len` elements, of the forms that the operation takes.
+    fn map(&self, operation: Map, len: usize, args: &mut [Arg<'_>]) -> Result<()> {
+        let len = checked_len(&self.device, "vector of points", len)?;
+        let kernel = self.kernel(&self.map[operation as usize], || map_spec::<C>(operation))?;
+        // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &MapParams { len }, args) }
+    }
+
+    /// The inputs have `len` elements, of the forms that the operation takes.
+    fn divide<'a>(
+        &self,
+        operation: Divide,
+        len: usize,
+        mut args: Vec<Arg<'a>>,
+        out: &'a mut Buffer<AffinePoint<C>>,
+    ) -> Result<()> {
+        out.expect_len("the output", len)?;
+        args.push(Arg::write(out));
+        let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
+        let mut run = len.div_ceil(threads).clamp(MIN_RUN, MAX_RUN) as u32;
+        let len = checked_len(&self.device, "vector of points", len)?;
+        let kernel = self.kernel(&self.divide[operation as usize], || divide_spec::<C>(operation))?;
+        while run > 1 && !kernel.fits(&DivideParams { len, threads: len.div_ceil(run) }) {
+            run /= 2;
+        }
+        let threads = len.div_ceil(run);
+        let groups = threads.div_ceil(kernel.spec().threads);
+        // SAFETY: all buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(None, groups.into(), &DivideParams { len, threads }, &mut args) }
+    }
+
+    fn kernel<'a, P: Pod>(
+        &self,
+        slot: &'a OnceLock<Kernel<P>>,
+        spec: impl FnOnce() -> KernelSpec,
+    ) -> Result<&'a Kernel<P>> {
+        if let Some(kernel) = slot.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(&self.device, spec())?;
+        Ok(slot.get_or_init(|| kernel))
+    }
+}
+
+impl<C> fmt::Debug for Points<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Points").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+/// Words of a point on the device.
+fn words<C: DeviceCurve>(form: Form) -> usize {
+    form.coordinates().len() * C::BaseField::LIMBS
+}
+
+/// The operands `a` and perhaps `b`, as bindings and as the arguments of a call.
+fn operands<C: DeviceCurve>(inputs: &[Form]) -> (Vec<Binding>, &'static str) {
+    let word = word::<C::BaseField>();
+    let call = if inputs.len() == 1 { "a_load(i)" } else { "a_load(i), b_load(i)" };
+    (["a", "b"].iter().zip(inputs).map(|(name, _)| Binding::read(name, word)).collect(), call)
+}
+
+fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
+    let (function, inputs, output) = operation.signature();
+    let (mut bindings, call) = operands::<C>(inputs);
+    bindings.push(Binding::write("out", word::<C::BaseField>()));
+    let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(inputs.iter().copied().chain([output])).collect();
+    let source = move |language| match language {
+        Language::Cuda => {
+            let binary = inputs.get(1).map(|b| format!("#define BINARY\n#define B {}\n", b.name())).unwrap_or_default();
+            let names =
+                format!("#define A {}\n#define OUT {}\n#define OP {function}\n", inputs[0].name(), output.name());
+            [&source::cuda::<C>(), &binary, &names, evariste_cuda::POINT_MAP].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let op = format!("fn op(i: u32) -> {} {{ return {function}({call}); }}\n", output.name());
+            [&source::wgsl_kernel::<C>(int64, &seen), &op, evariste_shaders::POINT_MAP].concat()
+        }
+    };
+    let body = move |params: &MapParams, args: &mut [CpuArg<'_>]| {
+        let (inputs, [out]) = args.split_at_mut(args.len() - 1) else { unreachable!("the last buffer is the output") };
+        let len = params.len as usize;
+        let input = |i: usize| {
+            inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), words::<C>(operation.signature().1[i])))
+        };
+        let ((a, a_words), (b, b_words)) = (input(0), input(1));
+        let out_words = words::<C>(output);
+        parallel::chunks(&mut out.write::<u32>()[..len * out_words], GRAIN * out_words, &|run, out| {
+            for (i, out) in (run * GRAIN..).zip(out.chunks_exact_mut(out_words)) {
+                operation.apply::<C>(&a[i * a_words..][..a_words], &b[i * b_words..][..b_words], out);
+            }
+        });
+    };
+    let variant = format!("{operation:?} over {}", label::<C::BaseField>());
+    let turns = source::turns::<C>();
+    KernelSpec::new("point_map", variant, bindings, body, source).threads(THREADS).turns(move |_: &MapParams| turns)
+}
+
+fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
+    let (denominator, finish, inputs) = operation.signature();
+    let (mut bindings, call) = operands::<C>(inputs);
+    bindings.push(Binding::write("out", word::<C::BaseField>()));
+    let forms = inputs.iter().copied().chain([Form::Affine]);
+    let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(forms).collect();
+    let (threads, bytes) = group_inverse_threads::<C::BaseField>(THREADS);
+    let source = move |language| match language {
+        Language::Cuda => {
+            let binary = if inputs.len() == 2 { "#define BINARY\n" } else { "" };
+            let names =
+                format!("#define A {}\n#define DENOMINATOR {denominator}\n#define FINISH {finish}\n", inputs[0].name());
+            let inverse = cuda_group_inverse(threads);
+            [&source::cuda::<C>(), &inverse, binary, &names, evariste_cuda::POINT_DIVIDE].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let functions = format!(
+                "fn denominator(i: u32) -> F {{ return {denominator}({call}); }}\n\
+                 fn finish(i: u32, inverse: F) -> Affine {{ return {finish}({call}, inverse); }}\n\
+                 fn out_x_load(i: u32) -> F {{ return out_coordinate_load(2u * i); }}\n\
+                 fn out_x_store(i: u32, x: F) {{ out_coordinate_store(2u * i, x); }}\n"
+            );
+            let addition = if operation == Divide::AffineAdd { source::wgsl_affine_addition() } else { "" };
+            let inverse = wgsl_group_inverse::<C::BaseField>(threads);
+            [&source::wgsl_kernel::<C>(int64, &seen), addition, &inverse, &functions, evariste_shaders::POINT_DIVIDE]
+                .concat()
+        }
+    };
+    let lanes = if operation == Divide::AffineAdd { ifma::Field::of::<C::BaseField>() } else { None };
+    let body = move |params: &DivideParams, args: &mut [CpuArg<'_>]| {
+        let (inputs, [out]) = args.split_at_mut(args.len() - 1) else { unreachable!("the last buffer is the output") };
+        let out_words = words::<C>(Form::Affine);
+        let in_words = words::<C>(operation.signature().2[0]);
+        let input = |i: usize| inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), in_words));
+        let ((a, a_words), (b, b_words)) = (input(0), input(1));
+        let out = &mut out.write::<u32>()[..params.len as usize * out_words];
+        let grain = match lanes {
+            None => GRAIN,
+            Some(_) => lanes_grain(params.len as usize),
+        };
+        parallel::chunks(out, grain * out_words, &|chunk, out| {
+            let (first, count) = (chunk * grain, out.len() / out_words);
+            let part = |first: usize, count: usize| {
+                (&a[first * a_words..][..count * a_words], &b[first * b_words..][..count * b_words])
+            };
+            let whole = lanes.as_ref().map_or(0, |_| count - count % ifma::STEP);
+            let (in_lanes, rest) = out.split_at_mut(whole * out_words);
+            if let Some(lanes) = &lanes {
+                add_in_lanes::<C>(lanes, part(first, whole), in_lanes);
+            }
+            divide_run::<C>(operation, part(first + whole, count - whole), rest);
+        });
+    };
+    let variant = format!("{operation:?} over {}", label::<C::BaseField>());
+    let (mul, finish) = (turns::mul::<C::BaseField>(), source::turns::<C>());
+    let shared = turns::group_inverse::<C::BaseField>(threads);
+    let turns = move |params: &DivideParams| {
+        let run = u64::from(params.len.div_ceil(params.threads.max(1)));
+        turns::repeat(run, mul) + shared + turns::repeat(run, 2 * mul + finish)
+    };
+    KernelSpec::new("point_divide", variant, bindings, body, source).threads(threads).shared_bytes(bytes).turns(turns)
+}
+
+/// Points that a CPU thread takes at a time in lanes, of `len` in all.
+fn lanes_grain(len: usize) -> usize {
+    let each = len.div_ceil(rayon::current_num_threads());
+    each.next_multiple_of(ifma::STEP).clamp(LANES_GRAIN[0], LANES_GRAIN[1])
+}
+
+/// An operation on a run of points with one inversion.
+fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: &mut [u32]) {
+    let out_words = words::<C>(Form::Affine);
+    let count = out.len() / out_words;
+    if count == 0 {
+        return;
+    }
+    let (a_words, b_words) = (a.len() / count, b.len() / count);
+    let operands = |i: usize| (&a[i * a_words..][..a_words], &b[i * b_words..][..b_words]);
+    let mut product = C::BaseField::ONE;
+    let mut prefixes = Vec::with_capacity(count);
+    for i in 0..count {
+        let (a, b) = operands(i);
+        let denominator = operation.denominator::<C>(a, b);
+        prefixes.push((product, denominator));
+        product *= denominator;
+    }
+    // No denominator is zero.
+    let mut inverse = product.inverse().unwrap_or(C::BaseField::ZERO);
+    for (i, out) in out.chunks_exact_mut(out_words).enumerate().rev() {
+        let ((a, b), (prefix, denominator)) = (operands(i), prefixes[i]);
+        point::store(&operation.finish::<C>(a, b, inverse * prefix), out);
+        inverse *= denominator;
+    }
+}
+
+/// Sums of a run of points, a multiple of [`ifma::STEP`] of them. Those that lie on no chord are added one by one.
+fn add_in_lanes<C: DeviceCurve>(lanes: &ifma::Field, (a, b): (&[u32], &[u32]), out: &mut [u32]) {
+    let (limbs, point_words) = (C::BaseField::LIMBS, words::<C>(Form::Affine));
+    let operands = |i: usize| (&a[i * point_words..][..point_words], &b[i * point_words..][..point_words]);
+    let mut denominators = vec![0; out.len() / 2];
+    let mut inverses = vec![0; out.len() / 2];
+    let mut one = vec![0; limbs];
+    C::BaseField::ONE.store(&mut one);
+
+    let special = lanes.differences(a, b, &mut denominators);
+    for &i in &special {
+        let (a, b) = operands(i);
+        Divide::AffineAdd.denominator::<C>(a, b).store(&mut denominators[i * limbs..]);
+    }
+    lanes.inverse_run(&denominators, &mut inverses, &one, &invert::<C::BaseField>);
+    lanes.chords(a, b, &inverses, out);
+    for i in special {
+        let ((a, b), inverse) = (operands(i), C::BaseField::load(&inverses[i * limbs..]));
+        point::store(&Divide::AffineAdd.finish::<C>(a, b, inverse), &mut out[i * point_words..][..point_words]);
+    }
+}
+
+fn times_spec<C: DeviceCurve>() -> KernelSpec {
+    let word = word::<C::BaseField>();
+    let bindings = vec![Binding::read("a", word), Binding::read("k", Word::U32), Binding::write("out", word)];
+    let seen = [(bindings[0], Form::Affine), (bindings[2], Form::Xyzz)];
+    let source = move |language| match language {
+        Language::Cuda => source::cuda::<C>() + evariste_cuda::POINT_TIMES,
+        Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::POINT_TIMES,
+    };
+    let body = |params: &TimesParams, args: &mut [CpuArg<'_>]| {
+        let [a, k, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let (a_words, out_words) = (words::<C>(Form::Affine), words::<C>(Form::Xyzz));
+        let (a, k) = (a.read::<u32>(), k.read::<u32>());
+        parallel::chunks(&mut out.write::<u32>()[..params.len as usize * out_words], out_words, &|i, out| {
+            let a = point::load(&a[i * a_words..][..a_words]);
+            let (mut sum, mut digits) = ([C::BaseField::ZERO; 4], params.digits);
+            // Doubling infinity is left out.
+            match params.carried {
+                0 => digits = digits.min((u32::BITS - k[i].leading_zeros()).saturating_sub(params.first)),
+                _ => sum = point::load(out),
+            }
+            let k = k[i] >> params.first;
+            for bit in (0..digits).rev() {
+                sum = point::xyzz_double::<C>(sum);
+                if k >> bit & 1 == 1 {
+                    sum = point::xyzz_add_affine::<C>(sum, a);
+                }
+            }
+            point::store(&sum, out);
+        });
+    };
+    let variant = format!("points over {}", label::<C::BaseField>());
+    let add = source::turns::<C>();
+    KernelSpec::new("point_times", variant, bindings, body, source)
+        .threads(THREADS)
+        .turns(move |params: &TimesParams| turns::repeat(2 * u64::from(params.digits), add))
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
+    use evariste_backend::Device;
+
+    use crate::*;
+
+    /// Among sums in lanes those that lie on no chord, at the ends of runs and in all of one.
+    fn check<C: DeviceCurve>() {
+        let device = Device::cpu();
+        let points = Points::<C>::new(&device);
+        let generator = Affine::<C>::generator();
+        let multiples = std::iter::successors(Some(generator.into_group()), |point| Some(*point + generator));
+        let mut a = CurveGroup::normalize_batch(&multiples.take(5000).collect::<Vec<_>>());
+        let mut b: Vec<Affine<C>> = a.iter().rev().copied().collect();
+        let edges = (0..5000).filter(|i| i % 23 == 0 || i % 256 < 2 || (4096..4112).contains(i));
+        for (k, i) in edges.enumerate() {
+            match k % 5 {
+                0 => a[i] = Affine::identity(),
+                1 => b[i] = Affine::identity(),
+                2 => b[i] = a[i],
+                3 => b[i] = -a[i],
+                _ => (a[i], b[i]) = (Affine::identity(), Affine::identity()),
+            }
+        }
+        for len in [0, 1, 15, 16, 17, 1000, 5000] {
+            let (a, b) = (&a[..len], &b[..len]);
+            let mut out = device.alloc(len).unwrap();
+            points.add_affine(&device.upload(a).unwrap(), &device.upload(b).unwrap(), &mut out).unwrap();
+            let expected: Vec<_> = a.iter().zip(b).map(|(a, b)| *a + *b).collect();
+            assert_eq!(out.to_vec().unwrap(), CurveGroup::normalize_batch(&expected), "{len}");
+        }
+    }
+
+    #[test]
+    fn affine_sums_match_arkworks_on_the_cpu() {
+        check::<ark_bls12_381::g1::Config>();
+        check::<ark_bn254::g1::Config>();
+        check::<ark_bls12_381::g2::Config>();
+    }
+}

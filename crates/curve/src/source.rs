@@ -1,0 +1,154 @@
+//! Source text of a curve's arithmetic, for kernels to stand on, after that of its base field.
+//!
+//! In both languages a kernel sees the types `Affine`, `Xyzz` and `Jacobian` and functions that start with the lower
+//! case name of what they give, such as `xyzz_add_affine(a, b)`: see `cuda/curve.cuh`.
+
+use evariste_backend::{Access, Binding, Word};
+
+use crate::DeviceCurve;
+use evariste_field::{DeviceField, source};
+
+/// A form of points on devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// [`AffinePoint`](super::AffinePoint).
+    Affine,
+    /// [`Xyzz`](super::Xyzz).
+    Xyzz,
+    /// [`Jacobian`](super::Jacobian).
+    Jacobian,
+}
+
+impl Form {
+    /// The type in both languages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Form::Affine => "Affine",
+            Form::Xyzz => "Xyzz",
+            Form::Jacobian => "Jacobian",
+        }
+    }
+
+    /// The names of the coordinates.
+    pub const fn coordinates(self) -> &'static [&'static str] {
+        match self {
+            Form::Affine => &["x", "y"],
+            Form::Xyzz => &["x", "y", "zz", "zzz"],
+            Form::Jacobian => &["x", "y", "z"],
+        }
+    }
+}
+
+/// A coefficient of the curve in device form.
+fn limbs<F: DeviceField>(x: F) -> Vec<u32> {
+    let mut limbs = vec![0; F::LIMBS];
+    x.store(&mut limbs);
+    limbs
+}
+
+fn is_zero<F: DeviceField>(x: F) -> bool {
+    x == F::ZERO
+}
+
+/// The arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve.cuh`.
+pub fn cuda<C: DeviceCurve>() -> String {
+    let a: Vec<String> = limbs(C::COEFF_A).iter().map(|limb| format!("{limb:#010x}u")).collect();
+    format!(
+        "{}#define C_A {{ {} }}\n#define C_A_ZERO {}\n#define C_B_ZERO {}\n{}",
+        source::cuda::<C::BaseField>(),
+        a.join(", "),
+        u8::from(is_zero(C::COEFF_A)),
+        u8::from(is_zero(C::COEFF_B)),
+        evariste_cuda::CURVE,
+    )
+}
+
+/// The arithmetic of a curve in WGSL, on points of the given forms. `Affine` is always there, but its additions, which
+/// need an inversion, only with [`wgsl_affine_addition`].
+pub fn wgsl<C: DeviceCurve>(int64: bool, forms: &[Form]) -> String {
+    let (xyzz, jacobian) = (forms.contains(&Form::Xyzz), forms.contains(&Form::Jacobian));
+    let mut text = source::wgsl::<C::BaseField>(int64);
+    text += &format!("const C_A_ZERO = {};\nconst C_B_ZERO = {};\n", is_zero(C::COEFF_A), is_zero(C::COEFF_B));
+    text += &wgsl_constant("c_a", C::COEFF_A);
+    text += evariste_shaders::CURVE;
+    if xyzz {
+        text += evariste_shaders::CURVE_XYZZ;
+    }
+    if jacobian {
+        text += evariste_shaders::CURVE_JACOBIAN;
+    }
+    if xyzz && jacobian {
+        text += evariste_shaders::CURVE_CONVERT;
+    }
+    text
+}
+
+/// `affine_denominator` and `affine_add` in WGSL, after [`wgsl`].
+pub const fn wgsl_affine_addition() -> &'static str {
+    evariste_shaders::CURVE_AFFINE
+}
+
+/// Products of field elements in any operation on one or two points, divisions left out: 19 in the addition of two points in
+/// Jacobian form with the tangent that it takes where they are equal.
+const PRODUCTS: u64 = 20;
+
+/// Turns of loops that an operation on one or two points takes in WGSL at most, divisions left out.
+pub fn turns<C: DeviceCurve>() -> u64 {
+    PRODUCTS * source::turns::mul::<C::BaseField>()
+}
+
+/// A function without arguments that gives a constant. It is read as an element of a buffer would be, so that it does
+/// not matter here what `F` is made of.
+fn wgsl_constant<F: DeviceField>(name: &'static str, value: F) -> String {
+    if is_zero(value) {
+        return format!("fn {name}() -> F {{ return f_zero(); }}\n");
+    }
+    let word = source::word::<F>();
+    let words: Vec<String> = limbs(value)
+        .chunks(word.bytes() as usize / 4)
+        .map(|limbs| limbs.iter().map(|limb| format!("{limb}u")).collect::<Vec<_>>().join(", "))
+        .map(|limbs| format!("{}({limbs})", word_type(word)))
+        .collect();
+    let cases = words.iter().enumerate().skip(1).map(|(i, word)| format!("case {i}u: {{ return {word}; }} "));
+    format!(
+        "fn {name}_get(i: u32) -> {} {{ switch i {{ {}default: {{ return {}; }} }} }}\n{}\
+         fn {name}() -> F {{ return {name}_load(0u); }}\n",
+        word_type(word),
+        cases.collect::<String>(),
+        words[0],
+        source::wgsl_accessors::<F>(&Binding::read(name, word)),
+    )
+}
+
+const fn word_type(word: Word) -> &'static str {
+    match word {
+        Word::U32 => "u32",
+        Word::Vec2 => "vec2<u32>",
+        Word::Vec4 => "vec4<u32>",
+    }
+}
+
+/// `x_load` and `x_store` in WGSL for a binding `x` of points of a form, whose word is that of the base field.
+/// `x_coordinate_load` and `x_coordinate_store` take and give single coordinates, all counted.
+pub fn wgsl_accessors<C: DeviceCurve>(binding: &Binding, form: Form) -> String {
+    let (name, kind, names) = (binding.name, form.name(), form.coordinates());
+    let count = names.len();
+    let mut text = source::wgsl_accessors::<C::BaseField>(binding)
+        .replace(&format!("fn {name}_load("), &format!("fn {name}_coordinate_load("))
+        .replace(&format!("fn {name}_store("), &format!("fn {name}_coordinate_store("));
+    let loads: Vec<String> = (0..count).map(|at| format!("{name}_coordinate_load({count}u * i + {at}u)")).collect();
+    text += &format!("fn {name}_load(i: u32) -> {kind} {{ return {kind}({}); }}\n", loads.join(", "));
+    if binding.access == Access::Write {
+        let stores = names.iter().enumerate();
+        let stores = stores.map(|(at, x)| format!(" {name}_coordinate_store({count}u * i + {at}u, v.{x});"));
+        text += &format!("fn {name}_store(i: u32, v: {kind}) {{{} }}\n", stores.collect::<String>());
+    }
+    text
+}
+
+/// What a WGSL kernel over points stands on: the arithmetic of the forms of its bindings, and their accessors.
+pub fn wgsl_kernel<C: DeviceCurve>(int64: bool, bindings: &[(Binding, Form)]) -> String {
+    let forms: Vec<Form> = bindings.iter().map(|(_, form)| *form).collect();
+    let accessors = bindings.iter().map(|(binding, form)| wgsl_accessors::<C>(binding, *form));
+    wgsl::<C>(int64, &forms) + &accessors.collect::<String>()
+}

@@ -1,0 +1,216 @@
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Result, Secrecy, Word, loop_turns,
+};
+use rayon::prelude::*;
+
+use crate::{THREADS, checked_bits, checked_len, mask, source};
+
+/// Most bits of a digit that [`Histogram`] counts.
+pub const MAX_BITS: u32 = 16;
+
+/// Counters that a workgroup has: as many as the 16 KiB hold that every device has. Larger windows would let fewer
+/// workgroups share a multiprocessor; more windows read a chunk again, from cache.
+const WINDOW: u32 = 4096;
+
+/// Rows of counts for each unit that runs workgroups.
+const ROWS_PER_UNIT: u32 = 4;
+
+/// Keys of a chunk at least, for each counter of its row: so writing and adding the rows costs little.
+const KEYS_PER_COUNTER: u32 = 4;
+
+/// Keys of a chunk at least.
+const MIN_CHUNK: u32 = 4096;
+
+/// Digits of a key that are counted at once, at most.
+const MAX_FIELDS: u32 = 4;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct CountParams {
+    len: u32,
+    chunk: u32,
+    shift: u32,
+    mask: u32,
+    bits: u32,
+    fields: u32,
+    windows: u32,
+    chunks: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct SumParams {
+    rows: u32,
+    columns: u32,
+}
+
+/// Neighbouring digits of keys, all of the same width but for the last, which may be narrower.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digits {
+    /// The first bit of the first digit.
+    pub(crate) shift: u32,
+    /// Bits of all digits.
+    pub(crate) total: u32,
+    /// Bits of a digit.
+    pub(crate) bits: u32,
+    /// Digits.
+    pub(crate) fields: u32,
+}
+
+/// How often each value of some bits occurs in a vector of keys.
+///
+/// Each workgroup counts a chunk of the keys in its own memory and writes a row; a second kernel adds the rows. Where
+/// the counters do not fit, several workgroups take windows of them.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::Device;
+/// use evariste_primitives::Histogram;
+///
+/// let device = Device::best()?;
+/// let keys = device.upload::<u32>(&[0x31, 0x12, 0x32, 0x32])?;
+/// let mut counts = device.alloc(4)?;
+/// Histogram::new(&device)?.count(&keys, 0..2, &mut counts)?;
+/// assert_eq!(counts.to_vec()?, [0, 1, 3, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Histogram {
+    device: Device,
+    count: Kernel<CountParams>,
+    sum: Kernel<SumParams>,
+}
+
+impl Histogram {
+    /// Compiles the kernels for `device`.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    pub fn new(device: &Device) -> Result<Self> {
+        let (count, sum) = (Kernel::new(device, count_spec())?, Kernel::new(device, sum_spec())?);
+        Ok(Self { device: device.clone(), count, sum })
+    }
+
+    /// The kernels, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        vec![count_spec(), sum_spec()]
+    }
+
+    /// `out[d]` = the number of keys whose bits `bits`, of which bit 0 is the lowest, make the integer d. The output has
+    /// 2^`bits.len()` elements, at most 2^[`MAX_BITS`].
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if keys have no such bits, [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`],
+    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
+    pub fn count(&self, keys: &Buffer<u32>, bits: Range<u32>, out: &mut Buffer<u32>) -> Result<()> {
+        let (shift, bits) = checked_bits(&bits)?;
+        if bits > MAX_BITS {
+            let (device, limit) = (self.device.info().id, MAX_BITS.into());
+            return Err(Error::TooLarge { what: "the digit of a histogram", device, limit, actual: bits.into() });
+        }
+        out.expect_len("the output of a histogram", 1 << bits)?;
+        self.count_digits(keys, Digits { shift, total: bits, bits, fields: 1 }, out)
+    }
+
+    /// Bytes of scratch that [`Histogram::count`] takes for `len` keys and a digit of `bits` bits.
+    pub fn required_bytes(&self, len: usize, bits: u32) -> u64 {
+        let columns = 1u32 << bits.min(MAX_BITS);
+        4 * u64::from(self.rows(u32::try_from(len).unwrap_or(u32::MAX), columns).0) * u64::from(columns)
+    }
+
+    /// Counts all digits in one pass: `out[(f << bits) + d]` for digit f. The output must have `fields << bits`
+    /// elements.
+    pub(crate) fn count_digits(&self, keys: &Buffer<u32>, digits: Digits, out: &mut Buffer<u32>) -> Result<()> {
+        self.device.expect_same("the keys of a histogram", keys.device())?;
+        self.device.expect_same("the output of a histogram", out.device())?;
+        let len = checked_len(&self.device, "histogram", keys.len())?;
+        let Digits { shift, total, bits, fields } = digits;
+        let columns = fields << bits;
+        out.expect_len("the output of a histogram", columns as usize)?;
+        if len == 0 {
+            return out.clear();
+        }
+        let (rows, chunk) = self.rows(len, columns);
+        let windows = columns.div_ceil(WINDOW);
+        let secrecy = Secrecy::of([keys.secrecy(), out.secrecy()]);
+        let mut counts: Buffer<u32> = self.device.alloc_with(rows as usize * columns as usize, secrecy)?;
+        // A shift by all 32 bits of a key is not defined: there are no bits then.
+        let shift = shift.min(u32::BITS - 1);
+        let params = CountParams { len, chunk, shift, mask: mask(total), bits, fields, windows, chunks: rows };
+        let args = &mut [Arg::read(keys), Arg::write(&mut counts)];
+        // SAFETY: `keys` has `len` elements and `counts` a row of `columns` for each chunk; chunks beyond do nothing.
+        unsafe { self.count.launch(None, u64::from(rows) * u64::from(windows), &params, args) }?;
+        let args = &mut [Arg::read(&counts), Arg::write(out)];
+        // SAFETY: `counts` has `rows` rows of `columns`, and the output has `columns` elements.
+        unsafe { self.sum.launch(None, columns.div_ceil(THREADS).into(), &SumParams { rows, columns }, args) }
+    }
+
+    /// How many chunks the keys are counted in, and their length.
+    fn rows(&self, len: u32, columns: u32) -> (u32, u32) {
+        let most = self.device.info().parallelism.saturating_mul(ROWS_PER_UNIT).max(1);
+        let least = (columns * KEYS_PER_COUNTER).max(MIN_CHUNK);
+        let mut chunk = len.div_ceil(most).max(least);
+        let params = |chunk| CountParams { chunk, fields: MAX_FIELDS, ..CountParams::zeroed() };
+        while chunk > MIN_CHUNK && !self.count.fits(&params(chunk)) {
+            chunk = chunk.div_ceil(2);
+        }
+        (len.div_ceil(chunk).max(1), chunk)
+    }
+}
+
+fn count_spec() -> KernelSpec {
+    let bindings = vec![Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
+    let body = |params: &CountParams, args: &mut [CpuArg<'_>]| {
+        let [keys, counts] = args else { unreachable!("the launch checks the number of buffers") };
+        let columns = (params.fields << params.bits) as usize;
+        let rows = counts.write::<u32>()[..params.chunks as usize * columns].par_chunks_exact_mut(columns);
+        let chunks = keys.read::<u32>()[..params.len as usize].par_chunks(params.chunk as usize);
+        rows.zip(chunks).for_each(|(row, keys)| {
+            row.fill(0);
+            for key in keys {
+                let key = key >> params.shift & params.mask;
+                for f in 0..params.fields {
+                    let digit = key >> (f * params.bits) & mask(params.bits);
+                    row[((f << params.bits) + digit) as usize] += 1;
+                }
+            }
+        });
+    };
+    let source = |language| {
+        source(
+            language,
+            &[("WINDOW", WINDOW)],
+            &[evariste_cuda::GROUP, evariste_cuda::HISTOGRAM],
+            &[evariste_shaders::HISTOGRAM],
+        )
+    };
+    let turns = |params: &CountParams| {
+        let keys = loop_turns(params.chunk.div_ceil(THREADS).into(), loop_turns(params.fields.into(), 0));
+        keys + 2 * loop_turns((WINDOW / THREADS).into(), 0)
+    };
+    KernelSpec::new("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
+}
+
+fn sum_spec() -> KernelSpec {
+    let bindings = vec![Binding::read("matrix", Word::U32), Binding::write("sums", Word::U32)];
+    let body = |params: &SumParams, args: &mut [CpuArg<'_>]| {
+        let [matrix, sums] = args else { unreachable!("the launch checks the number of buffers") };
+        let columns = params.columns as usize;
+        let matrix = &matrix.read::<u32>()[..params.rows as usize * columns];
+        sums.write::<u32>()[..columns].par_chunks_mut(WINDOW as usize).enumerate().for_each(|(window, sums)| {
+            sums.fill(0);
+            for row in matrix.chunks_exact(columns) {
+                let row = &row[window * WINDOW as usize..];
+                sums.iter_mut().zip(row).for_each(|(sum, count)| *sum = sum.wrapping_add(*count));
+            }
+        });
+    };
+    let source = |language| source(language, &[], &[evariste_cuda::COLUMN_SUMS], &[evariste_shaders::COLUMN_SUMS]);
+    KernelSpec::new("column_sums", "u32", bindings, body, source)
+        .threads(THREADS)
+        .turns(|params: &SumParams| loop_turns(params.rows.into(), 0))
+}

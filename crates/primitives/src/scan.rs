@@ -1,0 +1,167 @@
+use bytemuck::{Pod, Zeroable};
+#[cfg(doc)]
+use evariste_backend::Error;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, Word};
+use rayon::prelude::*;
+
+use crate::{THREADS, checked_len, source};
+
+/// Elements of a tile: with 8 a thread, a workgroup's memory of 16 KiB holds the tile.
+const TILE: u32 = 8 * THREADS;
+
+/// Workgroup memory of a scan over the threads of a group in WGSL.
+pub(crate) const GROUP_BYTES: u32 = 4 * 2 * THREADS;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct SumsParams {
+    len: u32,
+    tiles: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct TilesParams {
+    input_len: u32,
+    len: u32,
+}
+
+/// Exclusive prefix sums of 32-bit integers, modulo 2³².
+///
+/// The sums of tiles of 2048 elements are taken first and scanned in the same way, then each tile is scanned on from
+/// its sum: two reads and one write an element.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::Device;
+/// use evariste_primitives::Scan;
+///
+/// let device = Device::best()?;
+/// let counts = device.upload::<u32>(&[3, 0, 4, 1])?;
+/// let mut starts = device.alloc(5)?;
+/// Scan::new(&device)?.exclusive(&counts, &mut starts)?;
+/// assert_eq!(starts.to_vec()?, [0, 3, 3, 7, 8]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Scan {
+    device: Device,
+    sums: Kernel<SumsParams>,
+    tiles: Kernel<TilesParams>,
+}
+
+impl Scan {
+    /// Compiles the kernels for `device`.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    pub fn new(device: &Device) -> Result<Self> {
+        let (sums, tiles) = (Kernel::new(device, sums_spec())?, Kernel::new(device, tiles_spec())?);
+        Ok(Self { device: device.clone(), sums, tiles })
+    }
+
+    /// The kernels, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        vec![sums_spec(), tiles_spec()]
+    }
+
+    /// Bytes of scratch that [`Scan::exclusive`] takes for an output of `len` elements.
+    pub fn required_bytes(len: usize) -> u64 {
+        let levels = std::iter::successors(Some(len), |len| Some(len.div_ceil(TILE as usize))).skip(1);
+        levels.take_while(|tiles| *tiles > 1).map(|tiles| 8 * tiles as u64).sum::<u64>() + 4
+    }
+
+    /// `out[i]` = the sum of `input[j]` for `j < i`, modulo 2³². The output has as many elements as the input, or one
+    /// more, which is the sum of all.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::OutOfMemory`], [`Error::Driver`],
+    /// [`Error::Lost`].
+    pub fn exclusive(&self, input: &Buffer<u32>, out: &mut Buffer<u32>) -> Result<()> {
+        self.device.expect_same("the input of a scan", input.device())?;
+        self.device.expect_same("the output of a scan", out.device())?;
+        if out.len() != input.len() + 1 {
+            out.expect_len("the output of a scan", input.len())?;
+        }
+        checked_len(&self.device, "scan", out.len())?;
+        self.level(input, out)
+    }
+
+    /// Of checked lengths.
+    fn level(&self, input: &Buffer<u32>, out: &mut Buffer<u32>) -> Result<()> {
+        let (input_len, len) = (input.len() as u32, out.len() as u32);
+        let tiles = len.div_ceil(TILE);
+        if tiles == 0 {
+            return Ok(());
+        }
+        let secrecy = Secrecy::of([input.secrecy(), out.secrecy()]);
+        let offsets = if tiles == 1 {
+            let mut zero = self.device.alloc_with(1, secrecy)?;
+            zero.clear()?;
+            zero
+        } else {
+            let mut sums = self.device.alloc_with(tiles as usize, secrecy)?;
+            let params = SumsParams { len: input_len, tiles };
+            // SAFETY: the input has `len` elements and `sums` has `tiles`; tiles beyond them do nothing.
+            unsafe { self.sums.launch(None, tiles.into(), &params, &mut [Arg::read(input), Arg::write(&mut sums)]) }?;
+            let mut offsets = self.device.alloc_with(tiles as usize, secrecy)?;
+            self.level(&sums, &mut offsets)?;
+            offsets
+        };
+        let args = &mut [Arg::read(input), Arg::read(&offsets), Arg::write(out)];
+        // SAFETY: input and output have `input_len` and `len` elements, and `offsets` has one for each tile of `len`.
+        unsafe { self.tiles.launch(None, tiles.into(), &TilesParams { input_len, len }, args) }
+    }
+}
+
+fn sums_spec() -> KernelSpec {
+    let bindings = vec![Binding::read("input", Word::U32), Binding::write("sums", Word::U32)];
+    let body = |params: &SumsParams, args: &mut [CpuArg<'_>]| {
+        let [input, sums] = args else { unreachable!("the launch checks the number of buffers") };
+        let input = &input.read::<u32>()[..params.len as usize];
+        sums.write::<u32>()[..params.tiles as usize].par_iter_mut().enumerate().for_each(|(tile, sum)| {
+            let first = (tile * TILE as usize).min(input.len());
+            let end = (first + TILE as usize).min(input.len());
+            *sum = input[first..end].iter().fold(0, |sum, x| sum.wrapping_add(*x));
+        });
+    };
+    let source = |language| {
+        source(
+            language,
+            &[("TILE", TILE)],
+            &[evariste_cuda::GROUP, evariste_cuda::SCAN_SUMS],
+            &[evariste_shaders::GROUP, evariste_shaders::SCAN_SUMS],
+        )
+    };
+    KernelSpec::new("scan_sums", "u32", bindings, body, source).threads(THREADS).shared_bytes(GROUP_BYTES)
+}
+
+fn tiles_spec() -> KernelSpec {
+    let bindings =
+        vec![Binding::read("input", Word::U32), Binding::read("offsets", Word::U32), Binding::write("out", Word::U32)];
+    let body = |params: &TilesParams, args: &mut [CpuArg<'_>]| {
+        let [input, offsets, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let input = &input.read::<u32>()[..params.input_len as usize];
+        let out = out.write::<u32>()[..params.len as usize].par_chunks_mut(TILE as usize);
+        out.zip(offsets.read::<u32>()).enumerate().for_each(|(tile, (out, offset))| {
+            let first = tile * TILE as usize;
+            let mut sum = *offset;
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = sum;
+                sum = sum.wrapping_add(input.get(first + i).copied().unwrap_or(0));
+            }
+        });
+    };
+    let source = |language| {
+        source(
+            language,
+            &[("TILE", TILE)],
+            &[evariste_cuda::GROUP, evariste_cuda::SCAN_TILES],
+            &[evariste_shaders::GROUP, evariste_shaders::SCAN_TILES],
+        )
+    };
+    KernelSpec::new("scan_tiles", "u32", bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(4 * (TILE + TILE / 32) + GROUP_BYTES)
+}

@@ -1,0 +1,285 @@
+use std::{fmt, marker::PhantomData};
+
+use bytemuck::{Pod, Zeroable};
+#[cfg(doc)]
+use evariste_backend::Error;
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Secrecy, Word, loop_turns,
+    parallel,
+};
+
+use crate::{THREADS, checked_len};
+
+/// Values that a thread adds at least: what it leaves to the next level is two.
+const MIN_SLICE: usize = 32;
+
+/// Values that a thread adds at most.
+const MAX_SLICE: usize = 4096;
+
+/// Values that a thread adds at least where it may take few turns of loops: with fewer, levels would not become shorter.
+const LEAST_SLICE: usize = 4;
+
+/// Threads that each unit which runs workgroups should get, as far as slices do not become too short.
+const THREADS_PER_UNIT: usize = 2048;
+
+/// An associative operation with an identity, for kernels to reduce with.
+///
+/// The identity's device form is all zero bytes.
+///
+/// # Safety
+/// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of the
+/// text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
+/// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`word`](Monoid::word) too, and they end.
+pub unsafe trait Monoid: Send + Sync + 'static {
+    /// The values in buffers, of a multiple of 4 bytes.
+    type Element: Element;
+
+    /// A value as CPU bodies compute with it.
+    type Value: Copy + Send + Sync;
+
+    /// Its name in messages.
+    fn name() -> String;
+
+    /// How WGSL sees buffers of them.
+    fn word() -> Word;
+
+    /// The type `M` of values as they lie in buffers, and the functions `m_zero()` and `m_add(a, b)`. In WGSL also the
+    /// accessors `x_load(i: u32) -> M` and, where it is written, `x_store(i: u32, value: M)` of each of `bindings`.
+    fn source(language: Language, bindings: &[Binding]) -> String;
+
+    /// Turns of loops that `m_add` takes in WGSL at most.
+    fn turns() -> u64;
+
+    /// The identity.
+    fn zero() -> Self::Value;
+
+    /// The operation.
+    fn add(a: Self::Value, b: Self::Value) -> Self::Value;
+
+    /// Reads the device form.
+    fn load(words: &[u32]) -> Self::Value;
+
+    /// Writes the device form.
+    fn store(value: &Self::Value, words: &mut [u32]);
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Params {
+    len: u32,
+    slice: u32,
+    slices: u32,
+    segments: u32,
+    last: u32,
+}
+
+/// Sums of the values with equal keys, where the keys are sorted.
+///
+/// The work is divided into equal slices whatever the keys are, so that one segment with all values takes as long as
+/// many small ones. A thread adds a slice: segments inside it are done, and what it has of the first and the last
+/// segment it leaves to the next level, which is a shorter vector of the same kind.
+pub struct SegmentedSum<M> {
+    device: Device,
+    kernel: Kernel<Params>,
+    monoid: PhantomData<fn() -> M>,
+}
+
+impl<M: Monoid> SegmentedSum<M> {
+    /// Compiles the kernel for `device`.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(Self { device: device.clone(), kernel: Kernel::new(device, Self::kernel())?, monoid: PhantomData })
+    }
+
+    /// The kernel, for compiling it ahead.
+    pub fn kernel() -> KernelSpec {
+        let word = M::word();
+        let bindings = vec![
+            Binding::read("keys", Word::U32),
+            Binding::read("values", word),
+            Binding::write("out", word),
+            Binding::write("next_keys", Word::U32),
+            Binding::write("next_values", word),
+        ];
+        let seen = [bindings[1], bindings[2], bindings[4]];
+        let source = move |language| {
+            let body = match language {
+                Language::Cuda => evariste_cuda::SEGMENTED_SUM,
+                Language::Wgsl { .. } => evariste_shaders::SEGMENTED_SUM,
+            };
+            M::source(language, &seen) + body
+        };
+        let add = M::turns();
+        KernelSpec::new("segmented_sum", M::name(), bindings, run::<M>, source)
+            .threads(THREADS)
+            .turns(move |params: &Params| loop_turns(params.slice.into(), add))
+    }
+
+    /// Bytes of scratch that [`SegmentedSum::reduce`] takes for `len` values.
+    pub fn required_bytes(&self, len: usize) -> u64 {
+        let below = |len: usize| {
+            let slices = len.div_ceil(self.slice(len));
+            if slices <= 1 { 1 } else { 2 * slices }
+        };
+        let levels = std::iter::successors(Some(below(len)), |len| (*len > 1).then(|| below(*len)));
+        levels.map(|len| (len * (4 + M::Element::BYTES)) as u64).sum()
+    }
+
+    /// `out[k]` = the sum of `values[i]` over all i with `keys[i] = k`, in ascending order of i; the identity where
+    /// there is none. Values whose key is `out.len()` or more are left out.
+    ///
+    /// The keys must be in ascending order; else the sums are unspecified.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::OutOfMemory`], [`Error::Driver`],
+    /// [`Error::Lost`].
+    pub fn reduce(&self, keys: &Buffer<u32>, values: &Buffer<M::Element>, out: &mut Buffer<M::Element>) -> Result<()> {
+        values.expect_len("the values of a segmented sum", keys.len())?;
+        self.device.expect_same("the keys of a segmented sum", keys.device())?;
+        self.device.expect_same("the values of a segmented sum", values.device())?;
+        self.device.expect_same("the output of a segmented sum", out.device())?;
+        checked_len(&self.device, "segmented sum", keys.len())?;
+        checked_len(&self.device, "segmented sum", out.len())?;
+        let slice = self.slice(keys.len()) as u32;
+        self.kernel.expect_fits(&Params { slice, ..Params::zeroed() })?;
+        out.clear()?;
+        let mut level = self.level(keys, values, out)?;
+        while let Some((keys, values)) = level {
+            level = self.level(&keys, &values, out)?;
+        }
+        Ok(())
+    }
+
+    /// Adds slices, and gives what is left to add.
+    fn level(
+        &self,
+        keys: &Buffer<u32>,
+        values: &Buffer<M::Element>,
+        out: &mut Buffer<M::Element>,
+    ) -> Result<Option<Rest<M>>> {
+        let slice = self.slice(keys.len());
+        let slices = keys.len().div_ceil(slice);
+        let last = slices <= 1;
+        let rest = if last { 1 } else { 2 * slices };
+        let secrecy = Secrecy::of([keys.secrecy(), values.secrecy(), out.secrecy()]);
+        let mut next_keys = self.device.alloc_with(rest, secrecy)?;
+        let mut next_values = self.device.alloc_with(rest, secrecy)?;
+        let params = Params {
+            len: keys.len() as u32,
+            slice: slice as u32,
+            slices: slices as u32,
+            segments: out.len() as u32,
+            last: last.into(),
+        };
+        let args = &mut [
+            Arg::read(keys),
+            Arg::read(values),
+            Arg::write(out),
+            Arg::write(&mut next_keys),
+            Arg::write(&mut next_values),
+        ];
+        // SAFETY: there are `len` keys and values; threads own slices of them, check keys against `segments`, the length
+        // of the output, and unless this is the last level write two of the 2 · `slices` rests.
+        unsafe { self.kernel.launch(None, slices.div_ceil(THREADS as usize) as u64, &params, args) }?;
+        Ok((!last).then_some((next_keys, next_values)))
+    }
+
+    fn slice(&self, len: usize) -> usize {
+        let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
+        let mut slice = (len / threads).clamp(MIN_SLICE, MAX_SLICE);
+        while slice > LEAST_SLICE && !self.kernel.fits(&Params { slice: slice as u32, ..Params::zeroed() }) {
+            slice = (slice / 2).max(LEAST_SLICE);
+        }
+        slice
+    }
+}
+
+/// Keys, and values to add for them.
+type Rest<M> = (Buffer<u32>, Buffer<<M as Monoid>::Element>);
+
+impl<M> fmt::Debug for SegmentedSum<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SegmentedSum").field("kernel", &self.kernel).finish_non_exhaustive()
+    }
+}
+
+/// The body for the CPU.
+fn run<M: Monoid>(params: &Params, args: &mut [CpuArg<'_>]) {
+    let [keys, values, out, next_keys, next_values] = args else {
+        unreachable!("the launch checks the number of buffers")
+    };
+    let words = M::Element::BYTES / 4;
+    let (len, slice) = (params.len as usize, params.slice as usize);
+    let keys = &keys.read::<u32>()[..len];
+    let values = &values.read::<u32>()[..len * words];
+    let mut out = &mut out.write::<u32>()[..params.segments as usize * words];
+    let slices = keys.chunks(slice).zip(values.chunks(slice * words));
+    if params.last == 1 {
+        for (keys, values) in slices {
+            let mut store = |key: u32, sum: &M::Value| store::<M>(out, 0, key, sum);
+            let [(first, head), (last, tail)] = add_slice::<M>(keys, values, &mut store);
+            store(first, &head);
+            if first != last {
+                store(last, &tail);
+            }
+        }
+        return;
+    }
+    // Each slice gets the part of the output between its first and its last key: disjoint, as the keys are sorted.
+    let mut begin = 0;
+    let mut tasks = Vec::with_capacity(params.slices as usize);
+    for (keys, values) in slices {
+        let inside = |key: u32| key.min(params.segments) as usize;
+        let start = (inside(keys[0]) + 1).clamp(begin, (params.segments as usize).max(begin));
+        let end = inside(keys[keys.len() - 1]).max(start);
+        let (_, rest) = out.split_at_mut((start - begin) * words);
+        let (own, rest) = rest.split_at_mut((end - start) * words);
+        (out, begin) = (rest, end);
+        tasks.push((keys, values, start, own));
+    }
+    let next_keys = next_keys.write::<u32>().chunks_exact_mut(2);
+    let next_values = next_values.write::<u32>().chunks_exact_mut(2 * words);
+    let mut tasks: Vec<_> = tasks.into_iter().zip(next_keys.zip(next_values)).collect();
+    parallel::chunks(&mut tasks, 1, &|_, tasks| {
+        for ((keys, values, start, own), (next_keys, next_values)) in tasks {
+            let ends = add_slice::<M>(keys, values, &mut |key, sum| store::<M>(own, *start, key, sum));
+            let places = next_keys.iter_mut().zip(next_values.chunks_mut(words));
+            for ((key, sum), (next_key, next)) in ends.iter().zip(places) {
+                *next_key = *key;
+                M::store(sum, next);
+            }
+        }
+    });
+}
+
+/// Writes the sum of a segment to `out`, which starts at segment `start`, unless it lies outside.
+fn store<M: Monoid>(out: &mut [u32], start: usize, key: u32, sum: &M::Value) {
+    let words = M::Element::BYTES / 4;
+    let place = (key as usize).checked_sub(start).and_then(|i| out.get_mut(i * words..(i + 1) * words));
+    if let Some(place) = place {
+        M::store(sum, place);
+    }
+}
+
+/// Adds a slice that is not empty: stores the sums of the segments between its first and its last, and gives those
+/// two; if they are one, the second sum is the identity.
+fn add_slice<M: Monoid>(keys: &[u32], values: &[u32], store: &mut impl FnMut(u32, &M::Value)) -> [(u32, M::Value); 2] {
+    let mut head = None;
+    let (mut key, mut sum) = (keys[0], M::zero());
+    for (next, value) in keys.iter().zip(values.chunks_exact(M::Element::BYTES / 4)) {
+        if *next != key {
+            match head {
+                None => head = Some((key, sum)),
+                Some(_) => store(key, &sum),
+            }
+            (key, sum) = (*next, M::zero());
+        }
+        sum = M::add(sum, M::load(value));
+    }
+    match head {
+        Some(head) => [head, (key, sum)],
+        None => [(key, sum), (key, M::zero())],
+    }
+}

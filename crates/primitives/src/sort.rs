@@ -1,0 +1,398 @@
+use std::{mem, ops::Range};
+
+use bytemuck::{Pod, Zeroable};
+#[cfg(doc)]
+use evariste_backend::Error;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Result, Word};
+use rayon::prelude::*;
+
+use crate::{
+    Histogram, Scan, THREADS, checked_bits, checked_len, histogram::Digits, mask, scan::GROUP_BYTES, shared::Scattered,
+    source,
+};
+
+/// Bits of a digit where the workgroups of a pass wait for each other.
+const SWEEP_BITS: u32 = 8;
+
+/// Keys of a tile there: 16 a thread, so that runs of equal random digits fill 64 bytes.
+const SWEEP_TILE: u32 = 16 * THREADS;
+
+/// Words before the states of the tiles, one for each pass.
+const SWEEP_TICKETS: usize = 8;
+
+/// Bits of a digit otherwise: each thread has a counter for each digit in workgroup memory.
+const SCATTER_BITS: u32 = 4;
+
+/// Keys of a tile there: 4 a thread, so that a tile's keys and values fit the memory of the counters.
+const SCATTER_TILE: u32 = 4 * THREADS;
+
+/// Keys that a CPU thread takes at a time.
+const GRAIN: usize = 1 << 15;
+
+/// How [`RadixSort`] sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SortMethod {
+    /// Digits of 8 bits. The digits of all passes are counted at once; then each pass reads and writes every key once,
+    /// and workgroups learn where their keys go from those before them (decoupled look-back).
+    /// 4 + 16 · ⌈bits / 8⌉ bytes are moved for each key with its value.
+    Sweep,
+    /// Digits of 4 bits. Each pass counts the digits of tiles, scans the counts and moves the keys: no workgroup waits
+    /// for another. 20 · ⌈bits / 4⌉ bytes are moved for each key with its value.
+    Scatter,
+}
+
+impl SortMethod {
+    /// The faster of those that a device can do.
+    pub fn of(info: &DeviceInfo) -> Self {
+        match info.features.forward_progress {
+            true => Self::Sweep,
+            false => Self::Scatter,
+        }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct SweepParams {
+    len: u32,
+    shift: u32,
+    mask: u32,
+    pass: u32,
+    totals: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct TileParams {
+    len: u32,
+    tiles: u32,
+    shift: u32,
+    mask: u32,
+}
+
+/// Stable radix sort of 32-bit keys with a 32-bit value each, by any range of the keys' bits.
+///
+/// It sorts by one digit after the other, from the lowest on, between the given buffers and others of the same lengths.
+/// The time does not depend on the keys but for what caches make of it.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::Device;
+/// use evariste_primitives::RadixSort;
+///
+/// let device = Device::best()?;
+/// let mut keys = device.upload::<u32>(&[0x52, 0x31, 0x22, 0x31])?;
+/// let mut values = device.upload::<u32>(&[0, 1, 2, 3])?;
+/// RadixSort::new(&device)?.sort(&mut keys, &mut values, 0..4)?;
+/// assert_eq!(keys.to_vec()?, [0x31, 0x31, 0x52, 0x22]);
+/// assert_eq!(values.to_vec()?, [1, 3, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RadixSort {
+    device: Device,
+    method: Method,
+}
+
+#[derive(Debug)]
+enum Method {
+    Sweep { histogram: Histogram, sweep: Kernel<SweepParams> },
+    Scatter { count: Kernel<TileParams>, scan: Scan, scatter: Kernel<TileParams> },
+}
+
+impl RadixSort {
+    /// Compiles the kernels for `device`, of the method that suits it.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    pub fn new(device: &Device) -> Result<Self> {
+        Self::with_method(device, SortMethod::of(device.info()))
+    }
+
+    /// Compiles the kernels of a given method. All methods work on all devices, but [`SortMethod::Sweep`] leaves a
+    /// device without forward progress to a single workgroup.
+    ///
+    /// # Errors
+    /// As [`RadixSort::new`].
+    pub fn with_method(device: &Device, method: SortMethod) -> Result<Self> {
+        let method = match method {
+            SortMethod::Sweep => {
+                Method::Sweep { histogram: Histogram::new(device)?, sweep: Kernel::new(device, sweep_spec())? }
+            }
+            SortMethod::Scatter => Method::Scatter {
+                count: Kernel::new(device, count_spec())?,
+                scan: Scan::new(device)?,
+                scatter: Kernel::new(device, scatter_spec())?,
+            },
+        };
+        Ok(Self { device: device.clone(), method })
+    }
+
+    /// The kernels of both methods, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        let own = [sweep_spec(), count_spec(), scatter_spec()];
+        Histogram::kernels().into_iter().chain(Scan::kernels()).chain(own).collect()
+    }
+
+    /// The method in use.
+    pub fn method(&self) -> SortMethod {
+        match self.method {
+            Method::Sweep { .. } => SortMethod::Sweep,
+            Method::Scatter { .. } => SortMethod::Scatter,
+        }
+    }
+
+    /// Bytes of scratch that sorting `len` keys by `bits` of their bits takes.
+    pub fn required_bytes(&self, len: usize, bits: u32) -> u64 {
+        let moved = 8 * len as u64;
+        let passes = Passes::new(0, bits, self.digit_bits());
+        moved
+            + match &self.method {
+                _ if passes.count == 0 => 0,
+                Method::Sweep { histogram, .. } => {
+                    let columns = passes.count << passes.bits;
+                    let rows = histogram.required_bytes(len, 0) * u64::from(columns);
+                    rows + 4 * u64::from(columns) + 4 * state_words(len) as u64
+                }
+                Method::Scatter { .. } => {
+                    let counts = len.div_ceil(SCATTER_TILE as usize) << SCATTER_BITS;
+                    8 * counts as u64 + Scan::required_bytes(counts)
+                }
+            }
+    }
+
+    /// Sorts keys and the values that go with them by the keys' bits `bits`, of which bit 0 is the lowest. Pairs whose
+    /// keys agree in these bits keep their order.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if keys have no such bits, [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`],
+    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`]. Before anything is moved, unless it is one of the
+    /// last two; then the buffers hold the pairs in some order, or what the device left.
+    pub fn sort(&self, keys: &mut Buffer<u32>, values: &mut Buffer<u32>, bits: Range<u32>) -> Result<()> {
+        let (shift, bits) = checked_bits(&bits)?;
+        values.expect_len("the values of a sort", keys.len())?;
+        self.device.expect_same("the keys of a sort", keys.device())?;
+        self.device.expect_same("the values of a sort", values.device())?;
+        let len = checked_len(&self.device, "sort", keys.len())?;
+        let passes = Passes::new(shift, bits, self.digit_bits());
+        if len < 2 || passes.count == 0 {
+            return Ok(());
+        }
+        let mut moved_keys = self.device.alloc_with(keys.len(), keys.secrecy())?;
+        let mut moved_values = self.device.alloc_with(keys.len(), values.secrecy())?;
+        match &self.method {
+            Method::Sweep { histogram, sweep } => {
+                let digits = Digits { shift, total: bits, bits: passes.bits, fields: passes.count };
+                let mut totals = self.device.alloc_with((passes.count << passes.bits) as usize, keys.secrecy())?;
+                let mut state: Buffer<u32> = self.device.alloc_with(state_words(keys.len()), keys.secrecy())?;
+                state.clear()?;
+                histogram.count_digits(keys, digits, &mut totals)?;
+                for pass in 0..passes.count {
+                    let (shift, mask) = passes.digit(pass);
+                    let params = SweepParams { len, shift, mask, pass, totals: pass << passes.bits };
+                    let args = &mut [
+                        Arg::read(keys),
+                        Arg::read(values),
+                        Arg::read(&totals),
+                        Arg::write(&mut state),
+                        Arg::write(&mut moved_keys),
+                        Arg::write(&mut moved_values),
+                    ];
+                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
+                    // if another queue changes the keys meanwhile; `state` has a pair for each tile and digit.
+                    unsafe { sweep.launch(None, len.div_ceil(SWEEP_TILE).into(), &params, args) }?;
+                    mem::swap(keys, &mut moved_keys);
+                    mem::swap(values, &mut moved_values);
+                }
+            }
+            Method::Scatter { count, scan, scatter } => {
+                let tiles = len.div_ceil(SCATTER_TILE);
+                let mut counts = self.device.alloc_with((tiles << SCATTER_BITS) as usize, keys.secrecy())?;
+                let mut offsets = self.device.alloc_with(counts.len(), keys.secrecy())?;
+                for pass in 0..passes.count {
+                    let (shift, mask) = passes.digit(pass);
+                    let params = TileParams { len, tiles, shift, mask };
+                    // SAFETY: there are `len` keys, and `counts` has a counter for each tile and digit.
+                    unsafe {
+                        count.launch(None, tiles.into(), &params, &mut [Arg::read(keys), Arg::write(&mut counts)])
+                    }?;
+                    scan.exclusive(&counts, &mut offsets)?;
+                    let args = &mut [
+                        Arg::read(keys),
+                        Arg::read(values),
+                        Arg::read(&offsets),
+                        Arg::write(&mut moved_keys),
+                        Arg::write(&mut moved_values),
+                    ];
+                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
+                    // if another queue changes the keys meanwhile; `offsets` has one for each tile and digit.
+                    unsafe { scatter.launch(None, tiles.into(), &params, args) }?;
+                    mem::swap(keys, &mut moved_keys);
+                    mem::swap(values, &mut moved_values);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn digit_bits(&self) -> u32 {
+        match self.method {
+            Method::Sweep { .. } => SWEEP_BITS,
+            Method::Scatter { .. } => SCATTER_BITS,
+        }
+    }
+}
+
+/// Key bits, divided into digits of equal width but for the last.
+#[derive(Clone, Copy, Debug)]
+struct Passes {
+    shift: u32,
+    total: u32,
+    /// Bits of a digit.
+    bits: u32,
+    count: u32,
+}
+
+impl Passes {
+    fn new(shift: u32, total: u32, most: u32) -> Self {
+        let count = total.div_ceil(most);
+        let bits = total.div_ceil(count.max(1));
+        Self { shift, total, bits, count }
+    }
+
+    /// Shift and mask of a pass's digit.
+    fn digit(&self, pass: u32) -> (u32, u32) {
+        let done = pass * self.bits;
+        (self.shift + done, mask(self.bits.min(self.total - done)))
+    }
+}
+
+/// Words of the state of a sweep: tickets, and a pair for each tile and digit.
+fn state_words(len: usize) -> usize {
+    SWEEP_TICKETS + (len.div_ceil(SWEEP_TILE as usize) << (SWEEP_BITS + 1))
+}
+
+fn sweep_spec() -> KernelSpec {
+    let bindings = vec![
+        Binding::read("keys", Word::U32),
+        Binding::read("values", Word::U32),
+        Binding::read("totals", Word::U32),
+        Binding::write("state", Word::U32),
+        Binding::write("keys_out", Word::U32),
+        Binding::write("values_out", Word::U32),
+    ];
+    let body = |params: &SweepParams, args: &mut [CpuArg<'_>]| {
+        let [keys, values, totals, _, keys_out, values_out] = args else {
+            unreachable!("the launch checks the number of buffers")
+        };
+        let (len, digits) = (params.len as usize, params.mask as usize + 1);
+        let (keys, values) = (&keys.read::<u32>()[..len], &values.read::<u32>()[..len]);
+        let mut next: Vec<usize> = vec![0; digits];
+        let mut sum = 0;
+        for (next, total) in next.iter_mut().zip(&totals.read::<u32>()[params.totals as usize..]) {
+            *next = sum;
+            sum += *total as usize;
+        }
+        let digit = |key: u32| (key >> params.shift & params.mask) as usize;
+        let grain = len.div_ceil(4 * rayon::current_num_threads()).max(GRAIN);
+        let count = |keys: &[u32]| {
+            let mut counts = vec![0usize; digits];
+            keys.iter().for_each(|key| counts[digit(*key)] += 1);
+            counts
+        };
+        let mut starts: Vec<Vec<usize>> = keys.par_chunks(grain).map(count).collect();
+        for counts in &mut starts {
+            for (count, next) in counts.iter_mut().zip(&mut next) {
+                *next += mem::replace(count, *next);
+            }
+        }
+        let keys_out = Scattered::new(&mut keys_out.write::<u32>()[..len]);
+        let values_out = Scattered::new(&mut values_out.write::<u32>()[..len]);
+        keys.par_chunks(grain).zip(values.par_chunks(grain)).zip(starts).for_each(|((keys, values), mut places)| {
+            for (key, value) in keys.iter().zip(values) {
+                let place = &mut places[digit(*key)];
+                keys_out.write(*place, *key);
+                values_out.write(*place, *value);
+                *place += 1;
+            }
+        });
+    };
+    let source = |language| {
+        let constants = [("TILE", SWEEP_TILE)];
+        source(
+            language,
+            &constants,
+            &[evariste_cuda::GROUP, evariste_cuda::SORT_SWEEP],
+            &[evariste_shaders::SORT_SWEEP],
+        )
+    };
+    KernelSpec::new("sort_sweep", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * SWEEP_TILE)
+}
+
+const SCATTER_CONSTANTS: [(&str, u32); 2] = [("TILE", SCATTER_TILE), ("DIGITS", 1 << SCATTER_BITS)];
+
+fn count_spec() -> KernelSpec {
+    let bindings = vec![Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
+    let body = |params: &TileParams, args: &mut [CpuArg<'_>]| {
+        let [keys, counts] = args else { unreachable!("the launch checks the number of buffers") };
+        let tiles = params.tiles as usize;
+        let counts = Scattered::new(&mut counts.write::<u32>()[..tiles << SCATTER_BITS]);
+        let keys = keys.read::<u32>()[..params.len as usize].par_chunks(SCATTER_TILE as usize);
+        keys.enumerate().for_each(|(tile, keys)| {
+            let mut count = [0; 1 << SCATTER_BITS];
+            keys.iter().for_each(|key| count[(key >> params.shift & params.mask) as usize] += 1);
+            for (digit, count) in count.into_iter().enumerate() {
+                counts.write(digit * tiles + tile, count);
+            }
+        });
+    };
+    let source = |language| {
+        let (cuda, wgsl) = (evariste_cuda::SORT_COUNT, evariste_shaders::SORT_COUNT);
+        source(language, &SCATTER_CONSTANTS, &[evariste_cuda::GROUP, cuda], &[wgsl])
+    };
+    KernelSpec::new("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS)
+}
+
+fn scatter_spec() -> KernelSpec {
+    let bindings = vec![
+        Binding::read("keys", Word::U32),
+        Binding::read("values", Word::U32),
+        Binding::read("offsets", Word::U32),
+        Binding::write("keys_out", Word::U32),
+        Binding::write("values_out", Word::U32),
+    ];
+    let body = |params: &TileParams, args: &mut [CpuArg<'_>]| {
+        let [keys, values, offsets, keys_out, values_out] = args else {
+            unreachable!("the launch checks the number of buffers")
+        };
+        let (len, tile_len) = (params.len as usize, SCATTER_TILE as usize);
+        let keys = keys.read::<u32>()[..len].par_chunks(tile_len);
+        let values = values.read::<u32>()[..len].par_chunks(tile_len);
+        let offsets = &offsets.read::<u32>()[..(params.tiles as usize) << SCATTER_BITS];
+        let keys_out = Scattered::new(&mut keys_out.write::<u32>()[..len]);
+        let values_out = Scattered::new(&mut values_out.write::<u32>()[..len]);
+        keys.zip(values).enumerate().for_each(|(tile, (keys, values))| {
+            let mut places = [0; 1 << SCATTER_BITS];
+            for (digit, place) in places.iter_mut().enumerate() {
+                *place = offsets[digit * params.tiles as usize + tile] as usize;
+            }
+            for (key, value) in keys.iter().zip(values) {
+                let place = &mut places[(key >> params.shift & params.mask) as usize];
+                keys_out.write(*place, *key);
+                values_out.write(*place, *value);
+                *place += 1;
+            }
+        });
+    };
+    let source = |language| {
+        source(
+            language,
+            &SCATTER_CONSTANTS,
+            &[evariste_cuda::GROUP, evariste_cuda::SORT_SCATTER],
+            &[evariste_shaders::GROUP, evariste_shaders::SORT_SCATTER],
+        )
+    };
+    let memory = 4 * THREADS * (1 << SCATTER_BITS) / 2 + 4 * (1 << SCATTER_BITS) + GROUP_BYTES;
+    KernelSpec::new("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory)
+}
