@@ -139,8 +139,32 @@ pub const TRANSPOSE: &str = include_str!("../transpose.wgsl");
 /// `gather`: elements chosen by index.
 pub const GATHER: &str = include_str!("../gather.wgsl");
 
+/// `msm_accumulate`: the sums of the points of each bucket, from sorted pairs.
+pub const MSM_ACCUMULATE: &str = include_str!("../msm_accumulate.wgsl");
+
+/// `msm_bits`: sums of the elements whose index has a bit.
+pub const MSM_BITS: &str = include_str!("../msm_bits.wgsl");
+
+/// `msm_edges`: where neighbours of sorted keys differ.
+pub const MSM_EDGES: &str = include_str!("../msm_edges.wgsl");
+
+/// `msm_pairs`: neighbours of sorted points, added.
+pub const MSM_PAIRS: &str = include_str!("../msm_pairs.wgsl");
+
+/// `msm_double`: points times a power of two.
+pub const MSM_DOUBLE: &str = include_str!("../msm_double.wgsl");
+
+/// `msm_layer`: sums and weighted sums of runs of points.
+pub const MSM_LAYER: &str = include_str!("../msm_layer.wgsl");
+
+/// `msm_merge`: what slices of sorted pairs have of the buckets at their ends, joined.
+pub const MSM_MERGE: &str = include_str!("../msm_merge.wgsl");
+
+/// `msm_recode`: scalars as signed digits.
+pub const MSM_RECODE: &str = include_str!("../msm_recode.wgsl");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 32] = [
+pub const KERNELS: [(&str, &str); 40] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -154,6 +178,14 @@ pub const KERNELS: [(&str, &str); 32] = [
     ("histogram", HISTOGRAM),
     ("map", MAP),
     ("move_bytes", MOVE_BYTES),
+    ("msm_accumulate", MSM_ACCUMULATE),
+    ("msm_bits", MSM_BITS),
+    ("msm_double", MSM_DOUBLE),
+    ("msm_edges", MSM_EDGES),
+    ("msm_layer", MSM_LAYER),
+    ("msm_merge", MSM_MERGE),
+    ("msm_pairs", MSM_PAIRS),
+    ("msm_recode", MSM_RECODE),
     ("mul_chain", MUL_CHAIN),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),

@@ -141,7 +141,7 @@ mod folder {
             fd::{AsFd, OwnedFd},
             unix::fs::DirBuilderExt,
         },
-        path::Path,
+        path::{Path, PathBuf},
     };
 
     use rustix::{
@@ -156,9 +156,11 @@ mod folder {
     impl Folder {
         /// Makes the folder where it is missing.
         pub(super) fn open(path: &Path) -> io::Result<Self> {
-            DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            // Without what may stand at the end, `/` or `/.`, with which a link would be followed.
+            let path: PathBuf = path.components().collect();
+            DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let folder = openat(CWD, path, flags, Mode::empty())?;
+            let folder = openat(CWD, &path, flags, Mode::empty())?;
             expect_own(&folder, FileType::Directory, 0o077)?;
             Ok(Self(folder))
         }
@@ -332,7 +334,9 @@ mod tests {
         // A folder that is a link is not used, nor is one whose path leads elsewhere later.
         let _ = fs::remove_file(&link);
         symlink(&hostile, &link).unwrap();
-        assert_eq!(Cache::at(Some(link.clone())).get(&key), None, "the folder is a link");
+        for path in [link.clone(), link.join(""), link.join("."), link.join("./")] {
+            assert_eq!(Cache::at(Some(path.clone())).get(&key), None, "{} is a link", path.display());
+        }
         fs::remove_file(&link).unwrap();
         fs::create_dir_all(own.join("inner")).unwrap();
         fs::set_permissions(own.join("inner"), fs::Permissions::from_mode(0o700)).unwrap();

@@ -162,8 +162,9 @@ impl Device {
     /// A plan of type `T` that was made under `key` and is kept with this device, or a new one from `make`. At most
     /// [`CACHED_PLANS`](crate::CACHED_PLANS) plans of a type are kept: then the one that was used longest ago goes.
     ///
-    /// Plans hold their device, so a device stays open while it keeps plans, until [`Device::trim`] drops them. For plans that
-    /// calls on host slices make behind the scenes; a program that uses one plan again and again keeps it itself.
+    /// Plans hold their device, so a device stays open while it keeps plans: until [`Device::trim`], or an allocation that
+    /// finds too little memory or the device lost, drops them. For plans that calls on host slices make behind the scenes; a
+    /// program that uses one plan again and again keeps it itself.
     ///
     /// # Errors
     /// Those of `make`. Nothing is kept then.
@@ -218,7 +219,16 @@ impl Device {
             limit: limit / T::BYTES as u64,
             actual: len as u64,
         })?;
-        let memory: Memory = self.0.backend.alloc(bytes, secrecy)?;
+        let memory: Memory = match self.0.backend.alloc(bytes, secrecy) {
+            // Plans that nobody asked to be kept must not be what is in the way.
+            Err(Error::OutOfMemory { .. }) if self.0.plans.clear() => self.0.backend.alloc(bytes, secrecy)?,
+            // Nor may they keep a device open that is of no use: once all handles are gone, it can be opened anew.
+            Err(error @ Error::Lost { .. }) => {
+                self.0.plans.clear();
+                return Err(error);
+            }
+            memory => memory?,
+        };
         // Kernels go by the length, whoever wrote the backend.
         if memory.bytes() != bytes {
             let reason = format!("it gave {} bytes instead of {bytes}", memory.bytes());
@@ -405,9 +415,10 @@ mod tests {
         assert!(Device::cpu().is_same(&"cpu".parse().unwrap()));
     }
 
-    /// A backend that gives less memory than was asked for, or more.
+    /// A backend that gives less memory than was asked for, or more; and fails with an error while it holds more than so
+    /// many bytes.
     #[derive(Debug)]
-    struct Skewed(Device, i64);
+    struct Skewed(Device, i64, Option<(u64, Error)>);
 
     impl Backend for Skewed {
         fn info(&self) -> &DeviceInfo {
@@ -419,6 +430,10 @@ mod tests {
         }
 
         fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+            match &self.2 {
+                Some((limit, error)) if self.stats().bytes_live + bytes > *limit => return Err(error.clone()),
+                _ => {}
+            }
             self.0.backend().alloc(bytes.saturating_add_signed(self.1), secrecy)
         }
 
@@ -483,12 +498,39 @@ mod tests {
     #[test]
     fn a_backend_that_gives_other_memory_than_was_asked_for_is_refused() {
         for skew in [-8, -1, 1] {
-            let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), skew)));
+            let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), skew, None)));
             let error = device.alloc::<u64>(4).unwrap_err();
             assert!(matches!(&error, Error::Driver { call: "alloc", .. }), "{error}");
             assert!(device.upload::<u64>(&[1, 2]).is_err());
         }
-        let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), 0)));
+        let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), 0, None)));
         assert_eq!(device.upload::<u64>(&[1, 2]).unwrap().to_vec().unwrap(), [1, 2]);
+    }
+
+    /// A device of 1000 bytes that fails with an error beyond, and keeps a plan of 800.
+    fn with_a_plan(beyond: impl FnOnce(DeviceId) -> Error) -> (Device, std::sync::Weak<Buffer<u8>>) {
+        let below = Device::unregistered(Arc::new(cpu::Cpu::new()));
+        let error = beyond(below.info().id);
+        let device = Device::unregistered(Arc::new(Skewed(below, 0, Some((1000, error)))));
+        let plan = device.cached_plan("plan", || device.alloc::<u8>(800)).unwrap();
+        (device, Arc::downgrade(&plan))
+    }
+
+    #[test]
+    fn plans_go_where_memory_runs_out() {
+        let out = |device| Error::OutOfMemory { device, requested: 0, available: None };
+        let (device, plan) = with_a_plan(out);
+        let own = device.alloc::<u8>(100).unwrap();
+        assert!(plan.upgrade().is_some(), "there was room beside it");
+        assert_eq!(device.alloc::<u8>(500).unwrap().len(), 500, "there is without it");
+        assert!(plan.upgrade().is_none());
+        assert!(matches!(device.alloc::<u8>(901).unwrap_err(), Error::OutOfMemory { .. }), "{}", own.len());
+    }
+
+    #[test]
+    fn plans_do_not_keep_a_lost_device() {
+        let (device, plan) = with_a_plan(|device| Error::Lost { device, reason: "made to fail".into() });
+        assert!(matches!(device.alloc::<u8>(500).unwrap_err(), Error::Lost { .. }));
+        assert!(plan.upgrade().is_none());
     }
 }

@@ -23,36 +23,41 @@ impl Plans {
 
     /// The plan of a type under a key, which counts as used.
     pub(crate) fn find<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
-        let mut plans = self.lock();
-        let at = plans.iter().position(|(kind, name, _)| *kind == TypeId::of::<T>() && name == key)?;
-        let found = plans.remove(at)?;
-        let plan = Arc::clone(&found.2).downcast().ok();
-        plans.push_back(found);
-        plan
+        used(&mut self.lock(), key)
     }
 
     /// Keeps a plan, unless another thread was faster: then gives that one's.
     pub(crate) fn keep<T: Any + Send + Sync>(&self, key: &str, plan: Arc<T>) -> Arc<T> {
-        if let Some(earlier) = self.find(key) {
+        let mut plans = self.lock();
+        if let Some(earlier) = used(&mut plans, key) {
+            // A plan that goes gives back memory and kernels: not under the lock.
+            drop(plans);
             return earlier;
         }
         let kind = TypeId::of::<T>();
-        let mut plans = self.lock();
         plans.push_back((kind, key.to_owned(), Arc::clone(&plan) as Plan));
         let same = plans.iter().filter(|(other, ..)| *other == kind).count();
         let oldest = plans.iter().position(|(other, ..)| *other == kind).filter(|_| same > CACHED_PLANS);
         let dropped = oldest.and_then(|oldest| plans.remove(oldest));
-        // A plan that goes gives back memory and kernels: not under the lock.
         drop(plans);
         drop(dropped);
         plan
     }
 
-    /// Drops all.
-    pub(crate) fn clear(&self) {
+    /// Drops all, and tells whether there were any.
+    pub(crate) fn clear(&self) -> bool {
         let plans = mem::take(&mut *self.lock());
-        drop(plans);
+        !plans.is_empty()
     }
+}
+
+/// The plan of a type under a key, which goes behind those that were used before.
+fn used<T: Any + Send + Sync>(plans: &mut VecDeque<(TypeId, String, Plan)>, key: &str) -> Option<Arc<T>> {
+    let at = plans.iter().position(|(kind, name, _)| *kind == TypeId::of::<T>() && name == key)?;
+    let found = plans.remove(at)?;
+    let plan = Arc::clone(&found.2).downcast().ok();
+    plans.push_back(found);
+    plan
 }
 
 #[cfg(test)]

@@ -23,10 +23,11 @@ use evariste_field::{
     small::{BabyBear, BabyBear4, Goldilocks, Goldilocks3},
 };
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
+use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Case, Outcome, Suite, aes, curve, curves, field, fields, ntt, primitives, recorder::Recorder};
+use crate::{Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder};
 
 /// Some kernels, and trials that launch them.
 struct Family {
@@ -38,7 +39,7 @@ struct Family {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-const FAMILIES: [Family; 13] = [
+const FAMILIES: [Family; 14] = [
     Family {
         name: "vector-long",
         add: field::add,
@@ -123,6 +124,16 @@ const FAMILIES: [Family; 13] = [
                 points::<curves::EvenOrder>(),
             ];
             Ok(curves.concat())
+        },
+    },
+    Family {
+        name: "msm",
+        add: msm::add,
+        cases: &["bn254-g1::scalars", "bn254-g1::divisions", "bn254-g1::integers"],
+        kernels: |_| {
+            let mut kernels = Msm::<ark_bn254::g1::Config>::kernels();
+            kernels.retain(|kernel| kernel.name.starts_with("msm"));
+            Ok(kernels)
         },
     },
     Family {

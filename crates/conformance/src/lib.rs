@@ -11,6 +11,7 @@ mod fields;
 mod hosted;
 mod launches;
 mod loops;
+mod msm;
 mod ntt;
 mod ordered;
 mod primitives;
@@ -54,6 +55,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     primitives::add(&mut suite);
     suite.name = "curve";
     curve::add(&mut suite);
+    suite.name = "msm";
+    msm::add(&mut suite);
     suite.name = "loops";
     loops::add(&mut suite);
     suite.name = "secrecy";

@@ -10,11 +10,12 @@ use ark_ec::{
 };
 use ark_ff::{Field, Zero};
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, CpuArg, Device, Error, Kernel, KernelSpec, Language, Word};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Word};
 use evariste_curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz};
 use evariste_field::{Expression, Mont, Vector, reference};
 use evariste_microbench::{Place, Products, Sharing};
-use evariste_primitives::{Histogram, SegmentedSum, reference as of_words};
+use evariste_ntt::{Config, Ntt, Twiddles};
+use evariste_primitives::{Histogram, RadixSort, SegmentedSum, SortMethod, reference as of_words};
 use libtest_mimic::Failed;
 
 use crate::{
@@ -28,10 +29,12 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("long_powers", long_powers);
     suite.add("long_products", long_products);
     suite.add("many_keys", many_keys);
+    suite.add("many_keys_by_one_workgroup", many_keys_by_one_workgroup);
     for (name, least, run) in OPERATIONS {
         suite.add_with(&format!("divided::{name}"), move |device| divided(device, least, run));
     }
     suite.add("refused", refused);
+    suite.add("whole_or_not_at_all", whole_or_not_at_all);
 }
 
 #[repr(C)]
@@ -198,6 +201,27 @@ fn check_histogram(device: &Device, len: usize) -> Outcome {
     expect_same("counts", &out.to_vec()?, &of_words::histogram(&keys, &(7..12)))
 }
 
+/// Without forward progress a sweep is a loop over all keys: either done to the end, or refused with the keys as they were.
+fn many_keys_by_one_workgroup(device: &Device) -> Outcome {
+    let keys: Vec<u32> = (0..100_000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+    let values: Vec<u32> = (0..keys.len() as u32).collect();
+    let (mut dk, mut dv) = (device.upload::<u32>(&keys)?, device.upload::<u32>(&values)?);
+    let sort = RadixSort::with_method(device, SortMethod::Sweep)?;
+    let (keys, values) = match sort.sort(&mut dk, &mut dv, 3..19) {
+        Ok(()) => {
+            let mut sorted = values;
+            sorted.sort_by_key(|i| keys[*i as usize] >> 3 & 0xffff);
+            (sorted.iter().map(|i| keys[*i as usize]).collect(), sorted)
+        }
+        Err(Error::TooLarge { limit, .. }) if device.info().limits.loop_turns.map(u64::from) == Some(limit) => {
+            (keys, values)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    expect_same("keys", &dk.to_vec()?, &keys)?;
+    expect_same("values", &dv.to_vec()?, &values)
+}
+
 fn check_inverse(device: &Device, len: usize) -> Outcome {
     let a = samples::<Fr>(len, 53);
     let mut out = garbage::<Mont<Fr>>(device, len)?;
@@ -258,4 +282,35 @@ fn refused(device: &Device) -> Outcome {
     let error = expect_error("an expression of 20 products", vector.evaluate_expression(&gate, &[&a], &[], &mut out))?;
     expect("the error says so", matches!(error, Error::TooLarge { limit: 100, .. }))?;
     expect_same("untouched", &out.to_vec()?, &[Fr::from(5); 10])
+}
+
+/// Whatever a device allows, an operation of several launches in place is done to the end or has touched nothing.
+fn whole_or_not_at_all(device: &Device) -> Outcome {
+    const LOG_N: u32 = 12;
+
+    let a = samples::<Fr>(1 << LOG_N, 57);
+    let config = Config { twiddles: Twiddles::OnTheFly, ..Config::default() };
+    let mut transformed = device.upload::<Mont<Fr>>(&a)?;
+    Ntt::<Fr>::with_config(device, LOG_N, config)?.forward(&mut transformed)?;
+    let transformed = transformed.to_vec()?;
+    let raised: Vec<Fr> = a.iter().map(|x| x.pow([0x1234_5678_9abc])).collect();
+    let (mut refused, mut done) = (0, 0);
+    for turns in (1..14).map(|log| 1 << log).chain([25, 30, 35, 40]) {
+        let device = &impatient(device, turns);
+        let vector = Vector::<Fr>::new(device);
+        // Tables are not what is tried.
+        let ntt = Ntt::<Fr>::with_config(device, LOG_N, config);
+        let mut check = |what: &str, expected: &[Fr], run: &dyn Fn(&mut Buffer<Mont<Fr>>) -> Result<(), Failed>| {
+            let mut data = device.upload::<Mont<Fr>>(&a)?;
+            let outcome = run(&mut data);
+            let expected = if outcome.is_ok() { expected } else { &a[..] };
+            *if outcome.is_ok() { &mut done } else { &mut refused } += 1;
+            expect_same(&format!("{what} in {turns} turns: {outcome:?}"), &data.to_vec()?, expected)
+        };
+        check("powers", &raised, &|data| Ok(vector.pow_assign(data, [0x1234_5678_9abc])?))?;
+        if let Ok(ntt) = &ntt {
+            check("a transform", &transformed, &|data| Ok(ntt.forward(data)?))?;
+        }
+    }
+    expect("some were refused and some done", refused > 0 && done > 0)
 }

@@ -7,6 +7,8 @@ pub use evariste_backend as backend;
 pub use evariste_curve as curve;
 #[cfg(feature = "field")]
 pub use evariste_field as field;
+#[cfg(feature = "msm")]
+pub use evariste_msm as msm;
 #[cfg(feature = "ntt")]
 pub use evariste_ntt as ntt;
 #[cfg(feature = "primitives")]
@@ -23,6 +25,8 @@ pub mod prelude {
     pub use evariste_curve::{AffinePoint, DeviceCurve, Points};
     #[cfg(feature = "field")]
     pub use evariste_field::{Canonical, DeviceField, Expression, Mont, Prefix, Vector};
+    #[cfg(feature = "msm")]
+    pub use evariste_msm::{Msm, MsmConfig};
     #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
 }

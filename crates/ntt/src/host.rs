@@ -17,10 +17,12 @@ use crate::{Config, Error, Ntt, Result, forward_in_pieces, inverse_in_pieces};
 /// the device does not hold it.
 ///
 /// The plan is kept with the device ([`Device::cached_plan`]). A slice that the CPU transforms in less time than the way
-/// to the device and back takes stays on the CPU ([`crossover`]).
+/// to the device and back takes stays on the CPU ([`crossover`]). Device and staging memory is not zeroed afterwards: a
+/// secret goes into a buffer that is ([`Secrecy::Secret`](evariste_backend::Secrecy::Secret)), for an [`Ntt`].
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then.
+/// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then,
+/// unless it is a device that failed while the result came back: parts of it may be there.
 pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
     transform(device, x, Ntt::forward, forward_in_pieces)
 }
@@ -52,8 +54,7 @@ pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     // Not under the lock: a thread that waits in the CPU's pool may come by here again with other work.
     let measured = measure::<F>(device)?;
     log::debug!("{}: transforms of host slices from 2^{measured} on", device.info().id);
-    crossovers.set::<F>(measured);
-    Ok(measured)
+    Ok(crossovers.measured::<F>(measured))
 }
 
 /// Sets what [`crossover`] gives for a device and field: 0 for all work on the device, `u32::MAX` for all on the CPU.
@@ -72,6 +73,11 @@ impl Crossovers {
 
     fn set<F: 'static>(&self, log_n: u32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<F>(), log_n);
+    }
+
+    /// Keeps what was measured, and gives it, unless something was set or measured meanwhile.
+    fn measured<F: 'static>(&self, log_n: u32) -> u32 {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(TypeId::of::<F>()).or_insert(log_n)
     }
 }
 
@@ -152,4 +158,21 @@ fn transform<F: DeviceField + FftField>(
         return in_pieces(device, x, memory / 2);
     }
     run(&*plan::<F>(device, log_n)?, x, &apply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_stays_whatever_was_measured_meanwhile() {
+        let crossovers = Crossovers::default();
+        assert_eq!(crossovers.get::<u8>(), None);
+        crossovers.set::<u8>(3);
+        assert_eq!(crossovers.measured::<u8>(12), 3, "set while it was measured");
+        assert_eq!(crossovers.measured::<u16>(12), 12);
+        assert_eq!(crossovers.measured::<u16>(14), 12, "another thread was faster");
+        crossovers.set::<u16>(0);
+        assert_eq!((crossovers.get::<u8>(), crossovers.get::<u16>()), (Some(3), Some(0)));
+    }
 }

@@ -789,7 +789,9 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let mut passes = layout.passes(self.input, self.output, columns > 1);
         layout.scale(&mut passes, (self.input, self.output), inverse, !self.coset.is_one());
         let shapes = (0..passes.len()).map(|i| layout.shape_of(&passes, i));
-        let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<_>>()?;
+        let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<Vec<_>>>()?;
+        // Before the first pass: what a later one refused would leave the data half transformed.
+        kernels.iter().try_for_each(|(_, kernel)| kernel.expect_fits(&Params::default()))?;
         let factors = if inverse { plan.inverse_factors()? } else { &plan.forward };
         let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
         if queue.is_some() {

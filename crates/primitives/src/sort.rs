@@ -3,7 +3,9 @@ use std::{mem, ops::Range};
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Result, Word};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Result, Word, loop_turns,
+};
 use rayon::prelude::*;
 
 use crate::{
@@ -111,7 +113,8 @@ impl RadixSort {
     }
 
     /// Compiles the kernels of a given method. All methods work on all devices, but [`SortMethod::Sweep`] leaves a
-    /// device without forward progress to a single workgroup.
+    /// device without forward progress to a single workgroup, which has so many loops to go through that a device with a
+    /// limit of them ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)) refuses more than some 60,000 keys.
     ///
     /// # Errors
     /// As [`RadixSort::new`].
@@ -327,7 +330,16 @@ fn sweep_spec() -> KernelSpec {
             &[evariste_shaders::SORT_SWEEP],
         )
     };
-    KernelSpec::new("sort_sweep", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * SWEEP_TILE)
+    // In WGSL one workgroup goes through all keys, half a tile at a time, and each thread through all of that.
+    let turns = |params: &SweepParams| {
+        let keys = params.len.min(SWEEP_TILE / 2);
+        let part = loop_turns(keys.div_ceil(THREADS).into(), 0) + loop_turns(keys.into(), 0);
+        loop_turns(THREADS.into(), 0) + loop_turns(params.len.div_ceil(SWEEP_TILE / 2).into(), part)
+    };
+    KernelSpec::new("sort_sweep", "u32", bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(4 * SWEEP_TILE)
+        .turns(turns)
 }
 
 const SCATTER_CONSTANTS: [(&str, u32); 2] = [("TILE", SCATTER_TILE), ("DIGITS", 1 << SCATTER_BITS)];

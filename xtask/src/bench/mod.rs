@@ -8,6 +8,7 @@ mod field;
 mod input;
 mod ladder;
 mod limits;
+mod msm;
 mod ntt;
 pub(crate) mod plan;
 mod primitives;
@@ -44,8 +45,15 @@ use timing::Budget;
 use wanted::Wanted;
 
 /// What is measured, in the order of the report.
-static ALGORITHMS: [&Algorithm; 6] =
-    [&field::ALGORITHM, &rates::ALGORITHM, &primitives::ALGORITHM, &ntt::ALGORITHM, &plan::ALGORITHM, &aes::ALGORITHM];
+static ALGORITHMS: [&Algorithm; 7] = [
+    &field::ALGORITHM,
+    &rates::ALGORITHM,
+    &primitives::ALGORITHM,
+    &ntt::ALGORITHM,
+    &plan::ALGORITHM,
+    &msm::ALGORITHM,
+    &aes::ALGORITHM,
+];
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
@@ -175,6 +183,6 @@ mod tests {
             assert!(headlines[..i].iter().all(|other| other.case != headline.case && other.title != headline.title));
             assert!(session::task(headline.case).is_some(), "{} says where its data lies", headline.case);
         }
-        assert_eq!(names(), ["field", "ntt", "aes"]);
+        assert_eq!(names(), ["field", "ntt", "msm", "aes"]);
     }
 }

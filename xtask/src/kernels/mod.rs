@@ -15,9 +15,10 @@ use ark_ff::FftField;
 use clap::Args;
 use evariste_aes::{Aes, KeySize, Method};
 use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, nvrtc};
-use evariste_curve::{DeviceCurve, PointSum, Points};
+use evariste_curve::{PointSum, Points};
 use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
+use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{RadixSort, SegmentedSum};
 use rayon::prelude::*;
@@ -190,8 +191,8 @@ fn small_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<Ker
 }
 
 /// Every kernel over a curve.
-fn points<C: DeviceCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    let mut kernels = Points::<C>::kernels();
+fn points<C: MsmCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    let mut kernels = [Points::<C>::kernels(), Msm::<C>::kernels()].concat();
     kernels.extend([SegmentedSum::<PointSum<C>>::kernel(), AddChain::<C>::kernel()]);
     Ok(kernels)
 }

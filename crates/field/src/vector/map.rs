@@ -150,6 +150,7 @@ impl<F: DeviceField> Vector<F> {
         while bits > 1 && !kernel.fits(&PowParams { len, bits: bits + 1 }) {
             bits /= 2;
         }
+        kernel.expect_fits(&PowParams { len, bits: bits + 1 })?;
         let raised = Exponent::new(&[1 << bits]);
         let mut power = self.device.alloc_with(a.len(), secrecy)?;
         let parts = exponent.bits.div_ceil(bits);

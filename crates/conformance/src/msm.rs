@@ -1,0 +1,194 @@
+//! Multi-scalar multiplication: sums of known multiples of the generator.
+
+use ark_ec::{
+    AffineRepr, CurveGroup,
+    short_weierstrass::{Affine, Projective},
+};
+use ark_ff::{Field, UniformRand, Zero};
+use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+use evariste_backend::{Device, Element, Secrecy, Transfer};
+use evariste_curve::AffinePoint;
+use evariste_field::{Canonical, DeviceField, Mont};
+use evariste_msm::{Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, evaluate, reference};
+
+use crate::{Outcome, Suite, curves, expect, expect_same, launches::is_few, other_device};
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
+    over::<ark_bls12_381::g2::Config>(suite, "bls12-381-g2");
+    over::<ark_bn254::g1::Config>(suite, "bn254-g1");
+    over::<ark_pallas::PallasConfig>(suite, "pallas");
+    over::<curves::P256>(suite, "p-256");
+    suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
+    suite.add("two_threads", two_threads);
+    suite.add("misuse", misuse);
+}
+
+fn over<C: MsmCurve>(suite: &mut Suite<'_>, curve: &str) {
+    suite.add(&format!("{curve}::scalars"), scalars::<C>);
+    suite.add(&format!("{curve}::divisions"), divisions::<C>);
+    suite.add(&format!("{curve}::integers"), integers::<C>);
+}
+
+/// Multiples of the generator and what they are multiplied by: small integers of both signs, so that points repeat and have
+/// their opposites among them, and infinity.
+fn bases<C: MsmCurve>(len: usize) -> (Vec<Affine<C>>, Vec<C::ScalarField>) {
+    let generator = Affine::<C>::generator();
+    let multiples = std::iter::successors(Some(Projective::<C>::zero()), |point| Some(*point + generator));
+    let multiples = CurveGroup::normalize_batch(&multiples.take(24).collect::<Vec<_>>());
+    let mut rng = StdRng::seed_from_u64(len as u64);
+    let base = |_| {
+        let k = rng.gen_range(0..24usize);
+        let (point, scalar) = (multiples[k], C::ScalarField::from(k as u64));
+        if rng.r#gen() { (point, scalar) } else { (-point, -scalar) }
+    };
+    (0..len).map(base).unzip()
+}
+
+/// A scalar from its place and a source of randomness.
+type Kind<F> = fn(usize, &mut StdRng) -> F;
+
+/// Scalars of every shape that could favour some buckets, or digits with a carry into the highest.
+fn kinds<F: Field>() -> [(&'static str, Kind<F>); 8] {
+    [
+        ("random", |_, rng| F::rand(rng)),
+        ("all zero", |_, _| F::ZERO),
+        ("all one", |_, _| F::ONE),
+        ("r - 1", |_, _| -F::ONE),
+        ("one in ten", |i, rng| if i % 10 == 3 { F::rand(rng) } else { F::ZERO }),
+        ("16 bits", |_, rng| F::from(rng.r#gen::<u16>())),
+        ("both signs", |i, _| if i % 2 == 0 { F::from(77u8) } else { -F::from(77u8) }),
+        ("halves", |i, _| F::from(2u8).inverse().unwrap_or(F::ONE) - F::from((i % 3) as u64)),
+    ]
+}
+
+/// Compares the sum over some scalars, from the host and in both forms on the device.
+fn check<C: MsmCurve>(device: &Device, msm: &Msm<C>, multipliers: &[C::ScalarField], kind: usize) -> Outcome {
+    let (name, make) = kinds::<C::ScalarField>()[kind];
+    let mut rng = StdRng::seed_from_u64(kind as u64);
+    let scalars: Vec<C::ScalarField> = (0..msm.len()).map(|i| make(i, &mut rng)).collect();
+    let sum: C::ScalarField = scalars.iter().zip(multipliers).map(|(s, k)| *s * k).sum();
+    let expected = Affine::<C>::generator() * sum;
+    let is_right =
+        |sum: Projective<C>, how| expect(&format!("the sum of {} {name} scalars {how}", msm.len()), sum == expected);
+    is_right(msm.evaluate(&scalars)?, "from the host")?;
+    let secret = device.upload_with::<Mont<C::ScalarField>>(&scalars, Secrecy::Secret)?;
+    is_right(msm.evaluate(&secret)?, "in Montgomery form")?;
+    is_right(msm.evaluate(&device.upload::<Canonical<C::ScalarField>>(&scalars)?)?, "as integers")
+}
+
+fn scalars<C: MsmCurve>(device: &Device) -> Outcome {
+    for len in [0, 1, 2, 3, 130] {
+        let (bases, multipliers) = bases::<C>(len);
+        let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
+        let kinds = if len == 130 { 0..kinds::<C::ScalarField>().len() } else { 0..1 };
+        for kind in kinds {
+            check(device, &msm, &multipliers, kind)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every way of dividing the work: slices, layers, tables, affine additions, pieces.
+fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
+    let (bases, multipliers) = bases::<C>(90);
+    let tuning = |slices, least, layer, last, levels| Tuning {
+        slices: Some(slices),
+        least_slice: Some(least),
+        layer: Some(layer),
+        last: Some(last),
+        levels: Some(levels),
+    };
+    let tables = |count: usize| Precompute::Tables { budget: (count * bases.len() * AffinePoint::<C>::BYTES) as u64 };
+    let plain = MsmConfig::default();
+    let pieces = MsmConfig { window: Some(3), tuning: tuning(20, 1, 1, 1, 1), ..plain };
+    let memory = Msm::<C>::new(device, &[], pieces)?.required_bytes(20, 1)?;
+    let configs = [
+        MsmConfig { window: Some(6), tuning: tuning(600, 1, 2, 1, 0), ..plain },
+        MsmConfig { window: Some(4), tuning: tuning(1, 1, 1, 9, 2), precompute: tables(5), ..plain },
+        MsmConfig { window: Some(8), tuning: tuning(300, 2, 3, 0, 1), precompute: tables(90), ..plain },
+        MsmConfig { window: Some(2), tuning: tuning(5, 7, 1, 1, 8), bases: Bases::Any, ..plain },
+        MsmConfig { memory: Some(memory), ..pieces },
+    ];
+    // Where sanitizers run, one kind of scalars is enough to launch all kernels.
+    for config in configs {
+        let msm = Msm::<C>::new(device, &bases, config)?;
+        for kind in [0, 4, 6] {
+            if kind == 0 || !is_few(device) {
+                check(device, &msm, &multipliers, kind)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Words that are no residues: integers for any points, residues for those of order r.
+fn integers<C: MsmCurve>(device: &Device) -> Outcome {
+    let (bases, _) = bases::<C>(4);
+    let bytes = 4 * C::ScalarField::LIMBS;
+    let mut words = device.host_buffer(4 * bytes, Transfer::Upload, Secrecy::Public)?;
+    words.fill(u8::MAX);
+    let mut scalars = device.alloc::<Canonical<C::ScalarField>>(4)?;
+    scalars.write_pinned(None, 0, words)?.wait()?;
+    let expected = reference::msm::<C, _>(&bases, &vec![vec![u64::MAX; bytes / 8]; 4]);
+    for kind in [Bases::Any, Bases::Subgroup] {
+        let msm = Msm::<C>::new(device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() })?;
+        expect(&format!("{kind:?}"), msm.evaluate(&scalars)? == expected)?;
+    }
+    Ok(())
+}
+
+/// Several sums at once, over the same bases and over bases of their own.
+fn counts<C: MsmCurve>(device: &Device) -> Outcome {
+    let (bases, multipliers) = bases::<C>(60);
+    let mut rng = StdRng::seed_from_u64(60);
+    let scalars: Vec<C::ScalarField> = (0..60).map(|_| UniformRand::rand(&mut rng)).collect();
+    let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
+    for count in [1, 3, 20, 60] {
+        let len = 60 / count;
+        let sum = |i: usize, first: usize| {
+            let terms = scalars[i * len..(i + 1) * len].iter().zip(&multipliers[first..]);
+            Affine::<C>::generator() * terms.map(|(s, k)| *s * k).sum::<C::ScalarField>()
+        };
+        let shared: Vec<Projective<C>> = (0..count).map(|i| sum(i, 0)).collect();
+        let own: Vec<Projective<C>> = (0..count).map(|i| sum(i, i * len)).collect();
+        expect_same("sums over the same bases", &msm.evaluate_many(count, &scalars)?, &shared)?;
+        expect_same("sums over bases of their own", &msm.evaluate_batch(count, &scalars)?, &own)?;
+    }
+    Ok(())
+}
+
+fn two_threads(device: &Device) -> Outcome {
+    type C = ark_bn254::g1::Config;
+    let (bases, multipliers) = bases::<C>(100);
+    let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
+    std::thread::scope(|scope| {
+        let work = |kind: usize| {
+            let (msm, multipliers) = (&msm, &multipliers);
+            scope.spawn(move || (0..5).try_for_each(|_| check(device, msm, multipliers, kind)))
+        };
+        let threads = [work(0), work(5)];
+        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
+    })
+}
+
+fn misuse(device: &Device) -> Outcome {
+    type C = ark_bn254::g1::Config;
+    let (bases, multipliers) = bases::<C>(6);
+    let msm = Msm::<C>::new(device, &bases[..5], MsmConfig::default())?;
+    let is = |result: Result<(), Error>, right: fn(&Error) -> bool| {
+        expect(&format!("the error of {result:?}"), result.as_ref().is_err_and(right))
+    };
+    is(msm.evaluate(&multipliers).map(drop), |e| matches!(e, Error::Length { expected: 5, actual: 6, .. }))?;
+    is(evaluate::<C>(device, &bases, &multipliers[1..]).map(drop), |e| {
+        matches!(e, Error::Length { expected: 6, actual: 5, .. })
+    })?;
+    if let Some(other) = other_device(device) {
+        let elsewhere = other.upload::<Mont<ark_bn254::Fr>>(&multipliers[..5])?;
+        is(msm.evaluate(&elsewhere).map(drop), |e| {
+            matches!(e, Error::Device(evariste_backend::Error::WrongDevice { .. }))
+        })?;
+    }
+    let msm = Msm::<C>::new(device, &bases, MsmConfig { memory: Some(1), ..MsmConfig::default() })?;
+    is(msm.evaluate(&multipliers).map(drop), |e| matches!(e, Error::TooLittle { actual: 1, .. }))
+}

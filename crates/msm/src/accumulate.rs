@@ -1,0 +1,270 @@
+//! Sums of the points of each bucket.
+
+use std::marker::PhantomData;
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, parallel};
+use evariste_curve::{AffinePoint, DeviceCurve, Xyzz, point, source::Form};
+use evariste_field::{DeviceField, source::label};
+
+use crate::shared::{self, Sum, load, load_affine, sum_bytes, sum_words, zero};
+
+/// Threads of a workgroup that adds points to buckets: with more, fewer of them find registers at once.
+pub(crate) const THREADS: u32 = 128;
+
+/// Threads of a workgroup that joins nodes.
+const MERGE_THREADS: u32 = 128;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct AccumulateParams {
+    len: u32,
+    sentinel: u32,
+    slices: u32,
+    least: u32,
+    fresh: u32,
+    ordered: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct MergeParams {
+    nodes: u32,
+    stride: u32,
+    sentinel: u32,
+    last: u32,
+}
+
+/// What slices have of the buckets at their ends.
+#[derive(Debug)]
+pub(crate) struct Nodes<C: DeviceCurve> {
+    keys: Buffer<u32>,
+    sums: Buffer<Xyzz<C>>,
+}
+
+impl<C: DeviceCurve> Nodes<C> {
+    pub(crate) fn new(device: &Device, slices: u32, secrecy: Secrecy) -> Result<Self> {
+        let len = 2 * slices as usize;
+        Ok(Self { keys: device.alloc_with(len, secrecy)?, sums: device.alloc_with(len, secrecy)? })
+    }
+
+    pub(crate) fn required_bytes(slices: u32) -> u64 {
+        2 * u64::from(slices) * (4 + sum_bytes::<C>())
+    }
+}
+
+/// How pairs are divided among threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slices {
+    /// Threads.
+    pub(crate) count: u32,
+    /// Pairs of a thread at least.
+    pub(crate) least: u32,
+}
+
+/// Pairs of a bucket and a point, sorted by bucket. A value is twice the number of a point, and 1 more if its opposite is
+/// meant; without values, all points come in order.
+#[derive(Debug)]
+pub(crate) struct List<'a, C: DeviceCurve> {
+    pub(crate) keys: &'a Buffer<u32>,
+    pub(crate) values: Option<&'a Buffer<u32>>,
+    pub(crate) points: &'a Buffer<AffinePoint<C>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Accumulate<C> {
+    accumulate: Kernel<AccumulateParams>,
+    merge: Kernel<MergeParams>,
+    curve: PhantomData<fn() -> C>,
+}
+
+impl<C: DeviceCurve> Accumulate<C> {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        Ok(Self {
+            accumulate: Kernel::new(device, accumulate_spec::<C>())?,
+            merge: Kernel::new(device, merge_spec::<C>())?,
+            curve: PhantomData,
+        })
+    }
+
+    pub(crate) fn specs() -> Vec<KernelSpec> {
+        vec![accumulate_spec::<C>(), merge_spec::<C>()]
+    }
+
+    /// Adds to each bucket the points of its pairs, which are sorted by bucket; keys from the number of buckets on, which
+    /// all are that number, are left out. With `fresh`, buckets that have pairs are overwritten.
+    pub(crate) fn run(
+        &self,
+        &List { keys, values, points }: &List<'_, C>,
+        slices: Slices,
+        fresh: bool,
+        nodes: &mut Nodes<C>,
+        buckets: &mut Buffer<Xyzz<C>>,
+    ) -> Result<()> {
+        values.unwrap_or(keys).expect_len("the values of digits", keys.len())?;
+        nodes.keys.expect_len("the nodes of slices", 2 * slices.count as usize)?;
+        assert!(slices.least > 0 && slices.count > 0, "{slices:?}");
+        let (len, sentinel) = (keys.len() as u32, buckets.len() as u32);
+        let params = AccumulateParams {
+            len,
+            sentinel,
+            slices: slices.count,
+            least: slices.least,
+            fresh: fresh.into(),
+            ordered: values.is_none().into(),
+        };
+        let args = &mut [
+            Arg::read(keys),
+            Arg::read(values.unwrap_or(keys)),
+            Arg::read(points),
+            Arg::write(buckets),
+            Arg::write(&mut nodes.keys),
+            Arg::write(&mut nodes.sums),
+        ];
+        // SAFETY: there are `len` keys and values; keys below `sentinel` are buckets, and values name points, as recoding
+        // makes them; each slice has a node.
+        unsafe { self.accumulate.launch(None, slices.count.div_ceil(THREADS).into(), &params, args) }?;
+        self.merge(slices.count, nodes, buckets)
+    }
+
+    /// Joins nodes until one is left, and stores that.
+    fn merge(&self, count: u32, nodes: &mut Nodes<C>, buckets: &mut Buffer<Xyzz<C>>) -> Result<()> {
+        let (sentinel, group) = (buckets.len() as u32, 2 * self.merge.spec().threads);
+        let (mut stride, mut left) = (1, count);
+        loop {
+            let groups = left.div_ceil(group);
+            let params = MergeParams { nodes: count, stride, sentinel, last: (groups <= 1).into() };
+            let args = &mut [Arg::write(&mut nodes.keys), Arg::write(&mut nodes.sums), Arg::write(buckets)];
+            // SAFETY: there are `count` nodes, whose keys are buckets or `sentinel`; groups touch their own.
+            unsafe { self.merge.launch(None, groups.into(), &params, args) }?;
+            if groups <= 1 {
+                return Ok(());
+            }
+            (stride, left) = (stride * group, groups);
+        }
+    }
+}
+
+fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
+    let seen = [
+        shared::words("keys"),
+        shared::words("values"),
+        shared::points::<C>("points", Form::Affine),
+        shared::points_out::<C>("buckets", Form::Xyzz),
+        shared::words_out("node_keys"),
+        shared::points_out::<C>("node_sums", Form::Xyzz),
+    ];
+    let source = move |language| {
+        let sources = [evariste_cuda::MSM_ACCUMULATE, evariste_shaders::MSM_ACCUMULATE];
+        shared::text::<C>(language, &seen, THREADS, calls::<C>(), sources)
+    };
+    let variant = label::<C::BaseField>();
+    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), accumulate::<C>, source).threads(THREADS)
+}
+
+/// Whether products are called in the kernel that adds points. On an H200, over twelve limbs that took 0.96 of the time of
+/// inlined ones, which no cache for instructions holds, and a tenth of the time to compile; over eight, 1.1 of it.
+const fn calls<C: DeviceCurve>() -> bool {
+    C::BaseField::LIMBS > 8
+}
+
+fn merge_spec<C: DeviceCurve>() -> KernelSpec {
+    let seen = [
+        shared::words_out("keys"),
+        shared::points_out::<C>("sums", Form::Xyzz),
+        shared::points_out::<C>("buckets", Form::Xyzz),
+    ];
+    let source = move |language| {
+        let sources = [evariste_cuda::MSM_MERGE, evariste_shaders::MSM_MERGE];
+        shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
+    };
+    let variant = label::<C::BaseField>();
+    KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source).threads(MERGE_THREADS)
+}
+
+/// A part of the work on the CPU: pairs, and the buckets that no other part touches.
+struct Part<'a> {
+    keys: &'a [u32],
+    /// The number of the first of them.
+    first: usize,
+    /// The first bucket of `buckets`.
+    start: usize,
+    buckets: &'a mut [u32],
+}
+
+/// The body for the CPU. Slices end where a bucket does, and leave no nodes; one that is a single bucket takes long.
+fn accumulate<C: DeviceCurve>(params: &AccumulateParams, args: &mut [CpuArg<'_>]) {
+    let [keys, values, points, buckets, node_keys, _] = args else {
+        unreachable!("the launch checks the number of buffers")
+    };
+    let (keys, words) = (&keys.read::<u32>()[..params.len as usize], sum_words::<C>());
+    let count = keys.partition_point(|key| *key < params.sentinel);
+    let (keys, values) = (&keys[..count], &values.read::<u32>()[..count]);
+    let points = points.read::<u32>();
+    node_keys.write::<u32>()[..2 * params.slices as usize].fill(params.sentinel);
+
+    let slice = count.div_ceil(params.slices as usize).max(params.least as usize);
+    let mut rest = &mut buckets.write::<u32>()[..params.sentinel as usize * words];
+    let (mut begin, mut bucket) = (0, 0);
+    let mut parts = Vec::new();
+    while begin < count {
+        let end = (begin + slice).min(count);
+        let end = end + keys[end..].partition_point(|key| *key == keys[end - 1]);
+        let next = keys[end - 1] as usize + 1;
+        let (own, others) = rest.split_at_mut((next - bucket) * words);
+        parts.push(Part { keys: &keys[begin..end], first: begin, start: bucket, buckets: own });
+        (rest, begin, bucket) = (others, end, next);
+    }
+    parallel::chunks(&mut parts, 1, &|_, parts| {
+        for part in parts {
+            let mut pairs = part.keys.iter().zip(part.first..).peekable();
+            while let Some(&(&key, _)) = pairs.peek() {
+                let at = key as usize - part.start;
+                let mut sum = if params.fresh == 1 { zero::<C>() } else { load::<C>(part.buckets, at) };
+                while let Some((_, i)) = pairs.next_if(|(next, _)| **next == key) {
+                    let value = if params.ordered == 1 { 2 * i as u32 } else { values[i] };
+                    let mut point = load_affine::<C>(points, value as usize / 2);
+                    if value % 2 == 1 {
+                        point = point::affine_negate::<C>(point);
+                    }
+                    sum = point::xyzz_add_affine::<C>(sum, point);
+                }
+                point::store(&sum, &mut part.buckets[at * words..][..words]);
+            }
+        }
+    });
+}
+
+/// The body for the CPU.
+fn merge<C: DeviceCurve>(params: &MergeParams, args: &mut [CpuArg<'_>]) {
+    let [keys, sums, buckets] = args else { unreachable!("the launch checks the number of buffers") };
+    let words = sum_words::<C>();
+    let nodes = params.nodes as usize;
+    let (keys, sums) = (keys.write::<u32>(), sums.write::<u32>());
+    let buckets = &mut buckets.write::<u32>()[..params.sentinel as usize * words];
+    if params.last == 0 {
+        // All is done by the last launch.
+        return;
+    }
+    let mut open: Option<(u32, Sum<C>)> = None;
+    for node in 0..nodes {
+        let [first, last] = [0, 1].map(|end| keys[2 * node + end]);
+        if first == params.sentinel {
+            continue;
+        }
+        for (key, at) in [(first, 2 * node), (last, 2 * node + 1)].into_iter().take(1 + usize::from(first != last)) {
+            let sum = load::<C>(sums, at);
+            open = match open.take() {
+                Some((known, before)) if known == key => Some((key, point::xyzz_add::<C>(before, sum))),
+                Some((known, before)) => {
+                    point::store(&before, &mut buckets[known as usize * words..][..words]);
+                    Some((key, sum))
+                }
+                None => Some((key, sum)),
+            };
+        }
+    }
+    if let Some((key, sum)) = open {
+        point::store(&sum, &mut buckets[key as usize * words..][..words]);
+    }
+}

@@ -1,0 +1,198 @@
+//! How a multi-scalar multiplication is divided, by the cost of it all.
+
+use evariste_backend::DeviceInfo;
+
+use crate::{Tuning, accumulate::Slices, reduce::Reduction};
+
+/// Least bits of a digit.
+pub(crate) const MIN_WINDOW: u32 = 2;
+
+/// Most bits of a digit.
+pub(crate) const MAX_WINDOW: u32 = 26;
+
+/// Pairs of a key and a value that are sorted at once: their number and the last bit of a value are 32 bits.
+pub(crate) const MAX_PAIRS: u64 = 1 << 31;
+
+/// Threads that add points at once for each unit of a GPU that runs workgroups, as far as registers allow.
+const LANES_PER_UNIT: u32 = 512;
+
+/// Slices for each of these threads at most: more level out their times, but leave more ends to join.
+const SLICES_PER_LANE: u32 = 3;
+
+/// Points of a slice, before there are more slices than lanes.
+const SLICE: u64 = 256;
+
+/// Threads for each unit of a processor.
+const CPU_LANES_PER_UNIT: u32 = 8;
+
+/// Most levels of affine additions.
+pub(crate) const MAX_LEVELS: u32 = 8;
+
+/// Pairs over a field of [`HALVED_LIMBS`] limbs from which on affine additions pay, and with longer elements fewer: on an
+/// H200, 2^24 points of BLS12-381 G1 took 0.94 of the time that all additions in XYZZ form took, and 2^22 points 0.96. Over
+/// eight limbs they gained nothing.
+const HALVED_PAIRS: u64 = 1 << 25;
+
+/// See [`HALVED_PAIRS`].
+const HALVED_LIMBS: u64 = 12;
+
+/// Points that a thread of a GPU adds at least.
+const LEAST_SLICE: u32 = 4;
+
+/// Points that a thread of a processor adds at least.
+const CPU_LEAST_SLICE: u32 = 256;
+
+/// log₂ of the most elements of a row that the last step of the reduction takes.
+const LAST_LOG: u32 = 9;
+
+/// log₂ of the lengths of runs in a layer.
+const LAYER_LOGS: [u32; 2] = [3, 6];
+
+/// What a device is, as far as the division depends on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Machine {
+    /// Threads that add points at once.
+    pub(crate) lanes: u32,
+    /// Whether lanes are those of a GPU.
+    gpu: bool,
+}
+
+impl Machine {
+    pub(crate) fn new(info: &DeviceInfo) -> Self {
+        let gpu = info.limits.workgroup_threads > 1;
+        let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
+        Self { lanes: info.parallelism.max(1).saturating_mul(lanes).min(1 << 20), gpu }
+    }
+
+    /// How so many pairs are divided.
+    pub(crate) fn slices(&self, tuning: &Tuning, pairs: u64) -> Slices {
+        let least = if self.gpu { LEAST_SLICE } else { CPU_LEAST_SLICE };
+        let most = u64::from(self.lanes) * u64::from(if self.gpu { SLICES_PER_LANE } else { 1 });
+        let count = (pairs / SLICE).clamp(self.lanes.into(), most) as u32;
+        Slices {
+            count: tuning.slices.unwrap_or(count).clamp(1, 1 << 24),
+            least: tuning.least_slice.unwrap_or(least).max(1),
+        }
+    }
+
+    /// How often neighbours among so many points of so many buckets are added as affine points, over a field of so many limbs.
+    pub(crate) fn levels(&self, tuning: &Tuning, limbs: usize, pairs: u64, buckets: u64) -> u32 {
+        let pays = self.gpu
+            && limbs as u64 >= HALVED_LIMBS
+            && pairs.saturating_mul(limbs as u64) >= HALVED_PAIRS * HALVED_LIMBS;
+        // Until few points of a bucket are left.
+        let load = (pairs / buckets.max(1)).max(1).ilog2();
+        tuning.levels.unwrap_or(if pays { load.saturating_sub(2).min(5) } else { 0 })
+    }
+
+    /// The layers that `rows` rows of 2^`log` buckets are reduced by.
+    pub(crate) fn reduction(&self, tuning: &Tuning, rows: u32, log: u32) -> Reduction {
+        let last = tuning.last.unwrap_or(if self.gpu { LAST_LOG } else { 0 });
+        let (mut layers, mut left) = (Vec::new(), log);
+        while left > last {
+            let own = (u64::from(rows) << left) / u64::from(self.lanes);
+            let [least, most] = if self.gpu { LAYER_LOGS } else { [LAYER_LOGS[0], MAX_WINDOW] };
+            let layer = tuning.layer.unwrap_or(own.max(1).ilog2().clamp(least, most)).clamp(1, left);
+            layers.push(layer);
+            left -= layer;
+        }
+        Reduction { rows, log, layers }
+    }
+}
+
+/// What is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Scalars of one sum.
+    pub(crate) len: usize,
+    /// Sums.
+    pub(crate) count: usize,
+    /// Bits that signed digits have to cover.
+    pub(crate) bits: u32,
+}
+
+/// The cost of additions of two points in XYZZ form in mixed ones: 12M + 2S to 8M + 2S.
+const FULL: f64 = 1.4;
+
+/// Time of an addition that waits for nothing else, to that of one where all lanes are busy.
+const LONE: f64 = 0.4;
+
+/// Time of an addition on the host, in microseconds.
+const HOST_MICROSECONDS: f64 = 1.5;
+
+/// Mixed additions in a microsecond for each unit that runs workgroups.
+const GPU_RATE: f64 = 20.0;
+
+/// The same of a processor.
+const CPU_RATE: f64 = 1.5;
+
+/// Time of sorting a pair, in mixed additions.
+const SORT: f64 = 0.1;
+
+/// The cost of digits of `window` bits in mixed additions, with `tables` multiples of each base.
+fn cost(machine: &Machine, shape: &Shape, window: u32, tables: u32) -> f64 {
+    let digits = shape.bits.div_ceil(window);
+    let sets = f64::from(digits.div_ceil(tables)) * shape.count as f64;
+    let pairs = shape.len as f64 * shape.count as f64 * f64::from(digits);
+    let buckets = sets * f64::from(1u32 << (window - 1));
+    let rate = if machine.gpu { GPU_RATE } else { CPU_RATE };
+    let per_unit = if machine.gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
+    let host = HOST_MICROSECONDS * rate * f64::from(machine.lanes / per_unit).max(1.0);
+    let rows = sets * f64::from(window);
+    // Waits: a few additions for each layer, and on the host the doublings.
+    let waits = if machine.gpu { f64::from(window) * LONE * f64::from(machine.lanes) } else { 0.0 };
+    let doublings = f64::from(digits.div_ceil(tables) * window);
+    (1.0 + SORT) * pairs + 2.0 * FULL * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
+}
+
+/// Bits of a digit with the least cost, among those whose buckets stay below `most_buckets`.
+pub(crate) fn window(machine: &Machine, shape: &Shape, tables: u32, most_buckets: u64) -> u32 {
+    let sets = |window: u32| u64::from(shape.bits.div_ceil(window).div_ceil(tables)) * shape.count as u64;
+    let fits = |window: &u32| sets(*window) << (window - 1) <= most_buckets;
+    let by_cost = |a: &u32, b: &u32| cost(machine, shape, *a, tables).total_cmp(&cost(machine, shape, *b, tables));
+    (MIN_WINDOW..=MAX_WINDOW).filter(fits).min_by(by_cost).unwrap_or(MIN_WINDOW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reductions_weigh_every_bucket() {
+        // A row of small integers in place of points.
+        for layers in [vec![], vec![1], vec![3], vec![2, 1], vec![1, 1, 1]] {
+            let reduction = Reduction { rows: 2, log: 3, layers };
+            for row in 0..2 {
+                let outputs = evaluate(&reduction, &[[1, 20, 300, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2]]);
+                let value: u64 = reduction.weights(row).iter().map(|(at, weight)| outputs[*at] << weight).sum();
+                let x = [[1, 20, 300, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2u64]][row];
+                let expected: u64 = x.iter().zip(1..).map(|(x, k)| x * k).sum();
+                assert_eq!(value, expected, "{reduction:?}");
+            }
+        }
+    }
+
+    /// What the kernels do, on integers.
+    fn evaluate(reduction: &Reduction, rows: &[[u64; 8]; 2]) -> Vec<u64> {
+        let mut rows: Vec<Vec<u64>> = rows.iter().map(|row| row.to_vec()).collect();
+        for layer in &reduction.layers {
+            let sums = |row: &Vec<u64>| row.chunks(1 << layer).map(|run| run.iter().sum()).collect::<Vec<u64>>();
+            let moment = |run: &[u64]| run.iter().zip(0..).map(|(x, t)| x * t).sum();
+            let moments = |row: &Vec<u64>| row.chunks(1 << layer).map(moment).collect::<Vec<u64>>();
+            let mut next: Vec<Vec<u64>> = rows[..2].iter().map(sums).collect();
+            next.extend(rows[..2].iter().map(moments));
+            next.extend(rows[2..].iter().map(sums));
+            rows = next;
+        }
+        let log = rows[0].len().ilog2() as usize;
+        let mut out = Vec::new();
+        for row in &rows[..2] {
+            for bit in 0..=log {
+                let chosen = row.iter().enumerate().filter(|(i, _)| bit == log || i >> bit & 1 == 1);
+                out.push(chosen.map(|(_, x)| x).sum());
+            }
+        }
+        out.extend(rows[2..].iter().map(|row| row.iter().sum::<u64>()));
+        out
+    }
+}

@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+
+mod accumulate;
+mod config;
+mod error;
+mod finish;
+mod host;
+mod layout;
+mod pairs;
+mod plan;
+mod recode;
+mod reduce;
+pub mod reference;
+mod scalars;
+mod shared;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use evariste_curve::DeviceCurve;
+use evariste_field::DevicePrimeField;
+
+pub use config::{Bases, MsmConfig, Precompute, Tuning};
+pub use error::{Error, Result};
+pub use host::evaluate;
+pub use plan::{Msm, Stage};
+pub use scalars::Scalars;
+
+/// A curve whose points and scalars live on devices.
+pub trait MsmCurve: DeviceCurve<ScalarField: DevicePrimeField> {}
+
+impl<C: DeviceCurve<ScalarField: DevicePrimeField>> MsmCurve for C {}

@@ -1,0 +1,222 @@
+//! Neighbours of sorted points, added as affine points.
+
+use std::marker::PhantomData;
+
+use ark_ff::{Field, Zero};
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Result, Secrecy, Word};
+use evariste_curve::{
+    AffinePoint, DeviceCurve, point,
+    source::{self, Form},
+};
+use evariste_field::source::{cuda_group_inverse, group_inverse_threads, label, wgsl_group_inverse};
+use evariste_primitives::Scan;
+
+use crate::shared::{self, affine_words};
+
+/// Threads of a workgroup, if their memory allows.
+const THREADS: u32 = 256;
+
+/// Pairs of a thread at most, which share an inversion with those of its workgroup.
+const MAX_RUN: u32 = 64;
+
+/// Pairs of a thread at least, however few there are.
+const MIN_RUN: u32 = 4;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct EdgesParams {
+    len: u32,
+    sentinel: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct PairsParams {
+    len: u32,
+    sentinel: u32,
+    threads: u32,
+    sides: u32,
+}
+
+/// A list of points sorted by bucket, and one of points that were left over on the way to it.
+#[derive(Debug)]
+pub(crate) struct Halved<C: DeviceCurve> {
+    pub(crate) keys: Buffer<u32>,
+    pub(crate) points: Buffer<AffinePoint<C>>,
+    pub(crate) side_keys: Buffer<u32>,
+    /// Of the points that went in.
+    pub(crate) side_values: Buffer<u32>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pairs<C> {
+    device: Device,
+    edges: Kernel<EdgesParams>,
+    scan: Scan,
+    /// Of points by their values, and one after the other.
+    pairs: [Kernel<PairsParams>; 2],
+    curve: PhantomData<fn() -> C>,
+}
+
+impl<C: DeviceCurve> Pairs<C> {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        Ok(Self {
+            device: device.clone(),
+            edges: Kernel::new(device, edges_spec())?,
+            scan: Scan::new(device)?,
+            pairs: [Kernel::new(device, pairs_spec::<C>(true))?, Kernel::new(device, pairs_spec::<C>(false))?],
+            curve: PhantomData,
+        })
+    }
+
+    pub(crate) fn specs() -> Vec<KernelSpec> {
+        vec![edges_spec(), pairs_spec::<C>(true), pairs_spec::<C>(false)]
+    }
+
+    /// Bytes of what [`Pairs::run`] makes of `len` elements in `buckets` buckets, and of its scratch.
+    pub(crate) fn required_bytes(len: usize, buckets: u64) -> [u64; 2] {
+        let half = len.div_ceil(2) as u64;
+        let sides = half.min(buckets);
+        let point = AffinePoint::<C>::BYTES as u64;
+        [half * (4 + point) + 8 * sides, 8 * half + 4 + Scan::required_bytes(half as usize + 1)]
+    }
+
+    /// Adds neighbours of the same bucket: see `msm_pairs.cu`. Without `values`, element i is `points[i]`.
+    pub(crate) fn run(
+        &self,
+        keys: &Buffer<u32>,
+        values: Option<&Buffer<u32>>,
+        points: &Buffer<AffinePoint<C>>,
+        sentinel: u32,
+        secrecy: Secrecy,
+    ) -> Result<Halved<C>> {
+        let half = keys.len().div_ceil(2);
+        let (len, sides) = (keys.len() as u32, half.min(sentinel as usize).max(1));
+        let mut edges = self.device.alloc_with(half, secrecy)?;
+        let args = &mut [Arg::read(keys), Arg::write(&mut edges)];
+        // SAFETY: there are `len` keys and half as many edges.
+        unsafe { self.edges.launch(None, half.div_ceil(256) as u64, &EdgesParams { len, sentinel }, args) }?;
+        let mut places = self.device.alloc_with(half + 1, secrecy)?;
+        self.scan.exclusive(&edges, &mut places)?;
+        drop(edges);
+
+        let kernel = &self.pairs[usize::from(values.is_none())];
+        let most = self.device.info().parallelism.max(1).saturating_mul(2 * THREADS);
+        let run = (half as u32).div_ceil(most).clamp(MIN_RUN, MAX_RUN);
+        let threads = (half as u32).div_ceil(run);
+        let params = PairsParams { len, sentinel, threads, sides: sides as u32 };
+        let mut halved = Halved {
+            keys: self.device.alloc_with(half, secrecy)?,
+            points: self.device.alloc_with(half, secrecy)?,
+            side_keys: self.device.alloc_with(sides, secrecy)?,
+            side_values: self.device.alloc_with(sides, secrecy)?,
+        };
+        let args = &mut [
+            Arg::read(keys),
+            Arg::read(values.unwrap_or(keys)),
+            Arg::read(points),
+            Arg::read(&places),
+            Arg::write(&mut halved.keys),
+            Arg::write(&mut halved.points),
+            Arg::write(&mut halved.side_keys),
+            Arg::write(&mut halved.side_values),
+        ];
+        // SAFETY: there are `len` keys, and values of points if they are read; the rest is half as long. Each bucket is
+        // left over once at most, so that there are no more of these than buckets and than pairs.
+        unsafe { kernel.launch(None, threads.div_ceil(kernel.spec().threads).into(), &params, args) }?;
+        Ok(halved)
+    }
+}
+
+use evariste_backend::Element as _;
+
+fn edges_spec() -> KernelSpec {
+    let bindings = vec![Binding::read("keys", Word::U32), Binding::write("edges", Word::U32)];
+    let body = |params: &EdgesParams, args: &mut [CpuArg<'_>]| {
+        let [keys, edges] = args else { unreachable!("the launch checks the number of buffers") };
+        let keys = keys.read::<u32>()[..params.len as usize].chunks(2);
+        for (edge, keys) in edges.write::<u32>().iter_mut().zip(keys) {
+            *edge = matches!(keys, [a, b] if a != b && *b < params.sentinel).into();
+        }
+    };
+    let source = |language| match language {
+        Language::Cuda => evariste_cuda::MSM_EDGES.to_owned(),
+        Language::Wgsl { .. } => evariste_shaders::MSM_EDGES.to_owned(),
+    };
+    KernelSpec::new("msm_edges", "u32", bindings, body, source).threads(256)
+}
+
+fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
+    let seen = [
+        shared::words("keys"),
+        shared::words("values"),
+        shared::points::<C>("points", Form::Affine),
+        shared::words("edges"),
+        shared::words_out("out_keys"),
+        shared::points_out::<C>("out", Form::Affine),
+        shared::words_out("side_keys"),
+        shared::words_out("side_values"),
+    ];
+    let (threads, bytes) = group_inverse_threads::<C::BaseField>(THREADS);
+    let source = move |language| match language {
+        Language::Cuda => {
+            let values = if by_value { "#define VALUES\n" } else { "" };
+            let inverse = cuda_group_inverse(threads);
+            shared::cuda_text::<C>(&(inverse + values), false, evariste_cuda::MSM_PAIRS)
+        }
+        Language::Wgsl { int64 } => {
+            let values = match by_value {
+                true => "fn value_of(i: u32) -> u32 { return values_get(i); }\n",
+                false => "fn value_of(i: u32) -> u32 { return 2u * i; }\n",
+            };
+            let inverse = wgsl_group_inverse::<C::BaseField>(threads);
+            let parts = [source::wgsl_affine_addition(), &inverse, values, evariste_shaders::MSM_PAIRS];
+            shared::wgsl_text::<C>(int64, &seen) + &parts.concat()
+        }
+    };
+    let body = move |params: &PairsParams, args: &mut [CpuArg<'_>]| pairs::<C>(by_value, params, args);
+    let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, label::<C::BaseField>());
+    KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source).threads(threads).shared_bytes(bytes)
+}
+
+/// The body for the CPU.
+fn pairs<C: DeviceCurve>(by_value: bool, params: &PairsParams, args: &mut [CpuArg<'_>]) {
+    let [keys, values, points, edges, out_keys, out, side_keys, side_values] = args else {
+        unreachable!("the launch checks the number of buffers")
+    };
+    let (len, words) = (params.len as usize, affine_words::<C>());
+    let (keys, points) = (&keys.read::<u32>()[..len], points.read::<u32>());
+    let (values, edges) = (values.read::<u32>(), edges.read::<u32>());
+    let value = |i: usize| if by_value { values[i] } else { 2 * i as u32 };
+    let point = |i: usize| {
+        let value = value(i);
+        let point = point::load(&points[value as usize / 2 * words..]);
+        if value % 2 == 1 { point::affine_negate::<C>(point) } else { point }
+    };
+    side_keys.write::<u32>()[..params.sides as usize].fill(params.sentinel);
+    let (side_keys, side_values) = (side_keys.write::<u32>(), side_values.write::<u32>());
+    let (out_keys, out) = (out_keys.write::<u32>(), out.write::<u32>());
+    for (j, (keys, out)) in keys.chunks(2).zip(out.chunks_exact_mut(words)).enumerate() {
+        let key = keys[0];
+        out_keys[j] = key;
+        if key == params.sentinel {
+            continue;
+        }
+        let sum = match keys.get(1) {
+            Some(next) if *next == key => {
+                let (p, q) = (point(2 * j), point(2 * j + 1));
+                let inverse = point::affine_denominator::<C>(p, q).inverse().unwrap_or_else(C::BaseField::zero);
+                point::affine_add::<C>(p, q, inverse)
+            }
+            Some(next) if *next < params.sentinel => {
+                let place = edges[j] as usize;
+                (side_keys[place], side_values[place]) = (key, value(2 * j));
+                out_keys[j] = *next;
+                point(2 * j + 1)
+            }
+            _ => point(2 * j),
+        };
+        point::store(&sum, out);
+    }
+}

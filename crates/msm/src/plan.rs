@@ -1,0 +1,569 @@
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use ark_ec::short_weierstrass::{Affine, Projective};
+use ark_ff::{PrimeField, Zero};
+use evariste_backend::{Buffer, Device, Element, Event, KernelSpec, Secrecy};
+use evariste_curve::{AffinePoint, Xyzz};
+use evariste_field::{DeviceField, Mont};
+use evariste_primitives::RadixSort;
+use rayon::prelude::*;
+
+use crate::{
+    Bases, Error, MsmConfig, MsmCurve, Precompute, Result, Scalars,
+    accumulate::{Accumulate, List, Nodes},
+    finish,
+    layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Shape},
+    pairs::Pairs,
+    recode::{Recode, Recoding, ScalarForm},
+    reduce::{Reduce, Reduction},
+    shared::{scalar_bytes, sum_bytes},
+    tables,
+};
+
+/// Buckets of all sets at most: the indices of points among their sums fit 32 bits.
+const MAX_BUCKETS: u64 = 1 << 28;
+
+/// A step of an evaluation, in the order in which they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Scalars from the host to the device.
+    Upload,
+    /// Scalars to digits.
+    Recode,
+    /// Digits by bucket.
+    Sort,
+    /// Neighbours of the same bucket added as affine points, once.
+    Halve,
+    /// Points to buckets.
+    Accumulate,
+    /// Buckets to few points.
+    Reduce,
+}
+
+/// Multi-scalar multiplication with bases that stay on a device.
+///
+/// # Steps
+/// A scalar s becomes signed digits, s = Σ d_w 2^(cw) with |d_w| ≤ 2^(c−1). For each w, points of equal |d_w| are added up in
+/// a bucket, ±P by the sign of the digit, and the buckets B_k to Σ k·B_k. (Pippenger, "On the evaluation of powers and related
+/// problems", 1976.) Here:
+///
+/// 1. *Recode*: each digit that is not zero becomes a pair of its bucket and its point.
+/// 2. *Sort* the pairs by bucket (radix sort).
+/// 3. *Accumulate*: equal slices of the sorted pairs, whatever the buckets are, one for each thread, which adds the points of
+///    a bucket in XYZZ form, 8M + 2S each. What slices have of the buckets at their ends is joined in a tree. So scalars that
+///    are all equal take as long as others. (Chen et al., "Load-Balanced Parallel Implementation on GPUs for Multi-Scalar
+///    Multiplication Algorithm", TCHES 2024/2.)
+/// 4. *Reduce* the buckets of each w to few points with weights that are powers of two, in layers: two additions of 12M + 2S
+///    for each bucket.
+/// 5. *Finish* on the host: about as many doublings as a scalar has bits.
+///
+/// With tables ([`Precompute::Tables`]) of the multiples 2^(cw)·P, the digits of all w share one set of buckets.
+///
+/// An `Msm` is used by any number of threads at once.
+pub struct Msm<C: MsmCurve> {
+    device: Device,
+    config: MsmConfig,
+    machine: Machine,
+    /// The bases, then their multiples by 2^(window · sets), and so on.
+    bases: Buffer<AffinePoint<C>>,
+    len: usize,
+    /// Where there are tables: how many with the bases, the bits of a digit, and the sets of buckets.
+    tables: Option<(u32, u32, u32)>,
+    kernels: Arc<Kernels<C>>,
+}
+
+/// What plans of a curve share on a device.
+#[derive(Debug)]
+pub(crate) struct Kernels<C: MsmCurve> {
+    recode: Recode<C::ScalarField>,
+    sort: RadixSort,
+    accumulate: Accumulate<C>,
+    reduce: Reduce<C>,
+    /// Compiled when a plan may use them.
+    pairs: OnceLock<Pairs<C>>,
+}
+
+impl<C: MsmCurve> Kernels<C> {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        Ok(Self {
+            recode: Recode::new(device)?,
+            sort: RadixSort::new(device)?,
+            accumulate: Accumulate::new(device)?,
+            reduce: Reduce::new(device)?,
+            pairs: OnceLock::new(),
+        })
+    }
+
+    fn pairs(&self, device: &Device) -> Result<&Pairs<C>> {
+        if let Some(pairs) = self.pairs.get() {
+            return Ok(pairs);
+        }
+        let pairs = Pairs::new(device)?;
+        Ok(self.pairs.get_or_init(|| pairs))
+    }
+}
+
+/// How one evaluation is done.
+#[derive(Clone, Debug)]
+struct Layout {
+    /// Bits of a digit.
+    window: u32,
+    digits: u32,
+    /// Sets of buckets of one sum.
+    sets: u32,
+    /// Sums at once.
+    group: usize,
+    /// Scalars of one sum at once.
+    piece: usize,
+    /// How often neighbours are added as affine points.
+    levels: u32,
+}
+
+impl<C: MsmCurve> Msm<C> {
+    /// A plan for bases on the host.
+    ///
+    /// # Errors
+    /// [`Error::Config`], [`Error::NotOnCurve`] if the configuration asks for a check, [`Error::TooLittle`],
+    /// [`Error::Device`].
+    pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
+        Self::with_kernels(device, Arc::new(Kernels::new(device)?), bases, config)
+    }
+
+    /// [`Msm::new`] with kernels that are compiled.
+    pub(crate) fn with_kernels(
+        device: &Device,
+        kernels: Arc<Kernels<C>>,
+        bases: &[Affine<C>],
+        config: MsmConfig,
+    ) -> Result<Self> {
+        if config.check {
+            let wrong = bases.par_iter().position_first(|base| !base.is_on_curve());
+            if let Some(index) = wrong {
+                return Err(Error::NotOnCurve { index });
+            }
+        }
+        Self::build(device, kernels, bases.len(), config, |table| Ok(table.write_at(0, bases)?))
+    }
+
+    /// A plan for bases on the device, of which it makes a copy.
+    ///
+    /// # Errors
+    /// As [`Msm::new`].
+    pub fn from_buffer(device: &Device, bases: &Buffer<AffinePoint<C>>, config: MsmConfig) -> Result<Self> {
+        device.expect_same("the bases", bases.device())?;
+        if config.check {
+            return Self::new(device, &bases.to_vec()?, config);
+        }
+        let kernels = Arc::new(Kernels::new(device)?);
+        let copy = |table: &mut Buffer<_>| Ok(table.copy_range(None, 0, bases, 0, bases.len())?);
+        Self::build(device, kernels, bases.len(), config, copy)
+    }
+
+    fn build(
+        device: &Device,
+        kernels: Arc<Kernels<C>>,
+        len: usize,
+        config: MsmConfig,
+        fill: impl FnOnce(&mut Buffer<AffinePoint<C>>) -> Result<()>,
+    ) -> Result<Self> {
+        check_config::<C>(&config)?;
+        let machine = Machine::new(device.info());
+        let tables = match config.precompute {
+            Precompute::None => None,
+            Precompute::Tables { budget } => table_shape::<C>(&machine, &config, len, budget)?,
+        };
+        let copies = tables.map_or(1, |(copies, ..)| copies as usize);
+        let mut bases = device.alloc(len * copies)?;
+        fill(&mut bases)?;
+        if let Some((copies, window, sets)) = tables.filter(|_| len > 0) {
+            tables::extend::<C>(device, &mut bases, len, copies as usize, window * sets)?;
+        }
+        let msm = Self { device: device.clone(), config, machine, bases, len, tables, kernels };
+        // Compiled now, so that the first evaluation is as fast as the next.
+        if msm.layout(len, 1).is_ok_and(|layout| layout.levels > 0) {
+            msm.kernels.pairs(device)?;
+        }
+        Ok(msm)
+    }
+
+    /// The kernels, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        let mut kernels = vec![Recode::<C::ScalarField>::spec(), tables::spec::<C>()];
+        kernels.extend(RadixSort::kernels());
+        kernels.extend(Pairs::<C>::specs());
+        kernels.extend(Accumulate::<C>::specs());
+        kernels.extend(Reduce::<C>::specs());
+        kernels
+    }
+
+    /// Bases.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bases.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bits of a digit in an evaluation of `len` scalars for each of `count` sums.
+    pub fn window(&self, len: usize, count: usize) -> u32 {
+        self.shape_window(&Shape { len, count, bits: covered_bits::<C>(&self.config) })
+    }
+
+    /// Bytes of device memory that the plan holds.
+    pub fn bytes(&self) -> u64 {
+        self.bases.bytes()
+    }
+
+    /// Bytes of device memory that an evaluation of `count` sums of `len` scalars each takes beside the plan's own: pieces
+    /// included if they are on the host.
+    ///
+    /// # Errors
+    /// [`Error::TooLittle`] if the configuration's memory is too little.
+    pub fn required_bytes(&self, len: usize, count: usize) -> Result<u64> {
+        let layout = self.layout(len, count)?;
+        Ok(self.bytes_of(&layout, layout.piece.min(len), layout.group.min(count)))
+    }
+
+    /// Σ `scalars[i]` · `bases[i]`. There may be fewer scalars than bases.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if there are more scalars than bases, [`Error::TooLittle`], [`Error::Device`].
+    pub fn evaluate<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Projective<C>> {
+        let scalars = scalars.into();
+        self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
+        Ok(self.sums(scalars, scalars.len(), 1, true, &mut |_| Ok(()))?[0])
+    }
+
+    /// [`Msm::evaluate`], with an event for the end of each stage on the default queue.
+    ///
+    /// # Errors
+    /// As [`Msm::evaluate`].
+    pub fn evaluate_staged<'a>(
+        &self,
+        scalars: impl Into<Scalars<'a, C::ScalarField>>,
+    ) -> Result<(Projective<C>, Vec<(Stage, Event)>)> {
+        let scalars = scalars.into();
+        self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
+        let mut events = Vec::new();
+        let mut mark = |stage| {
+            events.push((stage, self.device.record(None)?));
+            Ok(())
+        };
+        let sum = self.sums(scalars, scalars.len(), 1, true, &mut mark)?[0];
+        Ok((sum, events))
+    }
+
+    /// `count` sums over the same bases, each of as many scalars, one after the other in `scalars`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if these are not `count` times a number of scalars that there are bases for, [`Error::TooLittle`],
+    /// [`Error::Device`].
+    pub fn evaluate_many<'a>(
+        &self,
+        count: usize,
+        scalars: impl Into<Scalars<'a, C::ScalarField>>,
+    ) -> Result<Vec<Projective<C>>> {
+        let scalars = scalars.into();
+        let len = scalars.len().checked_div(count).unwrap_or(0);
+        expect_multiple(count, len, scalars.len())?;
+        self.expect_at_most("scalars of one sum, of which there may be as many as bases", self.len, len)?;
+        self.sums(scalars, len, count, true, &mut |_| Ok(()))
+    }
+
+    /// `count` sums, each over its own share of the bases: of `len / count` neighbours, with as many scalars.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if there are not as many scalars as bases, or not `count` times a number of them,
+    /// [`Error::TooLittle`], [`Error::Device`].
+    pub fn evaluate_batch<'a>(
+        &self,
+        count: usize,
+        scalars: impl Into<Scalars<'a, C::ScalarField>>,
+    ) -> Result<Vec<Projective<C>>> {
+        let scalars = scalars.into();
+        let len = self.len.checked_div(count).unwrap_or(0);
+        expect_multiple(count, len, self.len)?;
+        if scalars.len() != self.len {
+            let (expected, actual) = (self.len, scalars.len());
+            return Err(Error::Length { what: "a batch, as many as bases", expected, actual });
+        }
+        self.sums(scalars, len, count, false, &mut |_| Ok(()))
+    }
+
+    fn expect_at_most(&self, what: &'static str, most: usize, actual: usize) -> Result<()> {
+        match actual <= most {
+            true => Ok(()),
+            false => Err(Error::Length { what, expected: most, actual }),
+        }
+    }
+
+    fn shape_window(&self, shape: &Shape) -> u32 {
+        match self.tables {
+            Some((_, window, _)) => window,
+            None => {
+                let most = MAX_BUCKETS.max(shape.count as u64);
+                self.config.window.unwrap_or_else(|| layout::window(&self.machine, shape, 1, most))
+            }
+        }
+    }
+
+    /// Bytes of scratch for `group` sums of `piece` scalars at once.
+    fn bytes_of(&self, layout: &Layout, piece: usize, group: usize) -> u64 {
+        let pairs = piece * group * layout.digits as usize;
+        let reduction = self.reduction(layout, group);
+        let buckets = u64::from(reduction.rows) << reduction.log;
+        let slices = self.machine.slices(&self.config.tuning, pairs as u64).count;
+        let upload = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
+        let sort = 8 * pairs as u64 + self.kernels.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
+        let (mut list, mut len, mut add) = (8 * pairs as u64, pairs, 0);
+        for _ in 0..layout.levels {
+            let [halved, scratch] = Pairs::<C>::required_bytes(len, buckets);
+            add = add.max(list + halved + scratch);
+            (list, len) = (halved, len.div_ceil(2));
+        }
+        let nodes = Nodes::<C>::required_bytes(slices);
+        let add = add.max(list) + nodes;
+        buckets * sum_bytes::<C>() + sort.max(add).max(reduction.required_bytes::<C>())
+    }
+
+    fn reduction(&self, layout: &Layout, group: usize) -> Reduction {
+        self.machine.reduction(&self.config.tuning, layout.sets * group as u32, layout.window - 1)
+    }
+
+    fn layout(&self, len: usize, count: usize) -> Result<Layout> {
+        let memory = self.device.info().memory_bytes.map_or(u64::MAX, |bytes| bytes / 10 * 9);
+        let memory = self.config.memory.unwrap_or(memory.saturating_sub(self.bases.bytes()));
+        let bits = covered_bits::<C>(&self.config);
+        let mut group = count.max(1);
+        let mut piece = len.max(1);
+        loop {
+            let window = self.shape_window(&Shape { len, count: group, bits });
+            let digits = bits.div_ceil(window);
+            let sets = digits.div_ceil(self.tables.map_or(1, |(tables, ..)| tables));
+            let pairs = (piece as u64).saturating_mul(group as u64).saturating_mul(digits.into());
+            let buckets = (group as u64).saturating_mul(sets.into()) << (window - 1);
+            let limbs = C::BaseField::LIMBS;
+            let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
+            let mut layout = Layout { window, digits, sets, group, piece, levels };
+            if self.bytes_of(&layout, piece, group) > memory && self.config.tuning.levels.is_none() {
+                layout.levels = 0;
+            }
+            let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
+            if fits && self.bytes_of(&layout, piece, group) <= memory {
+                return Ok(layout);
+            }
+            match (group, piece) {
+                (1, 1) => {
+                    let expected = self.bytes_of(&layout, 1, 1);
+                    return Err(Error::TooLittle { expected, actual: memory });
+                }
+                (1, _) => piece = piece.div_ceil(2),
+                _ => group = group.div_ceil(2),
+            }
+        }
+    }
+
+    /// `count` sums of `len` scalars each, over the same bases or over bases of their own.
+    fn sums(
+        &self,
+        scalars: Scalars<'_, C::ScalarField>,
+        len: usize,
+        count: usize,
+        shared: bool,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<Vec<Projective<C>>> {
+        if len == 0 || count == 0 {
+            return Ok(vec![Projective::zero(); count]);
+        }
+        match scalars {
+            Scalars::Host(_) => {}
+            Scalars::Montgomery(buffer) => self.device.expect_same("the scalars", buffer.device())?,
+            Scalars::Canonical(buffer) => self.device.expect_same("the scalars", buffer.device())?,
+        }
+        let layout = self.layout(len, count)?;
+        let mut sums = Vec::with_capacity(count);
+        for first in (0..count).step_by(layout.group) {
+            let group = layout.group.min(count - first);
+            sums.extend(self.group(&layout, scalars, len, first..first + group, shared, mark)?);
+        }
+        Ok(sums)
+    }
+
+    /// Some sums at once.
+    fn group(
+        &self,
+        layout: &Layout,
+        scalars: Scalars<'_, C::ScalarField>,
+        len: usize,
+        group: std::ops::Range<usize>,
+        shared: bool,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<Vec<Projective<C>>> {
+        let secrecy = match scalars {
+            Scalars::Host(_) => self.config.secrecy,
+            Scalars::Montgomery(buffer) => buffer.secrecy(),
+            Scalars::Canonical(buffer) => buffer.secrecy(),
+        };
+        let reduction = self.reduction(layout, group.len());
+        let mut buckets: Buffer<Xyzz<C>> =
+            self.device.alloc_with((reduction.rows as usize) << reduction.log, secrecy)?;
+        buckets.clear()?;
+        // One sum in pieces, or several whole ones.
+        let piece = if group.len() == 1 { layout.piece } else { len };
+        for start in (0..len).step_by(piece) {
+            let piece = piece.min(len - start);
+            let recoding = Recoding {
+                from: group.start * len + start,
+                len: piece * group.len(),
+                count: piece,
+                points: if shared { piece } else { piece * group.len() },
+                first: if shared { start } else { group.start * len + start },
+                bits: layout.window,
+                digits: layout.digits,
+                sets: layout.sets,
+                table: self.len,
+                sentinel: buckets.len() as u32,
+                form: ScalarForm::Montgomery,
+                halve: halves::<C>(&self.config),
+            };
+            let (keys, values) = self.digits(recoding, scalars, secrecy, mark)?;
+            let mut fresh = start == 0;
+            let slices = self.machine.slices(&self.config.tuning, keys.len() as u64);
+            let mut nodes = Nodes::new(&self.device, slices.count, secrecy)?;
+            let (mut keys, mut values, mut points) = (keys, Some(values), None);
+            for _ in 0..layout.levels {
+                let from = points.as_ref().unwrap_or(&self.bases);
+                let halved = self.kernels.pairs(&self.device)?.run(
+                    &keys,
+                    values.as_ref(),
+                    from,
+                    buckets.len() as u32,
+                    secrecy,
+                )?;
+                let sides = List { keys: &halved.side_keys, values: Some(&halved.side_values), points: from };
+                self.kernels.accumulate.run(&sides, slices, fresh, &mut nodes, &mut buckets)?;
+                fresh = false;
+                (keys, values, points) = (halved.keys, None, Some(halved.points));
+                mark(Stage::Halve)?;
+            }
+            let points = points.as_ref().unwrap_or(&self.bases);
+            let list = List { keys: &keys, values: values.as_ref(), points };
+            self.kernels.accumulate.run(&list, slices, fresh, &mut nodes, &mut buckets)?;
+            mark(Stage::Accumulate)?;
+        }
+        let points = self.kernels.reduce.run(&reduction, buckets)?;
+        mark(Stage::Reduce)?;
+        Ok(finish::sums::<C>(&reduction, &points.to_vec()?, layout.sets as usize, layout.window))
+    }
+
+    /// The digits of scalars with their points, sorted by bucket.
+    fn digits(
+        &self,
+        recoding: Recoding,
+        scalars: Scalars<'_, C::ScalarField>,
+        secrecy: Secrecy,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<(Buffer<u32>, Buffer<u32>)> {
+        let (from, len) = (recoding.from, recoding.len);
+        let canonical = match self.config.bases {
+            Bases::Subgroup => ScalarForm::Reduced,
+            Bases::Any => ScalarForm::Plain,
+        };
+        let pairs = len * recoding.digits as usize;
+        let (mut keys, mut values) = (self.device.alloc_with(pairs, secrecy)?, self.device.alloc_with(pairs, secrecy)?);
+        match scalars {
+            Scalars::Host(host) => {
+                let scalars = self.device.upload_with::<Mont<C::ScalarField>>(&host[from..from + len], secrecy)?;
+                mark(Stage::Upload)?;
+                self.kernels.recode.run(&Recoding { from: 0, ..recoding }, &scalars, &mut keys, &mut values)?;
+            }
+            Scalars::Montgomery(buffer) => self.kernels.recode.run(&recoding, buffer, &mut keys, &mut values)?,
+            Scalars::Canonical(buffer) => {
+                self.kernels.recode.run(&Recoding { form: canonical, ..recoding }, buffer, &mut keys, &mut values)?;
+            }
+        }
+        mark(Stage::Recode)?;
+        self.kernels.sort.sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
+        mark(Stage::Sort)?;
+        Ok((keys, values))
+    }
+}
+
+impl<C: MsmCurve> fmt::Debug for Msm<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Msm")
+            .field("device", &self.device)
+            .field("len", &self.len)
+            .field("config", &self.config)
+            .field("tables", &self.tables)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bits of keys up to `sentinel`.
+fn key_bits(sentinel: u64) -> u32 {
+    u64::BITS - sentinel.leading_zeros()
+}
+
+fn expect_multiple(count: usize, len: usize, actual: usize) -> Result<()> {
+    match len * count == actual {
+        true => Ok(()),
+        false => Err(Error::Length { what: "sums of equal length", expected: len * count, actual }),
+    }
+}
+
+/// Whether scalars above half the order are replaced by their opposites.
+fn halves<C: MsmCurve>(config: &MsmConfig) -> bool {
+    config.bases == Bases::Subgroup && config.bits.is_none_or(|bits| bits >= C::ScalarField::MODULUS_BIT_SIZE)
+}
+
+/// Bits that the signed digits have to cover: one more than scalars have.
+fn covered_bits<C: MsmCurve>(config: &MsmConfig) -> u32 {
+    let field = C::ScalarField::MODULUS_BIT_SIZE;
+    let all = match config.bases {
+        Bases::Subgroup => field,
+        Bases::Any => 32 * C::ScalarField::LIMBS as u32 + 1,
+    };
+    config.bits.map_or(all, |bits| bits.saturating_add(1).min(all))
+}
+
+fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
+    let check = |what, value: Option<u32>, least, most| match value {
+        Some(actual) if !(least..=most).contains(&actual) => Err(Error::Config { what, least, most, actual }),
+        _ => Ok(()),
+    };
+    check("the bits of a digit", config.window, MIN_WINDOW, MAX_WINDOW)?;
+    check("the bits of scalars", config.bits, 1, 32 * C::ScalarField::LIMBS as u32)?;
+    check("the threads", config.tuning.slices, 1, 1 << 24)?;
+    check("the points of a thread", config.tuning.least_slice, 1, u32::MAX)?;
+    check("the levels of affine additions", config.tuning.levels, 0, MAX_LEVELS)?;
+    check("the buckets of a layer", config.tuning.layer, 1, MAX_WINDOW)?;
+    check("the elements of the last step", config.tuning.last, 0, MAX_WINDOW)
+}
+
+/// How many tables fit the budget, with the bits of a digit and the sets of buckets that go with them.
+fn table_shape<C: MsmCurve>(
+    machine: &Machine,
+    config: &MsmConfig,
+    len: usize,
+    budget: u64,
+) -> Result<Option<(u32, u32, u32)>> {
+    let own = (len * AffinePoint::<C>::BYTES) as u64;
+    if budget < own {
+        return Err(Error::TooLittle { expected: own, actual: budget });
+    }
+    let bits = covered_bits::<C>(config);
+    // Points of all tables have numbers of 31 bits.
+    let most = (budget / own.max(1)).min(MAX_PAIRS / len.max(1) as u64).min(bits.into()) as u32;
+    let shape = Shape { len, count: 1, bits };
+    let window = config.window.unwrap_or_else(|| layout::window(machine, &shape, most, MAX_BUCKETS));
+    let digits = bits.div_ceil(window);
+    let sets = digits.div_ceil(most.min(digits));
+    let copies = digits.div_ceil(sets);
+    Ok((copies > 1).then_some((copies, window, sets)))
+}

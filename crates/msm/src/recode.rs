@@ -1,0 +1,244 @@
+//! Scalars to signed digits.
+
+use std::marker::PhantomData;
+
+use ark_ff::BigInteger;
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
+};
+use evariste_field::{
+    DevicePrimeField,
+    source::{self, label, word},
+};
+
+/// Threads of a workgroup.
+const THREADS: u32 = 256;
+
+/// Scalars that a CPU thread takes at a time.
+const GRAIN: usize = 1 << 12;
+
+/// What scalars are on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScalarForm {
+    /// Integers.
+    Plain,
+    /// Montgomery forms.
+    Montgomery,
+    /// Integers to be taken modulo the order.
+    Reduced,
+}
+
+/// Which digits are made of which scalars, and what their buckets and points are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recoding {
+    /// The first scalar in its buffer.
+    pub(crate) from: usize,
+    /// Scalars.
+    pub(crate) len: usize,
+    /// Scalars of one sum.
+    pub(crate) count: usize,
+    /// Bases of all sums.
+    pub(crate) points: usize,
+    /// The base of the first scalar.
+    pub(crate) first: usize,
+    /// Bits of a digit.
+    pub(crate) bits: u32,
+    /// Digits of a scalar.
+    pub(crate) digits: u32,
+    /// Sets of buckets of one sum.
+    pub(crate) sets: u32,
+    /// Bases between those of one table and of the next.
+    pub(crate) table: usize,
+    /// The key of digits that are zero.
+    pub(crate) sentinel: u32,
+    pub(crate) form: ScalarForm,
+    /// Whether scalars above half the order are replaced by their opposites.
+    pub(crate) halve: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Params {
+    start: u32,
+    len: u32,
+    count: u32,
+    points: u32,
+    first: u32,
+    bits: u32,
+    digits: u32,
+    sets: u32,
+    table: u32,
+    sentinel: u32,
+    form: u32,
+    halve: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Recode<F> {
+    kernel: Kernel<Params>,
+    field: PhantomData<fn() -> F>,
+}
+
+impl<F: DevicePrimeField> Recode<F> {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        Ok(Self { kernel: Kernel::new(device, Self::spec())?, field: PhantomData })
+    }
+
+    pub(crate) fn spec() -> KernelSpec {
+        let seen = [
+            Binding::read("scalars", word::<F>()),
+            Binding::write("keys", Word::U32),
+            Binding::write("values", Word::U32),
+        ];
+        let source = move |language| match language {
+            Language::Cuda => {
+                let half = list(&half::<F>());
+                format!("{}#define S_HALF {{ {half} }}\n{}", source::cuda::<F>(), evariste_cuda::MSM_RECODE)
+            }
+            Language::Wgsl { int64 } => {
+                let accessors = source::wgsl_accessors::<F>(&seen[0]);
+                [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::MSM_RECODE].concat()
+            }
+        };
+        KernelSpec::new("msm_recode", label::<F>(), seen.to_vec(), run::<F>, source).threads(THREADS)
+    }
+
+    /// Writes a key and a value for each digit of each scalar: see `msm_recode.cu`.
+    pub(crate) fn run<S: Element>(
+        &self,
+        recoding: &Recoding,
+        scalars: &Buffer<S>,
+        keys: &mut Buffer<u32>,
+        values: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let r = recoding;
+        assert!(S::BYTES == 4 * F::LIMBS && r.from + r.len <= scalars.len(), "scalars of this field");
+        keys.expect_len("the keys of digits", r.len * r.digits as usize)?;
+        values.expect_len("the values of digits", keys.len())?;
+        assert!((1..32).contains(&r.bits) && r.count > 0 && r.points > 0 && r.sets > 0, "{r:?}");
+        let params = Params {
+            start: r.from as u32,
+            len: r.len as u32,
+            count: r.count as u32,
+            points: r.points as u32,
+            first: r.first as u32,
+            bits: r.bits,
+            digits: r.digits,
+            sets: r.sets,
+            table: r.table as u32,
+            sentinel: r.sentinel,
+            form: r.form as u32,
+            halve: r.halve.into(),
+        };
+        let args = &mut [Arg::read(scalars), Arg::write(keys), Arg::write(values)];
+        // SAFETY: there are `len` scalars from `from` on, and a key and a value for each digit of them.
+        unsafe { self.kernel.launch(None, r.len.div_ceil(THREADS as usize) as u64, &params, args) }
+    }
+}
+
+fn list(limbs: &[u32]) -> String {
+    limbs.iter().map(|limb| format!("{limb}u")).collect::<Vec<_>>().join(", ")
+}
+
+/// (r − 1) / 2.
+fn half<F: DevicePrimeField>() -> Vec<u32> {
+    let limbs = F::MODULUS_MINUS_ONE_DIV_TWO;
+    (0..F::LIMBS).map(|i| (limbs.as_ref()[i / 2] >> (32 * (i % 2))) as u32).collect()
+}
+
+/// `s_square`, `s_unit`, `s_above` and `s_shift`.
+fn wgsl_integers<F: DevicePrimeField>() -> String {
+    let mut square = vec![0; F::LIMBS];
+    F::from(2u8).pow([32 * F::LIMBS as u64]).store(&mut square);
+    let mut unit = vec![0; F::LIMBS];
+    unit[0] = 1;
+    let mut text = format!("fn s_square() -> F {{ return F({}); }}\n", list(&square));
+    text += &format!("fn s_unit() -> F {{ return F({}); }}\n", list(&unit));
+    text += "fn s_above(s: F) -> bool {\n  var above = false;\n";
+    for (i, limb) in half::<F>().iter().enumerate() {
+        text += &format!("  above = s.l{i} > {limb}u || (s.l{i} == {limb}u && above);\n");
+    }
+    text += "  return above;\n}\n";
+    let shifted = (0..F::LIMBS).map(|i| match i + 1 < F::LIMBS {
+        true => format!("(s.l{i} >> bits) | (s.l{} << (32u - bits))", i + 1),
+        false => format!("s.l{i} >> bits"),
+    });
+    let shifted = shifted.collect::<Vec<_>>().join(", ");
+    text + &format!("fn s_shift(s: F, bits: u32) -> F {{ return F({shifted}); }}\n")
+}
+
+/// The integer that a scalar of the device stands for.
+fn integer<F: DevicePrimeField>(form: u32, limbs: &[u32]) -> Vec<u64> {
+    if form == ScalarForm::Montgomery as u32 {
+        return F::load(limbs).into_bigint().as_ref().to_vec();
+    }
+    let mut value = F::BigInt::default();
+    for (i, limb) in limbs.iter().enumerate() {
+        value.as_mut()[i / 2] |= u64::from(*limb) << (32 * (i % 2));
+    }
+    if form == ScalarForm::Reduced as u32 && value >= F::MODULUS {
+        value = F::from_le_bytes_mod_order(&value.to_bytes_le()).into_bigint();
+    }
+    value.as_ref().to_vec()
+}
+
+/// `bits` bits of an integer from `at` on.
+fn bits_at(limbs: &[u64], at: usize, bits: u32) -> u32 {
+    let limb = |i: usize| limbs.get(i).copied().unwrap_or(0);
+    let (word, shift) = (at / 64, at % 64);
+    let low = limb(word) >> shift;
+    let high = if shift == 0 { 0 } else { limb(word + 1) << (64 - shift) };
+    ((low | high) & ((1 << bits) - 1)) as u32
+}
+
+/// The body for the CPU.
+fn run<F: DevicePrimeField>(params: &Params, args: &mut [CpuArg<'_>]) {
+    let [scalars, keys, values] = args else { unreachable!("the launch checks the number of buffers") };
+    let (len, digits) = (params.len as usize, params.digits as usize);
+    let scalars = &scalars.read::<u32>()[params.start as usize * F::LIMBS..][..len * F::LIMBS];
+    let buckets = 1u32 << (params.bits - 1);
+    // Grain by grain, all digits of a few scalars to as many places.
+    let mut rows: Vec<(Vec<&mut [u32]>, Vec<&mut [u32]>)> = Vec::new();
+    rows.resize_with(len.div_ceil(GRAIN), Default::default);
+    let keys = keys.write::<u32>()[..len * digits].chunks_exact_mut(len);
+    for (keys, values) in keys.zip(values.write::<u32>()[..len * digits].chunks_exact_mut(len)) {
+        let pieces = keys.chunks_mut(GRAIN).zip(values.chunks_mut(GRAIN));
+        for ((keys, values), row) in pieces.zip(&mut rows) {
+            row.0.push(keys);
+            row.1.push(values);
+        }
+    }
+    parallel::chunks(&mut rows, 1, &|grain, rows| {
+        let (keys, values) = &mut rows[0];
+        for at in 0..GRAIN.min(len - grain * GRAIN) {
+            let i = grain * GRAIN + at;
+            let mut s = integer::<F>(params.form, &scalars[i * F::LIMBS..][..F::LIMBS]);
+            let half = F::MODULUS_MINUS_ONE_DIV_TWO;
+            let above = s.iter().rev().cmp(half.as_ref().iter().rev()).is_gt();
+            let negated = params.halve == 1 && above;
+            if negated {
+                let mut opposite = F::MODULUS;
+                let mut borrow = 0u64;
+                for (a, b) in opposite.as_mut().iter_mut().zip(&s) {
+                    let (difference, first) = a.overflowing_sub(*b);
+                    let (difference, second) = difference.overflowing_sub(borrow);
+                    (*a, borrow) = (difference, u64::from(first | second));
+                }
+                s = opposite.as_ref().to_vec();
+            }
+            let base = (i as u32) / params.count * params.sets;
+            let point = params.first + (i as u32) % params.points;
+            let mut carry = 0;
+            for w in 0..digits {
+                let digit = bits_at(&s, w * params.bits as usize, params.bits) + carry;
+                carry = u32::from(digit > buckets);
+                let size = if carry == 1 { 2 * buckets - digit } else { digit };
+                let bucket = (base + w as u32 % params.sets) * buckets;
+                keys[w][at] = if size == 0 { params.sentinel } else { bucket + size - 1 };
+                let table = w as u32 / params.sets * params.table;
+                values[w][at] = 2 * (point + table) + (carry ^ u32::from(negated));
+            }
+        }
+    });
+}

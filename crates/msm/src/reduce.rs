@@ -1,0 +1,214 @@
+//! Buckets to few points, whose sum with weights that are powers of two is that of the buckets with theirs.
+
+use std::marker::PhantomData;
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
+use evariste_curve::{DeviceCurve, Xyzz, point, source::Form};
+use evariste_field::source::label;
+
+use crate::shared::{self, load, sum_bytes, sum_words, zero};
+
+/// Threads of a workgroup.
+const THREADS: u32 = 128;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct LayerParams {
+    rows: u32,
+    weighted: u32,
+    width: u32,
+    log: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct BitsParams {
+    weighted: u32,
+    log: u32,
+    sums: u32,
+}
+
+/// How rows of 2^`log` buckets are reduced.
+///
+/// A row has the points x_i, and its value is Σ (i + 1)·x_i. A layer makes of runs of L = 2^`layers[k]` points their sums
+/// y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows
+/// the sums, to be weighted again, and the moments, to be added up like those of the layers before. In the end the rows
+/// are short, and Σ j·y_j is the sum over b of 2^b times the sum of those y_j whose j has bit b.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reduction {
+    /// Rows.
+    pub(crate) rows: u32,
+    /// log₂ of a row's points.
+    pub(crate) log: u32,
+    /// log₂ of the lengths of runs.
+    pub(crate) layers: Vec<u32>,
+}
+
+impl Reduction {
+    /// log₂ of a row's points behind the layers.
+    fn last_log(&self) -> u32 {
+        self.log - self.layers.iter().sum::<u32>()
+    }
+
+    /// Rows behind a number of layers.
+    fn rows_after(&self, layers: usize) -> u64 {
+        u64::from(self.rows) * (layers as u64 + 1)
+    }
+
+    /// Points in the end.
+    pub(crate) fn outputs(&self) -> usize {
+        self.rows as usize * self.terms()
+    }
+
+    /// Points in the end for one row.
+    fn terms(&self) -> usize {
+        self.last_log() as usize + 1 + self.layers.len()
+    }
+
+    /// For each point of the value of row `row`, its place in the output and log₂ of its weight.
+    pub(crate) fn weights(&self, row: usize) -> Vec<(usize, u32)> {
+        let (each, rows) = (self.last_log() as usize + 1, self.rows as usize);
+        let done: u32 = self.layers.iter().sum();
+        let bits = (0..self.last_log()).map(|bit| (row * each + bit as usize, done + bit));
+        // The moments of the last layer come first.
+        let moment = |layer: usize| {
+            let place = (self.layers.len() - 1 - layer) * rows + row;
+            (rows * each + place, self.layers[..layer].iter().sum())
+        };
+        bits.chain([(row * each + each - 1, 0)]).chain((0..self.layers.len()).map(moment)).collect()
+    }
+
+    /// Bytes beside the buckets: the largest two layers that are there at once, or the last one and what follows.
+    pub(crate) fn required_bytes<C: DeviceCurve>(&self) -> u64 {
+        let mut log = self.log;
+        let mut sizes = vec![0];
+        for (k, layer) in self.layers.iter().enumerate() {
+            log -= layer;
+            sizes.push(self.rows_after(k + 1) << log);
+        }
+        let outputs = self.outputs() as u64;
+        sizes.push(outputs * (1 + u64::from(THREADS)));
+        sizes.windows(2).map(|pair| pair[0] + pair[1]).max().unwrap_or(0) * sum_bytes::<C>()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Reduce<C> {
+    device: Device,
+    layer: Kernel<LayerParams>,
+    bits: Kernel<BitsParams>,
+    curve: PhantomData<fn() -> C>,
+}
+
+impl<C: DeviceCurve> Reduce<C> {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        Ok(Self {
+            device: device.clone(),
+            layer: Kernel::new(device, layer_spec::<C>())?,
+            bits: Kernel::new(device, bits_spec::<C>())?,
+            curve: PhantomData,
+        })
+    }
+
+    pub(crate) fn specs() -> Vec<KernelSpec> {
+        vec![layer_spec::<C>(), bits_spec::<C>()]
+    }
+
+    /// The points of [`Reduction::weights`].
+    pub(crate) fn run(&self, reduction: &Reduction, buckets: Buffer<Xyzz<C>>) -> Result<Buffer<Xyzz<C>>> {
+        let (weighted, secrecy) = (reduction.rows, buckets.secrecy());
+        buckets.expect_len("the buckets", (weighted as usize) << reduction.log)?;
+        let (mut input, mut log) = (buckets, reduction.log);
+        for (k, &layer) in reduction.layers.iter().enumerate() {
+            log -= layer;
+            let rows = reduction.rows_after(k) as u32;
+            let mut out = self.device.alloc_with((rows + weighted) as usize * (1 << log), secrecy)?;
+            let params = LayerParams { rows, weighted, width: 1 << log, log: layer };
+            let groups = (u64::from(rows) << log).div_ceil(THREADS.into());
+            let args = &mut [Arg::read(&input), Arg::write(&mut out)];
+            // SAFETY: the input has `rows` rows of `width` runs, and the output `weighted` rows of `width` more.
+            unsafe { self.layer.launch(None, groups, &params, args) }?;
+            input = out;
+        }
+        let sums = reduction.outputs() as u32;
+        let mut scratch: Buffer<Xyzz<C>> = self.device.alloc_with((sums * THREADS) as usize, secrecy)?;
+        let mut out = self.device.alloc_with(sums as usize, secrecy)?;
+        let params = BitsParams { weighted, log, sums };
+        let args = &mut [Arg::read(&input), Arg::write(&mut scratch), Arg::write(&mut out)];
+        // SAFETY: the input has rows of 2^log elements, as many as there are sums less log for each weighted one, and the
+        // scratch THREADS elements for each sum.
+        unsafe { self.bits.launch(None, sums.into(), &params, args) }?;
+        Ok(out)
+    }
+}
+
+fn layer_spec<C: DeviceCurve>() -> KernelSpec {
+    let seen = [shared::points::<C>("input", Form::Xyzz), shared::points_out::<C>("out", Form::Xyzz)];
+    let source = move |language| {
+        let sources = [evariste_cuda::MSM_LAYER, evariste_shaders::MSM_LAYER];
+        shared::text::<C>(language, &seen, THREADS, true, sources)
+    };
+    let variant = label::<C::BaseField>();
+    KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source).threads(THREADS)
+}
+
+fn bits_spec<C: DeviceCurve>() -> KernelSpec {
+    let seen = [
+        shared::points::<C>("input", Form::Xyzz),
+        shared::points_out::<C>("scratch", Form::Xyzz),
+        shared::points_out::<C>("out", Form::Xyzz),
+    ];
+    let source = move |language| {
+        let sources = [evariste_cuda::MSM_BITS, evariste_shaders::MSM_BITS];
+        shared::text::<C>(language, &seen, THREADS, true, sources)
+    };
+    let variant = label::<C::BaseField>();
+    KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source).threads(THREADS)
+}
+
+/// The body for the CPU.
+fn layer<C: DeviceCurve>(params: &LayerParams, args: &mut [CpuArg<'_>]) {
+    let [input, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let words = sum_words::<C>();
+    let (runs, shift) = (params.rows * params.width, params.weighted * params.width);
+    let (runs, shift) = (runs as usize, shift as usize);
+    let input = &input.read::<u32>()[..(runs << params.log) * words];
+    let out = &mut out.write::<u32>()[..(runs + shift) * words];
+    let (sums, rest) = out.split_at_mut(shift * words);
+    let (moments, plain) = rest.split_at_mut(shift * words);
+    let mut tasks: Vec<(&mut [u32], Option<&mut [u32]>)> = sums
+        .chunks_exact_mut(words)
+        .zip(moments.chunks_exact_mut(words))
+        .map(|(sum, moment)| (sum, Some(moment)))
+        .collect();
+    tasks.extend(plain.chunks_exact_mut(words).map(|sum| (sum, None)));
+    parallel::chunks(&mut tasks, 1, &|run, tasks| {
+        let (out, moment_out) = &mut tasks[0];
+        let (mut sum, mut moment) = (zero::<C>(), zero::<C>());
+        for t in (0..1 << params.log).rev() {
+            sum = point::xyzz_add::<C>(sum, load::<C>(input, (run << params.log) + t));
+            if t > 0 && moment_out.is_some() {
+                moment = point::xyzz_add::<C>(moment, sum);
+            }
+        }
+        point::store(&sum, out);
+        if let Some(out) = moment_out {
+            point::store(&moment, out);
+        }
+    });
+}
+
+/// The body for the CPU.
+fn bits<C: DeviceCurve>(params: &BitsParams, args: &mut [CpuArg<'_>]) {
+    let [input, _, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let (words, input) = (sum_words::<C>(), input.read::<u32>());
+    let (log, each) = (params.log as usize, params.log as usize + 1);
+    let weighted = params.weighted as usize;
+    parallel::chunks(&mut out.write::<u32>()[..params.sums as usize * words], words, &|task, out| {
+        let (row, bit) = if task < weighted * each { (task / each, task % each) } else { (task - weighted * log, log) };
+        let elements = (0..1 << log).filter(|i| bit == log || i >> bit & 1 == 1);
+        let sum = elements.fold(zero::<C>(), |sum, i| point::xyzz_add::<C>(sum, load::<C>(input, (row << log) + i)));
+        point::store(&sum, out);
+    });
+}

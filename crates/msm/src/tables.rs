@@ -1,0 +1,68 @@
+//! Multiples of the bases.
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
+use evariste_curve::{AffinePoint, DeviceCurve, Points, Xyzz, point, source::Form};
+use evariste_field::source::label;
+
+use crate::shared::{self, load_affine, sum_words};
+
+/// Threads of a workgroup.
+const THREADS: u32 = 128;
+
+/// Points that are doubled and brought to affine form at once.
+const PIECE: usize = 1 << 20;
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Params {
+    len: u32,
+    first: u32,
+    times: u32,
+}
+
+/// Appends to `len` bases their multiples 2^(`times` k) for k from 1 to `tables` − 1.
+pub(crate) fn extend<C: DeviceCurve>(
+    device: &Device,
+    table: &mut Buffer<AffinePoint<C>>,
+    len: usize,
+    tables: usize,
+    times: u32,
+) -> Result<()> {
+    table.expect_len("the tables", len * tables)?;
+    let kernel = Kernel::new(device, spec::<C>())?;
+    let points = Points::<C>::new(device);
+    let piece = len.min(PIECE);
+    for first in (0..len * (tables - 1)).step_by(piece.max(1)) {
+        // Pieces do not read what they write.
+        let count = piece.min(len * (tables - 1) - first);
+        let mut sums: Buffer<Xyzz<C>> = device.alloc(count)?;
+        let mut affine = device.alloc(count)?;
+        let params = Params { len: count as u32, first: first as u32, times };
+        let args = &mut [Arg::read(&*table), Arg::write(&mut sums)];
+        // SAFETY: the table has more than `first + count` points, and there are `count` sums.
+        unsafe { kernel.launch(None, count.div_ceil(THREADS as usize) as u64, &params, args) }?;
+        points.normalise_xyzz(&sums, &mut affine)?;
+        table.copy_range(None, len + first, &affine, 0, count)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
+    let seen = [shared::points::<C>("a", Form::Affine), shared::points_out::<C>("out", Form::Xyzz)];
+    let source = move |language| {
+        shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
+    };
+    let variant = label::<C::BaseField>();
+    KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source).threads(THREADS)
+}
+
+/// The body for the CPU.
+fn run<C: DeviceCurve>(params: &Params, args: &mut [CpuArg<'_>]) {
+    let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let (a, words) = (a.read::<u32>(), sum_words::<C>());
+    parallel::chunks(&mut out.write::<u32>()[..params.len as usize * words], words, &|i, out| {
+        let point = point::xyzz_of_affine::<C>(load_affine::<C>(a, params.first as usize + i));
+        point::store(&(0..params.times).fold(point, |point, _| point::xyzz_double::<C>(point)), out);
+    });
+}

@@ -1,0 +1,209 @@
+//! Every path at small sizes, on the CPU.
+
+use ark_ec::{CurveGroup, short_weierstrass::Affine, short_weierstrass::Projective};
+use ark_ff::{Field, UniformRand, Zero};
+use ark_std::{rand::Rng, test_rng};
+use evariste_backend::Element;
+use evariste_backend::{Device, Secrecy, Transfer};
+use evariste_curve::AffinePoint;
+use evariste_field::{Canonical, Mont};
+
+use super::*;
+
+/// Bases kᵢ·G, and the kᵢ: small ones of both signs, among them 0.
+fn bases<C: MsmCurve>(len: usize) -> (Vec<Affine<C>>, Vec<C::ScalarField>) {
+    let generator = Affine::<C>::generator_point();
+    let multiples: Vec<Projective<C>> =
+        std::iter::successors(Some(Projective::zero()), |point| Some(*point + generator)).take(40).collect();
+    let multiples = CurveGroup::normalize_batch(&multiples);
+    let mut rng = test_rng();
+    (0..len)
+        .map(|_| {
+            let (k, negative) = (rng.gen_range(0..40), rng.gen_range(0..2) == 1);
+            let (point, scalar) = (multiples[k], C::ScalarField::from(k as u64));
+            if negative { (-point, -scalar) } else { (point, scalar) }
+        })
+        .unzip()
+}
+
+trait Generator {
+    fn generator_point() -> Self;
+}
+
+impl<C: MsmCurve> Generator for Affine<C> {
+    fn generator_point() -> Self {
+        C::GENERATOR
+    }
+}
+
+/// Scalars of all kinds.
+fn scalars<F: Field>(kind: &str, len: usize, mut random: impl FnMut() -> F) -> Vec<F> {
+    let same = random();
+    let one = |i: usize| match kind {
+        "zero" => F::ZERO,
+        "one" => F::ONE,
+        "minus one" => -F::ONE,
+        "equal" => same,
+        "mostly zero" if i % 10 > 0 => F::ZERO,
+        "small" => F::from(i as u64 % 65536),
+        "signs" if i % 2 == 0 => same,
+        "signs" => -same,
+        _ => F::ZERO,
+    };
+    let is_random = |i: usize| kind == "random" || (kind == "mostly zero" && i % 10 == 0);
+    (0..len).map(|i| if is_random(i) { random() } else { one(i) }).collect()
+}
+
+const KINDS: [&str; 8] = ["random", "zero", "one", "minus one", "equal", "mostly zero", "small", "signs"];
+
+fn check<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig, kinds: &[&str]) {
+    let (bases, multipliers) = bases::<C>(len);
+    let msm = Msm::<C>::new(device, &bases, config).unwrap();
+    let mut rng = test_rng();
+    for kind in kinds {
+        let scalars = scalars(kind, len, || C::ScalarField::rand(&mut rng));
+        let sum: C::ScalarField = scalars.iter().zip(&multipliers).map(|(s, k)| *s * k).sum();
+        let expected = C::GENERATOR * sum;
+        let context = format!("{len} {kind} {config:?}");
+        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{context}");
+        let montgomery = device.upload::<Mont<C::ScalarField>>(&scalars).unwrap();
+        assert_eq!(msm.evaluate(&montgomery).unwrap(), expected, "{context}");
+        let canonical = device.upload::<Canonical<C::ScalarField>>(&scalars).unwrap();
+        assert_eq!(msm.evaluate(&canonical).unwrap(), expected, "{context}");
+    }
+}
+
+/// What so many sums of so many scalars take.
+fn memory<C: MsmCurve>(device: &Device, len: usize, count: usize, config: MsmConfig) -> u64 {
+    Msm::<C>::new(device, &[], config).unwrap().required_bytes(len, count).unwrap()
+}
+
+fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
+    let plain = MsmConfig::default();
+    for &len in lengths {
+        check::<C>(device, len, plain, kinds);
+    }
+    let few = [KINDS[0], KINDS[4]];
+    let len = *lengths.last().unwrap();
+    let tuning = |slices, least, layer, last| Tuning {
+        slices: Some(slices),
+        least_slice: Some(least),
+        layer: Some(layer),
+        last: Some(last),
+        levels: None,
+    };
+    let levels = |levels| Tuning { levels: Some(levels), ..tuning(40, 2, 2, 3) };
+    let tables = |budget| Precompute::Tables { budget };
+    let bytes = (len * AffinePoint::<C>::BYTES) as u64;
+    let pieces = MsmConfig { window: Some(4), tuning: tuning(64, 1, 2, 1), ..plain };
+    for config in [
+        MsmConfig { window: Some(5), tuning: tuning(300, 1, 2, 1), ..plain },
+        MsmConfig { window: Some(6), tuning: tuning(7, 3, 1, 0), ..plain },
+        MsmConfig { window: Some(4), tuning: tuning(1, 1, 5, 9), ..plain },
+        MsmConfig { window: Some(8), precompute: tables(u64::MAX), ..plain },
+        MsmConfig { window: Some(9), precompute: tables(7 * bytes), ..plain },
+        MsmConfig { bases: Bases::Any, ..plain },
+        MsmConfig { window: Some(3), tuning: levels(1), ..plain },
+        MsmConfig { window: Some(4), tuning: levels(3), precompute: tables(3 * bytes), ..plain },
+        MsmConfig { window: Some(2), tuning: levels(8), bases: Bases::Any, ..plain },
+        MsmConfig { memory: Some(memory::<C>(device, len.div_ceil(5), 1, pieces)), ..pieces },
+    ] {
+        check::<C>(device, len, config, &few);
+    }
+}
+
+#[test]
+fn sums_are_right_on_the_cpu() {
+    let device = Device::cpu();
+    check_all::<ark_bls12_381::g1::Config>(&device, &[0, 1, 2, 3, 150], &KINDS);
+    check_all::<ark_bn254::g1::Config>(&device, &[257], &KINDS[..2]);
+    check_all::<ark_bls12_381::g2::Config>(&device, &[33], &KINDS[..1]);
+    check_all::<ark_pallas::PallasConfig>(&device, &[100], &KINDS[..1]);
+}
+
+#[test]
+fn many_and_batches() {
+    type C = ark_bn254::g1::Config;
+    let device = Device::cpu();
+    let (bases, multipliers) = bases::<C>(120);
+    let mut rng = test_rng();
+    let scalars: Vec<ark_bn254::Fr> = (0..120).map(|_| UniformRand::rand(&mut rng)).collect();
+    let tuning = Tuning { slices: Some(16), ..Tuning::default() };
+    let plain = MsmConfig { window: Some(4), tuning, ..MsmConfig::default() };
+    for memory in [None, Some(memory::<C>(&device, 40, 1, plain))] {
+        let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory, ..plain }).unwrap();
+        for count in [1, 2, 3, 24, 120] {
+            let len = 120 / count;
+            let sum = |i: usize, first: usize| {
+                let scalars = scalars[i * len..].iter().take(len);
+                let sum = scalars.zip(&multipliers[first..]).map(|(s, k)| *s * k).sum::<ark_bn254::Fr>();
+                Affine::<C>::generator_point() * sum
+            };
+            let expected: Vec<_> = (0..count).map(|i| sum(i, 0)).collect();
+            assert_eq!(msm.evaluate_many(count, &scalars).unwrap(), expected, "{count}");
+            let expected: Vec<_> = (0..count).map(|i| sum(i, i * len)).collect();
+            assert_eq!(msm.evaluate_batch(count, &scalars).unwrap(), expected, "{count}");
+        }
+    }
+}
+
+#[test]
+fn slices_on_the_host_and_misuse() {
+    type C = ark_bn254::g1::Config;
+    let device = Device::cpu();
+    let (bases, multipliers) = bases::<C>(9);
+    let sum = multipliers.iter().map(|k| *k * k).sum::<ark_bn254::Fr>();
+    assert_eq!(evaluate(&device, &bases, &multipliers).unwrap(), Affine::<C>::generator_point() * sum);
+    let length = |what, expected, actual| Err(Error::Length { what, expected, actual });
+    assert_eq!(evaluate(&device, &bases, &multipliers[1..]), length("scalars, as many as bases", 9, 8));
+
+    let msm = Msm::<C>::new(&device, &bases[..8], MsmConfig::default()).unwrap();
+    let what = "scalars, of which there may be as many as bases";
+    assert_eq!(msm.evaluate(&multipliers), length(what, 8, 9));
+    assert!(matches!(msm.evaluate_many(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
+    assert!(matches!(msm.evaluate_batch(3, &multipliers[..8]), Err(Error::Length { expected: 6, actual: 8, .. })));
+    assert!(matches!(msm.evaluate_batch(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
+
+    let refused = |config| Msm::<C>::new(&device, &bases, config).unwrap_err();
+    let plain = MsmConfig::default();
+    assert!(matches!(refused(MsmConfig { bits: Some(0), ..plain }), Error::Config { least: 1, actual: 0, .. }));
+    assert!(matches!(refused(MsmConfig { window: Some(27), ..plain }), Error::Config { most: 26, actual: 27, .. }));
+    let tables = Precompute::Tables { budget: 575 };
+    let expected = Error::TooLittle { expected: 576, actual: 575 };
+    assert_eq!(refused(MsmConfig { precompute: tables, ..plain }), expected);
+    let mut wrong = bases.clone();
+    wrong[4] = Affine::new_unchecked(ark_bn254::Fq::ONE, ark_bn254::Fq::ONE);
+    let check = MsmConfig { check: true, ..plain };
+    assert_eq!(Msm::<C>::new(&device, &wrong, check).unwrap_err(), Error::NotOnCurve { index: 4 });
+
+    let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(1), ..plain }).unwrap();
+    let Err(Error::TooLittle { expected, actual: 1 }) = msm.evaluate(&multipliers) else {
+        panic!("one byte is enough")
+    };
+    let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(expected), ..plain }).unwrap();
+    assert_eq!(msm.evaluate(&multipliers).unwrap(), Affine::<C>::generator_point() * sum);
+}
+
+#[test]
+fn scalars_that_are_no_residues_and_few_bits() {
+    // 2^256 - 1 for each scalar: with any points an integer, with points of order r a residue.
+    type C = ark_bls12_381::g1::Config;
+    type Fr = ark_bls12_381::Fr;
+    let device = Device::cpu();
+    let (bases, multipliers) = bases::<C>(3);
+    let mut scalars = device.alloc::<Canonical<Fr>>(3).unwrap();
+    let mut words = device.host_buffer(3 * 32, Transfer::Upload, Secrecy::Public).unwrap();
+    words.fill(u8::MAX);
+    scalars.write_pinned(None, 0, words).unwrap().wait().unwrap();
+    let expected = reference::msm::<C, _>(&bases, &[[u64::MAX; 4]; 3]);
+    for kind in [Bases::Any, Bases::Subgroup] {
+        let msm = Msm::<C>::new(&device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() }).unwrap();
+        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{kind:?}");
+    }
+    for bits in [1, 16, 17, 254, 255, 256] {
+        let msm = Msm::<C>::new(&device, &bases, MsmConfig { bits: Some(bits), ..MsmConfig::default() }).unwrap();
+        let largest = Fr::from(2u8).pow([u64::from(bits.min(254))]) - Fr::ONE;
+        let sum = multipliers.iter().map(|k| *k * largest).sum::<Fr>();
+        assert_eq!(msm.evaluate(&[largest; 3]).unwrap(), Affine::<C>::generator_point() * sum, "{bits}");
+    }
+}

@@ -1,0 +1,65 @@
+// Scalars to signed digits of `bits` bits, from the lowest on, each a point to be added to a bucket. Scalar `start` + i has the
+// digits d_w with s = sum of d_w 2^(bits w) and |d_w| <= 2^(bits - 1). For digit w of scalar i, at w * len + i:
+//   keys    the bucket: ((i / count) * sets + w mod sets) * 2^(bits - 1) + |d_w| - 1, or `sentinel` for d_w = 0
+//   values  2 * point + (1 if its opposite is added), point = (w / sets) * table + first + i mod `points`
+// Grid: one thread a scalar. No shared memory.
+//
+// Comes after the arithmetic of the scalar field and these constants:
+//   S_HALF  { (r - 1) / 2 }, r the modulus
+
+// What scalars are: integers; Montgomery forms; integers to be taken modulo r.
+#define PLAIN 0
+#define MONTGOMERY 1
+#define REDUCED 2
+
+struct Params {
+    uint32_t start;
+    uint32_t len;
+    uint32_t count;
+    uint32_t points;
+    uint32_t first;
+    uint32_t bits;
+    uint32_t digits;
+    uint32_t sets;
+    uint32_t table;
+    uint32_t sentinel;
+    uint32_t form;
+    // Whether scalars above r / 2 are replaced by their opposites.
+    uint32_t halve;
+};
+
+extern "C" __global__ void __launch_bounds__(256)
+msm_recode(const Params params, const F* scalars, uint32_t* keys, uint32_t* values) {
+    constexpr uint32_t half[F_LIMBS] = S_HALF;
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= params.len) return;
+    F s = f_load(scalars + params.start + i);
+    if (params.form != PLAIN) {
+        if (params.form == REDUCED) s = f_mul(F{F_SQUARE}, s);
+        F unit = {};
+        unit.l[0] = 1;
+        s = f_mul(s, unit);
+    }
+    bool above = false;
+#pragma unroll
+    for (int k = 0; k < F_LIMBS; k++) above = s.l[k] > half[k] || (s.l[k] == half[k] && above);
+    uint32_t negated = params.halve && above;
+    if (negated) s = f_sub(f_zero(), s);
+
+    uint32_t buckets = 1u << (params.bits - 1), mask = 2 * buckets - 1, carry = 0, set = 0;
+    uint32_t base = i / params.count * params.sets, point = params.first + i % params.points;
+    for (uint32_t w = 0; w < params.digits; w++) {
+        uint32_t digit = (s.l[0] & mask) + carry;
+        carry = digit > buckets;
+        uint32_t size = carry ? 2 * buckets - digit : digit;
+        size_t at = (size_t)w * params.len + i;
+        keys[at] = size == 0 ? params.sentinel : (base + set) * buckets + size - 1;
+        values[at] = 2 * point + (carry ^ negated);
+#pragma unroll
+        for (int k = 0; k < F_LIMBS; k++) s.l[k] = __funnelshift_r(s.l[k], k + 1 < F_LIMBS ? s.l[k + 1] : 0, params.bits);
+        if (++set == params.sets) {
+            set = 0;
+            point += params.table;
+        }
+    }
+}

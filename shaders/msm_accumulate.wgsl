@@ -1,0 +1,82 @@
+// Sums of the points of each bucket, from pairs sorted by bucket: see the CUDA twin. One thread a slice of the pairs.
+
+struct Params {
+    len: u32,
+    sentinel: u32,
+    slices: u32,
+    least: u32,
+    fresh: u32,
+    ordered: u32,
+}
+
+// What a bucket's sum starts from.
+fn started(key: u32) -> Xyzz {
+    if (params.fresh == 1u) {
+        return xyzz_infinity();
+    }
+    return buckets_load(key);
+}
+
+@compute @workgroup_size(THREADS)
+fn msm_accumulate(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+                  @builtin(local_invocation_index) local: u32) {
+    let thread = (group.x + group.y * groups.x) * THREADS + local;
+    if (thread >= params.slices) {
+        return;
+    }
+    // Pairs before the sentinels.
+    var count = 0u;
+    var above = params.len;
+    while (count < above) {
+        let middle = count + (above - count) / 2u;
+        if (keys_get(middle) < params.sentinel) {
+            count = middle + 1u;
+        } else {
+            above = middle;
+        }
+    }
+    let slice = max((count + params.slices - 1u) / params.slices, params.least);
+    // Slices with pairs; the product below does not overflow for them.
+    if (thread >= (count + slice - 1u) / slice) {
+        node_keys_set(2u * thread, params.sentinel);
+        node_keys_set(2u * thread + 1u, params.sentinel);
+        return;
+    }
+    let start = thread * slice;
+    let end = min(count - start, slice) + start;
+    var key = keys_get(start);
+    node_keys_set(2u * thread, key);
+    var first = true;
+    var sum = xyzz_infinity();
+    var begins = start == 0u;
+    if (!begins) {
+        begins = keys_get(start - 1u) != key;
+    }
+    if (begins) {
+        sum = started(key);
+    }
+    for (var i = start; i < end; i++) {
+        let next = keys_get(i);
+        var value = 2u * i;
+        if (params.ordered == 0u) {
+            value = values_get(i);
+        }
+        var point = points_load(value / 2u);
+        if (next != key) {
+            if (first) {
+                node_sums_store(2u * thread, sum);
+            } else {
+                buckets_store(key, sum);
+            }
+            first = false;
+            key = next;
+            sum = started(key);
+        }
+        if (value % 2u == 1u) {
+            point = affine_negate(point);
+        }
+        sum = xyzz_add_affine(sum, point);
+    }
+    node_keys_set(2u * thread + 1u, key);
+    node_sums_store(2u * thread + u32(!first), sum);
+}

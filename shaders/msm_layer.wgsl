@@ -1,0 +1,48 @@
+// One layer of the sums of buckets: see the CUDA twin. One thread a run of elements.
+
+struct Params {
+    rows: u32,
+    weighted: u32,
+    width: u32,
+    log: u32,
+}
+
+@compute @workgroup_size(THREADS)
+fn msm_layer(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+             @builtin(local_invocation_index) local: u32) {
+    let thread = (group.x + group.y * groups.x) * THREADS + local;
+    if (thread >= params.rows * params.width) {
+        return;
+    }
+    let shift = params.weighted * params.width;
+    let weighted = thread < shift;
+    let half = u32(weighted);
+    var sum = xyzz_infinity();
+    var moment = xyzz_infinity();
+    // Even steps add x_t to the sum of those from t on, odd ones that to the moment.
+    for (var at = 1u << (params.log + half); at > 0u; at--) {
+        let t = (at - 1u) >> half;
+        let adds = !weighted || at % 2u == 0u;
+        if (!adds && t == 0u) {
+            break;
+        }
+        var a = moment;
+        var b = sum;
+        if (adds) {
+            a = sum;
+            b = input_load((thread << params.log) + t);
+        }
+        a = xyzz_add(a, b);
+        if (adds) {
+            sum = a;
+        } else {
+            moment = a;
+        }
+    }
+    if (weighted) {
+        out_store(thread, sum);
+        out_store(thread + shift, moment);
+    } else {
+        out_store(thread + shift, sum);
+    }
+}
