@@ -7,15 +7,18 @@ use aes::{
 
 pub(crate) const BLOCK: usize = 16;
 
+/// Encrypts a block in place.
+type Encrypt = Box<dyn Fn(&mut [u8; BLOCK])>;
+
 /// AES in the forward direction.
-pub(crate) struct Cipher(Box<dyn Fn(&mut [u8; BLOCK])>);
+pub(crate) struct Cipher(Encrypt);
 
 impl Cipher {
     /// A key of 16, 24 or 32 bytes.
     pub(crate) fn new(key: &[u8]) -> Self {
         fn boxed<C: BlockCipherEncrypt<BlockSize = aes::cipher::consts::U16> + KeyInit + 'static>(
             key: &[u8],
-        ) -> Box<dyn Fn(&mut [u8; BLOCK])> {
+        ) -> Encrypt {
             let cipher = C::new_from_slice(key).expect("the key has the length of the type");
             Box::new(move |block| cipher.encrypt_block(block.into()))
         }
@@ -62,7 +65,7 @@ impl Cipher {
         };
         let counter = |n: u128| (start & !0xffff_ffff | start.wrapping_add(n) & 0xffff_ffff).to_be_bytes();
         self.ctr(counter(1), 32, 0, data);
-        let sum = ghash(h, &[aad, data], (aad.len() as u128 * 8) << 64 | data.len() as u128 * 8);
+        let sum = ghash(h, &[aad, data], ((aad.len() as u128 * 8) << 64) | (data.len() as u128 * 8));
         (sum ^ u128::from_be_bytes(self.encrypt(counter(0)))).to_be_bytes()
     }
 }

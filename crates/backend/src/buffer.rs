@@ -279,7 +279,8 @@ impl<T: Element> Buffer<T> {
             _ if pieces > 1 => len.max(1).checked_next_multiple_of(unit).unwrap_or(unit),
             _ => len.checked_next_multiple_of(unit).unwrap_or(unit),
         };
-        if expected != len || pieces > 1 && len == 0 {
+        let expected = if len == 0 && pieces > 1 { unit.max(T::BYTES as u64) } else { expected };
+        if expected != len {
             return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual: len });
         }
         Ok(at)

@@ -21,8 +21,7 @@ type Elements = Buffer<Mont<F>>;
 const MAX_VECTOR: usize = (u32::MAX - u16::MAX as u32) as usize;
 
 pub(crate) fn common() -> Vec<Trial> {
-    let trials: [(&str, fn() -> Outcome); 3] =
-        [("vectors", vectors), ("primitives", primitives), ("transforms", transforms)];
+    let trials: [crate::Named; 3] = [("vectors", vectors), ("primitives", primitives), ("transforms", transforms)];
     trials.into_iter().map(|(name, run)| Trial::test(format!("any::borders::{name}"), run)).collect()
 }
 

@@ -298,6 +298,8 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         "ntt_pass" => (recorder.launched_as(spec.name)?, true, true),
         // One thread, or more in as many workgroups as it takes.
         "products" if spec.variant.contains("Serial") => (groups, true, false),
+        // A workgroup for each bit of a bucket's number.
+        "msm_bits" => (groups, false, true),
         // One tile's sum is no one's offset.
         "scan_sums" => (groups, false, true),
         // Sectors that are not whole blocks go one by one.

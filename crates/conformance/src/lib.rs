@@ -89,6 +89,9 @@ pub fn common() -> Vec<Trial> {
 
 type Outcome = Result<(), Failed>;
 
+/// A trial without a device, by its name.
+type Named = (&'static str, fn() -> Outcome);
+
 /// A trial to be.
 struct Case {
     name: String,

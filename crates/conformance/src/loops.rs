@@ -284,6 +284,9 @@ fn refused(device: &Device) -> Outcome {
     expect_same("untouched", &out.to_vec()?, &[Fr::from(5); 10])
 }
 
+/// An operation on a vector.
+type Run<'a> = dyn Fn(&mut Buffer<Mont<Fr>>) -> Result<(), Failed> + 'a;
+
 /// Whatever a device allows, an operation of several launches in place is done to the end or has touched nothing.
 fn whole_or_not_at_all(device: &Device) -> Outcome {
     const LOG_N: u32 = 12;
@@ -300,7 +303,7 @@ fn whole_or_not_at_all(device: &Device) -> Outcome {
         let vector = Vector::<Fr>::new(device);
         // Tables are not what is tried.
         let ntt = Ntt::<Fr>::with_config(device, LOG_N, config);
-        let mut check = |what: &str, expected: &[Fr], run: &dyn Fn(&mut Buffer<Mont<Fr>>) -> Result<(), Failed>| {
+        let mut check = |what: &str, expected: &[Fr], run: &Run<'_>| {
             let mut data = device.upload::<Mont<Fr>>(&a)?;
             let outcome = run(&mut data);
             let expected = if outcome.is_ok() { expected } else { &a[..] };

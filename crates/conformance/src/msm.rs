@@ -119,6 +119,13 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
             }
         }
     }
+    // So few points that a workgroup adds all pairs, and so many that several prepare them.
+    let few = MsmConfig { window: Some(8), tuning: tuning(20, 1, 1, 1, 2), ..plain };
+    let many = MsmConfig { window: Some(16), tuning: tuning(20, 1, 2, 1, 0), precompute: tables(14), ..plain };
+    for (len, config) in [(3, few), (600, many)] {
+        let (bases, multipliers) = self::bases::<C>(len);
+        check(device, &Msm::<C>::new(device, &bases, config)?, &multipliers, 0)?;
+    }
     Ok(())
 }
 

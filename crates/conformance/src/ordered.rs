@@ -72,7 +72,7 @@ impl State {
         let is_behind = |other: usize, then: u64| clock.get(&other).is_some_and(|seen| *seen >= then);
         for (memory, access) in uses {
             let known = self.memories.entry(*memory).or_default();
-            let written = known.written.map(|(queue, time, what)| (queue, time, what));
+            let written = known.written;
             let read = known.read.iter().map(|(queue, (time, what))| (*queue, *time, *what));
             let before: Vec<_> = match access {
                 Access::Read => written.into_iter().collect(),
@@ -252,7 +252,7 @@ impl Backend for Ordered {
 
 /// The trials: whatever takes a queue is the first to use what it uses, on a queue of its own.
 pub(crate) fn common() -> Vec<Trial> {
-    let trials: [(&str, fn() -> Outcome); 4] = [
+    let trials: [crate::Named; 4] = [
         ("the device finds what is not ordered", finds),
         ("transforms", transforms),
         ("pipelines and pinned memory", pipelines),

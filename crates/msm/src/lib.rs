@@ -23,7 +23,7 @@ use evariste_field::DevicePrimeField;
 pub use config::{Bases, MsmConfig, Precompute, Tuning};
 pub use error::{Error, Result};
 pub use host::evaluate;
-pub use plan::{Msm, Stage};
+pub use plan::{Msm, Stage, Staged};
 pub use scalars::Scalars;
 
 /// A curve whose points and scalars live on devices.

@@ -122,6 +122,9 @@ struct Layout {
     levels: u32,
 }
 
+/// A sum, and an event behind each stage on the way to it.
+pub type Staged<C> = (Projective<C>, Vec<(Stage, Event)>);
+
 impl<C: MsmCurve> Msm<C> {
     /// A plan for bases on the host.
     ///
@@ -243,10 +246,7 @@ impl<C: MsmCurve> Msm<C> {
     ///
     /// # Errors
     /// As [`Msm::evaluate`].
-    pub fn evaluate_staged<'a>(
-        &self,
-        scalars: impl Into<Scalars<'a, C::ScalarField>>,
-    ) -> Result<(Projective<C>, Vec<(Stage, Event)>)> {
+    pub fn evaluate_staged<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Staged<C>> {
         let scalars = scalars.into();
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
         let mut events = Vec::new();

@@ -199,18 +199,18 @@ fn run<F: DevicePrimeField>(params: &Params, args: &mut [CpuArg<'_>]) {
     let scalars = &scalars.read::<u32>()[params.start as usize * F::LIMBS..][..len * F::LIMBS];
     let buckets = 1u32 << (params.bits - 1);
     // Grain by grain, all digits of a few scalars to as many places.
-    let mut rows: Vec<(Vec<&mut [u32]>, Vec<&mut [u32]>)> = Vec::new();
+    let mut rows: Vec<[Vec<&mut [u32]>; 2]> = Vec::new();
     rows.resize_with(len.div_ceil(GRAIN), Default::default);
     let keys = keys.write::<u32>()[..len * digits].chunks_exact_mut(len);
     for (keys, values) in keys.zip(values.write::<u32>()[..len * digits].chunks_exact_mut(len)) {
         let pieces = keys.chunks_mut(GRAIN).zip(values.chunks_mut(GRAIN));
         for ((keys, values), row) in pieces.zip(&mut rows) {
-            row.0.push(keys);
-            row.1.push(values);
+            row[0].push(keys);
+            row[1].push(values);
         }
     }
     parallel::chunks(&mut rows, 1, &|grain, rows| {
-        let (keys, values) = &mut rows[0];
+        let [keys, values] = &mut rows[0];
         for at in 0..GRAIN.min(len - grain * GRAIN) {
             let i = grain * GRAIN + at;
             let mut s = integer::<F>(params.form, &scalars[i * F::LIMBS..][..F::LIMBS]);

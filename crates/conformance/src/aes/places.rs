@@ -264,7 +264,7 @@ fn ecb_and_cbc() -> Outcome {
     for method in METHODS {
         for launch_bytes in LAUNCHES {
             let aes = place.aes(method, launch_bytes)?;
-            let whole = |range: &Range<usize>| range.start % 16 == 0 && range.len() % 16 == 0;
+            let whole = |range: &Range<usize>| range.start.is_multiple_of(16) && range.len().is_multiple_of(16);
             for range in ranges().into_iter().filter(whole) {
                 aes.ecb().encrypt_range(&mut data, range.clone())?;
                 aes.ecb().decrypt_range(&mut data, range.clone())?;

@@ -8,6 +8,9 @@ use super::{Field, STEP};
 impl Field {
     /// `out[i]` = the x of `b[i]` less that of `a[i]`, for points of two coordinates each, a multiple of [`STEP`] of them. Gives
     /// the numbers of those where one of the three is 0.
+    ///
+    /// # Panics
+    /// If the lengths do not fit each other.
     pub fn differences(&self, a: &[u32], b: &[u32], out: &mut [u32]) -> Vec<usize> {
         assert_eq!((a.len(), b.len()), (2 * out.len(), 2 * out.len()));
         assert!(out.len().is_multiple_of(STEP * self.limbs));
@@ -20,6 +23,9 @@ impl Field {
 
     /// `out[i] = a[i] + b[i]` by the chord through both, for points of two coordinates each, a multiple of [`STEP`] of them,
     /// with the inverses of their [`differences`](Self::differences). Where these are no inverses, neither is that the sum.
+    ///
+    /// # Panics
+    /// If the lengths do not fit each other.
     pub fn chords(&self, a: &[u32], b: &[u32], inverses: &[u32], out: &mut [u32]) {
         assert_eq!((a.len(), b.len(), 2 * inverses.len()), (out.len(), out.len(), out.len()));
         assert!(inverses.len().is_multiple_of(STEP * self.limbs));

@@ -132,7 +132,11 @@ impl Field {
         });
     }
 
-    /// [`Field::inverse`] of a multiple of [`STEP`] elements on one core.
+    /// The inverses of a multiple of [`STEP`] elements, on one core; zero maps to zero. `one` is 1 in device form, and `invert`
+    /// inverts elements in place.
+    ///
+    /// # Panics
+    /// If the lengths do not fit each other.
     pub fn inverse_run(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
         assert_eq!((a.len(), one.len()), (out.len(), self.limbs));
         let (a, out, steps) = (a.as_ptr(), out.as_mut_ptr(), a.len() / (STEP * self.limbs));
