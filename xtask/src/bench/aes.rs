@@ -711,6 +711,9 @@ fn peer(target: &Target, name: &'static str, key_bytes: usize, mode: &str, log_n
     Case { peer: Some(name), ..case(target, format!("aes-{}-{mode}/one-thread", 8 * key_bytes), log_n) }
 }
 
+/// Times a peer on some bytes, and says what its result was compared with.
+type Peer<'a> = dyn Fn(&Budget, &mut [u8]) -> Result<(Timing, String)> + 'a;
+
 fn rustcrypto<C: Cipher + KeyInit>(session: &mut Session, target: &Target, log_n: u32, key_bytes: usize) {
     let len = 1_usize << log_n;
     let cipher = C::new(&key());
@@ -726,7 +729,7 @@ fn rustcrypto<C: Cipher + KeyInit>(session: &mut Session, target: &Target, log_n
         ensure!(data == theirs, "the peer's result is not ours");
         anyhow::Ok(format!("ours, {len} bytes"))
     };
-    let mut measure = |mode, work: &dyn Fn(&Budget, &mut [u8]) -> Result<(Timing, String)>| {
+    let mut measure = |mode, work: &Peer<'_>| {
         session.measure(peer(target, "rustcrypto", key_bytes, mode, log_n), |budget| {
             let (timing, checked) = work(budget, &mut patterned_vec(len))?;
             Ok((timing, None, checked))
