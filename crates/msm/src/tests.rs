@@ -44,13 +44,13 @@ fn scalars<F: Field>(kind: &str, len: usize, mut random: impl FnMut() -> F) -> V
         "one" => F::ONE,
         "minus one" => -F::ONE,
         "equal" => same,
-        "mostly zero" if i % 10 > 0 => F::ZERO,
+        "mostly zero" if !i.is_multiple_of(10) => F::ZERO,
         "small" => F::from(i as u64 % 65536),
-        "signs" if i % 2 == 0 => same,
+        "signs" if i.is_multiple_of(2) => same,
         "signs" => -same,
         _ => F::ZERO,
     };
-    let is_random = |i: usize| kind == "random" || (kind == "mostly zero" && i % 10 == 0);
+    let is_random = |i: usize| kind == "random" || (kind == "mostly zero" && i.is_multiple_of(10));
     (0..len).map(|i| if is_random(i) { random() } else { one(i) }).collect()
 }
 
