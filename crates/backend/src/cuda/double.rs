@@ -382,6 +382,7 @@ macro_rules! double {
         pub(super) static FUNCTIONS: Functions = Functions {
             $($name: {
                 #[expect(non_snake_case, reason = "the driver's names")]
+                #[allow(clippy::too_many_arguments, reason = "the driver's function has as many")]
                 unsafe fn $name($($arg: $type),*) -> CUresult {
                     call(stringify!($name), |$world| $body)
                 }
