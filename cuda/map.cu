@@ -1,10 +1,9 @@
-// out[out_at + i] = OP(a[i]). With FACTOR, there is a buffer with a factor.
+// out[i] = OP(a[i]). With FACTOR, there is a buffer with a factor.
 // Grid: one thread an element. Registers: a few elements. No shared memory.
 // With ASSIGN, `a` is also the output.
 
 struct Params {
     uint32_t len;
-    uint32_t out_at;
 };
 
 #ifdef FACTOR
@@ -22,5 +21,5 @@ extern "C" __global__ void map(const Params params, const F* a, F* out FACTOR_BU
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F x = a[i];
-    out[params.out_at + i] = OP(x);
+    out[i] = OP(x);
 }

@@ -1,10 +1,9 @@
-// out[offset + i] = base[0] * base[1]^i for i < len, with base[1 + j] = base[1]^(2^j) given for j < 32.
+// out[i] = base[0] * base[1]^i for i < len, with base[1 + j] = base[1]^(2^j) given for j < 32.
 // Grid: one thread owns RUN neighbouring elements: its first by the binary digits of i, the others by one
 // multiplication each. No shared memory.
 
 struct Params {
     uint32_t len;
-    uint32_t offset;
 };
 
 extern "C" __global__ void powers(const Params params, const F* base, F* out) {
@@ -16,7 +15,7 @@ extern "C" __global__ void powers(const Params params, const F* base, F* out) {
     }
     F step = base[1];
     for (size_t i = first; i < first + RUN && i < params.len; i++) {
-        out[params.offset + i] = x;
+        out[i] = x;
         x = f_mul(x, step);
     }
 }

@@ -1,4 +1,4 @@
-// out[out_at + c] = the reduction of chunk c: COMBINE(a[s], COMBINE(a[s + 1], …)), from IDENTITY at its end.
+// out[c] = the reduction of chunk c: COMBINE(a[s], COMBINE(a[s + 1], …)), from IDENTITY at its end.
 //
 // COMBINE(near, far, log) joins the results of two segments, the second 2^log elements behind the first. With WEIGHTS
 // there is a buffer weights[j] = z^(2^j); with PRODUCTS, a[i] * b[i] stands for a[i], and COMBINE adds.
@@ -12,7 +12,6 @@ struct Params {
     uint32_t len;
     uint32_t log_chunk;
     uint32_t chunks;
-    uint32_t out_at;
     uint32_t reversed; // chunks are counted from the end
     uint32_t weights;
 };
@@ -62,5 +61,5 @@ reduce(const Params params, const F* a, SECOND F* out) {
         }
         __syncthreads();
     }
-    if (thread == 0) out[params.out_at + (params.reversed ? params.chunks - 1 - chunk : chunk)] = acc;
+    if (thread == 0) out[params.reversed ? params.chunks - 1 - chunk : chunk] = acc;
 }

@@ -1,8 +1,7 @@
-// out[out_at + i] = op(a[i]). One thread an element.
+// out[i] = op(a[i]). One thread an element.
 
 struct Params {
     len: u32,
-    out_at: u32,
 }
 
 @compute @workgroup_size(THREADS)
@@ -10,6 +9,6 @@ fn map(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
        @builtin(local_invocation_index) thread: u32) {
     let i = (group.x + group.y * groups.x) * THREADS + thread;
     if (i < params.len) {
-        out_store(params.out_at + i, op(a_load(i)));
+        out_store(i, op(a_load(i)));
     }
 }

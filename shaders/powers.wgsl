@@ -1,9 +1,8 @@
-// out[offset + i] = base[0] * base[1]^i for i < len, with base[1 + j] = base[1]^(2^j) given for j < 32.
+// out[i] = base[0] * base[1]^i for i < len, with base[1 + j] = base[1]^(2^j) given for j < 32.
 // One thread owns RUN neighbouring elements.
 
 struct Params {
     len: u32,
-    offset: u32,
 }
 
 @compute @workgroup_size(THREADS)
@@ -21,7 +20,7 @@ fn powers(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
     }
     let step = base_load(1u);
     for (var i = first; i < min(first + RUN, params.len); i++) {
-        out_store(params.offset + i, x);
+        out_store(i, x);
         x = f_mul(x, step);
     }
 }

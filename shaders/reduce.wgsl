@@ -1,4 +1,4 @@
-// out[out_at + c] = the reduction of chunk c: combine(a[s], combine(a[s + 1], …)), from identity() at its end.
+// out[c] = the reduction of chunk c: combine(a[s], combine(a[s + 1], …)), from identity() at its end.
 // combine(near, far, log) joins the results of two segments, the second 2^log elements behind the first.
 // A workgroup of 2^LOG_THREADS threads for each chunk; thread t owns the chunk's elements t, t + THREADS, …
 
@@ -6,7 +6,6 @@ struct Params {
     len: u32,
     log_chunk: u32,
     chunks: u32,
-    out_at: u32,
     reversed: u32,
     weights: u32,
 }
@@ -40,6 +39,6 @@ fn reduce(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
         workgroupBarrier();
     }
     if (thread == 0u) {
-        out_store(params.out_at + select(chunk, params.chunks - 1u - chunk, params.reversed != 0u), acc);
+        out_store(select(chunk, params.chunks - 1u - chunk, params.reversed != 0u), acc);
     }
 }

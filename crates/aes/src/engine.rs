@@ -291,7 +291,7 @@ impl Aes {
                 fresh: u32::from(target == Target::Fresh),
             };
             let groups = self.groups(params.words.into(), THREADS.into(), THREADS);
-            let args = &mut [Arg::read(src), Arg::write(dst)];
+            let args = &mut [Arg::read(src), Arg::write(&mut *dst)];
             // SAFETY: words dst_word … dst_word + words − 1 of the target and src_word … src_word + src_words − 1 of the
             // source hold bytes of the ranges checked above, and buffers are padded to whole words.
             unsafe { kernel.launch(queue, groups, &params, args) }?;
@@ -330,7 +330,7 @@ impl Aes {
             };
             // A run that starts in the middle reaches into one more.
             let groups = self.groups(now + 255, u64::from(threads * CTR_RUN), threads);
-            let args = &mut [Arg::write(data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
+            let args = &mut [Arg::write(&mut *data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
             // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
             // buffers are padded to whole words; schedule and tables are of this kernel's shape.
             unsafe { kernel.launch(queue, groups, &params, args) }?;
@@ -448,7 +448,7 @@ impl Aes {
             for first in (0..longest).step_by(MAX_CHAIN as usize) {
                 let params = SerialParams { count, first, blocks: MAX_CHAIN, ..SerialParams::default() };
                 let (schedule, tables) = (&self.0.schedule, &self.0.tables);
-                let args = &mut [Arg::write(data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+                let args = &mut [Arg::write(&mut *data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
                 // SAFETY: every message lies in the data and names a key, as `Batch` checks.
                 unsafe { kernel.launch(None, groups, &params, args) }?;
             }
@@ -501,7 +501,7 @@ impl Aes {
             let kernel = slot.get(device, || shape.blocks(BlockMode::Xts, direction, self.ciphers()))?;
             let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
             let groups = self.groups(total, THREADS.into(), THREADS);
-            let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            let args = &mut [Arg::write(&mut *data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
             // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range that the caller
             // has checked, and a tweak.
             unsafe { kernel.launch(queue, groups, &params, args) }?;

@@ -2,12 +2,14 @@
 //!
 //! The trait is object safe and knows no element types. Handles are opaque boxes that each backend downcasts to its own
 //! types; a handle of another backend or device is a typed error, never undefined
-//! behaviour. Exclusive access is expressed by `&mut Memory`, so that the borrow checker orders uses of one allocation;
-//! use of one allocation on several queues is ordered by the caller with events.
+//! behaviour. Exclusive access is expressed by [`SpanMut`], the right to a range of an allocation, so that the borrow checker
+//! orders uses of one range; use of one range on several queues is ordered by the caller with events.
 
 use std::{any::Any, fmt, time::Duration};
 
-use crate::{DeviceInfo, Dispatch, Executable, HostBuffer, KernelSpec, Pending, Result, Stats, Transfer};
+use crate::{
+    DeviceInfo, Dispatch, Executable, HostBuffer, KernelSpec, Pending, Result, Span, SpanMut, Stats, Transfer,
+};
 
 /// One device: memory, queues, copies and kernels.
 ///
@@ -46,18 +48,18 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::Driver`], [`crate::Error::Lost`].
     fn queue(&self) -> Result<Queue>;
 
-    /// Copies the whole of `src` to `dst[at..]`. The host memory comes back from [`Pending::wait`]; where that is not
-    /// called, it returns to the pool when the copy is done.
+    /// Copies the whole of `src` to `dst`, which has as many bytes. The host memory comes back from [`Pending::wait`]; where
+    /// that is not called, it returns to the pool when the copy is done.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending>;
+    /// [`crate::Error::Length`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending>;
 
-    /// Fills the whole of `dst` from `src[at..]`.
+    /// Fills the whole of `dst` from `src`, which has as many bytes.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending>;
+    /// [`crate::Error::Length`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending>;
 
     /// [`Backend::write`] of a matrix of `rows` rows, one block of columns after the other: there are `pieces` such blocks of
     /// equal width, and for each an event that marks when it is there. As it stands here, they are all there at the end.
@@ -67,14 +69,13 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn write_columns(
         &self,
         queue: &Queue,
-        dst: &mut Memory,
-        at: u64,
+        dst: SpanMut<'_>,
         src: HostBuffer,
         rows: usize,
         pieces: usize,
     ) -> Result<(Vec<Event>, Pending)> {
         _ = rows;
-        let pending = self.write(queue, dst, at, src)?;
+        let pending = self.write(queue, dst, src)?;
         let events = (0..pieces).map(|_| self.record(queue)).collect::<Result<_>>()?;
         Ok((events, pending))
     }
@@ -87,28 +88,27 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn read_columns(
         &self,
         queue: &Queue,
-        src: &Memory,
-        at: u64,
+        src: Span<'_>,
         dst: HostBuffer,
         rows: usize,
         after: &[Event],
     ) -> Result<Pending> {
         _ = rows;
         after.iter().try_for_each(|event| self.wait_for(queue, event))?;
-        self.read(queue, src, at, dst)
+        self.read(queue, src, dst)
     }
 
-    /// Copies `bytes` within the device.
+    /// Copies `src` to `dst`, which has as many bytes, within the device. Both may lie in one allocation.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
-    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()>;
+    /// [`crate::Error::Length`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()>;
 
-    /// Sets `dst[at..at + bytes]` to zero.
+    /// Sets the bytes of `dst` to zero.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`], [`crate::Error::Driver`], [`crate::Error::Lost`].
-    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()>;
+    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()>;
 
     /// Marks the present end of `queue`.
     ///

@@ -1,12 +1,13 @@
 use std::{
-    collections::VecDeque,
     fmt,
     marker::PhantomData,
-    ops::Range,
+    ops::RangeBounds,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::{Device, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Transfer, parallel};
+use crate::{
+    Device, Download, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, View, ViewMut, parallel,
+};
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {
@@ -75,7 +76,7 @@ plain_element!(u8, u32, u64);
 const GRAIN_BYTES: usize = 128 << 10;
 
 /// Elements that one thread encodes or decodes at a time: so many that all start aligned as the first.
-fn grain<T: Element>() -> usize {
+pub(crate) fn grain<T: Element>() -> usize {
     const { assert!(T::BYTES > 0, "an element has at least one byte") };
     (GRAIN_BYTES / T::BYTES).next_multiple_of(ALIGN).max(ALIGN)
 }
@@ -83,12 +84,10 @@ fn grain<T: Element>() -> usize {
 /// Alignment that encoders and decoders count on, at most.
 const ALIGN: usize = 16;
 
-/// Pieces of a download that are under way at once: one is decoded while the next is copied.
-const READS_IN_FLIGHT: usize = 2;
-
 /// Elements in the memory of a device.
 ///
-/// Lengths and offsets count elements. A buffer keeps its device alive.
+/// Lengths and ranges count elements. A buffer keeps its device alive. Operations work on all of it, or on parts of it:
+/// [`Buffer::view`] and [`Buffer::view_mut`].
 pub struct Buffer<T: Element> {
     pub(crate) device: Device,
     pub(crate) memory: Memory,
@@ -127,42 +126,60 @@ impl<T: Element> Buffer<T> {
         self.secrecy
     }
 
+    /// All of it, for reading.
+    pub fn as_view(&self) -> View<'_, T> {
+        self.into()
+    }
+
+    /// All of it, for reading and writing.
+    pub fn as_view_mut(&mut self) -> ViewMut<'_, T> {
+        self.into()
+    }
+
+    /// A part of it, for reading.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a range that leaves the buffer, or that ends before it starts.
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        self.as_view().view(range)
+    }
+
+    /// A part of it, for reading and writing. [`ViewMut::split_at`] gives several at once.
+    ///
+    /// # Errors
+    /// As [`Buffer::view`].
+    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        self.as_view_mut().into_part(range)
+    }
+
     /// The contents. Waits for earlier work on the default queue.
     ///
     /// # Errors
     /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
-        let mut host = vec![T::Host::default(); self.len];
-        self.read_at(0, &mut host)?;
-        Ok(host)
+        self.as_view().to_vec()
     }
 
     /// Reads `host.len()` elements from `offset` on. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
-    /// [`Error::Lost`].
+    /// [`Error::OutOfRange`], and as [`View::read`].
     pub fn read_at(&self, offset: usize, host: &mut [T::Host]) -> Result<()> {
-        self.read_on(None, offset, host.len())?.wait_into(host)
+        self.part("read", offset, host.len())?.read(host)
     }
 
     /// Queues a copy of `len` elements from `offset` on to the host (`None`: on the default queue).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfRange`], and as [`View::read_on`].
     pub fn read_on(&self, queue: Option<&Queue>, offset: usize, len: usize) -> Result<Download<'_, T>> {
-        self.expect_range("read", offset, len)?;
-        let queue = queue.cloned().unwrap_or_else(|| self.device.backend().default_queue().clone());
-        let mut download = Download { buffer: self, queue, pending: VecDeque::new(), next: offset, end: offset + len };
-        download.fill()?;
-        Ok(download)
+        self.part("read", offset, len)?.read_on(queue)
     }
 
-    /// Replaces `host.len()` elements from `offset` on. Returns when `host` has been read, which may be before the
-    /// device has the data; later work on the default queue sees it.
+    /// Replaces `host.len()` elements from `offset` on.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfRange`], and as [`ViewMut::write`].
     pub fn write_at(&mut self, offset: usize, host: &[T::Host]) -> Result<()> {
         self.write_on(None, offset, host)
     }
@@ -170,64 +187,31 @@ impl<T: Element> Buffer<T> {
     /// [`Buffer::write_at`] on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfRange`], and as [`ViewMut::write`].
     pub fn write_on(&mut self, queue: Option<&Queue>, offset: usize, host: &[T::Host]) -> Result<()> {
-        self.expect_range("write", offset, host.len())?;
-        let queue = queue.cloned().unwrap_or_else(|| self.device.backend().default_queue().clone());
-        let step = self.staging_len();
-        for (piece, offset) in host.chunks(step).zip((offset..).step_by(step)) {
-            let bytes = byte_range::<T>(offset, piece.len());
-            let covered = self.covered(&bytes);
-            let mut staging = if covered == bytes {
-                self.staging(&covered, Transfer::Upload)?
-            } else {
-                // The device writes whole words: the bytes around an unaligned piece are written back as they are.
-                let staging = self.staging(&covered, Transfer::Download)?;
-                self.device.backend().read(&queue, &self.memory, covered.start, staging)?.wait()?
-            };
-            let skip = (bytes.start - covered.start) as usize;
-            let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
-            let grain = grain::<T>();
-            parallel::chunks(target, grain * T::BYTES, &|i, target| {
-                T::encode(&piece[i * grain..][..target.len() / T::BYTES], target);
-            });
-            drop(self.device.backend().write(&queue, &mut self.memory, covered.start, staging)?);
-        }
-        Ok(())
+        self.part_mut("write", offset, host.len())?.write_on(queue, host)
     }
 
-    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to the elements
-    /// from `offset` on (`None`: on the default queue). Nothing is copied in between: with CUDA the device reads the host
-    /// memory itself. The memory comes back from [`Pending::wait`].
+    /// [`ViewMut::write_pinned`] to the elements from `offset` on.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it holds whole elements,
-    /// [`Error::OutOfRange`], [`Error::Unaligned`] for a range that is not whole words of 4 bytes, except at the end of
-    /// the buffer, [`Error::Driver`], [`Error::Lost`]. The host memory is dropped then.
+    /// [`Error::OutOfRange`], and as [`ViewMut::write_pinned`].
     pub fn write_pinned(&mut self, queue: Option<&Queue>, offset: usize, host: HostBuffer) -> Result<Pending> {
-        let at = self.expect_pinned("write", offset, &host)?;
-        let backend = self.device.backend();
-        backend.write(queue.unwrap_or_else(|| backend.default_queue()), &mut self.memory, at, host)
+        self.part_mut("write", offset, host.len().div_ceil(T::BYTES))?.write_pinned(queue, host)
     }
 
-    /// Queues a copy of elements from `offset` on, in the device's form ([`Element::decode`]), that fills all of `host`
-    /// (`None`: on the default queue). [`Pending::wait`] gives it back.
+    /// [`View::read_pinned`] of the elements from `offset` on.
     ///
     /// # Errors
-    /// As [`Buffer::write_pinned`], and [`Error::WrongTransfer`] for host memory for uploads.
+    /// [`Error::OutOfRange`], and as [`View::read_pinned`].
     pub fn read_pinned(&self, queue: Option<&Queue>, offset: usize, host: HostBuffer) -> Result<Pending> {
-        host.expect_download("the host memory of a read")?;
-        let at = self.expect_pinned("read", offset, &host)?;
-        let backend = self.device.backend();
-        backend.read(queue.unwrap_or_else(|| backend.default_queue()), &self.memory, at, host)
+        self.part("read", offset, host.len().div_ceil(T::BYTES))?.read_pinned(queue, host)
     }
 
-    /// [`Buffer::write_pinned`] of a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of equal width. Each
-    /// event marks when a block is there, so that work on it can start while the next is on its way; where a device does not
-    /// copy by columns, all do so at the end.
+    /// [`ViewMut::write_pinned_columns`] to the elements from `offset` on.
     ///
     /// # Errors
-    /// As [`Buffer::write_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    /// [`Error::OutOfRange`], and as [`ViewMut::write_pinned_columns`].
     pub fn write_pinned_columns(
         &mut self,
         queue: Option<&Queue>,
@@ -236,18 +220,14 @@ impl<T: Element> Buffer<T> {
         rows: usize,
         pieces: usize,
     ) -> Result<(Vec<Event>, Pending)> {
-        let at = self.expect_columns("write", offset, &host, rows, pieces)?;
-        let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        backend.write_columns(queue, &mut self.memory, at, host, rows, pieces)
+        let len = host.len().div_ceil(T::BYTES);
+        self.part_mut("write", offset, len)?.write_pinned_columns(queue, host, rows, pieces)
     }
 
-    /// [`Buffer::read_pinned`] of a matrix of `rows` rows, in as many blocks of neighbouring columns of equal width as there
-    /// are events in `after`. Each is copied after its event, while those behind are still worked on; where a device does not
-    /// copy by columns, after the last.
+    /// [`View::read_pinned_columns`] of the elements from `offset` on.
     ///
     /// # Errors
-    /// As [`Buffer::read_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    /// [`Error::OutOfRange`], and as [`View::read_pinned_columns`].
     pub fn read_pinned_columns(
         &self,
         queue: Option<&Queue>,
@@ -256,66 +236,22 @@ impl<T: Element> Buffer<T> {
         rows: usize,
         after: &[Event],
     ) -> Result<Pending> {
-        host.expect_download("the host memory of a read")?;
-        let at = self.expect_columns("read", offset, &host, rows, after.len())?;
-        let backend = self.device.backend();
-        backend.read_columns(queue.unwrap_or_else(|| backend.default_queue()), &self.memory, at, host, rows, after)
-    }
-
-    /// Checks a transfer of a matrix in blocks of columns and gives where it starts in bytes.
-    fn expect_columns(
-        &self,
-        what: &'static str,
-        offset: usize,
-        host: &HostBuffer,
-        rows: usize,
-        pieces: usize,
-    ) -> Result<u64> {
-        let at = self.expect_pinned(what, offset, host)?;
-        let (len, unit) = (host.len() as u64, rows.saturating_mul(pieces).saturating_mul(T::BYTES) as u64);
-        let expected = match unit {
-            0 => 0,
-            // Nothing is one block at most: blocks without columns could be any number.
-            _ if pieces > 1 => len.max(1).checked_next_multiple_of(unit).unwrap_or(unit),
-            _ => len.checked_next_multiple_of(unit).unwrap_or(unit),
-        };
-        let expected = if len == 0 && pieces > 1 { unit.max(T::BYTES as u64) } else { expected };
-        if expected != len {
-            return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual: len });
-        }
-        Ok(at)
-    }
-
-    /// Checks a transfer of whole host memory and gives where it starts in bytes.
-    fn expect_pinned(&self, what: &'static str, offset: usize, host: &HostBuffer) -> Result<u64> {
-        let (expected, actual) = (self.device.info().id, host.device());
-        if expected != actual {
-            return Err(Error::WrongDevice { what: "the host memory of a copy", expected, actual });
-        }
-        let len = host.len() / T::BYTES;
-        if len * T::BYTES != host.len() {
-            let (expected, actual) = (((len + 1) * T::BYTES) as u64, host.len() as u64);
-            return Err(Error::Length { what: "the host memory of a copy, in bytes", expected, actual });
-        }
-        Ok(self.expect_words(what, offset, len)?.start)
+        let len = host.len().div_ceil(T::BYTES);
+        self.part("read", offset, len)?.read_pinned_columns(queue, host, rows, after)
     }
 
     /// Copies all of `source`, on the same device and of the same length, into this buffer.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Length`], [`Error::Driver`], [`Error::Lost`].
-    pub fn copy_from(&mut self, source: &Self) -> Result<()> {
-        self.device.expect_same("the source of a copy", &source.device)?;
-        source.expect_len("the source of a copy", self.len)?;
-        let backend = self.device.backend();
-        backend.copy(backend.default_queue(), &source.memory, 0, &mut self.memory, 0, source.memory.bytes())
+    /// As [`ViewMut::copy_from`].
+    pub fn copy_from<'a>(&mut self, source: impl Into<View<'a, T>>) -> Result<()> {
+        self.as_view_mut().copy_from(source)
     }
 
     /// Copies `len` elements of `source`, from `from` on, to those from `at` on, on a queue (`None`: the default one).
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::OutOfRange`], [`Error::Unaligned`] for ranges that are not whole words of 4 bytes,
-    /// except at the end of a buffer, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfRange`], and as [`ViewMut::copy_from`].
     pub fn copy_range(
         &mut self,
         queue: Option<&Queue>,
@@ -324,11 +260,8 @@ impl<T: Element> Buffer<T> {
         from: usize,
         len: usize,
     ) -> Result<()> {
-        self.device.expect_same("the source of a copy", &source.device)?;
-        let (to, from) = (self.expect_words("copy", at, len)?, source.expect_words("copy", from, len)?);
-        let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        backend.copy(queue, &source.memory, from.start, &mut self.memory, to.start, to.end - to.start)
+        let source = source.part("copy", from, len)?;
+        self.part_mut("copy", at, len)?.copy_from_on(queue, source)
     }
 
     /// Sets the device form of `len` elements from `at` on to zero, on a queue (`None`: the default one).
@@ -336,20 +269,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// As [`Buffer::copy_range`].
     pub fn clear_range(&mut self, queue: Option<&Queue>, at: usize, len: usize) -> Result<()> {
-        let bytes = self.expect_words("clear", at, len)?;
-        let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        backend.clear(queue, &mut self.memory, bytes.start, bytes.end - bytes.start)
-    }
-
-    /// The bytes of a range of elements, which must be whole words.
-    fn expect_words(&self, what: &'static str, offset: usize, count: usize) -> Result<Range<u64>> {
-        self.expect_range(what, offset, count)?;
-        let bytes = byte_range::<T>(offset, count);
-        match self.covered(&bytes) == bytes {
-            true => Ok(bytes),
-            false => Err(Error::Unaligned { what, expected: 4, offset: bytes.start, count: bytes.end - bytes.start }),
-        }
+        self.part_mut("clear", at, len)?.clear_on(queue)
     }
 
     /// Sets all bytes of the device form to zero.
@@ -357,9 +277,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`Error::Driver`], [`Error::Lost`].
     pub fn clear(&mut self) -> Result<()> {
-        let backend = self.device.backend();
-        let bytes = self.memory.bytes();
-        backend.clear(backend.default_queue(), &mut self.memory, 0, bytes)
+        self.as_view_mut().clear()
     }
 
     /// A copy on the same device.
@@ -367,9 +285,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
     pub fn duplicate(&self) -> Result<Self> {
-        let mut copy = self.device.alloc_with(self.len, self.secrecy)?;
-        copy.copy_from(self)?;
-        Ok(copy)
+        self.as_view().duplicate()
     }
 
     /// Refuses this buffer, the argument called `what`, unless it has `len` elements.
@@ -377,10 +293,17 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`Error::Length`].
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
-        if self.len == len {
-            return Ok(());
-        }
-        Err(Error::Length { what, expected: len as u64, actual: self.len as u64 })
+        self.as_view().expect_len(what, len)
+    }
+
+    fn part(&self, what: &'static str, offset: usize, len: usize) -> Result<View<'_, T>> {
+        self.expect_range(what, offset, len)?;
+        self.view(offset..offset + len)
+    }
+
+    fn part_mut(&mut self, what: &'static str, offset: usize, len: usize) -> Result<ViewMut<'_, T>> {
+        self.expect_range(what, offset, len)?;
+        self.view_mut(offset..offset + len)
     }
 
     fn expect_range(&self, what: &'static str, offset: usize, count: usize) -> Result<()> {
@@ -388,22 +311,6 @@ impl<T: Element> Buffer<T> {
             Some(end) if end <= self.len => Ok(()),
             _ => Err(Error::OutOfRange { what, offset: offset as u64, count: count as u64, len: self.len as u64 }),
         }
-    }
-
-    /// Elements that pass through staging memory in one piece.
-    fn staging_len(&self) -> usize {
-        let bytes = self.device.info().limits.staging_bytes / T::BYTES as u64;
-        // Not so many that their end could leave the range of indices.
-        usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, isize::MAX as usize / 2).next_multiple_of(4)
-    }
-
-    /// The words around a range of bytes.
-    fn covered(&self, bytes: &Range<u64>) -> Range<u64> {
-        bytes.start / 4 * 4..bytes.end.next_multiple_of(4).min(self.memory.bytes())
-    }
-
-    fn staging(&self, covered: &Range<u64>, transfer: Transfer) -> Result<HostBuffer> {
-        self.device.backend().host_buffer((covered.end - covered.start) as usize, transfer, self.secrecy)
     }
 }
 
@@ -417,83 +324,10 @@ impl<T: Element> fmt::Debug for Buffer<T> {
     }
 }
 
-fn byte_range<T: Element>(offset: usize, len: usize) -> Range<u64> {
-    let size = T::BYTES as u64;
-    offset as u64 * size..(offset + len) as u64 * size
-}
-
-/// A copy to the host that is under way, in pieces: one is decoded while the next are copied.
-#[must_use = "the data is there only after `wait`"]
-pub struct Download<'a, T: Element> {
-    buffer: &'a Buffer<T>,
-    queue: Queue,
-    pending: VecDeque<(Range<usize>, Pending)>,
-    next: usize,
-    end: usize,
-}
-
-impl<T: Element> Download<'_, T> {
-    /// Waits for the elements.
-    ///
-    /// # Errors
-    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
-    pub fn wait(self) -> Result<Vec<T::Host>> {
-        let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
-        let mut host = vec![T::Host::default(); self.end - start];
-        self.wait_into(&mut host)?;
-        Ok(host)
-    }
-
-    /// Waits for the elements, as many as `host` has.
-    ///
-    /// # Errors
-    /// [`Error::Length`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
-    /// [`Error::Lost`].
-    pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
-        let start = self.pending.front().map_or(self.end, |(range, _)| range.start);
-        if host.len() != self.end - start {
-            let (expected, actual) = ((self.end - start) as u64, host.len() as u64);
-            return Err(Error::Length { what: "the target of a read", expected, actual });
-        }
-        while let Some((range, pending)) = self.pending.pop_front() {
-            let staging = pending.wait()?;
-            self.fill()?;
-            let (piece, rest) = host.split_at_mut(range.len());
-            let bytes = byte_range::<T>(range.start, range.len());
-            let skip = (bytes.start - self.buffer.covered(&bytes).start) as usize;
-            let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
-            decode::<T>(source, piece).map_err(|error| match error {
-                Error::Undecodable { index } => Error::Undecodable { index: range.start as u64 + index },
-                error => error,
-            })?;
-            host = rest;
-        }
-        Ok(())
-    }
-
-    fn fill(&mut self) -> Result<()> {
-        while self.next < self.end && self.pending.len() < READS_IN_FLIGHT {
-            let range = self.next..self.end.min(self.next + self.buffer.staging_len());
-            let covered = self.buffer.covered(&byte_range::<T>(range.start, range.len()));
-            let staging = self.buffer.staging(&covered, Transfer::Download)?;
-            let backend = self.buffer.device.backend();
-            let pending = backend.read(&self.queue, &self.buffer.memory, covered.start, staging)?;
-            self.next = range.end;
-            self.pending.push_back((range, pending));
-        }
-        Ok(())
-    }
-}
-
-impl<T: Element> fmt::Debug for Download<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Download").field("buffer", &self.buffer).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Transfer;
 
     /// Asserts the alignment that is promised, and decodes even first bytes only.
     struct Checked<const BYTES: usize>;

@@ -22,9 +22,9 @@ use rayon::prelude::*;
 
 use crate::{
     Backend, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, HostMemory, KernelSpec,
-    Limits, Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
+    Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
     erase::erase,
-    kernel::{ArgMemory, own},
+    kernel::{ArgSpan, own},
     pool::Pool,
 };
 
@@ -144,12 +144,17 @@ impl Cpu {
         own(memory.downcast_ref(), "memory", &self.info)
     }
 
-    fn memory_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CpuMemory> {
-        own(memory.downcast_ref::<CpuMemory>(), "memory", &self.info)?;
-        match memory.downcast_mut() {
-            Some(memory) => Ok(memory),
-            None => unreachable!("the handle was just found to be a CpuMemory"),
-        }
+    /// The bytes of a span.
+    fn bytes<'a>(&self, span: Span<'a>) -> Result<&'a [u8]> {
+        let start = self.memory(span.memory())?.place(span.at(), span.bytes())?;
+        // SAFETY: `place` gives the start of as many initialised bytes, which no one writes while the span is there.
+        Ok(unsafe { slice::from_raw_parts(start.as_ptr(), span.bytes() as usize) })
+    }
+
+    fn bytes_mut<'a>(&self, span: SpanMut<'a>) -> Result<&'a mut [u8]> {
+        let start = self.memory(span.memory())?.place(span.at(), span.bytes())?;
+        // SAFETY: `place` gives the start of as many initialised bytes, and the span is the right to them for as long.
+        Ok(unsafe { slice::from_raw_parts_mut(start.as_ptr(), span.bytes() as usize) })
     }
 }
 
@@ -194,45 +199,41 @@ impl Backend for Cpu {
         Ok(self.queue.clone())
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, mut src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &Queue, mut dst: SpanMut<'_>, mut src: HostBuffer) -> Result<Pending> {
         own(queue.downcast_ref::<()>(), "queue", &self.info)?;
         own(src.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
-        let memory = self.memory_mut(dst)?;
-        let range = range("write", memory.bytes, at, src.len() as u64)?;
-        self.count(0, range.len());
-        if range.len() == memory.bytes {
+        self.memory(dst.memory())?;
+        expect_len("the source of a write, in bytes", dst.bytes(), src.len() as u64)?;
+        self.count(0, src.len());
+        let is_whole = dst.is_whole();
+        if let Some(memory) = dst.memory_mut().filter(|_| is_whole).and_then(Memory::downcast_mut::<CpuMemory>) {
             src = match src.into_whole::<CpuStaging>() {
                 Ok(staging) => return Ok(Pending::done(HostBuffer::new(staging.swap(memory)))),
                 Err(part) => part,
             };
         }
-        copy(&src, &mut memory.bytes_mut()[range]);
+        copy(&src, self.bytes_mut(dst)?);
         Ok(Pending::done(src))
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, mut dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &Queue, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
         own(queue.downcast_ref::<()>(), "queue", &self.info)?;
         own(dst.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
-        let memory = self.memory(src)?;
-        let range = range("read", memory.bytes, at, dst.len() as u64)?;
-        self.count(1, range.len());
-        copy(&memory.bytes()[range], &mut dst);
+        let source = self.bytes(src)?;
+        expect_len("the target of a read, in bytes", src.bytes(), dst.len() as u64)?;
+        self.count(1, source.len());
+        copy(source, &mut dst);
         Ok(Pending::done(dst))
     }
 
-    fn copy(&self, _: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
-        let source = self.memory(src)?;
-        let source = &source.bytes()[range("copy", source.bytes, src_at, bytes)?];
-        let target = self.memory_mut(dst)?;
-        let range = range("copy", target.bytes, dst_at, bytes)?;
-        copy(source, &mut target.bytes_mut()[range]);
+    fn copy(&self, _: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
+        copy(self.bytes(src)?, self.bytes_mut(dst)?);
         Ok(())
     }
 
-    fn clear(&self, _: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
-        let memory = self.memory_mut(dst)?;
-        let range = range("clear", memory.bytes, at, bytes)?;
-        memory.bytes_mut()[range].par_chunks_mut(PARALLEL_BYTES).for_each(|chunk| chunk.fill(0));
+    fn clear(&self, _: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        self.bytes_mut(dst)?.par_chunks_mut(PARALLEL_BYTES).for_each(|chunk| chunk.fill(0));
         Ok(())
     }
 
@@ -266,9 +267,9 @@ impl Backend for Cpu {
             }
         };
         for (slot, arg) in args.iter_mut().zip(job.args) {
-            *slot = match arg.parts_mut() {
-                ArgMemory::Read(memory) => CpuArg::Read(self.memory(memory)?.bytes()),
-                ArgMemory::Write(memory) => CpuArg::Write(self.memory_mut(memory)?.bytes_mut()),
+            *slot = match arg.span_mut() {
+                ArgSpan::Read(span) => CpuArg::Read(self.bytes(span)?),
+                ArgSpan::Write(span) => CpuArg::Write(self.bytes_mut(span)?),
             };
         }
         // A body with a defect fails its launch, as a kernel of a GPU would. What it has written by then is plain numbers.
@@ -334,7 +335,7 @@ struct Block {
 
 // SAFETY: a block owns its memory alone.
 unsafe impl Send for Block {}
-// SAFETY: shared access only reads.
+// SAFETY: shared access tells where the memory is; who writes to it holds the right to the bytes.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -350,12 +351,6 @@ impl Block {
     /// that of the usual alignment comes as untouched pages.
     fn layout(class: u64) -> Option<Layout> {
         Layout::from_size_align(usize::try_from(class).ok()?.checked_add(ALIGN)?, align_of::<u128>()).ok()
-    }
-
-    fn bytes(&self, len: usize) -> &[u8] {
-        assert!(len as u64 <= self.class);
-        // SAFETY: the block has `class` initialised bytes, and is borrowed.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), len) }
     }
 
     fn bytes_mut(&mut self, len: usize) -> &mut [u8] {
@@ -395,12 +390,13 @@ impl CpuMemory {
         self.block.as_ref().map_or(Secrecy::Public, |block| block.secrecy)
     }
 
-    fn bytes(&self) -> &[u8] {
-        self.block.as_ref().map_or(&[], |block| block.bytes(self.bytes))
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.block.as_mut().map_or(&mut [], |block| block.bytes_mut(self.bytes))
+    /// Where `bytes` bytes from byte `at` on start.
+    fn place(&self, at: u64, bytes: u64) -> Result<NonNull<u8>> {
+        let range = range("memory", self.bytes, at, bytes)?;
+        let Some(block) = &self.block else { return Ok(NonNull::dangling()) };
+        assert!(self.bytes as u64 <= block.class);
+        // SAFETY: the block has `class` bytes, and the range lies in them.
+        Ok(unsafe { block.start.add(range.start) })
     }
 }
 
@@ -463,6 +459,10 @@ impl Drop for CpuStaging {
             block.retire(&self.shared);
         }
     }
+}
+
+fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
+    if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
 }
 
 fn range(what: &'static str, len: usize, offset: u64, count: u64) -> Result<std::ops::Range<usize>> {

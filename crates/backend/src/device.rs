@@ -386,7 +386,7 @@ fn not_built(backend: Kind) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Dispatch, Executable, KernelSpec, Pending};
+    use crate::{Dispatch, Executable, KernelSpec, Pending, Span, SpanMut};
 
     #[test]
     fn names_round_trip_and_nonsense_is_refused() {
@@ -449,20 +449,20 @@ mod tests {
             self.0.queue()
         }
 
-        fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
-            self.0.backend().write(queue, dst, at, src)
+        fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+            self.0.backend().write(queue, dst, src)
         }
 
-        fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
-            self.0.backend().read(queue, src, at, dst)
+        fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+            self.0.backend().read(queue, src, dst)
         }
 
-        fn copy(&self, queue: &Queue, src: &Memory, from: u64, dst: &mut Memory, to: u64, bytes: u64) -> Result<()> {
-            self.0.backend().copy(queue, src, from, dst, to, bytes)
+        fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+            self.0.backend().copy(queue, src, dst)
         }
 
-        fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
-            self.0.backend().clear(queue, dst, at, bytes)
+        fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+            self.0.backend().clear(queue, dst)
         }
 
         fn record(&self, queue: &Queue) -> Result<Event> {

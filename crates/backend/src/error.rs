@@ -91,7 +91,7 @@ pub enum Error {
     /// written or that raw bytes were written to.
     #[error("the bytes of element {index} are not the device form of an element")]
     Undecodable {
-        /// The first such element.
+        /// The first such element of those that were read, by its place in the buffer.
         index: u64,
     },
     /// Host memory for the other direction.

@@ -4,7 +4,10 @@ use std::{any::Any, borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 use bytemuck::Pod;
 
-use crate::{Buffer, CpuArg, Device, Element, Error, Memory, Queue, Result, Secrecy, backend::shared_handle};
+use crate::{
+    CpuArg, Device, Element, Error, Memory, Queue, Result, Secrecy, Span, SpanMut, View, ViewMut,
+    backend::shared_handle,
+};
 
 /// A source language, with what its target offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,8 +64,8 @@ impl Word {
 /// One buffer that a kernel takes.
 ///
 /// In WGSL a binding `x` is seen through `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`,
-/// with `W` the [`Word`] and `i` counting words: the backend writes these functions, since an allocation may be made
-/// of several buffers of its API.
+/// with `W` the [`Word`] and `i` counting words of what is bound: the backend writes these functions, since an allocation may
+/// be made of several buffers of its API, and a view may start anywhere in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
     /// Its name in the sources.
@@ -224,37 +227,39 @@ shared_handle! {
     Executable
 }
 
-/// One buffer of a launch.
+/// One buffer of a launch, or a view of one.
 #[derive(Debug)]
 pub struct Arg<'a> {
     device: &'a Device,
-    memory: ArgMemory<'a>,
+    span: ArgSpan<'a>,
     secrecy: Secrecy,
 }
 
 #[derive(Debug)]
-pub(crate) enum ArgMemory<'a> {
-    Read(&'a Memory),
-    Write(&'a mut Memory),
+pub(crate) enum ArgSpan<'a> {
+    Read(Span<'a>),
+    Write(SpanMut<'a>),
 }
 
 impl<'a> Arg<'a> {
-    /// A buffer that the kernel only reads.
-    pub fn read<T: Element>(buffer: &'a Buffer<T>) -> Self {
-        Self { device: &buffer.device, memory: ArgMemory::Read(&buffer.memory), secrecy: buffer.secrecy() }
+    /// Elements that the kernel only reads.
+    pub fn read<T: Element>(view: impl Into<View<'a, T>>) -> Self {
+        let view = view.into();
+        Self { device: view.device(), span: ArgSpan::Read(view.span()), secrecy: view.secrecy() }
     }
 
-    /// A buffer that the kernel writes.
-    pub fn write<T: Element>(buffer: &'a mut Buffer<T>) -> Self {
-        let secrecy = buffer.secrecy();
-        Self { device: &buffer.device, memory: ArgMemory::Write(&mut buffer.memory), secrecy }
+    /// Elements that the kernel writes.
+    pub fn write<T: Element>(view: impl Into<ViewMut<'a, T>>) -> Self {
+        let view = view.into();
+        let (device, secrecy) = (view.device(), view.secrecy());
+        Self { device, span: ArgSpan::Write(view.into_span()), secrecy }
     }
 
     /// How the launch may use it.
     pub fn access(&self) -> Access {
-        match self.memory {
-            ArgMemory::Read(_) => Access::Read,
-            ArgMemory::Write(_) => Access::Write,
+        match self.span {
+            ArgSpan::Read(_) => Access::Read,
+            ArgSpan::Write(_) => Access::Write,
         }
     }
 
@@ -263,20 +268,41 @@ impl<'a> Arg<'a> {
         self.secrecy
     }
 
-    /// The memory, for binding it.
-    pub fn memory(&self) -> &Memory {
-        match &self.memory {
-            ArgMemory::Read(memory) => memory,
-            ArgMemory::Write(memory) => memory,
+    /// Which bytes of which memory, for binding them.
+    pub fn span(&self) -> Span<'_> {
+        match &self.span {
+            ArgSpan::Read(span) => *span,
+            ArgSpan::Write(span) => span.as_span(),
         }
     }
 
-    /// The memory, with the access it is given for.
-    pub(crate) fn parts_mut(&mut self) -> ArgMemory<'_> {
-        match &mut self.memory {
-            ArgMemory::Read(memory) => ArgMemory::Read(memory),
-            ArgMemory::Write(memory) => ArgMemory::Write(memory),
+    /// The memory, of which the kernel gets [`Arg::span`].
+    pub fn memory(&self) -> &Memory {
+        match &self.span {
+            ArgSpan::Read(span) => span.memory(),
+            ArgSpan::Write(span) => span.memory(),
         }
+    }
+
+    /// The bytes, with the access they are given for.
+    pub(crate) fn span_mut(&mut self) -> ArgSpan<'_> {
+        match &mut self.span {
+            ArgSpan::Read(span) => ArgSpan::Read(*span),
+            ArgSpan::Write(span) => ArgSpan::Write(span.reborrow()),
+        }
+    }
+
+    /// Refuses a part of a buffer that is not whole words of its binding, which kernels read and write as a whole.
+    fn expect_words(&self, binding: &Binding) -> Result<()> {
+        let span = self.span();
+        if span.is_whole() {
+            return Ok(());
+        }
+        let (word, end) = (binding.word.bytes(), span.at() + span.bytes());
+        if span.at().is_multiple_of(word) && (end.is_multiple_of(word) || end == span.memory().bytes()) {
+            return Ok(());
+        }
+        Err(Error::Unaligned { what: "a kernel argument", expected: word, offset: span.at(), count: span.bytes() })
     }
 }
 
@@ -359,12 +385,13 @@ impl<P: Pod> Kernel<P> {
     /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Arguments`] if `args` are not those declared, [`Error::TooLarge`] if the loops of a
-    /// thread may take more turns than the device allows, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::WrongDevice`], [`Error::Arguments`] if `args` are not those declared, [`Error::Unaligned`] for a view that is
+    /// not whole words of its binding ([`Binding::word`]) and does not end with its buffer, [`Error::TooLarge`] if the loops
+    /// of a thread may take more turns than the device allows, [`Error::Driver`], [`Error::Lost`].
     ///
     /// # Safety
-    /// With these parameters, the kernel's bodies must stay inside the buffers of `args`. Buffers that work on another
-    /// queue uses must be ordered by events.
+    /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. Buffers that work on
+    /// another queue uses must be ordered by events.
     pub unsafe fn launch(&self, queue: Option<&Queue>, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
         for arg in &*args {
             self.device.expect_same("a kernel argument", arg.device)?;
@@ -376,6 +403,7 @@ impl<P: Pod> Kernel<P> {
                 actual: format!("{:?}", args.iter().map(Arg::access).collect::<Vec<_>>()),
             });
         }
+        args.iter().zip(&*self.spec.bindings).try_for_each(|(arg, binding)| arg.expect_words(binding))?;
         if groups == 0 {
             return Ok(());
         }

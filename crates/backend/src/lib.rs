@@ -19,11 +19,13 @@ mod kernel;
 pub mod parallel;
 mod plans;
 mod pool;
+mod span;
+mod view;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 
 pub use backend::{Backend, Event, Memory, Queue, Secrecy};
-pub use buffer::{Buffer, Download, Element, decode};
+pub use buffer::{Buffer, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
 pub use cpu::{CpuArg, cpu_has_ifma};
@@ -33,6 +35,8 @@ pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
 pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word, loop_turns};
 pub use plans::CACHED_PLANS;
+pub use span::{Span, SpanMut};
+pub use view::{Download, View, ViewMut};
 
 /// What the CUDA compiler reports of one kernel, without any GPU.
 #[cfg(feature = "cuda")]

@@ -20,6 +20,7 @@ mod recorder;
 mod secrecy;
 mod stub;
 mod vector;
+mod views;
 mod window;
 
 use std::{
@@ -45,6 +46,7 @@ pub fn suite(device: &Device) -> Vec<Trial> {
 fn named(device: &Device, label: &str) -> Vec<Case> {
     let mut suite = Suite { device, label, name: "device", cases: Vec::new() };
     device::add(&mut suite);
+    views::add(&mut suite);
     suite.name = "field";
     field::add(&mut suite);
     suite.name = "ntt";

@@ -13,7 +13,7 @@ use std::{
 
 use evariste_backend::{
     Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    PendingCopy, Queue, Result, Secrecy, Stats, Transfer,
+    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 use libtest_mimic::Trial;
 
@@ -183,28 +183,28 @@ impl Backend for Ordered {
         Ok(Queue::new(Number(state.queues.len() - 1)))
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
-        let done = self.operate(queue, "a write", &[(dst, Access::Write)])?;
+    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        let done = self.operate(queue, "a write", &[(dst.memory(), Access::Write)])?;
         let below = self.below();
-        Ok(self.pending(below.write(below.default_queue(), dst, at, src)?, done))
+        Ok(self.pending(below.write(below.default_queue(), dst, src)?, done))
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
-        let done = self.operate(queue, "a read", &[(src, Access::Read)])?;
+    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+        let done = self.operate(queue, "a read", &[(src.memory(), Access::Read)])?;
         let below = self.below();
-        Ok(self.pending(below.read(below.default_queue(), src, at, dst)?, done))
+        Ok(self.pending(below.read(below.default_queue(), src, dst)?, done))
     }
 
-    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
-        self.operate(queue, "a copy", &[(src, Access::Read), (dst, Access::Write)])?;
+    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        self.operate(queue, "a copy", &[(src.memory(), Access::Read), (dst.memory(), Access::Write)])?;
         let below = self.below();
-        below.copy(below.default_queue(), src, src_at, dst, dst_at, bytes)
+        below.copy(below.default_queue(), src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
-        self.operate(queue, "a clear", &[(dst, Access::Write)])?;
+    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        self.operate(queue, "a clear", &[(dst.memory(), Access::Write)])?;
         let below = self.below();
-        below.clear(below.default_queue(), dst, at, bytes)
+        below.clear(below.default_queue(), dst)
     }
 
     fn record(&self, queue: &Queue) -> Result<Event> {
@@ -252,8 +252,9 @@ impl Backend for Ordered {
 
 /// The trials: whatever takes a queue is the first to use what it uses, on a queue of its own.
 pub(crate) fn common() -> Vec<Trial> {
-    let trials: [crate::Named; 4] = [
+    let trials: [crate::Named; 5] = [
         ("the device finds what is not ordered", finds),
+        ("operations", operations),
         ("transforms", transforms),
         ("pipelines and pinned memory", pipelines),
         ("counter mode", counter_mode),
@@ -281,6 +282,54 @@ fn finds() -> Outcome {
         return Err(format!("{faults:?}").into());
     }
     Ok(())
+}
+
+/// All that operations take from the host, keep for themselves and give back is on their queue.
+fn operations() -> Outcome {
+    use ark_bls12_381::{Fr, g1::Config};
+    use evariste_curve::{AffinePoint, Points};
+    use evariste_field::{Expression, FieldSum, Mont, Prefix, Vector};
+    use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum, SortMethod};
+
+    let ordered = Ordered::new();
+    let device = ordered.device();
+    let queue = device.queue()?;
+    let vector = Vector::<Fr>::new(&device).on(&queue);
+    let len = 5000;
+    let (mut a, mut out) = (device.alloc::<Mont<Fr>>(len)?, device.alloc::<Mont<Fr>>(len)?);
+    a.as_view_mut().write_on(Some(&queue), &vec![Fr::from(3); len])?;
+    let z = Fr::from(7);
+    vector.scale(&a, z, &mut out)?;
+    vector.pow_assign(&mut out, [5])?;
+    vector.powers(z, z, &mut out)?;
+    vector.inverse(&a, &mut out)?;
+    vector.prefix_sum_assign(&mut out, Prefix::Exclusive)?;
+    vector.divide_by_linear(&a, z, &mut out)?;
+    vector.divide_by_linear(a.view(..0)?, z, out.view_mut(..0)?)?;
+    vector.evaluate(&a, z)?;
+    vector.inner_product(&a, &out)?;
+    vector.transpose(&a, 50, &mut out)?;
+    let wide: Expression = (0..41).map(|i| Expression::column(i) * i64::from(i + 1)).sum();
+    vector.evaluate_expression(&wide, &[&a; 41], &[], &mut out)?;
+    expect_ordered(&ordered, "vectors")?;
+
+    let (mut keys, mut values) = (device.alloc::<u32>(len)?, device.alloc::<u32>(len)?);
+    keys.as_view_mut().write_on(Some(&queue), &vec![9; len])?;
+    Scan::new(&device)?.on(&queue).exclusive(&keys, &mut values)?;
+    Histogram::new(&device)?.on(&queue).count(&keys, 0..4, values.view_mut(..16)?)?;
+    Histogram::new(&device)?.on(&queue).count(keys.view(..0)?, 0..4, values.view_mut(..16)?)?;
+    for method in [SortMethod::Sweep, SortMethod::Scatter] {
+        RadixSort::with_method(&device, method)?.on(&queue).sort(&mut keys, values.view_mut(..)?, 0..4)?;
+    }
+    SegmentedSum::<FieldSum<Fr>>::new(&device)?.on(&queue).reduce(&keys, &a, &mut out)?;
+    expect_ordered(&ordered, "primitives")?;
+
+    let points = Points::<Config>::new(&device).on(&queue);
+    let (mut affine, mut sums) = (device.alloc::<AffinePoint<Config>>(20)?, device.alloc(20)?);
+    affine.as_view_mut().clear_on(Some(&queue))?;
+    points.times(&affine, keys.view(..20)?, &mut sums)?;
+    points.normalise_xyzz(&sums, &mut affine)?;
+    expect_ordered(&ordered, "points")
 }
 
 fn transforms() -> Outcome {

@@ -9,7 +9,7 @@ use std::{
 
 use evariste_backend::{
     Backend, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Kind, Memory, Pending, Queue,
-    Result, Secrecy, Stats, Transfer,
+    Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 /// Workgroups of the smallest and of the largest launch.
@@ -116,7 +116,7 @@ impl Backend for Recorder {
         if !self.skipped.is_empty() {
             let mut ones = self.backend().host_buffer(bytes as usize, Transfer::Upload, secrecy)?;
             ones.fill(u8::MAX);
-            self.backend().write(self.default_queue(), &mut memory, 0, ones)?.wait()?;
+            self.backend().write(self.default_queue(), (&mut memory).into(), ones)?.wait()?;
         }
         Ok(memory)
     }
@@ -134,20 +134,20 @@ impl Backend for Recorder {
         self.backend().queue()
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
-        self.backend().write(queue, dst, at, src)
+    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        self.backend().write(queue, dst, src)
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
-        self.backend().read(queue, src, at, dst)
+    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+        self.backend().read(queue, src, dst)
     }
 
-    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
-        self.backend().copy(queue, src, src_at, dst, dst_at, bytes)
+    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        self.backend().copy(queue, src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
-        self.backend().clear(queue, dst, at, bytes)
+    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        self.backend().clear(queue, dst)
     }
 
     fn record(&self, queue: &Queue) -> Result<Event> {

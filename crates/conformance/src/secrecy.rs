@@ -55,7 +55,7 @@ const OPERATIONS: [Operation; 39] = [
     }),
     ("powers", 1, |p| {
         let (v, mut out) = (p.vector(), p.output(LEN)?);
-        p.watch(|| v.powers(p.value(), p.value(), &mut out, 0, LEN))
+        p.watch(|| v.powers(p.value(), p.value(), &mut out))
     }),
     ("square", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
@@ -83,7 +83,7 @@ const OPERATIONS: [Operation; 39] = [
     }),
     ("sum_to", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
-        p.watch(|| v.sum_to(&a, &mut out, 1))
+        p.watch(|| v.sum_to(&a, out.view_mut(1..2)?))
     }),
     ("product", 1, |p| {
         let (v, a) = (p.vector(), p.elements(1)?);
@@ -91,7 +91,7 @@ const OPERATIONS: [Operation; 39] = [
     }),
     ("product_to", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
-        p.watch(|| v.product_to(&a, &mut out, 1))
+        p.watch(|| v.product_to(&a, out.view_mut(1..2)?))
     }),
     ("inner_product", 2, |p| {
         let (v, a, b) = (p.vector(), p.elements(1)?, p.elements(2)?);
@@ -99,7 +99,7 @@ const OPERATIONS: [Operation; 39] = [
     }),
     ("inner_product_to", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(3)?);
-        p.watch(|| v.inner_product_to(&a, &b, &mut out, 1))
+        p.watch(|| v.inner_product_to(&a, &b, out.view_mut(1..2)?))
     }),
     ("evaluate", 1, |p| {
         let (v, a) = (p.vector(), p.elements(1)?);
@@ -107,7 +107,7 @@ const OPERATIONS: [Operation; 39] = [
     }),
     ("evaluate_to", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
-        p.watch(|| v.evaluate_to(&a, p.value(), &mut out, 1))
+        p.watch(|| v.evaluate_to(&a, p.value(), out.view_mut(1..2)?))
     }),
     ("prefix_sum", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);

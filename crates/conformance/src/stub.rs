@@ -20,7 +20,7 @@ use std::{
 use bytemuck::Pod;
 use evariste_backend::{
     Access, Backend, Device, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer,
-    HostMemory, KernelSpec, Kind, Limits, Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
+    HostMemory, KernelSpec, Kind, Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 use libtest_mimic::Trial;
@@ -77,7 +77,8 @@ impl Launch {
 pub(crate) struct Bound {
     /// The number of its allocation.
     pub(crate) memory: u64,
-    /// The length of its allocation.
+    /// The bytes that are bound: where they start in it, and how many.
+    pub(crate) at: u64,
     pub(crate) bytes: u64,
     pub(crate) access: Access,
     /// What the host had written, where it is kept.
@@ -93,8 +94,13 @@ impl Bound {
 
 struct StubMemory {
     number: u64,
-    bytes: u64,
-    contents: Vec<u8>,
+    contents: Mutex<Vec<u8>>,
+}
+
+impl StubMemory {
+    fn contents(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The CPU's, under the device's name.
@@ -188,14 +194,6 @@ impl Stub {
     fn foreign(&self) -> Error {
         Error::Driver { device: self.info.id, call: "memory", reason: "the handle belongs to another backend".into() }
     }
-
-    /// The bytes of a copy, if they are within the memory.
-    fn range(what: &'static str, memory: &StubMemory, offset: u64, count: u64) -> Result<Range<u64>> {
-        match offset.checked_add(count) {
-            Some(end) if end <= memory.bytes => Ok(offset..end),
-            _ => Err(Error::OutOfRange { what, offset, count, len: memory.bytes }),
-        }
-    }
 }
 
 impl Backend for Stub {
@@ -210,7 +208,7 @@ impl Backend for Stub {
     fn alloc(&self, bytes: u64, _: Secrecy) -> Result<Memory> {
         let number = self.memories.fetch_add(1, Ordering::Relaxed);
         let contents = vec![0; if bytes <= KEPT { bytes as usize } else { 0 }];
-        Ok(Memory::new(StubMemory { number, bytes, contents }, bytes))
+        Ok(Memory::new(StubMemory { number, contents: Mutex::new(contents) }, bytes))
     }
 
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
@@ -227,21 +225,18 @@ impl Backend for Stub {
         self.cpu.queue()
     }
 
-    fn write(&self, _: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
-        let range = Self::range("write", self.memory(dst)?, at, src.len() as u64)?;
-        let target = dst.downcast_mut::<StubMemory>().ok_or_else(|| self.foreign())?;
-        if let Some(kept) = target.contents.get_mut(range.start as usize..range.end as usize) {
+    fn write(&self, _: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        let (target, range) = (self.memory(dst.memory())?, dst.at()..dst.at() + dst.bytes());
+        if let Some(kept) = target.contents().get_mut(range.start as usize..range.end as usize) {
             kept.copy_from_slice(&src);
         }
-        let memory = target.number;
-        self.calls().push(Call::Write { memory, range });
+        self.calls().push(Call::Write { memory: target.number, range });
         Ok(Pending::done(src))
     }
 
-    fn read(&self, _: &Queue, src: &Memory, at: u64, mut dst: HostBuffer) -> Result<Pending> {
-        let source = self.memory(src)?;
-        let range = Self::range("read", source, at, dst.len() as u64)?;
-        match source.contents.get(range.start as usize..range.end as usize) {
+    fn read(&self, _: &Queue, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
+        let (source, range) = (self.memory(src.memory())?, src.at()..src.at() + src.bytes());
+        match source.contents().get(range.start as usize..range.end as usize) {
             Some(kept) => dst.copy_from_slice(kept),
             None => dst.fill(0),
         }
@@ -249,18 +244,15 @@ impl Backend for Stub {
         Ok(Pending::done(dst))
     }
 
-    fn copy(&self, _: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
-        let (source, target) = (self.memory(src)?, self.memory(dst)?);
-        Self::range("copy", source, src_at, bytes)?;
-        let range = Self::range("copy", target, dst_at, bytes)?;
-        self.calls().push(Call::Copy { from: source.number, at: src_at, memory: target.number, range });
+    fn copy(&self, _: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        let (from, memory) = (self.memory(src.memory())?.number, self.memory(dst.memory())?.number);
+        self.calls().push(Call::Copy { from, at: src.at(), memory, range: dst.at()..dst.at() + dst.bytes() });
         Ok(())
     }
 
-    fn clear(&self, _: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
-        let target = self.memory(dst)?;
-        let range = Self::range("clear", target, at, bytes)?;
-        self.calls().push(Call::Clear { memory: target.number, range });
+    fn clear(&self, _: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        let memory = self.memory(dst.memory())?.number;
+        self.calls().push(Call::Clear { memory, range: dst.at()..dst.at() + dst.bytes() });
         Ok(())
     }
 
@@ -283,9 +275,12 @@ impl Backend for Stub {
     unsafe fn dispatch(&self, _: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
         let mut args = Vec::with_capacity(job.args.len());
         for arg in &*job.args {
-            let memory = self.memory(arg.memory())?;
-            let contents = memory.contents.clone();
-            args.push(Bound { memory: memory.number, bytes: memory.bytes, access: arg.access(), contents });
+            let (memory, span) = (self.memory(arg.memory())?, arg.span());
+            let kept = memory.contents();
+            let contents =
+                kept.get(span.at() as usize..(span.at() + span.bytes()) as usize).unwrap_or_default().to_vec();
+            let (at, bytes) = (span.at(), span.bytes());
+            args.push(Bound { memory: memory.number, at, bytes, access: arg.access(), contents });
         }
         self.calls().push(Call::Launch(Launch {
             name: job.spec.name,

@@ -12,7 +12,7 @@ use std::{
 
 use evariste_backend::{
     Access, Arg, Backend, Buffer, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec,
-    Language, Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
+    Language, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 /// Bytes that are missing: those before one MiB before 2^36.
@@ -87,26 +87,26 @@ impl Backend for Window {
         self.below.queue()
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
-        let part = self.part(dst)?;
-        let place = self.within(part, at, src.len() as u64)?;
+    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        let part = self.part(dst.memory())?;
+        let place = self.within(part, dst.at(), dst.bytes())?;
         part.buffer.write().unwrap_or_else(PoisonError::into_inner).write_on(Some(queue), place.start, &src)?;
         Ok(Pending::done(src))
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, mut dst: HostBuffer) -> Result<Pending> {
-        let part = self.part(src)?;
-        let place = self.within(part, at, dst.len() as u64)?;
+    fn read(&self, queue: &Queue, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
+        let part = self.part(src.memory())?;
+        let place = self.within(part, src.at(), src.bytes())?;
         let buffer = part.buffer.read().unwrap_or_else(PoisonError::into_inner);
         buffer.read_on(Some(queue), place.start, place.len())?.wait_into(&mut dst)?;
         Ok(Pending::done(dst))
     }
 
-    fn copy(&self, _: &Queue, _: &Memory, _: u64, _: &mut Memory, _: u64, _: u64) -> Result<()> {
+    fn copy(&self, _: &Queue, _: Span<'_>, _: SpanMut<'_>) -> Result<()> {
         Err(self.refuse("copy", "it is not needed here"))
     }
 
-    fn clear(&self, _: &Queue, _: &mut Memory, _: u64, _: u64) -> Result<()> {
+    fn clear(&self, _: &Queue, _: SpanMut<'_>) -> Result<()> {
         Err(self.refuse("clear", "it is not needed here"))
     }
 
@@ -128,6 +128,9 @@ impl Backend for Window {
     }
 
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        if job.args.iter().any(|arg| !arg.span().is_whole()) {
+            return Err(self.refuse("launch", "views are not needed here"));
+        }
         let parts = job.args.iter().map(|arg| self.part(arg.memory())).collect::<Result<Vec<_>>>()?;
         let long: Vec<bool> = parts.iter().map(|part| part.start > 0).collect();
         let spec = moved(job.spec, &long);

@@ -1,11 +1,15 @@
-use std::{fmt, marker::PhantomData, sync::OnceLock};
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, OnceLock},
+};
 
 use ark_ff::{AdditiveGroup, Field};
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
+    Arg, Binding, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View, ViewMut, Word, parallel,
 };
 
 use crate::{
@@ -64,7 +68,9 @@ struct TimesParams {
 
 /// Operations on vectors of points on one device. Kernels are compiled at their first use and kept.
 ///
-/// All operations are queued and return at once. Vectors have at most [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+/// All operations are queued and return at once. They take buffers and views of parts of them, of at most
+/// [`MAX_LEN`](evariste_primitives::MAX_LEN) points. [`Points::on`] gives the same operations on another queue than the default
+/// one.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -86,22 +92,32 @@ struct TimesParams {
 /// ```
 pub struct Points<C> {
     device: Device,
+    /// Where operations are queued; `None` is the default queue.
+    queue: Option<Queue>,
+    kernels: Arc<Kernels>,
+    curve: PhantomData<fn() -> C>,
+}
+
+/// The kernels that were used so far.
+#[derive(Default)]
+struct Kernels {
     map: [OnceLock<Kernel<MapParams>>; Map::ALL.len()],
     divide: [OnceLock<Kernel<DivideParams>>; Divide::ALL.len()],
     times: OnceLock<Kernel<TimesParams>>,
-    curve: PhantomData<fn() -> C>,
 }
 
 impl<C: DeviceCurve> Points<C> {
     /// Operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        Self {
-            device: device.clone(),
-            map: Default::default(),
-            divide: Default::default(),
-            times: OnceLock::new(),
-            curve: PhantomData,
-        }
+        Self { device: device.clone(), queue: None, kernels: Arc::default(), curve: PhantomData }
+    }
+
+    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
+        Self { device, queue: Some(queue.clone()), kernels, curve: PhantomData }
     }
 
     /// The kernels, for compiling them ahead.
@@ -115,7 +131,12 @@ impl<C: DeviceCurve> Points<C> {
     /// # Errors
     /// [`Error::Length`], [`Error::WrongDevice`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`];
     /// [`Error::Compile`] and the like at first use.
-    pub fn affine_to_xyzz(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+    pub fn affine_to_xyzz<'a>(
+        &self,
+        a: impl Into<View<'a, AffinePoint<C>>>,
+        out: impl Into<ViewMut<'a, Xyzz<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzOfAffine, a, out)
     }
 
@@ -123,7 +144,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn affine_to_jacobian(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+    pub fn affine_to_jacobian<'a>(
+        &self,
+        a: impl Into<View<'a, AffinePoint<C>>>,
+        out: impl Into<ViewMut<'a, Jacobian<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::JacobianOfAffine, a, out)
     }
 
@@ -131,7 +157,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn jacobian_to_xyzz(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+    pub fn jacobian_to_xyzz<'a>(
+        &self,
+        a: impl Into<View<'a, Jacobian<C>>>,
+        out: impl Into<ViewMut<'a, Xyzz<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzOfJacobian, a, out)
     }
 
@@ -139,7 +170,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn xyzz_to_jacobian(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+    pub fn xyzz_to_jacobian<'a>(
+        &self,
+        a: impl Into<View<'a, Xyzz<C>>>,
+        out: impl Into<ViewMut<'a, Jacobian<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::JacobianOfXyzz, a, out)
     }
 
@@ -147,7 +183,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn negate_affine(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+    pub fn negate_affine<'a>(
+        &self,
+        a: impl Into<View<'a, AffinePoint<C>>>,
+        out: impl Into<ViewMut<'a, AffinePoint<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::AffineNegate, a, out)
     }
 
@@ -155,7 +196,8 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn negate_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+    pub fn negate_xyzz<'a>(&self, a: impl Into<View<'a, Xyzz<C>>>, out: impl Into<ViewMut<'a, Xyzz<C>>>) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzNegate, a, out)
     }
 
@@ -163,7 +205,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn negate_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+    pub fn negate_jacobian<'a>(
+        &self,
+        a: impl Into<View<'a, Jacobian<C>>>,
+        out: impl Into<ViewMut<'a, Jacobian<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::JacobianNegate, a, out)
     }
 
@@ -171,7 +218,8 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn double_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+    pub fn double_xyzz<'a>(&self, a: impl Into<View<'a, Xyzz<C>>>, out: impl Into<ViewMut<'a, Xyzz<C>>>) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzDouble, a, out)
     }
 
@@ -179,7 +227,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn double_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<Jacobian<C>>) -> Result<()> {
+    pub fn double_jacobian<'a>(
+        &self,
+        a: impl Into<View<'a, Jacobian<C>>>,
+        out: impl Into<ViewMut<'a, Jacobian<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.unary(Map::JacobianDouble, a, out)
     }
 
@@ -187,7 +240,13 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn add_xyzz(&self, a: &Buffer<Xyzz<C>>, b: &Buffer<Xyzz<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+    pub fn add_xyzz<'a>(
+        &self,
+        a: impl Into<View<'a, Xyzz<C>>>,
+        b: impl Into<View<'a, Xyzz<C>>>,
+        out: impl Into<ViewMut<'a, Xyzz<C>>>,
+    ) -> Result<()> {
+        let (a, b, out) = (a.into(), b.into(), out.into());
         self.binary(Map::XyzzAdd, a, b, out)
     }
 
@@ -195,12 +254,13 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn add_xyzz_affine(
+    pub fn add_xyzz_affine<'a>(
         &self,
-        a: &Buffer<Xyzz<C>>,
-        b: &Buffer<AffinePoint<C>>,
-        out: &mut Buffer<Xyzz<C>>,
+        a: impl Into<View<'a, Xyzz<C>>>,
+        b: impl Into<View<'a, AffinePoint<C>>>,
+        out: impl Into<ViewMut<'a, Xyzz<C>>>,
     ) -> Result<()> {
+        let (a, b, out) = (a.into(), b.into(), out.into());
         self.binary(Map::XyzzAddAffine, a, b, out)
     }
 
@@ -208,12 +268,13 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn add_jacobian(
+    pub fn add_jacobian<'a>(
         &self,
-        a: &Buffer<Jacobian<C>>,
-        b: &Buffer<Jacobian<C>>,
-        out: &mut Buffer<Jacobian<C>>,
+        a: impl Into<View<'a, Jacobian<C>>>,
+        b: impl Into<View<'a, Jacobian<C>>>,
+        out: impl Into<ViewMut<'a, Jacobian<C>>>,
     ) -> Result<()> {
+        let (a, b, out) = (a.into(), b.into(), out.into());
         self.binary(Map::JacobianAdd, a, b, out)
     }
 
@@ -221,12 +282,13 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn add_jacobian_affine(
+    pub fn add_jacobian_affine<'a>(
         &self,
-        a: &Buffer<Jacobian<C>>,
-        b: &Buffer<AffinePoint<C>>,
-        out: &mut Buffer<Jacobian<C>>,
+        a: impl Into<View<'a, Jacobian<C>>>,
+        b: impl Into<View<'a, AffinePoint<C>>>,
+        out: impl Into<ViewMut<'a, Jacobian<C>>>,
     ) -> Result<()> {
+        let (a, b, out) = (a.into(), b.into(), out.into());
         self.binary(Map::JacobianAddAffine, a, b, out)
     }
 
@@ -234,12 +296,13 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn add_affine(
+    pub fn add_affine<'a>(
         &self,
-        a: &Buffer<AffinePoint<C>>,
-        b: &Buffer<AffinePoint<C>>,
-        out: &mut Buffer<AffinePoint<C>>,
+        a: impl Into<View<'a, AffinePoint<C>>>,
+        b: impl Into<View<'a, AffinePoint<C>>>,
+        out: impl Into<ViewMut<'a, AffinePoint<C>>>,
     ) -> Result<()> {
+        let (a, b, out) = (a.into(), b.into(), out.into());
         b.expect_len("the second operand", a.len())?;
         self.divide(Divide::AffineAdd, a.len(), vec![Arg::read(a), Arg::read(b)], out)
     }
@@ -248,7 +311,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn normalise_xyzz(&self, a: &Buffer<Xyzz<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+    pub fn normalise_xyzz<'a>(
+        &self,
+        a: impl Into<View<'a, Xyzz<C>>>,
+        out: impl Into<ViewMut<'a, AffinePoint<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.divide(Divide::XyzzNormalise, a.len(), vec![Arg::read(a)], out)
     }
 
@@ -256,7 +324,12 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn normalise_jacobian(&self, a: &Buffer<Jacobian<C>>, out: &mut Buffer<AffinePoint<C>>) -> Result<()> {
+    pub fn normalise_jacobian<'a>(
+        &self,
+        a: impl Into<View<'a, Jacobian<C>>>,
+        out: impl Into<ViewMut<'a, AffinePoint<C>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         self.divide(Divide::JacobianNormalise, a.len(), vec![Arg::read(a)], out)
     }
 
@@ -264,26 +337,32 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// As [`Points::affine_to_xyzz`].
-    pub fn times(&self, a: &Buffer<AffinePoint<C>>, k: &Buffer<u32>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
+    pub fn times<'a>(
+        &self,
+        a: impl Into<View<'a, AffinePoint<C>>>,
+        k: impl Into<View<'a, u32>>,
+        out: impl Into<ViewMut<'a, Xyzz<C>>>,
+    ) -> Result<()> {
+        let (a, k, mut out) = (a.into(), k.into(), out.into());
         k.expect_len("the multipliers", a.len())?;
         out.expect_len("the output", a.len())?;
         let len = checked_len(&self.device, "vector of points", a.len())?;
-        let kernel = self.kernel(&self.times, times_spec::<C>)?;
+        let kernel = self.kernel(&self.kernels.times, times_spec::<C>)?;
         let mut digits = u32::BITS;
         while digits > 1 && !kernel.fits(&TimesParams { len, first: 0, digits, carried: 1 }) {
             digits /= 2;
         }
         for first in (0..u32::BITS).step_by(digits as usize).rev() {
             let carried = u32::from(first + digits < u32::BITS);
-            let args = &mut [Arg::read(a), Arg::read(k), Arg::write(out)];
+            let args = &mut [Arg::read(a), Arg::read(k), Arg::write(&mut out)];
             let params = TimesParams { len, first, digits, carried };
             // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-            unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &params, args) }?;
+            unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &params, args) }?;
         }
         Ok(())
     }
 
-    fn unary<A: Element, O: Element>(&self, operation: Map, a: &Buffer<A>, out: &mut Buffer<O>) -> Result<()> {
+    fn unary<A: Element, O: Element>(&self, operation: Map, a: View<'_, A>, out: ViewMut<'_, O>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         self.map(operation, a.len(), &mut [Arg::read(a), Arg::write(out)])
     }
@@ -291,9 +370,9 @@ impl<C: DeviceCurve> Points<C> {
     fn binary<A: Element, B: Element, O: Element>(
         &self,
         operation: Map,
-        a: &Buffer<A>,
-        b: &Buffer<B>,
-        out: &mut Buffer<O>,
+        a: View<'_, A>,
+        b: View<'_, B>,
+        out: ViewMut<'_, O>,
     ) -> Result<()> {
         b.expect_len("the second operand", a.len())?;
         out.expect_len("the output", a.len())?;
@@ -303,9 +382,9 @@ impl<C: DeviceCurve> Points<C> {
     /// The buffers all have `len` elements, of the forms that the operation takes.
     fn map(&self, operation: Map, len: usize, args: &mut [Arg<'_>]) -> Result<()> {
         let len = checked_len(&self.device, "vector of points", len)?;
-        let kernel = self.kernel(&self.map[operation as usize], || map_spec::<C>(operation))?;
+        let kernel = self.kernel(&self.kernels.map[operation as usize], || map_spec::<C>(operation))?;
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &MapParams { len }, args) }
+        unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &MapParams { len }, args) }
     }
 
     /// The inputs have `len` elements, of the forms that the operation takes.
@@ -314,21 +393,21 @@ impl<C: DeviceCurve> Points<C> {
         operation: Divide,
         len: usize,
         mut args: Vec<Arg<'a>>,
-        out: &'a mut Buffer<AffinePoint<C>>,
+        out: ViewMut<'a, AffinePoint<C>>,
     ) -> Result<()> {
         out.expect_len("the output", len)?;
         args.push(Arg::write(out));
         let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
         let mut run = len.div_ceil(threads).clamp(MIN_RUN, MAX_RUN) as u32;
         let len = checked_len(&self.device, "vector of points", len)?;
-        let kernel = self.kernel(&self.divide[operation as usize], || divide_spec::<C>(operation))?;
+        let kernel = self.kernel(&self.kernels.divide[operation as usize], || divide_spec::<C>(operation))?;
         while run > 1 && !kernel.fits(&DivideParams { len, threads: len.div_ceil(run) }) {
             run /= 2;
         }
         let threads = len.div_ceil(run);
         let groups = threads.div_ceil(kernel.spec().threads);
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, groups.into(), &DivideParams { len, threads }, &mut args) }
+        unsafe { kernel.launch(self.queue.as_ref(), groups.into(), &DivideParams { len, threads }, &mut args) }
     }
 
     fn kernel<'a, P: Pod>(

@@ -1,11 +1,12 @@
 use std::{
     fmt,
-    sync::{Mutex, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, Secrecy, parallel,
+    Arg, Binding, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
+    ViewMut, parallel,
 };
 
 use crate::{
@@ -46,8 +47,9 @@ const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
 
 /// Operations on vectors of field elements on one device. Kernels are compiled at their first use and kept.
 ///
-/// Operations are queued and return at once, but for those that give a value to the host: these wait for it. Vectors
-/// have at most 2³² − 2¹⁶ elements. What a method ending in `_assign` does is done in place.
+/// Operations are queued and return at once, but for those that give a value to the host: these wait for it. They take
+/// buffers and views of parts of them ([`View`], [`ViewMut`]), of at most 2³² − 2¹⁶ elements. What a method ending in
+/// `_assign` does is done in place. [`Vector::on`] gives the same operations on another queue than the default one.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -67,10 +69,19 @@ const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
 /// ```
 pub struct Vector<F> {
     device: Device,
+    /// Where operations are queued; `None` is the default queue.
+    queue: Option<Queue>,
+    kernels: Arc<Kernels>,
+    field: std::marker::PhantomData<fn() -> F>,
+}
+
+/// The kernels that were used so far.
+#[derive(Default)]
+struct Kernels {
     pointwise: [[OnceLock<Kernel<PointwiseParams>>; 2]; 3],
     inverse: OnceLock<Kernel<InverseParams>>,
     powers: OnceLock<Kernel<PowersParams>>,
-    map: [[OnceLock<Kernel<map::Params>>; 2]; 4],
+    map: [[OnceLock<Kernel<map::Params>>; 2]; 3],
     pow: [OnceLock<Kernel<map::PowParams>>; 2],
     reduce: [OnceLock<Kernel<reduce::Params>>; 4],
     prefix: [[OnceLock<Kernel<prefix::Params>>; 2]; 3],
@@ -78,7 +89,6 @@ pub struct Vector<F> {
     transpose: OnceLock<Kernel<permute::TransposeParams>>,
     gather: OnceLock<Kernel<permute::GatherParams>>,
     fused: Mutex<Vec<fused::Fused>>,
-    field: std::marker::PhantomData<fn() -> F>,
 }
 
 #[repr(C)]
@@ -98,7 +108,6 @@ struct InverseParams {
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct PowersParams {
     len: u32,
-    offset: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,28 +140,23 @@ impl Operation {
 impl<F: DeviceField> Vector<F> {
     /// Operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        Self {
-            device: device.clone(),
-            pointwise: Default::default(),
-            inverse: OnceLock::new(),
-            powers: OnceLock::new(),
-            map: Default::default(),
-            pow: Default::default(),
-            reduce: Default::default(),
-            prefix: Default::default(),
-            bit_reverse: Default::default(),
-            transpose: OnceLock::new(),
-            gather: OnceLock::new(),
-            fused: Mutex::default(),
-            field: std::marker::PhantomData,
-        }
+        let (device, kernels) = (device.clone(), Arc::default());
+        Self { device, queue: None, kernels, field: std::marker::PhantomData }
+    }
+
+    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
+        Self { device, queue: Some(queue.clone()), kernels, field: std::marker::PhantomData }
     }
 
     /// The kernels, for compiling them ahead. Those of expressions are not among them.
     pub fn kernels() -> Vec<KernelSpec> {
         let both = [false, true];
         let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|assign| pointwise_spec::<F>(*op, assign)));
-        let map = map::Map::ALL.iter().flat_map(|op| op.places().map(|assign| map::spec::<F>(*op, assign)));
+        let map = map::Map::ALL.iter().flat_map(|op| both.map(|assign| map::spec::<F>(*op, assign)));
         let prefix = prefix::Scan::ALL.iter().flat_map(|scan| both.map(|assign| prefix::spec::<F>(*scan, assign)));
         let others =
             [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>(), permute::gather_spec::<F>()];
@@ -170,48 +174,63 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::WrongDevice`], [`Error::TooLarge`]; [`Error::Compile`] and the like at first use.
-    pub fn add(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.apply(Operation::Add, a, b, out)
+    pub fn add<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        b: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.apply(Operation::Add, a.into(), b.into(), out.into())
     }
 
     /// `out[i] = a[i] − b[i]`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn sub(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.apply(Operation::Sub, a, b, out)
+    pub fn sub<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        b: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.apply(Operation::Sub, a.into(), b.into(), out.into())
     }
 
     /// `out[i] = a[i] · b[i]`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn mul(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.apply(Operation::Mul, a, b, out)
+    pub fn mul<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        b: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.apply(Operation::Mul, a.into(), b.into(), out.into())
     }
 
     /// `a[i] += b[i]`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn add_assign(&self, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
-        self.assign(Operation::Add, a, b)
+    pub fn add_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
+        self.assign(Operation::Add, a.into(), b.into())
     }
 
     /// `a[i] −= b[i]`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn sub_assign(&self, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
-        self.assign(Operation::Sub, a, b)
+    pub fn sub_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
+        self.assign(Operation::Sub, a.into(), b.into())
     }
 
     /// `a[i] *= b[i]`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn mul_assign(&self, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
-        self.assign(Operation::Mul, a, b)
+    pub fn mul_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
+        self.assign(Operation::Mul, a.into(), b.into())
     }
 
     /// `out[i] = 1 / a[i]`, and 0 where `a[i]` is 0. Montgomery's trick: 3 multiplications an element, and one
@@ -219,10 +238,11 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn inverse(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn inverse<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        let kernel = self.kernel(&self.inverse, inverse_spec::<F>)?;
+        let kernel = self.kernel(&self.kernels.inverse, inverse_spec::<F>)?;
         let threads = (self.device.info().parallelism as usize).saturating_mul(INVERSE_THREADS).max(1);
         let mut run = (len as usize).div_ceil(threads).clamp(INVERSE_RUN[0], INVERSE_RUN[1]) as u32;
         while run > 1 && !kernel.fits(&InverseParams { len, threads: len.div_ceil(run) }) {
@@ -232,54 +252,62 @@ impl<F: DeviceField> Vector<F> {
         let groups = threads.div_ceil(kernel.spec().threads);
         let args = &mut [Arg::read(a), Arg::write(out)];
         // SAFETY: both buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, groups.into(), &InverseParams { len, threads }, args) }
+        unsafe { kernel.launch(self.queue(), groups.into(), &InverseParams { len, threads }, args) }
     }
 
-    /// `out[offset + i] = scale · base^i` for `i < len`.
+    /// `out[i] = scale · base^i`.
     ///
     /// # Errors
-    /// As [`Vector::add`], and [`Error::OutOfRange`].
-    pub fn powers(&self, base: F, scale: F, out: &mut Buffer<Mont<F>>, offset: usize, len: usize) -> Result<()> {
-        if offset.checked_add(len).is_none_or(|end| end > out.len()) {
-            let (offset, count) = (offset as u64, len as u64);
-            return Err(Error::OutOfRange { what: "powers", offset, count, len: out.len() as u64 });
-        }
-        self.checked_len(out.len())?;
+    /// [`Error::OutOfMemory`], and as [`Vector::add`].
+    pub fn powers<'a>(&self, base: F, scale: F, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        let out = out.into();
+        let len = self.checked_len(out.len())?;
         let mut bases = vec![scale];
         bases.extend(std::iter::successors(Some(base), |power| Some(power.square())).take(BINARY_POWERS));
-        let bases = self.device.upload_with::<Mont<F>>(&bases, out.secrecy())?;
-        let kernel = self.kernel(&self.powers, powers_spec::<F>)?;
-        let params = PowersParams { len: len as u32, offset: offset as u32 };
+        let bases = self.upload::<Mont<F>>(&bases, out.secrecy())?;
+        let kernel = self.kernel(&self.kernels.powers, powers_spec::<F>)?;
+        let groups = u64::from(len).div_ceil(POWERS_RUN as u64).div_ceil(THREADS.into());
         let args = &mut [Arg::read(&bases), Arg::write(out)];
-        // SAFETY: `base` has the scale and 32 powers, and `out` was checked to hold the range.
-        unsafe { kernel.launch(None, (len.div_ceil(POWERS_RUN) as u64).div_ceil(THREADS.into()), &params, args) }
+        // SAFETY: `base` has the scale and 32 powers, and `out` has `len` elements.
+        unsafe { kernel.launch(self.queue(), groups, &PowersParams { len }, args) }
+    }
+
+    fn queue(&self) -> Option<&Queue> {
+        self.queue.as_ref()
+    }
+
+    /// What an operation takes from the host.
+    fn upload<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
+        let mut buffer = self.device.alloc_with(host.len(), secrecy)?;
+        buffer.as_view_mut().write_on(self.queue(), host)?;
+        Ok(buffer)
     }
 
     fn apply(
         &self,
         operation: Operation,
-        a: &Buffer<Mont<F>>,
-        b: &Buffer<Mont<F>>,
-        out: &mut Buffer<Mont<F>>,
+        a: View<'_, Mont<F>>,
+        b: View<'_, Mont<F>>,
+        out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
         b.expect_len("the second operand", a.len())?;
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        let slot = &self.pointwise[operation as usize][0];
+        let slot = &self.kernels.pointwise[operation as usize][0];
         let kernel = self.kernel(slot, || pointwise_spec::<F>(operation, false))?;
         let args = &mut [Arg::read(a), Arg::read(b), Arg::write(out)];
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
+        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
     }
 
-    fn assign(&self, operation: Operation, a: &mut Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<()> {
+    fn assign(&self, operation: Operation, a: ViewMut<'_, Mont<F>>, b: View<'_, Mont<F>>) -> Result<()> {
         b.expect_len("the second operand", a.len())?;
         let len = self.checked_len(a.len())?;
-        let slot = &self.pointwise[operation as usize][1];
+        let slot = &self.kernels.pointwise[operation as usize][1];
         let kernel = self.kernel(slot, || pointwise_spec::<F>(operation, true))?;
         let args = &mut [Arg::write(a), Arg::read(b)];
         // SAFETY: both buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
+        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
     }
 
     fn checked_len(&self, len: usize) -> Result<u32> {
@@ -311,8 +339,8 @@ impl<F> fmt::Debug for Vector<F> {
 }
 
 /// The secrecy of what is computed from some vectors.
-fn secrecy_of<'a, F: DeviceField>(vectors: impl IntoIterator<Item = &'a Buffer<Mont<F>>>) -> Secrecy {
-    Secrecy::of(vectors.into_iter().map(Buffer::secrecy))
+fn secrecy_of<'a, F: DeviceField>(vectors: impl IntoIterator<Item = View<'a, Mont<F>>>) -> Secrecy {
+    Secrecy::of(vectors.into_iter().map(|vector| vector.secrecy()))
 }
 
 /// Calls `f` with runs of the elements in `out` and the limb where each begins, on all cores.
@@ -470,8 +498,7 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
     let body = |params: &PowersParams, args: &mut [CpuArg<'_>]| {
         let [base, out] = args else { unreachable!("the launch checks the number of buffers") };
         let base: Vec<F> = base.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect();
-        let range = params.offset as usize * F::LIMBS..(params.offset as usize + params.len as usize) * F::LIMBS;
-        for_each_run::<F>(&mut out.write()[range], &|at, out| {
+        for_each_run::<F>(&mut out.write()[..params.len as usize * F::LIMBS], &|at, out| {
             let first = at / F::LIMBS;
             let digits = (0..BINARY_POWERS).filter(|j| first >> j & 1 == 1);
             let mut x = digits.fold(base[0], |x, j| x * base[1 + j]);
@@ -546,7 +573,7 @@ mod tests {
             assert_eq!(vector.inner_product(&da, &db).unwrap(), reference::inner_product(&a, &b));
             vector.mul_assign(&mut out, &da).unwrap();
             assert!(out.to_vec().unwrap().iter().zip(&a).all(|(x, a)| *x == if a.is_zero() { *a } else { Fr::ONE }));
-            vector.powers(Fr::from(3), Fr::from(5), &mut out, 0, len).unwrap();
+            vector.powers(Fr::from(3), Fr::from(5), &mut out).unwrap();
             assert_eq!(out.to_vec().unwrap(), reference::powers(Fr::from(3), Fr::from(5), len));
         }
     }

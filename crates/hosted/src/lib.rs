@@ -9,7 +9,7 @@ use std::{
 
 use evariste_backend::{
     Backend, CpuArg, Device, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, KernelSpec, Limits,
-    Memory, Pending, Queue, Result, Secrecy, Stats, Transfer,
+    Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 use compiler::{Compiler, Library};
@@ -79,7 +79,7 @@ impl Backend for Hosted {
         let mut memory = cpu.alloc(bytes, secrecy)?;
         let mut fill = cpu.host_buffer(bytes as usize, Transfer::Upload, secrecy)?;
         fill.chunks_mut(POISON.len()).for_each(|word| word.copy_from_slice(&POISON[..word.len()]));
-        cpu.write(cpu.default_queue(), &mut memory, 0, fill)?.wait()?;
+        cpu.write(cpu.default_queue(), (&mut memory).into(), fill)?.wait()?;
         Ok(memory)
     }
 
@@ -95,20 +95,20 @@ impl Backend for Hosted {
         self.cpu.backend().queue()
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
-        self.cpu.backend().write(queue, dst, at, src)
+    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        self.cpu.backend().write(queue, dst, src)
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
-        self.cpu.backend().read(queue, src, at, dst)
+    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+        self.cpu.backend().read(queue, src, dst)
     }
 
-    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
-        self.cpu.backend().copy(queue, src, src_at, dst, dst_at, bytes)
+    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        self.cpu.backend().copy(queue, src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
-        self.cpu.backend().clear(queue, dst, at, bytes)
+    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        self.cpu.backend().clear(queue, dst)
     }
 
     fn record(&self, queue: &Queue) -> Result<Event> {

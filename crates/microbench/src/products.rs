@@ -169,7 +169,7 @@ impl<F: DeviceField> Products<F> {
                 Sharing::Serial => 1,
                 Sharing::Parallel => (end - first).div_ceil(self.sharing.threads()).into(),
             };
-            let args = &mut [Arg::read(a), Arg::read(b), Arg::write(out)];
+            let args = &mut [Arg::read(a), Arg::read(b), Arg::write(&mut *out)];
             // SAFETY: all vectors have `len` elements, and threads touch only those below `end`.
             unsafe { self.kernel.launch(None, groups, &Params { first, end }, args) }?;
         }

@@ -117,7 +117,7 @@ impl<C: DeviceCurve> Accumulate<C> {
             Arg::read(keys),
             Arg::read(values.unwrap_or(keys)),
             Arg::read(points),
-            Arg::write(buckets),
+            Arg::write(&mut *buckets),
             Arg::write(&mut nodes.keys),
             Arg::write(&mut nodes.sums),
         ];
@@ -134,7 +134,7 @@ impl<C: DeviceCurve> Accumulate<C> {
         loop {
             let groups = left.div_ceil(group);
             let params = MergeParams { nodes: count, stride, sentinel, last: (groups <= 1).into() };
-            let args = &mut [Arg::write(&mut nodes.keys), Arg::write(&mut nodes.sums), Arg::write(buckets)];
+            let args = &mut [Arg::write(&mut nodes.keys), Arg::write(&mut nodes.sums), Arg::write(&mut *buckets)];
             // SAFETY: there are `count` nodes, whose keys are buckets or `sentinel`; groups touch their own.
             unsafe { self.merge.launch(None, groups.into(), &params, args) }?;
             if groups <= 1 {

@@ -7,7 +7,7 @@ use std::{
 
 use ark_ff::FftField;
 use evariste_backend::{
-    Arg, Buffer, Device, DeviceInfo, Element, Event, HostBuffer, Kernel, KernelSpec, Queue, Secrecy,
+    Arg, Buffer, Device, DeviceInfo, Element, Event, HostBuffer, Kernel, KernelSpec, Queue, Secrecy, ViewMut,
 };
 use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
 use rayon::prelude::*;
@@ -506,9 +506,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
         };
         let split = self.layout.log_split();
         let mut powers = self.device.alloc(self.layout.powers())?;
-        self.vector.powers(base, F::ONE, &mut powers, 0, 1 << split)?;
-        let high = 1 << (self.layout.log_n - split);
-        self.vector.powers(base.pow([1 << split]), scale, &mut powers, 1 << split, high)?;
+        let (low, high) = powers.as_view_mut().split_at(1 << split)?;
+        self.vector.powers(base, F::ONE, low)?;
+        self.vector.powers(base.pow([1 << split]), scale, high)?;
         let ready = self.device.record(None)?;
         let coset = Coset { generator, inverse, powers: Arc::new(powers), ready };
         let mut cosets = lock();
@@ -560,15 +560,15 @@ fn factors<F: DeviceField + FftField>(
         let root = if inverse { inverted(root) } else { root };
         let factor = if inverse && i == 0 { inverse_of_n(layout.log_n)? } else { F::ONE };
         let split = layout.log_split();
-        let two_level = |powers: &mut Buffer<Mont<F>>, at: usize| -> Result<()> {
-            vector.powers(root, F::ONE, powers, at, 1 << split)?;
-            let (high, at) = (1 << (layout.log_n - split), at + (1 << split));
-            Ok(vector.powers(root.pow([1 << split]), factor, powers, at, high)?)
+        let two_level = |powers: ViewMut<'_, Mont<F>>| -> Result<()> {
+            let (low, high) = powers.split_at(1 << split)?;
+            vector.powers(root, F::ONE, low)?;
+            Ok(vector.powers(root.pow([1 << split]), factor, high)?)
         };
         match layout.twiddles {
             Twiddles::Stored => {
                 let mut powers = device.alloc(layout.powers())?;
-                two_level(&mut powers, 0)?;
+                two_level(powers.as_view_mut())?;
                 factors.write_at(start, &[factor])?;
                 let rows = layout.log_rows[i];
                 let len = ((1u32 << rows) - 1) << left;
@@ -580,7 +580,7 @@ fn factors<F: DeviceField + FftField>(
                 // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
                 unsafe { kernel.launch(None, groups, &params, args)? };
             }
-            Twiddles::TwoLevel => two_level(&mut factors, start)?,
+            Twiddles::TwoLevel => two_level(factors.view_mut(start..start + layout.powers())?)?,
             Twiddles::BinaryPowers | Twiddles::OnTheFly => {
                 let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
                 let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);
@@ -864,7 +864,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             interleaved: self.columns as u32,
         };
         let groups = u64::from(lines.end - lines.start).div_ceil(shape.lines_per_group());
-        let scale = self.coset.as_ref().map_or(Arg::read(&plan.roots), |coset| Arg::read(&coset.powers));
+        let scale = self.coset.as_ref().map_or(Arg::read(&plan.roots), |coset| Arg::read(&*coset.powers));
         let tables = [Arg::read(&plan.roots), Arg::read(&self.factors.factors), scale];
         let mut args = match (pass.from, pass.to, scratch) {
             (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(data), Arg::write(scratch)],

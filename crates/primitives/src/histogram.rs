@@ -1,8 +1,9 @@
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Result, Secrecy, Word, loop_turns,
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word,
+    loop_turns,
 };
 use rayon::prelude::*;
 
@@ -78,11 +79,12 @@ pub(crate) struct Digits {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Histogram {
     device: Device,
-    count: Kernel<CountParams>,
-    sum: Kernel<SumParams>,
+    queue: Option<Queue>,
+    count: Arc<Kernel<CountParams>>,
+    sum: Arc<Kernel<SumParams>>,
 }
 
 impl Histogram {
@@ -92,7 +94,14 @@ impl Histogram {
     /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
     pub fn new(device: &Device) -> Result<Self> {
         let (count, sum) = (Kernel::new(device, count_spec())?, Kernel::new(device, sum_spec())?);
-        Ok(Self { device: device.clone(), count, sum })
+        Ok(Self { device: device.clone(), queue: None, count: Arc::new(count), sum: Arc::new(sum) })
+    }
+
+    /// The same histogram, with the same kernels, on a queue of its own. What it shares with work of other queues is ordered by events
+    /// ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
     /// The kernels, for compiling them ahead.
@@ -106,7 +115,13 @@ impl Histogram {
     /// # Errors
     /// [`Error::OutOfRange`] if keys have no such bits, [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`],
     /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
-    pub fn count(&self, keys: &Buffer<u32>, bits: Range<u32>, out: &mut Buffer<u32>) -> Result<()> {
+    pub fn count<'a>(
+        &self,
+        keys: impl Into<View<'a, u32>>,
+        bits: Range<u32>,
+        out: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        let (keys, out) = (keys.into(), out.into());
         let (shift, bits) = checked_bits(&bits)?;
         if bits > MAX_BITS {
             let (device, limit) = (self.device.info().id, MAX_BITS.into());
@@ -124,7 +139,7 @@ impl Histogram {
 
     /// Counts all digits in one pass: `out[(f << bits) + d]` for digit f. The output must have `fields << bits`
     /// elements.
-    pub(crate) fn count_digits(&self, keys: &Buffer<u32>, digits: Digits, out: &mut Buffer<u32>) -> Result<()> {
+    pub(crate) fn count_digits(&self, keys: View<'_, u32>, digits: Digits, mut out: ViewMut<'_, u32>) -> Result<()> {
         self.device.expect_same("the keys of a histogram", keys.device())?;
         self.device.expect_same("the output of a histogram", out.device())?;
         let len = checked_len(&self.device, "histogram", keys.len())?;
@@ -132,7 +147,7 @@ impl Histogram {
         let columns = fields << bits;
         out.expect_len("the output of a histogram", columns as usize)?;
         if len == 0 {
-            return out.clear();
+            return out.clear_on(self.queue.as_ref());
         }
         let (rows, chunk) = self.rows(len, columns);
         let windows = columns.div_ceil(WINDOW);
@@ -143,10 +158,12 @@ impl Histogram {
         let params = CountParams { len, chunk, shift, mask: mask(total), bits, fields, windows, chunks: rows };
         let args = &mut [Arg::read(keys), Arg::write(&mut counts)];
         // SAFETY: `keys` has `len` elements and `counts` a row of `columns` for each chunk; chunks beyond do nothing.
-        unsafe { self.count.launch(None, u64::from(rows) * u64::from(windows), &params, args) }?;
+        unsafe { self.count.launch(self.queue.as_ref(), u64::from(rows) * u64::from(windows), &params, args) }?;
         let args = &mut [Arg::read(&counts), Arg::write(out)];
         // SAFETY: `counts` has `rows` rows of `columns`, and the output has `columns` elements.
-        unsafe { self.sum.launch(None, columns.div_ceil(THREADS).into(), &SumParams { rows, columns }, args) }
+        unsafe {
+            self.sum.launch(self.queue.as_ref(), columns.div_ceil(THREADS).into(), &SumParams { rows, columns }, args)
+        }
     }
 
     /// How many chunks the keys are counted in, and their length.

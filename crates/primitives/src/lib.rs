@@ -1,7 +1,8 @@
 #![doc = include_str!("../README.md")]
 //!
-//! All are queued on the default queue and return at once. Their scratch comes from the device's pool and has the
-//! secrecy of the input. Vectors have at most [`MAX_LEN`] elements.
+//! All are queued and return at once: on the default queue, or on that which their method `on` was given. They take buffers and
+//! views of parts of them, of at most [`MAX_LEN`] elements. Their scratch comes from the device's pool and has the secrecy of
+//! the input.
 //!
 //! # Choices
 //! Workgroups never wait for each other where [`Features::forward_progress`] is not promised: there, totals are reduced

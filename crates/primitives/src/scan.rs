@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, Word};
+use evariste_backend::{Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word};
 use rayon::prelude::*;
 
 use crate::{THREADS, checked_len, source};
@@ -44,11 +46,12 @@ struct TilesParams {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scan {
     device: Device,
-    sums: Kernel<SumsParams>,
-    tiles: Kernel<TilesParams>,
+    queue: Option<Queue>,
+    sums: Arc<Kernel<SumsParams>>,
+    tiles: Arc<Kernel<TilesParams>>,
 }
 
 impl Scan {
@@ -58,7 +61,14 @@ impl Scan {
     /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
     pub fn new(device: &Device) -> Result<Self> {
         let (sums, tiles) = (Kernel::new(device, sums_spec())?, Kernel::new(device, tiles_spec())?);
-        Ok(Self { device: device.clone(), sums, tiles })
+        Ok(Self { device: device.clone(), queue: None, sums: Arc::new(sums), tiles: Arc::new(tiles) })
+    }
+
+    /// The same scan, with the same kernels, on a queue of its own. What it shares with work of other queues is ordered by events
+    /// ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
     /// The kernels, for compiling them ahead.
@@ -78,7 +88,8 @@ impl Scan {
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::OutOfMemory`], [`Error::Driver`],
     /// [`Error::Lost`].
-    pub fn exclusive(&self, input: &Buffer<u32>, out: &mut Buffer<u32>) -> Result<()> {
+    pub fn exclusive<'a>(&self, input: impl Into<View<'a, u32>>, out: impl Into<ViewMut<'a, u32>>) -> Result<()> {
+        let (input, out) = (input.into(), out.into());
         self.device.expect_same("the input of a scan", input.device())?;
         self.device.expect_same("the output of a scan", out.device())?;
         if out.len() != input.len() + 1 {
@@ -89,7 +100,7 @@ impl Scan {
     }
 
     /// Of checked lengths.
-    fn level(&self, input: &Buffer<u32>, out: &mut Buffer<u32>) -> Result<()> {
+    fn level(&self, input: View<'_, u32>, out: ViewMut<'_, u32>) -> Result<()> {
         let (input_len, len) = (input.len() as u32, out.len() as u32);
         let tiles = len.div_ceil(TILE);
         if tiles == 0 {
@@ -98,20 +109,27 @@ impl Scan {
         let secrecy = Secrecy::of([input.secrecy(), out.secrecy()]);
         let offsets = if tiles == 1 {
             let mut zero = self.device.alloc_with(1, secrecy)?;
-            zero.clear()?;
+            ViewMut::<u32>::from(&mut zero).clear_on(self.queue.as_ref())?;
             zero
         } else {
-            let mut sums = self.device.alloc_with(tiles as usize, secrecy)?;
+            let mut sums = self.device.alloc_with::<u32>(tiles as usize, secrecy)?;
             let params = SumsParams { len: input_len, tiles };
             // SAFETY: the input has `len` elements and `sums` has `tiles`; tiles beyond them do nothing.
-            unsafe { self.sums.launch(None, tiles.into(), &params, &mut [Arg::read(input), Arg::write(&mut sums)]) }?;
-            let mut offsets = self.device.alloc_with(tiles as usize, secrecy)?;
-            self.level(&sums, &mut offsets)?;
+            unsafe {
+                self.sums.launch(
+                    self.queue.as_ref(),
+                    tiles.into(),
+                    &params,
+                    &mut [Arg::read(input), Arg::write(&mut sums)],
+                )
+            }?;
+            let mut offsets = self.device.alloc_with::<u32>(tiles as usize, secrecy)?;
+            self.level(sums.as_view(), offsets.as_view_mut())?;
             offsets
         };
         let args = &mut [Arg::read(input), Arg::read(&offsets), Arg::write(out)];
         // SAFETY: input and output have `input_len` and `len` elements, and `offsets` has one for each tile of `len`.
-        unsafe { self.tiles.launch(None, tiles.into(), &TilesParams { input_len, len }, args) }
+        unsafe { self.tiles.launch(self.queue.as_ref(), tiles.into(), &TilesParams { input_len, len }, args) }
     }
 }
 

@@ -1,11 +1,11 @@
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Secrecy, Word, loop_turns,
-    parallel,
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View, ViewMut,
+    Word, loop_turns, parallel,
 };
 
 use crate::{THREADS, checked_len};
@@ -80,7 +80,8 @@ struct Params {
 /// segment it leaves to the next level, which is a shorter vector of the same kind.
 pub struct SegmentedSum<M> {
     device: Device,
-    kernel: Kernel<Params>,
+    queue: Option<Queue>,
+    kernel: Arc<Kernel<Params>>,
     monoid: PhantomData<fn() -> M>,
 }
 
@@ -90,7 +91,16 @@ impl<M: Monoid> SegmentedSum<M> {
     /// # Errors
     /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
     pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { device: device.clone(), kernel: Kernel::new(device, Self::kernel())?, monoid: PhantomData })
+        let kernel = Arc::new(Kernel::new(device, Self::kernel())?);
+        Ok(Self { device: device.clone(), queue: None, kernel, monoid: PhantomData })
+    }
+
+    /// The same sums, with the same kernel, on a queue of their own. What they share with work of other queues is ordered by
+    /// events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        let (device, kernel) = (self.device.clone(), Arc::clone(&self.kernel));
+        Self { device, queue: Some(queue.clone()), kernel, monoid: PhantomData }
     }
 
     /// The kernel, for compiling it ahead.
@@ -135,7 +145,13 @@ impl<M: Monoid> SegmentedSum<M> {
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::OutOfMemory`], [`Error::Driver`],
     /// [`Error::Lost`].
-    pub fn reduce(&self, keys: &Buffer<u32>, values: &Buffer<M::Element>, out: &mut Buffer<M::Element>) -> Result<()> {
+    pub fn reduce<'a>(
+        &self,
+        keys: impl Into<View<'a, u32>>,
+        values: impl Into<View<'a, M::Element>>,
+        out: impl Into<ViewMut<'a, M::Element>>,
+    ) -> Result<()> {
+        let (keys, values, mut out) = (keys.into(), values.into(), out.into());
         values.expect_len("the values of a segmented sum", keys.len())?;
         self.device.expect_same("the keys of a segmented sum", keys.device())?;
         self.device.expect_same("the values of a segmented sum", values.device())?;
@@ -144,10 +160,10 @@ impl<M: Monoid> SegmentedSum<M> {
         checked_len(&self.device, "segmented sum", out.len())?;
         let slice = self.slice(keys.len()) as u32;
         self.kernel.expect_fits(&Params { slice, ..Params::zeroed() })?;
-        out.clear()?;
-        let mut level = self.level(keys, values, out)?;
+        out.clear_on(self.queue.as_ref())?;
+        let mut level = self.level(keys, values, out.reborrow())?;
         while let Some((keys, values)) = level {
-            level = self.level(&keys, &values, out)?;
+            level = self.level(keys.as_view(), values.as_view(), out.reborrow())?;
         }
         Ok(())
     }
@@ -155,9 +171,9 @@ impl<M: Monoid> SegmentedSum<M> {
     /// Adds slices, and gives what is left to add.
     fn level(
         &self,
-        keys: &Buffer<u32>,
-        values: &Buffer<M::Element>,
-        out: &mut Buffer<M::Element>,
+        keys: View<'_, u32>,
+        values: View<'_, M::Element>,
+        out: ViewMut<'_, M::Element>,
     ) -> Result<Option<Rest<M>>> {
         let slice = self.slice(keys.len());
         let slices = keys.len().div_ceil(slice);
@@ -182,7 +198,7 @@ impl<M: Monoid> SegmentedSum<M> {
         ];
         // SAFETY: there are `len` keys and values; threads own slices of them, check keys against `segments`, the length
         // of the output, and unless this is the last level write two of the 2 · `slices` rests.
-        unsafe { self.kernel.launch(None, slices.div_ceil(THREADS as usize) as u64, &params, args) }?;
+        unsafe { self.kernel.launch(self.queue.as_ref(), slices.div_ceil(THREADS as usize) as u64, &params, args) }?;
         Ok((!last).then_some((next_keys, next_values)))
     }
 

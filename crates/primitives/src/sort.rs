@@ -1,10 +1,10 @@
-use std::{mem, ops::Range};
+use std::{mem, ops::Range, sync::Arc};
 
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Result, Word, loop_turns,
+    Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Word, loop_turns,
 };
 use rayon::prelude::*;
 
@@ -91,16 +91,17 @@ struct TileParams {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RadixSort {
     device: Device,
+    queue: Option<Queue>,
     method: Method,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Method {
-    Sweep { histogram: Histogram, sweep: Kernel<SweepParams> },
-    Scatter { count: Kernel<TileParams>, scan: Scan, scatter: Kernel<TileParams> },
+    Sweep { histogram: Histogram, sweep: Arc<Kernel<SweepParams>> },
+    Scatter { count: Arc<Kernel<TileParams>>, scan: Scan, scatter: Arc<Kernel<TileParams>> },
 }
 
 impl RadixSort {
@@ -121,15 +122,27 @@ impl RadixSort {
     pub fn with_method(device: &Device, method: SortMethod) -> Result<Self> {
         let method = match method {
             SortMethod::Sweep => {
-                Method::Sweep { histogram: Histogram::new(device)?, sweep: Kernel::new(device, sweep_spec())? }
+                let sweep = Arc::new(Kernel::new(device, sweep_spec())?);
+                Method::Sweep { histogram: Histogram::new(device)?, sweep }
             }
             SortMethod::Scatter => Method::Scatter {
-                count: Kernel::new(device, count_spec())?,
+                count: Arc::new(Kernel::new(device, count_spec())?),
                 scan: Scan::new(device)?,
-                scatter: Kernel::new(device, scatter_spec())?,
+                scatter: Arc::new(Kernel::new(device, scatter_spec())?),
             },
         };
-        Ok(Self { device: device.clone(), method })
+        Ok(Self { device: device.clone(), queue: None, method })
+    }
+
+    /// The same sort, with the same kernels, on a queue of its own. What it shares with work of other queues is ordered by
+    /// events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        let method = match self.method.clone() {
+            Method::Sweep { histogram, sweep } => Method::Sweep { histogram: histogram.on(queue), sweep },
+            Method::Scatter { count, scan, scatter } => Method::Scatter { count, scan: scan.on(queue), scatter },
+        };
+        Self { device: self.device.clone(), queue: Some(queue.clone()), method }
     }
 
     /// The kernels of both methods, for compiling them ahead.
@@ -172,7 +185,16 @@ impl RadixSort {
     /// [`Error::OutOfRange`] if keys have no such bits, [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`],
     /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`]. Before anything is moved, unless it is one of the
     /// last two; then the buffers hold the pairs in some order, or what the device left.
-    pub fn sort(&self, keys: &mut Buffer<u32>, values: &mut Buffer<u32>, bits: Range<u32>) -> Result<()> {
+    ///
+    /// Of views that are no whole buffers the pairs are copied once more at the end after an odd number of digits.
+    pub fn sort<'a>(
+        &self,
+        keys: impl Into<ViewMut<'a, u32>>,
+        values: impl Into<ViewMut<'a, u32>>,
+        bits: Range<u32>,
+    ) -> Result<()> {
+        let (mut keys, mut values) = (keys.into(), values.into());
+        let queue = self.queue.as_ref();
         let (shift, bits) = checked_bits(&bits)?;
         values.expect_len("the values of a sort", keys.len())?;
         self.device.expect_same("the keys of a sort", keys.device())?;
@@ -182,59 +204,68 @@ impl RadixSort {
         if len < 2 || passes.count == 0 {
             return Ok(());
         }
-        let mut moved_keys = self.device.alloc_with(keys.len(), keys.secrecy())?;
-        let mut moved_values = self.device.alloc_with(keys.len(), values.secrecy())?;
+        let mut moved_keys: Buffer<u32> = self.device.alloc_with(keys.len(), keys.secrecy())?;
+        let mut moved_values: Buffer<u32> = self.device.alloc_with(keys.len(), values.secrecy())?;
+        // Passes go from the pairs to the moved ones and back.
+        let mut pairs = [[keys.reborrow(), values.reborrow()], [moved_keys.as_view_mut(), moved_values.as_view_mut()]];
+        let secrecy = pairs[0][0].secrecy();
         match &self.method {
             Method::Sweep { histogram, sweep } => {
                 let digits = Digits { shift, total: bits, bits: passes.bits, fields: passes.count };
-                let mut totals = self.device.alloc_with((passes.count << passes.bits) as usize, keys.secrecy())?;
-                let mut state: Buffer<u32> = self.device.alloc_with(state_words(keys.len()), keys.secrecy())?;
-                state.clear()?;
-                histogram.count_digits(keys, digits, &mut totals)?;
+                let mut totals: Buffer<u32> =
+                    self.device.alloc_with((passes.count << passes.bits) as usize, secrecy)?;
+                let mut state: Buffer<u32> = self.device.alloc_with(state_words(len as usize), secrecy)?;
+                state.as_view_mut().clear_on(queue)?;
+                histogram.count_digits(pairs[0][0].as_view(), digits, totals.as_view_mut())?;
                 for pass in 0..passes.count {
                     let (shift, mask) = passes.digit(pass);
                     let params = SweepParams { len, shift, mask, pass, totals: pass << passes.bits };
+                    let [[keys, values], [moved_keys, moved_values]] = &mut pairs;
                     let args = &mut [
                         Arg::read(keys),
                         Arg::read(values),
                         Arg::read(&totals),
                         Arg::write(&mut state),
-                        Arg::write(&mut moved_keys),
-                        Arg::write(&mut moved_values),
+                        Arg::write(moved_keys),
+                        Arg::write(moved_values),
                     ];
                     // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
                     // if another queue changes the keys meanwhile; `state` has a pair for each tile and digit.
-                    unsafe { sweep.launch(None, len.div_ceil(SWEEP_TILE).into(), &params, args) }?;
-                    mem::swap(keys, &mut moved_keys);
-                    mem::swap(values, &mut moved_values);
+                    unsafe { sweep.launch(queue, len.div_ceil(SWEEP_TILE).into(), &params, args) }?;
+                    pairs.reverse();
                 }
             }
             Method::Scatter { count, scan, scatter } => {
                 let tiles = len.div_ceil(SCATTER_TILE);
-                let mut counts = self.device.alloc_with((tiles << SCATTER_BITS) as usize, keys.secrecy())?;
-                let mut offsets = self.device.alloc_with(counts.len(), keys.secrecy())?;
+                let mut counts: Buffer<u32> = self.device.alloc_with((tiles << SCATTER_BITS) as usize, secrecy)?;
+                let mut offsets: Buffer<u32> = self.device.alloc_with(counts.len(), secrecy)?;
                 for pass in 0..passes.count {
                     let (shift, mask) = passes.digit(pass);
                     let params = TileParams { len, tiles, shift, mask };
                     // SAFETY: there are `len` keys, and `counts` has a counter for each tile and digit.
                     unsafe {
-                        count.launch(None, tiles.into(), &params, &mut [Arg::read(keys), Arg::write(&mut counts)])
+                        let args = &mut [Arg::read(&pairs[0][0]), Arg::write(&mut counts)];
+                        count.launch(queue, tiles.into(), &params, args)
                     }?;
                     scan.exclusive(&counts, &mut offsets)?;
+                    let [[keys, values], [moved_keys, moved_values]] = &mut pairs;
                     let args = &mut [
                         Arg::read(keys),
                         Arg::read(values),
                         Arg::read(&offsets),
-                        Arg::write(&mut moved_keys),
-                        Arg::write(&mut moved_values),
+                        Arg::write(moved_keys),
+                        Arg::write(moved_values),
                     ];
                     // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
                     // if another queue changes the keys meanwhile; `offsets` has one for each tile and digit.
-                    unsafe { scatter.launch(None, tiles.into(), &params, args) }?;
-                    mem::swap(keys, &mut moved_keys);
-                    mem::swap(values, &mut moved_values);
+                    unsafe { scatter.launch(queue, tiles.into(), &params, args) }?;
+                    pairs.reverse();
                 }
             }
+        }
+        if passes.count % 2 == 1 {
+            keys.replace(queue, moved_keys)?;
+            values.replace(queue, moved_values)?;
         }
         Ok(())
     }

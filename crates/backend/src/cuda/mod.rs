@@ -35,7 +35,7 @@ use cudarc::driver::sys;
 
 use crate::{
     Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
-    Secrecy, Stats, Transfer, cache::Cache, kernel::own,
+    Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own,
 };
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};
@@ -149,6 +149,10 @@ impl Cuda {
     }
 }
 
+fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
+    if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
+}
+
 /// Blocks of neighbouring columns that a matrix is copied in, of equal width.
 struct Blocks {
     /// Bytes of a row.
@@ -235,9 +239,10 @@ impl Backend for Cuda {
         Ok(Queue::new(self.streams.queue(&self.context)?))
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
-        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst)?, src.len());
-        let target = memory.range("write", at, bytes as u64)?;
+    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, src.len());
+        let target = memory.range("write", dst.at(), dst.bytes())?;
+        expect_len("the source of a write, in bytes", dst.bytes(), bytes as u64)?;
         self.expect_host(&src)?;
         self.context.bind()?;
         memory.use_on(stream)?;
@@ -252,9 +257,10 @@ impl Backend for Cuda {
         Ok(Pending::new(flight.queued(&self.events)?))
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
-        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src)?, dst.len());
-        let source = memory.range("read", at, bytes as u64)?;
+    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src.memory())?, dst.len());
+        let source = memory.range("read", src.at(), src.bytes())?;
+        expect_len("the target of a read, in bytes", src.bytes(), bytes as u64)?;
         self.expect_host(&dst)?;
         self.context.bind()?;
         memory.use_on(stream)?;
@@ -272,14 +278,14 @@ impl Backend for Cuda {
     fn write_columns(
         &self,
         queue: &Queue,
-        dst: &mut Memory,
-        at: u64,
+        dst: SpanMut<'_>,
         src: HostBuffer,
         rows: usize,
         pieces: usize,
     ) -> Result<(Vec<Event>, Pending)> {
-        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst)?, src.len());
-        let target = memory.range("write", at, bytes as u64)?;
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, src.len());
+        let target = memory.range("write", dst.at(), dst.bytes())?;
+        expect_len("the source of a write, in bytes", dst.bytes(), bytes as u64)?;
         self.expect_host(&src)?;
         self.context.bind()?;
         memory.use_on(stream)?;
@@ -308,14 +314,14 @@ impl Backend for Cuda {
     fn read_columns(
         &self,
         queue: &Queue,
-        src: &Memory,
-        at: u64,
+        src: Span<'_>,
         dst: HostBuffer,
         rows: usize,
         after: &[Event],
     ) -> Result<Pending> {
-        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src)?, dst.len());
-        let source = memory.range("read", at, bytes as u64)?;
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src.memory())?, dst.len());
+        let source = memory.range("read", src.at(), src.bytes())?;
+        expect_len("the target of a read, in bytes", src.bytes(), bytes as u64)?;
         self.expect_host(&dst)?;
         let after = after.iter().map(|event| self.event(event)).collect::<Result<Vec<_>>>()?;
         self.context.bind()?;
@@ -342,11 +348,12 @@ impl Backend for Cuda {
     }
 
     /// `src` may be memory of another CUDA device; queue and `dst` are of this one.
-    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
-        let (stream, target) = (self.stream(queue)?, self.memory(dst)?);
-        let source = own(src.downcast_ref::<CudaMemory>(), "memory", &self.info)?;
-        let from = source.range("copy", src_at, bytes)?;
-        let to = target.range("copy", dst_at, bytes)?;
+    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        let (stream, target, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, dst.bytes());
+        let source = own(src.memory().downcast_ref::<CudaMemory>(), "memory", &self.info)?;
+        let from = source.range("copy", src.at(), src.bytes())?;
+        let to = target.range("copy", dst.at(), bytes)?;
+        expect_len("the source of a copy, in bytes", bytes, src.bytes())?;
         self.context.bind()?;
         if bytes == 0 {
             return Ok(());
@@ -356,14 +363,14 @@ impl Backend for Cuda {
             return source.copy_to_peer(from, to, bytes, stream, &self.events);
         }
         source.use_on(stream)?;
-        // SAFETY: both ranges lie in their memory by the checks above, and `dst` is borrowed exclusively, so that they
+        // SAFETY: both ranges lie in their memory by the checks above, and `dst` is the right to its range, so that they
         // do not overlap.
         unsafe { call!(self.context, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.raw())) }
     }
 
-    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
-        let (stream, memory) = (self.stream(queue)?, self.memory(dst)?);
-        let target = memory.range("clear", at, bytes)?;
+    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, dst.bytes());
+        let target = memory.range("clear", dst.at(), bytes)?;
         self.context.bind()?;
         if bytes == 0 {
             return Ok(());
@@ -413,7 +420,7 @@ impl Backend for Cuda {
         for arg in &*job.args {
             let memory = self.memory(arg.memory())?;
             memory.use_on(stream)?;
-            addresses.push(memory.start());
+            addresses.push(memory.start() + arg.span().at());
         }
         // A kernel without parameters takes an empty struct, of which the driver copies one byte.
         let params: &[u8] = if job.params.is_empty() { &[0] } else { job.params };

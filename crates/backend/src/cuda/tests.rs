@@ -11,8 +11,8 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy, Transfer,
-    Word, cache::Cache,
+    Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy, SpanMut,
+    Transfer, Word, cache::Cache,
 };
 
 static COMPILER: Compiler = Compiler {
@@ -237,7 +237,7 @@ fn copies_between_devices_hold_both() {
             let mut y = device.zeros::<u32>(LEN).unwrap();
             double::fail(function, n, failure);
             let backend = device.backend();
-            let copied = backend.copy(backend.default_queue(), &x.memory, 0, &mut y.memory, 0, BYTES as u64);
+            let copied = backend.copy(backend.default_queue(), x.as_view().span(), (&mut y.memory).into());
             double::heal();
             drop(x);
             other.trim();
@@ -269,7 +269,7 @@ fn sizes_at_their_extremes_are_errors() {
     }
     let mut x = device.zeros::<u32>(4).unwrap();
     for (at, bytes) in [(u64::MAX, 1), (1, u64::MAX), (u64::MAX - 3, 8), (17, 0), (16, 1)] {
-        let error = backend.clear(queue, &mut x.memory, at, bytes).unwrap_err();
+        let error = SpanMut::new(&mut x.memory, at, bytes).and_then(|x| backend.clear(queue, x)).unwrap_err();
         assert!(matches!(error, Error::OutOfRange { .. }), "{error}");
     }
     for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0)] {

@@ -8,7 +8,8 @@
 //! - for each binding `x`: `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`.
 //!
 //! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own: the accessors
-//! choose by the high bits of `i`. Workgroup memory starts uninitialised, as in CUDA.
+//! choose by the high bits of `i`. Where views start within what is bound, the accessors add the view's place to `i`: fields of
+//! `Params` that are put before the kernel's own. Workgroup memory starts uninitialised, as in CUDA.
 //!
 //! `enable`, `requires` and `diagnostic` directives must come first in WGSL; they may stand at the start of any line of
 //! the text and are moved to the top. `u64` needs none.
@@ -37,12 +38,16 @@ pub struct Layout<'a> {
     pub chunks: &'a [u32],
     /// Bytes of a chunk, a power of two of at least 16. The last chunk of a binding may have fewer.
     pub chunk_bytes: u64,
+    /// Before the parameters stand words, one for each binding: the number of its word that the kernel calls number 0.
+    pub based: bool,
+    /// One buffer is behind several bindings, and is written: so all bindings are for writing.
+    pub shared: bool,
 }
 
 /// The text of a kernel as most devices get it: parameters as immediates, every buffer in one chunk.
 pub fn compose(spec: &KernelSpec, int64: bool) -> String {
-    let layout = Layout { int64, parameters: Parameters::Immediate, chunks: &[], chunk_bytes: 1 << 30 };
-    compose_for(spec, &layout)
+    let (parameters, chunk_bytes) = (Parameters::Immediate, 1 << 30);
+    compose_for(spec, &Layout { int64, parameters, chunks: &[], chunk_bytes, based: false, shared: false })
 }
 
 /// The text of a kernel for a given layout.
@@ -54,7 +59,7 @@ pub fn compose_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
         push(&mut text, format_args!("{line}"));
     }
     push(&mut text, format_args!("const THREADS: u32 = {}u;", spec.threads));
-    if spec.params_bytes > 0 {
+    if spec.params_bytes > 0 || layout.based {
         push(
             &mut text,
             match layout.parameters {
@@ -66,13 +71,28 @@ pub fn compose_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
     let mut first = 0;
     for (index, binding) in spec.bindings.iter().enumerate() {
         let count = layout.chunks.get(index).copied().unwrap_or(1).max(1);
-        declare(&mut text, binding, first, count, layout.chunk_bytes);
+        declare(&mut text, binding, first, count, layout);
         first += count;
     }
+    let bases = layout.based.then(|| spec.bindings.iter().map(|binding| base(binding) + ": u32, ").collect::<String>());
+    if let Some(bases) = bases.as_ref().filter(|_| spec.params_bytes == 0) {
+        push(&mut text, format_args!("{PARAMS} {bases}}}"));
+    }
     for line in body {
-        push(&mut text, format_args!("{line}"));
+        match (&bases, line.trim_start().strip_prefix(PARAMS)) {
+            (Some(bases), Some(fields)) => push(&mut text, format_args!("{PARAMS} {bases}{fields}")),
+            _ => push(&mut text, format_args!("{line}")),
+        }
     }
     text
+}
+
+/// How the declaration of the parameters starts.
+const PARAMS: &str = "struct Params {";
+
+/// The field that says where the view of a binding starts.
+fn base(binding: &Binding) -> String {
+    format!("{}_base", binding.name)
 }
 
 fn is_directive(line: &str) -> bool {
@@ -82,16 +102,17 @@ fn is_directive(line: &str) -> bool {
 }
 
 /// The chunks of one binding, from binding number `first` on, and its accessors.
-fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, chunk_bytes: u64) {
+fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, layout: &Layout<'_>) {
     let name = binding.name;
+    let i = if layout.based { format!("(i + params.{})", base(binding)) } else { "i".into() };
     let word = match binding.word {
         Word::U32 => "u32",
         Word::Vec2 => "vec2<u32>",
         Word::Vec4 => "vec4<u32>",
     };
     let access = match binding.access {
-        Access::Read => "read",
-        Access::Write => "read_write",
+        Access::Read if !layout.shared => "read",
+        Access::Read | Access::Write => "read_write",
     };
     for chunk in 0..count {
         let number = first + chunk;
@@ -101,28 +122,28 @@ fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, chunk_b
         );
     }
     if count == 1 {
-        push(text, format_args!("fn {name}_get(i: u32) -> {word} {{ return {name}_chunk0[i]; }}"));
+        push(text, format_args!("fn {name}_get(i: u32) -> {word} {{ return {name}_chunk0[{i}]; }}"));
         if binding.access == Access::Write {
-            push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{ {name}_chunk0[i] = value; }}"));
+            push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{ {name}_chunk0[{i}] = value; }}"));
         }
         return;
     }
-    let words = (chunk_bytes / binding.word.bytes()).max(1);
+    let words = (layout.chunk_bytes / binding.word.bytes()).max(1);
     let (shift, mask) = (words.ilog2(), words - 1);
     let cases = |case: &dyn Fn(u32) -> String| -> String {
         let others: String = (1..count).map(|chunk| format!("    case {chunk}u: {{ {} }}\n", case(chunk))).collect();
-        format!("  switch i >> {shift}u {{\n{others}    default: {{ {} }}\n  }}", case(0))
+        format!("  switch {i} >> {shift}u {{\n{others}    default: {{ {} }}\n  }}", case(0))
     };
     let get = cases(&|chunk| format!("value = {name}_chunk{chunk}[at];"));
     push(
         text,
         format_args!(
-            "fn {name}_get(i: u32) -> {word} {{\n  let at = i & {mask}u;\n  var value: {word};\n{get}\n  return value;\n}}"
+            "fn {name}_get(i: u32) -> {word} {{\n  let at = {i} & {mask}u;\n  var value: {word};\n{get}\n  return value;\n}}"
         ),
     );
     if binding.access == Access::Write {
         let set = cases(&|chunk| format!("{name}_chunk{chunk}[at] = value;"));
-        push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{\n  let at = i & {mask}u;\n{set}\n}}"));
+        push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{\n  let at = {i} & {mask}u;\n{set}\n}}"));
     }
 }
 
@@ -160,7 +181,8 @@ mod tests {
 
     #[test]
     fn chunks_are_chosen_by_the_high_bits() {
-        let layout = Layout { int64: false, parameters: Parameters::Uniform, chunks: &[2, 3], chunk_bytes: 1 << 10 };
+        let (parameters, chunks) = (Parameters::Uniform, &[2, 3]);
+        let layout = Layout { int64: false, parameters, chunks, chunk_bytes: 1 << 10, based: false, shared: false };
         let text = compose_for(&spec(), &layout);
         assert!(text.contains("@group(1) @binding(0) var<uniform> params: Params;"));
         assert!(text.contains("@binding(1) var<storage, read> x_chunk1: array<vec4<u32>>;"));

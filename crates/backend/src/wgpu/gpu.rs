@@ -92,6 +92,8 @@ pub(super) struct Gpu {
     /// Bytes of immediates that a kernel can have; none where the device has no such thing.
     pub(super) immediate_bytes: usize,
     pub(super) uniform_align: usize,
+    /// What bindings start at a multiple of: that of a word at least.
+    pub(super) storage_align: u64,
     pub(super) max_groups: u32,
     /// Largest single buffer of the API.
     max_buffer_bytes: u64,
@@ -184,6 +186,7 @@ impl Gpu {
             chunk_bytes,
             immediate_bytes: if options.no_immediates { 0 } else { limits.max_immediate_size as usize },
             uniform_align: limits.min_uniform_buffer_offset_alignment as usize,
+            storage_align: u64::from(limits.min_storage_buffer_offset_alignment).next_multiple_of(16),
             max_groups: limits.max_compute_workgroups_per_dimension,
             recorder: Mutex::default(),
             params,

@@ -5,6 +5,9 @@ use std::sync::{Arc, atomic::Ordering};
 use super::gpu::Gpu;
 use crate::{Error, Memory, Result, Secrecy, kernel::own, pool::Pool};
 
+/// Bytes of the longest words in which kernels see memory.
+const WORD_BYTES: u64 = 16;
+
 /// An allocation: chunks of the device's chunk size, the last of which may be smaller, each a size class of the pool.
 pub(super) struct WgpuMemory {
     gpu: Arc<Gpu>,
@@ -46,6 +49,33 @@ impl WgpuMemory {
 
     pub(super) fn chunks(&self) -> &[wgpu::Buffer] {
         &self.chunks
+    }
+
+    pub(super) fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
+
+    /// What is bound of the memory for a view of `bytes` bytes from `at` on.
+    pub(super) fn window(&self, at: u64, bytes: u64) -> Window<'_> {
+        let size = self.gpu.chunk_bytes;
+        let whole = |first: usize, end: usize| {
+            let chunks = &self.chunks[first..end];
+            Window { chunks, range: None, base: at - first as u64 * size }
+        };
+        if bytes == 0 {
+            // Nothing of it is touched, but a binding is never empty.
+            return Window { base: 0, ..whole(0, 1) };
+        }
+        let (first, last) = ((at / size) as usize, ((at + bytes - 1) / size) as usize);
+        if first < last {
+            return whole(first, last + 1);
+        }
+        let within = at % size;
+        let offset = within / self.gpu.storage_align * self.gpu.storage_align;
+        // To the end of a whole word of any size, which an allocation has.
+        let end = (within + bytes).next_multiple_of(WORD_BYTES);
+        let chunks = &self.chunks[first..=first];
+        Window { chunks, range: Some((offset, end - offset)), base: within - offset }
     }
 
     /// Checks a range that the device reads, and rounds its length up to whole words: chunks end in whole words.
@@ -128,6 +158,15 @@ impl Drop for WgpuMemory {
             drop(self.gpu.buffers.give(bytes, buffer));
         }
     }
+}
+
+/// What is bound for a view: whole chunks, or a range of one.
+pub(super) struct Window<'a> {
+    pub(super) chunks: &'a [wgpu::Buffer],
+    /// Where the range of the one chunk starts, and its bytes.
+    pub(super) range: Option<(u64, u64)>,
+    /// Bytes from the start of what is bound to the view's.
+    pub(super) base: u64,
 }
 
 /// A part of an operation, within one chunk.

@@ -2,6 +2,8 @@
 //!
 //! - Memory is made of chunks, since APIs bind as little as 128 MiB at once; kernels see through them by accessors that
 //!   [`compose`] writes.
+//! - A view of memory is a window of it, from the last aligned place before it on. Where that is not its start, the accessors of
+//!   a pipeline of its own add the difference, which passes with the parameters.
 //! - There is one queue. Commands are batched and submitted when a batch is worth it, and by whatever waits.
 //! - Host data passes through mapped buffers; a read is a copy and a mapping that are waited for last.
 //! - wgpu reports errors on the side. Those of allocations and compilation are caught where they happen; any other, such
@@ -10,6 +12,7 @@
 
 use std::{
     fmt,
+    num::NonZero,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -18,13 +21,13 @@ use self::{
     event::WgpuEvent,
     gpu::{Gpu, Options},
     memory::{WgpuMemory, copy_pieces},
-    pipeline::Program,
+    pipeline::{Program, Variant},
     recorder::Recorder,
     staging::{WgpuHost, WgpuRead},
 };
 use crate::{
-    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, PendingCopy,
-    Queue, Result, Secrecy, Stats, Transfer, kernel::own,
+    Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
+    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own,
 };
 
 mod adapters;
@@ -105,11 +108,12 @@ impl Backend for Wgpu {
         Ok(self.queue.clone())
     }
 
-    fn write(&self, queue: &Queue, dst: &mut Memory, at: u64, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         self.expect_own(queue)?;
-        let memory = WgpuMemory::of(dst, &self.gpu)?;
+        let memory = WgpuMemory::of(dst.memory(), &self.gpu)?;
         let (transfer, secrecy) = WgpuHost::expect(&src, &self.gpu)?;
-        let len = src.len() as u64;
+        let (at, len) = (dst.at(), src.len() as u64);
+        expect_len("the source of a write, in bytes", dst.bytes(), len)?;
         let bytes = memory.target("write", at, len)?;
         let upload = |host: WgpuHost| if len > 0 { host.write(memory.pieces(at, bytes)) } else { Ok(()) };
         // Mappings end as a whole: parts of one pass through memory of their own, as does what the device cannot copy from.
@@ -132,14 +136,15 @@ impl Backend for Wgpu {
         Ok(pending)
     }
 
-    fn read(&self, queue: &Queue, src: &Memory, at: u64, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         self.expect_own(queue)?;
-        let memory = WgpuMemory::of(src, &self.gpu)?;
+        let memory = WgpuMemory::of(src.memory(), &self.gpu)?;
         let (transfer, secrecy) = WgpuHost::expect(&dst, &self.gpu)?;
         if transfer == Transfer::Upload {
             return Err(self.gpu.driver_error("read", "the host buffer is one for uploads"));
         }
-        let len = dst.len() as u64;
+        let (at, len) = (src.at(), dst.len() as u64);
+        expect_len("the target of a read, in bytes", src.bytes(), len)?;
         let bytes = memory.source("read", at, len)?;
         self.gpu.alive()?;
         self.gpu.counters.reads.fetch_add(1, Ordering::Relaxed);
@@ -156,25 +161,27 @@ impl Backend for Wgpu {
         }
     }
 
-    fn copy(&self, queue: &Queue, src: &Memory, src_at: u64, dst: &mut Memory, dst_at: u64, bytes: u64) -> Result<()> {
+    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.expect_own(queue)?;
-        let (source, target) = (WgpuMemory::of(src, &self.gpu)?, WgpuMemory::of(dst, &self.gpu)?);
-        source.source("copy", src_at, bytes)?;
-        let words = target.target("copy", dst_at, bytes)?;
-        self.gpu.record(|recorder, device| {
-            for (from, to) in copy_pieces((source, src_at), (target, dst_at), words) {
-                let encoder = recorder.encoder(device);
-                encoder.copy_buffer_to_buffer(from.buffer, from.offset, to.buffer, to.offset, to.len);
-            }
-        })
+        let (source, target) = (WgpuMemory::of(src.memory(), &self.gpu)?, WgpuMemory::of(dst.memory(), &self.gpu)?);
+        expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
+        source.source("copy", src.at(), src.bytes())?;
+        let words = target.target("copy", dst.at(), dst.bytes())?;
+        if words > 0 && std::ptr::eq(source, target) {
+            // The API copies between different buffers only.
+            let between = WgpuMemory::new(&self.gpu, words, source.secrecy())?;
+            self.copy_pieces((source, src.at()), (&between, 0), words)?;
+            return self.copy_pieces((&between, 0), (target, dst.at()), words);
+        }
+        self.copy_pieces((source, src.at()), (target, dst.at()), words)
     }
 
-    fn clear(&self, queue: &Queue, dst: &mut Memory, at: u64, bytes: u64) -> Result<()> {
+    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
         self.expect_own(queue)?;
-        let memory = WgpuMemory::of(dst, &self.gpu)?;
-        let words = memory.target("clear", at, bytes)?;
+        let memory = WgpuMemory::of(dst.memory(), &self.gpu)?;
+        let words = memory.target("clear", dst.at(), dst.bytes())?;
         self.gpu.record(|recorder, device| {
-            for piece in memory.pieces(at, words) {
+            for piece in memory.pieces(dst.at(), words) {
                 recorder.encoder(device).clear_buffer(piece.buffer, piece.offset, Some(piece.len));
             }
         })
@@ -205,30 +212,30 @@ impl Backend for Wgpu {
         let gpu = &*self.gpu;
         gpu.alive()?;
         let program = Program::of(job.executable, &self.gpu)?;
-        let (mut chunks, mut entries) = (Vec::with_capacity(job.args.len()), Vec::with_capacity(job.args.len()));
-        for arg in job.args.iter() {
-            let memory = WgpuMemory::of(arg.memory(), &self.gpu)?;
-            chunks.push(memory.chunks().len() as u32);
-            for buffer in memory.chunks() {
-                let binding = entries.len() as u32;
-                entries.push(wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
-            }
-        }
+        let Bound { variant, bases, entries } = bind(&self.gpu, job.spec, job.args)?;
         let [x, y] = grid(gpu, job.groups)?;
-        let pipeline = program.pipeline(&chunks)?;
+        let pipeline = program.pipeline(&variant)?;
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
         let group = gpu.device.create_bind_group(&descriptor);
+        let with_bases;
+        let params = match variant.based {
+            false => job.params,
+            true => {
+                with_bases = [bytemuck::cast_slice(&bases), job.params].concat();
+                &with_bases
+            }
+        };
         gpu.record(|recorder, device| {
             let offset = match &pipeline.params {
-                Some(_) => self.push_params(recorder, job.params)?,
+                Some(_) => self.push_params(recorder, params)?,
                 None => 0,
             };
             let pass = recorder.pass(device, job.groups);
             pass.set_pipeline(&pipeline.pipeline);
             pass.set_bind_group(0, &group, &[]);
             match &pipeline.params {
-                Some(params) => pass.set_bind_group(1, params, &[offset]),
-                None if !job.params.is_empty() => pass.set_immediates(0, job.params),
+                Some(group) => pass.set_bind_group(1, group, &[offset]),
+                None if !params.is_empty() => pass.set_immediates(0, params),
                 None => {}
             }
             pass.dispatch_workgroups(x, y, 1);
@@ -251,6 +258,15 @@ impl Backend for Wgpu {
 }
 
 impl Wgpu {
+    fn copy_pieces(&self, from: (&WgpuMemory, u64), to: (&WgpuMemory, u64), bytes: u64) -> Result<()> {
+        self.gpu.record(|recorder, device| {
+            for (from, to) in copy_pieces(from, to, bytes) {
+                let encoder = recorder.encoder(device);
+                encoder.copy_buffer_to_buffer(from.buffer, from.offset, to.buffer, to.offset, to.len);
+            }
+        })
+    }
+
     /// Adds uniform parameters to the batch, or to the next one if this one has no room left.
     fn push_params(&self, recorder: &mut Recorder, params: &[u8]) -> Result<u32> {
         let gpu = &*self.gpu;
@@ -296,6 +312,58 @@ impl PendingCopy for IntoPart {
         self.part.copy_from_slice(Box::new(self.read).wait()?.as_ref());
         Ok(self.part)
     }
+}
+
+fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
+    if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
+}
+
+/// The buffers of a launch as a pipeline takes them.
+struct Bound<'a> {
+    variant: Variant,
+    /// Where each view starts in what is bound, in words of its binding; not used unless the variant is based.
+    bases: Vec<u32>,
+    entries: Vec<wgpu::BindGroupEntry<'a>>,
+}
+
+fn bind<'a>(gpu: &Arc<Gpu>, spec: &KernelSpec, args: &'a [Arg<'_>]) -> Result<Bound<'a>> {
+    let mut chunks = Vec::with_capacity(args.len());
+    let mut entries: Vec<wgpu::BindGroupEntry<'a>> = Vec::with_capacity(args.len());
+    let (mut bases, mut based, mut parts) = (Vec::new(), false, false);
+    for (index, (arg, binding)) in args.iter().zip(&*spec.bindings).enumerate() {
+        let (memory, span) = (WgpuMemory::of(arg.memory(), gpu)?, arg.span());
+        let mut push = |resource| {
+            let binding = entries.len() as u32;
+            entries.push(wgpu::BindGroupEntry { binding, resource });
+        };
+        if span.is_whole() && span.bytes() > 0 {
+            chunks.push(memory.chunks().len() as u32);
+            memory.chunks().iter().for_each(|buffer| push(buffer.as_entire_binding()));
+            continue;
+        }
+        parts = true;
+        let window = memory.window(span.at(), span.bytes());
+        chunks.push(window.chunks.len() as u32);
+        match window.range {
+            None => window.chunks.iter().for_each(|buffer| push(buffer.as_entire_binding())),
+            Some((offset, size)) => {
+                let buffer = &window.chunks[0];
+                push(wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: NonZero::new(size) }));
+            }
+        }
+        if window.base > 0 {
+            based = true;
+            bases.resize(args.len(), 0);
+            bases[index] = (window.base / binding.word.bytes()) as u32;
+        }
+    }
+    // The API takes one buffer for reading or for writing, whatever the ranges are.
+    let written = |arg: &Arg<'_>| {
+        let is_same = |other: &&Arg<'_>| std::ptr::eq(other.memory(), arg.memory());
+        args.iter().filter(|other| other.access() == Access::Write).any(|other| is_same(&other))
+    };
+    let shared = parts && args.iter().any(|arg| arg.access() == Access::Read && written(arg));
+    Ok(Bound { variant: Variant { chunks, based, shared }, bases, entries })
 }
 
 /// Lays groups out in rows of about equal length, so that few reach past the last.

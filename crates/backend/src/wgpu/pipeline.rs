@@ -60,20 +60,42 @@ impl Pipelines {
     }
 }
 
-/// A kernel that was made ready: for buffers of one chunk at once, for others when they come.
+/// What a pipeline of a kernel depends on beside its text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Variant {
+    /// Chunks of each binding.
+    pub(super) chunks: Vec<u32>,
+    /// Views start within what is bound: where, stands before the parameters.
+    pub(super) based: bool,
+    /// A buffer is read in one binding and written in another: all bindings are for writing then.
+    pub(super) shared: bool,
+}
+
+impl Variant {
+    fn is_plain(&self) -> bool {
+        !self.based && !self.shared && self.chunks.iter().all(|count| *count == 1)
+    }
+
+    /// Bytes of the parameters with what stands before them.
+    fn params_bytes(&self, spec: &KernelSpec) -> usize {
+        spec.params_bytes + if self.based { 4 * spec.bindings.len() } else { 0 }
+    }
+}
+
+/// A kernel that was made ready: for whole buffers of one chunk at once, for others when they come.
 #[derive(Debug)]
 pub(super) struct Program {
     gpu: Arc<Gpu>,
     spec: KernelSpec,
-    single: Arc<Pipeline>,
-    others: Mutex<HashMap<Vec<u32>, Arc<Pipeline>>>,
+    plain: Arc<Pipeline>,
+    others: Mutex<HashMap<Variant, Arc<Pipeline>>>,
 }
 
 impl Program {
     pub(super) fn new(gpu: &Arc<Gpu>, spec: &KernelSpec) -> Result<Self> {
         gpu.alive()?;
-        let single = build(gpu, spec, &vec![1; spec.bindings.len()])?;
-        Ok(Self { gpu: Arc::clone(gpu), spec: spec.clone(), single, others: Mutex::default() })
+        let plain = build(gpu, spec, &Variant { chunks: vec![1; spec.bindings.len()], based: false, shared: false })?;
+        Ok(Self { gpu: Arc::clone(gpu), spec: spec.clone(), plain, others: Mutex::default() })
     }
 
     /// The program behind a handle, if it is of this device.
@@ -83,24 +105,24 @@ impl Program {
         Ok(program)
     }
 
-    /// The pipeline for buffers of these many chunks.
-    pub(super) fn pipeline(&self, chunks: &[u32]) -> Result<Arc<Pipeline>> {
-        if chunks.iter().all(|count| *count == 1) {
-            return Ok(Arc::clone(&self.single));
+    /// The pipeline for buffers like these.
+    pub(super) fn pipeline(&self, variant: &Variant) -> Result<Arc<Pipeline>> {
+        if variant.is_plain() {
+            return Ok(Arc::clone(&self.plain));
         }
         let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = others().get(chunks) {
+        if let Some(pipeline) = others().get(variant) {
             return Ok(Arc::clone(pipeline));
         }
-        let pipeline = build(&self.gpu, &self.spec, chunks)?;
-        Ok(Arc::clone(others().entry(chunks.to_vec()).or_insert(pipeline)))
+        let pipeline = build(&self.gpu, &self.spec, variant)?;
+        Ok(Arc::clone(others().entry(variant.clone()).or_insert(pipeline)))
     }
 }
 
-/// Where the parameters of a kernel pass.
-fn parameters(gpu: &Gpu, spec: &KernelSpec) -> Result<Parameters> {
-    let (limit, actual) = (gpu.params.size(), spec.params_bytes as u64);
-    if spec.params_bytes <= gpu.immediate_bytes {
+/// Where parameters of so many bytes pass.
+fn parameters(gpu: &Gpu, bytes: usize) -> Result<Parameters> {
+    let (limit, actual) = (gpu.params.size(), bytes as u64);
+    if bytes <= gpu.immediate_bytes {
         Ok(Parameters::Immediate)
     } else if actual <= limit {
         Ok(Parameters::Uniform)
@@ -109,7 +131,8 @@ fn parameters(gpu: &Gpu, spec: &KernelSpec) -> Result<Parameters> {
     }
 }
 
-fn build(gpu: &Gpu, spec: &KernelSpec, chunks: &[u32]) -> Result<Arc<Pipeline>> {
+fn build(gpu: &Gpu, spec: &KernelSpec, variant: &Variant) -> Result<Arc<Pipeline>> {
+    let Variant { chunks, based, shared } = variant;
     let (limit, actual) = (u64::from(gpu.info.limits.bindings), chunks.iter().map(|n| u64::from(*n)).sum());
     if actual > limit {
         return Err(Error::TooLarge {
@@ -119,15 +142,16 @@ fn build(gpu: &Gpu, spec: &KernelSpec, chunks: &[u32]) -> Result<Arc<Pipeline>> 
             actual,
         });
     }
-    let parameters = parameters(gpu, spec)?;
-    let layout = Layout { int64: gpu.info.features.int64, parameters, chunks, chunk_bytes: gpu.chunk_bytes };
+    let parameters = parameters(gpu, variant.params_bytes(spec))?;
+    let (int64, chunk_bytes) = (gpu.info.features.int64, gpu.chunk_bytes);
+    let layout = Layout { int64, parameters, chunks, chunk_bytes, based: *based, shared: *shared };
     let text = compose_for(spec, &layout);
     let digest = Cache::key(&[spec.name.as_bytes(), text.as_bytes()]);
     if let Some(pipeline) = gpu.pipelines.find(&digest) {
         return Ok(pipeline);
     }
     let start = Instant::now();
-    let built = gpu.scoped(|| create(gpu, spec, chunks, parameters, &text, &digest));
+    let built = gpu.scoped(|| create(gpu, spec, variant, parameters, &text, &digest));
     gpu.counters.compile_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
     gpu.alive()?;
     let built = built.and_then(|built| match gpu.fails("create_compute_pipeline") {
@@ -156,7 +180,7 @@ fn name(spec: &KernelSpec) -> String {
 fn create(
     gpu: &Gpu,
     spec: &KernelSpec,
-    chunks: &[u32],
+    variant: &Variant,
     parameters: Parameters,
     text: &str,
     digest: &blake3::Hash,
@@ -168,14 +192,16 @@ fn create(
     // text runs before a dispatch, whose caller vouches that the body stays inside its bindings.
     let module = unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
     let mut entries = Vec::new();
-    for (binding, count) in spec.bindings.iter().zip(chunks) {
-        let ty = wgpu::BufferBindingType::Storage { read_only: binding.access == Access::Read };
+    for (binding, count) in spec.bindings.iter().zip(&variant.chunks) {
+        let read_only = binding.access == Access::Read && !variant.shared;
+        let ty = wgpu::BufferBindingType::Storage { read_only };
         for _ in 0..*count {
             entries.push(entry(entries.len() as u32, ty, false, None));
         }
     }
     let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-    let params_bytes = NonZero::new(spec.params_bytes as u64);
+    let bytes = variant.params_bytes(spec);
+    let params_bytes = NonZero::new(bytes as u64);
     let params_layout = params_bytes.filter(|_| parameters == Parameters::Uniform).map(|bytes| {
         let entries = [entry(0, wgpu::BufferBindingType::Uniform, true, Some(bytes))];
         device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries })
@@ -188,7 +214,7 @@ fn create(
     let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label: None,
         bind_group_layouts: &[Some(&layout), params_layout.as_ref()][..1 + usize::from(params.is_some())],
-        immediate_size: if parameters == Parameters::Immediate { spec.params_bytes as u32 } else { 0 },
+        immediate_size: if parameters == Parameters::Immediate { bytes as u32 } else { 0 },
     });
     let (cache, cached) = load(gpu, digest);
     let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {

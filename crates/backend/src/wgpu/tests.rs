@@ -15,11 +15,11 @@ use bytemuck::{Pod, Zeroable};
 use super::{
     Wgpu,
     gpu::{Gpu, Options},
-    pipeline::Program,
+    pipeline::{Program, Variant},
 };
 use crate::{
-    Arg, Binding, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Result, Secrecy, Transfer, Word,
-    cache::Cache,
+    Arg, Binding, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Result, Secrecy, Span, SpanMut,
+    Transfer, Word, cache::Cache,
 };
 
 /// A device of its own with changed options, or `None`, told, without any adapter.
@@ -106,7 +106,8 @@ fn kernels_run_with_immediates_and_with_uniforms() {
         let uniform = options.no_immediates;
         let Some((device, gpu)) = open_gpu(options) else { return };
         let kernel = add(&device, 64);
-        let params = Program::new(&gpu, kernel.spec()).unwrap().pipeline(&[1, 1]).unwrap().params.is_some();
+        let plain = Variant { chunks: vec![1, 1], based: false, shared: false };
+        let params = Program::new(&gpu, kernel.spec()).unwrap().pipeline(&plain).unwrap().params.is_some();
         assert_eq!(params, uniform || gpu.immediate_bytes < size_of::<Params>());
         // More launches than a batch or the ring of uniforms holds.
         let (actual, expected) = run_add(&device, &kernel, 1000, 700);
@@ -131,10 +132,10 @@ fn allocations_of_many_chunks_are_one_to_kernels_and_copies() {
     let source: Vec<u32> = (100..100 + words).collect();
     let from = device.upload::<u32>(&source).unwrap();
     let mut to = device.zeros::<u32>(words as usize).unwrap();
-    backend.copy(backend.default_queue(), &from.memory, 3 * 4, &mut to.memory, 13 * 4, 21 * 4).unwrap();
+    to.view_mut(13..34).unwrap().copy_from(from.view(3..24).unwrap()).unwrap();
     let expected: Vec<u32> = (0..words).map(|i| if (13..34).contains(&i) { 90 + i } else { 0 }).collect();
     assert_eq!(to.to_vec().unwrap(), expected);
-    backend.clear(backend.default_queue(), &mut to.memory, 15 * 4, 18 * 4).unwrap();
+    to.view_mut(15..33).unwrap().clear().unwrap();
     let expected: Vec<u32> = (0..words).map(|i| if [13, 14, 33].contains(&i) { 90 + i } else { 0 }).collect();
     assert_eq!(to.to_vec().unwrap(), expected);
 
@@ -213,6 +214,38 @@ fn whichever_call_fails_the_device_goes_on_or_says_that_it_is_lost() {
 }
 
 #[test]
+fn views_start_anywhere_and_share_a_buffer() {
+    for device in [shared(), open(no_immediates()), open(tiny_chunks())].into_iter().flatten() {
+        let kernel = add(&device, 32);
+        let words: Vec<u32> = (1..33).collect();
+        for (middle, x_at, y_at, len) in [(16, 0, 0, 16), (1, 0, 0, 1), (13, 2, 3, 11), (31, 30, 0, 1), (16, 1, 0, 0)] {
+            for swapped in [false, true] {
+                let mut buffer = device.upload::<u32>(&words).unwrap();
+                let (low, high) = buffer.view_mut(..).unwrap().split_at(middle).unwrap();
+                let (x, y, x_start, y_start) = if swapped { (high, low, middle, 0) } else { (low, high, 0, middle) };
+                let (x_at, y_at) = if swapped { (y_at, x_at) } else { (x_at, y_at) };
+                let (x, mut y) = (x.view(x_at..x_at + len).unwrap(), y);
+                let y = y.view_mut(y_at..y_at + len).unwrap();
+                let params = Params { len: len as u32, factor: 3, offset: 7 };
+                // SAFETY: the body leaves threads beyond `len` idle, and both views have `len` words.
+                unsafe { kernel.launch(None, 1, &params, &mut [Arg::read(x), Arg::write(y)]) }.unwrap();
+                let mut expected = words.clone();
+                for i in 0..len {
+                    expected[y_start + y_at + i] = 3 * words[y_start + y_at + i] + words[x_start + x_at + i] + 7;
+                }
+                assert_eq!(buffer.to_vec().unwrap(), expected, "{middle} {x_at} {y_at} {len} {swapped}");
+                // Within one buffer a copy takes a detour, at other places in its chunks.
+                let (low, mut high) = buffer.view_mut(..).unwrap().split_at(middle).unwrap();
+                let len = low.len().min(high.len());
+                high.view_mut(..len).unwrap().copy_from(low.view(..len).unwrap()).unwrap();
+                expected.copy_within(..len, middle);
+                assert_eq!(buffer.to_vec().unwrap(), expected, "{middle}, copied");
+            }
+        }
+    }
+}
+
+#[test]
 fn sizes_at_their_extremes_are_errors() {
     let Some(device) = shared() else { return };
     let backend = device.backend();
@@ -229,9 +262,9 @@ fn sizes_at_their_extremes_are_errors() {
     }
     let mut x = device.zeros::<u32>(4).unwrap();
     for (at, bytes) in [(u64::MAX, 1), (1, u64::MAX), (u64::MAX - 3, 8), (20, 0)] {
-        let error = backend.clear(queue, &mut x.memory, at, bytes).unwrap_err();
+        let error = SpanMut::new(&mut x.memory, at, bytes).and_then(|x| backend.clear(queue, x)).unwrap_err();
         assert!(matches!(error, Error::OutOfRange { .. }), "{error}");
-        let error = backend.copy(queue, &kept.memory, 0, &mut x.memory, at, bytes).unwrap_err();
+        let error = Span::new(&x.memory, at, bytes).unwrap_err();
         assert!(matches!(error, Error::OutOfRange { .. }), "{error}");
     }
     assert_eq!(kept.to_vec().unwrap(), [1; 1000]);
@@ -349,10 +382,11 @@ fn bytes_of_any_length_pass_through() {
         }
         let backend = device.backend();
         let (short, mut long) = (device.upload::<u8>(&[9; 5]).unwrap(), device.upload::<u8>(&[7; 12]).unwrap());
-        let refused = backend.copy(backend.default_queue(), &short.memory, 0, &mut long.memory, 0, 5);
+        let refused = SpanMut::new(&mut long.memory, 0, 5)
+            .and_then(|long| backend.copy(backend.default_queue(), short.as_view().span(), long));
         assert!(matches!(refused, Err(Error::Driver { .. })), "padding would overwrite what follows: {refused:?}");
         assert!(matches!(short.read_at(3, &mut [0; 3]), Err(Error::OutOfRange { .. })));
-        let refused = backend.clear(backend.default_queue(), &mut long.memory, 8, 5);
+        let refused = SpanMut::new(&mut long.memory, 8, 5);
         assert!(matches!(refused, Err(Error::OutOfRange { .. })));
         assert_eq!(long.to_vec().unwrap(), [7; 12]);
     }
@@ -496,12 +530,12 @@ fn handles_of_other_devices_are_refused() {
         assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
     };
     let host = || theirs.host_buffer(16, Transfer::Upload, Secrecy::Public).unwrap();
-    wrong(ours.write(ours.default_queue(), &mut mine.memory, 0, host()).map(drop));
-    wrong(ours.clear(ours.default_queue(), &mut foreign.memory, 0, 16));
-    wrong(ours.clear(theirs.default_queue(), &mut mine.memory, 0, 16));
-    wrong(ours.copy(ours.default_queue(), &foreign.memory, 0, &mut mine.memory, 0, 16));
+    wrong(ours.write(ours.default_queue(), (&mut mine.memory).into(), host()).map(drop));
+    wrong(ours.clear(ours.default_queue(), (&mut foreign.memory).into()));
+    wrong(ours.clear(theirs.default_queue(), (&mut mine.memory).into()));
+    wrong(ours.copy(ours.default_queue(), foreign.as_view().span(), (&mut mine.memory).into()));
     let download = theirs.host_buffer(16, Transfer::Download, Secrecy::Public).unwrap();
-    wrong(ours.read(ours.default_queue(), &mine.memory, 0, download).map(drop));
+    wrong(ours.read(ours.default_queue(), mine.as_view().span(), download).map(drop));
     let event = theirs.record(theirs.default_queue()).unwrap();
     wrong(ours.wait_for(ours.default_queue(), &event));
     let kernel = add(&other, 64);
@@ -511,12 +545,12 @@ fn handles_of_other_devices_are_refused() {
 
     let cpu = Device::cpu();
     let mut elsewhere = cpu.zeros::<u32>(4).unwrap();
-    let refused = ours.clear(ours.default_queue(), &mut elsewhere.memory, 0, 16);
+    let refused = ours.clear(ours.default_queue(), (&mut elsewhere.memory).into());
     assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
-    let refused = ours.clear(cpu.backend().default_queue(), &mut mine.memory, 0, 16);
+    let refused = ours.clear(cpu.backend().default_queue(), (&mut mine.memory).into());
     assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
     let upload = ours.host_buffer(16, Transfer::Upload, Secrecy::Public).unwrap();
-    let refused = ours.read(ours.default_queue(), &mine.memory, 0, upload);
+    let refused = ours.read(ours.default_queue(), mine.as_view().span(), upload);
     assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
 }
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, Secrecy, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel,
+};
 
 use super::{THREADS, Vector, secrecy_of, variant, wgsl_kernel};
 use crate::{
@@ -304,13 +306,14 @@ impl<F: DeviceField> Vector<F> {
     /// [`Error::OutOfMemory`], and as [`Vector::add`]. [`Error::TooLarge`] also for more multiplications than the loops of a
     /// thread may do ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): 5,000 over a field of 256 bits on Mesa's
     /// llvmpipe.
-    pub fn evaluate_expression(
+    pub fn evaluate_expression<'a>(
         &self,
         expression: &Expression,
-        columns: &[&Buffer<Mont<F>>],
+        columns: &[impl Into<View<'a, Mont<F>>> + Copy],
         constants: &[F],
-        out: &mut Buffer<Mont<F>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
     ) -> Result<()> {
+        let out = out.into();
         let len = self.checked_len(out.len())?;
         let tape = expression.tape();
         let program = Program::new(&tape);
@@ -320,7 +323,8 @@ impl<F: DeviceField> Vector<F> {
         };
         missing("the columns of an expression", program.columns.last().map_or(0, |i| *i as usize + 1), columns.len())?;
         missing("the constants of an expression", program.constants, constants.len())?;
-        let used: Vec<&Buffer<Mont<F>>> = program.columns.iter().map(|index| columns[*index as usize]).collect();
+        let used: Vec<View<'_, Mont<F>>> =
+            program.columns.iter().map(|index| columns[*index as usize].into()).collect();
         used.iter().try_for_each(|column| column.expect_len("a column of an expression", out.len()))?;
 
         let mut values = constants[..program.constants].to_vec();
@@ -329,8 +333,8 @@ impl<F: DeviceField> Vector<F> {
             // A kernel binds no empty buffer.
             values.push(F::ZERO);
         }
-        let secrecy = secrecy_of(used.iter().copied().chain([&*out]));
-        let values = self.device.upload_with::<Mont<F>>(&values, secrecy)?;
+        let secrecy = secrecy_of(used.iter().copied().chain([out.as_view()]));
+        let values = self.upload::<Mont<F>>(&values, secrecy)?;
 
         // Beside the columns, the constants and the output are bound.
         let bindings = (self.device.info().limits.bindings as usize).saturating_sub(2).clamp(1, COLUMNS.len());
@@ -342,25 +346,25 @@ impl<F: DeviceField> Vector<F> {
         args.extend([Arg::read(&values), Arg::write(out)]);
         // SAFETY: columns and output have `len` elements, and threads touch only those below it; the buffer of further
         // columns has that many for each, and there are as many constants as the program reads.
-        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
+        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
     }
 
     /// The columns one after the other, if there are any.
-    fn packed(&self, columns: &[&Buffer<Mont<F>>], len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
+    fn packed(&self, columns: &[View<'_, Mont<F>>], len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
         if columns.is_empty() {
             return Ok(None);
         }
         let all = columns.len().saturating_mul(len);
         self.checked_len(all)?;
-        let mut packed = self.device.alloc_with(all.max(1), secrecy)?;
+        let mut packed: Buffer<Mont<F>> = self.device.alloc_with(all.max(1), secrecy)?;
         for (index, column) in columns.iter().enumerate() {
-            self.place(column, &mut packed, (index * len) as u32)?;
+            packed.view_mut(index * len..(index + 1) * len)?.copy_from_on(self.queue(), column)?;
         }
         Ok(Some(packed))
     }
 
     fn fused_kernel(&self, digest: [u8; 32], program: Program, direct: usize) -> Result<Arc<Kernel<Params>>> {
-        let lock = || self.fused.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.kernels.fused.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = lock();
         if let Some(at) = known.iter().position(|fused| fused.digest == digest && fused.direct == direct) {
             known[..=at].rotate_right(1);

@@ -1,11 +1,11 @@
 //! Operations on each element of one vector.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, Word};
+use evariste_backend::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Word};
 
 use super::{THREADS, Vector, assign_define, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
 use crate::{
-    DeviceField, Mont,
+    Canonical, DeviceField, DevicePrimeField, Mont,
     ifma::{self, Factor},
     source::{self, turns, word},
 };
@@ -14,8 +14,6 @@ use crate::{
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(super) struct Params {
     len: u32,
-    /// Where in the output the first element goes.
-    out_at: u32,
 }
 
 #[repr(C)]
@@ -31,24 +29,17 @@ const PART_BITS: u32 = 63;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Map {
-    Copy,
     Negate,
     Square,
     Scale,
 }
 
 impl Map {
-    pub(super) const ALL: [Self; 4] = [Map::Copy, Map::Negate, Map::Square, Map::Scale];
-
-    /// Whether it is done in place, both ways where it may be.
-    pub(super) fn places(self) -> impl Iterator<Item = bool> {
-        [false, true].into_iter().take(if matches!(self, Map::Copy) { 1 } else { 2 })
-    }
+    pub(super) const ALL: [Self; 3] = [Map::Negate, Map::Square, Map::Scale];
 
     /// The operation on `x`, with `factor` a function of the language that gives the factor.
     fn expression(self, factor: &str) -> String {
         match self {
-            Map::Copy => "x".into(),
             Map::Negate => "f_sub(f_zero(), x)".into(),
             Map::Square => "f_mul(x, x)".into(),
             Map::Scale => format!("f_mul(x, {factor})"),
@@ -57,7 +48,6 @@ impl Map {
 
     fn apply<F: DeviceField>(self, x: F, factor: F) -> F {
         match self {
-            Map::Copy => x,
             Map::Negate => -x,
             Map::Square => x.square(),
             Map::Scale => x * factor,
@@ -70,55 +60,104 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn neg(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.map(Map::Negate, a, None, out)
+    pub fn neg<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        self.map(Map::Negate, a.into(), None, out.into())
     }
 
     /// `a[i] = −a[i]`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn neg_assign(&self, a: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.map_assign(Map::Negate, a, None)
+    pub fn neg_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        self.map_assign(Map::Negate, a.into(), None)
     }
 
     /// `out[i] = a[i]²`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn square(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.map(Map::Square, a, None, out)
+    pub fn square<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        self.map(Map::Square, a.into(), None, out.into())
     }
 
     /// `a[i] = a[i]²`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn square_assign(&self, a: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.map_assign(Map::Square, a, None)
+    pub fn square_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        self.map_assign(Map::Square, a.into(), None)
     }
 
     /// `out[i] = factor · a[i]`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn scale(&self, a: &Buffer<Mont<F>>, factor: F, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.map(Map::Scale, a, Some(factor), out)
+    pub fn scale<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        factor: F,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.map(Map::Scale, a.into(), Some(factor), out.into())
     }
 
     /// `a[i] *= factor`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn scale_assign(&self, a: &mut Buffer<Mont<F>>, factor: F) -> Result<()> {
-        self.map_assign(Map::Scale, a, Some(factor))
+    pub fn scale_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, factor: F) -> Result<()> {
+        self.map_assign(Map::Scale, a.into(), Some(factor))
+    }
+
+    /// `out[i]` is the integer below p that `a[i]` is: from Montgomery to canonical form, with one multiplication each.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn to_canonical<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Canonical<F>>>,
+    ) -> Result<()>
+    where
+        F: DevicePrimeField,
+    {
+        let (a, out) = (a.into(), out.into());
+        out.expect_len("the output", a.len())?;
+        let len = self.checked_len(a.len())?;
+        self.launch_map(Map::Scale, false, len, Some(inverse_radix()), vec![Arg::read(a), Arg::write(out)])
+    }
+
+    /// `out[i]` is the element that the integer `a[i]` below p stands for: from canonical to Montgomery form, with one
+    /// multiplication each.
+    ///
+    /// # Errors
+    /// As [`Vector::add`].
+    pub fn from_canonical<'a>(
+        &self,
+        a: impl Into<View<'a, Canonical<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()>
+    where
+        F: DevicePrimeField,
+    {
+        let (a, out) = (a.into(), out.into());
+        out.expect_len("the output", a.len())?;
+        let len = self.checked_len(a.len())?;
+        let radix = inverse_radix::<F>().inverse().unwrap_or(F::ONE);
+        self.launch_map(Map::Scale, false, len, Some(radix), vec![Arg::read(a), Arg::write(out)])
     }
 
     /// `out[i] = a[i]^exponent`, for an exponent of 64-bit words, the lowest first; 0⁰ is 1.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn pow(&self, a: &Buffer<Mont<F>>, exponent: impl AsRef<[u64]>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn pow<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        exponent: impl AsRef<[u64]>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
         let exponent = Exponent::new(exponent.as_ref());
         let len = self.checked_len(a.len())?;
@@ -132,19 +171,20 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn pow_assign(&self, a: &mut Buffer<Mont<F>>, exponent: impl AsRef<[u64]>) -> Result<()> {
+    pub fn pow_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, exponent: impl AsRef<[u64]>) -> Result<()> {
+        let a = a.into();
         let exponent = Exponent::new(exponent.as_ref());
         let len = self.checked_len(a.len())?;
         if self.pow_kernel(true)?.fits(&PowParams { len, bits: exponent.bits }) {
             return self.launch_pow(&exponent, len, true, vec![Arg::write(a)]);
         }
-        self.pow_in_parts(&exponent, &a.duplicate()?, a)
+        self.pow_in_parts(&exponent, a.as_view().duplicate_on(self.queue())?.as_view(), a)
     }
 
     /// [`Vector::pow`] by parts of the exponent from the highest down, each in launches of its own: the power so far is
     /// raised by the part's digits, and multiplied by the part's power of `a`.
-    fn pow_in_parts(&self, exponent: &Exponent, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        let (len, secrecy) = (self.checked_len(a.len())?, secrecy_of([a, &*out]));
+    fn pow_in_parts(&self, exponent: &Exponent, a: View<'_, Mont<F>>, mut out: ViewMut<'_, Mont<F>>) -> Result<()> {
+        let (len, secrecy) = (self.checked_len(a.len())?, secrecy_of([a, out.as_view()]));
         let kernel = self.pow_kernel(true)?;
         let mut bits = PART_BITS;
         while bits > 1 && !kernel.fits(&PowParams { len, bits: bits + 1 }) {
@@ -157,60 +197,60 @@ impl<F: DeviceField> Vector<F> {
         for number in (0..parts).rev() {
             let part = Exponent::new(&[exponent.part(number * bits, bits)]);
             if number + 1 == parts {
-                self.launch_pow(&part, len, false, vec![Arg::read(a), Arg::write(out)])?;
+                self.launch_pow(&part, len, false, vec![Arg::read(a), Arg::write(&mut out)])?;
                 continue;
             }
-            self.launch_pow(&raised, len, true, vec![Arg::write(out)])?;
+            self.launch_pow(&raised, len, true, vec![Arg::write(&mut out)])?;
             self.launch_pow(&part, len, false, vec![Arg::read(a), Arg::write(&mut power)])?;
-            self.mul_assign(out, &power)?;
+            self.mul_assign(&mut out, &power)?;
         }
         Ok(())
     }
 
-    /// `out[out_at + i] = a[i]`.
-    pub(super) fn place(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>, out_at: u32) -> Result<()> {
-        let len = self.checked_len(a.len())?;
-        self.checked_len(out.len())?;
-        let args = vec![Arg::read(a), Arg::write(out)];
-        self.launch_map(Map::Copy, false, Params { len, out_at }, None, args)
-    }
-
-    fn map(&self, map: Map, a: &Buffer<Mont<F>>, factor: Option<F>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+    fn map(&self, map: Map, a: View<'_, Mont<F>>, factor: Option<F>, out: ViewMut<'_, Mont<F>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        self.launch_map(map, false, Params { len, out_at: 0 }, factor, vec![Arg::read(a), Arg::write(out)])
+        self.launch_map(map, false, len, factor, vec![Arg::read(a), Arg::write(out)])
     }
 
-    fn map_assign(&self, map: Map, a: &mut Buffer<Mont<F>>, factor: Option<F>) -> Result<()> {
+    fn map_assign(&self, map: Map, a: ViewMut<'_, Mont<F>>, factor: Option<F>) -> Result<()> {
         let len = self.checked_len(a.len())?;
-        self.launch_map(map, true, Params { len, out_at: 0 }, factor, vec![Arg::write(a)])
+        self.launch_map(map, true, len, factor, vec![Arg::write(a)])
     }
 
-    /// `args` are the input and the output, of `len` elements from `out_at` on, or both in one.
-    fn launch_map(&self, map: Map, assign: bool, params: Params, factor: Option<F>, args: Vec<Arg<'_>>) -> Result<()> {
-        let kernel = self.kernel(&self.map[map as usize][usize::from(assign)], || spec::<F>(map, assign))?;
+    /// `args` are the input and the output, of `len` elements, or both in one.
+    fn launch_map(&self, map: Map, assign: bool, len: u32, factor: Option<F>, args: Vec<Arg<'_>>) -> Result<()> {
+        let kernel = self.kernel(&self.kernels.map[map as usize][usize::from(assign)], || spec::<F>(map, assign))?;
         let secrecy = Secrecy::of(args.iter().map(Arg::secrecy));
-        let factor = factor.map(|factor| self.device.upload_with::<Mont<F>>(&[factor], secrecy)).transpose()?;
+        let factor = factor.map(|factor| self.upload::<Mont<F>>(&[factor], secrecy)).transpose()?;
         let mut args = args;
         args.extend(factor.iter().map(Arg::read));
-        // SAFETY: the buffers have the elements that the caller says, and threads touch only those below `len`.
-        unsafe { kernel.launch(None, params.len.div_ceil(THREADS).into(), &params, &mut args) }
+        // SAFETY: the buffers have `len` elements, and threads touch only those below it.
+        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
     }
 
     fn pow_kernel(&self, assign: bool) -> Result<&Kernel<PowParams>> {
-        self.kernel(&self.pow[usize::from(assign)], || pow_spec::<F>(assign))
+        self.kernel(&self.kernels.pow[usize::from(assign)], || pow_spec::<F>(assign))
     }
 
     /// `args` are the input and the output of `len` elements, or both in one.
     fn launch_pow(&self, exponent: &Exponent, len: u32, assign: bool, args: Vec<Arg<'_>>) -> Result<()> {
         let secrecy = Secrecy::of(args.iter().map(Arg::secrecy));
-        let words = self.device.upload_with::<u32>(&exponent.words, secrecy)?;
+        let words = self.upload::<u32>(&exponent.words, secrecy)?;
         let mut args = args;
         args.push(Arg::read(&words));
         let params = PowParams { len, bits: exponent.bits };
         // SAFETY: the buffers have `len` elements, threads touch only those below it, and the exponent has its bits.
-        unsafe { self.pow_kernel(assign)?.launch(None, len.div_ceil(THREADS).into(), &params, &mut args) }
+        unsafe { self.pow_kernel(assign)?.launch(self.queue(), len.div_ceil(THREADS).into(), &params, &mut args) }
     }
+}
+
+/// The element whose device form is the integer 1: 1/R. The device form of x/R is the integer x, and what the integer x is the
+/// device form of is x/R.
+fn inverse_radix<F: DevicePrimeField>() -> F {
+    let mut one = vec![0; F::LIMBS];
+    one[0] = 1;
+    F::load(&one)
 }
 
 /// An exponent as kernels get it.
@@ -239,15 +279,15 @@ impl Exponent {
 }
 
 /// Runs `f` on each element, from `a` into `out` or in place.
-fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], assign: bool, len: u32, out_at: u32, f: impl Fn(F) -> F + Sync) {
-    let (limbs, skip) = (len as usize * F::LIMBS, out_at as usize * F::LIMBS);
+fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], assign: bool, len: u32, f: impl Fn(F) -> F + Sync) {
+    let limbs = len as usize * F::LIMBS;
     match (assign, args) {
         (true, [a, ..]) => for_each_run::<F>(&mut a.write()[..limbs], &|_, a| {
             a.chunks_exact_mut(F::LIMBS).for_each(|a| f(F::load(a)).store(a));
         }),
         (false, [a, out, ..]) => {
             let a = a.read::<u32>();
-            for_each_run::<F>(&mut out.write()[skip..skip + limbs], &|at, out| {
+            for_each_run::<F>(&mut out.write()[..limbs], &|at, out| {
                 let a = a[at..].chunks_exact(F::LIMBS);
                 out.chunks_exact_mut(F::LIMBS).zip(a).for_each(|(out, a)| f(F::load(a)).store(out));
             });
@@ -285,7 +325,7 @@ pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
             (Map::Scale, Some(factor)) => F::load(factor.read()),
             _ => F::ONE,
         };
-        for_each(args, assign, params.len, params.out_at, |x| map.apply(x, factor));
+        for_each(args, assign, params.len, |x| map.apply(x, factor));
     };
     let variant = variant::<F>(&format!("{map:?}{}", if assign { " in place" } else { "" }));
     let mul = turns::mul::<F>();
@@ -299,10 +339,10 @@ fn multiply<F: DeviceField>(lanes: &ifma::Field, scale: bool, assign: bool, para
         [factor] if scale => Factor::One(&factor.read()[..F::LIMBS]),
         _ => Factor::Itself,
     };
-    let (limbs, skip) = (params.len as usize * F::LIMBS, params.out_at as usize * F::LIMBS);
+    let limbs = params.len as usize * F::LIMBS;
     match elements {
         [a] => lanes.mul_assign(&mut a.write()[..limbs], factor),
-        [a, out] => lanes.mul(&a.read()[..limbs], factor, &mut out.write()[skip..skip + limbs]),
+        [a, out] => lanes.mul(&a.read()[..limbs], factor, &mut out.write()[..limbs]),
         _ => unreachable!("the launch checks the number of buffers"),
     }
 }
@@ -320,7 +360,7 @@ pub(super) fn pow_spec<F: DeviceField>(assign: bool) -> KernelSpec {
             None => unreachable!("the launch checks the number of buffers"),
         };
         let exponent = if params.bits == 0 { &[] } else { exponent.as_slice() };
-        for_each(args, assign, params.len, 0, |x: F| x.pow(exponent));
+        for_each(args, assign, params.len, |x: F| x.pow(exponent));
     };
     let variant = variant::<F>(if assign { "powers in place" } else { "powers" });
     let mul = turns::mul::<F>();

@@ -1,7 +1,7 @@
 //! Elements in another order: bit reversal, transposition, gathering.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Error, KernelSpec, Language, Result, Word, parallel};
+use evariste_backend::{Arg, Binding, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, Word, parallel};
 
 use super::{THREADS, TILE_BYTES, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
@@ -42,7 +42,8 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`] with the next power of two as the expected length, and as [`Vector::add`].
-    pub fn bit_reverse(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn bit_reverse<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
         self.launch_reverse(a.len(), false, &mut [Arg::read(a), Arg::write(out)])
     }
@@ -51,7 +52,8 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// As [`Vector::bit_reverse`].
-    pub fn bit_reverse_assign(&self, a: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn bit_reverse_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        let a = a.into();
         self.launch_reverse(a.len(), true, &mut [Arg::write(a)])
     }
 
@@ -59,7 +61,13 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`] if the length is no multiple of `rows`, and as [`Vector::add`].
-    pub fn transpose(&self, a: &Buffer<Mont<F>>, rows: usize, out: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn transpose<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        rows: usize,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
         if rows == 0 && len > 0 || rows > 0 && !a.len().is_multiple_of(rows) {
@@ -81,23 +89,29 @@ impl<F: DeviceField> Vector<F> {
             actual: count,
         })?;
         let params = TransposeParams { rows, columns, tiles, count };
-        let kernel = self.kernel(&self.transpose, transpose_spec::<F>)?;
+        let kernel = self.kernel(&self.kernels.transpose, transpose_spec::<F>)?;
         let args = &mut [Arg::read(a), Arg::write(out)];
         // SAFETY: both buffers have rows · columns elements, and tiles are cut to the matrix.
-        unsafe { kernel.launch(None, count.into(), &params, args) }
+        unsafe { kernel.launch(self.queue(), count.into(), &params, args) }
     }
 
     /// `out[i] = a[indices[i]]`, and 0 where the index is beyond the end of `a`.
     ///
     /// # Errors
     /// As [`Vector::add`].
-    pub fn gather(&self, a: &Buffer<Mont<F>>, indices: &Buffer<u32>, out: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn gather<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        indices: impl Into<View<'a, u32>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        let (a, indices, out) = (a.into(), indices.into(), out.into());
         out.expect_len("the output", indices.len())?;
         let (len, count) = (self.checked_len(a.len())?, self.checked_len(indices.len())?);
-        let kernel = self.kernel(&self.gather, gather_spec::<F>)?;
+        let kernel = self.kernel(&self.kernels.gather, gather_spec::<F>)?;
         let args = &mut [Arg::read(a), Arg::read(indices), Arg::write(out)];
         // SAFETY: threads touch indices and outputs below `count` only, and elements only below `len`.
-        unsafe { kernel.launch(None, count.div_ceil(THREADS).into(), &GatherParams { len, count }, args) }
+        unsafe { kernel.launch(self.queue(), count.div_ceil(THREADS).into(), &GatherParams { len, count }, args) }
     }
 
     fn launch_reverse(&self, len: usize, assign: bool, args: &mut [Arg<'_>]) -> Result<()> {
@@ -109,10 +123,10 @@ impl<F: DeviceField> Vector<F> {
             let expected = u64::from(len).next_power_of_two();
             return Err(Error::Length { what: "a vector to be bit-reversed", expected, actual: len.into() });
         }
-        let kernel = self.kernel(&self.bit_reverse[usize::from(assign)], || reverse_spec::<F>(assign))?;
+        let kernel = self.kernel(&self.kernels.bit_reverse[usize::from(assign)], || reverse_spec::<F>(assign))?;
         let params = ReverseParams { log_len: len.ilog2() };
         // SAFETY: the buffers have 2^log_len elements, and reversed indices are below that too.
-        unsafe { kernel.launch(None, len.div_ceil(THREADS).into(), &params, args) }
+        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &params, args) }
     }
 }
 

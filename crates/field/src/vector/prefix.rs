@@ -7,7 +7,7 @@
 //! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, parallel};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel};
 
 use super::{
     Vector, assign_define, in_and_out,
@@ -89,34 +89,42 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
-    pub fn prefix_sum(&self, a: &Buffer<Mont<F>>, prefix: Prefix, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.scan(&Plan { scan: Scan::Sum, weights: None }, a, prefix, out).map(drop)
+    pub fn prefix_sum<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        prefix: Prefix,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.scan(&Plan { scan: Scan::Sum, weights: None }, a.into(), prefix, out.into()).map(drop)
     }
 
     /// [`Vector::prefix_sum`] in place.
     ///
     /// # Errors
     /// As [`Vector::prefix_sum`].
-    pub fn prefix_sum_assign(&self, a: &mut Buffer<Mont<F>>, prefix: Prefix) -> Result<()> {
-        let len = a.len();
-        self.scan_assign(&Plan { scan: Scan::Sum, weights: None }, a, len, prefix, 0).map(drop)
+    pub fn prefix_sum_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
+        self.scan_assign(&Plan { scan: Scan::Sum, weights: None }, a.into(), prefix, 0).map(drop)
     }
 
     /// `out[i] = Π a[j]` over j ≤ i or j < i.
     ///
     /// # Errors
     /// As [`Vector::prefix_sum`].
-    pub fn prefix_product(&self, a: &Buffer<Mont<F>>, prefix: Prefix, out: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.scan(&Plan { scan: Scan::Product, weights: None }, a, prefix, out).map(drop)
+    pub fn prefix_product<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        prefix: Prefix,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.scan(&Plan { scan: Scan::Product, weights: None }, a.into(), prefix, out.into()).map(drop)
     }
 
     /// [`Vector::prefix_product`] in place.
     ///
     /// # Errors
     /// As [`Vector::prefix_sum`].
-    pub fn prefix_product_assign(&self, a: &mut Buffer<Mont<F>>, prefix: Prefix) -> Result<()> {
-        let len = a.len();
-        self.scan_assign(&Plan { scan: Scan::Product, weights: None }, a, len, prefix, 0).map(drop)
+    pub fn prefix_product_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
+        self.scan_assign(&Plan { scan: Scan::Product, weights: None }, a.into(), prefix, 0).map(drop)
     }
 
     /// Divides the polynomial with the coefficients `a` by x − `z`: writes the quotient, whose highest coefficient is
@@ -124,68 +132,73 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// As [`Vector::prefix_sum`].
-    pub fn divide_by_linear(&self, a: &Buffer<Mont<F>>, z: F, quotient: &mut Buffer<Mont<F>>) -> Result<F> {
-        let weights = self.weights(z, secrecy_of([a, &*quotient]))?;
+    pub fn divide_by_linear<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        z: F,
+        quotient: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<F> {
+        let (a, quotient) = (a.into(), quotient.into());
+        let weights = self.weights(z, secrecy_of([a, quotient.as_view()]))?;
         let plan = Plan { scan: Scan::Horner, weights: Some(&weights) };
         // q[i] = Σ_{j > i} a[j] z^(j − i − 1), and the remainder is what would be q[−1].
-        last(&self.scan(&plan, a, Prefix::Exclusive, quotient)?)
+        self.last(&self.scan(&plan, a, Prefix::Exclusive, quotient)?)
     }
 
     /// [`Vector::divide_by_linear`] in place.
     ///
     /// # Errors
     /// As [`Vector::prefix_sum`].
-    pub fn divide_by_linear_assign(&self, a: &mut Buffer<Mont<F>>, z: F) -> Result<F> {
+    pub fn divide_by_linear_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, z: F) -> Result<F> {
+        let a = a.into();
         let weights = self.weights(z, a.secrecy())?;
         let plan = Plan { scan: Scan::Horner, weights: Some(&weights) };
-        let len = a.len();
-        last(&self.scan_assign(&plan, a, len, Prefix::Exclusive, 0)?)
+        self.last(&self.scan_assign(&plan, a, Prefix::Exclusive, 0)?)
     }
 
     /// Gives the states before the tiles, and after them all at the end.
     fn scan(
         &self,
         plan: &Plan<'_, F>,
-        a: &Buffer<Mont<F>>,
+        a: View<'_, Mont<F>>,
         prefix: Prefix,
-        out: &mut Buffer<Mont<F>>,
+        out: ViewMut<'_, Mont<F>>,
     ) -> Result<Buffer<Mont<F>>> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        let (params, mut carries) = self.carries(plan, a, secrecy_of([a, &*out]), len, prefix, 0)?;
-        let kernel = self.kernel(&self.prefix[plan.scan as usize][0], || spec::<F>(plan.scan, false))?;
+        let (params, mut carries) = self.carries(plan, a, secrecy_of([a, out.as_view()]), len, prefix, 0)?;
+        let kernel = self.kernel(&self.kernels.prefix[plan.scan as usize][0], || spec::<F>(plan.scan, false))?;
         let mut args = vec![Arg::read(a), Arg::write(out), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
         // SAFETY: both buffers have `len` elements, of which threads touch no others, `carries` has a place for each
         // tile and one more, and the exponents of weights stay below log₂ of the length.
-        unsafe { kernel.launch(None, params.tiles.into(), &params, &mut args)? };
+        unsafe { kernel.launch(self.queue(), params.tiles.into(), &params, &mut args)? };
         Ok(carries)
     }
 
-    /// [`Vector::scan`] on the first `len` elements in place, of a vector whose elements stand for 2^`weights` each.
+    /// [`Vector::scan`] in place, of a vector whose elements stand for 2^`weights` each.
     fn scan_assign(
         &self,
         plan: &Plan<'_, F>,
-        a: &mut Buffer<Mont<F>>,
-        len: usize,
+        a: ViewMut<'_, Mont<F>>,
         prefix: Prefix,
         weights: u32,
     ) -> Result<Buffer<Mont<F>>> {
-        let len = self.checked_len(len)?;
-        let (params, mut carries) = self.carries(plan, a, a.secrecy(), len, prefix, weights)?;
-        let kernel = self.kernel(&self.prefix[plan.scan as usize][1], || spec::<F>(plan.scan, true))?;
+        let len = self.checked_len(a.len())?;
+        let (params, mut carries) = self.carries(plan, a.as_view(), a.secrecy(), len, prefix, weights)?;
+        let kernel = self.kernel(&self.kernels.prefix[plan.scan as usize][1], || spec::<F>(plan.scan, true))?;
         let mut args = vec![Arg::write(a), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
         // SAFETY: as in `scan`; a thread reads only the elements that it writes.
-        unsafe { kernel.launch(None, params.tiles.into(), &params, &mut args)? };
+        unsafe { kernel.launch(self.queue(), params.tiles.into(), &params, &mut args)? };
         Ok(carries)
     }
 
-    /// The states before the tiles of the first `len` elements, with room for the one after them all.
+    /// The states before the tiles of the `len` elements, with room for the one after them all.
     fn carries(
         &self,
         plan: &Plan<'_, F>,
-        a: &Buffer<Mont<F>>,
+        a: View<'_, Mont<F>>,
         secrecy: Secrecy,
         len: u32,
         prefix: Prefix,
@@ -196,23 +209,24 @@ impl<F: DeviceField> Vector<F> {
         let (carried, reversed) = (u32::from(tiles > 1), u32::from(plan.scan == Scan::Horner));
         let mut carries = match len {
             // Nothing is launched: this is the state at the end.
-            0 => self.device.upload_with(&[plan.scan.combine().identity::<F>()], secrecy)?,
+            0 => self.upload(&[plan.scan.combine().identity::<F>()], secrecy)?,
             _ => self.device.alloc_with(tiles as usize + 1, secrecy)?,
         };
         if tiles > 1 {
-            let params = reduce::Params { len, log_chunk, chunks: tiles, out_at: 0, reversed, weights };
-            self.launch_reduce(plan.scan.reduction(), params, a, None, plan.weights, &mut carries)?;
-            self.scan_assign(plan, &mut carries, tiles as usize, Prefix::Exclusive, weights + log_chunk)?;
+            let params = reduce::Params { len, log_chunk, chunks: tiles, reversed, weights };
+            self.launch_reduce(plan.scan.reduction(), params, a, None, plan.weights, carries.as_view_mut())?;
+            let states = carries.view_mut(..tiles as usize)?;
+            self.scan_assign(plan, states, Prefix::Exclusive, weights + log_chunk)?;
         }
         let exclusive = u32::from(prefix == Prefix::Exclusive);
         Ok((Params { len, tiles, carried, exclusive, reversed, weights }, carries))
     }
-}
 
-fn last<F: DeviceField>(carries: &Buffer<Mont<F>>) -> Result<F> {
-    let mut value = [F::ZERO];
-    carries.read_at(carries.len().saturating_sub(1), &mut value)?;
-    Ok(value[0])
+    fn last(&self, carries: &Buffer<Mont<F>>) -> Result<F> {
+        let mut value = [F::ZERO];
+        carries.view(carries.len().saturating_sub(1)..)?.read_on(self.queue())?.wait_into(&mut value)?;
+        Ok(value[0])
+    }
 }
 
 pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {

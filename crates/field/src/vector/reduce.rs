@@ -9,7 +9,7 @@
 //! those powers from a table; one multiplication an element there, and as many additions.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, parallel};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel};
 
 use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
 use crate::{
@@ -40,8 +40,6 @@ pub(super) struct Params {
     /// log₂ of the elements of a chunk, the last of which may have fewer.
     pub(super) log_chunk: u32,
     pub(super) chunks: u32,
-    /// Where the first chunk's result goes.
-    pub(super) out_at: u32,
     /// Chunks are counted from the end of the vector, so that it is the first elements that may lack in a chunk.
     /// Results lie in the order of the chunks in the vector all the same.
     pub(super) reversed: u32,
@@ -132,125 +130,129 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
-    pub fn sum(&self, a: &Buffer<Mont<F>>) -> Result<F> {
-        self.value(a.secrecy(), |out| self.sum_to(a, out, 0))
+    pub fn sum<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
+        let a = a.into();
+        self.value(a.secrecy(), |out| self.sum_to(a, out))
     }
 
-    /// `out[at] = Σ a[i]`.
+    /// `out[0] = Σ a[i]`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](evariste_backend::Error::OutOfRange), and as [`Vector::sum`].
-    pub fn sum_to(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>, at: usize) -> Result<()> {
-        self.reduce(Reduction::Sum, a, None, None, out, at)
+    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element, and as [`Vector::sum`].
+    pub fn sum_to<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        self.reduce(Reduction::Sum, a.into(), None, None, out.into())
     }
 
     /// `Π a[i]`. Waits for it.
     ///
     /// # Errors
     /// As [`Vector::sum`].
-    pub fn product(&self, a: &Buffer<Mont<F>>) -> Result<F> {
-        self.value(a.secrecy(), |out| self.product_to(a, out, 0))
+    pub fn product<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
+        let a = a.into();
+        self.value(a.secrecy(), |out| self.product_to(a, out))
     }
 
-    /// `out[at] = Π a[i]`.
+    /// `out[0] = Π a[i]`.
     ///
     /// # Errors
     /// As [`Vector::sum_to`].
-    pub fn product_to(&self, a: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>, at: usize) -> Result<()> {
-        self.reduce(Reduction::Product, a, None, None, out, at)
+    pub fn product_to<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        self.reduce(Reduction::Product, a.into(), None, None, out.into())
     }
 
     /// `Σ a[i] · b[i]`. Waits for it.
     ///
     /// # Errors
     /// [`Error::Length`](evariste_backend::Error::Length), and as [`Vector::sum`].
-    pub fn inner_product(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<F> {
-        self.value(secrecy_of([a, b]), |out| self.inner_product_to(a, b, out, 0))
+    pub fn inner_product<'a>(&self, a: impl Into<View<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<F> {
+        let (a, b) = (a.into(), b.into());
+        self.value(secrecy_of([a, b]), |out| self.inner_product_to(a, b, out))
     }
 
-    /// `out[at] = Σ a[i] · b[i]`.
+    /// `out[0] = Σ a[i] · b[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length), and as [`Vector::sum_to`].
-    pub fn inner_product_to(
+    /// As [`Vector::sum_to`].
+    pub fn inner_product_to<'a>(
         &self,
-        a: &Buffer<Mont<F>>,
-        b: &Buffer<Mont<F>>,
-        out: &mut Buffer<Mont<F>>,
-        at: usize,
+        a: impl Into<View<'a, Mont<F>>>,
+        b: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
     ) -> Result<()> {
+        let (a, b) = (a.into(), b.into());
         b.expect_len("the second operand", a.len())?;
-        self.reduce(Reduction::InnerProduct, a, Some(b), None, out, at)
+        self.reduce(Reduction::InnerProduct, a, Some(b), None, out.into())
     }
 
     /// `Σ a[i] · z^i`: the value at `z` of the polynomial with these coefficients. Waits for it.
     ///
     /// # Errors
     /// As [`Vector::sum`].
-    pub fn evaluate(&self, a: &Buffer<Mont<F>>, z: F) -> Result<F> {
-        self.value(a.secrecy(), |out| self.evaluate_to(a, z, out, 0))
+    pub fn evaluate<'a>(&self, a: impl Into<View<'a, Mont<F>>>, z: F) -> Result<F> {
+        let a = a.into();
+        self.value(a.secrecy(), |out| self.evaluate_to(a, z, out))
     }
 
-    /// `out[at] = Σ a[i] · z^i`.
+    /// `out[0] = Σ a[i] · z^i`.
     ///
     /// # Errors
     /// As [`Vector::sum_to`].
-    pub fn evaluate_to(&self, a: &Buffer<Mont<F>>, z: F, out: &mut Buffer<Mont<F>>, at: usize) -> Result<()> {
-        let weights = self.weights(z, secrecy_of([a, &*out]))?;
-        self.reduce(Reduction::Evaluate, a, None, Some(&weights), out, at)
+    pub fn evaluate_to<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        z: F,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
+        let weights = self.weights(z, secrecy_of([a, out.as_view()]))?;
+        self.reduce(Reduction::Evaluate, a, None, Some(&weights), out)
     }
 
-    fn value(&self, secrecy: Secrecy, queue: impl FnOnce(&mut Buffer<Mont<F>>) -> Result<()>) -> Result<F> {
+    /// What `queue` puts into a vector of one element.
+    pub(super) fn value(&self, secrecy: Secrecy, queue: impl FnOnce(ViewMut<'_, Mont<F>>) -> Result<()>) -> Result<F> {
         let mut out = self.device.alloc_with(1, secrecy)?;
-        queue(&mut out)?;
+        queue(out.as_view_mut())?;
         let mut value = [F::ZERO];
-        out.read_at(0, &mut value)?;
+        out.as_view().read_on(self.queue())?.wait_into(&mut value)?;
         Ok(value[0])
     }
 
     /// z^(2^j).
     pub(super) fn weights(&self, z: F, secrecy: Secrecy) -> Result<Buffer<Mont<F>>> {
         let powers: Vec<F> = std::iter::successors(Some(z), |power| Some(power.square())).take(WEIGHTS).collect();
-        self.device.upload_with(&powers, secrecy)
+        self.upload(&powers, secrecy)
     }
 
     fn reduce(
         &self,
         reduction: Reduction,
-        a: &Buffer<Mont<F>>,
-        b: Option<&Buffer<Mont<F>>>,
+        a: View<'_, Mont<F>>,
+        b: Option<View<'_, Mont<F>>>,
         weights: Option<&Buffer<Mont<F>>>,
-        out: &mut Buffer<Mont<F>>,
-        at: usize,
+        out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
-        if at >= out.len() {
-            let (offset, len) = (at as u64, out.len() as u64);
-            return Err(evariste_backend::Error::OutOfRange { what: "a reduction's output", offset, count: 1, len });
-        }
-        self.checked_len(out.len())?;
+        out.expect_len("a reduction's output", 1)?;
         self.checked_len(a.len())?;
-        self.reduce_level(reduction, a, b, weights, 0, out, at as u32)
+        self.reduce_level(reduction, a, b, weights, 0, out)
     }
 
     /// Reduces chunks, then their results, which are one chunk where threads may take as many turns of loops as that needs.
     /// Elements stand for 2^`log` each.
-    #[expect(clippy::too_many_arguments, reason = "a level has the operands of the whole")]
-    fn reduce_level(
+    pub(super) fn reduce_level(
         &self,
         reduction: Reduction,
-        a: &Buffer<Mont<F>>,
-        b: Option<&Buffer<Mont<F>>>,
+        a: View<'_, Mont<F>>,
+        b: Option<View<'_, Mont<F>>>,
         weights: Option<&Buffer<Mont<F>>>,
         log: u32,
-        out: &mut Buffer<Mont<F>>,
-        at: u32,
+        out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
-        let kernel = self.kernel(&self.reduce[reduction as usize], || spec::<F>(reduction))?;
+        let kernel = self.kernel(&self.kernels.reduce[reduction as usize], || spec::<F>(reduction))?;
         let len = a.len() as u32;
         let longest = if log == 0 { self.log_chunk(a.len()) } else { len.next_power_of_two().ilog2() };
         let of = |log_chunk: u32| {
             let chunks = a.len().div_ceil(1 << log_chunk).max(1) as u32;
-            Params { len, log_chunk, chunks, out_at: 0, reversed: 0, weights: log }
+            Params { len, log_chunk, chunks, reversed: 0, weights: log }
         };
         let shortest = tile_threads::<F>().ilog2().max(1);
         let log_chunk = (shortest..longest).rev().fold(
@@ -261,12 +263,12 @@ impl<F: DeviceField> Vector<F> {
         );
         let params = of(log_chunk);
         if params.chunks == 1 {
-            return self.launch_reduce(reduction, Params { out_at: at, ..params }, a, b, weights, out);
+            return self.launch_reduce(reduction, params, a, b, weights, out);
         }
-        let secrecy = secrecy_of([a, &*out].into_iter().chain(b).chain(weights));
+        let secrecy = secrecy_of([a, out.as_view()].into_iter().chain(b).chain(weights.map(View::from)));
         let mut results = self.device.alloc_with(params.chunks as usize, secrecy)?;
-        self.launch_reduce(reduction, params, a, b, weights, &mut results)?;
-        self.reduce_level(reduction.of_results(), &results, None, weights, log + log_chunk, out, at)
+        self.launch_reduce(reduction, params, a, b, weights, results.as_view_mut())?;
+        self.reduce_level(reduction.of_results(), results.as_view(), None, weights, log + log_chunk, out)
     }
 
     fn log_chunk(&self, len: usize) -> u32 {
@@ -283,19 +285,19 @@ impl<F: DeviceField> Vector<F> {
         &self,
         reduction: Reduction,
         params: Params,
-        a: &Buffer<Mont<F>>,
-        b: Option<&Buffer<Mont<F>>>,
+        a: View<'_, Mont<F>>,
+        b: Option<View<'_, Mont<F>>>,
         weights: Option<&Buffer<Mont<F>>>,
-        out: &mut Buffer<Mont<F>>,
+        out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
-        let kernel = self.kernel(&self.reduce[reduction as usize], || spec::<F>(reduction))?;
+        let kernel = self.kernel(&self.kernels.reduce[reduction as usize], || spec::<F>(reduction))?;
         let mut args = vec![Arg::read(a)];
         args.extend(b.map(Arg::read));
         args.extend(weights.map(Arg::read));
         args.push(Arg::write(out));
-        // SAFETY: the inputs have `len` elements, chunks lie inside them, the output has a place for each from `out_at`
-        // on, and the exponents of weights stay below log₂ of the length.
-        unsafe { kernel.launch(None, params.chunks.into(), &params, &mut args) }
+        // SAFETY: the inputs have `len` elements, chunks lie inside them, the output has a place for each,
+        // and the exponents of weights stay below log₂ of the length.
+        unsafe { kernel.launch(self.queue(), params.chunks.into(), &params, &mut args) }
     }
 }
 
@@ -364,8 +366,7 @@ fn run<F: DeviceField>(reduction: Reduction, lanes: Option<&ifma::Field>, params
         _ => at(a, i),
     };
     let (len, chunks) = (params.len as usize, params.chunks as usize);
-    let first = params.out_at as usize * F::LIMBS;
-    let results = &mut out.write::<u32>()[first..first + chunks * F::LIMBS];
+    let results = &mut out.write::<u32>()[..chunks * F::LIMBS];
     parallel::chunks(results, F::LIMBS, &|slot, result| {
         let chunk = if params.reversed == 1 { chunks - 1 - slot } else { slot };
         let before = chunk << params.log_chunk;

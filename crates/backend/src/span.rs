@@ -1,0 +1,163 @@
+//! Ranges of an allocation, as backends get them.
+
+use crate::{Error, Memory, Result};
+
+/// Bytes of an allocation that nobody writes meanwhile. Only views of buffers make it: who has the handle of an allocation does
+/// not know who has the right to which part.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'a> {
+    memory: &'a Memory,
+    at: u64,
+    bytes: u64,
+}
+
+impl<'a> Span<'a> {
+    /// `bytes` bytes from byte `at` on, which the caller knows that nobody writes.
+    pub(crate) fn new(memory: &'a Memory, at: u64, bytes: u64) -> Result<Self> {
+        expect_range(memory, at, bytes)?;
+        Ok(Self { memory, at, bytes })
+    }
+
+    /// The allocation. What lies outside of the range may be written meanwhile.
+    pub fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
+    /// Where the range starts in its allocation.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The length of the range.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the range is the whole allocation.
+    pub fn is_whole(&self) -> bool {
+        self.bytes == self.memory.bytes()
+    }
+}
+
+/// Bytes of an allocation that nobody else reads or writes: the right to them, as a `&mut` is the right to all. It is only made
+/// of a `&mut Memory`, and divided.
+#[derive(Debug)]
+pub struct SpanMut<'a> {
+    owner: Owner<'a>,
+    at: u64,
+    bytes: u64,
+}
+
+/// The right to a part of an allocation, which whoever holds this keeps book of.
+#[derive(Debug)]
+pub(crate) enum Owner<'a> {
+    /// There is no other part.
+    Whole(&'a mut Memory),
+    /// There are others.
+    Part(&'a Memory),
+}
+
+impl<'a> Owner<'a> {
+    pub(crate) fn memory(&self) -> &Memory {
+        match self {
+            Owner::Whole(memory) => memory,
+            Owner::Part(memory) => memory,
+        }
+    }
+
+    pub(crate) fn reborrow(&mut self) -> Owner<'_> {
+        match self {
+            Owner::Whole(memory) => Owner::Whole(memory),
+            Owner::Part(memory) => Owner::Part(memory),
+        }
+    }
+
+    /// As what two may hold.
+    pub(crate) fn into_shared(self) -> &'a Memory {
+        match self {
+            Owner::Whole(memory) => memory,
+            Owner::Part(memory) => memory,
+        }
+    }
+}
+
+impl<'a> SpanMut<'a> {
+    /// `bytes` bytes from byte `at` on.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn new(memory: &'a mut Memory, at: u64, bytes: u64) -> Result<Self> {
+        expect_range(memory, at, bytes)?;
+        Ok(Self { owner: Owner::Whole(memory), at, bytes })
+    }
+
+    /// The caller holds the right to these bytes, which lie in the allocation.
+    pub(crate) fn of(owner: Owner<'a>, at: u64, bytes: u64) -> Self {
+        Self { owner, at, bytes }
+    }
+
+    /// The allocation. What lies outside of the range may be others'.
+    pub fn memory(&self) -> &Memory {
+        self.owner.memory()
+    }
+
+    /// The allocation, if there is no right to another part of it.
+    pub fn memory_mut(&mut self) -> Option<&mut Memory> {
+        match &mut self.owner {
+            Owner::Whole(memory) => Some(memory),
+            Owner::Part(_) => None,
+        }
+    }
+
+    /// Where the range starts in its allocation.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The length of the range.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the range is the whole allocation.
+    pub fn is_whole(&self) -> bool {
+        self.bytes == self.memory().bytes()
+    }
+
+    /// The range, for reading.
+    pub fn as_span(&self) -> Span<'_> {
+        Span { memory: self.memory(), at: self.at, bytes: self.bytes }
+    }
+
+    /// The same right for a shorter time.
+    pub fn reborrow(&mut self) -> SpanMut<'_> {
+        SpanMut { owner: self.owner.reborrow(), at: self.at, bytes: self.bytes }
+    }
+
+    /// The first `bytes` bytes and the others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn split_at(self, bytes: u64) -> Result<(Self, Self)> {
+        if bytes > self.bytes {
+            return Err(Error::OutOfRange { what: "split", offset: bytes, count: 0, len: self.bytes });
+        }
+        let (at, rest) = (self.at, self.bytes - bytes);
+        let memory = self.owner.into_shared();
+        Ok((Self::of(Owner::Part(memory), at, bytes), Self::of(Owner::Part(memory), at + bytes, rest)))
+    }
+}
+
+impl<'a> From<&'a mut Memory> for SpanMut<'a> {
+    fn from(memory: &'a mut Memory) -> Self {
+        let bytes = memory.bytes();
+        Self { owner: Owner::Whole(memory), at: 0, bytes }
+    }
+}
+
+fn expect_range(memory: &Memory, offset: u64, count: u64) -> Result<()> {
+    match offset.checked_add(count) {
+        Some(end) if end <= memory.bytes() => Ok(()),
+        _ => Err(Error::OutOfRange { what: "a range of memory", offset, count, len: memory.bytes() }),
+    }
+}

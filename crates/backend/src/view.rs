@@ -1,0 +1,734 @@
+//! Parts of buffers.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    marker::PhantomData,
+    ops::{Bound, Range, RangeBounds},
+};
+
+use crate::{
+    Buffer, Device, Element, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut,
+    Transfer,
+    buffer::{decode, grain},
+    parallel,
+    span::Owner,
+};
+
+/// Pieces of a download that are under way at once: one is decoded while the next is copied.
+const READS_IN_FLIGHT: usize = 2;
+
+/// Neighbouring elements of a [`Buffer`], for reading.
+///
+/// Operations take a view wherever they take a buffer: `&buffer` is a view of all of it, [`Buffer::view`] gives one of a part.
+/// Where a part begins and ends costs nothing with CUDA and on the CPU; with wgpu, a kernel is compiled once more for parts
+/// that do not begin at a multiple of the device's alignment of bindings (16 to 256 bytes), and once more for launches that
+/// read one part of a buffer and write another.
+///
+/// A view borrows its buffer. So what is read on one queue is not written by the program meanwhile; but it is the program's
+/// task to order work of several queues by events: a view is no more than a borrow, and ends when an operation is queued, not
+/// when it is done.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::Device;
+///
+/// let mut buffer = Device::best()?.upload::<u32>(&[1, 2, 3, 4, 5])?;
+/// assert_eq!(buffer.view(1..3)?.to_vec()?, [2, 3]);
+/// let (low, mut high) = buffer.view_mut(..)?.split_at(2)?;
+/// high.view_mut(1..)?.copy_from(&low)?;
+/// assert_eq!(buffer.to_vec()?, [1, 2, 3, 1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct View<'a, T: Element> {
+    device: &'a Device,
+    memory: &'a Memory,
+    /// The first element, and how many.
+    first: usize,
+    len: usize,
+    secrecy: Secrecy,
+    element: PhantomData<fn() -> T>,
+}
+
+/// Neighbouring elements of a [`Buffer`], for reading and writing: [`Buffer::view_mut`].
+///
+/// Nobody else has a view of these elements. Parts that do not overlap are had by [`ViewMut::split_at`], and may be given to one
+/// launch together. As for [`View`], events order what several queues do.
+pub struct ViewMut<'a, T: Element> {
+    device: &'a Device,
+    owner: Owner<'a>,
+    first: usize,
+    len: usize,
+    secrecy: Secrecy,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> Clone for View<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Element> Copy for View<'_, T> {}
+
+impl<'a, T: Element> From<&'a Buffer<T>> for View<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        let (device, memory) = (&buffer.device, &buffer.memory);
+        Self { device, memory, first: 0, len: buffer.len(), secrecy: buffer.secrecy(), element: PhantomData }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for View<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        Self::from(&*buffer)
+    }
+}
+
+impl<'a, T: Element> From<&View<'a, T>> for View<'a, T> {
+    fn from(view: &View<'a, T>) -> Self {
+        *view
+    }
+}
+
+impl<'a, T: Element> From<&'a ViewMut<'_, T>> for View<'a, T> {
+    fn from(view: &'a ViewMut<'_, T>) -> Self {
+        view.as_view()
+    }
+}
+
+impl<'a, T: Element> From<&'a mut ViewMut<'_, T>> for View<'a, T> {
+    fn from(view: &'a mut ViewMut<'_, T>) -> Self {
+        view.as_view()
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        let (len, secrecy) = (buffer.len(), buffer.secrecy());
+        let (device, owner) = (&buffer.device, Owner::Whole(&mut buffer.memory));
+        Self { device, owner, first: 0, len, secrecy, element: PhantomData }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut ViewMut<'_, T>> for ViewMut<'a, T> {
+    fn from(view: &'a mut ViewMut<'_, T>) -> Self {
+        view.reborrow()
+    }
+}
+
+impl<'a, T: Element> View<'a, T> {
+    /// The device that holds it.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes on the device.
+    pub fn bytes(&self) -> u64 {
+        self.len as u64 * T::BYTES as u64
+    }
+
+    /// Whether the buffer is zeroed when dropped.
+    pub fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
+
+    /// A part of it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a range that leaves it, or that ends before it starts.
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let range = checked("a view", &range, self.len)?;
+        Ok(Self { first: self.first + range.start, len: range.len(), ..*self })
+    }
+
+    /// The elements before number `at`, and the others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn split_at(&self, at: usize) -> Result<(Self, Self)> {
+        Ok((self.view(..at)?, self.view(at..)?))
+    }
+
+    /// The contents. Waits for earlier work on the default queue.
+    ///
+    /// # Errors
+    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn to_vec(&self) -> Result<Vec<T::Host>> {
+        self.read_on(None)?.wait()
+    }
+
+    /// Reads all elements. Waits for earlier work on the default queue.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless `host` has as many elements, [`Error::Undecodable`], [`Error::OutOfMemory`] for staging
+    /// memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
+        self.expect_len("the source of a read", host.len())?;
+        self.read_on(None)?.wait_into(host)
+    }
+
+    /// Queues a copy of all elements to the host (`None`: on the default queue).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn read_on(&self, queue: Option<&Queue>) -> Result<Download<'a, T>> {
+        let queue = queue.unwrap_or_else(|| self.device.backend().default_queue()).clone();
+        let mut download = Download { view: *self, queue, pending: VecDeque::new(), next: 0 };
+        download.fill()?;
+        Ok(download)
+    }
+
+    /// Queues a copy of all elements, in the device's form ([`Element::decode`]), that fills all of `host` (`None`: on the
+    /// default queue). Nothing is copied in between: with CUDA the device writes the host memory itself. The memory comes
+    /// back from [`Pending::wait`].
+    ///
+    /// # Errors
+    /// [`Error::WrongTransfer`] for host memory for uploads, and as [`ViewMut::write_pinned`].
+    pub fn read_pinned(&self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
+        let span = self.expect_pinned("read", &host)?;
+        let backend = self.device.backend();
+        backend.read(queue.unwrap_or_else(|| backend.default_queue()), span, host)
+    }
+
+    /// [`View::read_pinned`] of a matrix of `rows` rows, in as many blocks of neighbouring columns of equal width as there
+    /// are events in `after`. Each is copied after its event, while those behind are still worked on; where a device does not
+    /// copy by columns, after the last.
+    ///
+    /// # Errors
+    /// As [`View::read_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    pub fn read_pinned_columns(
+        &self,
+        queue: Option<&Queue>,
+        host: HostBuffer,
+        rows: usize,
+        after: &[Event],
+    ) -> Result<Pending> {
+        let span = self.expect_pinned("read", &host)?;
+        expect_columns::<T>(&host, rows, after.len())?;
+        let backend = self.device.backend();
+        backend.read_columns(queue.unwrap_or_else(|| backend.default_queue()), span, host, rows, after)
+    }
+
+    /// A buffer of its own with these elements, on the same device and of the same secrecy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Unaligned`] as for [`ViewMut::copy_from`], [`Error::Driver`], [`Error::Lost`].
+    pub fn duplicate(&self) -> Result<Buffer<T>> {
+        self.duplicate_on(None)
+    }
+
+    /// [`View::duplicate`] on another queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// As [`View::duplicate`].
+    pub fn duplicate_on(&self, queue: Option<&Queue>) -> Result<Buffer<T>> {
+        let mut copy = self.device.alloc_with(self.len, self.secrecy)?;
+        ViewMut::from(&mut copy).copy_from_on(queue, self)?;
+        Ok(copy)
+    }
+
+    /// Refuses this view, the argument called `what`, unless it has `len` elements.
+    ///
+    /// # Errors
+    /// [`Error::Length`].
+    pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
+        if self.len == len {
+            return Ok(());
+        }
+        Err(Error::Length { what, expected: len as u64, actual: self.len as u64 })
+    }
+
+    /// Its bytes.
+    pub(crate) fn span(&self) -> Span<'a> {
+        let bytes = self.byte_range();
+        self.span_of(&bytes)
+    }
+
+    /// Bytes of the buffer, which no one writes as long as this view is there.
+    fn span_of(&self, bytes: &Range<u64>) -> Span<'a> {
+        match Span::new(self.memory, bytes.start, bytes.end - bytes.start) {
+            Ok(span) => span,
+            Err(_) => unreachable!("a view lies in its buffer"),
+        }
+    }
+
+    fn byte_range(&self) -> Range<u64> {
+        byte_range::<T>(self.first, self.len)
+    }
+
+    /// Checks a transfer that fills whole host memory and gives the bytes that it is of.
+    fn expect_pinned(&self, what: &'static str, host: &HostBuffer) -> Result<Span<'a>> {
+        host.expect_download("the host memory of a read")?;
+        expect_host(self.device, self.bytes(), host)?;
+        Ok(self.span_of(&self.expect_words(what)?))
+    }
+
+    /// The bytes, which must be whole words.
+    fn expect_words(&self, what: &'static str) -> Result<Range<u64>> {
+        let bytes = self.byte_range();
+        match covered(self.memory, &bytes) == bytes {
+            true => Ok(bytes),
+            false => Err(Error::Unaligned { what, expected: 4, offset: bytes.start, count: bytes.end - bytes.start }),
+        }
+    }
+
+    fn staging(&self, bytes: u64, transfer: Transfer) -> Result<HostBuffer> {
+        self.device.backend().host_buffer(bytes as usize, transfer, self.secrecy)
+    }
+
+    /// Elements that pass through staging memory in one piece.
+    fn staging_len(&self) -> usize {
+        let bytes = self.device.info().limits.staging_bytes / T::BYTES as u64;
+        // Not so many that their end could leave the range of indices.
+        usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, isize::MAX as usize / 2).next_multiple_of(4)
+    }
+}
+
+impl<'a, T: Element> ViewMut<'a, T> {
+    /// The device that holds it.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes on the device.
+    pub fn bytes(&self) -> u64 {
+        self.as_view().bytes()
+    }
+
+    /// Whether the buffer is zeroed when dropped.
+    pub fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
+
+    /// The same elements, for reading.
+    pub fn as_view(&self) -> View<'_, T> {
+        let Self { device, first, len, secrecy, .. } = *self;
+        View { device, memory: self.owner.memory(), first, len, secrecy, element: PhantomData }
+    }
+
+    /// The same view for a shorter time, so that it can be given away and used again.
+    pub fn reborrow(&mut self) -> ViewMut<'_, T> {
+        let Self { device, first, len, secrecy, .. } = *self;
+        ViewMut { device, owner: self.owner.reborrow(), first, len, secrecy, element: PhantomData }
+    }
+
+    /// A part of it, for reading.
+    ///
+    /// # Errors
+    /// As [`View::view`].
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        self.as_view().view(range)
+    }
+
+    /// A part of it.
+    ///
+    /// # Errors
+    /// As [`View::view`].
+    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        self.reborrow().into_part(range)
+    }
+
+    /// [`ViewMut::view_mut`] for as long as this view lives.
+    ///
+    /// # Errors
+    /// As [`View::view`].
+    pub fn into_part(self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let range = checked("a view", &range, self.len)?;
+        Ok(Self { first: self.first + range.start, len: range.len(), ..self })
+    }
+
+    /// The elements before number `at`, and the others: two views that do not overlap.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]; [`Error::Unaligned`] unless the second part starts with a word of 4 bytes, or at the end of the
+    /// buffer.
+    pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
+        let range = checked("a view", &(at..), self.len)?;
+        let (middle, bytes) = (byte_range::<T>(self.first + at, 0).start, self.bytes());
+        if !middle.is_multiple_of(4) && middle != self.owner.memory().bytes() {
+            return Err(Error::Unaligned { what: "a view", expected: 4, offset: middle, count: bytes });
+        }
+        let Self { device, owner, first, secrecy, .. } = self;
+        let memory = owner.into_shared();
+        let part = |first, len| Self { device, owner: Owner::Part(memory), first, len, secrecy, element: PhantomData };
+        Ok((part(first, at), part(first + at, range.len())))
+    }
+
+    /// [`View::to_vec`].
+    ///
+    /// # Errors
+    /// As [`View::to_vec`].
+    pub fn to_vec(&self) -> Result<Vec<T::Host>> {
+        self.as_view().to_vec()
+    }
+
+    /// Replaces all elements. Returns when `host` has been read, which may be before the device has the data; later work on
+    /// the default queue sees it.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless `host` has as many elements, [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
+    /// [`Error::Lost`].
+    pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
+        self.write_on(None, host)
+    }
+
+    /// [`ViewMut::write`] on another queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// As [`ViewMut::write`].
+    pub fn write_on(&mut self, queue: Option<&Queue>, host: &[T::Host]) -> Result<()> {
+        self.expect_len("the target of a write", host.len())?;
+        let queue = queue.unwrap_or_else(|| self.device.backend().default_queue());
+        let step = self.as_view().staging_len();
+        for (piece, at) in host.chunks(step).zip((self.first..).step_by(step)) {
+            let bytes = byte_range::<T>(at, piece.len());
+            let covered = covered(self.owner.memory(), &bytes);
+            let (view, len) = (self.as_view(), covered.end - covered.start);
+            let mut staging = if covered == bytes {
+                view.staging(len, Transfer::Upload)?
+            } else {
+                // The device writes whole words: the bytes around an unaligned piece are written back as they are. They are
+                // no one else's, since views are divided at whole words.
+                let staging = view.staging(len, Transfer::Download)?;
+                self.device.backend().read(queue, view.span_of(&covered), staging)?.wait()?
+            };
+            let skip = (bytes.start - covered.start) as usize;
+            let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
+            let grain = grain::<T>();
+            parallel::chunks(target, grain * T::BYTES, &|i, target| {
+                T::encode(&piece[i * grain..][..target.len() / T::BYTES], target);
+            });
+            let span = SpanMut::of(self.owner.reborrow(), covered.start, len);
+            drop(self.device.backend().write(queue, span, staging)?);
+        }
+        Ok(())
+    }
+
+    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all elements
+    /// (`None`: on the default queue). Nothing is copied in between: with CUDA the device reads the host memory itself. The
+    /// memory comes back from [`Pending::wait`].
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it has as many bytes as the view,
+    /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
+    /// [`Error::Driver`], [`Error::Lost`]. The host memory is dropped then.
+    pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
+        expect_host(self.device, self.bytes(), &host)?;
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        backend.write(queue, self.expect_span("write")?, host)
+    }
+
+    /// [`ViewMut::write_pinned`] of a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of equal width. Each
+    /// event marks when a block is there, so that work on it can start while the next is on its way; where a device does not
+    /// copy by columns, all do so at the end.
+    ///
+    /// # Errors
+    /// As [`ViewMut::write_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    pub fn write_pinned_columns(
+        &mut self,
+        queue: Option<&Queue>,
+        host: HostBuffer,
+        rows: usize,
+        pieces: usize,
+    ) -> Result<(Vec<Event>, Pending)> {
+        expect_host(self.device, self.bytes(), &host)?;
+        expect_columns::<T>(&host, rows, pieces)?;
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        backend.write_columns(queue, self.expect_span("write")?, host, rows, pieces)
+    }
+
+    /// Copies all elements of `source`, on the same device and of the same length.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Length`], [`Error::Unaligned`] for views that are not whole words of 4 bytes, except
+    /// at the end of a buffer, [`Error::Driver`], [`Error::Lost`]. [`Error::OutOfMemory`] with wgpu, where a copy from one
+    /// part of a buffer to another passes through memory of its own.
+    pub fn copy_from<'b>(&mut self, source: impl Into<View<'b, T>>) -> Result<()> {
+        self.copy_from_on(None, source)
+    }
+
+    /// [`ViewMut::copy_from`] on another queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// As [`ViewMut::copy_from`].
+    pub fn copy_from_on<'b>(&mut self, queue: Option<&Queue>, source: impl Into<View<'b, T>>) -> Result<()> {
+        let source = source.into();
+        self.device.expect_same("the source of a copy", source.device)?;
+        source.expect_len("the source of a copy", self.len)?;
+        let bytes = source.expect_words("copy")?;
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        backend.copy(queue, source.span_of(&bytes), self.expect_span("copy")?)
+    }
+
+    /// Sets all bytes of the device form to zero.
+    ///
+    /// # Errors
+    /// [`Error::Unaligned`] as for [`ViewMut::copy_from`], [`Error::Driver`], [`Error::Lost`].
+    pub fn clear(&mut self) -> Result<()> {
+        self.clear_on(None)
+    }
+
+    /// [`ViewMut::clear`] on another queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// As [`ViewMut::clear`].
+    pub fn clear_on(&mut self, queue: Option<&Queue>) -> Result<()> {
+        let backend = self.device.backend();
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        backend.clear(queue, self.expect_span("clear")?)
+    }
+
+    /// Becomes what `contents`, of the same length, holds: without a copy where this is a view of a whole buffer of the same
+    /// secrecy, else by a copy on a queue (`None`: the default one). For what works from one buffer to another and back.
+    ///
+    /// # Errors
+    /// As [`ViewMut::copy_from`].
+    pub fn replace(&mut self, queue: Option<&Queue>, mut contents: Buffer<T>) -> Result<()> {
+        self.device.expect_same("the source of a copy", &contents.device)?;
+        contents.expect_len("the source of a copy", self.len)?;
+        match &mut self.owner {
+            Owner::Whole(memory) if memory.bytes() == contents.bytes() && self.secrecy == contents.secrecy() => {
+                std::mem::swap(&mut **memory, &mut contents.memory);
+                Ok(())
+            }
+            _ => self.copy_from_on(queue, &contents),
+        }
+    }
+
+    /// [`View::expect_len`].
+    ///
+    /// # Errors
+    /// [`Error::Length`].
+    pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
+        self.as_view().expect_len(what, len)
+    }
+
+    /// Its bytes.
+    pub(crate) fn into_span(self) -> SpanMut<'a> {
+        let bytes = byte_range::<T>(self.first, self.len);
+        SpanMut::of(self.owner, bytes.start, bytes.end - bytes.start)
+    }
+
+    /// Its bytes, which must be whole words.
+    fn expect_span(&mut self, what: &'static str) -> Result<SpanMut<'_>> {
+        self.as_view().expect_words(what)?;
+        Ok(self.reborrow().into_span())
+    }
+}
+
+/// A range of `len` elements.
+fn checked(what: &'static str, range: &impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
+    let start = match range.start_bound() {
+        Bound::Included(start) => Some(*start),
+        Bound::Excluded(before) => before.checked_add(1),
+        Bound::Unbounded => Some(0),
+    };
+    let end = match range.end_bound() {
+        Bound::Included(last) => last.checked_add(1),
+        Bound::Excluded(end) => Some(*end),
+        Bound::Unbounded => Some(len),
+    };
+    match (start, end) {
+        (Some(start), Some(end)) if start <= end && end <= len => Ok(start..end),
+        (start, end) => {
+            let (start, end) = (start.unwrap_or(usize::MAX), end.unwrap_or(usize::MAX));
+            let (offset, count) = (start as u64, end.saturating_sub(start) as u64);
+            Err(Error::OutOfRange { what, offset, count, len: len as u64 })
+        }
+    }
+}
+
+fn byte_range<T: Element>(first: usize, len: usize) -> Range<u64> {
+    let size = T::BYTES as u64;
+    first as u64 * size..(first + len) as u64 * size
+}
+
+/// The words around a range of bytes.
+fn covered(memory: &Memory, bytes: &Range<u64>) -> Range<u64> {
+    bytes.start / 4 * 4..bytes.end.next_multiple_of(4).min(memory.bytes())
+}
+
+/// Refuses host memory that is not of the device, or not of so many bytes.
+fn expect_host(device: &Device, bytes: u64, host: &HostBuffer) -> Result<()> {
+    let (expected, actual) = (device.info().id, host.device());
+    if expected != actual {
+        return Err(Error::WrongDevice { what: "the host memory of a copy", expected, actual });
+    }
+    let actual = host.len() as u64;
+    if bytes != actual {
+        return Err(Error::Length { what: "the host memory of a copy, in bytes", expected: bytes, actual });
+    }
+    Ok(())
+}
+
+/// Refuses a transfer of a matrix in blocks of columns unless rows of all blocks have the same number of elements.
+fn expect_columns<T: Element>(host: &HostBuffer, rows: usize, pieces: usize) -> Result<()> {
+    let (len, unit) = (host.len() as u64, rows.saturating_mul(pieces).saturating_mul(T::BYTES) as u64);
+    let expected = match unit {
+        0 => 0,
+        // Nothing is one block at most: blocks without columns could be any number.
+        _ if pieces > 1 => len.max(1).checked_next_multiple_of(unit).unwrap_or(unit),
+        _ => len.checked_next_multiple_of(unit).unwrap_or(unit),
+    };
+    let expected = if len == 0 && pieces > 1 { unit.max(T::BYTES as u64) } else { expected };
+    if expected != len {
+        return Err(Error::Length { what: "the blocks of columns of a copy, in bytes", expected, actual: len });
+    }
+    Ok(())
+}
+
+impl<T: Element> fmt::Debug for View<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("device", &self.device)
+            .field("first", &self.first)
+            .field("len", &self.len)
+            .field("element", &std::any::type_name::<T>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Element> fmt::Debug for ViewMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_view().fmt(f)
+    }
+}
+
+/// A copy to the host that is under way, in pieces: one is decoded while the next are copied.
+#[must_use = "the data is there only after `wait`"]
+pub struct Download<'a, T: Element> {
+    view: View<'a, T>,
+    queue: Queue,
+    pending: VecDeque<(Range<usize>, Pending)>,
+    next: usize,
+}
+
+impl<T: Element> Download<'_, T> {
+    /// Waits for the elements.
+    ///
+    /// # Errors
+    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    pub fn wait(self) -> Result<Vec<T::Host>> {
+        let mut host = vec![T::Host::default(); self.view.len];
+        self.wait_into(&mut host)?;
+        Ok(host)
+    }
+
+    /// Waits for the elements, as many as `host` has.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
+    /// [`Error::Lost`].
+    pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
+        if host.len() != self.view.len {
+            let (expected, actual) = (self.view.len as u64, host.len() as u64);
+            return Err(Error::Length { what: "the target of a read", expected, actual });
+        }
+        while let Some((range, pending)) = self.pending.pop_front() {
+            let staging = pending.wait()?;
+            self.fill()?;
+            let (piece, rest) = host.split_at_mut(range.len());
+            let bytes = byte_range::<T>(self.view.first + range.start, range.len());
+            let skip = (bytes.start - covered(self.view.memory, &bytes).start) as usize;
+            let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
+            decode::<T>(source, piece).map_err(|error| match error {
+                Error::Undecodable { index } => {
+                    Error::Undecodable { index: (self.view.first + range.start) as u64 + index }
+                }
+                error => error,
+            })?;
+            host = rest;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let view = self.view;
+        while self.next < view.len && self.pending.len() < READS_IN_FLIGHT {
+            let range = self.next..view.len.min(self.next + view.staging_len());
+            let covered = covered(view.memory, &byte_range::<T>(view.first + range.start, range.len()));
+            let staging = view.staging(covered.end - covered.start, Transfer::Download)?;
+            let pending = view.device.backend().read(&self.queue, view.span_of(&covered), staging)?;
+            self.next = range.end;
+            self.pending.push_back((range, pending));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element> fmt::Debug for Download<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Download").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_checked_and_do_not_overlap() {
+        let device = Device::cpu();
+        let mut x = device.upload::<u8>(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+        assert_eq!(x.view(1..=2).unwrap().to_vec().unwrap(), [1, 2]);
+        assert_eq!(x.view(10..).unwrap().to_vec().unwrap(), []);
+        let inverted = Range { start: 4, end: 3 };
+        for (view, offset, count) in
+            [(x.view(9..11), 9, 2), (x.view(inverted), 4, 0), (x.view(..=usize::MAX), 0, u64::MAX)]
+        {
+            assert_eq!(view.unwrap_err(), Error::OutOfRange { what: "a view", offset, count, len: 10 });
+        }
+        // Words that two could write are not divided.
+        let unaligned = x.view_mut(2..).unwrap().split_at(1).unwrap_err();
+        assert_eq!(unaligned, Error::Unaligned { what: "a view", expected: 4, offset: 3, count: 8 });
+        let (mut low, mut high) = x.view_mut(1..).unwrap().split_at(3).unwrap();
+        low.view_mut(1..).unwrap().write(&[22, 33]).unwrap();
+        high.write(&[44, 55, 66, 77, 88, 99]).unwrap();
+        assert_eq!(x.to_vec().unwrap(), [0, 1, 22, 33, 44, 55, 66, 77, 88, 99]);
+        let (_, end) = x.view_mut(..).unwrap().split_at(10).unwrap();
+        assert!(end.is_empty());
+        let refused = x.view_mut(..3).unwrap().clear().unwrap_err();
+        assert_eq!(refused, Error::Unaligned { what: "clear", expected: 4, offset: 0, count: 3 });
+    }
+
+    #[test]
+    fn contents_are_replaced_without_a_copy_where_that_can_be() {
+        let device = Device::cpu();
+        let mut x = device.upload::<u32>(&[1, 2, 3]).unwrap();
+        let address = |x: &Buffer<u32>| x.memory.address();
+        let other = device.upload::<u32>(&[4, 5, 6]).unwrap();
+        let taken = address(&other);
+        x.as_view_mut().replace(None, other).unwrap();
+        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![4, 5, 6]));
+        let secret = device.upload_with::<u32>(&[7, 8, 9], Secrecy::Secret).unwrap();
+        x.as_view_mut().replace(None, secret).unwrap();
+        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![7, 8, 9]));
+        let part = device.upload::<u32>(&[1, 2]).unwrap();
+        x.view_mut(1..).unwrap().replace(None, part).unwrap();
+        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![7, 1, 2]));
+    }
+}
