@@ -85,7 +85,7 @@ fn vectors() -> Outcome {
     }
     let several: [(&str, Work<'_>); 7] = [
         ("inverse", &|a, out| vector.inverse(a, out)),
-        ("powers", &|a, out| vector.powers(F::from(3), F::from(5), out)),
+        ("powers", &|_, out| vector.powers(F::from(3), F::from(5), out)),
         ("sum", &|a, _| vector.sum(a).map(drop)),
         ("inner product", &|a, _| vector.inner_product(a, a).map(drop)),
         ("value", &|a, _| vector.evaluate(a, F::from(3)).map(drop)),

@@ -9,7 +9,8 @@ use crate::Case;
 /// What runs with the arithmetic of GPUs. A field of each shape: eight limbs, twelve, two, one, three; one whose sums
 /// carry out of the limbs; extensions over long and short bases.
 /// Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 31] = [
+const CARRY_FLAG: [&str; 32] = [
+    "device::views::",
     "field::bls12-381-fr::",
     "field::bls12-381-fq::",
     "field::bls12-381-fq2::",
