@@ -127,7 +127,7 @@ fn launches(device: &Device) -> Outcome {
 }
 
 fn transfers(device: &Device) -> Outcome {
-    let all = words(300);
+    let all = words(400);
     for at in PLACES {
         for len in [0, 1, 33, 100] {
             let mut buffer = device.upload::<u32>(&all)?;

@@ -239,7 +239,12 @@ impl Library {
     /// Launches the kernel, or says what it did wrong.
     pub(crate) fn run(&self, params: &[u8], args: &mut [CpuArg<'_>], blocks: u32) -> Result<(), String> {
         // The CPU's blocks of memory are of whole 16 bytes, as are those of GPUs, which kernels count on.
-        let whole = |bytes: usize| bytes.next_multiple_of(16);
+        // A view ends where the next one of its buffer starts.
+        let starts: Vec<usize> = args.iter().map(|arg| arg.read::<u8>().as_ptr().addr()).collect();
+        let whole = |start: usize, bytes: usize| {
+            let behind = starts.iter().filter(|other| **other >= start + bytes).map(|other| other - start);
+            behind.fold(bytes.next_multiple_of(16), usize::min)
+        };
         let buffers: Vec<Buffer> = args
             .iter_mut()
             .map(|arg| {
@@ -247,7 +252,7 @@ impl Library {
                     CpuArg::Read(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), 0),
                     CpuArg::Write(bytes) => (bytes.as_mut_ptr(), bytes.len(), 1),
                 };
-                Buffer { start, bytes: whole(len), len, writable }
+                Buffer { start, bytes: whole(start.addr(), len), len, writable }
             })
             .collect();
         let params = if params.is_empty() { &[0] } else { params };
