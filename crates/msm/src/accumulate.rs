@@ -4,8 +4,14 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, parallel};
-use evariste_curve::{AffinePoint, DeviceCurve, Xyzz, point, source::Form};
-use evariste_field::{DeviceField, source::label};
+use evariste_curve::{
+    AffinePoint, DeviceCurve, Xyzz, point,
+    source::{self, Form},
+};
+use evariste_field::{
+    DeviceField,
+    source::{label, turns},
+};
 
 use crate::shared::{self, Sum, load, load_affine, sum_bytes, sum_words, zero};
 
@@ -159,7 +165,15 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, calls::<C>(), sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), accumulate::<C>, source).threads(THREADS)
+    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), accumulate::<C>, source)
+        .threads(THREADS)
+        .turns(accumulate_turns::<C>)
+}
+
+/// Of the search for the last pair, and of the additions.
+fn accumulate_turns<C: DeviceCurve>(params: &AccumulateParams) -> u64 {
+    let slice = params.len.div_ceil(params.slices).max(params.least).min(params.len);
+    turns::repeat(u32::BITS.into(), 0) + turns::repeat(slice.into(), source::turns::<C>())
 }
 
 /// Whether products are called in the kernel that adds points. On an H200, over twelve limbs that took 0.96 of the time of
@@ -179,7 +193,9 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source).threads(MERGE_THREADS)
+    KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
+        .threads(MERGE_THREADS)
+        .turns(|_: &MergeParams| turns::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::turns::<C>()))
 }
 
 /// A part of the work on the CPU: pairs, and the buckets that no other part touches.

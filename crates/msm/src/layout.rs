@@ -2,7 +2,11 @@
 
 use evariste_backend::DeviceInfo;
 
-use crate::{Tuning, accumulate::Slices, reduce::Reduction};
+use crate::{
+    Tuning,
+    accumulate::Slices,
+    reduce::{Reduction, THREADS},
+};
 
 /// Least bits of a digit.
 pub(crate) const MIN_WINDOW: u32 = 2;
@@ -21,6 +25,9 @@ const SLICES_PER_LANE: u32 = 3;
 
 /// Points of a slice, before there are more slices than lanes.
 const SLICE: u64 = 256;
+
+/// Most slices.
+pub(crate) const MAX_SLICES: u32 = 1 << 24;
 
 /// Threads for each unit of a processor.
 const CPU_LANES_PER_UNIT: u32 = 8;
@@ -55,13 +62,21 @@ pub(crate) struct Machine {
     pub(crate) lanes: u32,
     /// Whether lanes are those of a GPU.
     gpu: bool,
+    /// Additions that the loops of one thread may do in a launch.
+    additions: u64,
 }
 
+/// Turns of loops beside those of additions, in each kernel that adds points.
+const OTHER_TURNS: u32 = 64;
+
 impl Machine {
-    pub(crate) fn new(info: &DeviceInfo) -> Self {
+    /// A device on which an addition of points takes so many turns of loops.
+    pub(crate) fn new(info: &DeviceInfo, turns: u64) -> Self {
         let gpu = info.limits.workgroup_threads > 1;
         let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
-        Self { lanes: info.parallelism.max(1).saturating_mul(lanes).min(1 << 20), gpu }
+        let allowed = |limit: u32| u64::from(limit.saturating_sub(OTHER_TURNS)) / (turns + 1);
+        let additions = info.limits.loop_turns.map_or(u64::MAX, allowed).max(1);
+        Self { lanes: info.parallelism.max(1).saturating_mul(lanes).min(1 << 20), gpu, additions }
     }
 
     /// How so many pairs are divided.
@@ -69,9 +84,10 @@ impl Machine {
         let least = if self.gpu { LEAST_SLICE } else { CPU_LEAST_SLICE };
         let most = u64::from(self.lanes) * u64::from(if self.gpu { SLICES_PER_LANE } else { 1 });
         let count = (pairs / SLICE).clamp(self.lanes.into(), most) as u32;
+        let needed = pairs.div_ceil(self.additions).min(u64::from(MAX_SLICES)) as u32;
         Slices {
-            count: tuning.slices.unwrap_or(count).clamp(1, 1 << 24),
-            least: tuning.least_slice.unwrap_or(least).max(1),
+            count: tuning.slices.unwrap_or(count).max(needed).clamp(1, MAX_SLICES),
+            least: tuning.least_slice.unwrap_or(least).max(1).min(self.additions.try_into().unwrap_or(u32::MAX)),
         }
     }
 
@@ -87,12 +103,15 @@ impl Machine {
 
     /// The layers that `rows` rows of 2^`log` buckets are reduced by.
     pub(crate) fn reduction(&self, tuning: &Tuning, rows: u32, log: u32) -> Reduction {
-        let last = tuning.last.unwrap_or(if self.gpu { LAST_LOG } else { 0 });
+        // A thread adds twice the points of a layer's run, and in the last step what others of its workgroup have.
+        let most_layer = self.additions.ilog2().saturating_sub(1).max(1);
+        let most_last = (self.additions.saturating_sub(THREADS.ilog2().into())).max(1).ilog2() + THREADS.ilog2();
+        let last = tuning.last.unwrap_or(if self.gpu { LAST_LOG } else { 0 }).min(most_last);
         let (mut layers, mut left) = (Vec::new(), log);
         while left > last {
             let own = (u64::from(rows) << left) / u64::from(self.lanes);
             let [least, most] = if self.gpu { LAYER_LOGS } else { [LAYER_LOGS[0], MAX_WINDOW] };
-            let layer = tuning.layer.unwrap_or(own.max(1).ilog2().clamp(least, most)).clamp(1, left);
+            let layer = tuning.layer.unwrap_or(own.max(1).ilog2().clamp(least, most)).clamp(1, left.min(most_layer));
             layers.push(layer);
             left -= layer;
         }

@@ -6,7 +6,7 @@ use std::{
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::{PrimeField, Zero};
 use evariste_backend::{Buffer, Device, Element, Event, KernelSpec, Secrecy};
-use evariste_curve::{AffinePoint, Xyzz};
+use evariste_curve::{AffinePoint, Xyzz, source::turns as point_turns};
 use evariste_field::{DeviceField, Mont};
 use evariste_primitives::RadixSort;
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ use crate::{
     Bases, Error, MsmConfig, MsmCurve, Precompute, Result, Scalars,
     accumulate::{Accumulate, List, Nodes},
     finish,
-    layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Shape},
+    layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_SLICES, MAX_WINDOW, MIN_WINDOW, Machine, Shape},
     pairs::Pairs,
     recode::{Recode, Recoding, ScalarForm},
     reduce::{Reduce, Reduction},
@@ -173,7 +173,7 @@ impl<C: MsmCurve> Msm<C> {
         fill: impl FnOnce(&mut Buffer<AffinePoint<C>>) -> Result<()>,
     ) -> Result<Self> {
         check_config::<C>(&config)?;
-        let machine = Machine::new(device.info());
+        let machine = Machine::new(device.info(), point_turns::<C>());
         let tables = match config.precompute {
             Precompute::None => None,
             Precompute::Tables { budget } => table_shape::<C>(&machine, &config, len, budget)?,
@@ -539,7 +539,7 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     };
     check("the bits of a digit", config.window, MIN_WINDOW, MAX_WINDOW)?;
     check("the bits of scalars", config.bits, 1, 32 * C::ScalarField::LIMBS as u32)?;
-    check("the threads", config.tuning.slices, 1, 1 << 24)?;
+    check("the threads", config.tuning.slices, 1, MAX_SLICES)?;
     check("the points of a thread", config.tuning.least_slice, 1, u32::MAX)?;
     check("the levels of affine additions", config.tuning.levels, 0, MAX_LEVELS)?;
     check("the buckets of a layer", config.tuning.layer, 1, MAX_WINDOW)?;

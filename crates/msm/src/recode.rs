@@ -9,7 +9,7 @@ use evariste_backend::{
 };
 use evariste_field::{
     DevicePrimeField,
-    source::{self, label, word},
+    source::{self, label, turns, word},
 };
 
 /// Threads of a workgroup.
@@ -101,7 +101,9 @@ impl<F: DevicePrimeField> Recode<F> {
                 [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::MSM_RECODE].concat()
             }
         };
-        KernelSpec::new("msm_recode", label::<F>(), seen.to_vec(), run::<F>, source).threads(THREADS)
+        KernelSpec::new("msm_recode", label::<F>(), seen.to_vec(), run::<F>, source)
+            .threads(THREADS)
+            .turns(|params: &Params| turns::repeat(2, turns::mul::<F>()) + turns::repeat(params.digits.into(), 0))
     }
 
     /// Writes a key and a value for each digit of each scalar: see `msm_recode.cu`.

@@ -4,13 +4,16 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
-use evariste_curve::{DeviceCurve, Xyzz, point, source::Form};
-use evariste_field::source::label;
+use evariste_curve::{
+    DeviceCurve, Xyzz, point,
+    source::{self, Form},
+};
+use evariste_field::source::{label, turns};
 
 use crate::shared::{self, load, sum_bytes, sum_words, zero};
 
 /// Threads of a workgroup.
-const THREADS: u32 = 128;
+pub(crate) const THREADS: u32 = 128;
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -150,7 +153,13 @@ fn layer_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source).threads(THREADS)
+    KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
+        .threads(THREADS)
+        .turns(layer_turns::<C>)
+}
+
+fn layer_turns<C: DeviceCurve>(params: &LayerParams) -> u64 {
+    turns::repeat(2 << params.log, source::turns::<C>())
 }
 
 fn bits_spec<C: DeviceCurve>() -> KernelSpec {
@@ -164,7 +173,14 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source).threads(THREADS)
+    KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
+        .threads(THREADS)
+        .turns(bits_turns::<C>)
+}
+
+fn bits_turns<C: DeviceCurve>(params: &BitsParams) -> u64 {
+    let (own, others) = ((1u64 << params.log).div_ceil(THREADS.into()), u64::from(THREADS.ilog2()));
+    turns::repeat(own, source::turns::<C>()) + turns::repeat(others, source::turns::<C>())
 }
 
 /// The body for the CPU.
