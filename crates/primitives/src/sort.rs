@@ -50,7 +50,7 @@ pub enum SortMethod {
 impl SortMethod {
     /// The faster of those that a device can do.
     pub fn of(info: &DeviceInfo) -> Self {
-        match info.features.forward_progress {
+        match info.features.forward_progress && info.limits.loop_turns.is_none() {
             true => Self::Sweep,
             false => Self::Scatter,
         }
