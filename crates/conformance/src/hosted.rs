@@ -6,41 +6,24 @@ use libtest_mimic::Trial;
 
 use crate::Case;
 
-/// What runs with the arithmetic of GPUs. A field of each shape: eight limbs, twelve, two, one, three; one whose sums
-/// carry out of the limbs; extensions over long and short bases.
-/// Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 31] = [
-    "field::bls12-381-fr::",
-    "field::bls12-381-fq::",
-    "field::bls12-381-fq2::",
-    "field::bn254-fr::",
+/// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few sizes, and
+/// what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
+const CARRY_FLAG: [&str; 15] = [
+    "launches::",
     "field::bls12-377-fr::chains",
-    "field::secp256k1-fq::",
-    "field::mersenne-89::",
-    "field::goldilocks::",
-    "field::goldilocks-3::",
-    "field::baby-bear::",
-    "field::baby-bear-4::",
     "field::deep_prefixes",
     "ntt::bls12-381-fr::definition",
     "ntt::bls12-381-fr::sizes",
     "ntt::bls12-381-fr::edge_values",
-    "ntt::bn254-fr::definition",
-    "ntt::goldilocks::",
-    "ntt::baby-bear::",
-    "primitives::",
-    "curve::bls12-381-g1::",
-    "curve::bn254-g2::",
-    "curve::p-256::",
+    "ntt::goldilocks::sizes",
+    "ntt::baby-bear::sizes",
+    "primitives::sort_large",
     "curve::through-origin::",
-    "curve::even-order::",
-    "aes::",
     "curve::bn254-g1::lengths",
     "curve::misuse",
     "msm::bls12-381-g1::divisions",
     "msm::p-256::divisions",
     "msm::bn254-g1::counts",
-    "launches::",
 ];
 
 /// What runs with the portable arithmetic.
