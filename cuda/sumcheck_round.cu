@@ -4,7 +4,7 @@
 // Grid: a block for each chunk of 2^log_chunk neighbouring pairs; thread t owns its pairs t, t + THREADS, … Shared memory: one
 // element a thread. Registers: what `pair` needs, and the sums.
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 sumcheck_round(const Params params, SOURCES const F* inputs, F* partials STATE) {
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);

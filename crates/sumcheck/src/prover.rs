@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -22,8 +22,8 @@ use crate::{
 };
 
 /// Chunks of a round at most, where threads may take as many turns of loops as that needs: on a GPU of 132 multiprocessors
-/// this many workgroups of 256 threads fill it twice.
-const MAX_CHUNKS: u32 = 1024;
+/// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
+pub(crate) const MAX_CHUNKS: u32 = 512;
 
 /// log₂ of the pairs of a chunk at least: one for each thread.
 const LOG_CHUNK: u32 = 8;
@@ -155,47 +155,55 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         Ok(Self { device: device.clone(), expression, config, tables, kernels: Mutex::default() })
     }
 
-    /// The kernels of an expression with or without a weight, for compiling them ahead: those of tables in buffers of their own
-    /// and, where there are too many to be bound, or behind their first folding, in one.
+    /// The kernels of an expression, for compiling them ahead: without a weight, with one, and of a zero-check, for tables in
+    /// buffers of their own, with challenges drawn on the device.
     pub fn kernels(expression: &Expression) -> Vec<KernelSpec> {
         let Ok(below) = is_below::<E, T>() else { return Vec::new() };
         let (tables, degree) = (expression.columns(), expression.degree());
-        let mut kinds = Vec::new();
-        for weighted in [false, true] {
-            let points = points(Strategy::SplitEq, degree, false);
-            let kind = |fold, high, source, target| Kind {
+        let separate = Source::Separate { below: if below { tables } else { 0 } };
+        let packed = Source::Packed { below: false };
+        let (mut kinds, mut last) = (Vec::new(), Vec::new());
+        for (weighted, zero) in [(false, false), (true, false), (true, true)] {
+            let [first, then] = [zero, false].map(|zero| points(Strategy::ZeroCheck, degree, zero));
+            let kind = |fold, source, target, points: &Points, drawn: Option<&Points>| Kind {
                 tables,
                 fold,
-                high,
+                high: fold != Fold::Low,
                 source,
                 target,
                 points: points.clone(),
                 weighted,
-                drawn: (fold != Fold::No).then(|| points.clone()),
+                drawn: drawn.cloned(),
             };
-            let separate = Source::Separate { below: if below { tables } else { 0 } };
-            let packed = Source::Packed { below: false };
+            let start = kind(Fold::No, separate, Target::None, &first, None);
             kinds.extend([
-                kind(Fold::No, true, separate, Target::None),
-                kind(Fold::No, false, separate, Target::None),
-                kind(Fold::High, true, separate, Target::Packed),
-                kind(Fold::Low, false, separate, Target::Packed),
-                kind(Fold::High, true, packed, Target::InPlace),
-                kind(Fold::Low, false, packed, Target::Packed),
+                start.clone(),
+                Kind { high: false, ..start.clone() },
+                kind(Fold::High, separate, Target::Packed, &then, Some(&first)),
+                kind(Fold::Low, separate, Target::Packed, &then, Some(&first)),
+                kind(Fold::High, packed, Target::InPlace, &then, Some(&then)),
+                kind(Fold::Low, packed, Target::Packed, &then, Some(&then)),
             ]);
             if !below {
-                kinds.push(kind(Fold::High, true, separate, Target::InPlace));
+                let in_place = |drawn| kind(Fold::High, separate, Target::InPlace, &then, Some(drawn));
+                kinds.extend([in_place(&first), in_place(&then)]);
             }
-            kinds.push(Kind { points: Points::ENDS, ..kind(Fold::No, true, separate, Target::None) });
+            if !zero {
+                kinds.push(Kind { points: Points::ENDS, ..start.clone() });
+            }
+            last.extend([(start, first), (kind(Fold::No, packed, Target::None, &then, None), then)]);
         }
-        let of_finish = |kind: &Kind| round::finish_spec::<E, T>(degree as usize, kind, &kind.points);
-        let finish = [&kinds[0], &kinds[4]].map(of_finish);
-        let specs = kinds.iter().map(|kind| round::spec::<E, T>(expression, kind));
-        specs.chain(finish).chain(Tables::<E, T>::kernels()).collect()
+        kinds.retain(|kind| kind.points.len() > 0);
+        let mut specs: Vec<KernelSpec> = kinds.iter().map(|kind| round::spec::<E, T>(expression, kind)).collect();
+        specs.extend(last.iter().map(|(kind, points)| round::finish_spec::<E, T>(degree as usize, kind, points)));
+        specs.extend(Tables::<E, T>::kernels());
+        let mut seen = HashSet::new();
+        specs.retain(|spec| seen.insert((spec.name, spec.variant.clone())));
+        specs
     }
 
     /// Proves that the weighted sum of a statement about this prover's expression is `claim`. The tables stay as they are.
-    /// Memory beside them is half of theirs, and as much again for [`Order::Low`] and a quarter.
+    /// Memory beside them is half of theirs, and three quarters for [`Order::Low`], if their elements are those of challenges.
     ///
     /// # Errors
     /// [`Error::OtherExpression`], [`Error::Length`] unless there is a table for each column, of an element for each point, and

@@ -27,6 +27,10 @@ const WGSL_MULTIPLICATIONS: usize = 6;
 /// The same in CUDA, where beyond it multiplication is a function that is called.
 const CUDA_MULTIPLICATIONS: usize = 16;
 
+/// Registers for elements up to which two blocks find room on a multiprocessor, which leaves a thread 128: with more, it would
+/// keep some in memory.
+const TWO_BLOCKS: usize = 136;
+
 /// Pairs that a CPU thread takes at a time: 16 values of 32 bytes for each fill half of the 256 KiB that it may count on.
 const ROWS: usize = 256;
 
@@ -299,6 +303,8 @@ fn cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
     if called {
         text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
     }
+    let registers = (program.slots + 2) * E::LIMBS + program.points * (2 * E::LIMBS + 1);
+    let _ = writeln!(text, "#define BLOCKS {}", if registers <= TWO_BLOCKS { 2 } else { 1 });
     text += &cuda_head::<E, T>(kind, degree, program.points);
     let (parameters, _) = kind.cuda_tables::<E, T>();
     let table_at = |buffer: &str, table: u32, stride: &str, place: String| {
@@ -684,7 +690,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     let points = &kind.points;
     let middle = points.middle.len();
     let variant = format!(
-        "{digits} of {}, {:?}, {:?} to {:?}, {}{}, at {}{}{middle}{} over {}",
+        "{digits} of {}, {:?}, {:?} to {:?}, {}{}, at {}{}{middle} points{} over {}",
         kind.tables,
         kind.fold,
         kind.source,

@@ -9,7 +9,7 @@ use evariste_field::{
     source::{self, turns, word},
 };
 
-use crate::{Error, MAX_VARIABLES, Order, Result, round};
+use crate::{Error, MAX_VARIABLES, Order, Result, prover::MAX_CHUNKS, round};
 
 /// Threads of a workgroup.
 const THREADS: u32 = 256;
@@ -97,9 +97,10 @@ impl<E: DeviceField> SplitEq<E> {
     }
 }
 
-/// Coordinates in the first group: half of them, but so many that the others' table has at most 2^11 entries.
+/// Coordinates in the first group: half of them, but so many that a chunk of pairs has the factor of one entry of the other
+/// group's table, where the highest variable is bound first.
 fn low_group(variables: usize) -> usize {
-    variables.div_ceil(2).max(variables.saturating_sub(11))
+    variables.div_ceil(2).max(variables.saturating_sub(1 + MAX_CHUNKS.ilog2() as usize))
 }
 
 /// Whether `T` is the prime field right below `E`; if it is neither that nor `E`, it is refused.
