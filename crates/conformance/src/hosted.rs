@@ -9,7 +9,7 @@ use crate::Case;
 /// What runs with the arithmetic of GPUs. A field of each shape: eight limbs, twelve, two, one, three; one whose sums
 /// carry out of the limbs; extensions over long and short bases.
 /// Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 32] = [
+const CARRY_FLAG: [&str; 31] = [
     "field::bls12-381-fr::",
     "field::bls12-381-fq::",
     "field::bls12-381-fq2::",
@@ -40,7 +40,6 @@ const CARRY_FLAG: [&str; 32] = [
     "msm::bls12-381-g1::divisions",
     "msm::p-256::divisions",
     "msm::bn254-g1::counts",
-    "sumcheck::",
     "launches::",
 ];
 
