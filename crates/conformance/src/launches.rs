@@ -25,9 +25,12 @@ use evariste_field::{
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
+use evariste_sumcheck::Sumcheck;
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder};
+use crate::{
+    Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder, sumcheck,
+};
 
 /// Some kernels, and trials that launch them.
 struct Family {
@@ -39,7 +42,7 @@ struct Family {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-const FAMILIES: [Family; 14] = [
+const FAMILIES: [Family; 15] = [
     Family {
         name: "vector-long",
         add: field::add,
@@ -134,6 +137,15 @@ const FAMILIES: [Family; 14] = [
             let mut kernels = Msm::<ark_bn254::g1::Config>::kernels();
             kernels.retain(|kernel| kernel.name.starts_with("msm"));
             Ok(kernels)
+        },
+    },
+    Family {
+        name: "sumcheck",
+        add: sumcheck::add,
+        cases: &["bls12-381-fr::", "baby-bear-4::"],
+        kernels: |_| {
+            let long = Sumcheck::<Fr>::kernels(&sumcheck::gate());
+            Ok([long, Sumcheck::<BabyBear4, BabyBear>::kernels(&sumcheck::gate())].concat())
         },
     },
     Family {
@@ -301,6 +313,8 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         "products" if spec.variant.contains("Serial") => (groups, true, false),
         // A workgroup for each bit of a bucket's number.
         "msm_bits" => (groups, false, true),
+        // One workgroup draws the last challenge.
+        "sumcheck_finish" => (groups, true, false),
         // One tile's sum is no one's offset.
         "scan_sums" => (groups, false, true),
         // Sectors that are not whole blocks go one by one.

@@ -19,6 +19,7 @@ mod process;
 mod recorder;
 mod secrecy;
 mod stub;
+mod sumcheck;
 mod vector;
 mod window;
 
@@ -57,6 +58,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     curve::add(&mut suite);
     suite.name = "msm";
     msm::add(&mut suite);
+    suite.name = "sumcheck";
+    sumcheck::add(&mut suite);
     suite.name = "loops";
     loops::add(&mut suite);
     suite.name = "secrecy";

@@ -17,6 +17,7 @@ mod rates;
 mod report;
 mod session;
 mod sizes;
+mod sumcheck;
 mod summary;
 mod target;
 mod timing;
@@ -45,13 +46,14 @@ use timing::Budget;
 use wanted::Wanted;
 
 /// What is measured, in the order of the report.
-static ALGORITHMS: [&Algorithm; 7] = [
+static ALGORITHMS: [&Algorithm; 8] = [
     &field::ALGORITHM,
     &rates::ALGORITHM,
     &primitives::ALGORITHM,
     &ntt::ALGORITHM,
     &plan::ALGORITHM,
     &msm::ALGORITHM,
+    &sumcheck::ALGORITHM,
     &aes::ALGORITHM,
 ];
 
