@@ -163,8 +163,11 @@ pub const MSM_MERGE: &str = include_str!("../msm_merge.cu");
 /// `msm_recode`: scalars as signed digits.
 pub const MSM_RECODE: &str = include_str!("../msm_recode.cu");
 
+/// `msm_unbalanced`: the sums of the points of each bucket, by one thread each.
+pub const MSM_UNBALANCED: &str = include_str!("../msm_unbalanced.cu");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 40] = [
+pub const KERNELS: [(&str, &str); 41] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -186,6 +189,7 @@ pub const KERNELS: [(&str, &str); 40] = [
     ("msm_merge", MSM_MERGE),
     ("msm_pairs", MSM_PAIRS),
     ("msm_recode", MSM_RECODE),
+    ("msm_unbalanced", MSM_UNBALANCED),
     ("mul_chain", MUL_CHAIN),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),

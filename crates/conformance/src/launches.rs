@@ -300,6 +300,8 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         "products" if spec.variant.contains("Serial") => (groups, true, false),
         // A workgroup for each bit of a bucket's number.
         "msm_bits" => (groups, false, true),
+        // There are more buckets than threads of a workgroup.
+        "msm_unbalanced" => (groups, false, true),
         // One tile's sum is no one's offset.
         "scan_sums" => (groups, false, true),
         // Sectors that are not whole blocks go one by one.
