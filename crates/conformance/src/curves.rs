@@ -47,20 +47,19 @@ impl SWCurveConfig for P256 {
 }
 
 /// The base field of BLS24-315.
-#[derive(ark_ff::MontConfig)]
+#[derive(Debug, ark_ff::MontConfig)]
 #[modulus = "39705142709513438335025689890408969744933502416914749335064285505637884093126342347073617133569"]
 #[generator = "13"]
 pub struct Bls24FieldConfig;
-/// The base field of BLS24-315: ten limbs.
-pub type Bls24Field = Fp320<MontBackend<Bls24FieldConfig, 5>>;
+/// Ten limbs.
+pub(crate) type Bls24Field = Fp320<MontBackend<Bls24FieldConfig, 5>>;
 
 /// The scalar field of BLS24-315.
-#[derive(ark_ff::MontConfig)]
+#[derive(Debug, ark_ff::MontConfig)]
 #[modulus = "11502027791375260645628074404575422495959608200132055716665986169834464870401"]
 #[generator = "7"]
 pub struct Bls24ScalarConfig;
-/// The scalar field of BLS24-315.
-pub type Bls24Scalar = Fp256<MontBackend<Bls24ScalarConfig, 4>>;
+pub(crate) type Bls24Scalar = Fp256<MontBackend<Bls24ScalarConfig, 4>>;
 
 /// G1 of BLS24-315, y² = x³ + 1. (El Housni and Guillevic, "Families of SNARK-friendly 2-chains of elliptic curves", EUROCRYPT
 /// 2022, with the seed −0xbfcfffff.)

@@ -462,7 +462,10 @@ impl<C: MsmCurve> Msm<C> {
         sums: usize,
     ) -> Vec<Range<usize>> {
         let piece = if sums == 1 { layout.piece } else { len };
-        let overlapped = matches!(scalars, Scalars::Host(_)) && self.device.info().features.queues;
+        // A digit takes 16 bytes, and a scalar 32: with so many digits, the scalars have room where the first piece was.
+        let overlapped = matches!(scalars, Scalars::Host(_))
+            && self.device.info().features.queues
+            && layout.digits as usize >= 2 * FIRST_PIECE;
         let first =
             if overlapped && sums == 1 && (OVERLAPPED..=piece).contains(&len) { len / FIRST_PIECE } else { piece };
         let mut pieces = vec![0..first.min(len)];
