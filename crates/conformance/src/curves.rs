@@ -5,9 +5,9 @@ use ark_ec::{
     CurveConfig,
     short_weierstrass::{Affine, SWCurveConfig},
 };
-use ark_ff::{Fp2, Fp2Config, Fp256, Fp320, MontBackend, MontFp};
+use ark_ff::{Fp2, Fp2Config, Fp256, MontBackend, MontFp};
 
-use crate::fields::{Mnt4, Sixteen};
+use crate::fields::{self, Mnt4, Sixteen};
 
 /// The base field of P-256, where sums carry out of the limbs.
 #[derive(ark_ff::MontConfig)]
@@ -46,14 +46,6 @@ impl SWCurveConfig for P256 {
     );
 }
 
-/// The base field of BLS24-315.
-#[derive(Debug, ark_ff::MontConfig)]
-#[modulus = "39705142709513438335025689890408969744933502416914749335064285505637884093126342347073617133569"]
-#[generator = "13"]
-pub struct Bls24FieldConfig;
-/// Ten limbs.
-pub(crate) type Bls24Field = Fp320<MontBackend<Bls24FieldConfig, 5>>;
-
 /// The scalar field of BLS24-315.
 #[derive(Debug, ark_ff::MontConfig)]
 #[modulus = "11502027791375260645628074404575422495959608200132055716665986169834464870401"]
@@ -67,7 +59,7 @@ pub(crate) type Bls24Scalar = Fp256<MontBackend<Bls24ScalarConfig, 4>>;
 pub struct Bls24;
 
 impl CurveConfig for Bls24 {
-    type BaseField = Bls24Field;
+    type BaseField = fields::Bls24;
     type ScalarField = Bls24Scalar;
 
     const COFACTOR: &'static [u64] = &[3452012412914368512];
@@ -78,20 +70,13 @@ impl CurveConfig for Bls24 {
 impl SWCurveConfig for Bls24 {
     type ZeroFlag = bool;
 
-    const COEFF_A: Bls24Field = MontFp!("0");
-    const COEFF_B: Bls24Field = MontFp!("1");
+    const COEFF_A: fields::Bls24 = MontFp!("0");
+    const COEFF_B: fields::Bls24 = MontFp!("1");
     const GENERATOR: Affine<Self> = Affine::new_unchecked(
         MontFp!("34223510504517033132712852754388476272837911830964394866541204856091481856889569724484362330263"),
         MontFp!("24215295174889464585413596429561903295150472552154479431771837786124301185073987899223459122783"),
     );
 }
-
-/// The base field of secp256k1, whose modulus is nearly 2^256.
-#[derive(ark_ff::MontConfig)]
-#[modulus = "115792089237316195423570985008687907853269984665640564039457584007908834671663"]
-#[generator = "3"]
-pub(crate) struct Secp256k1FieldConfig;
-pub(crate) type Secp256k1Field = Fp256<MontBackend<Secp256k1FieldConfig, 4>>;
 
 /// The scalar field of secp256k1.
 #[derive(ark_ff::MontConfig)]
@@ -105,7 +90,7 @@ pub(crate) type Secp256k1Scalar = Fp256<MontBackend<Secp256k1ScalarConfig, 4>>;
 pub(crate) struct Secp256k1;
 
 impl CurveConfig for Secp256k1 {
-    type BaseField = Secp256k1Field;
+    type BaseField = fields::Secp256k1;
     type ScalarField = Secp256k1Scalar;
 
     const COFACTOR: &'static [u64] = &[1];
@@ -115,8 +100,8 @@ impl CurveConfig for Secp256k1 {
 impl SWCurveConfig for Secp256k1 {
     type ZeroFlag = bool;
 
-    const COEFF_A: Secp256k1Field = MontFp!("0");
-    const COEFF_B: Secp256k1Field = MontFp!("7");
+    const COEFF_A: fields::Secp256k1 = MontFp!("0");
+    const COEFF_B: fields::Secp256k1 = MontFp!("7");
     const GENERATOR: Affine<Self> = Affine::new_unchecked(
         MontFp!("55066263022277343669578718895168534326250603453777594175500187360389116729240"),
         MontFp!("32670510020758816978083085130507043184471273380659243275938904335757337482424"),

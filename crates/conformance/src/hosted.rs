@@ -48,9 +48,15 @@ const PORTABLE: [&str; 4] =
     ["field::bls12-381-fr::", "field::bls12-381-fq::", "field::baby-bear::", "ntt::goldilocks::sizes"];
 
 /// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads write
-/// one place, as they may with such input; and two about memory and counters, which are the CPU's.
-const NOT_HOSTED: [&str; 4] =
-    ["no_host_copies_and_few_launches", "unsorted_keys", "aes::pinned_memory", "aes::crossovers"];
+/// one place, as they may with such input, be it keys that are not sorted or counts that are false; and two about memory and
+/// counters, which are the CPU's.
+const NOT_HOSTED: [&str; 5] = [
+    "no_host_copies_and_few_launches",
+    "unsorted_keys",
+    "sort_with_false_counts",
+    "aes::pinned_memory",
+    "aes::crossovers",
+];
 
 /// The trials of the CUDA sources on the host, named `hosted::…` with the arithmetic of GPUs and `hosted-portable::…`
 /// with the portable one. Every launch is checked for races, bounds and undefined behaviour.
