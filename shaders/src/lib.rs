@@ -181,8 +181,11 @@ pub const SUMCHECK_OUTER: &str = include_str!("../sumcheck_outer.wgsl");
 /// `sumcheck_fold`: a multilinear table with one variable bound.
 pub const SUMCHECK_FOLD: &str = include_str!("../sumcheck_fold.wgsl");
 
+/// `msm_unbalanced`: the sums of the points of each bucket, by one thread each.
+pub const MSM_UNBALANCED: &str = include_str!("../msm_unbalanced.wgsl");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 45] = [
+pub const KERNELS: [(&str, &str); 46] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -204,6 +207,7 @@ pub const KERNELS: [(&str, &str); 45] = [
     ("msm_merge", MSM_MERGE),
     ("msm_pairs", MSM_PAIRS),
     ("msm_recode", MSM_RECODE),
+    ("msm_unbalanced", MSM_UNBALANCED),
     ("mul_chain", MUL_CHAIN),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),

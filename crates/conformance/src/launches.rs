@@ -315,6 +315,8 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         "msm_bits" => (groups, false, true),
         // One workgroup draws the last challenge.
         "sumcheck_finish" => (groups, true, false),
+        // There are more buckets than threads of a workgroup.
+        "msm_unbalanced" => (groups, false, true),
         // One tile's sum is no one's offset.
         "scan_sums" => (groups, false, true),
         // Sectors that are not whole blocks go one by one.

@@ -32,6 +32,7 @@ use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
 use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
+pub use curves::Bls24;
 pub use hosted::hosted;
 pub use launches::launches;
 

@@ -34,7 +34,7 @@ struct BitsParams {
 
 /// How rows of 2^`log` buckets are reduced.
 ///
-/// A row has the points x_i, and its value is Σ (i + 1)·x_i. A layer makes of runs of L = 2^`layers[k]` points their sums
+/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i where buckets are `odd`. A layer makes of runs of L = 2^`layers[k]` points their sums
 /// y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows
 /// the sums, to be weighted again, and the moments, to be added up like those of the layers before. In the end the rows
 /// are short, and Σ j·y_j is the sum over b of 2^b times the sum of those y_j whose j has bit b.
@@ -46,9 +46,16 @@ pub(crate) struct Reduction {
     pub(crate) log: u32,
     /// log₂ of the lengths of runs.
     pub(crate) layers: Vec<u32>,
+    /// Whether buckets are those of odd numbers alone.
+    pub(crate) odd: bool,
 }
 
 impl Reduction {
+    /// Buckets.
+    pub(crate) fn buckets(&self) -> u64 {
+        u64::from(self.rows) << self.log
+    }
+
     /// log₂ of a row's points behind the layers.
     fn last_log(&self) -> u32 {
         self.log - self.layers.iter().sum::<u32>()
@@ -72,12 +79,14 @@ impl Reduction {
     /// For each point of the value of row `row`, its place in the output and log₂ of its weight.
     pub(crate) fn weights(&self, row: usize) -> Vec<(usize, u32)> {
         let (each, rows) = (self.last_log() as usize + 1, self.rows as usize);
-        let done: u32 = self.layers.iter().sum();
+        // What is multiplied by i counts twice where buckets are odd.
+        let twice = u32::from(self.odd);
+        let done = twice + self.layers.iter().sum::<u32>();
         let bits = (0..self.last_log()).map(|bit| (row * each + bit as usize, done + bit));
         // The moments of the last layer come first.
         let moment = |layer: usize| {
             let place = (self.layers.len() - 1 - layer) * rows + row;
-            (rows * each + place, self.layers[..layer].iter().sum())
+            (rows * each + place, twice + self.layers[..layer].iter().sum::<u32>())
         };
         bits.chain([(row * each + each - 1, 0)]).chain((0..self.layers.len()).map(moment)).collect()
     }
@@ -121,7 +130,7 @@ impl<C: DeviceCurve> Reduce<C> {
     /// The points of [`Reduction::weights`].
     pub(crate) fn run(&self, reduction: &Reduction, buckets: Buffer<Xyzz<C>>) -> Result<Buffer<Xyzz<C>>> {
         let (weighted, secrecy) = (reduction.rows, buckets.secrecy());
-        buckets.expect_len("the buckets", (weighted as usize) << reduction.log)?;
+        buckets.expect_len("the buckets", reduction.buckets() as usize)?;
         let (mut input, mut log) = (buckets, reduction.log);
         for (k, &layer) in reduction.layers.iter().enumerate() {
             log -= layer;
