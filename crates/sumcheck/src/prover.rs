@@ -100,8 +100,11 @@ pub struct Sumcheck<E, T = E> {
     expression: Expression,
     config: Config,
     tables: Tables<E, T>,
-    kernels: Mutex<HashMap<(Kind, Use), Arc<Kernel<Params>>>>,
+    kernels: Mutex<Kernels>,
 }
+
+/// Kernels by what they are made for.
+type Kernels = HashMap<(Kind, Use), Arc<Kernel<Params>>>;
 
 /// Which of the two kernels of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

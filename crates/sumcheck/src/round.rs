@@ -560,17 +560,13 @@ impl<E: DeviceField> Cpu<'_, E> {
         start: usize,
         first: usize,
     ) {
-        let mut binary = |a: u32, b: u32, f: &dyn Fn(&mut [E], usize, usize, usize)| {
-            f(values, target, a as usize * stride, b as usize * stride);
-        };
         macro_rules! each {
-            ($a:expr, $b:expr, $f:expr) => {
-                binary($a, $b, &|values, target, a, b| {
-                    for row in 0..rows {
-                        values[target + row] = $f(values[a + row], values[b + row]);
-                    }
-                })
-            };
+            ($a:expr, $b:expr, $f:expr) => {{
+                let (a, b) = ($a as usize * stride, $b as usize * stride);
+                for row in 0..rows {
+                    values[target + row] = $f(values[a + row], values[b + row]);
+                }
+            }};
         }
         match op {
             Op::Add(a, b) => each!(a, b, |a: E, b: E| a + b),
