@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    fmt, iter,
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -468,11 +468,8 @@ impl<C: MsmCurve> Msm<C> {
             && layout.digits as usize >= 2 * FIRST_PIECE;
         let first =
             if overlapped && sums == 1 && (OVERLAPPED..=piece).contains(&len) { len / FIRST_PIECE } else { piece };
-        let mut pieces = vec![0..first.min(len)];
-        while let Some(start) = pieces.last().map(|piece| piece.end).filter(|end| *end < len) {
-            pieces.push(start..len.min(start + piece));
-        }
-        pieces
+        let rest = (first..len).step_by(piece).map(|start| start..len.min(start + piece));
+        iter::once(0..first.min(len)).chain(rest).collect()
     }
 
     /// Some sums at once.

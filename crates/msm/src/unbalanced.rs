@@ -98,8 +98,9 @@ fn run<C: DeviceCurve>(params: &Params, args: &mut [CpuArg<'_>]) {
             return;
         }
         let mut sum = load::<C>(out, 0);
-        for i in begin + first..begin + first + len {
-            let value = if params.ordered == 1 { 2 * i as u32 } else { values[i] };
+        let range = begin + first..begin + first + len;
+        for (value, i) in values[range.clone()].iter().zip(range) {
+            let value = if params.ordered == 1 { 2 * i as u32 } else { *value };
             let mut point = load_affine::<C>(points, value as usize / 2);
             if value % 2 == 1 {
                 point = point::affine_negate::<C>(point);
