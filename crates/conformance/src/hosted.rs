@@ -22,7 +22,7 @@ const CARRY_FLAG: [&str; 15] = [
     "curve::bn254-g1::lengths",
     "curve::misuse",
     "msm::bls12-381-g1::divisions",
-    "msm::p-256::divisions",
+    "msm::p-256::scalars",
     "msm::bn254-g1::counts",
 ];
 

@@ -15,10 +15,12 @@ use crate::{Outcome, Suite, curves, expect, expect_same, launches::is_few, other
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
-    over::<ark_bls12_381::g2::Config>(suite, "bls12-381-g2");
     over::<ark_bn254::g1::Config>(suite, "bn254-g1");
-    over::<ark_pallas::PallasConfig>(suite, "pallas");
-    over::<curves::P256>(suite, "p-256");
+    // Over an extension, over a field of a similar length, and with a ≠ 0.
+    suite.add("bls12-381-g2::scalars", scalars::<ark_bls12_381::g2::Config>);
+    suite.add("bls12-381-g2::divisions", divisions::<ark_bls12_381::g2::Config>);
+    suite.add("pallas::scalars", scalars::<ark_pallas::PallasConfig>);
+    suite.add("p-256::scalars", scalars::<curves::P256>);
     suite.add("bls24-315-g1::sum", sum::<curves::Bls24>);
     suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
