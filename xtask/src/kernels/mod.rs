@@ -150,10 +150,10 @@ fn scalar_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<Ke
     Ok(distinct([rates::<F>(), small_kernels::<F>(info)?].concat()))
 }
 
-/// Every kernel over a field, of transforms those of one size as devices get them.
+/// The operations on vectors over a field, and transforms of one size as devices get them.
 fn few_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let transforms = Ntt::<F>::kernels(info, 24, Config::default(), false)?;
-    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms].concat()))
+    Ok(distinct([vector_kernels::<F>(info)?, transforms].concat()))
 }
 
 /// The kernels whose rates are measured, and sums.
