@@ -185,6 +185,6 @@ mod tests {
             assert!(headlines[..i].iter().all(|other| other.case != headline.case && other.title != headline.title));
             assert!(session::task(headline.case).is_some(), "{} says where its data lies", headline.case);
         }
-        assert_eq!(names(), ["field", "ntt", "msm", "aes"]);
+        assert_eq!(names(), ["field", "ntt", "msm", "sumcheck", "aes"]);
     }
 }
