@@ -222,8 +222,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         self.prove_rounds(statement, statement.num_vars(), tables, claim, transcript)
     }
 
-    /// [`Sumcheck::prove`], for the first `rounds` rounds: one at least, and all if there are fewer. What is left is the sum of the same
-    /// expression over the tables that come back.
+    /// [`Sumcheck::prove`], for the first `rounds` rounds: one at least, and all if there are fewer. What is left is the sum of
+    /// the same expression over the tables that come back.
     ///
     /// # Errors
     /// As [`Sumcheck::prove`].
