@@ -2,6 +2,8 @@
 // digits d_w with s = sum of d_w 2^(bits w) and |d_w| <= 2^(bits - 1). For digit w of scalar i, at w * len + i:
 //   keys    the bucket: ((i / count) * sets + w mod sets) * 2^(bits - 1) + |d_w| - 1, or `sentinel` for d_w = 0
 //   values  2 * point + (1 if its opposite is added), point = (w / sets) * table + first + i mod `points`
+// With `doublings`, |d_w| is (2 m + 1) 2^e instead, e = q * doublings + k: the point is then that of table k, and the bucket
+// number m of class q, which has rows of 2^(bits - 2 - q * doublings) buckets, or of 1, behind all rows of class q - 1.
 // Grid: one thread a scalar. No shared memory.
 //
 // Comes after the arithmetic of the scalar field and these constants:
@@ -26,6 +28,9 @@ struct Params {
     uint32_t form;
     // Whether scalars above r / 2 are replaced by their opposites.
     uint32_t halve;
+    // Tables of odd digits, or 0, and rows of each class of them.
+    uint32_t doublings;
+    uint32_t rows;
 };
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -53,8 +58,20 @@ msm_recode(const Params params, const F* scalars, uint32_t* keys, uint32_t* valu
         carry = digit > buckets;
         uint32_t size = carry ? 2 * buckets - digit : digit;
         size_t at = (size_t)w * params.len + i;
-        keys[at] = size == 0 ? params.sentinel : (base + set) * buckets + size - 1;
-        values[at] = 2 * point + (carry ^ negated);
+        uint32_t key = (base + set) * buckets + size - 1, table = 0;
+        if (params.doublings > 0 && size > 0) {
+            uint32_t start = 0, log = params.bits - 2;
+            for (; size % 2 == 0; size /= 2) {
+                if (++table == params.doublings) {
+                    start += params.rows << log;
+                    log = max(log, table) - table;
+                    table = 0;
+                }
+            }
+            key = start + ((base + set) << log) + size / 2;
+        }
+        keys[at] = size == 0 ? params.sentinel : key;
+        values[at] = 2 * (point + table * params.table) + (carry ^ negated);
 #pragma unroll
         for (int k = 0; k < F_LIMBS; k++) s.l[k] = __funnelshift_r(s.l[k], k + 1 < F_LIMBS ? s.l[k + 1] : 0, params.bits);
         if (++set == params.sets) {

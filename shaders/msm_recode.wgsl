@@ -18,6 +18,8 @@ struct Params {
     sentinel: u32,
     form: u32,
     halve: u32,
+    doublings: u32,
+    rows: u32,
 }
 
 @compute @workgroup_size(THREADS)
@@ -50,10 +52,26 @@ fn msm_recode(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     for (var w = 0u; w < params.digits; w++) {
         let digit = (s.l0 & mask) + carry;
         carry = u32(digit > buckets);
-        let size = select(digit, 2u * buckets - digit, carry == 1u);
+        var size = select(digit, 2u * buckets - digit, carry == 1u);
         let at = w * params.len + i;
-        keys_set(at, select((base + place) * buckets + size - 1u, params.sentinel, size == 0u));
-        values_set(at, 2u * point + (carry ^ negated));
+        var key = (base + place) * buckets + size - 1u;
+        var table = 0u;
+        if (params.doublings > 0u && size > 0u) {
+            var start = 0u;
+            var log = params.bits - 2u;
+            while (size % 2u == 0u) {
+                size /= 2u;
+                table++;
+                if (table == params.doublings) {
+                    start += params.rows << log;
+                    log = max(log, table) - table;
+                    table = 0u;
+                }
+            }
+            key = start + ((base + place) << log) + size / 2u;
+        }
+        keys_set(at, select(key, params.sentinel, size == 0u));
+        values_set(at, 2u * (point + table * params.table) + (carry ^ negated));
         s = s_shift(s, params.bits);
         place++;
         if (place == params.sets) {

@@ -11,12 +11,14 @@ mod expressions;
 mod files;
 mod folder;
 mod reference;
+mod sumchecks;
 
 pub use batches::aes_batches;
 pub use cache::cache_entries;
 pub use devices::device_names;
 pub use expressions::expressions;
 pub use files::aes_files;
+pub use sumchecks::sumchecks;
 
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +32,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub static TARGETS: [Target; 5] = [
+pub static TARGETS: [Target; 6] = [
     Target { name: "aes_batches", run: aes_batches, seeds: &[] },
     Target { name: "aes_files", run: aes_files, seeds: &[] },
     Target { name: "cache_entries", run: cache_entries, seeds: &[] },
     Target { name: "device_names", run: device_names, seeds: devices::SEEDS },
     Target { name: "expressions", run: expressions, seeds: &[] },
+    Target { name: "sumchecks", run: sumchecks, seeds: &[] },
 ];
 
 /// What is left of the input where it must have been long enough: targets go on with zeros at its end.

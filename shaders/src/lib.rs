@@ -163,8 +163,29 @@ pub const MSM_MERGE: &str = include_str!("../msm_merge.wgsl");
 /// `msm_recode`: scalars as signed digits.
 pub const MSM_RECODE: &str = include_str!("../msm_recode.wgsl");
 
+/// The challenge of a round of a sumcheck from the sums of the round before.
+pub const SUMCHECK_DRAW: &str = include_str!("../sumcheck_draw.wgsl");
+
+/// `sumcheck_finish`: the last challenge of a sumcheck and the values of its tables.
+pub const SUMCHECK_FINISH: &str = include_str!("../sumcheck_finish.wgsl");
+
+/// `sumcheck_round`: one round of a sumcheck, with the folding of the round before.
+pub const SUMCHECK_ROUND: &str = include_str!("../sumcheck_round.wgsl");
+
+/// `sumcheck_eq`: the tables of eq for groups of coordinates.
+pub const SUMCHECK_EQ: &str = include_str!("../sumcheck_eq.wgsl");
+
+/// `sumcheck_outer`: the table of eq from those of two groups of coordinates.
+pub const SUMCHECK_OUTER: &str = include_str!("../sumcheck_outer.wgsl");
+
+/// `sumcheck_fold`: a multilinear table with one variable bound.
+pub const SUMCHECK_FOLD: &str = include_str!("../sumcheck_fold.wgsl");
+
+/// `msm_unbalanced`: the sums of the points of each bucket, by one thread each.
+pub const MSM_UNBALANCED: &str = include_str!("../msm_unbalanced.wgsl");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 40] = [
+pub const KERNELS: [(&str, &str); 46] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -186,6 +207,7 @@ pub const KERNELS: [(&str, &str); 40] = [
     ("msm_merge", MSM_MERGE),
     ("msm_pairs", MSM_PAIRS),
     ("msm_recode", MSM_RECODE),
+    ("msm_unbalanced", MSM_UNBALANCED),
     ("mul_chain", MUL_CHAIN),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),
@@ -204,6 +226,11 @@ pub const KERNELS: [(&str, &str); 40] = [
     ("sort_count", SORT_COUNT),
     ("sort_scatter", SORT_SCATTER),
     ("sort_sweep", SORT_SWEEP),
+    ("sumcheck_eq", SUMCHECK_EQ),
+    ("sumcheck_finish", SUMCHECK_FINISH),
+    ("sumcheck_fold", SUMCHECK_FOLD),
+    ("sumcheck_outer", SUMCHECK_OUTER),
+    ("sumcheck_round", SUMCHECK_ROUND),
     ("transpose_tiles", TRANSPOSE),
 ];
 

@@ -117,8 +117,11 @@ impl Default for Config {
 impl Config {
     /// Whether workgroups stride over the data on a device: with CUDA for methods that load tables unless set, where it gave a
     /// third more. Without tables they gain nothing, and portable devices tell too little of how many they have room for: there
-    /// they gave half.
+    /// they gave half. Where loops are ended after a number of turns, workgroups never stride.
     pub fn strides(&self, info: &DeviceInfo) -> bool {
+        if info.limits.loop_turns.is_some() {
+            return false;
+        }
         let method = self.method.unwrap_or_else(|| Method::fastest(info));
         self.grid_stride.unwrap_or(info.id.kind == Kind::Cuda && method.tables() > 0)
     }

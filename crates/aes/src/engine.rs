@@ -31,10 +31,10 @@ const MAX_HASHED: usize = 1 << 24;
 /// ones are hashed one after the other, each by the whole device.
 const MAX_HASHED_BYTES: usize = MAX_STRIDES as usize * THREADS as usize * BLOCK;
 
-/// Strides of one thread: systems end launches that take long, and emulated GPUs loops.
-const MAX_STRIDES: u64 = 1 << 10;
+/// Strides of one thread: systems end launches that take long.
+pub(crate) const MAX_STRIDES: u64 = 1 << 10;
 
-/// Blocks that one launch chains in CBC encryption, for the same reason.
+/// Blocks that one launch chains in CBC encryption, for the same reason, and since emulated GPUs end long loops.
 const MAX_CHAIN: u32 = 1 << 11;
 
 /// Keys of one size on a device. Clones share them; all modes are made from it.

@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Binding, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Word};
+use evariste_backend::{Binding, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Word, loop_turns};
 
 use crate::{
     KeySize, Method, Result,
     config::TABLE_BYTES,
     cpu,
+    engine::MAX_STRIDES,
     ghash::HashKey,
     key::{HostCipher, ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
 };
@@ -59,6 +60,14 @@ pub(crate) enum SerialMode {
 pub(crate) enum Direction {
     Encrypt,
     Decrypt,
+}
+
+/// Rounds of AES-256.
+const MAX_ROUNDS: u64 = 14;
+
+/// Turns that the tweak of a block of a sector of so many takes.
+fn tweak_turns(blocks: u32) -> u64 {
+    loop_turns(u64::from(blocks / 32), 0) + loop_turns(32, 0)
 }
 
 /// A place in a buffer, counted in words of 16 bytes: parameters are 32-bit words, the low half first.
@@ -276,6 +285,8 @@ impl Shape {
         KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS.to_vec(), body, source)
             .threads(threads)
             .shared_bytes(self.shared_bytes())
+            // Workgroups do not stride where turns are limited.
+            .turns(move |_: &CtrParams| self.turns_of_start(threads) + loop_turns(1, self.turns_of_blocks()))
     }
 
     pub(crate) fn blocks(self, mode: BlockMode, direction: Direction, ciphers: Ciphers) -> KernelSpec {
@@ -312,6 +323,10 @@ impl Shape {
         KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
             .threads(THREADS)
             .shared_bytes(self.shared_bytes())
+            .turns(move |params: &BlockParams| {
+                let tweak = if mode == BlockMode::Xts { tweak_turns(params.blocks) } else { 0 };
+                self.turns_of_start(THREADS) + loop_turns(1, tweak + self.turns_of_blocks())
+            })
     }
 
     pub(crate) fn serial(self, mode: SerialMode, direction: Direction, ciphers: Ciphers) -> KernelSpec {
@@ -344,6 +359,13 @@ impl Shape {
         KernelSpec::new("aes_serial", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
             .threads(THREADS)
             .shared_bytes(self.shared_bytes())
+            .turns(move |params: &SerialParams| {
+                let chain = match mode {
+                    SerialMode::CbcEncrypt => loop_turns(params.blocks.into(), self.turns_of_blocks()),
+                    SerialMode::XtsSteal => tweak_turns(params.blocks) + loop_turns(2, self.turns_of_blocks()),
+                };
+                self.turns_of_start(THREADS) + loop_turns(1, chain)
+            })
     }
 
     pub(crate) fn borders(self) -> KernelSpec {
@@ -367,7 +389,20 @@ impl Shape {
         };
         // The CPU's body of CBC decryption keeps what it needs itself.
         let body = |_: &BorderParams, _: &mut [CpuArg<'_>]| {};
-        KernelSpec::new("aes_borders", format!("{units} blocks a thread"), bindings, body, source).threads(THREADS)
+        KernelSpec::new("aes_borders", format!("{units} blocks a thread"), bindings, body, source)
+            .threads(THREADS)
+            .turns(|_: &BorderParams| loop_turns(u32::BITS.into(), 0))
+    }
+
+    /// Turns of the loops of a thread beside those of its blocks: it helps to load tables, and looks for its message.
+    fn turns_of_start(self, threads: u32) -> u64 {
+        loop_turns(u64::from(self.shared_bytes() / 4).div_ceil(threads.into()), 0) + loop_turns(u32::BITS.into(), 0)
+    }
+
+    /// Turns of as many blocks as a thread takes at a time.
+    fn turns_of_blocks(self) -> u64 {
+        let ciphers = if self.sliced() { 1 } else { self.per_thread() };
+        u64::from(ciphers) * loop_turns(MAX_ROUNDS, 0)
     }
 
     pub(crate) fn per_thread(self) -> u32 {
@@ -426,7 +461,12 @@ pub(crate) fn ghash(keys: Arc<[HashKey]>) -> KernelSpec {
         let [data, messages, powers, out] = args else { unreachable!("the launch checks the number of buffers") };
         cpu::ghash_kernel(params, data.read(), messages.read(), powers.read(), &keys, out.write());
     };
-    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(16 * THREADS)
+    // A message of a batch takes as many turns as a launch has strides at most.
+    let turns = |params: &GhashParams| {
+        let own = if params.messages > 0 { MAX_STRIDES } else { params.segment.div_ceil(THREADS).into() };
+        loop_turns(own, 0) + loop_turns(THREADS.ilog2().into(), 0)
+    };
+    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(16 * THREADS).turns(turns)
 }
 
 pub(crate) fn move_bytes() -> KernelSpec {
@@ -442,7 +482,7 @@ pub(crate) fn move_bytes() -> KernelSpec {
         let [src, dst] = args else { unreachable!("the launch checks the number of buffers") };
         cpu::move_kernel(params, src.read(), dst.write());
     };
-    KernelSpec::new("move_bytes", "", bindings, body, source).threads(THREADS)
+    KernelSpec::new("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
 }
 
 /// Every kernel of a shape, for compiling them ahead.

@@ -204,6 +204,11 @@ impl KernelSpec {
         self
     }
 
+    /// Whether [`KernelSpec::turns`] says how many turns loops take.
+    pub fn declares_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
     /// The text in a language.
     pub fn source(&self, language: Language) -> String {
         (self.source)(language)

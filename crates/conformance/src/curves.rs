@@ -7,7 +7,7 @@ use ark_ec::{
 };
 use ark_ff::{Fp2, Fp2Config, Fp256, MontBackend, MontFp};
 
-use crate::fields::{Mnt4, Sixteen};
+use crate::fields::{self, Mnt4, Sixteen};
 
 /// The base field of P-256, where sums carry out of the limbs.
 #[derive(ark_ff::MontConfig)]
@@ -43,6 +43,68 @@ impl SWCurveConfig for P256 {
     const GENERATOR: Affine<Self> = Affine::new_unchecked(
         MontFp!("48439561293906451759052585252797914202762949526041747995844080717082404635286"),
         MontFp!("36134250956749795798585127919587881956611106672985015071877198253568414405109"),
+    );
+}
+
+/// The scalar field of BLS24-315.
+#[derive(Debug, ark_ff::MontConfig)]
+#[modulus = "11502027791375260645628074404575422495959608200132055716665986169834464870401"]
+#[generator = "7"]
+pub struct Bls24ScalarConfig;
+pub(crate) type Bls24Scalar = Fp256<MontBackend<Bls24ScalarConfig, 4>>;
+
+/// G1 of BLS24-315, y² = x³ + 1. (El Housni and Guillevic, "Families of SNARK-friendly 2-chains of elliptic curves", EUROCRYPT
+/// 2022, with the seed −0xbfcfffff.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bls24;
+
+impl CurveConfig for Bls24 {
+    type BaseField = fields::Bls24;
+    type ScalarField = Bls24Scalar;
+
+    const COFACTOR: &'static [u64] = &[3452012412914368512];
+    const COFACTOR_INV: Bls24Scalar =
+        MontFp!("11502027748484983061746766725372608623013042341922603258659095701186171371503");
+}
+
+impl SWCurveConfig for Bls24 {
+    type ZeroFlag = bool;
+
+    const COEFF_A: fields::Bls24 = MontFp!("0");
+    const COEFF_B: fields::Bls24 = MontFp!("1");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(
+        MontFp!("34223510504517033132712852754388476272837911830964394866541204856091481856889569724484362330263"),
+        MontFp!("24215295174889464585413596429561903295150472552154479431771837786124301185073987899223459122783"),
+    );
+}
+
+/// The scalar field of secp256k1.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "115792089237316195423570985008687907852837564279074904382605163141518161494337"]
+#[generator = "7"]
+pub(crate) struct Secp256k1ScalarConfig;
+pub(crate) type Secp256k1Scalar = Fp256<MontBackend<Secp256k1ScalarConfig, 4>>;
+
+/// secp256k1: y² = x³ + 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Secp256k1;
+
+impl CurveConfig for Secp256k1 {
+    type BaseField = fields::Secp256k1;
+    type ScalarField = Secp256k1Scalar;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: Secp256k1Scalar = MontFp!("1");
+}
+
+impl SWCurveConfig for Secp256k1 {
+    type ZeroFlag = bool;
+
+    const COEFF_A: fields::Secp256k1 = MontFp!("0");
+    const COEFF_B: fields::Secp256k1 = MontFp!("7");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(
+        MontFp!("55066263022277343669578718895168534326250603453777594175500187360389116729240"),
+        MontFp!("32670510020758816978083085130507043184471273380659243275938904335757337482424"),
     );
 }
 

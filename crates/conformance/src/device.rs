@@ -141,6 +141,10 @@ fn pinned_columns(device: &Device) -> Outcome {
         let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
         host.copy_from_slice(&bytes(len));
         let (mut first, mut second) = (device.zeros::<u32>(rows * columns + 3)?, device.zeros(rows * columns + 3)?);
+        // The zeros are written on the default queue.
+        let zeroed = device.record(None)?;
+        device.wait_for(Some(&transfers), &zeroed)?;
+        device.wait_for(Some(&work), &zeroed)?;
         let (there, sent) = first.write_pinned_columns(Some(&transfers), 2, host, rows, pieces)?;
         expect_equal("events", &there.len(), &pieces)?;
         let mut copied = Vec::new();

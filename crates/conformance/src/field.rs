@@ -12,42 +12,56 @@ use crate::{
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
+    // All operations over one field of each number of limbs and shape of modulus, and over an extension of each kind.
     prime::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
+    vector::add::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
     prime::<ark_bls12_381::Fq>(suite, "bls12-381-fq");
+    vector::add::<ark_bls12_381::Fq>(suite, "bls12-381-fq");
     prime::<ark_bn254::Fr>(suite, "bn254-fr");
+    vector::add::<ark_bn254::Fr>(suite, "bn254-fr");
+    prime::<small::Goldilocks>(suite, "goldilocks");
+    vector::add::<small::Goldilocks>(suite, "goldilocks");
+    prime::<small::BabyBear>(suite, "baby-bear");
+    vector::add::<small::BabyBear>(suite, "baby-bear");
+    prime::<fields::Mersenne89>(suite, "mersenne-89");
+    vector::add::<fields::Mersenne89>(suite, "mersenne-89");
+    prime::<fields::Secp256k1>(suite, "secp256k1-fq");
+    vector::add::<fields::Secp256k1>(suite, "secp256k1-fq");
+    prime::<fields::Mnt4>(suite, "mnt4-753-fr");
+    vector::add::<fields::Mnt4>(suite, "mnt4-753-fr");
+    over::<ark_bls12_381::Fq2>(suite, "bls12-381-fq2");
+    vector::add::<ark_bls12_381::Fq2>(suite, "bls12-381-fq2");
+    over::<small::Goldilocks3>(suite, "goldilocks-3");
+    vector::add::<small::Goldilocks3>(suite, "goldilocks-3");
+    over::<small::BabyBear4>(suite, "baby-bear-4");
+    vector::add::<small::BabyBear4>(suite, "baby-bear-4");
+
+    // Arithmetic over the others.
     prime::<ark_bn254::Fq>(suite, "bn254-fq");
     prime::<ark_bls12_377::Fr>(suite, "bls12-377-fr");
     prime::<ark_bls12_377::Fq>(suite, "bls12-377-fq");
     prime::<ark_pallas::Fq>(suite, "pallas-fq");
     prime::<ark_vesta::Fq>(suite, "vesta-fq");
-    prime::<small::Goldilocks>(suite, "goldilocks");
-    prime::<small::BabyBear>(suite, "baby-bear");
     prime::<small::KoalaBear>(suite, "koala-bear");
-
-    over::<ark_bls12_381::Fq2>(suite, "bls12-381-fq2");
+    prime::<fields::Sixteen>(suite, "sixteen-bit");
+    prime::<fields::Bls24>(suite, "bls24-315-fq");
+    prime::<fields::SmallBabyBear>(suite, "small-fp-31");
+    prime::<fields::SmallGoldilocks>(suite, "small-fp-64");
     over::<ark_bn254::Fq2>(suite, "bn254-fq2");
     over::<small::Goldilocks2>(suite, "goldilocks-2");
-    over::<small::Goldilocks3>(suite, "goldilocks-3");
     over::<small::Goldilocks4>(suite, "goldilocks-4");
     over::<small::Goldilocks5>(suite, "goldilocks-5");
     over::<small::BabyBear2>(suite, "baby-bear-2");
     over::<small::BabyBear3>(suite, "baby-bear-3");
-    over::<small::BabyBear4>(suite, "baby-bear-4");
     over::<small::BabyBear5>(suite, "baby-bear-5");
     over::<small::KoalaBear2>(suite, "koala-bear-2");
     over::<small::KoalaBear3>(suite, "koala-bear-3");
     over::<small::KoalaBear4>(suite, "koala-bear-4");
     over::<small::KoalaBear5>(suite, "koala-bear-5");
-
-    prime::<fields::Sixteen>(suite, "sixteen-bit");
-    prime::<fields::Mersenne89>(suite, "mersenne-89");
-    prime::<fields::Secp256k1>(suite, "secp256k1-fq");
-    prime::<fields::Bls24>(suite, "bls24-315-fq");
-    prime::<fields::Mnt4>(suite, "mnt4-753-fr");
-    prime::<fields::SmallBabyBear>(suite, "small-fp-31");
-    prime::<fields::SmallGoldilocks>(suite, "small-fp-64");
     over::<fields::Goldilocks2>(suite, "goldilocks-fp2");
     vector::add_once(suite);
+    suite.add("goldilocks::misuse", misuse::<small::Goldilocks>);
+    suite.add("bls12-381-fr::misuse", misuse::<ark_bls12_381::Fr>);
 
     // One of each kind that multiplication has a way of its own for.
     suite.add("bls12-381-fr::products", products::<ark_bls12_381::Fr>);
@@ -74,8 +88,6 @@ fn over<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::operations"), operations::<F>);
     suite.add(&format!("{field}::inverse"), inverse::<F>);
     suite.add(&format!("{field}::powers"), powers::<F>);
-    suite.add(&format!("{field}::misuse"), misuse::<F>);
-    vector::add::<F>(suite, field);
 }
 
 const LENGTHS: [usize; 7] = [0, 1, 2, 255, 257, 1000, 20_000];

@@ -57,8 +57,8 @@ pub(crate) struct Mersenne89Config;
 pub(crate) type Mersenne89 = ark_ff::Fp128<MontBackend<Mersenne89Config, 2>>;
 
 /// The base field of BLS24-315: ten limbs.
-#[derive(ark_ff::MontConfig)]
+#[derive(Debug, ark_ff::MontConfig)]
 #[modulus = "39705142709513438335025689890408969744933502416914749335064285505637884093126342347073617133569"]
 #[generator = "13"]
-pub(crate) struct Bls24Config;
+pub struct Bls24Config;
 pub(crate) type Bls24 = Fp320<MontBackend<Bls24Config, 5>>;

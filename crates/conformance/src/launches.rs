@@ -25,9 +25,12 @@ use evariste_field::{
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
+use evariste_sumcheck::Sumcheck;
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder};
+use crate::{
+    Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder, sumcheck,
+};
 
 /// Some kernels, and trials that launch them.
 struct Family {
@@ -39,7 +42,7 @@ struct Family {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-const FAMILIES: [Family; 14] = [
+const FAMILIES: [Family; 15] = [
     Family {
         name: "vector-long",
         add: field::add,
@@ -137,6 +140,15 @@ const FAMILIES: [Family; 14] = [
         },
     },
     Family {
+        name: "sumcheck",
+        add: sumcheck::add,
+        cases: &["bls12-381-fr::", "baby-bear-4::"],
+        kernels: |_| {
+            let long = Sumcheck::<Fr>::kernels(&sumcheck::gate());
+            Ok([long, Sumcheck::<BabyBear4, BabyBear>::kernels(&sumcheck::gate())].concat())
+        },
+    },
+    Family {
         name: "primitives",
         add: primitives::add,
         cases: &["scan", "histogram", "sort", "segmented_sum::"],
@@ -183,7 +195,7 @@ const FAMILIES: [Family; 14] = [
 const LONG_TRANSFORMS: &str = "ntt-bls12-381-fr";
 
 /// Trials that say nothing of launches, or that watch what belongs to the device.
-const NOT_HERE: [&str; 8] = [
+const NOT_HERE: [&str; 9] = [
     "misuse",
     "host_slices",
     "large",
@@ -191,6 +203,7 @@ const NOT_HERE: [&str; 8] = [
     "two_threads",
     "required_bytes",
     "unsorted_keys",
+    "sort_with_false_counts",
     "sort_large",
 ];
 
@@ -300,6 +313,10 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         "products" if spec.variant.contains("Serial") => (groups, true, false),
         // A workgroup for each bit of a bucket's number.
         "msm_bits" => (groups, false, true),
+        // One workgroup draws the last challenge.
+        "sumcheck_finish" => (groups, true, false),
+        // There are more buckets than threads of a workgroup.
+        "msm_unbalanced" => (groups, false, true),
         // One tile's sum is no one's offset.
         "scan_sums" => (groups, false, true),
         // Sectors that are not whole blocks go one by one.

@@ -19,6 +19,7 @@ mod process;
 mod recorder;
 mod secrecy;
 mod stub;
+mod sumcheck;
 mod vector;
 mod views;
 mod window;
@@ -32,6 +33,7 @@ use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
 use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
+pub use curves::Bls24;
 pub use hosted::hosted;
 pub use launches::launches;
 
@@ -59,6 +61,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     curve::add(&mut suite);
     suite.name = "msm";
     msm::add(&mut suite);
+    suite.name = "sumcheck";
+    sumcheck::add(&mut suite);
     suite.name = "loops";
     loops::add(&mut suite);
     suite.name = "secrecy";

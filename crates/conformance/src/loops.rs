@@ -10,10 +10,11 @@ use ark_ec::{
 };
 use ark_ff::{Field, Zero};
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Word};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, Word};
 use evariste_curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz};
 use evariste_field::{Expression, Mont, Vector, reference};
 use evariste_microbench::{Place, Products, Sharing};
+use evariste_msm::{Msm, MsmConfig, Precompute, Tuning};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{Histogram, RadixSort, SegmentedSum, SortMethod, reference as of_words};
 use libtest_mimic::Failed;
@@ -238,10 +239,26 @@ fn check_reductions(device: &Device, len: usize) -> Outcome {
     expect_equal("value", &vector.evaluate(&da, z)?, &reference::evaluate(&a, z))
 }
 
+/// With affine additions and with tables, in parts that are as long as the device allows.
+fn check_msm(device: &Device, len: usize) -> Outcome {
+    let scalars = samples::<Fr>(len, 58);
+    let bases = vec![Affine::<g1::Config>::generator(); len];
+    let expected = Affine::<g1::Config>::generator() * scalars.iter().sum::<Fr>();
+    let tuning =
+        Tuning { slices: Some(1), least_slice: Some(u32::MAX), layer: Some(20), last: Some(20), ..Tuning::default() };
+    let budget = 8 * (len * AffinePoint::<g1::Config>::BYTES) as u64;
+    for (levels, precompute) in [(0, Precompute::Tables { budget }), (1, Precompute::None)] {
+        let tuning = Tuning { levels: Some(levels), ..tuning };
+        let config = MsmConfig { window: Some(8), tuning, precompute, ..MsmConfig::default() };
+        expect_equal("a sum", &Msm::new(device, &bases, config)?.evaluate(&scalars)?, &expected)?;
+    }
+    Ok(())
+}
+
 /// A name, turns that must do, and what is tried.
 type Operation = (&'static str, u32, fn(&Device) -> Outcome);
 
-const OPERATIONS: [Operation; 8] = [
+const OPERATIONS: [Operation; 9] = [
     ("times", 2000, |device| check_times::<g1::Config>(device, 20)),
     ("normalise", 2000, |device| check_normalise::<g1::Config>(device, 600)),
     ("sums_of_points", 2000, |device| check_sums::<g1::Config>(device, 600)),
@@ -250,6 +267,7 @@ const OPERATIONS: [Operation; 8] = [
     ("inverse", 2000, |device| check_inverse(device, 5000)),
     ("reductions", 110, |device| check_reductions(device, 70_000)),
     ("histogram", 200, |device| check_histogram(device, 300_000)),
+    ("msm", 4000, |device| check_msm(device, 200)),
 ];
 
 /// The device as one that ends loops earlier.

@@ -9,16 +9,20 @@ use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste_backend::{Device, Element, Secrecy, Transfer};
 use evariste_curve::AffinePoint;
 use evariste_field::{Canonical, DeviceField, Mont};
-use evariste_msm::{Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, evaluate, reference};
+use evariste_msm::{Accumulation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, evaluate, reference};
 
 use crate::{Outcome, Suite, curves, expect, expect_same, launches::is_few, other_device};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
-    over::<ark_bls12_381::g2::Config>(suite, "bls12-381-g2");
     over::<ark_bn254::g1::Config>(suite, "bn254-g1");
-    over::<ark_pallas::PallasConfig>(suite, "pallas");
-    over::<curves::P256>(suite, "p-256");
+    // Over an extension, over a field of a similar length, and with a ≠ 0.
+    suite.add("bls12-381-g2::scalars", scalars::<ark_bls12_381::g2::Config>);
+    suite.add("bls12-381-g2::divisions", divisions::<ark_bls12_381::g2::Config>);
+    suite.add("pallas::scalars", scalars::<ark_pallas::PallasConfig>);
+    suite.add("p-256::scalars", scalars::<curves::P256>);
+    suite.add("bls24-315-g1::sum", sum::<curves::Bls24>);
+    suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
     suite.add("two_threads", two_threads);
     suite.add("misuse", misuse);
@@ -89,6 +93,13 @@ fn scalars<C: MsmCurve>(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// One way of adding up, over one more field.
+fn sum<C: MsmCurve>(device: &Device) -> Outcome {
+    let (bases, multipliers) = bases::<C>(40);
+    let msm = Msm::<C>::new(device, &bases, MsmConfig { window: Some(4), check: true, ..MsmConfig::default() })?;
+    check(device, &msm, &multipliers, 0)
+}
+
 /// Every way of dividing the work: slices, layers, tables, affine additions, pieces.
 fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
     let (bases, multipliers) = bases::<C>(90);
@@ -98,9 +109,11 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
         layer: Some(layer),
         last: Some(last),
         levels: Some(levels),
+        ..Tuning::default()
     };
     let tables = |count: usize| Precompute::Tables { budget: (count * bases.len() * AffinePoint::<C>::BYTES) as u64 };
     let plain = MsmConfig::default();
+    let unbalanced = Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() };
     let pieces = MsmConfig { window: Some(3), tuning: tuning(20, 1, 1, 1, 1), ..plain };
     let memory = Msm::<C>::new(device, &[], pieces)?.required_bytes(20, 1)?;
     let configs = [
@@ -109,6 +122,7 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
         MsmConfig { window: Some(8), tuning: tuning(300, 2, 3, 0, 1), precompute: tables(90), ..plain },
         MsmConfig { window: Some(2), tuning: tuning(5, 7, 1, 1, 8), bases: Bases::Any, ..plain },
         MsmConfig { memory: Some(memory), ..pieces },
+        MsmConfig { window: Some(5), precompute: Precompute::OddDigits { depth: 1 }, tuning: unbalanced, ..plain },
     ];
     // Where sanitizers run, one kind of scalars is enough to launch all kernels.
     for config in configs {
@@ -165,14 +179,18 @@ fn counts<C: MsmCurve>(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// Sums of each of two threads: a thousand together, but where threads of a GPU are emulated.
 fn two_threads(device: &Device) -> Outcome {
     type C = ark_bn254::g1::Config;
+    let info = device.info();
+    let emulated = info.features.software || info.limits.workgroup_threads == 1 || is_few(device);
+    let rounds = if emulated { 5 } else { 1000 / 6 + 1 };
     let (bases, multipliers) = bases::<C>(100);
     let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
     std::thread::scope(|scope| {
         let work = |kind: usize| {
             let (msm, multipliers) = (&msm, &multipliers);
-            scope.spawn(move || (0..5).try_for_each(|_| check(device, msm, multipliers, kind)))
+            scope.spawn(move || (0..rounds).try_for_each(|_| check(device, msm, multipliers, kind)))
         };
         let threads = [work(0), work(5)];
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)

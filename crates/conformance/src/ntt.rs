@@ -23,10 +23,10 @@ use crate::{
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
-    over::<ark_bn254::Fr>(suite, "bn254-fr");
     over::<small::Goldilocks>(suite, "goldilocks");
     over::<small::BabyBear>(suite, "baby-bear");
-    over::<fields::Mnt4>(suite, "mnt4-753-fr");
+    basic::<fields::Mnt4>(suite, "mnt4-753-fr");
+    suite.add("bn254-fr::orders_cosets_batches", few_orders_cosets_batches::<ark_bn254::Fr>);
     suite.add("bls12-377-fr::orders_cosets_batches", few_orders_cosets_batches::<ark_bls12_377::Fr>);
     suite.add("pallas-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_pallas::Fq>);
     suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
@@ -39,11 +39,18 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add_alone("bls12-381-fr::required_bytes", required_bytes);
 }
 
-fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
+/// Transforms over a field, whose elements decide how large tiles are.
+fn basic<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::definition"), definition::<F>);
     suite.add(&format!("{field}::sizes"), sizes::<F>);
     suite.add(&format!("{field}::passes"), passes::<F>);
     suite.add(&format!("{field}::orders_cosets_batches"), orders_cosets_batches::<F>);
+    suite.add(&format!("{field}::edge_values"), edge_values::<F>);
+}
+
+/// Everything made of them too.
+fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
+    basic::<F>(suite, field);
     suite.add(&format!("{field}::columns"), columns::<F>);
     suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
     suite.add(&format!("{field}::products"), products::<F>);
@@ -51,7 +58,6 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::pipelines"), pipelines::<F>);
     suite.add(&format!("{field}::pinned"), pinned::<F>);
     suite.add(&format!("{field}::pieces"), pieces::<F>);
-    suite.add(&format!("{field}::edge_values"), edge_values::<F>);
     suite.add(&format!("{field}::host_slices"), host_slices::<F>);
     suite.add(&format!("{field}::misuse"), misuse::<F>);
 }

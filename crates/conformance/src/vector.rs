@@ -1,7 +1,11 @@
 //! Vector operations over every field: maps, reductions, prefixes, permutations, expressions.
 
+use ark_bls12_381::Fr;
 use evariste_backend::{Buffer, Device, Error};
-use evariste_field::{DeviceField, Expression, Mont, Prefix, Vector, reference, small::BabyBear};
+use evariste_field::{
+    DeviceField, Expression, Mont, Prefix, Vector, reference,
+    small::{BabyBear, Goldilocks},
+};
 
 use crate::{
     Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, garbage, launches::lengths,
@@ -14,11 +18,12 @@ pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::division"), division::<F>);
     suite.add(&format!("{field}::permutations"), permutations::<F>);
     suite.add(&format!("{field}::expressions"), expressions::<F>);
-    suite.add(&format!("{field}::vector_misuse"), misuse::<F>);
 }
 
 /// What one field is enough for.
 pub(crate) fn add_once(suite: &mut Suite<'_>) {
+    suite.add("goldilocks::vector_misuse", misuse::<Goldilocks>);
+    suite.add("bls12-381-fr::vector_misuse", misuse::<Fr>);
     suite.add("deep_prefixes", deep_prefixes);
     suite.add_alone("few_launches", few_launches);
 }

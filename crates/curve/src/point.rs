@@ -73,6 +73,16 @@ pub fn affine_add<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, inverse: Base<
         (true, false) => tangent::<C>(p[0], Base::<C>::ONE) * inverse,
         (false, _) => (q[1] - p[1]) * inverse,
     };
+    third::<C>(p, q, slope)
+}
+
+/// The sum of two points of different x, neither at infinity, given the inverse of the second x less the first.
+pub fn affine_chord<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, inverse: Base<C>) -> AffineOf<C> {
+    third::<C>(p, q, (q[1] - p[1]) * inverse)
+}
+
+/// The sum of two points on a line of the given slope.
+fn third<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, slope: Base<C>) -> AffineOf<C> {
     let x = slope.square() - p[0] - q[0];
     [x, slope * (p[0] - x) - p[1]]
 }

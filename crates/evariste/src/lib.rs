@@ -13,6 +13,8 @@ pub use evariste_msm as msm;
 pub use evariste_ntt as ntt;
 #[cfg(feature = "primitives")]
 pub use evariste_primitives as primitives;
+#[cfg(feature = "sumcheck")]
+pub use evariste_sumcheck as sumcheck;
 
 pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, Stats};
 
@@ -29,4 +31,6 @@ pub mod prelude {
     pub use evariste_msm::{Msm, MsmConfig};
     #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
+    #[cfg(feature = "sumcheck")]
+    pub use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck, Weight};
 }

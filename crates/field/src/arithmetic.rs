@@ -70,6 +70,14 @@ impl Arithmetic {
         })))
     }
 
+    /// Fields below this one: none below a prime field, one below a quadratic extension of it.
+    pub fn levels(&self) -> usize {
+        match &self.0 {
+            Kind::Prime { .. } => 0,
+            Kind::Extension(field) => 1 + field.base.levels(),
+        }
+    }
+
     /// 32-bit limbs of an element.
     pub(crate) fn limbs(&self) -> usize {
         match &self.0 {

@@ -113,6 +113,11 @@ impl Expression {
     /// The context of [`Expression::digest`].
     pub const CONTEXT: &str = "evariste 2026-11-21 expression steps v1";
 
+    /// The steps that compute it, as [`Expression::digest`] orders them; the last one is the result.
+    pub fn steps(&self) -> Vec<Step> {
+        self.tape().steps
+    }
+
     fn new(kind: Kind, degree: u64) -> Self {
         Self(Arc::new(Node { kind, degree }))
     }
@@ -298,13 +303,20 @@ impl Product for Expression {
 
 /// One operation on the results of earlier ones, which are named by their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Step {
+pub enum Step {
+    /// The value of a column.
     Column(u32),
+    /// A constant by its number.
     Constant(u32),
+    /// An integer.
     Integer(i64),
+    /// A sum.
     Add(u32, u32),
+    /// The first less the second.
     Sub(u32, u32),
+    /// A product.
     Mul(u32, u32),
+    /// The negative.
     Neg(u32),
 }
 

@@ -105,8 +105,12 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
     #[inline]
     fn store(&self, limbs: &mut [u32]) {
         let value = if Self::SAME { self.0.0 } else { (*self * Self::new_unchecked(BigInt(Self::TO_DEVICE))).0.0 };
-        for (i, limb) in limbs[..Self::LIMBS].iter_mut().enumerate() {
-            *limb = (value[i / 2] >> (32 * (i % 2))) as u32;
+        let (pairs, last) = limbs[..Self::LIMBS].as_chunks_mut::<2>();
+        for (pair, word) in pairs.iter_mut().zip(&value) {
+            *pair = [*word as u32, (*word >> 32) as u32];
+        }
+        for limb in last {
+            *limb = value[Self::LIMBS / 2] as u32;
         }
     }
 
@@ -130,8 +134,13 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
 #[inline]
 fn integer<const N: usize>(limbs: &[u32]) -> [u64; N] {
     let mut value = [0; N];
-    for (i, &limb) in limbs.iter().enumerate() {
-        value[i / 2] |= u64::from(limb) << (32 * (i % 2));
+    // Pair by pair, which compilers make words of.
+    let (pairs, last) = limbs.as_chunks::<2>();
+    for (word, [low, high]) in value.iter_mut().zip(pairs) {
+        *word = u64::from(*low) | u64::from(*high) << 32;
+    }
+    for limb in last {
+        value[pairs.len()] = u64::from(*limb);
     }
     value
 }

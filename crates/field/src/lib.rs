@@ -17,7 +17,7 @@ mod vector;
 
 pub use arithmetic::Arithmetic;
 pub use element::{Canonical, Mont, expect_stored};
-pub use expression::Expression;
+pub use expression::{Expression, Step};
 pub use extension::{Extension, ExtensionConfig};
 pub use field::{DeviceField, DevicePrimeField};
 pub use known::known_constants;

@@ -4,10 +4,19 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, parallel};
-use evariste_curve::{AffinePoint, DeviceCurve, Xyzz, point, source::Form};
-use evariste_field::{DeviceField, source::label};
+use evariste_curve::{
+    AffinePoint, DeviceCurve, Xyzz, point,
+    source::{self, Form},
+};
+use evariste_field::{
+    DeviceField,
+    source::{label, turns},
+};
 
-use crate::shared::{self, Sum, load, load_affine, sum_bytes, sum_words, zero};
+use crate::{
+    levels::Levels,
+    shared::{self, Sum, load, sum_bytes, sum_words, zero},
+};
 
 /// Threads of a workgroup that adds points to buckets: with more, fewer of them find registers at once.
 pub(crate) const THREADS: u32 = 128;
@@ -159,7 +168,15 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, calls::<C>(), sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), accumulate::<C>, source).threads(THREADS)
+    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), accumulate::<C>, source)
+        .threads(THREADS)
+        .turns(accumulate_turns::<C>)
+}
+
+/// Of the search for the last pair, and of the additions.
+fn accumulate_turns<C: DeviceCurve>(params: &AccumulateParams) -> u64 {
+    let slice = params.len.div_ceil(params.slices).max(params.least).min(params.len);
+    turns::repeat(u32::BITS.into(), 0) + turns::repeat(slice.into(), source::turns::<C>())
 }
 
 /// Whether products are called in the kernel that adds points. On an H200, over twelve limbs that took 0.96 of the time of
@@ -179,60 +196,91 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source).threads(MERGE_THREADS)
+    KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
+        .threads(MERGE_THREADS)
+        .turns(|_: &MergeParams| turns::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::turns::<C>()))
 }
 
-/// A part of the work on the CPU: pairs, and the buckets that no other part touches.
-struct Part<'a> {
+/// A slice of the pairs on the CPU, with the buckets between its first and its last, which no other slice touches.
+struct Slice<'a, C: DeviceCurve> {
     keys: &'a [u32],
     /// The number of the first of them.
-    first: usize,
-    /// The first bucket of `buckets`.
     start: usize,
     buckets: &'a mut [u32],
+    /// Sums of the first bucket and of the last.
+    ends: [Sum<C>; 2],
 }
 
-/// The body for the CPU. Slices end where a bucket does, and leave no nodes; one that is a single bucket takes long.
+/// The body for the CPU.
 fn accumulate<C: DeviceCurve>(params: &AccumulateParams, args: &mut [CpuArg<'_>]) {
-    let [keys, values, points, buckets, node_keys, _] = args else {
+    let [keys, values, points, buckets, node_keys, node_sums] = args else {
         unreachable!("the launch checks the number of buffers")
     };
     let (keys, words) = (&keys.read::<u32>()[..params.len as usize], sum_words::<C>());
     let count = keys.partition_point(|key| *key < params.sentinel);
     let (keys, values) = (&keys[..count], &values.read::<u32>()[..count]);
+    let values = if params.ordered == 1 { None } else { Some(values) };
     let points = points.read::<u32>();
-    node_keys.write::<u32>()[..2 * params.slices as usize].fill(params.sentinel);
+    let node_keys = &mut node_keys.write::<u32>()[..2 * params.slices as usize];
+    node_keys.fill(params.sentinel);
 
-    let slice = count.div_ceil(params.slices as usize).max(params.least as usize);
+    let len = count.div_ceil(params.slices as usize).max(params.least as usize);
     let mut rest = &mut buckets.write::<u32>()[..params.sentinel as usize * words];
-    let (mut begin, mut bucket) = (0, 0);
-    let mut parts = Vec::new();
-    while begin < count {
-        let end = (begin + slice).min(count);
-        let end = end + keys[end..].partition_point(|key| *key == keys[end - 1]);
-        let next = keys[end - 1] as usize + 1;
-        let (own, others) = rest.split_at_mut((next - bucket) * words);
-        parts.push(Part { keys: &keys[begin..end], first: begin, start: bucket, buckets: own });
-        (rest, begin, bucket) = (others, end, next);
+    let (mut done, mut before) = (0, None);
+    let mut slices: Vec<Slice<'_, C>> = Vec::new();
+    for (number, keys) in keys.chunks(len).enumerate() {
+        let [first, last] = [keys[0], keys[keys.len() - 1]];
+        // Whoever starts a bucket starts from what it has.
+        let from = |key: u32, starts: bool| match params.fresh == 0 && starts {
+            true => load::<C>(rest, key as usize - done),
+            false => zero::<C>(),
+        };
+        let ends = [from(first, before != Some(first)), from(last, first != last)];
+        let inside = (first as usize + 1).min(last as usize)..last as usize;
+        rest = &mut rest[(inside.start - done) * words..];
+        let (own, others) = rest.split_at_mut(inside.len() * words);
+        slices.push(Slice { keys, start: number * len, buckets: own, ends });
+        (rest, done, before) = (others, inside.end, Some(last));
     }
-    parallel::chunks(&mut parts, 1, &|_, parts| {
-        for part in parts {
-            let mut pairs = part.keys.iter().zip(part.first..).peekable();
-            while let Some(&(&key, _)) = pairs.peek() {
-                let at = key as usize - part.start;
-                let mut sum = if params.fresh == 1 { zero::<C>() } else { load::<C>(part.buckets, at) };
-                while let Some((_, i)) = pairs.next_if(|(next, _)| **next == key) {
-                    let value = if params.ordered == 1 { 2 * i as u32 } else { values[i] };
-                    let mut point = load_affine::<C>(points, value as usize / 2);
-                    if value % 2 == 1 {
-                        point = point::affine_negate::<C>(point);
-                    }
-                    sum = point::xyzz_add_affine::<C>(sum, point);
-                }
-                point::store(&sum, &mut part.buckets[at * words..][..words]);
-            }
+    parallel::chunks(&mut slices, 1, &|_, slices| {
+        for slice in slices {
+            slice.sum(values, points, params.fresh == 1);
         }
     });
+    let nodes = node_keys.chunks_exact_mut(2).zip(node_sums.write::<u32>().chunks_exact_mut(2 * words));
+    for (slice, (keys, sums)) in slices.iter().zip(nodes) {
+        keys.copy_from_slice(&slice.borders());
+        for (sum, words) in slice.ends.iter().zip(sums.chunks_exact_mut(words)) {
+            point::store(sum, words);
+        }
+    }
+}
+
+impl<C: DeviceCurve> Slice<'_, C> {
+    fn borders(&self) -> [u32; 2] {
+        [self.keys[0], self.keys[self.keys.len() - 1]]
+    }
+
+    fn sum(&mut self, values: Option<&[u32]>, points: &[u32], fresh: bool) {
+        let ([first, last], words) = (self.borders(), sum_words::<C>());
+        // Buckets that were found before have a sum.
+        let mut found_before = vec![!fresh; self.buckets.len() / words];
+        let (start, buckets, ends) = (self.start, &mut self.buckets, &mut self.ends);
+        let numbers = |i: usize| values.map_or(2 * (start + i) as u32, |values| values[start + i]);
+        Levels::<C>::new().sum(self.keys, &numbers, points, &mut |key, point| {
+            if key == first || key == last {
+                let end = &mut ends[usize::from(key != first)];
+                *end = point::xyzz_add_affine::<C>(*end, point);
+                return;
+            }
+            let at = (key - first) as usize - 1;
+            let sum = match std::mem::replace(&mut found_before[at], true) {
+                true => point::xyzz_add_affine::<C>(load::<C>(buckets, at), point),
+                false => point::xyzz_of_affine::<C>(point),
+            };
+            point::store(&sum, &mut buckets[at * words..][..words]);
+        });
+    }
 }
 
 /// The body for the CPU.

@@ -6,27 +6,26 @@ use rayon::prelude::*;
 
 use crate::{MsmCurve, reduce::Reduction};
 
-/// Σ 2^(`bits` · s)·(value of row s) over the `sets` rows of each sum, for the points that a reduction leaves.
-pub(crate) fn sums<C: MsmCurve>(
-    reduction: &Reduction,
-    points: &[Projective<C>],
-    sets: usize,
-    bits: u32,
-) -> Vec<Projective<C>> {
+/// The value of each row, for the points that a reduction leaves, times 2^`weight`.
+pub(crate) fn rows<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>], weight: u32) -> Vec<Projective<C>> {
     let row = |row: usize| {
         let mut terms = reduction.weights(row);
-        terms.sort_unstable_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+        terms.sort_unstable_by_key(|(_, own)| std::cmp::Reverse(*own));
         let mut sum = Projective::<C>::zero();
-        let mut at = terms.first().map_or(0, |(_, weight)| *weight);
-        for (place, weight) in terms {
-            double(&mut sum, at - weight);
-            at = weight;
+        let mut at = terms.first().map_or(0, |(_, own)| *own);
+        for (place, own) in terms {
+            double(&mut sum, at - own);
+            at = own;
             sum += points[place];
         }
-        double(&mut sum, at);
+        double(&mut sum, at + weight);
         sum
     };
-    let rows: Vec<Projective<C>> = (0..reduction.rows as usize).into_par_iter().map(row).collect();
+    (0..reduction.rows as usize).into_par_iter().map(row).collect()
+}
+
+/// Σ 2^(`bits` · s)·(row s) over the `sets` rows of each sum.
+pub(crate) fn sums<C: MsmCurve>(rows: &[Projective<C>], sets: usize, bits: u32) -> Vec<Projective<C>> {
     let combine = |rows: &[Projective<C>]| {
         let mut sum = Projective::<C>::zero();
         for row in rows.iter().rev() {

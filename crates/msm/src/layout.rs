@@ -2,7 +2,11 @@
 
 use evariste_backend::DeviceInfo;
 
-use crate::{Tuning, accumulate::Slices, reduce::Reduction};
+use crate::{
+    Tuning,
+    accumulate::Slices,
+    reduce::{Reduction, THREADS},
+};
 
 /// Least bits of a digit.
 pub(crate) const MIN_WINDOW: u32 = 2;
@@ -22,6 +26,9 @@ const SLICES_PER_LANE: u32 = 3;
 /// Points of a slice, before there are more slices than lanes.
 const SLICE: u64 = 256;
 
+/// Most slices.
+pub(crate) const MAX_SLICES: u32 = 1 << 24;
+
 /// Threads for each unit of a processor.
 const CPU_LANES_PER_UNIT: u32 = 8;
 
@@ -40,7 +47,7 @@ const HALVED_LIMBS: u64 = 12;
 const LEAST_SLICE: u32 = 4;
 
 /// Points that a thread of a processor adds at least.
-const CPU_LEAST_SLICE: u32 = 256;
+const CPU_LEAST_SLICE: u32 = 1024;
 
 /// log₂ of the most elements of a row that the last step of the reduction takes.
 const LAST_LOG: u32 = 9;
@@ -55,13 +62,21 @@ pub(crate) struct Machine {
     pub(crate) lanes: u32,
     /// Whether lanes are those of a GPU.
     gpu: bool,
+    /// Additions that the loops of one thread may do in a launch.
+    additions: u64,
 }
 
+/// Turns of loops beside those of additions, in each kernel that adds points.
+const OTHER_TURNS: u32 = 64;
+
 impl Machine {
-    pub(crate) fn new(info: &DeviceInfo) -> Self {
+    /// A device on which an addition of points takes so many turns of loops.
+    pub(crate) fn new(info: &DeviceInfo, turns: u64) -> Self {
         let gpu = info.limits.workgroup_threads > 1;
         let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
-        Self { lanes: info.parallelism.max(1).saturating_mul(lanes).min(1 << 20), gpu }
+        let allowed = |limit: u32| u64::from(limit.saturating_sub(OTHER_TURNS)) / (turns + 1);
+        let additions = info.limits.loop_turns.map_or(u64::MAX, allowed).max(1);
+        Self { lanes: info.parallelism.max(1).saturating_mul(lanes).min(1 << 20), gpu, additions }
     }
 
     /// How so many pairs are divided.
@@ -69,9 +84,10 @@ impl Machine {
         let least = if self.gpu { LEAST_SLICE } else { CPU_LEAST_SLICE };
         let most = u64::from(self.lanes) * u64::from(if self.gpu { SLICES_PER_LANE } else { 1 });
         let count = (pairs / SLICE).clamp(self.lanes.into(), most) as u32;
+        let needed = pairs.div_ceil(self.additions).min(u64::from(MAX_SLICES)) as u32;
         Slices {
-            count: tuning.slices.unwrap_or(count).clamp(1, 1 << 24),
-            least: tuning.least_slice.unwrap_or(least).max(1),
+            count: tuning.slices.unwrap_or(count).max(needed).clamp(1, MAX_SLICES),
+            least: tuning.least_slice.unwrap_or(least).max(1).min(self.additions.try_into().unwrap_or(u32::MAX)),
         }
     }
 
@@ -85,18 +101,62 @@ impl Machine {
         tuning.levels.unwrap_or(if pays { load.saturating_sub(2).min(5) } else { 0 })
     }
 
-    /// The layers that `rows` rows of 2^`log` buckets are reduced by.
-    pub(crate) fn reduction(&self, tuning: &Tuning, rows: u32, log: u32) -> Reduction {
-        let last = tuning.last.unwrap_or(if self.gpu { LAST_LOG } else { 0 });
+    /// The layers that `rows` rows of 2^`log` buckets are reduced by: of all numbers, or of odd ones.
+    pub(crate) fn reduction(&self, tuning: &Tuning, rows: u32, log: u32, odd: bool) -> Reduction {
+        // A thread adds twice the points of a layer's run, and in the last step what others of its workgroup have.
+        let most_layer = self.additions.ilog2().saturating_sub(1).max(1);
+        let most_last = (self.additions.saturating_sub(THREADS.ilog2().into())).max(1).ilog2() + THREADS.ilog2();
+        let last = tuning.last.unwrap_or(if self.gpu { LAST_LOG } else { 0 }).min(most_last);
         let (mut layers, mut left) = (Vec::new(), log);
         while left > last {
             let own = (u64::from(rows) << left) / u64::from(self.lanes);
             let [least, most] = if self.gpu { LAYER_LOGS } else { [LAYER_LOGS[0], MAX_WINDOW] };
-            let layer = tuning.layer.unwrap_or(own.max(1).ilog2().clamp(least, most)).clamp(1, left);
+            let layer = tuning.layer.unwrap_or(own.max(1).ilog2().clamp(least, most)).clamp(1, left.min(most_layer));
             layers.push(layer);
             left -= layer;
         }
-        Reduction { rows, log, layers }
+        Reduction { rows, log, layers, odd }
+    }
+}
+
+/// The bases on the device and their multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Multiples {
+    /// The bases alone.
+    None,
+    /// Tables for digits of different weight.
+    Tables {
+        /// How many with the bases.
+        copies: u32,
+        /// Bits of a digit.
+        window: u32,
+        /// Sets of buckets.
+        sets: u32,
+    },
+    /// Doublings for digits that are not odd.
+    Doublings {
+        /// How many with the bases.
+        copies: u32,
+    },
+}
+
+impl Multiples {
+    /// Points for each base.
+    pub(crate) fn copies(self) -> u32 {
+        match self {
+            Multiples::None => 1,
+            Multiples::Tables { copies, .. } | Multiples::Doublings { copies } => copies,
+        }
+    }
+
+    /// Digits that share a set of buckets.
+    pub(crate) fn tables(self) -> u32 {
+        if let Multiples::Tables { copies, .. } = self { copies } else { 1 }
+    }
+
+    /// Points for each base, if they are for odd digits, or 0.
+    pub(crate) fn doublings(self) -> u32 {
+        if let Multiples::Doublings { copies } = self { copies } else { 0 }
     }
 }
 
@@ -129,12 +189,27 @@ const CPU_RATE: f64 = 1.5;
 /// Time of sorting a pair, in mixed additions.
 const SORT: f64 = 0.1;
 
-/// The cost of digits of `window` bits in mixed additions, with `tables` multiples of each base.
-fn cost(machine: &Machine, shape: &Shape, window: u32, tables: u32) -> f64 {
+/// log₂ of the buckets of a digit of `window` bits: of all its sizes, or, with each base and its `doublings` − 1 first doublings,
+/// of the odd parts of sizes in each class. Sizes m·2^e with odd m are of class ⌊e / `doublings`⌋.
+pub(crate) fn bucket_logs(window: u32, doublings: u32) -> Vec<u32> {
+    match doublings {
+        0 => vec![window - 1],
+        _ => (0..window).step_by(doublings as usize).map(|exponent| (window - 2).saturating_sub(exponent)).collect(),
+    }
+}
+
+/// Buckets of a digit.
+pub(crate) fn buckets(window: u32, doublings: u32) -> u64 {
+    bucket_logs(window, doublings).into_iter().map(|log| 1 << log).sum()
+}
+
+/// The cost of digits of `window` bits in mixed additions, with multiples of each base.
+fn cost(machine: &Machine, shape: &Shape, window: u32, multiples: Multiples) -> f64 {
+    let tables = multiples.tables();
     let digits = shape.bits.div_ceil(window);
     let sets = f64::from(digits.div_ceil(tables)) * shape.count as f64;
     let pairs = shape.len as f64 * shape.count as f64 * f64::from(digits);
-    let buckets = sets * f64::from(1u32 << (window - 1));
+    let buckets = sets * buckets(window, multiples.doublings()) as f64;
     let rate = if machine.gpu { GPU_RATE } else { CPU_RATE };
     let per_unit = if machine.gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
     let host = HOST_MICROSECONDS * rate * f64::from(machine.lanes / per_unit).max(1.0);
@@ -146,10 +221,11 @@ fn cost(machine: &Machine, shape: &Shape, window: u32, tables: u32) -> f64 {
 }
 
 /// Bits of a digit with the least cost, among those whose buckets stay below `most_buckets`.
-pub(crate) fn window(machine: &Machine, shape: &Shape, tables: u32, most_buckets: u64) -> u32 {
-    let sets = |window: u32| u64::from(shape.bits.div_ceil(window).div_ceil(tables)) * shape.count as u64;
-    let fits = |window: &u32| sets(*window) << (window - 1) <= most_buckets;
-    let by_cost = |a: &u32, b: &u32| cost(machine, shape, *a, tables).total_cmp(&cost(machine, shape, *b, tables));
+pub(crate) fn window(machine: &Machine, shape: &Shape, multiples: Multiples, most_buckets: u64) -> u32 {
+    let sets = |window: u32| u64::from(shape.bits.div_ceil(window).div_ceil(multiples.tables())) * shape.count as u64;
+    let fits = |window: &u32| sets(*window) * buckets(*window, multiples.doublings()) <= most_buckets;
+    let cost = |window: &u32| cost(machine, shape, *window, multiples);
+    let by_cost = |a: &u32, b: &u32| cost(a).total_cmp(&cost(b));
     (MIN_WINDOW..=MAX_WINDOW).filter(fits).min_by(by_cost).unwrap_or(MIN_WINDOW)
 }
 
@@ -160,13 +236,15 @@ mod tests {
     #[test]
     fn reductions_weigh_every_bucket() {
         // A row of small integers in place of points.
-        for layers in [vec![], vec![1], vec![3], vec![2, 1], vec![1, 1, 1]] {
-            let reduction = Reduction { rows: 2, log: 3, layers };
+        let layers = [vec![], vec![1], vec![3], vec![2, 1], vec![1, 1, 1]];
+        for (layers, odd) in layers.into_iter().flat_map(|layers| [(layers.clone(), false), (layers, true)]) {
+            let reduction = Reduction { rows: 2, log: 3, layers, odd };
             for row in 0..2 {
                 let outputs = evaluate(&reduction, &[[1, 20, 300, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2]]);
                 let value: u64 = reduction.weights(row).iter().map(|(at, weight)| outputs[*at] << weight).sum();
                 let x = [[1, 20, 300, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2u64]][row];
-                let expected: u64 = x.iter().zip(1..).map(|(x, k)| x * k).sum();
+                let weights = (1..).step_by(1 + usize::from(odd));
+                let expected: u64 = x.iter().zip(weights).map(|(x, k)| x * k).sum();
                 assert_eq!(value, expected, "{reduction:?}");
             }
         }

@@ -6,6 +6,7 @@ mod error;
 mod finish;
 mod host;
 mod layout;
+mod levels;
 mod pairs;
 mod plan;
 mod recode;
@@ -16,11 +17,13 @@ mod shared;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unbalanced;
+mod uploads;
 
 use evariste_curve::DeviceCurve;
 use evariste_field::DevicePrimeField;
 
-pub use config::{Bases, MsmConfig, Precompute, Tuning};
+pub use config::{Accumulation, Bases, MsmConfig, Precompute, Tuning};
 pub use error::{Error, Result};
 pub use host::evaluate;
 pub use plan::{Msm, Stage, Staged};

@@ -9,7 +9,7 @@ use evariste_curve::{
     AffinePoint, DeviceCurve, point,
     source::{self, Form},
 };
-use evariste_field::source::{cuda_group_inverse, group_inverse_threads, label, wgsl_group_inverse};
+use evariste_field::source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse};
 use evariste_primitives::Scan;
 
 use crate::shared::{self, affine_words};
@@ -103,9 +103,12 @@ impl<C: DeviceCurve> Pairs<C> {
 
         let kernel = &self.pairs[usize::from(values.is_none())];
         let most = self.device.info().parallelism.max(1).saturating_mul(2 * THREADS);
-        let run = (half as u32).div_ceil(most).clamp(MIN_RUN, MAX_RUN);
-        let threads = (half as u32).div_ceil(run);
-        let params = PairsParams { len, sentinel, threads, sides: sides as u32 };
+        let mut run = (half as u32).div_ceil(most).clamp(MIN_RUN, MAX_RUN);
+        let params = |run| PairsParams { len, sentinel, threads: (half as u32).div_ceil(run), sides: sides as u32 };
+        while run > 1 && !kernel.fits(&params(run)) {
+            run /= 2;
+        }
+        let params = params(run);
         let mut halved = Halved {
             keys: self.device.alloc_with(half, secrecy)?,
             points: self.device.alloc_with(half, secrecy)?,
@@ -124,7 +127,7 @@ impl<C: DeviceCurve> Pairs<C> {
         ];
         // SAFETY: there are `len` keys, and values of points if they are read; the rest is half as long. Each bucket is
         // left over once at most, so that there are no more of these than buckets and than pairs.
-        unsafe { kernel.launch(None, threads.div_ceil(kernel.spec().threads).into(), &params, args) }?;
+        unsafe { kernel.launch(None, params.threads.div_ceil(kernel.spec().threads).into(), &params, args) }?;
         Ok(halved)
     }
 }
@@ -177,7 +180,17 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
     };
     let body = move |params: &PairsParams, args: &mut [CpuArg<'_>]| pairs::<C>(by_value, params, args);
     let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, label::<C::BaseField>());
-    KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source).threads(threads).shared_bytes(bytes)
+    KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source)
+        .threads(threads)
+        .shared_bytes(bytes)
+        .turns(move |params: &PairsParams| pairs_turns::<C>(params, threads))
+}
+
+fn pairs_turns<C: DeviceCurve>(params: &PairsParams, threads: u32) -> u64 {
+    let (addition, inverse) = (source::turns::<C>(), turns::group_inverse::<C::BaseField>(threads));
+    let own = |len: u32| u64::from(len.div_ceil(params.threads));
+    let sides = turns::repeat(own(params.sides), 0);
+    2 * turns::repeat(own(params.len.div_ceil(2)), addition) + sides + inverse
 }
 
 /// The body for the CPU.

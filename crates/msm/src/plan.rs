@@ -1,30 +1,41 @@
 use std::{
-    fmt,
+    fmt, iter,
+    ops::Range,
     sync::{Arc, OnceLock},
 };
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::{PrimeField, Zero};
 use evariste_backend::{Buffer, Device, Element, Event, KernelSpec, Secrecy};
-use evariste_curve::{AffinePoint, Xyzz};
-use evariste_field::{DeviceField, Mont};
+use evariste_curve::{AffinePoint, Xyzz, source::turns as point_turns};
+use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
 use crate::{
-    Bases, Error, MsmConfig, MsmCurve, Precompute, Result, Scalars,
+    Accumulation, Bases, Error, MsmConfig, MsmCurve, Precompute, Result, Scalars,
     accumulate::{Accumulate, List, Nodes},
     finish,
-    layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Shape},
+    layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_SLICES, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
     pairs::Pairs,
     recode::{Recode, Recoding, ScalarForm},
     reduce::{Reduce, Reduction},
+    scalars,
     shared::{scalar_bytes, sum_bytes},
     tables,
+    unbalanced::{self, Unbalanced},
+    uploads::Uploads,
 };
 
 /// Buckets of all sets at most: the indices of points among their sums fit 32 bits.
 const MAX_BUCKETS: u64 = 1 << 28;
+
+/// Scalars of one sum from which on they come from the host in two pieces: the copy of a few million takes as long as all
+/// launches, and more often divided, buckets have too few points.
+const OVERLAPPED: usize = 1 << 22;
+
+/// The first of two pieces is one part of so many: the device works on it for longer than the rest takes to come.
+const FIRST_PIECE: usize = 4;
 
 /// A step of an evaluation, in the order in which they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,23 +66,27 @@ pub enum Stage {
 /// 3. *Accumulate*: equal slices of the sorted pairs, whatever the buckets are, one for each thread, which adds the points of
 ///    a bucket in XYZZ form, 8M + 2S each. What slices have of the buckets at their ends is joined in a tree. So scalars that
 ///    are all equal take as long as others. (Chen et al., "Load-Balanced Parallel Implementation on GPUs for Multi-Scalar
-///    Multiplication Algorithm", TCHES 2024/2.)
+///    Multiplication Algorithm", TCHES 2024/2.) On a processor, a thread adds neighbours of a bucket in pairs, then their sums,
+///    and so on, in affine form with shared inversions, 5M + 1S each.
 /// 4. *Reduce* the buckets of each w to few points with weights that are powers of two, in layers: two additions of 12M + 2S
 ///    for each bucket.
 /// 5. *Finish* on the host: about as many doublings as a scalar has bits.
 ///
-/// With tables ([`Precompute::Tables`]) of the multiples 2^(cw)·P, the digits of all w share one set of buckets.
+/// With tables ([`Precompute::Tables`]) of the multiples 2^(cw)·P, the digits of all w share one set of buckets. With doublings
+/// ([`Precompute::OddDigits`]), there are buckets of odd numbers alone.
+///
+/// Scalars from the host have no more digits than the longest of them takes, unless they are secret. Many of them are copied in
+/// two pieces, the second while the device works on the first.
 ///
 /// An `Msm` is used by any number of threads at once.
 pub struct Msm<C: MsmCurve> {
     device: Device,
     config: MsmConfig,
     machine: Machine,
-    /// The bases, then their multiples by 2^(window · sets), and so on.
+    /// The bases, then their multiples by 2^(window · sets), and so on, or by 2, and so on.
     bases: Buffer<AffinePoint<C>>,
     len: usize,
-    /// Where there are tables: how many with the bases, the bits of a digit, and the sets of buckets.
-    tables: Option<(u32, u32, u32)>,
+    multiples: Multiples,
     kernels: Arc<Kernels<C>>,
 }
 
@@ -84,6 +99,7 @@ pub(crate) struct Kernels<C: MsmCurve> {
     reduce: Reduce<C>,
     /// Compiled when a plan may use them.
     pairs: OnceLock<Pairs<C>>,
+    unbalanced: OnceLock<Unbalanced<C>>,
 }
 
 impl<C: MsmCurve> Kernels<C> {
@@ -94,6 +110,7 @@ impl<C: MsmCurve> Kernels<C> {
             accumulate: Accumulate::new(device)?,
             reduce: Reduce::new(device)?,
             pairs: OnceLock::new(),
+            unbalanced: OnceLock::new(),
         })
     }
 
@@ -103,6 +120,14 @@ impl<C: MsmCurve> Kernels<C> {
         }
         let pairs = Pairs::new(device)?;
         Ok(self.pairs.get_or_init(|| pairs))
+    }
+
+    fn unbalanced(&self, device: &Device) -> Result<&Unbalanced<C>> {
+        if let Some(unbalanced) = self.unbalanced.get() {
+            return Ok(unbalanced);
+        }
+        let unbalanced = Unbalanced::new(device)?;
+        Ok(self.unbalanced.get_or_init(|| unbalanced))
     }
 }
 
@@ -120,6 +145,15 @@ struct Layout {
     piece: usize,
     /// How often neighbours are added as affine points.
     levels: u32,
+    /// Whether one sum takes several pieces.
+    in_pieces: bool,
+}
+
+/// Where scalars are, or come from.
+enum Source<'a, F: DevicePrimeField> {
+    Host(Uploads<'a, F>),
+    Montgomery(&'a Buffer<Mont<F>>),
+    Canonical(&'a Buffer<Canonical<F>>),
 }
 
 /// A sum, and an event behind each stage on the way to it.
@@ -173,21 +207,26 @@ impl<C: MsmCurve> Msm<C> {
         fill: impl FnOnce(&mut Buffer<AffinePoint<C>>) -> Result<()>,
     ) -> Result<Self> {
         check_config::<C>(&config)?;
-        let machine = Machine::new(device.info());
-        let tables = match config.precompute {
-            Precompute::None => None,
+        let machine = Machine::new(device.info(), point_turns::<C>());
+        let multiples = match config.precompute {
+            Precompute::None => Multiples::None,
             Precompute::Tables { budget } => table_shape::<C>(&machine, &config, len, budget)?,
+            Precompute::OddDigits { depth } => Multiples::Doublings { copies: doublings(len, depth)? },
         };
-        let copies = tables.map_or(1, |(copies, ..)| copies as usize);
+        let copies = multiples.copies() as usize;
         let mut bases = device.alloc(len * copies)?;
         fill(&mut bases)?;
-        if let Some((copies, window, sets)) = tables.filter(|_| len > 0) {
-            tables::extend::<C>(device, &mut bases, len, copies as usize, window * sets)?;
+        if len > 0 && copies > 1 {
+            let times = if let Multiples::Tables { window, sets, .. } = multiples { window * sets } else { 1 };
+            tables::extend::<C>(device, &mut bases, len, copies, times)?;
         }
-        let msm = Self { device: device.clone(), config, machine, bases, len, tables, kernels };
+        let msm = Self { device: device.clone(), config, machine, bases, len, multiples, kernels };
         // Compiled now, so that the first evaluation is as fast as the next.
-        if msm.layout(len, 1).is_ok_and(|layout| layout.levels > 0) {
+        if msm.layout(len, 1, covered_bits::<C>(&config)).is_ok_and(|layout| layout.levels > 0) {
             msm.kernels.pairs(device)?;
+        }
+        if config.tuning.accumulation == Accumulation::Unbalanced {
+            msm.kernels.unbalanced(device)?;
         }
         Ok(msm)
     }
@@ -198,6 +237,7 @@ impl<C: MsmCurve> Msm<C> {
         kernels.extend(RadixSort::kernels());
         kernels.extend(Pairs::<C>::specs());
         kernels.extend(Accumulate::<C>::specs());
+        kernels.push(unbalanced::spec::<C>());
         kernels.extend(Reduce::<C>::specs());
         kernels
     }
@@ -228,7 +268,7 @@ impl<C: MsmCurve> Msm<C> {
     /// # Errors
     /// [`Error::TooLittle`] if the configuration's memory is too little.
     pub fn required_bytes(&self, len: usize, count: usize) -> Result<u64> {
-        let layout = self.layout(len, count)?;
+        let layout = self.layout(len, count, covered_bits::<C>(&self.config))?;
         Ok(self.bytes_of(&layout, layout.piece.min(len), layout.group.min(count)))
     }
 
@@ -303,11 +343,11 @@ impl<C: MsmCurve> Msm<C> {
     }
 
     fn shape_window(&self, shape: &Shape) -> u32 {
-        match self.tables {
-            Some((_, window, _)) => window,
-            None => {
+        match self.multiples {
+            Multiples::Tables { window, .. } => window,
+            multiples => {
                 let most = MAX_BUCKETS.max(shape.count as u64);
-                self.config.window.unwrap_or_else(|| layout::window(&self.machine, shape, 1, most))
+                self.config.window.unwrap_or_else(|| layout::window(&self.machine, shape, multiples, most))
             }
         }
     }
@@ -315,10 +355,12 @@ impl<C: MsmCurve> Msm<C> {
     /// Bytes of scratch for `group` sums of `piece` scalars at once.
     fn bytes_of(&self, layout: &Layout, piece: usize, group: usize) -> u64 {
         let pairs = piece * group * layout.digits as usize;
-        let reduction = self.reduction(layout, group);
-        let buckets = u64::from(reduction.rows) << reduction.log;
+        let reductions = self.reductions(layout, group);
+        let buckets = reductions.iter().map(Reduction::buckets).sum();
         let slices = self.machine.slices(&self.config.tuning, pairs as u64).count;
         let upload = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
+        // Of several pieces, two are there at once, throughout.
+        let (upload, uploads) = if layout.in_pieces { (0, 2 * upload) } else { (upload, 0) };
         let sort = 8 * pairs as u64 + self.kernels.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
         let (mut list, mut len, mut add) = (8 * pairs as u64, pairs, 0);
         for _ in 0..layout.levels {
@@ -326,30 +368,36 @@ impl<C: MsmCurve> Msm<C> {
             add = add.max(list + halved + scratch);
             (list, len) = (halved, len.div_ceil(2));
         }
-        let nodes = Nodes::<C>::required_bytes(slices);
+        let balanced = self.config.tuning.accumulation == Accumulation::Balanced;
+        let nodes = if balanced { Nodes::<C>::required_bytes(slices) } else { 0 };
         let add = add.max(list) + nodes;
-        buckets * sum_bytes::<C>() + sort.max(add).max(reduction.required_bytes::<C>())
+        let copied = if reductions.len() > 1 { buckets * sum_bytes::<C>() } else { 0 };
+        let reduce = reductions.iter().map(Reduction::required_bytes::<C>).max().unwrap_or(0) + copied;
+        buckets * sum_bytes::<C>() + uploads + sort.max(add).max(reduce)
     }
 
-    fn reduction(&self, layout: &Layout, group: usize) -> Reduction {
-        self.machine.reduction(&self.config.tuning, layout.sets * group as u32, layout.window - 1)
+    /// Of each class of digits.
+    fn reductions(&self, layout: &Layout, group: usize) -> Vec<Reduction> {
+        let (rows, doublings) = (layout.sets * group as u32, self.multiples.doublings());
+        let logs = layout::bucket_logs(layout.window, doublings).into_iter();
+        logs.map(|log| self.machine.reduction(&self.config.tuning, rows, log, doublings > 0)).collect()
     }
 
-    fn layout(&self, len: usize, count: usize) -> Result<Layout> {
+    fn layout(&self, len: usize, count: usize, bits: u32) -> Result<Layout> {
         let memory = self.device.info().memory_bytes.map_or(u64::MAX, |bytes| bytes / 10 * 9);
         let memory = self.config.memory.unwrap_or(memory.saturating_sub(self.bases.bytes()));
-        let bits = covered_bits::<C>(&self.config);
         let mut group = count.max(1);
         let mut piece = len.max(1);
         loop {
             let window = self.shape_window(&Shape { len, count: group, bits });
             let digits = bits.div_ceil(window);
-            let sets = digits.div_ceil(self.tables.map_or(1, |(tables, ..)| tables));
+            let sets = if let Multiples::Tables { sets, .. } = self.multiples { sets.min(digits) } else { digits };
             let pairs = (piece as u64).saturating_mul(group as u64).saturating_mul(digits.into());
-            let buckets = (group as u64).saturating_mul(sets.into()) << (window - 1);
+            let each = layout::buckets(window, self.multiples.doublings());
+            let buckets = (group as u64).saturating_mul(sets.into()).saturating_mul(each);
             let limbs = C::BaseField::LIMBS;
             let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
-            let mut layout = Layout { window, digits, sets, group, piece, levels };
+            let mut layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
             if self.bytes_of(&layout, piece, group) > memory && self.config.tuning.levels.is_none() {
                 layout.levels = 0;
             }
@@ -385,7 +433,7 @@ impl<C: MsmCurve> Msm<C> {
             Scalars::Montgomery(buffer) => self.device.expect_same("the scalars", buffer.device())?,
             Scalars::Canonical(buffer) => self.device.expect_same("the scalars", buffer.device())?,
         }
-        let layout = self.layout(len, count)?;
+        let layout = self.layout(len, count, self.bits(scalars))?;
         let mut sums = Vec::with_capacity(count);
         for first in (0..count).step_by(layout.group) {
             let group = layout.group.min(count - first);
@@ -394,13 +442,43 @@ impl<C: MsmCurve> Msm<C> {
         Ok(sums)
     }
 
+    /// Bits that digits have to cover.
+    fn bits(&self, scalars: Scalars<'_, C::ScalarField>) -> u32 {
+        let all = covered_bits::<C>(&self.config);
+        match scalars {
+            Scalars::Host(host) if self.config.bits.is_none() && self.config.secrecy == Secrecy::Public => {
+                all.min(scalars::longest(host, self.config.bases == Bases::Subgroup) + 1)
+            }
+            _ => all,
+        }
+    }
+
+    /// The pieces of each of some sums of `len` scalars.
+    fn pieces(
+        &self,
+        layout: &Layout,
+        scalars: Scalars<'_, C::ScalarField>,
+        len: usize,
+        sums: usize,
+    ) -> Vec<Range<usize>> {
+        let piece = if sums == 1 { layout.piece } else { len };
+        // A digit takes 16 bytes, and a scalar 32: with so many digits, the scalars have room where the first piece was.
+        let overlapped = matches!(scalars, Scalars::Host(_))
+            && self.device.info().features.queues
+            && layout.digits as usize >= 2 * FIRST_PIECE;
+        let first =
+            if overlapped && sums == 1 && (OVERLAPPED..=piece).contains(&len) { len / FIRST_PIECE } else { piece };
+        let rest = (first..len).step_by(piece).map(|start| start..len.min(start + piece));
+        iter::once(0..first.min(len)).chain(rest).collect()
+    }
+
     /// Some sums at once.
     fn group(
         &self,
         layout: &Layout,
         scalars: Scalars<'_, C::ScalarField>,
         len: usize,
-        group: std::ops::Range<usize>,
+        group: Range<usize>,
         shared: bool,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<Vec<Projective<C>>> {
@@ -409,14 +487,23 @@ impl<C: MsmCurve> Msm<C> {
             Scalars::Montgomery(buffer) => buffer.secrecy(),
             Scalars::Canonical(buffer) => buffer.secrecy(),
         };
-        let reduction = self.reduction(layout, group.len());
-        let mut buckets: Buffer<Xyzz<C>> =
-            self.device.alloc_with((reduction.rows as usize) << reduction.log, secrecy)?;
-        buckets.clear()?;
         // One sum in pieces, or several whole ones.
-        let piece = if group.len() == 1 { layout.piece } else { len };
-        for start in (0..len).step_by(piece) {
-            let piece = piece.min(len - start);
+        let pieces = self.pieces(layout, scalars, len, group.len());
+        let mut source = match scalars {
+            Scalars::Host(host) => {
+                let whole = pieces.iter().map(|piece| piece.start..piece.end * group.len()).collect();
+                let host = &host[group.start * len..group.end * len];
+                Source::Host(Uploads::new(&self.device, host, whole, secrecy)?)
+            }
+            Scalars::Montgomery(buffer) => Source::Montgomery(buffer),
+            Scalars::Canonical(buffer) => Source::Canonical(buffer),
+        };
+        let reductions = self.reductions(layout, group.len());
+        let count: u64 = reductions.iter().map(Reduction::buckets).sum();
+        let mut buckets: Buffer<Xyzz<C>> = self.device.alloc_with(count as usize, secrecy)?;
+        buckets.clear()?;
+        for (number, piece) in pieces.into_iter().enumerate() {
+            let (start, piece) = (piece.start, piece.len());
             let recoding = Recoding {
                 from: group.start * len + start,
                 len: piece * group.len(),
@@ -430,11 +517,23 @@ impl<C: MsmCurve> Msm<C> {
                 sentinel: buckets.len() as u32,
                 form: ScalarForm::Montgomery,
                 halve: halves::<C>(&self.config),
+                doublings: self.multiples.doublings(),
+                rows: layout.sets * group.len() as u32,
             };
-            let (keys, values) = self.digits(recoding, scalars, secrecy, mark)?;
+            let (keys, values) = self.digits(recoding, &mut source, number, secrecy, mark)?;
             let mut fresh = start == 0;
             let slices = self.machine.slices(&self.config.tuning, keys.len() as u64);
-            let mut nodes = Nodes::new(&self.device, slices.count, secrecy)?;
+            let mut nodes = match self.config.tuning.accumulation {
+                Accumulation::Balanced => Some(Nodes::new(&self.device, slices.count, secrecy)?),
+                Accumulation::Unbalanced => None,
+            };
+            let mut add = |list: &List<'_, C>, fresh: bool, buckets: &mut Buffer<Xyzz<C>>| -> Result<()> {
+                match &mut nodes {
+                    Some(nodes) => self.kernels.accumulate.run(list, slices, fresh, nodes, buckets)?,
+                    None => self.kernels.unbalanced(&self.device)?.run(list, buckets)?,
+                }
+                Ok(())
+            };
             let (mut keys, mut values, mut points) = (keys, Some(values), None);
             for _ in 0..layout.levels {
                 let from = points.as_ref().unwrap_or(&self.bases);
@@ -446,44 +545,69 @@ impl<C: MsmCurve> Msm<C> {
                     secrecy,
                 )?;
                 let sides = List { keys: &halved.side_keys, values: Some(&halved.side_values), points: from };
-                self.kernels.accumulate.run(&sides, slices, fresh, &mut nodes, &mut buckets)?;
+                add(&sides, fresh, &mut buckets)?;
                 fresh = false;
                 (keys, values, points) = (halved.keys, None, Some(halved.points));
                 mark(Stage::Halve)?;
             }
             let points = points.as_ref().unwrap_or(&self.bases);
             let list = List { keys: &keys, values: values.as_ref(), points };
-            self.kernels.accumulate.run(&list, slices, fresh, &mut nodes, &mut buckets)?;
+            add(&list, fresh, &mut buckets)?;
             mark(Stage::Accumulate)?;
         }
-        let points = self.kernels.reduce.run(&reduction, buckets)?;
+        let parts = self.classes(buckets, &reductions)?;
+        let reduced =
+            reductions.iter().zip(parts).map(|(reduction, part)| Ok(self.kernels.reduce.run(reduction, part)?));
+        let reduced = reduced.collect::<Result<Vec<_>>>()?;
         mark(Stage::Reduce)?;
-        Ok(finish::sums::<C>(&reduction, &points.to_vec()?, layout.sets as usize, layout.window))
+        let mut rows = vec![Projective::zero(); layout.sets as usize * group.len()];
+        let weights = (0..).step_by(self.multiples.doublings().max(1) as usize);
+        for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
+            let own = finish::rows::<C>(reduction, &points.to_vec()?, weight);
+            rows.iter_mut().zip(own).for_each(|(row, own)| *row += own);
+        }
+        Ok(finish::sums::<C>(&rows, layout.sets as usize, layout.window))
+    }
+
+    /// The buckets of each class of digits, which lie one after the other.
+    fn classes(&self, buckets: Buffer<Xyzz<C>>, reductions: &[Reduction]) -> Result<Vec<Buffer<Xyzz<C>>>> {
+        if reductions.len() == 1 {
+            return Ok(vec![buckets]);
+        }
+        let mut start = 0;
+        let part = |reduction: &Reduction| {
+            let len = reduction.buckets() as usize;
+            let mut part = self.device.alloc_with(len, buckets.secrecy())?;
+            part.copy_range(None, 0, &buckets, start, len)?;
+            start += len;
+            Ok(part)
+        };
+        reductions.iter().map(part).collect()
     }
 
     /// The digits of scalars with their points, sorted by bucket.
     fn digits(
         &self,
         recoding: Recoding,
-        scalars: Scalars<'_, C::ScalarField>,
+        source: &mut Source<'_, C::ScalarField>,
+        piece: usize,
         secrecy: Secrecy,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<(Buffer<u32>, Buffer<u32>)> {
-        let (from, len) = (recoding.from, recoding.len);
         let canonical = match self.config.bases {
             Bases::Subgroup => ScalarForm::Reduced,
             Bases::Any => ScalarForm::Plain,
         };
-        let pairs = len * recoding.digits as usize;
+        let pairs = recoding.len * recoding.digits as usize;
         let (mut keys, mut values) = (self.device.alloc_with(pairs, secrecy)?, self.device.alloc_with(pairs, secrecy)?);
-        match scalars {
-            Scalars::Host(host) => {
-                let scalars = self.device.upload_with::<Mont<C::ScalarField>>(&host[from..from + len], secrecy)?;
+        match source {
+            Source::Host(uploads) => uploads.with(piece, |scalars| {
                 mark(Stage::Upload)?;
-                self.kernels.recode.run(&Recoding { from: 0, ..recoding }, &scalars, &mut keys, &mut values)?;
-            }
-            Scalars::Montgomery(buffer) => self.kernels.recode.run(&recoding, buffer, &mut keys, &mut values)?,
-            Scalars::Canonical(buffer) => {
+                let recoding = Recoding { from: 0, ..recoding };
+                Ok(self.kernels.recode.run(&recoding, scalars, &mut keys, &mut values)?)
+            })?,
+            Source::Montgomery(buffer) => self.kernels.recode.run(&recoding, buffer, &mut keys, &mut values)?,
+            Source::Canonical(buffer) => {
                 self.kernels.recode.run(&Recoding { form: canonical, ..recoding }, buffer, &mut keys, &mut values)?;
             }
         }
@@ -500,7 +624,7 @@ impl<C: MsmCurve> fmt::Debug for Msm<C> {
             .field("device", &self.device)
             .field("len", &self.len)
             .field("config", &self.config)
-            .field("tables", &self.tables)
+            .field("multiples", &self.multiples)
             .finish_non_exhaustive()
     }
 }
@@ -539,20 +663,27 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     };
     check("the bits of a digit", config.window, MIN_WINDOW, MAX_WINDOW)?;
     check("the bits of scalars", config.bits, 1, 32 * C::ScalarField::LIMBS as u32)?;
-    check("the threads", config.tuning.slices, 1, 1 << 24)?;
+    check("the threads", config.tuning.slices, 1, MAX_SLICES)?;
+    if let Precompute::OddDigits { depth } = config.precompute {
+        check("the doublings of each base", Some(depth), 1, MAX_WINDOW)?;
+    }
     check("the points of a thread", config.tuning.least_slice, 1, u32::MAX)?;
     check("the levels of affine additions", config.tuning.levels, 0, MAX_LEVELS)?;
     check("the buckets of a layer", config.tuning.layer, 1, MAX_WINDOW)?;
     check("the elements of the last step", config.tuning.last, 0, MAX_WINDOW)
 }
 
+/// Points for each of `len` bases with so many doublings. All of them have numbers of 31 bits.
+fn doublings(len: usize, depth: u32) -> Result<u32> {
+    let most = (MAX_PAIRS / len.max(1) as u64).saturating_sub(1).min(MAX_WINDOW.into()) as u32;
+    match depth <= most {
+        true => Ok(depth + 1),
+        false => Err(Error::Config { what: "the doublings of so many bases", least: 0, most, actual: depth }),
+    }
+}
+
 /// How many tables fit the budget, with the bits of a digit and the sets of buckets that go with them.
-fn table_shape<C: MsmCurve>(
-    machine: &Machine,
-    config: &MsmConfig,
-    len: usize,
-    budget: u64,
-) -> Result<Option<(u32, u32, u32)>> {
+fn table_shape<C: MsmCurve>(machine: &Machine, config: &MsmConfig, len: usize, budget: u64) -> Result<Multiples> {
     let own = (len * AffinePoint::<C>::BYTES) as u64;
     if budget < own {
         return Err(Error::TooLittle { expected: own, actual: budget });
@@ -561,9 +692,10 @@ fn table_shape<C: MsmCurve>(
     // Points of all tables have numbers of 31 bits.
     let most = (budget / own.max(1)).min(MAX_PAIRS / len.max(1) as u64).min(bits.into()) as u32;
     let shape = Shape { len, count: 1, bits };
-    let window = config.window.unwrap_or_else(|| layout::window(machine, &shape, most, MAX_BUCKETS));
+    let share = Multiples::Tables { copies: most, window: 0, sets: 0 };
+    let window = config.window.unwrap_or_else(|| layout::window(machine, &shape, share, MAX_BUCKETS));
     let digits = bits.div_ceil(window);
     let sets = digits.div_ceil(most.min(digits));
     let copies = digits.div_ceil(sets);
-    Ok((copies > 1).then_some((copies, window, sets)))
+    Ok(if copies > 1 { Multiples::Tables { copies, window, sets } } else { Multiples::None })
 }

@@ -9,7 +9,7 @@ use evariste_backend::{
 };
 use evariste_field::{
     DevicePrimeField,
-    source::{self, label, word},
+    source::{self, label, turns, word},
 };
 
 /// Threads of a workgroup.
@@ -55,6 +55,9 @@ pub(crate) struct Recoding {
     pub(crate) form: ScalarForm,
     /// Whether scalars above half the order are replaced by their opposites.
     pub(crate) halve: bool,
+    /// Tables of odd digits, or 0, and rows of each class of them: see `msm_recode.cu`.
+    pub(crate) doublings: u32,
+    pub(crate) rows: u32,
 }
 
 #[repr(C)]
@@ -72,6 +75,8 @@ struct Params {
     sentinel: u32,
     form: u32,
     halve: u32,
+    doublings: u32,
+    rows: u32,
 }
 
 #[derive(Debug)]
@@ -101,7 +106,9 @@ impl<F: DevicePrimeField> Recode<F> {
                 [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::MSM_RECODE].concat()
             }
         };
-        KernelSpec::new("msm_recode", label::<F>(), seen.to_vec(), run::<F>, source).threads(THREADS)
+        KernelSpec::new("msm_recode", label::<F>(), seen.to_vec(), run::<F>, source)
+            .threads(THREADS)
+            .turns(recode_turns::<F>)
     }
 
     /// Writes a key and a value for each digit of each scalar: see `msm_recode.cu`.
@@ -130,11 +137,18 @@ impl<F: DevicePrimeField> Recode<F> {
             sentinel: r.sentinel,
             form: r.form as u32,
             halve: r.halve.into(),
+            doublings: r.doublings,
+            rows: r.rows,
         };
         let args = &mut [Arg::read(scalars), Arg::write(keys), Arg::write(values)];
         // SAFETY: there are `len` scalars from `from` on, and a key and a value for each digit of them.
         unsafe { self.kernel.launch(None, r.len.div_ceil(THREADS as usize) as u64, &params, args) }
     }
+}
+
+fn recode_turns<F: DevicePrimeField>(params: &Params) -> u64 {
+    let halvings = if params.doublings > 0 { turns::repeat(params.bits.into(), 0) } else { 0 };
+    turns::repeat(2, turns::mul::<F>()) + turns::repeat(params.digits.into(), halvings)
 }
 
 fn list(limbs: &[u32]) -> String {
@@ -169,9 +183,9 @@ fn wgsl_integers<F: DevicePrimeField>() -> String {
 }
 
 /// The integer that a scalar of the device stands for.
-fn integer<F: DevicePrimeField>(form: u32, limbs: &[u32]) -> Vec<u64> {
+fn integer<F: DevicePrimeField>(form: u32, limbs: &[u32]) -> F::BigInt {
     if form == ScalarForm::Montgomery as u32 {
-        return F::load(limbs).into_bigint().as_ref().to_vec();
+        return F::load(limbs).into_bigint();
     }
     let mut value = F::BigInt::default();
     for (i, limb) in limbs.iter().enumerate() {
@@ -180,7 +194,7 @@ fn integer<F: DevicePrimeField>(form: u32, limbs: &[u32]) -> Vec<u64> {
     if form == ScalarForm::Reduced as u32 && value >= F::MODULUS {
         value = F::from_le_bytes_mod_order(&value.to_bytes_le()).into_bigint();
     }
-    value.as_ref().to_vec()
+    value
 }
 
 /// `bits` bits of an integer from `at` on.
@@ -190,6 +204,15 @@ fn bits_at(limbs: &[u64], at: usize, bits: u32) -> u32 {
     let low = limb(word) >> shift;
     let high = if shift == 0 { 0 } else { limb(word + 1) << (64 - shift) };
     ((low | high) & ((1 << bits) - 1)) as u32
+}
+
+/// The bucket of a digit that is an odd number times a power of two, and its table.
+fn odd(size: u32, row: u32, params: &Params, doublings: u32) -> (u32, u32) {
+    let exponent = size.trailing_zeros();
+    let log = |class: u32| (params.bits - 2).saturating_sub(class * doublings);
+    let class = exponent / doublings;
+    let start: u32 = (0..class).map(|class| params.rows << log(class)).sum();
+    (start + (row << log(class)) + (size >> exponent) / 2, exponent % doublings)
 }
 
 /// The body for the CPU.
@@ -214,30 +237,27 @@ fn run<F: DevicePrimeField>(params: &Params, args: &mut [CpuArg<'_>]) {
         for at in 0..GRAIN.min(len - grain * GRAIN) {
             let i = grain * GRAIN + at;
             let mut s = integer::<F>(params.form, &scalars[i * F::LIMBS..][..F::LIMBS]);
-            let half = F::MODULUS_MINUS_ONE_DIV_TWO;
-            let above = s.iter().rev().cmp(half.as_ref().iter().rev()).is_gt();
-            let negated = params.halve == 1 && above;
+            let negated = params.halve == 1 && s > F::MODULUS_MINUS_ONE_DIV_TWO;
             if negated {
                 let mut opposite = F::MODULUS;
-                let mut borrow = 0u64;
-                for (a, b) in opposite.as_mut().iter_mut().zip(&s) {
-                    let (difference, first) = a.overflowing_sub(*b);
-                    let (difference, second) = difference.overflowing_sub(borrow);
-                    (*a, borrow) = (difference, u64::from(first | second));
-                }
-                s = opposite.as_ref().to_vec();
+                opposite.sub_with_borrow(&s);
+                s = opposite;
             }
             let base = (i as u32) / params.count * params.sets;
             let point = params.first + (i as u32) % params.points;
             let mut carry = 0;
             for w in 0..digits {
-                let digit = bits_at(&s, w * params.bits as usize, params.bits) + carry;
+                let digit = bits_at(s.as_ref(), w * params.bits as usize, params.bits) + carry;
                 carry = u32::from(digit > buckets);
                 let size = if carry == 1 { 2 * buckets - digit } else { digit };
-                let bucket = (base + w as u32 % params.sets) * buckets;
-                keys[w][at] = if size == 0 { params.sentinel } else { bucket + size - 1 };
-                let table = w as u32 / params.sets * params.table;
-                values[w][at] = 2 * (point + table) + (carry ^ u32::from(negated));
+                let row = base + w as u32 % params.sets;
+                let (bucket, table) = match params.doublings {
+                    _ if size == 0 => (params.sentinel, 0),
+                    0 => (row * buckets + size - 1, w as u32 / params.sets),
+                    doublings => odd(size, row, params, doublings),
+                };
+                keys[w][at] = bucket;
+                values[w][at] = 2 * (point + table * params.table) + (carry ^ u32::from(negated));
             }
         }
     });

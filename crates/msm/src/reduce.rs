@@ -4,13 +4,16 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
-use evariste_curve::{DeviceCurve, Xyzz, point, source::Form};
-use evariste_field::source::label;
+use evariste_curve::{
+    DeviceCurve, Xyzz, point,
+    source::{self, Form},
+};
+use evariste_field::source::{label, turns};
 
 use crate::shared::{self, load, sum_bytes, sum_words, zero};
 
 /// Threads of a workgroup.
-const THREADS: u32 = 128;
+pub(crate) const THREADS: u32 = 128;
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -31,7 +34,7 @@ struct BitsParams {
 
 /// How rows of 2^`log` buckets are reduced.
 ///
-/// A row has the points x_i, and its value is Σ (i + 1)·x_i. A layer makes of runs of L = 2^`layers[k]` points their sums
+/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i where buckets are `odd`. A layer makes of runs of L = 2^`layers[k]` points their sums
 /// y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows
 /// the sums, to be weighted again, and the moments, to be added up like those of the layers before. In the end the rows
 /// are short, and Σ j·y_j is the sum over b of 2^b times the sum of those y_j whose j has bit b.
@@ -43,9 +46,16 @@ pub(crate) struct Reduction {
     pub(crate) log: u32,
     /// log₂ of the lengths of runs.
     pub(crate) layers: Vec<u32>,
+    /// Whether buckets are those of odd numbers alone.
+    pub(crate) odd: bool,
 }
 
 impl Reduction {
+    /// Buckets.
+    pub(crate) fn buckets(&self) -> u64 {
+        u64::from(self.rows) << self.log
+    }
+
     /// log₂ of a row's points behind the layers.
     fn last_log(&self) -> u32 {
         self.log - self.layers.iter().sum::<u32>()
@@ -69,12 +79,14 @@ impl Reduction {
     /// For each point of the value of row `row`, its place in the output and log₂ of its weight.
     pub(crate) fn weights(&self, row: usize) -> Vec<(usize, u32)> {
         let (each, rows) = (self.last_log() as usize + 1, self.rows as usize);
-        let done: u32 = self.layers.iter().sum();
+        // What is multiplied by i counts twice where buckets are odd.
+        let twice = u32::from(self.odd);
+        let done = twice + self.layers.iter().sum::<u32>();
         let bits = (0..self.last_log()).map(|bit| (row * each + bit as usize, done + bit));
         // The moments of the last layer come first.
         let moment = |layer: usize| {
             let place = (self.layers.len() - 1 - layer) * rows + row;
-            (rows * each + place, self.layers[..layer].iter().sum())
+            (rows * each + place, twice + self.layers[..layer].iter().sum::<u32>())
         };
         bits.chain([(row * each + each - 1, 0)]).chain((0..self.layers.len()).map(moment)).collect()
     }
@@ -118,7 +130,7 @@ impl<C: DeviceCurve> Reduce<C> {
     /// The points of [`Reduction::weights`].
     pub(crate) fn run(&self, reduction: &Reduction, buckets: Buffer<Xyzz<C>>) -> Result<Buffer<Xyzz<C>>> {
         let (weighted, secrecy) = (reduction.rows, buckets.secrecy());
-        buckets.expect_len("the buckets", (weighted as usize) << reduction.log)?;
+        buckets.expect_len("the buckets", reduction.buckets() as usize)?;
         let (mut input, mut log) = (buckets, reduction.log);
         for (k, &layer) in reduction.layers.iter().enumerate() {
             log -= layer;
@@ -150,7 +162,13 @@ fn layer_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source).threads(THREADS)
+    KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
+        .threads(THREADS)
+        .turns(layer_turns::<C>)
+}
+
+fn layer_turns<C: DeviceCurve>(params: &LayerParams) -> u64 {
+    turns::repeat(2 << params.log, source::turns::<C>())
 }
 
 fn bits_spec<C: DeviceCurve>() -> KernelSpec {
@@ -164,7 +182,14 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source).threads(THREADS)
+    KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
+        .threads(THREADS)
+        .turns(bits_turns::<C>)
+}
+
+fn bits_turns<C: DeviceCurve>(params: &BitsParams) -> u64 {
+    let (own, others) = ((1u64 << params.log).div_ceil(THREADS.into()), u64::from(THREADS.ilog2()));
+    turns::repeat(own, source::turns::<C>()) + turns::repeat(others, source::turns::<C>())
 }
 
 /// The body for the CPU.

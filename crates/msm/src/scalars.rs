@@ -1,5 +1,7 @@
+use ark_ff::{BigInteger, PrimeField};
 use evariste_backend::Buffer;
 use evariste_field::{Canonical, DevicePrimeField, Mont};
+use rayon::prelude::*;
 
 /// Scalars on the host or on the device.
 #[derive(Debug)]
@@ -63,5 +65,46 @@ impl<'a, F: DevicePrimeField> From<&'a Buffer<Mont<F>>> for Scalars<'a, F> {
 impl<'a, F: DevicePrimeField> From<&'a Buffer<Canonical<F>>> for Scalars<'a, F> {
     fn from(scalars: &'a Buffer<Canonical<F>>) -> Self {
         Scalars::Canonical(scalars)
+    }
+}
+
+/// Scalars that are looked at first.
+const SAMPLES: usize = 64;
+
+/// Scalars that a thread looks at at a time.
+const GRAIN: usize = 1 << 12;
+
+/// Bits of the longest of some scalars or, if it is shorter and `halve` is set, of its opposite. All that the field has if it
+/// is not much shorter, which a look at a few scalars tells of most batches.
+pub(crate) fn longest<F: PrimeField>(scalars: &[F], halve: bool) -> u32 {
+    let all = F::MODULUS_BIT_SIZE;
+    let most = all - all / 8;
+    let bits = |scalar: &F| {
+        let own = scalar.into_bigint().num_bits();
+        if own > most && halve { (-*scalar).into_bigint().num_bits() } else { own }
+    };
+    if scalars.iter().step_by((scalars.len() / SAMPLES).max(1)).any(|scalar| bits(scalar) > most) {
+        return all;
+    }
+    let longest = |scalars: &[F]| scalars.iter().map(bits).max().filter(|bits| *bits <= most);
+    scalars.par_chunks(GRAIN).map(longest).try_reduce(|| 0, |a, b| Some(a.max(b))).unwrap_or(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use ark_ff::{AdditiveGroup, Field};
+
+    use super::*;
+
+    #[test]
+    fn long_scalars_are_found_wherever_they_are() {
+        let mut scalars = vec![Fr::from(65535); 10_000];
+        assert_eq!(longest(&scalars, false), 16);
+        scalars[9_999] = -Fr::from(1u64 << 40);
+        assert_eq!((longest(&scalars, true), longest(&scalars, false)), (41, 255));
+        scalars[77] = Fr::from(2).pow([230]);
+        assert_eq!(longest(&scalars, true), 255);
+        assert_eq!((longest::<Fr>(&[], true), longest(&[Fr::ZERO], true)), (0, 0));
     }
 }

@@ -2,8 +2,11 @@
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
-use evariste_curve::{AffinePoint, DeviceCurve, Points, Xyzz, point, source::Form};
-use evariste_field::source::label;
+use evariste_curve::{
+    AffinePoint, DeviceCurve, Points, Xyzz, point,
+    source::{self, Form},
+};
+use evariste_field::source::{label, turns};
 
 use crate::shared::{self, load_affine, sum_words};
 
@@ -38,11 +41,20 @@ pub(crate) fn extend<C: DeviceCurve>(
         let count = piece.min(len * (tables - 1) - first);
         let mut sums: Buffer<Xyzz<C>> = device.alloc(count)?;
         let mut affine = device.alloc(count)?;
-        let params = Params { len: count as u32, first: first as u32, times };
-        let args = &mut [Arg::read(&*table), Arg::write(&mut sums)];
-        // SAFETY: the table has more than `first + count` points, and there are `count` sums.
-        unsafe { kernel.launch(None, count.div_ceil(THREADS as usize) as u64, &params, args) }?;
-        points.normalise_xyzz(&sums, &mut affine)?;
+        let mut left = times;
+        while left > 0 {
+            // All at once, where the device does not end such long loops.
+            let (from, first) = if left == times { (&*table, first) } else { (&affine, 0) };
+            let mut params = Params { len: count as u32, first: first as u32, times: left };
+            while params.times > 1 && !kernel.fits(&params) {
+                params.times /= 2;
+            }
+            let args = &mut [Arg::read(from), Arg::write(&mut sums)];
+            // SAFETY: there are `count` points from `first` on, and as many sums.
+            unsafe { kernel.launch(None, count.div_ceil(THREADS as usize) as u64, &params, args) }?;
+            points.normalise_xyzz(&sums, &mut affine)?;
+            left -= params.times;
+        }
         table.copy_range(None, len + first, &affine, 0, count)?;
     }
     Ok(())
@@ -54,7 +66,9 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source).threads(THREADS)
+    KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source)
+        .threads(THREADS)
+        .turns(|params: &Params| turns::repeat(params.times.into(), source::turns::<C>()))
 }
 
 /// The body for the CPU.

@@ -1,7 +1,10 @@
 //! Every path at small sizes, on the CPU.
 
-use ark_ec::{CurveGroup, short_weierstrass::Affine, short_weierstrass::Projective};
-use ark_ff::{Field, UniformRand, Zero};
+use ark_ec::{
+    CurveGroup,
+    short_weierstrass::{Affine, Projective, SWCurveConfig},
+};
+use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
 use ark_std::{rand::Rng, test_rng};
 use evariste_backend::Element;
 use evariste_backend::{Device, Secrecy, Transfer};
@@ -90,7 +93,7 @@ fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
         least_slice: Some(least),
         layer: Some(layer),
         last: Some(last),
-        levels: None,
+        ..Tuning::default()
     };
     let levels = |levels| Tuning { levels: Some(levels), ..tuning(40, 2, 2, 3) };
     let tables = |budget| Precompute::Tables { budget };
@@ -119,6 +122,43 @@ fn sums_are_right_on_the_cpu() {
     check_all::<ark_bn254::g1::Config>(&device, &[257], &KINDS[..2]);
     check_all::<ark_bls12_381::g2::Config>(&device, &[33], &KINDS[..1]);
     check_all::<ark_pallas::PallasConfig>(&device, &[100], &KINDS[..1]);
+}
+
+#[test]
+fn what_is_compared_gives_the_same() {
+    let plain = MsmConfig::default();
+    let odd = |depth| Precompute::OddDigits { depth };
+    let tuning = |accumulation, levels| Tuning { accumulation, levels: Some(levels), ..Tuning::default() };
+    let (balanced, unbalanced) = (Accumulation::Balanced, Accumulation::Unbalanced);
+    for config in [
+        MsmConfig { window: Some(7), tuning: tuning(balanced, 1), precompute: odd(2), ..plain },
+        MsmConfig { window: Some(2), precompute: odd(1), bases: Bases::Any, ..plain },
+        MsmConfig { window: Some(5), tuning: tuning(unbalanced, 0), precompute: odd(26), ..plain },
+        MsmConfig { window: Some(3), tuning: tuning(unbalanced, 2), ..plain },
+    ] {
+        check::<ark_bn254::g1::Config>(&Device::cpu(), 40, config, &[KINDS[0], KINDS[6]]);
+    }
+}
+
+#[test]
+fn short_scalars_from_the_host_cost_few_digits() {
+    type C = ark_bn254::g1::Config;
+    type Fr = ark_bn254::Fr;
+    let device = Device::cpu();
+    let (bases, multipliers) = bases::<C>(50);
+    let tables = Precompute::Tables { budget: 8 * 50 * 64 };
+    for precompute in [Precompute::None, tables, Precompute::OddDigits { depth: 1 }] {
+        let config = MsmConfig { window: Some(5), precompute, ..MsmConfig::default() };
+        let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+        for long in [false, true] {
+            let mut scalars: Vec<Fr> = (0..50).map(|i| Fr::from(1400 * i)).collect();
+            scalars[7] = -Fr::from(65535);
+            scalars[49] = if long { -Fr::from(2).inverse().unwrap() } else { Fr::from(1) };
+            let sum = scalars.iter().zip(&multipliers).map(|(s, k)| *s * k).sum::<Fr>();
+            assert_eq!(msm.evaluate(&scalars).unwrap(), C::GENERATOR * sum, "{precompute:?} {long}");
+        }
+        assert_eq!(msm.evaluate(&[Fr::ZERO; 50]).unwrap(), Projective::zero());
+    }
 }
 
 #[test]
@@ -168,6 +208,8 @@ fn slices_on_the_host_and_misuse() {
     let plain = MsmConfig::default();
     assert!(matches!(refused(MsmConfig { bits: Some(0), ..plain }), Error::Config { least: 1, actual: 0, .. }));
     assert!(matches!(refused(MsmConfig { window: Some(27), ..plain }), Error::Config { most: 26, actual: 27, .. }));
+    let odd = MsmConfig { precompute: Precompute::OddDigits { depth: 0 }, ..plain };
+    assert!(matches!(refused(odd), Error::Config { least: 1, actual: 0, .. }));
     let tables = Precompute::Tables { budget: 575 };
     let expected = Error::TooLittle { expected: 576, actual: 575 };
     assert_eq!(refused(MsmConfig { precompute: tables, ..plain }), expected);

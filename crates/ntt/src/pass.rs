@@ -313,7 +313,7 @@ pub(crate) mod twiddles {
             });
         };
         let variant = format!("twiddles over {} limbs", F::LIMBS);
-        KernelSpec::new("ntt_twiddles", variant, bindings.to_vec(), body, source)
+        KernelSpec::new("ntt_twiddles", variant, bindings.to_vec(), body, source).turns(|_: &Params| turns::mul::<F>())
     }
 }
 

@@ -3,7 +3,9 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word};
+use evariste_backend::{
+    Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word, loop_turns,
+};
 use rayon::prelude::*;
 
 use crate::{THREADS, checked_len, source};
@@ -13,6 +15,9 @@ const TILE: u32 = 8 * THREADS;
 
 /// Workgroup memory of a scan over the threads of a group in WGSL.
 pub(crate) const GROUP_BYTES: u32 = 4 * 2 * THREADS;
+
+/// Turns of such a scan.
+pub(crate) const GROUP_TURNS: u64 = loop_turns(THREADS.ilog2() as u64, 0);
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -152,7 +157,10 @@ fn sums_spec() -> KernelSpec {
             &[evariste_shaders::GROUP, evariste_shaders::SCAN_SUMS],
         )
     };
-    KernelSpec::new("scan_sums", "u32", bindings, body, source).threads(THREADS).shared_bytes(GROUP_BYTES)
+    KernelSpec::new("scan_sums", "u32", bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(GROUP_BYTES)
+        .turns(|_: &SumsParams| loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)
 }
 
 fn tiles_spec() -> KernelSpec {
@@ -182,4 +190,5 @@ fn tiles_spec() -> KernelSpec {
     KernelSpec::new("scan_tiles", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(4 * (TILE + TILE / 32) + GROUP_BYTES)
+        .turns(|_: &TilesParams| 4 * loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)
 }

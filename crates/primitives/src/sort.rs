@@ -9,7 +9,11 @@ use evariste_backend::{
 use rayon::prelude::*;
 
 use crate::{
-    Histogram, Scan, THREADS, checked_bits, checked_len, histogram::Digits, mask, scan::GROUP_BYTES, shared::Scattered,
+    Histogram, Scan, THREADS, checked_bits, checked_len,
+    histogram::Digits,
+    mask,
+    scan::{GROUP_BYTES, GROUP_TURNS},
+    shared::Scattered,
     source,
 };
 
@@ -46,7 +50,7 @@ pub enum SortMethod {
 impl SortMethod {
     /// The faster of those that a device can do.
     pub fn of(info: &DeviceInfo) -> Self {
-        match info.features.forward_progress {
+        match info.features.forward_progress && info.limits.loop_turns.is_none() {
             true => Self::Sweep,
             false => Self::Scatter,
         }
@@ -394,7 +398,10 @@ fn count_spec() -> KernelSpec {
         let (cuda, wgsl) = (evariste_cuda::SORT_COUNT, evariste_shaders::SORT_COUNT);
         source(language, &SCATTER_CONSTANTS, &[evariste_cuda::GROUP, cuda], &[wgsl])
     };
-    KernelSpec::new("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS)
+    let turns = |_: &TileParams| {
+        loop_turns((SCATTER_TILE / THREADS).into(), 0) + loop_turns(u64::from(THREADS) >> SCATTER_BITS, 0)
+    };
+    KernelSpec::new("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS).turns(turns)
 }
 
 fn scatter_spec() -> KernelSpec {
@@ -437,5 +444,9 @@ fn scatter_spec() -> KernelSpec {
         )
     };
     let memory = 4 * THREADS * (1 << SCATTER_BITS) / 2 + 4 * (1 << SCATTER_BITS) + GROUP_BYTES;
-    KernelSpec::new("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory)
+    let turns = |_: &TileParams| {
+        let words = loop_turns(1 << (SCATTER_BITS - 1), 0);
+        3 * words + loop_turns((SCATTER_TILE / THREADS).into(), 0) + GROUP_TURNS
+    };
+    KernelSpec::new("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory).turns(turns)
 }

@@ -17,6 +17,7 @@ mod rates;
 mod report;
 mod session;
 mod sizes;
+mod sumcheck;
 mod summary;
 mod target;
 mod timing;
@@ -45,13 +46,14 @@ use timing::Budget;
 use wanted::Wanted;
 
 /// What is measured, in the order of the report.
-static ALGORITHMS: [&Algorithm; 7] = [
+static ALGORITHMS: [&Algorithm; 8] = [
     &field::ALGORITHM,
     &rates::ALGORITHM,
     &primitives::ALGORITHM,
     &ntt::ALGORITHM,
     &plan::ALGORITHM,
     &msm::ALGORITHM,
+    &sumcheck::ALGORITHM,
     &aes::ALGORITHM,
 ];
 
@@ -183,6 +185,6 @@ mod tests {
             assert!(headlines[..i].iter().all(|other| other.case != headline.case && other.title != headline.title));
             assert!(session::task(headline.case).is_some(), "{} says where its data lies", headline.case);
         }
-        assert_eq!(names(), ["field", "ntt", "msm", "aes"]);
+        assert_eq!(names(), ["field", "ntt", "msm", "sumcheck", "aes"]);
     }
 }

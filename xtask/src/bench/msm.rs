@@ -1,12 +1,18 @@
 //! Multi-scalar multiplications, whose results are known: the bases are known multiples of the generator.
 
-use anyhow::{Error, Result, ensure};
-use ark_ec::{AffineRepr, short_weierstrass::Affine};
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Error, Result, ensure};
+use ark_ec::{
+    AffineRepr, VariableBaseMSM,
+    short_weierstrass::{Affine, Projective},
+};
 use ark_ff::{AdditiveGroup, PrimeField};
 use evariste_backend::{Buffer, Device, Element};
+use evariste_conformance::Bls24;
 use evariste_curve::{AffinePoint, Points};
 use evariste_field::{DeviceField, Mont};
-use evariste_msm::{self as msm, Msm, MsmConfig, MsmCurve, Precompute, Scalars};
+use evariste_msm::{self as msm, Accumulation, Msm, MsmConfig, MsmCurve, Precompute, Scalars, Tuning};
 use rayon::prelude::*;
 
 use super::{
@@ -94,44 +100,89 @@ impl Kind {
     }
 }
 
-/// Where scalars are, and what the plan holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Device,
-    Host,
-    TablesDevice,
+/// Where scalars are, and how the plan adds up.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    name: &'static str,
+    host: bool,
+    precompute: Precompute,
+    tuning: Tuning,
 }
 
-impl Way {
-    fn name(self) -> &'static str {
-        match self {
-            Way::Device => "device",
-            Way::Host => "host",
-            Way::TablesDevice => "tables/device",
-        }
-    }
-}
+/// The default, but for the name.
+const PLAIN: Tuning = Tuning {
+    accumulation: Accumulation::Balanced,
+    slices: None,
+    least_slice: None,
+    levels: None,
+    layer: None,
+    last: None,
+};
+
+const DEVICE: Way = Way { name: "device", host: false, precompute: Precompute::None, tuning: PLAIN };
+const HOST: Way = Way { name: "host", host: true, ..DEVICE };
+const TABLES_DEVICE: Way = Way { name: "tables/device", precompute: Precompute::Tables { budget: TABLES }, ..DEVICE };
+
+/// Doublings of each base, where digits are odd numbers.
+const DEPTH: u32 = 3;
+
+/// One point at a time in XYZZ form.
+const ONE_BY_ONE: Tuning = Tuning { levels: Some(0), ..PLAIN };
+
+const UNBALANCED: Tuning = Tuning { accumulation: Accumulation::Unbalanced, ..ONE_BY_ONE };
+
+const ODD: Precompute = Precompute::OddDigits { depth: DEPTH };
+
+/// What is compared in TCHES 2024/2: balanced accumulation and one thread a bucket, all digits and odd ones with doublings of
+/// the bases, points one by one and two by two.
+const COMPARED: [Way; 5] = [
+    Way { name: "balanced/device", tuning: ONE_BY_ONE, ..DEVICE },
+    Way { name: "unbalanced/device", tuning: UNBALANCED, ..DEVICE },
+    Way { name: "balanced-odd-digits/device", tuning: ONE_BY_ONE, precompute: ODD, ..DEVICE },
+    Way { name: "unbalanced-odd-digits/device", tuning: UNBALANCED, precompute: ODD, ..DEVICE },
+    Way { name: "balanced-two-by-two/device", tuning: Tuning { levels: Some(1), ..PLAIN }, ..DEVICE },
+];
+
+/// log₂ of the sizes of that comparison.
+const COMPARED_SIZES: [u32; 6] = [19, 20, 21, 22, 23, 24];
+
+/// log₂ of the most points that peers on the processor add, and of the fewest.
+const PEER_SIZES: std::ops::RangeInclusive<u32> = 10..=20;
 
 fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+    let mut all = Vec::new();
     for target in targets {
         let sizes = sizes(target, wanted);
+        all.extend(sizes.iter().copied());
         for log_n in sizes.iter().copied() {
-            for way in [Way::Device, Way::TablesDevice, Way::Host] {
+            for way in [DEVICE, TABLES_DEVICE, HOST] {
                 case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n, Kind::Random, way);
             }
             if wanted.depth == Depth::Summary {
                 continue;
             }
-            for way in [Way::Device, Way::TablesDevice] {
+            for way in [DEVICE, TABLES_DEVICE] {
                 case::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n, Kind::Random, way);
             }
         }
         let Some(largest) = sizes.last().copied().filter(|_| wanted.depth != Depth::Summary) else { continue };
         for kind in Kind::SKEWED {
-            case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", largest, kind, Way::Device);
+            case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", largest, kind, DEVICE);
         }
         let log_n = largest.min(20);
-        case::<ark_bls12_381::g2::Config>(session, target, "bls12-381-g2", log_n, Kind::Random, Way::Device);
+        case::<ark_bls12_381::g2::Config>(session, target, "bls12-381-g2", log_n, Kind::Random, DEVICE);
+        let compared = match (&wanted.log_n, wanted.depth) {
+            (None, Depth::Full) if largest >= COMPARED_SIZES[0] => COMPARED_SIZES.to_vec(),
+            _ => vec![largest],
+        };
+        for (log_n, way) in compared.into_iter().flat_map(|log_n| COMPARED.map(|way| (log_n, way))) {
+            case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n, Kind::Random, way);
+            case::<Bls24>(session, target, "bls24-315-g1", log_n, Kind::Random, way);
+        }
+    }
+    if wanted.peers {
+        let sizes: BTreeSet<u32> = all.into_iter().filter(|log_n| PEER_SIZES.contains(log_n)).collect();
+        sizes.into_iter().for_each(|log_n| peers(session, log_n));
     }
 }
 
@@ -164,6 +215,11 @@ fn bases<C: MsmCurve>(device: &Device, len: usize) -> Result<(Buffer<AffinePoint
     Ok((bases, multipliers))
 }
 
+fn expected<C: MsmCurve>(scalars: &[C::ScalarField], multipliers: &[u32]) -> Projective<C> {
+    let products = scalars.par_iter().zip(multipliers).map(|(s, k)| *s * C::ScalarField::from(*k));
+    Affine::<C>::generator() * products.reduce(|| C::ScalarField::ZERO, |a, b| a + b)
+}
+
 fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n: u32, kind: Kind, way: Way) {
     let elements = 1usize << log_n;
     // What cannot be spared: each base is read, and 5M + 1S for each digit of 20 bits.
@@ -177,7 +233,7 @@ fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n:
         _ => Work { multiplications: 0.0, bytes: (AffinePoint::<C>::BYTES * elements) as f64 },
     };
     let described = Case {
-        name: format!("{curve}/{}/{}", kind.name(), way.name()),
+        name: format!("{curve}/{}/{}", kind.name(), way.name),
         device: target.device.info().id.to_string(),
         peer: None,
         log_n,
@@ -187,19 +243,12 @@ fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n:
     session.measure(described, |budget| {
         let device = &target.device;
         let (bases, multipliers) = bases::<C>(device, elements)?;
-        let precompute = match way {
-            Way::TablesDevice => Precompute::Tables { budget: TABLES },
-            Way::Device | Way::Host => Precompute::None,
-        };
-        let plan = Msm::<C>::from_buffer(device, &bases, MsmConfig { precompute, ..MsmConfig::default() })?;
+        let config = MsmConfig { precompute: way.precompute, tuning: way.tuning, ..MsmConfig::default() };
+        let plan = Msm::<C>::from_buffer(device, &bases, config)?;
         let host = kind.scalars::<C::ScalarField>(elements);
-        let products = host.par_iter().zip(&multipliers).map(|(s, k)| *s * C::ScalarField::from(*k));
-        let expected = Affine::<C>::generator() * products.reduce(|| C::ScalarField::ZERO, |a, b| a + b);
+        let expected = expected::<C>(&host, &multipliers);
         let uploaded = device.upload::<Mont<C::ScalarField>>(&host)?;
-        let scalars = match way {
-            Way::Host => Scalars::Host(&host),
-            Way::Device | Way::TablesDevice => Scalars::Montgomery(&uploaded),
-        };
+        let scalars = if way.host { Scalars::Host(&host) } else { Scalars::Montgomery(&uploaded) };
         let before = device.stats().launches;
         ensure!(plan.evaluate(scalars)? == expected, "the sum is wrong");
         let launches = device.stats().launches - before;
@@ -209,4 +258,74 @@ fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n:
         })?;
         Ok((timing, Some(launches), format!("known multiples of the generator, all of 2^{log_n}")))
     });
+}
+
+/// What others take on the processor, on all its cores.
+fn peers(session: &mut Session, log_n: u32) {
+    arkworks::<ark_bls12_381::g1::Config>(session, "bls12-381-g1", log_n);
+    arkworks::<ark_bn254::g1::Config>(session, "bn254-g1", log_n);
+    #[cfg(feature = "blst")]
+    blst::measure(session, log_n);
+}
+
+fn arkworks<C: MsmCurve>(session: &mut Session, curve: &str, log_n: u32) {
+    session.measure(peer(curve, "arkworks", log_n), |budget| {
+        let (bases, multipliers) = bases::<C>(&Device::cpu(), 1 << log_n)?;
+        let (bases, scalars) = (bases.to_vec()?, Kind::Random.scalars::<C::ScalarField>(1 << log_n));
+        let sum = || Projective::<C>::msm(&bases, &scalars).ok().context("lengths");
+        ensure!(sum()? == expected::<C>(&scalars, &multipliers), "the peer's sum is not ours");
+        let timing = budget.time(|| sum().map(drop))?;
+        Ok((timing, None, format!("known multiples of the generator, all of 2^{log_n}")))
+    });
+}
+
+fn peer(curve: &str, name: &'static str, log_n: u32) -> Case {
+    Case {
+        name: format!("{curve}/random/host"),
+        device: "cpu".into(),
+        peer: Some(name),
+        log_n,
+        elements: Some(1 << log_n),
+        floor: None,
+    }
+}
+
+/// blst, by its own points and bytes of scalars, made beforehand.
+#[cfg(feature = "blst")]
+mod blst {
+    use ::blst::{MultiPoint, blst_fp, blst_p1_affine};
+    use std::hint::black_box;
+
+    use ark_bls12_381::{Fq, Fr, G1Affine, G1Projective, g1::Config};
+    use ark_ff::{BigInt, BigInteger, PrimeField};
+
+    use super::{Device, Kind, Session, bases, ensure, expected, peer};
+
+    /// Bits of a scalar.
+    const BITS: usize = Fr::MODULUS_BIT_SIZE as usize;
+
+    pub(super) fn measure(session: &mut Session, log_n: u32) {
+        session.measure(peer("bls12-381-g1", "blst", log_n), |budget| {
+            let (bases, multipliers) = bases::<Config>(&Device::cpu(), 1 << log_n)?;
+            let scalars = Kind::Random.scalars::<Fr>(1 << log_n);
+            let points: Vec<blst_p1_affine> = bases.to_vec()?.iter().map(point).collect();
+            let bytes: Vec<u8> = scalars.iter().flat_map(|scalar| scalar.into_bigint().to_bytes_le()).collect();
+            let sum = || {
+                let sum = points.mult(&bytes, BITS);
+                let [x, y, z] = [sum.x, sum.y, sum.z].map(|x| Fq::new_unchecked(BigInt(x.l)));
+                G1Projective::new_unchecked(x, y, z)
+            };
+            ensure!(sum() == expected::<Config>(&scalars, &multipliers), "the peer's sum is not ours");
+            let timing = budget.time(|| {
+                black_box(sum());
+                Ok(())
+            })?;
+            Ok((timing, None, format!("known multiples of the generator, all of 2^{log_n}")))
+        });
+    }
+
+    fn point(point: &G1Affine) -> blst_p1_affine {
+        let [x, y] = [point.x, point.y].map(|x| blst_fp { l: x.0.0 });
+        blst_p1_affine { x, y }
+    }
 }

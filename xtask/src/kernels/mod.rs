@@ -21,6 +21,7 @@ use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{RadixSort, SegmentedSum};
+use evariste_sumcheck::Sumcheck;
 use rayon::prelude::*;
 
 use crate::table::Table;
@@ -121,11 +122,13 @@ struct Field {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
 }
 
-const FIELDS: [Field; 6] = [
+const FIELDS: [Field; 8] = [
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
     Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
+    Field { name: "bls12-381-fr", kernels: sumchecks::<ark_bls12_381::Fr, ark_bls12_381::Fr> },
+    Field { name: "baby-bear-4", kernels: sumchecks::<small::BabyBear4, small::BabyBear> },
     Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
     Field { name: "aes", kernels: aes },
 ];
@@ -147,10 +150,10 @@ fn scalar_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<Ke
     Ok(distinct([rates::<F>(), small_kernels::<F>(info)?].concat()))
 }
 
-/// Every kernel over a field, of transforms those of one size as devices get them.
+/// The operations on vectors over a field, and transforms of one size as devices get them.
 fn few_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let transforms = Ntt::<F>::kernels(info, 24, Config::default(), false)?;
-    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms].concat()))
+    Ok(distinct([vector_kernels::<F>(info)?, transforms].concat()))
 }
 
 /// The kernels whose rates are measured, and sums.
@@ -195,6 +198,12 @@ fn points<C: MsmCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let mut kernels = [Points::<C>::kernels(), Msm::<C>::kernels()].concat();
     kernels.extend([SegmentedSum::<PointSum<C>>::kernel(), AddChain::<C>::kernel()]);
     Ok(kernels)
+}
+
+/// The kernels of a sumcheck with tables over `T`.
+fn sumchecks<E: DeviceField, T: DeviceField>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    Ok(distinct(Sumcheck::<E, T>::kernels(&(a * b - c))))
 }
 
 /// Every kernel of AES: all methods with the shortest keys, the fastest with the others.

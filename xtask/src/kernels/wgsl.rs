@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use evariste_backend::{KernelSpec, wgsl};
 use naga::{
-    AddressSpace, Module,
+    AddressSpace, Block, Module, Statement,
     back::{hlsl, msl, spv},
     proc::Layouter,
     valid::{Capabilities, ModuleInfo, ValidationFlags, Validator},
@@ -33,6 +33,7 @@ pub(crate) fn check(spec: &KernelSpec, int64: bool, workgroup_bytes: u32) -> Res
         .validate(&module)
         .map_err(|error| anyhow!(error.emit_to_string(&text)))?;
     check_entry(&module, spec)?;
+    ensure!(spec.declares_turns() || !has_loops(&module), "it has loops, and does not say how many turns they take");
     let shared_bytes = workgroup_memory(&module)?;
     ensure!(
         shared_bytes == spec.shared_bytes,
@@ -56,6 +57,21 @@ fn check_entry(module: &Module, spec: &KernelSpec) -> Result<()> {
     ensure!(spec.bindings.len() <= BINDINGS, "{} buffers", spec.bindings.len());
     ensure!(spec.params_bytes <= PARAMETER_BYTES, "{} bytes of parameters", spec.params_bytes);
     Ok(())
+}
+
+/// Whether there is a loop in what a kernel's entry calls.
+fn has_loops(module: &Module) -> bool {
+    fn within(module: &Module, block: &Block) -> bool {
+        block.iter().any(|statement| match statement {
+            Statement::Loop { .. } => true,
+            Statement::Block(block) => within(module, block),
+            Statement::If { accept, reject, .. } => within(module, accept) || within(module, reject),
+            Statement::Switch { cases, .. } => cases.iter().any(|case| within(module, &case.body)),
+            Statement::Call { function, .. } => within(module, &module.functions[*function].body),
+            _ => false,
+        })
+    }
+    module.entry_points.iter().any(|entry| within(module, &entry.function.body))
 }
 
 fn workgroup_memory(module: &Module) -> Result<u32> {

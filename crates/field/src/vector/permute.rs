@@ -6,7 +6,7 @@ use evariste_backend::{Arg, Binding, CpuArg, Error, KernelSpec, Language, Result
 use super::{THREADS, TILE_BYTES, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont,
-    source::{self, word},
+    source::{self, turns, word},
 };
 
 /// Side of the tiles in which a CPU thread transposes: a tile's rows lie in as many cache lines.
@@ -219,6 +219,7 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
     KernelSpec::new("transpose_tiles", variant::<F>("matrix"), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(tile))
+        .turns(move |_: &TransposeParams| 2 * turns::repeat((side * side).div_ceil(threads).into(), 0))
 }
 
 pub(super) fn gather_spec<F: DeviceField>() -> KernelSpec {

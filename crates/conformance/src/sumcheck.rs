@@ -1,0 +1,192 @@
+//! Sumchecks: proofs compared byte by byte with those of the definition.
+
+use ark_bls12_381::Fr;
+use ark_ff::Field;
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use evariste_backend::{Buffer, Device, Secrecy};
+use evariste_field::{
+    DeviceField, Expression, Mont,
+    small::{BabyBear, BabyBear4, Goldilocks, Goldilocks2},
+};
+use evariste_sumcheck::{
+    Blake3Transcript, Config, Draw, Error, Order, Statement, Strategy, Sumcheck, Tables, Weight, reference,
+};
+
+use crate::{Outcome, Suite, expect, expect_equal, expect_same, launches::is_few, other_device};
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    over::<Fr, Fr>(suite, "bls12-381-fr");
+    over::<BabyBear4, BabyBear>(suite, "baby-bear-4");
+    over::<Goldilocks2, Goldilocks>(suite, "goldilocks-2");
+    suite.add("strategies", strategies);
+    suite.add("many_tables", many_tables);
+    suite.add("misuse", misuse);
+    suite.add_alone("no_host_copies_and_few_launches", counted);
+}
+
+fn over<E: DeviceField, T: DeviceField>(suite: &mut Suite<'_>, field: &str) {
+    suite.add(&format!("{field}::proofs"), proofs::<E, T>);
+    suite.add(&format!("{field}::tables"), tables::<E, T>);
+}
+
+/// a · b − c.
+pub(crate) fn gate() -> Expression {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    a * b - c
+}
+
+fn random<F: Field>(len: usize, seed: u64) -> Vec<F> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    (0..len).map(|_| F::rand(&mut rng)).collect()
+}
+
+fn lifted<E: DeviceField, T: DeviceField>(table: &[T]) -> Vec<E> {
+    let lift = |x: &T| {
+        let mut limbs = vec![0; E::LIMBS];
+        x.store(&mut limbs);
+        E::load(&limbs)
+    };
+    table.iter().map(lift).collect()
+}
+
+fn upload<F: DeviceField>(device: &Device, tables: &[Vec<F>]) -> Result<Vec<Buffer<Mont<F>>>, evariste_backend::Error> {
+    tables.iter().map(|table| device.upload_with::<Mont<F>>(table, Secrecy::Secret)).collect()
+}
+
+/// Tables of a · b − c, which is 0 everywhere.
+fn satisfied<F: Field>(num_vars: usize) -> Vec<Vec<F>> {
+    let (a, b) = (random::<F>(1 << num_vars, 1), random::<F>(1 << num_vars, 2));
+    let c = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
+    vec![a, b, c]
+}
+
+fn transcript() -> Blake3Transcript {
+    Blake3Transcript::new(b"conformance")
+}
+
+/// Both orders, all weights, with tables that stay and tables that do not.
+fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
+    let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
+    for num_vars in if is_few(device) { vec![1, 2, 4, 12] } else { vec![1, 2, 3, 10] } {
+        let tables = satisfied::<T>(num_vars);
+        let definition: Vec<Vec<E>> = tables.iter().map(|table| lifted(table)).collect();
+        let buffers = upload(device, &tables)?;
+        let given: Vec<_> = buffers.iter().collect();
+        for order in [Order::High, Order::Low] {
+            for weight in [Weight::None, Weight::Eq(random(num_vars, 3)), Weight::ZeroCheck] {
+                let statement = Statement::<E>::new(num_vars, &gate())?.order(order).weight(weight.clone());
+                let context = format!("{num_vars} variables, {order:?}, {weight:?}");
+                let claim = E::ZERO;
+                let (expected, _) = reference::prove(&statement, num_vars, &definition, claim, &mut transcript());
+                let proved = plan.prove(&statement, &given, claim, &mut transcript())?;
+                expect_same(&context, &proved.proof.to_bytes(), &expected.to_bytes())?;
+                let owned = upload(device, &tables)?;
+                let consumed = plan.prove_consuming(&statement, owned, claim, &mut transcript())?;
+                expect_same(&format!("{context}, consumed"), &consumed.proof.to_bytes(), &expected.to_bytes())?;
+                let sub = statement.verify(claim, &proved.proof, &mut transcript())?;
+                expect_same(&context, &sub.point, &proved.point)?;
+                if weight != Weight::ZeroCheck {
+                    expect_equal("a sum", &plan.sum(&statement, &given)?, &claim)?;
+                }
+            }
+        }
+        for (buffer, table) in buffers.iter().zip(&tables) {
+            expect_same("a table that stays", &buffer.to_vec()?, table)?;
+        }
+    }
+    Ok(())
+}
+
+fn tables<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
+    let operations = Tables::<E, T>::new(device);
+    for num_vars in [1, 2, 10, 14] {
+        let (point, table) = (random::<E>(num_vars, 4), random::<T>(1 << num_vars, 5));
+        let buffer = device.upload::<Mont<T>>(&table)?;
+        for order in [Order::High, Order::Low] {
+            let folded = operations.fold(&buffer, point[0], order)?;
+            let expected = reference::fold(&lifted(&table), point[0], order);
+            expect_same("a folded table", &folded.to_vec()?, &expected)?;
+            let twice = Tables::<E>::new(device).fold(&device.upload::<Mont<E>>(&lifted(&table))?, point[0], order)?;
+            expect_same("a folded table of the field of challenges", &twice.to_vec()?, &expected)?;
+        }
+        let eq = operations.eq(&point)?.to_vec()?;
+        if num_vars <= 10 {
+            expect_same("eq", &eq, &reference::eq(&point))?;
+        }
+        expect_equal("the sum of eq", &eq.iter().sum::<E>(), &E::ONE)?;
+    }
+    Ok(())
+}
+
+/// Every strategy gives the same proof, wherever challenges are drawn.
+fn strategies(device: &Device) -> Outcome {
+    let tables = satisfied::<Fr>(5);
+    let buffers = upload(device, &tables)?;
+    let given: Vec<_> = buffers.iter().collect();
+    let statement = Statement::<Fr>::new(5, &gate())?.weight(Weight::ZeroCheck);
+    let (expected, _) = reference::prove(&statement, 5, &tables, Fr::from(0), &mut transcript());
+    for strategy in [Strategy::Textbook, Strategy::FromClaim, Strategy::SplitEq, Strategy::ZeroCheck] {
+        let config = Config { strategy, draw: Draw::Host, check: true };
+        let plan = Sumcheck::<Fr>::new(device, &gate(), config)?;
+        let proved = plan.prove(&statement, &given, Fr::from(0), &mut transcript())?;
+        expect_same(&format!("{strategy:?}"), &proved.proof.to_bytes(), &expected.to_bytes())?;
+        let wrong = plan.prove(&statement, &given, Fr::from(1), &mut transcript()).err();
+        expect_equal("a false claim", &wrong, &Some(Error::FalseClaim))?;
+    }
+    Ok(())
+}
+
+/// More tables than WebGPU binds, and a high degree.
+fn many_tables(device: &Device) -> Outcome {
+    let x: Vec<Expression> = (0..9u32).map(Expression::column).collect();
+    let many = x[..5].iter().cloned().product::<Expression>() - (&x[5] + 3) * &x[6] - x[7].pow(2) + &x[8];
+    let tables: Vec<Vec<Fr>> = (0..9).map(|seed| random(8, seed)).collect();
+    let buffers = upload(device, &tables)?;
+    let point = random(3, 20);
+    let statement = Statement::<Fr>::new(3, &many)?.weight(Weight::Eq(point.clone()));
+    let claim = reference::sum(&statement, &tables, Some(&point));
+    let (expected, _) = reference::prove(&statement, 3, &tables, claim, &mut transcript());
+    let plan = Sumcheck::<Fr>::new(device, &many, Config::default())?;
+    let proved = plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut transcript())?;
+    expect_same("a proof about nine tables", &proved.proof.to_bytes(), &expected.to_bytes())
+}
+
+/// One read in a whole proof, and few launches.
+fn counted(device: &Device) -> Outcome {
+    const NUM_VARS: usize = 10;
+    let buffers = upload(device, &satisfied::<Fr>(NUM_VARS))?;
+    let given: Vec<_> = buffers.iter().collect();
+    let statement = Statement::<Fr>::new(NUM_VARS, &gate())?.weight(Weight::ZeroCheck);
+    let plan = Sumcheck::<Fr>::new(device, &gate(), Config::default())?;
+    let before = device.stats();
+    plan.prove(&statement, &given, Fr::from(0), &mut transcript())?;
+    let after = device.stats();
+    expect_equal("reads", &(after.reads - before.reads), &1)?;
+    expect("at most n + 4 launches", after.launches - before.launches <= NUM_VARS as u64 + 4)
+}
+
+fn misuse(device: &Device) -> Outcome {
+    let plan = Sumcheck::<Fr>::new(device, &gate(), Config::default())?;
+    let statement = Statement::<Fr>::new(2, &gate())?;
+    let tables = satisfied::<Fr>(2);
+    let buffers = upload(device, &tables)?;
+    let given: Vec<_> = buffers.iter().collect();
+    let prove = |statement: &Statement<Fr>, tables: &[&Buffer<Mont<Fr>>]| {
+        plan.prove(statement, tables, Fr::from(0), &mut transcript()).err()
+    };
+    let missing = Error::Length { what: "the tables of a statement", expected: 3, actual: 2 };
+    expect_equal("a missing table", &prove(&statement, &given[..2]), &Some(missing))?;
+    let short = device.zeros::<Mont<Fr>>(3)?;
+    let unequal = Error::Length { what: "the elements of a table", expected: 4, actual: 3 };
+    expect_equal("a short table", &prove(&statement, &[given[0], given[1], &short]), &Some(unequal))?;
+    let other = Statement::<Fr>::new(2, &Expression::column(2))?;
+    expect_equal("another expression", &prove(&other, &given), &Some(Error::OtherExpression))?;
+    let none = Error::Variables { most: 31, actual: 0 };
+    expect_equal("no variables", &Statement::<Fr>::new(0, &gate()).err(), &Some(none))?;
+    if let Some(other) = other_device(device) {
+        let foreign = other.upload::<Mont<Fr>>(&tables[0])?;
+        let outcome = prove(&statement, &[given[0], given[1], &foreign]);
+        expect("a table of another device is refused", matches!(outcome, Some(Error::Device(_))))?;
+    }
+    Ok(())
+}

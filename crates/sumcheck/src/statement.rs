@@ -1,0 +1,280 @@
+//! What is proved, as prover and verifier both know it.
+
+use ark_ff::{BigInteger, PrimeField};
+use evariste_field::{DeviceField, Expression};
+
+use crate::{
+    Error, Result, Transcript,
+    transcript::{bytes_of, put},
+};
+
+/// Most variables: kernels count elements by 32 bits.
+pub const MAX_VARIABLES: usize = 31;
+
+/// Largest degree of an expression.
+pub const MAX_DEGREE: u64 = 1 << 12;
+
+/// Which variable is bound first. Variable j is bit j of the index into a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// The highest: the first half of a table and the second are joined. Tables can be folded where they lie.
+    #[default]
+    High,
+    /// The lowest: neighbours are joined.
+    Low,
+}
+
+impl Order {
+    /// The variable of a round.
+    pub fn variable(self, num_vars: usize, round: usize) -> usize {
+        match self {
+            Order::High => num_vars - 1 - round,
+            Order::Low => round,
+        }
+    }
+}
+
+/// The weight of each point of the sum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Weight<E> {
+    /// One.
+    None,
+    /// eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)) for this point p, with a coordinate for each variable.
+    Eq(Vec<E>),
+    /// eq(τ, x), for τ drawn from the transcript: the claim is 0, and says that the expression is 0 everywhere.
+    ZeroCheck,
+}
+
+/// A claim about a sum, but for the tables and the sum itself: Σ w(x) · e(T₀(x), T₁(x), …) over all x ∈ {0, 1}ⁿ, for an
+/// expression e of which column i is the multilinear table T_i, and a weight w.
+///
+/// The verifier makes the statement itself, so that number of variables and degree are never taken from a proof.
+///
+/// The proof has for each round the polynomial q of the degree d of the expression that sums the expression over the variables
+/// that are not bound yet, weighted by the factor of w for these, where the variable of the round is X: its coefficients of X
+/// to X^d. The constant one follows from what the sum has to be: q(0) + q(1) without a weight, and (1 − p) q(0) + p q(1) with
+/// eq at a point of coordinate p. The factor of eq in X itself, which is linear and known, is left out, as in Gruen's "Some
+/// improvements for the PIOP for ZeroCheck", 2024, and with it the factors of the variables before: q at the challenge is the
+/// sum of the next round. So a round is `degree` elements and q has one degree less than with eq as a factor.
+#[derive(Clone, Debug)]
+pub struct Statement<E> {
+    num_vars: usize,
+    expression: Expression,
+    columns: usize,
+    constants: Vec<E>,
+    weight: Weight<E>,
+    order: Order,
+}
+
+impl<E: DeviceField> Statement<E> {
+    /// Σ e(T(x)) over `num_vars` variables.
+    ///
+    /// # Errors
+    /// [`Error::Variables`] for none or more than [`MAX_VARIABLES`], [`Error::Degree`] for an expression without tables or of a
+    /// degree above [`MAX_DEGREE`] or the characteristic.
+    pub fn new(num_vars: usize, expression: &Expression) -> Result<Self> {
+        if num_vars == 0 || num_vars > MAX_VARIABLES {
+            return Err(Error::Variables { most: MAX_VARIABLES, actual: num_vars });
+        }
+        let (least, most) = (1, most_degree::<E>());
+        let degree = expression.degree();
+        if degree < least || degree > most {
+            return Err(Error::Degree { most, actual: degree });
+        }
+        let (expression, columns) = (expression.clone(), expression.columns());
+        let (weight, order) = (Weight::None, Order::default());
+        Ok(Self { num_vars, expression, columns, constants: Vec::new(), weight, order })
+    }
+
+    /// Sets the constants of the expression.
+    #[must_use]
+    pub fn constants(mut self, constants: &[E]) -> Self {
+        self.constants = constants.to_vec();
+        self
+    }
+
+    /// Sets the weight.
+    #[must_use]
+    pub fn weight(mut self, weight: Weight<E>) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    /// Sets the order in which variables are bound.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// The number of variables.
+    pub fn num_vars(&self) -> usize {
+        self.num_vars
+    }
+
+    /// The expression.
+    pub fn expression(&self) -> &Expression {
+        &self.expression
+    }
+
+    /// The number of tables.
+    pub fn tables(&self) -> usize {
+        self.columns
+    }
+
+    /// The elements of a round: the degree of the expression, without the weight.
+    pub fn degree(&self) -> usize {
+        self.expression.degree() as usize
+    }
+
+    /// The order in which variables are bound.
+    pub fn binding_order(&self) -> Order {
+        self.order
+    }
+
+    pub(crate) fn weight_of(&self) -> &Weight<E> {
+        &self.weight
+    }
+
+    pub(crate) fn constants_of(&self) -> &[E] {
+        &self.constants
+    }
+
+    /// Refuses constants or a point of the wrong number.
+    pub(crate) fn check(&self) -> Result<()> {
+        let length = |what, expected, actual| Err(Error::Length { what, expected, actual });
+        let needed = self.expression.constants();
+        if self.constants.len() != needed {
+            return length("the constants of the expression", needed, self.constants.len());
+        }
+        match &self.weight {
+            Weight::Eq(point) if point.len() != self.num_vars => {
+                length("the coordinates of the weight's point", self.num_vars, point.len())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Binds the transcript to the statement and the claim, and gives the point of the weight, drawn from the transcript for a
+    /// zero-check.
+    ///
+    /// The message is: the expression's digest; the numbers of variables, of tables, of rounds and the degree, 0 or 1 for
+    /// [`Order::High`] or [`Order::Low`], and 0, 1 or 2 for the weight, each as 4 bytes in little-endian order; the degree of
+    /// the field over its prime field, as 4 bytes, and the prime; the number of constants, as 4 bytes, and these; the point of
+    /// the weight, if one is given; and the claim.
+    pub(crate) fn begin(&self, claim: E, rounds: usize, transcript: &mut dyn Transcript<E>) -> Option<Vec<E>> {
+        let mut message = self.expression.digest().to_vec();
+        let weight = match &self.weight {
+            Weight::None => 0,
+            Weight::Eq(_) => 1,
+            Weight::ZeroCheck => 2,
+        };
+        let numbers = [self.num_vars, self.columns, rounds, self.degree(), self.order as usize, weight];
+        let degree = E::extension_degree() as usize;
+        for number in numbers.into_iter().chain([degree]) {
+            message.extend_from_slice(&(number as u32).to_le_bytes());
+        }
+        message.extend_from_slice(&<E::BasePrimeField as PrimeField>::MODULUS.to_bytes_le());
+        message.extend_from_slice(&(self.constants.len() as u32).to_le_bytes());
+        message.extend_from_slice(&bytes_of(&self.constants));
+        if let Weight::Eq(point) = &self.weight {
+            message.extend_from_slice(&bytes_of(point));
+        }
+        put(&mut message, &claim);
+        transcript.absorb(&message);
+        match &self.weight {
+            Weight::None => None,
+            Weight::Eq(point) => Some(point.clone()),
+            Weight::ZeroCheck => Some((0..self.num_vars).map(|_| transcript.challenge()).collect()),
+        }
+    }
+
+    /// What q(0) and q(1) are multiplied with in a round, for their sum to be that of the round before.
+    pub(crate) fn weights(&self, point: Option<&[E]>, round: usize) -> [E; 2] {
+        match point {
+            None => [E::ONE, E::ONE],
+            Some(point) => {
+                let p = point[self.order.variable(self.num_vars, round)];
+                [E::ONE - p, p]
+            }
+        }
+    }
+
+    /// Joins statements about tables of their own into one: Σ αⁱ · statement i, whose tables are those of the first, then those
+    /// of the second and so on, with α from `transcript` after all claims and the digests of all expressions. Gives the sum's
+    /// claim as well. All must have the same number of variables, weight and order.
+    ///
+    /// # Errors
+    /// [`Error::Length`] for no statement, another number of claims, other numbers of variables, weights or orders than the
+    /// first has, or constants that are missing; as [`Statement::new`].
+    pub fn batch(statements: &[Self], claims: &[E], transcript: &mut dyn Transcript<E>) -> Result<(Self, E)> {
+        let length = |what, expected, actual| Error::Length { what, expected, actual };
+        let first =
+            statements.first().ok_or_else(|| length("statements of a batch, of which there is one at least", 1, 0))?;
+        if claims.len() != statements.len() {
+            return Err(length("claims of a batch", statements.len(), claims.len()));
+        }
+        for statement in statements {
+            statement.check()?;
+            if statement.num_vars != first.num_vars {
+                return Err(length("variables of a statement in a batch", first.num_vars, statement.num_vars));
+            }
+        }
+        let same = |other: &&Self| other.weight == first.weight && other.order == first.order;
+        let alike = statements.iter().filter(same).count();
+        if alike != statements.len() {
+            return Err(length("statements of one weight and order in a batch", statements.len(), alike));
+        }
+        let mut message = Vec::new();
+        for (statement, claim) in statements.iter().zip(claims) {
+            message.extend_from_slice(&statement.expression.digest());
+            message.extend_from_slice(&bytes_of(&statement.constants));
+            put(&mut message, claim);
+        }
+        transcript.absorb(&message);
+        let alpha = transcript.challenge();
+        let (mut columns, mut constants) = (0, Vec::new());
+        let (mut power, mut sum) = (E::ONE, E::ZERO);
+        let mut terms = Vec::with_capacity(statements.len());
+        for (statement, claim) in statements.iter().zip(claims) {
+            let own = shifted(&statement.expression, columns, constants.len() as u32);
+            constants.extend_from_slice(&statement.constants);
+            terms.push(own * Expression::constant(constants.len() as u32));
+            constants.push(power);
+            columns += statement.columns as u32;
+            sum += power * claim;
+            power *= alpha;
+        }
+        let joined = Self::new(first.num_vars, &terms.into_iter().sum())?;
+        let joined = Self { columns: columns as usize, ..joined };
+        Ok((joined.constants(&constants).weight(first.weight.clone()).order(first.order), sum))
+    }
+}
+
+/// The largest degree over a field: the points 0 to degree are different.
+fn most_degree<E: DeviceField>() -> u64 {
+    match E::characteristic() {
+        [low, high @ ..] if high.iter().all(|limb| *limb == 0) => MAX_DEGREE.min(low - 1),
+        _ => MAX_DEGREE,
+    }
+}
+
+/// The expression with other numbers for its columns and constants.
+fn shifted(expression: &Expression, columns: u32, constants: u32) -> Expression {
+    use evariste_field::Step;
+    let mut values: Vec<Expression> = Vec::new();
+    for step in expression.steps() {
+        let at = |number: u32| &values[number as usize];
+        let value = match step {
+            Step::Column(index) => Expression::column(columns + index),
+            Step::Constant(index) => Expression::constant(constants + index),
+            Step::Integer(value) => Expression::integer(value),
+            Step::Add(a, b) => at(a) + at(b),
+            Step::Sub(a, b) => at(a) - at(b),
+            Step::Mul(a, b) => at(a) * at(b),
+            Step::Neg(a) => -at(a),
+        };
+        values.push(value);
+    }
+    values.pop().unwrap_or_else(|| Expression::integer(0))
+}

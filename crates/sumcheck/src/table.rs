@@ -1,0 +1,342 @@
+//! Multilinear tables: eq, and tables with variables bound.
+
+use std::{any::TypeId, marker::PhantomData, sync::OnceLock};
+
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Secrecy, parallel};
+use evariste_field::{
+    DeviceField, Mont,
+    source::{self, turns, word},
+};
+
+use crate::{Error, MAX_VARIABLES, Order, Result, prover::MAX_CHUNKS, round};
+
+/// Threads of a workgroup.
+const THREADS: u32 = 256;
+
+/// Elements that a CPU thread takes at a time.
+const GRAIN: usize = 1 << 10;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct EqParams {
+    low: u32,
+    variables: u32,
+    last: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct OuterParams {
+    len: u32,
+    low: u32,
+    high_at: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct FoldParams {
+    len: u32,
+    source_at: u32,
+    target_at: u32,
+    neighbours: u32,
+}
+
+/// Operations on multilinear tables on one device: vectors of 2ⁿ elements, of which element x is the value at the point whose
+/// coordinate j is bit j of x. Kernels are compiled at their first use and kept.
+///
+/// Challenges and coordinates are of `E`, and so are tables once they are folded. Before, their elements are of `T`: `E` or
+/// the prime field right below it.
+#[derive(Debug)]
+pub struct Tables<E, T = E> {
+    device: Device,
+    eq: OnceLock<Kernel<EqParams>>,
+    outer: OnceLock<Kernel<OuterParams>>,
+    fold: [OnceLock<Kernel<FoldParams>>; 2],
+    fields: PhantomData<fn() -> (E, T)>,
+}
+
+/// The tables of eq for two groups of coordinates, each for every number of these from none on: of the first ones of the
+/// group, or where variables are bound from the lowest, of the last ones. A round finds its own among them, whatever variables
+/// are left.
+#[derive(Debug)]
+pub(crate) struct SplitEq<E: DeviceField> {
+    pub(crate) tables: Buffer<Mont<E>>,
+    low: usize,
+    variables: usize,
+    order: Order,
+}
+
+/// Where the factors of a pair's weight are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) low_at: u32,
+    pub(crate) low_bits: u32,
+    pub(crate) high_at: u32,
+}
+
+impl<E: DeviceField> SplitEq<E> {
+    /// Those of the pairs of a round.
+    pub(crate) fn of_round(&self, round: usize) -> Place {
+        let (left, high_start) = (self.variables - 1 - round, 2usize << self.low);
+        let low = match self.order {
+            Order::High => self.low.min(left),
+            Order::Low => self.low.saturating_sub(round + 1),
+        };
+        let high = left - low;
+        let place = |low_at: usize, low_bits: usize, high_at: usize| Place {
+            low_at: low_at as u32,
+            low_bits: low_bits as u32,
+            high_at: high_at as u32,
+        };
+        match low {
+            // The factor of no coordinate is 1.
+            0 => place(high_start + (1 << high), high, 1),
+            _ => place(1 << low, low, high_start + (1 << high)),
+        }
+    }
+}
+
+/// Coordinates in the first group: half of them, but so many that a chunk of pairs has the factor of one entry of the other
+/// group's table, where the highest variable is bound first.
+fn low_group(variables: usize) -> usize {
+    variables.div_ceil(2).max(variables.saturating_sub(1 + MAX_CHUNKS.ilog2() as usize))
+}
+
+/// Whether `T` is the prime field right below `E`; if it is neither that nor `E`, it is refused.
+pub(crate) fn is_below<E: DeviceField, T: DeviceField>() -> Result<bool> {
+    let below = TypeId::of::<T>() == TypeId::of::<E::BasePrimeField>() && E::arithmetic().levels() == 1;
+    match below || TypeId::of::<T>() == TypeId::of::<E>() {
+        true => Ok(below),
+        false => Err(Error::Field),
+    }
+}
+
+impl<E: DeviceField, T: DeviceField> Tables<E, T> {
+    /// Operations on `device`. Nothing is compiled yet.
+    pub fn new(device: &Device) -> Self {
+        Self {
+            device: device.clone(),
+            eq: OnceLock::new(),
+            outer: OnceLock::new(),
+            fold: Default::default(),
+            fields: PhantomData,
+        }
+    }
+
+    /// The kernels, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        vec![eq_spec::<E>(), outer_spec::<E>(), fold_spec::<E, T>(), fold_spec::<E, E>()]
+    }
+
+    /// The table of eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)). One multiplication an element.
+    ///
+    /// # Errors
+    /// [`Error::Variables`] for no coordinate or more than [`MAX_VARIABLES`], [`Error::Device`].
+    pub fn eq(&self, point: &[E]) -> Result<Buffer<Mont<E>>> {
+        let split = self.split_eq(point, Order::High, Secrecy::Public)?;
+        let (n, low) = (point.len(), split.low);
+        let mut out = self.device.alloc(1 << n)?;
+        let high_at = (2u32 << low) + (1 << (n - low));
+        let params = OuterParams { len: 1 << n, low: low as u32, high_at };
+        let kernel = kernel(&self.device, &self.outer, outer_spec::<E>)?;
+        let args = &mut [Arg::read(&split.tables), Arg::write(&mut out)];
+        // SAFETY: the tables of both groups have an entry for each index, and the output has 2^n elements.
+        unsafe { kernel.launch(None, (1u64 << n).div_ceil(THREADS.into()), &params, args) }?;
+        Ok(out)
+    }
+
+    pub(crate) fn split_eq(&self, point: &[E], order: Order, secrecy: Secrecy) -> Result<SplitEq<E>> {
+        let variables = point.len();
+        if variables == 0 || variables > MAX_VARIABLES {
+            return Err(Error::Variables { most: MAX_VARIABLES, actual: variables });
+        }
+        let low = low_group(variables);
+        let len = (2usize << low) + (2usize << (variables - low));
+        let point = self.device.upload_with::<Mont<E>>(point, secrecy)?;
+        let mut tables = self.device.alloc_with(len, secrecy)?;
+        let params = EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::Low) };
+        let kernel = kernel(&self.device, &self.eq, eq_spec::<E>)?;
+        let args = &mut [Arg::read(&point), Arg::write(&mut tables)];
+        // SAFETY: the tables have `len` elements, as many as the parameters say, and the point its coordinates.
+        unsafe { kernel.launch(None, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
+        Ok(SplitEq { tables, low, variables, order })
+    }
+
+    /// The table with the first variable of `order` bound to `challenge`. One multiplication an element of the result.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless the table has 2 elements or more, a power of two; [`Error::Field`], [`Error::Device`].
+    pub fn fold(&self, table: &Buffer<Mont<T>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
+        let variables = variables_of(table.len())?;
+        let challenge = self.device.upload_with::<Mont<E>>(&[challenge], table.secrecy())?;
+        let mut out = self.device.alloc_with(table.len() / 2, table.secrecy())?;
+        self.fold_to(table, 0, &challenge, order, 1 << (variables - 1), &mut out, 0)?;
+        Ok(out)
+    }
+
+    /// Folds the table of 2 · `len` elements at `source_at` to `target_at`.
+    #[expect(clippy::too_many_arguments, reason = "two places")]
+    pub(crate) fn fold_to<S: DeviceField>(
+        &self,
+        source: &Buffer<Mont<S>>,
+        source_at: usize,
+        challenge: &Buffer<Mont<E>>,
+        order: Order,
+        len: usize,
+        target: &mut Buffer<Mont<E>>,
+        target_at: usize,
+    ) -> Result<()> {
+        let below = is_below::<E, S>()?;
+        let kernel = kernel(&self.device, &self.fold[usize::from(below)], fold_spec::<E, S>)?;
+        assert!(source_at + 2 * len <= source.len() && target_at + len <= target.len() && !challenge.is_empty());
+        let params = FoldParams {
+            len: len as u32,
+            source_at: source_at as u32,
+            target_at: target_at as u32,
+            neighbours: u32::from(order == Order::Low),
+        };
+        let args = &mut [Arg::read(source), Arg::read(challenge), Arg::write(target)];
+        // SAFETY: source and target have the elements of these ranges, and there is a challenge.
+        unsafe { kernel.launch(None, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
+        Ok(())
+    }
+}
+
+/// log₂ of the length of a table.
+pub(crate) fn variables_of(len: usize) -> Result<usize> {
+    if len.is_power_of_two() && (2..=1 << MAX_VARIABLES).contains(&len) {
+        return Ok(len.ilog2() as usize);
+    }
+    let expected = len.next_power_of_two().clamp(2, 1 << MAX_VARIABLES);
+    Err(Error::Length { what: "the elements of a table, which are a power of two", expected, actual: len })
+}
+
+/// The kernel in a slot, compiled if need be.
+fn kernel<'a, P: Pod>(
+    device: &Device,
+    slot: &'a OnceLock<Kernel<P>>,
+    spec: impl FnOnce() -> KernelSpec,
+) -> Result<&'a Kernel<P>> {
+    if let Some(kernel) = slot.get() {
+        return Ok(kernel);
+    }
+    let kernel = Kernel::new(device, spec())?;
+    Ok(slot.get_or_init(|| kernel))
+}
+
+/// Text of a kernel whose bindings all have elements of `E`.
+fn text<E: DeviceField>(language: Language, bindings: &[Binding], [cuda, wgsl]: [&str; 2]) -> String {
+    match language {
+        Language::Cuda => source::cuda::<E>() + cuda,
+        Language::Wgsl { int64 } => {
+            let accessors: String = bindings.iter().map(source::wgsl_accessors::<E>).collect();
+            source::wgsl::<E>(int64) + &accessors + wgsl
+        }
+    }
+}
+
+fn eq_spec<E: DeviceField>() -> KernelSpec {
+    let bindings = vec![Binding::read("point", word::<E>()), Binding::write("eq", word::<E>())];
+    let seen = bindings.clone();
+    let source =
+        move |language| text::<E>(language, &seen, [evariste_cuda::SUMCHECK_EQ, evariste_shaders::SUMCHECK_EQ]);
+    let body = |params: &EqParams, args: &mut [CpuArg<'_>]| {
+        let [point, eq] = args else { unreachable!("the launch checks the number of buffers") };
+        let EqParams { low, variables, last } = *params;
+        let point: Vec<E> = point.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
+        let (low, all) = (low as usize, variables as usize);
+        let (first, second) = eq.write::<u32>().split_at_mut((2 << low) * E::LIMBS);
+        for (group, out) in [(&point[..low], first), (&point[low..all], second)] {
+            let mut table = vec![E::ONE];
+            E::ONE.store(out);
+            for bits in 0..=group.len() {
+                for (entry, out) in table.iter().zip(out[(1 << bits) * E::LIMBS..].chunks_exact_mut(E::LIMBS)) {
+                    entry.store(out);
+                }
+                let high = last == 0;
+                let Some(p) = (if high { group.get(bits) } else { group.iter().rev().nth(bits) }) else { break };
+                let halves = table.iter().map(|entry| *entry * p);
+                let ones: Vec<E> = halves.collect();
+                let zeros: Vec<E> = table.iter().zip(&ones).map(|(entry, one)| *entry - one).collect();
+                table = match high {
+                    true => zeros.into_iter().chain(ones).collect(),
+                    false => zeros.into_iter().zip(ones).flat_map(|(zero, one)| [zero, one]).collect(),
+                };
+            }
+        }
+    };
+    let mul = turns::mul::<E>();
+    let turns = move |params: &EqParams| turns::repeat(params.variables.into(), mul);
+    KernelSpec::new("sumcheck_eq", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+}
+
+fn outer_spec<E: DeviceField>() -> KernelSpec {
+    let bindings = vec![Binding::read("eq", word::<E>()), Binding::write("out", word::<E>())];
+    let seen = bindings.clone();
+    let source =
+        move |language| text::<E>(language, &seen, [evariste_cuda::SUMCHECK_OUTER, evariste_shaders::SUMCHECK_OUTER]);
+    let body = |params: &OuterParams, args: &mut [CpuArg<'_>]| {
+        let [eq, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let (eq, low, size) = (eq.read::<u32>(), params.low, 1usize << params.low);
+        let at = |i: usize| E::load(&eq[i * E::LIMBS..]);
+        let out = &mut out.write::<u32>()[..params.len as usize * E::LIMBS];
+        parallel::chunks(out, GRAIN * E::LIMBS, &|run, out| {
+            for (x, out) in (run * GRAIN..).zip(out.chunks_exact_mut(E::LIMBS)) {
+                (at(size + (x & (size - 1))) * at(params.high_at as usize + (x >> low))).store(out);
+            }
+        });
+    };
+    let mul = turns::mul::<E>();
+    let turns = move |_: &OuterParams| mul;
+    KernelSpec::new("sumcheck_outer", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+}
+
+fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
+    let below = S::LIMBS < E::LIMBS;
+    let word_of = if below { word::<S>() } else { word::<E>() };
+    let bindings = vec![
+        Binding::read("source", word_of),
+        Binding::read("challenge", word::<E>()),
+        Binding::write("folded", word::<E>()),
+    ];
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => {
+            let (name, extended) = if below { ("B", 1) } else { ("F", 0) };
+            format!(
+                "{}#define SOURCE {name}\n#define EXTENDED {extended}\n#define WEIGHTED 0\n#define POINTS 1\n{}{}",
+                source::cuda::<E>(),
+                evariste_cuda::SUMCHECK_HEADER,
+                evariste_cuda::SUMCHECK_FOLD
+            )
+        }
+        Language::Wgsl { int64 } => {
+            let skip = usize::from(below);
+            let accessors: String = seen[skip..].iter().map(source::wgsl_accessors::<E>).collect();
+            let lift = round::wgsl_lift::<E, S>(&seen[0], below);
+            source::wgsl::<E>(int64) + &accessors + &lift + evariste_shaders::SUMCHECK_FOLD
+        }
+    };
+    let body = |params: &FoldParams, args: &mut [CpuArg<'_>]| {
+        let [source, challenge, folded] = args else { unreachable!("the launch checks the number of buffers") };
+        let challenge = E::load(challenge.read::<u32>());
+        let limbs = S::LIMBS;
+        let from = &source.read::<u32>()[params.source_at as usize * limbs..];
+        let at = |i: usize| round::lift::<E>(&from[i * limbs..][..limbs]);
+        let (len, start) = (params.len as usize, params.target_at as usize * E::LIMBS);
+        let out = &mut folded.write::<u32>()[start..start + len * E::LIMBS];
+        parallel::chunks(out, GRAIN * E::LIMBS, &|run, out| {
+            for (x, out) in (run * GRAIN..).zip(out.chunks_exact_mut(E::LIMBS)) {
+                let (a, b) = if params.neighbours == 1 { (2 * x, 2 * x + 1) } else { (x, x + len) };
+                let (a, b) = (at(a), at(b));
+                (a + (b - a) * challenge).store(out);
+            }
+        });
+    };
+    let mul = turns::mul::<E>();
+    let turns = move |_: &FoldParams| mul;
+    let from = if below { ", from below" } else { "" };
+    let variant = source::label::<E>() + from;
+    KernelSpec::new("sumcheck_fold", variant, bindings, body, source).threads(THREADS).turns(turns)
+}

@@ -1,0 +1,251 @@
+//! Every strategy, order and place of tables at small sizes.
+
+use ark_bls12_381::Fr;
+use ark_ff::Field;
+use evariste_backend::{Buffer, Device};
+use evariste_field::{
+    DeviceField, Expression, Mont,
+    small::{BabyBear, BabyBear4, Goldilocks, Goldilocks2, KoalaBear, KoalaBear4},
+};
+
+use super::*;
+
+fn random<F: Field>(len: usize, seed: u64) -> Vec<F> {
+    use ark_std::rand::SeedableRng;
+    let mut rng = ark_std::rand::rngs::StdRng::seed_from_u64(seed);
+    (0..len).map(|_| F::rand(&mut rng)).collect()
+}
+
+/// a · b − c.
+fn gate() -> Expression {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    a * b - c
+}
+
+const STRATEGIES: [Strategy; 4] = [Strategy::Textbook, Strategy::FromClaim, Strategy::SplitEq, Strategy::ZeroCheck];
+
+fn upload<F: DeviceField>(device: &Device, tables: &[Vec<F>]) -> Vec<Buffer<Mont<F>>> {
+    tables.iter().map(|table| device.upload::<Mont<F>>(table).unwrap()).collect()
+}
+
+/// All strategies give the reference's proof, and it is accepted.
+fn check<E: DeviceField, T: DeviceField>(device: &Device, statement: &Statement<E>, tables: &[Vec<T>]) {
+    let lifted: Vec<Vec<E>> = tables
+        .iter()
+        .map(|table| {
+            let lift = |x: &T| {
+                let mut limbs = vec![0; E::LIMBS];
+                x.store(&mut limbs);
+                E::load(&limbs)
+            };
+            table.iter().map(lift).collect()
+        })
+        .collect();
+    let n = statement.num_vars();
+    let claim = match statement.weight_of() {
+        Weight::ZeroCheck => E::ZERO,
+        Weight::None => reference::sum(statement, &lifted, None),
+        Weight::Eq(point) => reference::sum(statement, &lifted, Some(point)),
+    };
+    let (expected, challenges) = reference::prove(statement, n, &lifted, claim, &mut Blake3Transcript::new(b"test"));
+    let sub = statement.verify(claim, &expected, &mut Blake3Transcript::new(b"test")).unwrap();
+    assert_eq!((0..n).map(|i| sub.point[statement.binding_order().variable(n, i)]).collect::<Vec<_>>(), challenges);
+    for (table, value) in lifted.iter().zip(&sub.tables) {
+        assert_eq!(reference::evaluate(table, &sub.point), *value);
+    }
+    let bytes = expected.to_bytes();
+    assert_eq!(Proof::from_bytes(statement, n, &bytes).unwrap(), expected);
+
+    let buffers = upload(device, tables);
+    let borrowed: Vec<_> = buffers.iter().collect();
+    for (strategy, draw) in
+        STRATEGIES.map(|strategy| (strategy, Draw::Device)).into_iter().chain([(Strategy::ZeroCheck, Draw::Host)])
+    {
+        let config = Config { strategy, draw, check: true };
+        let plan = Sumcheck::<E, T>::new(device, statement.expression(), config).unwrap();
+        let context = format!("{n} {strategy:?} {draw:?} {statement:?} on {device}");
+        let proved = plan.prove(statement, &borrowed, claim, &mut Blake3Transcript::new(b"test")).unwrap();
+        assert_eq!(proved.proof.to_bytes(), bytes, "{context}");
+        assert_eq!((proved.point, proved.value), (sub.point.clone(), sub.value), "{context}");
+        let owned = upload(device, tables);
+        let proved = plan.prove_consuming(statement, owned, claim, &mut Blake3Transcript::new(b"test")).unwrap();
+        assert_eq!(proved.proof.to_bytes(), bytes, "consumed: {context}");
+        let wrong = plan.prove(statement, &borrowed, claim + E::ONE, &mut Blake3Transcript::new(b"test"));
+        assert_eq!(wrong.err(), Some(Error::FalseClaim), "{context}");
+    }
+    for (table, buffer) in tables.iter().zip(&buffers) {
+        assert_eq!(&buffer.to_vec().unwrap(), table);
+    }
+}
+
+/// Tables of a · b − c that is 0 everywhere.
+fn satisfied<F: Field>(n: usize) -> Vec<Vec<F>> {
+    let (a, b) = (random::<F>(1 << n, 1), random::<F>(1 << n, 2));
+    let c = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
+    vec![a, b, c]
+}
+
+fn check_order(device: &Device, n: usize, order: Order) {
+    let statement = Statement::<Fr>::new(n, &gate()).unwrap().order(order);
+    check::<Fr, Fr>(device, &statement.clone().weight(Weight::ZeroCheck), &satisfied::<Fr>(n));
+    let tables: Vec<Vec<Fr>> = (0..3).map(|i| random(1 << n, i)).collect();
+    check::<Fr, Fr>(device, &statement, &tables);
+    let mut point = random(n, 9);
+    point[0] = Fr::from(0);
+    point[n / 2] = Fr::from(1);
+    check::<Fr, Fr>(device, &statement.weight(Weight::Eq(point)), &tables);
+}
+
+/// Tables over a small field, challenges of an extension of it.
+fn check_small<E: DeviceField, T: DeviceField>(device: &Device, order: Order) {
+    let statement = Statement::<E>::new(4, &gate()).unwrap().order(order);
+    check::<E, T>(device, &statement.clone().weight(Weight::ZeroCheck), &satisfied::<T>(4));
+    let tables: Vec<Vec<T>> = (0..3).map(|i| random(16, i)).collect();
+    check::<E, T>(device, &statement, &tables);
+}
+
+/// Degree 1 and degree 5, constants and integers, and more tables than WebGPU binds.
+fn check_expressions(device: &Device) {
+    let x: Vec<Expression> = (0..9u32).map(Expression::column).collect();
+    let tables: Vec<Vec<Fr>> = (0..9).map(|i| random(8, 20 + i)).collect();
+    let line = Statement::<Fr>::new(3, &x[0]).unwrap().weight(Weight::Eq(random(3, 8)));
+    check::<Fr, Fr>(device, &line, &tables[..1]);
+    let r = Expression::constant(0);
+    let many = x[..5].iter().cloned().product::<Expression>() * &r - (&x[5] + 3) * &x[6] * 7 - x[7].pow(2) + &x[8] - 1;
+    let statement = Statement::<Fr>::new(3, &many).unwrap().constants(&random(1, 7)).order(Order::Low);
+    check::<Fr, Fr>(device, &statement.weight(Weight::Eq(random(3, 6))), &tables);
+}
+
+#[test]
+fn proofs_are_those_of_the_reference_on_the_cpu() {
+    let device = Device::cpu();
+    for order in [Order::High, Order::Low] {
+        [1, 2, 5].into_iter().for_each(|n| check_order(&device, n, order));
+        check_small::<BabyBear4, BabyBear>(&device, order);
+        check_small::<Goldilocks2, Goldilocks>(&device, order);
+        check_small::<KoalaBear4, KoalaBear>(&device, order);
+        check_small::<KoalaBear4, KoalaBear4>(&device, order);
+    }
+    // Several chunks, in rows of eq.
+    check_order(&device, 11, Order::High);
+    check_order(&device, 11, Order::Low);
+    check_expressions(&device);
+}
+
+#[test]
+fn proofs_are_those_of_the_reference_through_wgpu() {
+    if let Ok(device) = Device::wgpu(0) {
+        check_order(&device, 4, Order::High);
+        check_small::<BabyBear4, BabyBear>(&device, Order::Low);
+    }
+}
+
+#[test]
+fn folding_eq_and_partial_rounds() {
+    let device = Device::cpu();
+    let tables: Vec<Vec<Fr>> = (0..3).map(|i| random(32, i)).collect();
+    let (buffers, point, r) = (upload(&device, &tables), random::<Fr>(5, 9), random::<Fr>(1, 10)[0]);
+    let operations = Tables::<Fr>::new(&device);
+    assert_eq!(operations.eq(&point).unwrap().to_vec().unwrap(), reference::eq(&point));
+    for order in [Order::High, Order::Low] {
+        let folded = operations.fold(&buffers[0], r, order).unwrap().to_vec().unwrap();
+        assert_eq!(folded, reference::fold(&tables[0], r, order));
+    }
+    let borrowed: Vec<_> = buffers.iter().collect();
+    for order in [Order::High, Order::Low] {
+        let statement = Statement::<Fr>::new(5, &gate()).unwrap().order(order).weight(Weight::Eq(point.clone()));
+        let claim = reference::sum(&statement, &tables, Some(&point));
+        let plan = Sumcheck::<Fr>::new(&device, &gate(), Config::default()).unwrap();
+        assert_eq!(plan.sum(&statement, &borrowed).unwrap(), claim);
+        let transcript = || Blake3Transcript::new(b"test");
+        let (expected, challenges) = reference::prove(&statement, 2, &tables, claim, &mut transcript());
+        let proved = plan.prove_rounds(&statement, 2, &borrowed, claim, &mut transcript()).unwrap();
+        assert_eq!((&proved.proof, &proved.point), (&expected, &challenges));
+        let sub = statement.verify_rounds(2, claim, &expected, &mut transcript()).unwrap();
+        assert_eq!((sub.point, sub.value), (challenges.clone(), proved.value));
+        for (table, bound) in tables.iter().zip(&proved.tables) {
+            let expected = challenges.iter().fold(table.clone(), |table, r| reference::fold(&table, *r, order));
+            assert_eq!(bound.to_vec().unwrap(), expected);
+        }
+    }
+    // A transcript of one's own, which devices do not know.
+    let statement = Statement::<Fr>::new(5, &gate()).unwrap();
+    let claim = reference::sum(&statement, &tables, None);
+    let own = || Closure::new(|bytes: &[u8]| Fr::from(bytes.iter().map(|byte| u64::from(*byte) + 1).sum::<u64>()));
+    let plan = Sumcheck::<Fr>::new(&device, &gate(), Config::default()).unwrap();
+    let proved = plan.prove(&statement, &borrowed, claim, &mut own()).unwrap();
+    assert_eq!(statement.verify(claim, &proved.proof, &mut own()).unwrap().point, proved.point);
+}
+
+#[test]
+fn batches_are_joined_by_a_random_combination() {
+    let device = Device::cpu();
+    let tables: Vec<Vec<Fr>> = (0..5).map(|i| random(8, i)).collect();
+    let other = Expression::column(0).pow(3) + Expression::column(1) * Expression::constant(0);
+    let first = Statement::<Fr>::new(3, &gate()).unwrap();
+    let second = Statement::<Fr>::new(3, &other).unwrap().constants(&[Fr::from(9)]);
+    let claims = [reference::sum(&first, &tables[..3], None), reference::sum(&second, &tables[3..], None)];
+    let transcript = || Blake3Transcript::new(b"batch");
+    let statements = [first, second];
+    let mut prover = transcript();
+    let (joined, claim) = Statement::batch(&statements, &claims, &mut prover).unwrap();
+    assert_eq!((joined.tables(), joined.degree()), (5, 3));
+    let buffers = upload(&device, &tables);
+    let config = Config { check: true, ..Config::default() };
+    let plan = Sumcheck::<Fr>::new(&device, joined.expression(), config).unwrap();
+    let proved = plan.prove(&joined, &buffers.iter().collect::<Vec<_>>(), claim, &mut prover).unwrap();
+    let mut verifier = transcript();
+    let (joined, claim) = Statement::batch(&statements, &claims, &mut verifier).unwrap();
+    assert_eq!(joined.verify(claim, &proved.proof, &mut verifier).unwrap().tables, proved.proof.values);
+    let none = Statement::<Fr>::batch(&[], &[], &mut transcript());
+    assert!(matches!(none, Err(Error::Length { expected: 1, actual: 0, .. })));
+}
+
+#[test]
+fn any_changed_byte_is_refused() {
+    let tables = satisfied::<Fr>(3);
+    let statement = Statement::<Fr>::new(3, &gate()).unwrap().weight(Weight::ZeroCheck);
+    let transcript = || Blake3Transcript::new(b"bytes");
+    let (proof, _) = reference::prove(&statement, 3, &tables, Fr::from(0), &mut transcript());
+    let bytes = proof.to_bytes();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1 << (at % 8);
+        let read = Proof::from_bytes(&statement, 3, &changed);
+        let outcome = read.and_then(|proof| statement.verify(Fr::from(0), &proof, &mut transcript()));
+        assert!(matches!(outcome, Err(Refused::Final | Refused::NotCanonical { .. })), "{at}");
+    }
+    assert_eq!(statement.verify(Fr::from(1), &proof, &mut transcript()), Err(Refused::Final));
+    let shorter = Proof::from_bytes(&statement, 3, &bytes[1..]);
+    assert!(matches!(shorter, Err(Refused::Shape { .. })));
+    let mut fewer = proof.clone();
+    fewer.rounds.pop();
+    assert!(matches!(statement.verify(Fr::from(0), &fewer, &mut transcript()), Err(Refused::Shape { .. })));
+}
+
+#[test]
+fn misuse_is_told() {
+    let device = Device::cpu();
+    assert_eq!(Statement::<Fr>::new(0, &gate()).err(), Some(Error::Variables { most: 31, actual: 0 }));
+    let constant = Expression::integer(3);
+    assert_eq!(Statement::<Fr>::new(3, &constant).err(), Some(Error::Degree { most: MAX_DEGREE, actual: 0 }));
+    assert_eq!(Sumcheck::<BabyBear4, Goldilocks>::new(&device, &gate(), Config::default()).err(), Some(Error::Field));
+    let plan = Sumcheck::<Fr>::new(&device, &gate(), Config::default()).unwrap();
+    let statement = Statement::<Fr>::new(2, &gate()).unwrap();
+    let buffers = upload(&device, &satisfied::<Fr>(2));
+    let borrowed: Vec<_> = buffers.iter().collect();
+    let refused = |statement: &Statement<Fr>, tables: &[&Buffer<Mont<Fr>>]| {
+        plan.prove(statement, tables, Fr::from(0), &mut Blake3Transcript::new(b"")).unwrap_err()
+    };
+    let tables = Error::Length { what: "the tables of a statement", expected: 3, actual: 2 };
+    assert_eq!(refused(&statement, &borrowed[..2]), tables);
+    let short = device.upload::<Mont<Fr>>(&[Fr::from(1); 3]).unwrap();
+    let elements = Error::Length { what: "the elements of a table", expected: 4, actual: 3 };
+    assert_eq!(refused(&statement, &[borrowed[0], &short, borrowed[1]]), elements);
+    let point = statement.clone().weight(Weight::Eq(vec![Fr::from(1)]));
+    assert!(matches!(refused(&point, &borrowed), Error::Length { expected: 2, actual: 1, .. }));
+    assert!(matches!(refused(&statement.clone().constants(&[Fr::from(1)]), &borrowed), Error::Length { .. }));
+    let other = Statement::<Fr>::new(2, &Expression::column(2)).unwrap();
+    assert_eq!(refused(&other, &borrowed), Error::OtherExpression);
+    assert!(matches!(Tables::<Fr>::new(&device).fold(&short, Fr::from(1), Order::High), Err(Error::Length { .. })));
+}

@@ -1,0 +1,186 @@
+//! Where challenges come from.
+
+use std::marker::PhantomData;
+
+use ark_ff::{BigInteger, PrimeField};
+use evariste_field::DeviceField;
+
+/// Takes what a proof says and gives challenges that depend on all of it.
+///
+/// Prover and verifier must be given transcripts in the same state.
+pub trait Transcript<E> {
+    /// Takes a message.
+    fn absorb(&mut self, message: &[u8]);
+
+    /// The next challenge. Two without a message in between differ.
+    fn challenge(&mut self) -> E;
+
+    /// The transcript that devices compute themselves, if this is it.
+    fn blake3(&mut self) -> Option<&mut Blake3Transcript> {
+        None
+    }
+}
+
+/// The transcript of this crate: a chain of BLAKE3 hashes, which every backend computes with the same result.
+///
+/// The state is a key of 32 bytes, at first `derive_key(`[`Self::CONTEXT`]`, domain)`. A message is preceded by its length in
+/// bytes, 8 in little-endian order, and cut into pieces of 1,024 bytes, the last of which may be shorter. Each piece is
+/// hashed by `keyed_hash` under the state, and the first 32 bytes of the (extendable) output are the next state. After the
+/// last piece, challenges come from the same output from its byte 64 on: a coefficient of a challenge is the next 64 bytes, or
+/// twice as many and so on where the prime has more than 384 bits, as an integer in little-endian order modulo the prime.
+#[derive(Clone, Debug)]
+pub struct Blake3Transcript {
+    key: [u8; 32],
+    output: blake3::OutputReader,
+}
+
+/// Bytes of a piece of a message.
+pub(crate) const PIECE: usize = 1024;
+
+/// Bytes of a block of output.
+const BLOCK: usize = 64;
+
+impl Blake3Transcript {
+    /// The context of the derivation of the first state.
+    pub const CONTEXT: &str = "evariste 2026-11-22 sumcheck transcript v1";
+
+    /// A transcript for a protocol that `domain` names.
+    pub fn new(domain: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(Self::CONTEXT);
+        hasher.update(domain);
+        let mut output = hasher.finalize_xof();
+        let mut key = [0; 32];
+        output.fill(&mut key);
+        output.set_position(BLOCK as u64);
+        Self { key, output }
+    }
+
+    /// The state: two transcripts with the same one give the same challenges after the next message.
+    pub fn state(&self) -> [u8; 32] {
+        self.key
+    }
+
+    /// The transcript of this state, before any message: challenges come after one.
+    pub(crate) fn from_words(words: &[u32]) -> Self {
+        let mut key = [0; 32];
+        for (bytes, word) in key.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        Self { key, output: blake3::Hasher::new_keyed(&key).finalize_xof() }
+    }
+
+    /// The state as words.
+    pub(crate) fn words(&self) -> [u32; 8] {
+        std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|j| self.key[4 * i + j])))
+    }
+
+    /// Takes a message.
+    pub fn absorb(&mut self, message: &[u8]) {
+        let mut framed = (message.len() as u64).to_le_bytes().to_vec();
+        framed.extend_from_slice(message);
+        for piece in framed.chunks(PIECE) {
+            let mut hasher = blake3::Hasher::new_keyed(&self.key);
+            hasher.update(piece);
+            self.output = hasher.finalize_xof();
+            self.output.fill(&mut self.key);
+        }
+        self.output.set_position(BLOCK as u64);
+    }
+
+    /// The next challenge.
+    pub fn challenge<E: DeviceField>(&mut self) -> E {
+        let mut bytes = vec![0; BLOCK * blocks::<E>()];
+        let coefficients = (0..E::extension_degree()).map(|_| {
+            self.output.fill(&mut bytes);
+            E::BasePrimeField::from_le_bytes_mod_order(&bytes)
+        });
+        let coefficients: Vec<_> = coefficients.collect();
+        match E::from_base_prime_field_elems(coefficients) {
+            Some(challenge) => challenge,
+            None => unreachable!("an element has as many coefficients as its degree says"),
+        }
+    }
+}
+
+/// Blocks of output for a coefficient: at least 128 bits more than the prime has.
+pub(crate) fn blocks<E: DeviceField>() -> usize {
+    (<E::BasePrimeField as PrimeField>::MODULUS_BIT_SIZE as usize + 128).div_ceil(8 * BLOCK)
+}
+
+impl<E: DeviceField> Transcript<E> for Blake3Transcript {
+    fn absorb(&mut self, message: &[u8]) {
+        Self::absorb(self, message);
+    }
+
+    fn challenge(&mut self) -> E {
+        Self::challenge(self)
+    }
+
+    fn blake3(&mut self) -> Option<&mut Blake3Transcript> {
+        Some(self)
+    }
+}
+
+/// A transcript of the user's own: a function of all bytes since the last challenge that gives the next one.
+#[derive(Debug)]
+pub struct Closure<E, C> {
+    function: C,
+    pending: Vec<u8>,
+    challenge: PhantomData<fn() -> E>,
+}
+
+impl<E, C: FnMut(&[u8]) -> E> Closure<E, C> {
+    /// The transcript that `function` gives.
+    pub fn new(function: C) -> Self {
+        Self { function, pending: Vec::new(), challenge: PhantomData }
+    }
+}
+
+impl<E, C: FnMut(&[u8]) -> E> Transcript<E> for Closure<E, C> {
+    fn absorb(&mut self, message: &[u8]) {
+        self.pending.extend_from_slice(message);
+    }
+
+    fn challenge(&mut self) -> E {
+        (self.function)(&std::mem::take(&mut self.pending))
+    }
+}
+
+/// Bytes of an element in proofs and messages.
+pub(crate) fn element_bytes<E: DeviceField>() -> usize {
+    4 * E::LIMBS
+}
+
+/// Appends the coefficients of `x` as integers below the prime, each of as many bytes as on devices, in little-endian order.
+pub(crate) fn put<E: DeviceField>(bytes: &mut Vec<u8>, x: &E) {
+    let each = element_bytes::<E>() / E::extension_degree() as usize;
+    for coefficient in x.to_base_prime_field_elements() {
+        let mut integer = coefficient.into_bigint().to_bytes_le();
+        integer.resize(each, 0);
+        bytes.extend_from_slice(&integer);
+    }
+}
+
+/// The bytes of some elements.
+pub(crate) fn bytes_of<E: DeviceField>(elements: &[E]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(elements.len() * element_bytes::<E>());
+    elements.iter().for_each(|x| put(&mut bytes, x));
+    bytes
+}
+
+/// The element of these bytes, unless they are not what [`put`] gives.
+pub(crate) fn get<E: DeviceField>(bytes: &[u8]) -> Option<E> {
+    let each = element_bytes::<E>() / E::extension_degree() as usize;
+    let coefficients = bytes.chunks(each).map(|bytes| {
+        let mut integer = <E::BasePrimeField as PrimeField>::BigInt::default();
+        for (i, byte) in bytes.iter().enumerate() {
+            match integer.as_mut().get_mut(i / 8) {
+                Some(limb) => *limb |= u64::from(*byte) << (8 * (i % 8)),
+                None if *byte != 0 => return None,
+                None => {}
+            }
+        }
+        E::BasePrimeField::from_bigint(integer)
+    });
+    E::from_base_prime_field_elems(coefficients.collect::<Option<Vec<_>>>()?)
+}
