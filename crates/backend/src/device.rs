@@ -260,8 +260,21 @@ impl Device {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
+        self.upload_on(None, host, secrecy)
+    }
+
+    /// [`Device::upload_with`] on another queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`].
+    pub fn upload_on<T: Element>(
+        &self,
+        queue: Option<&Queue>,
+        host: &[T::Host],
+        secrecy: Secrecy,
+    ) -> Result<Buffer<T>> {
         let mut buffer = self.alloc_with(host.len(), secrecy)?;
-        buffer.write_at(0, host)?;
+        buffer.as_view_mut().write_on(queue, host)?;
         Ok(buffer)
     }
 
