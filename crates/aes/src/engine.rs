@@ -409,9 +409,7 @@ impl Aes {
 
     fn upload_descriptors(&self, queue: Option<&Queue>, part: &Part) -> Result<Buffer<u32>> {
         let words = bytemuck::cast_slice(&part.descriptors);
-        let mut messages = self.0.device.alloc_with::<u32>(words.len(), part.secrecy)?;
-        messages.write_on(queue, 0, words)?;
-        Ok(messages)
+        Ok(self.0.device.upload_on(queue, words, part.secrecy)?)
     }
 
     fn borders(

@@ -23,7 +23,7 @@ pub const DEVICE_VARIABLE: &str = "EVARISTE_DEVICE";
 ///
 /// let device = Device::cpu();
 /// let mut buffer = device.upload::<u32>(&[1, 2, 3])?;
-/// buffer.write_at(1, &[20])?;
+/// buffer.view_mut(1..2)?.write(&[20])?;
 /// assert_eq!(buffer.to_vec()?, [1, 20, 3]);
 /// # Ok(())
 /// # }
