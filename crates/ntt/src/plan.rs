@@ -35,6 +35,9 @@ const MAX_LOG_CPU_TILE: u32 = 12;
 /// with these took 0.8 of the time of passes of 2^10 points with 4 or 8 at 2^20 elements of 32 bytes.
 const LOG_CPU_RUN: u32 = 4;
 
+/// The same for elements of one word: bytes of a tile and side by side count, and these are short.
+const LOG_CPU_RUN_OF_WORDS: u32 = 6;
+
 /// Bytes that should lie side by side where a pass loads and stores data in memory: four sectors of a GPU's. With two,
 /// a transform of 2^26 elements of 32 bytes took 20.8 ms on an H200, against 17 with a pass more.
 const RUN_BYTES: u32 = 128;
@@ -165,9 +168,13 @@ impl Tiling {
         // Elements that the registers of a thread hold.
         let per_thread = if F::LIMBS <= 2 { 16 } else { 4 };
         let threads = info.limits.workgroup_threads.min(THREADS);
+        let (log_cpu_run, log_cpu_tile) = match F::LIMBS {
+            ..=2 => (LOG_CPU_RUN_OF_WORDS, MAX_LOG_CPU_TILE + 2),
+            _ => (LOG_CPU_RUN, MAX_LOG_CPU_TILE),
+        };
         let log_tile = match threads {
             // From two passes on there are lines side by side even in one transform.
-            1 => fits.saturating_sub(1).min(MAX_LOG_CPU_TILE).min(log_n.div_ceil(2) + LOG_CPU_RUN),
+            1 => fits.saturating_sub(1).min(log_cpu_tile).min(log_n.div_ceil(2) + log_cpu_run),
             threads => fits.min((threads * per_thread).ilog2()),
         };
         // Where elements are too few for full workgroups on every unit, threads take two each, so that they are more.
@@ -183,7 +190,7 @@ impl Tiling {
         // Tiles that leave no unit idle, if they take enough rows.
         let share = log_tile.min(log_n.saturating_sub(log_tiles));
         let (log_balanced, log_run) = match (threads, cached) {
-            (1, _) => (log_tile, LOG_CPU_RUN),
+            (1, _) => (log_tile, log_cpu_run),
             (_, false) if F::LIMBS == 1 => (log_tile, log_run(RUN_BYTES_OF_WORDS)),
             (_, false) => (log_tile, log_run(RUN_BYTES)),
             (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
