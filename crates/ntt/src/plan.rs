@@ -755,10 +755,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     fn run(&self, mut data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
         let Some(run) = self.prepare(data.as_view(), inverse)? else { return Ok(()) };
         let mut scratch = run.scratch(data.as_view())?;
-        let lines = |i| run.lines(i, data.len());
-        let lines: Vec<u32> = (0..run.passes.len()).map(lines).collect();
-        let mut passes = lines.into_iter().enumerate();
-        passes.try_for_each(|(i, lines)| run.launch(i, 0..lines, data.reborrow(), &mut scratch))
+        let len = data.len();
+        (0..run.passes.len()).try_for_each(|i| run.launch(i, 0..run.lines(i, len), data.reborrow(), &mut scratch))
     }
 
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {

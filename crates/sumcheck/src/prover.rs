@@ -571,7 +571,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
                 let (what, expected) = ("the tables and the weight that a kernel can bind", limit - others);
                 return Err(Error::Length { what, expected, actual: self.columns });
             };
-            packed.view_mut((self.columns - 1) * len..)?.copy_from_on(self.plan.queue.as_ref(), &weight)?;
+            packed.view_mut((self.columns - 1) * len..)?.copy_from_on(self.queue(), &weight)?;
         }
         self.place = match packed {
             Ok(packed) => Place::Packed(packed, len),
@@ -647,7 +647,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         partials: &mut Buffer<Mont<E>>,
         state: Option<&mut Buffer<u32>>,
     ) -> Result<()> {
-        let pairs = params.pairs as usize;
+        let (queue, pairs) = (self.queue(), params.pairs as usize);
         let mut folded = match kind.target {
             Target::Packed => Some(self.plan.device.alloc_with::<Mont<E>>(2 * pairs * self.columns, self.secrecy)?),
             Target::None | Target::InPlace => None,
@@ -671,7 +671,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         // room for two; the tables of eq have an entry for each index of a pair; the inputs have all that the expression and
         // the drawing of a challenge need; there is a partial sum for each chunk and point, and those of the round before
         // are where the parameters say.
-        unsafe { kernel.launch(self.plan.queue.as_ref(), params.chunks.into(), params, &mut args) }?;
+        unsafe { kernel.launch(queue, params.chunks.into(), params, &mut args) }?;
         if let Some(folded) = folded {
             self.place = Place::Packed(folded, 2 * pairs);
             self.weight = None;
