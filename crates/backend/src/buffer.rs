@@ -5,9 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::{
-    Device, Download, Error, HostBuffer, Memory, Pending, Queue, Result, Secrecy, View, ViewMut, parallel,
-};
+use crate::{Device, Download, Error, HostBuffer, Memory, Pending, Queue, Result, Secrecy, View, ViewMut, parallel};
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {

@@ -633,7 +633,11 @@ impl<C: MsmCurve> Msm<C> {
             }
         }
         mark(Stage::Recode)?;
-        on(&self.kernels.sort, queue, RadixSort::on).sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
+        on(&self.kernels.sort, queue, RadixSort::on).sort(
+            &mut keys,
+            &mut values,
+            0..key_bits(recoding.sentinel.into()),
+        )?;
         mark(Stage::Sort)?;
         Ok((keys, values))
     }

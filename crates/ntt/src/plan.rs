@@ -7,8 +7,7 @@ use std::{
 
 use ark_ff::FftField;
 use evariste_backend::{
-    Arg, Buffer, Device, DeviceInfo, Element, Event, HostBuffer, Kernel, KernelSpec, Queue, Secrecy, View,
-    ViewMut,
+    Arg, Buffer, Device, DeviceInfo, Element, Event, HostBuffer, Kernel, KernelSpec, Queue, Secrecy, View, ViewMut,
 };
 use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
 use rayon::prelude::*;
@@ -530,7 +529,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let (base, scale) = match inverse {
             false => (generator, F::ONE),
             // A single pass has no twiddles that bring n⁻¹.
-            true if self.shared.layout.log_rows.len() < 2 => (inverted(generator), inverse_of_n::<F>(self.shared.layout.log_n)?),
+            true if self.shared.layout.log_rows.len() < 2 => {
+                (inverted(generator), inverse_of_n::<F>(self.shared.layout.log_n)?)
+            }
             true => (inverted(generator), F::ONE),
         };
         let split = self.shared.layout.log_split();
@@ -780,7 +781,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let (into, out_of) = (pieces(0), pieces(last));
         let rows = |i: usize, pieces| if pieces > 1 { 1 << run.passes[i].log_rows } else { 1 };
 
-        let (uploaded, uploading) = data.as_view_mut().write_pinned_columns(Some(&transfers), host, rows(0, into), into)?;
+        let (uploaded, uploading) =
+            data.as_view_mut().write_pinned_columns(Some(&transfers), host, rows(0, into), into)?;
         let mut done = Vec::with_capacity(out_of);
         for i in 0..=last {
             let lines = run.lines(i, len);

@@ -275,11 +275,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     ///
     /// # Errors
     /// As [`Sumcheck::prove`]. A statement of a zero-check has no point: [`Error::Length`].
-    pub fn sum<'a>(
-        &self,
-        statement: &Statement<E>,
-        tables: &[impl Into<View<'a, Mont<T>>> + Copy],
-    ) -> Result<E> {
+    pub fn sum<'a>(&self, statement: &Statement<E>, tables: &[impl Into<View<'a, Mont<T>>> + Copy]) -> Result<E> {
         let tables = self.given(statement, tables)?;
         let point = match statement.weight_of() {
             Weight::None => None,
@@ -310,11 +306,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         Ok(tables)
     }
 
-    fn check<'b>(
-        &self,
-        statement: &Statement<E>,
-        tables: impl IntoIterator<Item = View<'b, Mont<T>>>,
-    ) -> Result<()> {
+    fn check<'b>(&self, statement: &Statement<E>, tables: impl IntoIterator<Item = View<'b, Mont<T>>>) -> Result<()> {
         if *statement.expression() != self.expression {
             return Err(Error::OtherExpression);
         }
@@ -744,8 +736,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let partials_at = |round: usize| claim_at + 2 + (round & 1) * most;
         let mut partials = self.plan.device.alloc_with::<Mont<E>>(partials_at(1) + most, self.secrecy)?;
         partials.view_mut(claim_at..claim_at + 2)?.write_on(self.queue(), &[claim; 2])?;
-        let mut states =
-            self.plan.device.upload_on::<u32>(self.queue(), &[state, state].concat(), self.secrecy)?;
+        let mut states = self.plan.device.upload_on::<u32>(self.queue(), &[state, state].concat(), self.secrecy)?;
         let ones: Vec<bool> = (0..num_vars).map(at_one).collect();
         let mut previous_chunks = 0;
         let draws = |round: usize, previous_chunks: u32, matrix_at: usize, params: Params| Params {

@@ -182,12 +182,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     ///
     /// # Errors
     /// [`Error::Length`] unless the table has 2 elements or more, a power of two; [`Error::Field`], [`Error::Device`].
-    pub fn fold<'a>(
-        &self,
-        table: impl Into<View<'a, Mont<T>>>,
-        challenge: E,
-        order: Order,
-    ) -> Result<Buffer<Mont<E>>> {
+    pub fn fold<'a>(&self, table: impl Into<View<'a, Mont<T>>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
         let table = table.into();
         self.device.expect_same("a table", table.device())?;
         variables_of(table.len())?;
