@@ -20,6 +20,7 @@ pub mod parallel;
 mod plans;
 mod pool;
 mod span;
+mod stream;
 mod view;
 #[cfg(feature = "wgpu")]
 mod wgpu;
@@ -36,6 +37,7 @@ pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
 pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word, loop_turns};
 pub use plans::CACHED_PLANS;
 pub use span::{Span, SpanMut};
+pub use stream::Stream;
 pub use view::{Download, View, ViewMut};
 
 /// What the CUDA compiler reports of one kernel, without any GPU.

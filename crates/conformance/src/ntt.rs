@@ -340,10 +340,10 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
 /// Host data with less device memory than it takes.
 fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let element = Mont::<F>::BYTES as u64;
-    let all = [(0u32, 1), (8, 5), (1, 1), (2, 3), (5, 1), (11, 7), (12, u64::MAX)];
+    let all = [(3u32, 4), (8, 5), (0, 4), (1, 7), (4, 4), (5, 4), (11, 9), (12, u64::MAX)];
     for &(log_n, lines) in if is_brief::<F>(device) { &all[..2] } else { &all } {
         let x = samples::<F>(1 << log_n, 33);
-        let bytes = ((6 * element) << log_n.div_ceil(2)).saturating_mul(lines);
+        let bytes = ((11 * element) << log_n.div_ceil(2)).saturating_mul(lines);
         let mut y = x.clone();
         forward_in_pieces(device, &mut y, bytes)?;
         expect_same(&format!("forward 2^{log_n} by {lines} lines"), &y, &arkworks(&x, F::ONE))?;
@@ -351,8 +351,9 @@ fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
         expect_same(&format!("inverse 2^{log_n} by {lines} lines"), &y, &x)?;
     }
     let mut x = samples::<F>(64, 33);
-    let error = expect_error("less than a line", forward_in_pieces(device, &mut x, 48 * element - 1))?;
-    expect_equal("memory", &error, &Error::TooLittle { expected: 48 * element, actual: 48 * element - 1 })?;
+    let least = 4 * 8 * 11 * element;
+    let error = expect_error("less than four columns", forward_in_pieces(device, &mut x, least - 1))?;
+    expect_equal("memory", &error, &Error::TooLittle { expected: least, actual: least - 1 })?;
     let error = expect_error("a length of 63", forward_in_pieces(device, &mut x[1..], u64::MAX))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
     expect_same("untouched", &x, &samples::<F>(64, 33))

@@ -1,7 +1,7 @@
 //! Sumchecks: proofs compared byte by byte with those of the definition.
 
 use ark_bls12_381::Fr;
-use ark_ff::Field;
+use ark_ff::{AdditiveGroup, Field};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use evariste_backend::{Buffer, Device, Secrecy};
 use evariste_field::{
@@ -20,6 +20,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<Goldilocks2, Goldilocks>(suite, "goldilocks-2");
     suite.add("strategies", strategies);
     suite.add("many_tables", many_tables);
+    suite.add("from_host", from_host);
     suite.add("misuse", misuse);
     suite.add_alone("no_host_copies_and_few_launches", counted);
 }
@@ -51,6 +52,25 @@ fn lifted<E: DeviceField, T: DeviceField>(table: &[T]) -> Vec<E> {
 
 fn upload<F: DeviceField>(device: &Device, tables: &[Vec<F>]) -> Result<Vec<Buffer<Mont<F>>>, evariste_backend::Error> {
     tables.iter().map(|table| device.upload_with::<Mont<F>>(table, Secrecy::Secret)).collect()
+}
+
+/// Tables in host memory that would take 123 kB: two rounds from the host, and four.
+fn from_host(device: &Device) -> Outcome {
+    let num_vars = 11;
+    let tables = satisfied::<BabyBear>(num_vars);
+    let slices: Vec<&[BabyBear]> = tables.iter().map(Vec::as_slice).collect();
+    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate(), Config::default())?;
+    let transcript = || Blake3Transcript::new(b"from the host");
+    for (order, bytes) in [(Order::High, 60_000), (Order::Low, 60_000), (Order::High, 16_000)] {
+        let statement = Statement::<BabyBear4>::new(num_vars, &gate())?.weight(Weight::ZeroCheck).order(order);
+        let claim = BabyBear4::ZERO;
+        let lifted: Vec<Vec<BabyBear4>> = tables.iter().map(|table| lifted(table)).collect();
+        let (expected, _) = reference::prove(&statement, num_vars, &lifted, claim, &mut transcript());
+        let proved = plan.prove_from_host(&statement, &slices, bytes, Secrecy::Secret, claim, &mut transcript())?;
+        expect_equal(&format!("the proof, {order:?}, {bytes} bytes"), &proved.proof, &expected)?;
+        expect_equal("the sub-claim", &statement.verify(claim, &expected, &mut transcript())?.point, &proved.point)?;
+    }
+    Ok(())
 }
 
 /// Tables of a · b − c, which is 0 everywhere.

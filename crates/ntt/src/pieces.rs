@@ -2,30 +2,34 @@
 //! rows on the device.
 
 use ark_ff::FftField;
-use evariste_backend::{Device, Element, HostBuffer, Secrecy, Transfer, decode, parallel};
-use evariste_field::{DeviceField, Mont, source};
+use evariste_backend::{
+    Buffer, Device, Element, Event, HostBuffer, Queue, Secrecy, Stream, Transfer, ViewMut, decode, parallel,
+};
+use evariste_field::{DeviceField, Mont, Vector, source};
+use rayon::prelude::*;
 
-use crate::{Error, Ntt, Pipeline, Result, Transform, reference::root_of_unity};
+use crate::{Error, Ntt, Result, reference::root_of_unity};
 
-/// Rows of the result that one thread collects at a time.
-const GRAIN: usize = 16;
-
-/// Pieces on the device at a time: one comes, one is worked on, one goes. Each has as much scratch.
-const PIECES: u64 = 3;
+/// Device memory of a piece in its first step, in elements for each of its own: three are on their way, with as much for their
+/// transposes and as scratch, and there are two tables of factors.
+const MEMORY: u64 = 3 * 3 + 2;
 
 /// Pieces in host memory that are on their way, filled or emptied at once.
 const IN_FLIGHT: usize = 4;
 
-/// Elements that one thread encodes at a time.
-const ELEMENTS: usize = 1 << 12;
+/// log₂ of the least elements that are cut into pieces, and of the least lines of a piece: rows of so many have the alignment
+/// of elements in host memory.
+const MIN_LOG_N: u32 = 4;
+const MIN_LINES: usize = 4;
 
 /// The forward transform of a host slice, natural order to natural order, with at most `device_bytes` of device memory for
-/// data and scratch at a time; tables, of about √n elements for each direction, come on top. It takes twice as much host
-/// memory again as the slice, and each element passes to the device and back twice, while others are worked on.
+/// data, factors and scratch at a time; tables, of about √n elements for each direction, come on top. It takes as much host
+/// memory again as the slice. Each element passes to the device and back twice, while others are worked on; all arithmetic is
+/// the device's, and the host copies runs of elements of neighbouring columns.
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLittle`] if not even three columns of √n elements and their
-/// scratch fit, [`Error::Device`]. The slice is unchanged then.
+/// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLittle`] if not even four columns of √n elements and what belongs
+/// to them fit, [`Error::Device`]. The slice is unchanged then, unless the device failed in the second half of the work.
 pub fn forward_in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
     in_pieces(device, x, device_bytes, false)
 }
@@ -52,93 +56,163 @@ fn in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_byt
     let root = if inverse { root.inverse().unwrap_or(F::ONE) } else { root };
     let (log_rows, log_columns) = (log_n / 2, log_n.div_ceil(2));
     let (rows, columns) = (1usize << log_rows, 1usize << log_columns);
-    // Lines of at most `columns` elements of a piece, of which as many fit as work in turn.
-    let line = (PIECES * u64::from(source::tile_bytes::<F>(2))) << log_columns;
+    let line = (MEMORY * u64::from(source::tile_bytes::<F>(1))) << log_columns;
     let lines = usize::try_from(device_bytes / line).unwrap_or(usize::MAX);
-    if lines == 0 {
-        return Err(Error::TooLittle { expected: line, actual: device_bytes });
+    if lines < MIN_LINES {
+        return Err(Error::TooLittle { expected: MIN_LINES as u64 * line, actual: device_bytes });
     }
     let lines = 1 << lines.ilog2();
+    if log_n < MIN_LOG_N {
+        let ntt = Ntt::<F>::new(device, log_n)?;
+        let mut data = device.upload::<Mont<F>>(x)?;
+        if inverse {
+            ntt.inverse(&mut data)?
+        } else {
+            ntt.forward(&mut data)?
+        }
+        data.as_view().read(x)?;
+        return Ok(());
+    }
 
-    // Columns of x, then output k of column j times w^(jk).
+    // Columns of x, then output k of column j times w^(jk), as row j.
     let ntt = Ntt::<F>::new(device, log_rows)?;
     let mut turned = vec![F::ZERO; x.len()];
     let count = lines.min(columns);
-    let load = |i: usize, k: usize, row: &mut [F]| row.copy_from_slice(&x[k * columns + i * count..][..count]);
-    let store = |i: usize, piece: Vec<F>| {
-        parallel::chunks(&mut turned, columns, &|k, turned| {
-            let (step, mut factor) = (root.pow([k as u64]), root.pow([(k * i * count) as u64]));
-            for (y, x) in turned[i * count..][..count].iter_mut().zip(&piece[k * count..]) {
-                *y = *x * factor;
-                factor *= step;
-            }
-        });
+    let transform = ntt.transform().columns(count);
+    let len = rows * count;
+    let mut factors = Factors::new(device, root, rows, count)?;
+    let work = |queue: &Queue, data: &mut Buffer<Mont<F>>| {
+        let (mut piece, mut turned) = data.as_view_mut().split_at(len)?;
+        let transform = transform.clone().on(queue);
+        if inverse {
+            transform.inverse(&mut piece)?
+        } else {
+            transform.forward(&mut piece)?
+        }
+        factors.vector.on(queue).transpose(&piece, rows, &mut turned)?;
+        factors.multiply(queue, &mut turned)?;
+        Ok(len..2 * len)
     };
-    stream(ntt.transform().columns(count), (rows, count), columns / count, inverse, load, store)?;
+    let store = |i: usize, host: &HostBuffer| decode::<Mont<F>>(host, &mut turned[i * len..][..len]);
+    stream(device, 2 * len, (x, columns, count), columns / count, work, store)?;
+    drop(factors);
 
-    // Rows, whose outputs are columns of the result.
+    // Columns of what was turned, whose outputs are columns of the result.
     let ntt = Ntt::<F>::new(device, log_columns)?;
     let count = lines.min(rows);
-    let mut result = vec![F::ZERO; x.len()];
-    let load = |i: usize, k: usize, row: &mut [F]| row.copy_from_slice(&turned[(i * count + k) * columns..][..columns]);
-    let store = |i: usize, piece: Vec<F>| {
-        parallel::chunks(&mut result, GRAIN * rows, &|block, result| {
-            for (k, piece) in piece.chunks(columns).enumerate() {
-                let places = result.iter_mut().skip(i * count + k).step_by(rows);
-                places.zip(&piece[block * GRAIN..]).for_each(|(y, x)| *y = *x);
-            }
-        });
+    let transform = ntt.transform().columns(count);
+    let len = columns * count;
+    let work = |queue: &Queue, data: &mut Buffer<Mont<F>>| {
+        let transform = transform.clone().on(queue);
+        if inverse {
+            transform.inverse(&mut *data)?
+        } else {
+            transform.forward(&mut *data)?
+        }
+        Ok(0..len)
     };
-    stream(ntt.transform(), (count, columns), rows / count, inverse, load, store)?;
-    x.copy_from_slice(&result);
-    Ok(())
+    let store = |i: usize, host: &HostBuffer| {
+        let run = count * Mont::<F>::BYTES;
+        let row =
+            |(l, row): (usize, &mut [F])| Mont::<F>::decode(&host[l * run..][..run], &mut row[i * count..][..count]);
+        x.par_chunks_mut(rows).enumerate().try_for_each(row)
+    };
+    stream(device, len, (&turned, rows, count), rows / count, work, store)
 }
 
-/// Transforms pieces of `rows` × `columns` elements: `load(i, k, row)` fills row k of piece i, and `store(i, piece)` takes what
-/// it has become, in order.
-fn stream<F: DeviceField + FftField>(
-    transform: Transform<'_, F>,
-    (rows, columns): (usize, usize),
+/// Sends a matrix through the device by `pieces` blocks of columns: each lies in host memory as rows of `count` elements of the
+/// matrix' rows of `width`, `work` is queued, and `store(i, host)` takes what has become of piece i, in order.
+fn stream<F: DeviceField>(
+    device: &Device,
+    memory: usize,
+    (matrix, width, count): (&[F], usize, usize),
     pieces: usize,
-    inverse: bool,
-    load: impl Fn(usize, usize, &mut [F]) + Sync,
-    mut store: impl FnMut(usize, Vec<F>),
+    mut work: impl FnMut(&Queue, &mut Buffer<Mont<F>>) -> Result<std::ops::Range<usize>>,
+    mut store: impl FnMut(usize, &HostBuffer) -> evariste_backend::Result<()>,
 ) -> Result<()> {
-    let device = transform.plan().device().clone();
-    let (len, bytes) = (rows * columns, Mont::<F>::BYTES);
-    let mut pipeline = Pipeline::new(transform.clone(), len / transform.plan().size(), Secrecy::Public)?;
-    let mut stored = 0;
-    let mut take = |host: &HostBuffer| -> Result<()> {
-        let mut piece = vec![F::ZERO; len];
-        decode::<Mont<F>>(host, &mut piece)?;
-        store(stored, piece);
-        stored += 1;
-        Ok(())
-    };
-    let idle = (0..IN_FLIGHT.min(pieces)).map(|_| device.host_buffer(len * bytes, Transfer::Both, Secrecy::Public));
+    let run = count * Mont::<F>::BYTES;
+    let mut stream = Stream::new(device, memory, Secrecy::Public)?;
+    let idle = (0..IN_FLIGHT.min(pieces))
+        .map(|_| device.host_buffer(matrix.len() / width * run, Transfer::Both, Secrecy::Public));
     let mut idle = idle.collect::<Result<Vec<_>, _>>()?;
+    let mut stored = 0;
+    let mut take = |host: &HostBuffer| {
+        stored += 1;
+        store(stored - 1, host)
+    };
     for i in 0..pieces {
         let mut host = match idle.pop() {
             Some(host) => host,
             None => {
-                let Some(host) = pipeline.next()? else { unreachable!("what is not idle is on its way") };
+                let Some(host) = stream.next()? else { unreachable!("what is not idle is on its way") };
                 take(&host)?;
                 host
             }
         };
-        let mut piece = vec![F::ZERO; len];
-        parallel::chunks(&mut piece, columns, &|k, row| load(i, k, row));
-        parallel::chunks(&mut host, ELEMENTS * bytes, &|i, host| {
-            Mont::<F>::encode(&piece[i * ELEMENTS..][..host.len() / bytes], host);
+        parallel::chunks(&mut host, run, &|k, row| {
+            Mont::<F>::encode(&matrix[k * width + i * count..][..count], row);
         });
-        let done = if inverse { pipeline.inverse(host)? } else { pipeline.forward(host)? };
-        if let Some(host) = done {
+        if let Some(host) = stream.run(host, &mut work)? {
             take(&host)?;
             idle.push(host);
         }
     }
-    while let Some(host) = pipeline.next()? {
+    while let Some(host) = stream.next()? {
         take(&host)?;
     }
     Ok(())
+}
+
+/// The factors w^(jk) between the two steps, of one piece after the other.
+struct Factors<F: DeviceField> {
+    vector: Vector<F>,
+    /// Row j of the piece whose turn it is: w^(jk).
+    now: Buffer<Mont<F>>,
+    /// w^(count · k) in each row: from a piece to the next.
+    step: Buffer<Mont<F>>,
+    /// When the factors are those of the next piece.
+    ready: Event,
+}
+
+impl<F: DeviceField> Factors<F> {
+    /// Those of the first of the pieces of `count` rows of `len` factors.
+    fn new(device: &Device, root: F, len: usize, count: usize) -> Result<Self> {
+        let vector = Vector::<F>::new(device);
+        let mut now = device.alloc::<Mont<F>>(len * count)?;
+        let mut step = device.alloc::<Mont<F>>(len * count)?;
+        // The powers of `base`, in each of `rows` rows.
+        let repeat = |base: F, mut rows: ViewMut<'_, Mont<F>>| -> Result<()> {
+            vector.powers(base, F::ONE, rows.view_mut(..len)?)?;
+            let mut done = len;
+            while done < rows.len() {
+                let (from, to) = rows.reborrow().split_at(done)?;
+                to.into_part(..done)?.copy_from(&from)?;
+                done *= 2;
+            }
+            Ok(())
+        };
+        vector.powers(F::ONE, F::ONE, now.view_mut(..len)?)?;
+        let mut done = 1;
+        while done < count {
+            let mut factors = step.view_mut(..done * len)?;
+            repeat(root.pow([done as u64]), factors.reborrow())?;
+            let (from, to) = now.as_view_mut().split_at(done * len)?;
+            vector.mul(&from, &factors, to.into_part(..done * len)?)?;
+            done *= 2;
+        }
+        repeat(root.pow([count as u64]), step.as_view_mut())?;
+        let ready = device.record(None)?;
+        Ok(Self { vector, now, step, ready })
+    }
+
+    /// Multiplies the next piece by its factors.
+    fn multiply(&mut self, queue: &Queue, piece: &mut ViewMut<'_, Mont<F>>) -> Result<()> {
+        let device = self.now.device().clone();
+        let vector = self.vector.on(queue);
+        device.wait_for(Some(queue), &self.ready)?;
+        vector.mul_assign(piece, &self.now)?;
+        vector.mul_assign(&mut self.now, &self.step)?;
+        self.ready = device.record(Some(queue))?;
+        Ok(())
+    }
 }

@@ -1,16 +1,13 @@
 //! Transforms from pinned host memory to pinned host memory: while one is computed, the next is on its way to the device
 //! and the last on its way back.
 
-use std::{collections::VecDeque, fmt};
+use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Element, HostBuffer, Pending, Queue, Secrecy};
+use evariste_backend::{Buffer, Element, HostBuffer, Queue, Secrecy, Stream};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{Error, Result, Transform};
-
-/// Pieces of device memory in turn: one that is filled, one that is worked on, one that is emptied.
-const SLOTS: usize = 3;
 
 /// Device memory and queues for a stream of transforms: three times the data of one, and as much scratch.
 ///
@@ -40,15 +37,9 @@ const SLOTS: usize = 3;
 /// ```
 pub struct Pipeline<'a, F: DeviceField> {
     transform: Transform<'a, F>,
-    idle: Vec<Slot<F>>,
-    /// Oldest first.
-    busy: VecDeque<(Slot<F>, Pending)>,
-    bytes: usize,
-}
-
-struct Slot<F: DeviceField> {
-    queue: Queue,
-    data: Buffer<Mont<F>>,
+    stream: Stream<Mont<F>>,
+    /// Of each transform's host memory.
+    len: usize,
 }
 
 impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
@@ -57,12 +48,9 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// # Errors
     /// [`Error::Device`].
     pub fn new(transform: Transform<'a, F>, batch: usize, secrecy: Secrecy) -> Result<Self> {
-        let device = transform.plan().device();
         let len = transform.plan().size().saturating_mul(batch);
-        let slot = |_| Ok(Slot { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
-        let idle = (0..SLOTS).map(slot).collect::<Result<Vec<_>>>()?;
-        let bytes = len * Mont::<F>::BYTES;
-        Ok(Self { transform, idle, busy: VecDeque::new(), bytes })
+        let stream = Stream::new(transform.plan().device(), len, secrecy)?;
+        Ok(Self { transform, stream, len })
     }
 
     /// Queues a forward transform of what `host` holds in the device's form ([`Element::encode`]), once it is on the
@@ -84,36 +72,20 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     }
 
     fn run(&mut self, host: HostBuffer, inverse: bool) -> Result<Option<HostBuffer>> {
-        if host.len() != self.bytes {
-            let (expected, actual) = (self.bytes / Mont::<F>::BYTES, host.len() / Mont::<F>::BYTES);
-            return Err(Error::Length { expected, actual });
+        let (expected, bytes) = (self.len, Mont::<F>::BYTES);
+        if host.len() != expected * bytes {
+            return Err(Error::Length { expected, actual: host.len() / bytes });
         }
-        host.expect_download("the host memory of a transform")?;
-        let done = if self.idle.is_empty() { self.next()? } else { None };
-        let Some(mut slot) = self.idle.pop() else { unreachable!("the oldest slot has just become idle") };
-        let outcome = self.queue(&mut slot, host, inverse);
-        match outcome {
-            Ok(pending) => self.busy.push_back((slot, pending)),
-            Err(error) => {
-                self.idle.push(slot);
-                return Err(error);
+        let transform = self.transform.clone();
+        self.stream.run(host, |queue: &Queue, data: &mut Buffer<Mont<F>>| {
+            let transform = transform.on(queue);
+            if inverse {
+                transform.inverse(&mut *data)?
+            } else {
+                transform.forward(&mut *data)?
             }
-        }
-        Ok(done)
-    }
-
-    fn queue(&self, slot: &mut Slot<F>, host: HostBuffer, inverse: bool) -> Result<Pending> {
-        let Slot { queue, data } = slot;
-        let uploaded = data.as_view_mut().write_pinned(Some(queue), host)?;
-        let transform = self.transform.clone().on(queue);
-        if inverse {
-            transform.inverse(&mut *data)?
-        } else {
-            transform.forward(&mut *data)?
-        }
-        // The memory is free again as soon as the device has the data, while it still works on it.
-        let host = uploaded.wait()?;
-        Ok(data.as_view().read_pinned(Some(queue), host)?)
+            Ok(0..expected)
+        })
     }
 
     /// Waits for the oldest result that was not given yet, if there is one.
@@ -122,14 +94,12 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// [`Error::Device`].
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
-        let Some((slot, pending)) = self.busy.pop_front() else { return Ok(None) };
-        self.idle.push(slot);
-        Ok(Some(pending.wait()?))
+        Ok(self.stream.next()?)
     }
 }
 
 impl<F: DeviceField> fmt::Debug for Pipeline<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pipeline").field("bytes", &self.bytes).field("busy", &self.busy.len()).finish_non_exhaustive()
+        f.debug_struct("Pipeline").field("len", &self.len).field("stream", &self.stream).finish_non_exhaustive()
     }
 }

@@ -58,6 +58,14 @@ pub enum Error {
         /// The round.
         round: usize,
     },
+    /// Less device memory is allowed than the smallest pieces of tables in host memory take.
+    #[error("pieces of the tables take {expected} bytes at least, {actual} are allowed")]
+    TooLittle {
+        /// The least, in bytes.
+        expected: u64,
+        /// What was allowed.
+        actual: u64,
+    },
     /// The device refused or failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -21,6 +21,8 @@ use crate::{
     transcript::bytes_of,
 };
 
+mod streamed;
+
 /// Chunks of a round at most, where threads may take as many turns of loops as that needs: on a GPU of 132 multiprocessors
 /// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;
@@ -163,14 +165,14 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self {
-            device: self.device.clone(),
-            queue: Some(queue.clone()),
-            expression: self.expression.clone(),
-            config: self.config,
-            tables: self.tables.on(queue),
-            kernels: Arc::clone(&self.kernels),
-        }
+        self.with(Some(queue.clone()), self.config)
+    }
+
+    /// The same prover, with the same kernels, on this queue and with this configuration.
+    fn with(&self, queue: Option<Queue>, config: Config) -> Self {
+        let (device, expression) = (self.device.clone(), self.expression.clone());
+        let tables = queue.as_ref().map_or_else(|| self.tables.clone(), |queue| self.tables.on(queue));
+        Self { device, queue, expression, config, tables, kernels: Arc::clone(&self.kernels) }
     }
 
     /// The kernels of an expression, for compiling them ahead: without a weight, with one, and of a zero-check, for tables in
@@ -307,18 +309,26 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     }
 
     fn check<'b>(&self, statement: &Statement<E>, tables: impl IntoIterator<Item = View<'b, Mont<T>>>) -> Result<()> {
+        let lengths = tables.into_iter().map(|table| {
+            self.device.expect_same("a table", table.device())?;
+            Ok(table.len())
+        });
+        self.check_lengths(statement, lengths.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Refuses another expression, and tables of other lengths or another number than the statement has.
+    fn check_lengths(&self, statement: &Statement<E>, lengths: impl IntoIterator<Item = usize>) -> Result<()> {
         if *statement.expression() != self.expression {
             return Err(Error::OtherExpression);
         }
         statement.check()?;
         let mut count = 0;
-        for table in tables {
-            self.device.expect_same("a table", table.device())?;
-            if table.len() != 1 << statement.num_vars() {
+        for actual in lengths {
+            if actual != 1 << statement.num_vars() {
                 let (what, expected) = ("the elements of a table", 1 << statement.num_vars());
-                return Err(Error::Length { what, expected, actual: table.len() });
+                return Err(Error::Length { what, expected, actual });
             }
-            variables_of(table.len())?;
+            variables_of(actual)?;
             count += 1;
         }
         match count == statement.tables() {
@@ -392,9 +402,22 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         transcript: &mut dyn Transcript<E>,
     ) -> Result<Proved<E>> {
         let rounds = rounds.clamp(1, statement.num_vars());
+        let point = statement.begin(claim, rounds, transcript);
+        self.rounds(statement, rounds, place, claim, point, transcript)
+    }
+
+    /// The rounds of a proof whose transcript is bound to the statement and the claim, with `point` that of the weight.
+    fn rounds<'a>(
+        &self,
+        statement: &Statement<E>,
+        rounds: usize,
+        place: Place<'a, E, T>,
+        claim: E,
+        point: Option<Vec<E>>,
+        transcript: &mut dyn Transcript<E>,
+    ) -> Result<Proved<E>> {
         let strategy = self.config.strategy;
         let table = matches!(strategy, Strategy::Textbook | Strategy::FromClaim);
-        let point = statement.begin(claim, rounds, transcript);
         let drawn = self.config.draw == Draw::Device
             && !table
             && rounds == statement.num_vars()

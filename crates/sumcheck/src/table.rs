@@ -123,6 +123,13 @@ pub(crate) fn is_below<E: DeviceField, T: DeviceField>() -> Result<bool> {
     }
 }
 
+impl<E, T> Clone for Tables<E, T> {
+    fn clone(&self) -> Self {
+        let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
+        Self { device, queue: self.queue.clone(), kernels, fields: PhantomData }
+    }
+}
+
 impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     /// Operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
@@ -133,8 +140,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     /// by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
-        Self { device, queue: Some(queue.clone()), kernels, fields: PhantomData }
+        Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
     /// The kernels, for compiling them ahead.

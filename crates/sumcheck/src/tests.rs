@@ -2,7 +2,7 @@
 
 use ark_bls12_381::Fr;
 use ark_ff::Field;
-use evariste_backend::{Buffer, Device};
+use evariste_backend::{Buffer, Device, Secrecy};
 use evariste_field::{
     DeviceField, Expression, Mont,
     small::{BabyBear, BabyBear4, Goldilocks, Goldilocks2, KoalaBear, KoalaBear4},
@@ -137,6 +137,7 @@ fn proofs_are_those_of_the_reference_through_wgpu() {
     if let Ok(device) = Device::wgpu(0) {
         check_order(&device, 4, Order::High);
         check_small::<BabyBear4, BabyBear>(&device, Order::Low);
+        streamed::<Fr, Fr>(&device, &satisfied(4), &Weight::ZeroCheck);
     }
 }
 
@@ -175,6 +176,53 @@ fn folding_eq_and_partial_rounds() {
     let plan = Sumcheck::<Fr>::new(&device, &gate(), Config::default()).unwrap();
     let proved = plan.prove(&statement, &borrowed, claim, &mut own()).unwrap();
     assert_eq!(statement.verify(claim, &proved.proof, &mut own()).unwrap().point, proved.point);
+}
+
+/// Proofs about tables in host memory, with as little device memory as can be, some more, and enough.
+fn streamed<E: DeviceField, T: DeviceField>(device: &Device, tables: &[Vec<T>], weight: &Weight<E>) {
+    let buffers = upload(device, tables);
+    let borrowed: Vec<_> = buffers.iter().collect();
+    let slices: Vec<&[T]> = tables.iter().map(Vec::as_slice).collect();
+    let plan = Sumcheck::<E, T>::new(device, &gate(), Config { check: true, ..Config::default() }).unwrap();
+    let transcript = || Blake3Transcript::new(b"streamed");
+    for order in [Order::High, Order::Low] {
+        let statement = Statement::<E>::new(tables[0].len().ilog2() as usize, &gate()).unwrap();
+        let statement = statement.weight(weight.clone()).order(order);
+        let claim = if *weight == Weight::ZeroCheck { E::ZERO } else { plan.sum(&statement, &borrowed).unwrap() };
+        let expected = plan.prove(&statement, &borrowed, claim, &mut transcript()).unwrap();
+        let prove = |bytes: u64, claim: E| {
+            plan.prove_from_host(&statement, &slices, bytes, Secrecy::Secret, claim, &mut transcript())
+        };
+        let Error::TooLittle { expected: least, actual: 0 } = prove(0, claim).unwrap_err() else {
+            panic!("of nothing")
+        };
+        assert!(matches!(prove(least - 1, claim), Err(Error::TooLittle { .. })));
+        for bytes in [least, 2 * least, 4 * least, u64::MAX] {
+            let proved = prove(bytes, claim).unwrap();
+            assert_eq!(
+                (proved.proof, proved.value),
+                (expected.proof.clone(), expected.value),
+                "{order:?}, {bytes} bytes"
+            );
+            assert_eq!((proved.point, proved.weight), (expected.point.clone(), expected.weight.clone()));
+            assert_eq!(prove(bytes, claim + E::ONE).unwrap_err(), Error::FalseClaim);
+        }
+        let short = plan.prove_from_host(&statement, &slices[1..], 0, Secrecy::Public, claim, &mut transcript());
+        assert!(matches!(short, Err(Error::Length { expected: 3, actual: 2, .. })));
+    }
+}
+
+#[test]
+fn tables_in_host_memory_need_not_fit() {
+    let device = Device::cpu();
+    for num_vars in [4, 9] {
+        let tables: Vec<Vec<Fr>> = (0..3).map(|i| random(1 << num_vars, i)).collect();
+        streamed::<Fr, Fr>(&device, &tables, &Weight::None);
+        streamed::<Fr, Fr>(&device, &tables, &Weight::Eq(random(num_vars, 9)));
+        streamed::<Fr, Fr>(&device, &satisfied(num_vars), &Weight::ZeroCheck);
+    }
+    let tables: Vec<Vec<BabyBear>> = (0..3).map(|i| random(1 << 9, i)).collect();
+    streamed::<BabyBear4, BabyBear>(&device, &tables, &Weight::Eq(random(9, 9)));
 }
 
 #[test]

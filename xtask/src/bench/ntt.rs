@@ -396,10 +396,10 @@ const STREAM: u32 = 8;
 /// Host memories that are under way at once.
 const IN_FLIGHT: usize = 4;
 
-/// A transform of a host slice in pieces, of which the device may hold those of an eighth of the slice with scratch.
+/// A transform of a host slice in pieces of an eighth of it.
 fn pieces<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     let case = Case {
-        name: format!("{}/forward/natural/host-in-pieces", problem.field),
+        name: format!("{}/forward/natural/out-of-core", problem.field),
         device: target.device.info().id.to_string(),
         peer: None,
         log_n: problem.log_n,
@@ -407,7 +407,7 @@ fn pieces<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
         floor: None,
     };
     session.measure(case, |budget| {
-        let bytes = (6 * problem.len() * Mont::<F>::BYTES) as u64 / 8;
+        let bytes = (11 * problem.len() * Mont::<F>::BYTES) as u64 / 8;
         let mut x = problem.input.clone();
         forward_in_pieces(&target.device, &mut x, bytes)?;
         let checked = problem.check(false, Order::Natural, |i| Ok(x[i]))?;

@@ -1,0 +1,126 @@
+//! Work on data that passes from host memory through the device and back, in pieces.
+
+use std::{collections::VecDeque, fmt, ops::Range};
+
+use crate::{Buffer, Device, Element, Error, HostBuffer, Pending, Queue, Result, Secrecy};
+
+/// Pieces in turn: one comes, one is worked on, one goes.
+const SLOTS: usize = 3;
+
+/// Device memory and queues for a stream of pieces: while one is worked on, the next is on its way to the device and the one
+/// before on its way back.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::{Device, Secrecy, Stream, Transfer};
+///
+/// let device = Device::best()?;
+/// let mut stream = Stream::<u32>::new(&device, 6, Secrecy::Public)?;
+/// let mut done = Vec::new();
+/// for i in 0..5 {
+///     let mut host = device.host_buffer(8, Transfer::Both, Secrecy::Public)?;
+///     host[0] = i;
+///     // Of six elements the first two are given, and the last two are taken back.
+///     let work = |queue: &_, data: &mut _| {
+///         let (given, mut rest) = evariste_backend::ViewMut::from(data).split_at(2)?;
+///         rest.view_mut(2..4)?.copy_from_on(Some(queue), &given)?;
+///         Ok::<_, evariste_backend::Error>(4..6)
+///     };
+///     done.extend(stream.run(host, work)?);
+/// }
+/// while let Some(host) = stream.next()? {
+///     done.push(host);
+/// }
+/// assert!(done.iter().map(|host| host[0]).eq(0..5));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Stream<T: Element> {
+    idle: Vec<Slot<T>>,
+    /// Oldest first.
+    busy: VecDeque<(Slot<T>, Pending)>,
+}
+
+struct Slot<T: Element> {
+    queue: Queue,
+    data: Buffer<T>,
+}
+
+impl<T: Element> Stream<T> {
+    /// With memory of `len` elements for each of three pieces.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
+    pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
+        let slot = |_| Ok(Slot { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
+        Ok(Self { idle: (0..SLOTS).map(slot).collect::<Result<_>>()?, busy: VecDeque::new() })
+    }
+
+    /// Copies `host` to the first elements of a piece's memory, has `work` queue what is to be done with it, and copies the
+    /// elements that `work` names back into `host`, which must be for both directions and which they must fill. Gives the host
+    /// memory of an earlier call when all pieces are in use, in the order of the calls.
+    ///
+    /// `work` finds in the memory what an earlier piece left behind the elements of this one, and it must queue everything on
+    /// the queue that it is given; what it shares with other pieces is its task to order by events.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if `host` is no whole number of elements, or longer than the memory, [`Error::WrongTransfer`],
+    /// [`Error::OutOfRange`], [`Error::Driver`], [`Error::Lost`], and those of `work`. `host` is dropped then, and so is the host
+    /// memory of the earlier call.
+    pub fn run<E: From<Error>>(
+        &mut self,
+        host: HostBuffer,
+        work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
+    ) -> Result<Option<HostBuffer>, E> {
+        host.expect_download("the host memory of a stream")?;
+        let done = if self.idle.is_empty() { self.next()? } else { None };
+        let Some(mut slot) = self.idle.pop() else { unreachable!("the oldest slot has just become idle") };
+        match slot.queue(host, work) {
+            Ok(pending) => {
+                self.busy.push_back((slot, pending));
+                Ok(done)
+            }
+            Err(error) => {
+                self.idle.push(slot);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for the oldest result that was not given yet, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Lost`].
+    #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
+    pub fn next(&mut self) -> Result<Option<HostBuffer>> {
+        let Some((slot, pending)) = self.busy.pop_front() else { return Ok(None) };
+        self.idle.push(slot);
+        Ok(Some(pending.wait()?))
+    }
+}
+
+impl<T: Element> Slot<T> {
+    fn queue<E: From<Error>>(
+        &mut self,
+        host: HostBuffer,
+        work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
+    ) -> Result<Pending, E> {
+        let Self { queue, data } = self;
+        let len = host.len() / T::BYTES;
+        if len * T::BYTES != host.len() || len > data.len() {
+            let (expected, actual) = (data.bytes(), host.len() as u64);
+            return Err(Error::Length { what: "the host memory of a stream", expected, actual }.into());
+        }
+        let uploaded = data.view_mut(..len)?.write_pinned(Some(queue), host)?;
+        let back = work(queue, data)?;
+        // The memory is free again as soon as the device has the data, while it still works on it.
+        let host = uploaded.wait()?;
+        Ok(data.view(back)?.read_pinned(Some(queue), host)?)
+    }
+}
+
+impl<T: Element> fmt::Debug for Stream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("busy", &self.busy.len()).finish_non_exhaustive()
+    }
+}
