@@ -208,7 +208,9 @@ __device__ __forceinline__ uint32_t m_difference(uint32_t* r, const uint32_t* a,
 // a = a b / R mod p, with limb j of this thread's part of b in b[j THREADS], a and b below p.
 __device__ __forceinline__ void m_multiply(uint32_t* a, const uint32_t* p, uint32_t n0, const uint32_t* b, uint32_t lane) {
     uint32_t even[M_LIMBS] = {}, odd[M_LIMBS] = {}, incoming = 0, top = 0;
-#pragma unroll 1
+    // The two arrays go on through the registers by two words in two rows, and back where the loop closes: with 32 limbs a
+    // thread, moves are 35 of 184 instructions for one pair of rows, and 74 of 655 for four (sm_90).
+#pragma unroll 4
     for (uint32_t i = 0; i < LIMBS; i += 2) {
         const uint32_t* own = b + i % M_LIMBS * THREADS;
         m_products(even, odd, a, m_of(own[0], i / M_LIMBS), incoming, top);
