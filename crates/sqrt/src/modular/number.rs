@@ -12,7 +12,7 @@ pub const MAX_BITS: u32 = 4096;
 /// bits, of 4 for up to 2048, and of 8 beyond.
 pub const fn limbs(bits: u32) -> usize {
     let limbs = bits.div_ceil(32);
-    let step = 2 * lanes(limbs as usize) as u32;
+    let step = 2 * lanes(limbs as usize);
     limbs.next_multiple_of(step) as usize
 }
 

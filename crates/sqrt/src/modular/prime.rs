@@ -63,11 +63,6 @@ impl Modulus {
     /// Writes −p⁻¹ modulo 2^64 and the sections that all moduli have.
     pub(crate) fn store(&self, out: &mut [u32]) {
         let limbs = self.limbs;
-        let p0 = u64::from(self.value.as_words()[0]);
-        // Newton's iteration doubles the bits that are right; p itself is its inverse modulo 8.
-        let inverse = (0..5).fold(p0, |x, _| x.wrapping_mul(2u64.wrapping_sub(p0.wrapping_mul(x))));
-        let n0 = inverse.wrapping_neg();
-        out[..2].copy_from_slice(&[n0 as u32, (n0 >> 32) as u32]);
         let one = self.form(self.small(1));
         let square = self.form(one.as_montgomery().clone());
         let mut set = |number: u32, value: &BoxedUint| number::store(value, self::section(out, limbs, number));
@@ -75,6 +70,12 @@ impl Modulus {
         set(section::ONE, one.as_montgomery());
         set(section::SQUARE, square.as_montgomery());
         set(section::UNIT, &self.small(1));
+        let modulus = self::section(out, limbs, section::MODULUS);
+        let p0 = u64::from(modulus[0]) | u64::from(modulus[1]) << 32;
+        // Newton's iteration doubles the bits that are right; p itself is its inverse modulo 8.
+        let inverse = (0..5).fold(p0, |x, _| x.wrapping_mul(2u64.wrapping_sub(p0.wrapping_mul(x))));
+        let n0 = inverse.wrapping_neg();
+        out[..2].copy_from_slice(&[n0 as u32, (n0 >> 32) as u32]);
     }
 }
 
@@ -100,7 +101,7 @@ impl Prime {
         if !passes(&modulus.value)? {
             return Err(Error::Composite { index });
         }
-        let adicity = modulus.value.wrapping_sub(&modulus.small(1)).trailing_zeros();
+        let adicity = modulus.value.wrapping_sub(modulus.small(1)).trailing_zeros();
         Ok(Self { modulus, adicity })
     }
 
@@ -128,7 +129,7 @@ impl Prime {
         if self.adicity > 1 {
             // A non-residue to the power of −q = (p − 1 − q) modulo p − 1.
             let q = shifted(self.adicity);
-            let minus_q = value.wrapping_sub(&self.modulus.small(1)).wrapping_sub(&q);
+            let minus_q = value.wrapping_sub(self.modulus.small(1)).wrapping_sub(&q);
             let mut power = self.modulus.form(self.modulus.small(non_residue(value))).pow(&minus_q);
             for number in missing..most - 1 {
                 number::store(power.as_montgomery(), section(out, limbs, section::POWERS + number));
@@ -159,10 +160,10 @@ fn passes(value: &BoxedUint) -> Result<bool> {
 fn base(value: &BoxedUint) -> Result<BoxedUint> {
     let precision = value.bits_precision();
     let small = |small: u32| BoxedUint::from(small).resize_unchecked(precision);
-    let range = NonZero::new(value.wrapping_sub(&small(3)).resize_unchecked(precision + 64));
+    let range = NonZero::new(value.wrapping_sub(small(3)).resize_unchecked(precision + 64));
     let Some(range) = Option::<NonZero<BoxedUint>>::from(range) else { return Ok(small(2)) };
     let random = random_bits(precision + 64, precision + 64)?;
-    Ok(random.rem(&range).resize_unchecked(precision).wrapping_add(&small(2)))
+    Ok(random.rem(&range).resize_unchecked(precision).wrapping_add(small(2)))
 }
 
 /// The smallest number that is no square modulo a prime p with p ≡ 1 (mod 4): it is a prime c, and by the law of quadratic reciprocity
@@ -171,10 +172,11 @@ fn non_residue(p: &BoxedUint) -> u32 {
     if p.as_words()[0] % 8 == 5 {
         return 2;
     }
+    let mut limbs = Zeroizing::new(vec![0; p.bits_precision().div_ceil(32) as usize]);
+    number::store(p, &mut limbs);
     let is_square = |c: u32| {
         let c64 = u64::from(c);
-        let radix = (0..crypto_bigint::Limb::BITS).fold(1 % c64, |power, _| 2 * power % c64);
-        let p = p.as_words().iter().rev().fold(0, |rest, word| (rest * radix + u64::from(*word) % c64) % c64);
+        let p = limbs.iter().rev().fold(0, |rest, limb| (rest << 32 | u64::from(*limb)) % c64);
         (1..c64).any(|root| root * root % c64 == p)
     };
     (3..)

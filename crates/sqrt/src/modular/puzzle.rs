@@ -86,7 +86,7 @@ impl Puzzle {
     pub fn solve(&self) -> Option<BoxedUint> {
         let odd = Option::<Odd<BoxedUint>>::from(self.prime.to_odd())?;
         let params = BoxedMontyParams::new_vartime(odd);
-        let exponent = self.prime.wrapping_shr_vartime(2).wrapping_add(&BoxedUint::one());
+        let exponent = self.prime.wrapping_shr_vartime(2).wrapping_add(BoxedUint::one());
         let root = BoxedMontyForm::new(self.square.clone(), &params).pow(&exponent).retrieve();
         self.verify(&root).then_some(root)
     }
@@ -114,9 +114,9 @@ mod tests {
         assert_eq!(Puzzle::new(puzzle.prime(), puzzle.square()).unwrap(), puzzle);
         let root = puzzle.solve().unwrap();
         assert!(puzzle.verify(&root) && puzzle.verify(&prime.wrapping_sub(&root)));
-        assert!(!puzzle.verify(&root.wrapping_add(&BoxedUint::one())));
+        assert!(!puzzle.verify(&root.wrapping_add(BoxedUint::one())));
         assert!(!puzzle.verify(&root.resize_unchecked(320).wrapping_add(&prime)), "not below the prime");
-        assert!(Puzzle::new(&prime, &prime.wrapping_sub(&BoxedUint::one())).unwrap().solve().is_none(), "no square");
+        assert!(Puzzle::new(&prime, &prime.wrapping_sub(BoxedUint::one())).unwrap().solve().is_none(), "no square");
         assert_eq!(Puzzle::new(&prime, &prime).unwrap_err(), Error::TooLarge { index: 0 });
         let bits = |actual| Error::ModulusBits { index: 0, expected: MIN_BITS..=MAX_BITS, actual };
         assert_eq!(Puzzle::draw_prime(63).unwrap_err(), bits(63));

@@ -16,7 +16,7 @@ pub fn sqrt(value: &BoxedUint, prime: &BoxedUint) -> Option<BoxedUint> {
     let form = |x: &BoxedUint| BoxedMontyForm::new(x.clone().resize_unchecked(prime.bits_precision()), &params);
     let small = |small: u32| form(&BoxedUint::from(small));
     let one = small(1);
-    let less = prime.wrapping_sub(&BoxedUint::one());
+    let less = prime.wrapping_sub(BoxedUint::one());
     let symbol = |x: &BoxedMontyForm| x.pow(&(&less >> 1));
     let a = form(value);
     if bool::from(a.is_zero()) {
