@@ -184,8 +184,11 @@ pub const SUMCHECK_FOLD: &str = include_str!("../sumcheck_fold.wgsl");
 /// `msm_unbalanced`: the sums of the points of each bucket, by one thread each.
 pub const MSM_UNBALANCED: &str = include_str!("../msm_unbalanced.wgsl");
 
+/// `mod_run`: a list of steps, most of them multiplications, modulo primes known at run time.
+pub const MOD_RUN: &str = include_str!("../mod_run.wgsl");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 46] = [
+pub const KERNELS: [(&str, &str); 47] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -198,6 +201,7 @@ pub const KERNELS: [(&str, &str); 46] = [
     ("ghash", GHASH),
     ("histogram", HISTOGRAM),
     ("map", MAP),
+    ("mod_run", MOD_RUN),
     ("move_bytes", MOVE_BYTES),
     ("msm_accumulate", MSM_ACCUMULATE),
     ("msm_bits", MSM_BITS),

@@ -25,11 +25,13 @@ use evariste_field::{
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
+use evariste_sqrt::ModSqrt;
 use evariste_sumcheck::Sumcheck;
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
-    Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder, sumcheck,
+    Case, Outcome, Suite, aes, curve, curves, field, fields, modsqrt, msm, ntt, primitives, recorder::Recorder,
+    sumcheck,
 };
 
 /// Some kernels, and trials that launch them.
@@ -42,7 +44,7 @@ struct Family {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-const FAMILIES: [Family; 15] = [
+const FAMILIES: [Family; 16] = [
     Family {
         name: "vector-long",
         add: field::add,
@@ -161,6 +163,12 @@ const FAMILIES: [Family; 15] = [
             ];
             Ok(RadixSort::kernels().into_iter().chain(sums).collect())
         },
+    },
+    Family {
+        name: "modsqrt",
+        add: modsqrt::add,
+        cases: &["roots", "long"],
+        kernels: |_| Ok([64, 1088, 4096].map(ModSqrt::kernels).concat()),
     },
     Family { name: "aes-sbox", add: aes::add, cases: &["sbox::"], kernels: |info| aes_of(info, Method::Sbox) },
     Family { name: "aes-table", add: aes::add, cases: &["table::"], kernels: |info| aes_of(info, Method::Table) },

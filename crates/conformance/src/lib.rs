@@ -11,6 +11,7 @@ mod fields;
 mod hosted;
 mod launches;
 mod loops;
+mod modsqrt;
 mod msm;
 mod ntt;
 mod ordered;
@@ -63,6 +64,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     msm::add(&mut suite);
     suite.name = "sumcheck";
     sumcheck::add(&mut suite);
+    suite.name = "modsqrt";
+    modsqrt::add(&mut suite);
     suite.name = "loops";
     loops::add(&mut suite);
     suite.name = "secrecy";

@@ -21,6 +21,7 @@ use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{RadixSort, SegmentedSum};
+use evariste_sqrt::ModSqrt;
 use evariste_sumcheck::Sumcheck;
 use rayon::prelude::*;
 
@@ -122,7 +123,7 @@ struct Field {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
 }
 
-const FIELDS: [Field; 8] = [
+const FIELDS: [Field; 9] = [
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
@@ -130,6 +131,7 @@ const FIELDS: [Field; 8] = [
     Field { name: "bls12-381-fr", kernels: sumchecks::<ark_bls12_381::Fr, ark_bls12_381::Fr> },
     Field { name: "baby-bear-4", kernels: sumchecks::<small::BabyBear4, small::BabyBear> },
     Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
+    Field { name: "run-time primes", kernels: |_| Ok([64, 1024, 2048, 4096].map(ModSqrt::kernels).concat()) },
     Field { name: "aes", kernels: aes },
 ];
 

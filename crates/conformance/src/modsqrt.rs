@@ -1,0 +1,139 @@
+//! Roots modulo primes that are known at run time.
+
+use evariste_backend::{Device, Error as DeviceError, Secrecy};
+use evariste_sqrt::{
+    Error, ModSqrt,
+    modular::{
+        BoxedUint, Choice, Outcome as Found, limbs,
+        rabin::{Encryption, PublicKey},
+        reference,
+    },
+};
+
+use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, garbage, launches::lengths, other_device};
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    suite.add("roots", roots);
+    suite.add("long", long);
+    suite.add("misuse", misuse);
+}
+
+/// 2^64 − 59, ≡ 5 (mod 8); 2^64 − 189, ≡ 3 (mod 4); 2055 · 2^52 + 1.
+const PRIMES: [u64; 3] = [59u64.wrapping_neg(), 189u64.wrapping_neg(), (2055 << 52) + 1];
+
+const LENGTHS: [usize; 5] = [0, 1, 128, 257, 600];
+
+/// Limbs as words: 0, 1, what is not below the largest prime, and numbers without a pattern.
+fn value(i: usize) -> [u32; 2] {
+    match i {
+        0 | 1 => [i as u32, 0],
+        2 => [u32::MAX; 2],
+        _ => {
+            let x = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            [x as u32, (x >> 32) as u32]
+        }
+    }
+}
+
+fn boxed(limbs: &[u32]) -> BoxedUint {
+    let bytes: Vec<u8> = limbs.iter().flat_map(|limb| limb.to_le_bytes()).collect();
+    BoxedUint::from_le_slice_vartime(&bytes)
+}
+
+/// Several primes of different classes, with an index for each element.
+fn roots(device: &Device) -> Outcome {
+    let primes = PRIMES.map(BoxedUint::from);
+    let plan = ModSqrt::with_primes(device, &primes, Secrecy::Public)?.choose(Choice::Smaller);
+    expect_equal("limbs", &plan.limbs(), &limbs(64))?;
+    for len in lengths(device, &LENGTHS) {
+        let indices: Vec<u32> = (0..len as u32).map(|i| i % 4).collect();
+        let (mut expected, mut expected_mask) = (Vec::new(), Vec::new());
+        for (i, index) in indices.iter().enumerate() {
+            let number = boxed(&value(i));
+            let (root, found) = match primes.get(*index as usize) {
+                None => (None, Found::NoPrime),
+                Some(prime) if number >= *prime => (None, Found::TooLarge),
+                Some(prime) => match reference::sqrt(&number, prime) {
+                    None => (None, Found::NoRoot),
+                    Some(root) => {
+                        let other = prime.wrapping_sub(&root);
+                        (Some(if root < other { root } else { other }), Found::Root)
+                    }
+                },
+            };
+            let root = root.map_or(0, |root| u64::from_le_bytes(bytes(&root)));
+            expected.extend([root as u32, (root >> 32) as u32]);
+            expected_mask.push(found as u32);
+        }
+        let values: Vec<u32> = (0..len).flat_map(value).collect();
+        let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
+        let (mut roots, mut mask) = (garbage(device, 2 * len)?, garbage(device, len)?);
+        plan.roots_mixed(&indices, &values, &mut roots, &mut mask)?;
+        expect_same(&format!("{len} roots"), &roots.to_vec()?, &expected)?;
+        expect_same(&format!("the mask of {len}"), &mask.to_vec()?, &expected_mask)?;
+        let mut symbols = garbage(device, len)?;
+        plan.symbols_mixed(&indices, &values, &mut symbols)?;
+        let symbols: Vec<bool> = symbols.to_vec()?.into_iter().map(|symbol| symbol == u32::MAX).collect();
+        let expected: Vec<bool> = expected_mask.into_iter().map(|found| found == Found::NoRoot as u32).collect();
+        expect_same(&format!("{len} symbols"), &symbols, &expected)?;
+    }
+    Ok(())
+}
+
+fn bytes(x: &BoxedUint) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(x.to_le_bytes()).for_each(|(byte, x)| *byte = x);
+    bytes
+}
+
+/// Threads that share an element: squares, of which two multiplications tell whether all limbs meet.
+fn long(device: &Device) -> Outcome {
+    for (bits, counts) in [(1088, [1, 70]), (4096, [1, 40])] {
+        let modulus = boxed(&[[u32::MAX - 188].as_slice(), &vec![u32::MAX; bits / 32 - 1]].concat());
+        let key = PublicKey::new(&modulus)?;
+        let encryption = Encryption::new(device, &key)?;
+        let length = key.message_bytes();
+        for count in counts {
+            let messages: Vec<Vec<u8>> =
+                (0..count).map(|i| (0..length).map(|j| ((i + 1) * (j + 7) * 151 >> 3) as u8).collect()).collect();
+            let odd = Option::<_>::from(modulus.to_nz()).ok_or("the modulus is not 0")?;
+            let expected: Vec<BoxedUint> = messages
+                .iter()
+                .map(|message| {
+                    let text = [message.as_slice(), &message[length - 16..]].concat();
+                    BoxedUint::from_be_slice_truncated(&text, modulus.bits_precision()).square_mod(&odd)
+                })
+                .collect();
+            expect_same(&format!("{count} of {bits} bits"), &encryption.encrypt(&messages)?, &expected)?;
+        }
+    }
+    Ok(())
+}
+
+fn misuse(device: &Device) -> Outcome {
+    let prime = |x: u64| BoxedUint::from(x);
+    let refused = |x: &[BoxedUint]| expect_error("a modulus", ModSqrt::with_primes(device, x, Secrecy::Public));
+    expect_equal("a composite", &refused(&[prime(PRIMES[0] - 2)])?, &Error::Composite { index: 0 })?;
+    expect_equal(
+        "an even one",
+        &refused(&[prime(PRIMES[0]), prime(PRIMES[0] - 1)])?,
+        &Error::EvenModulus { index: 1 },
+    )?;
+    let plan = ModSqrt::new(device, &prime(PRIMES[0]))?;
+    let (values, short) = (device.upload(&[4u32, 0, 9, 0])?, device.upload(&[4u32, 0, 9])?);
+    let (mut roots, mut mask) = (device.upload(&[7u32; 4])?, device.upload(&[7u32; 2])?);
+    let error = expect_error("too few limbs", plan.roots(&short, &mut roots, &mut mask))?;
+    let length = DeviceError::Length { what: "the limbs of the values", expected: 4, actual: 3 };
+    expect_equal("too few limbs", &error, &Error::Device(length))?;
+    if let Some(other) = other_device(device) {
+        let far = other.upload(&[4u32, 0, 9, 0])?;
+        let error = expect_error("another device's values", plan.roots(&far, &mut roots, &mut mask))?;
+        let (expected, actual) = (device.info().id, other.info().id);
+        let wrong = DeviceError::WrongDevice { what: "the values", expected, actual };
+        expect_equal("another device's values", &error, &Error::Device(wrong))?;
+    }
+    expect_same("roots", &roots.to_vec()?, &[7; 4])?;
+    expect_same("the mask", &mask.to_vec()?, &[7; 2])?;
+    plan.choose(Choice::Even).roots(&values, &mut roots, &mut mask)?;
+    expect_same("the mask", &mask.to_vec()?, &[Found::Root as u32; 2])
+}

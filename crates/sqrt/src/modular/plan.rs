@@ -1,0 +1,329 @@
+use std::{fmt, sync::Arc};
+
+use crypto_bigint::{BoxedUint, Resize};
+#[cfg(doc)]
+use evariste_backend::Error as DeviceError;
+use evariste_backend::{Device, KernelSpec, Queue, Secrecy, View, ViewMut};
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use super::{
+    kernels::{self, Batch, Constants, Machine, Program, choice, mask},
+    number,
+    prime::{self, Prime},
+    program,
+};
+use crate::{Error, Result};
+
+/// Which of the two roots x and p − x.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// The one that the exponentiation gives: the same on every device. For p ≡ 3 (mod 4) it is a square itself.
+    #[default]
+    Any,
+    /// The even one; p is odd, so exactly one is.
+    Even,
+    /// The smaller one as an integer.
+    Smaller,
+}
+
+/// What the mask says about an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Outcome {
+    /// The element is no square. The root is written as 0.
+    NoRoot = mask::NO_ROOT,
+    /// The root is one.
+    Root = mask::ROOT,
+    /// The element is not below its prime. The root is written as 0.
+    TooLarge = mask::TOO_LARGE,
+    /// The element's index is not below the number of primes. The root is written as 0.
+    NoPrime = mask::NO_PRIME,
+}
+
+impl Outcome {
+    /// What an entry of a mask says, if it is one.
+    pub fn of(entry: u32) -> Option<Self> {
+        [Self::NoRoot, Self::Root, Self::TooLarge, Self::NoPrime].into_iter().find(|outcome| *outcome as u32 == entry)
+    }
+}
+
+/// Square roots modulo primes that are known at run time only, of 64 to 4096 bits.
+///
+/// # Data
+/// An element is [`ModSqrt::limbs`] little-endian 32-bit limbs, zeros above its value, and n elements are n · limbs neighbouring words
+/// of a buffer. A batch may be of several primes of the same number of limbs, with an index for each element
+/// ([`ModSqrt::roots_mixed`]).
+///
+/// # Method
+/// With p − 1 = 2^s q, q odd: w = a^((q − 1)/2) by windows of 4 bits, x = a w and b = x w, so that x² = a b. Where p ≡ 3 (mod 4)
+/// b = 1. Else b is a power of z, z a non-residue to the power of q that is found when the plan is made; half of its logarithm
+/// corrects x (Tonelli and Shanks). The logarithm is taken by Pohlig and Hellman's halving of its bits: no thread
+/// waits for another's luck, and no random choice is made. At last x² is compared with a, which is what the mask tells.
+///
+/// # Cost
+/// In multiplications modulo p, for primes of k bits:
+///
+/// | p | multiplications |
+/// |---|---|
+/// | ≡ 3 (mod 4) | 5/4 k + 20 |
+/// | ≡ 5 (mod 8) | 5/4 k + 22. Atkin's formula takes one more, where the non-residue's power is known |
+/// | ≡ 9 (mod 16) | 5/4 k + 25. Müller's takes a second exponentiation for half of the elements |
+/// | any | 5/4 (k − s) + 20 + (s − 1)(1 + ⌈log₂ (s − 1)⌉) at most |
+///
+/// Tonelli and Shanks' own loop would take s²/2 for the correction, and Cipolla's method about 5 k on average with symbols of its
+/// random tries; a group of 32 threads that waits for its unluckiest one pays about twice that. So halving is the cheaper one for
+/// all s up to about k, and it is what is used for huge s too. [`ModSqrt::multiplications`] tells the number. A batch of
+/// several primes costs what the largest s and the longest exponent among them do.
+///
+/// A multiplication is 2 l² + l products of 32-bit limbs, for l limbs, and a root of 1024 bits takes 2.7 million. At 32 such products
+/// a clock for each multiprocessor, the 132 of an H200 at 1.755 GHz come to 2.7 million such roots a second at most: an
+/// estimate from the instructions of the kernel and the rate that shorter fields were measured at, not a measurement. The memory of
+/// a call is 20 elements for each of those that are worked on at once ([`ModSqrt::required_bytes`]).
+///
+/// Kernels are compiled for a number of limbs and kept with the device: a new prime of the same length needs no compilation. The
+/// time does not depend on the elements, but for how memory is read; primes and their constants are read as they are.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_sqrt::Error> {
+/// use evariste_backend::Device;
+/// use evariste_sqrt::modular::{BoxedUint, ModSqrt};
+///
+/// let prime = BoxedUint::from((1u128 << 127) - 1);
+/// let roots = ModSqrt::new(&Device::best()?, &prime)?;
+/// let found = roots.sqrt(&[BoxedUint::from(49u32), BoxedUint::from(3u32)])?;
+/// assert!(found[0] == Some(BoxedUint::from(7u32)) || found[0] == Some(prime.wrapping_sub(&BoxedUint::from(7u32))));
+/// assert_eq!(found[1], None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ModSqrt {
+    machine: Arc<Machine>,
+    queue: Option<Queue>,
+    choice: Choice,
+    primes: Arc<Primes>,
+}
+
+/// The primes of a plan.
+struct Primes {
+    values: Vec<Zeroizing<BoxedUint>>,
+    constants: Constants,
+    roots: Program,
+    symbols: Program,
+}
+
+impl fmt::Debug for ModSqrt {
+    /// Without the primes, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, limbs, primes) = (self.device(), self.limbs(), self.primes.values.len());
+        f.debug_struct("ModSqrt")
+            .field("device", device)
+            .field("limbs", &limbs)
+            .field("primes", &primes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ModSqrt {
+    /// A plan for one prime. Half a second of tests on one core for 2048 bits, a few for 4096: they are divided among all.
+    ///
+    /// # Errors
+    /// As [`ModSqrt::with_primes`].
+    pub fn new(device: &Device, prime: &BoxedUint) -> Result<Self> {
+        Self::with_primes(device, std::slice::from_ref(prime), Secrecy::Public)
+    }
+
+    /// A plan for some primes of the same number of limbs. With [`Secrecy::Secret`], what the device holds of them is zeroed when it is
+    /// given back, and so is the scratch of every call.
+    ///
+    /// Composites are refused by Baillie, Pomerance, Selfridge and Wagstaff's test and 32 rounds of Miller and Rabin's with
+    /// random bases: whoever chose the number gets a composite through with a probability of at most 2^−64.
+    ///
+    /// # Errors
+    /// Each names the first prime at fault: [`Error::ModulusBits`] for fewer than 64 bits or more than 4096,
+    /// [`Error::EvenModulus`], [`Error::Composite`]; [`Error::ModulusLimbs`] for another number of limbs than the first. [`Error::NoModulus`]
+    /// without a prime. [`Error::Randomness`] if the system gives none. [`Error::Device`] with [`DeviceError::Compile`],
+    /// [`DeviceError::Unavailable`] where the compiler is missing, [`DeviceError::TooLarge`] for constants larger than a buffer,
+    /// [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
+    pub fn with_primes(device: &Device, primes: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
+        let primes =
+            primes.iter().enumerate().map(|(index, prime)| Prime::new(index, prime)).collect::<Result<Vec<_>>>()?;
+        let first = primes.first().ok_or(Error::NoModulus)?;
+        let limbs = first.modulus.limbs;
+        for (index, prime) in primes.iter().enumerate() {
+            if prime.modulus.limbs != limbs {
+                return Err(Error::ModulusLimbs { index, expected: limbs, actual: prime.modulus.limbs });
+            }
+        }
+        let most = |of: fn(&Prime) -> u32| primes.iter().map(of).max().unwrap_or(1);
+        let adicity = most(|prime| prime.adicity);
+        let stride = prime::stride(limbs, adicity);
+        let mut words = Zeroizing::new(vec![0; stride * primes.len()]);
+        words.par_chunks_exact_mut(stride).zip(&primes).for_each(|(words, prime)| prime.store(adicity, words));
+        let machine = Machine::new(device, limbs)?;
+        let constants = Constants {
+            words: device.upload_with(&words, secrecy)?,
+            moduli: primes.len() as u32,
+            stride: stride as u32,
+        };
+        let roots = Program::new(device, &program::roots(most(Prime::exponent_bits), adicity))?;
+        let symbols = Program::new(device, &program::symbols(most(|prime| prime.modulus.bits)))?;
+        let values = primes.iter().map(|prime| Zeroizing::new(prime.modulus.value().clone())).collect();
+        let primes = Arc::new(Primes { values, constants, roots, symbols });
+        Ok(Self { machine, queue: None, choice: Choice::Any, primes })
+    }
+
+    /// The same plan on a queue of its own. What it shares with work of other queues is ordered by events ([`Device::record`],
+    /// [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { queue: Some(queue.clone()), ..self.clone() }
+    }
+
+    /// The same plan, which gives another of the two roots.
+    #[must_use]
+    pub fn choose(&self, choice: Choice) -> Self {
+        Self { choice, ..self.clone() }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.machine.device()
+    }
+
+    /// 32-bit limbs of an element: [`limbs`](super::limbs) of the bits of a prime.
+    pub fn limbs(&self) -> usize {
+        self.machine.limbs()
+    }
+
+    /// How many primes there are.
+    pub fn primes(&self) -> usize {
+        self.primes.values.len()
+    }
+
+    /// Multiplications modulo the prime that one root takes.
+    pub fn multiplications(&self) -> usize {
+        self.primes.roots.multiplications()
+    }
+
+    /// Bytes of scratch of a call for so many elements.
+    pub fn required_bytes(&self, len: usize) -> u64 {
+        self.machine.required_bytes(len)
+    }
+
+    /// The kernels for primes of so many bits, for compiling them ahead.
+    pub fn kernels(bits: u32) -> Vec<KernelSpec> {
+        vec![kernels::spec(number::limbs(bits))]
+    }
+
+    /// A root of each value, and an entry of the mask that says whether there is one ([`Outcome`]).
+    ///
+    /// # Errors
+    /// [`Error::Indices`] if there are several primes. [`Error::Device`] with [`DeviceError::Length`] unless values and roots have
+    /// [`limbs`](ModSqrt::limbs) words for each entry of the mask, [`DeviceError::WrongDevice`], [`DeviceError::TooLarge`] if a
+    /// thread of the device may not do as much as one multiplication takes; nothing is written then. [`DeviceError::OutOfMemory`],
+    /// [`DeviceError::Driver`], [`DeviceError::Lost`].
+    pub fn roots<'a>(
+        &self,
+        values: impl Into<View<'a, u32>>,
+        roots: impl Into<ViewMut<'a, u32>>,
+        mask: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        self.one_prime()?;
+        self.run(&self.primes.roots, None, values.into(), Some(roots.into()), mask.into())
+    }
+
+    /// [`ModSqrt::roots`], each modulo the prime that its index says.
+    ///
+    /// # Errors
+    /// As [`ModSqrt::roots`], and [`DeviceError::Length`] unless there is an index for each entry of the mask.
+    pub fn roots_mixed<'a>(
+        &self,
+        indices: impl Into<View<'a, u32>>,
+        values: impl Into<View<'a, u32>>,
+        roots: impl Into<ViewMut<'a, u32>>,
+        mask: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        self.run(&self.primes.roots, Some(indices.into()), values.into(), Some(roots.into()), mask.into())
+    }
+
+    /// The Legendre symbol of each value by Euler's criterion: 1 for squares, 2³² − 1 for others, 0 for 0; and
+    /// [`Outcome::TooLarge`] for a value that is not below the prime. 5/4 as many multiplications as the prime has bits.
+    ///
+    /// # Errors
+    /// As [`ModSqrt::roots`].
+    pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
+        self.one_prime()?;
+        self.run(&self.primes.symbols, None, values.into(), None, symbols.into())
+    }
+
+    /// [`ModSqrt::symbols`], each modulo the prime that its index says, or [`Outcome::NoPrime`].
+    ///
+    /// # Errors
+    /// As [`ModSqrt::roots_mixed`].
+    pub fn symbols_mixed<'a>(
+        &self,
+        indices: impl Into<View<'a, u32>>,
+        values: impl Into<View<'a, u32>>,
+        symbols: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        self.run(&self.primes.symbols, Some(indices.into()), values.into(), None, symbols.into())
+    }
+
+    /// The roots of values on the host, `None` for those that are no squares. Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::Indices`] if there are several primes, [`Error::TooLarge`] for a value that is not below the prime, and those of
+    /// [`ModSqrt::roots`].
+    pub fn sqrt(&self, values: &[BoxedUint]) -> Result<Vec<Option<BoxedUint>>> {
+        self.one_prime()?;
+        if let Some(index) = values.iter().position(|value| *value >= *self.primes.values[0]) {
+            return Err(Error::TooLarge { index });
+        }
+        let (limbs, device) = (self.limbs(), self.device());
+        let secrecy = self.primes.constants.words.secrecy();
+        let words = device.upload_with(&encode(values, limbs), secrecy)?;
+        let mut roots = device.alloc_with(words.len(), secrecy)?;
+        let mut mask = device.alloc_with(values.len(), secrecy)?;
+        let plan = Self { queue: None, ..self.clone() };
+        plan.roots(&words, &mut roots, &mut mask)?;
+        let (roots, mask) = (Zeroizing::new(roots.to_vec()?), mask.to_vec()?);
+        let roots = roots.chunks_exact(limbs).map(number::load).map(|root| root.resize_unchecked(32 * limbs as u32));
+        Ok(roots.zip(mask).map(|(root, mask)| (mask == mask::ROOT).then_some(root)).collect())
+    }
+
+    fn one_prime(&self) -> Result<()> {
+        match self.primes() {
+            1 => Ok(()),
+            primes => Err(Error::Indices { primes }),
+        }
+    }
+
+    fn run(
+        &self,
+        program: &Program,
+        indices: Option<View<'_, u32>>,
+        values: View<'_, u32>,
+        out: Option<ViewMut<'_, u32>>,
+        mask: ViewMut<'_, u32>,
+    ) -> Result<()> {
+        if let Some(indices) = indices {
+            indices.expect_len("the indices of primes", mask.len())?;
+        }
+        let choice = match self.choice {
+            Choice::Any => choice::ANY,
+            Choice::Even => choice::EVEN,
+            Choice::Smaller => choice::SMALLER,
+        };
+        let batch = Batch { constants: &self.primes.constants, indices, values, out, mask, choice };
+        Ok(self.machine.run(self.queue.as_ref(), program, batch)?)
+    }
+}
+
+/// Values as elements of so many limbs, one after the other.
+pub(crate) fn encode(values: &[BoxedUint], limbs: usize) -> Zeroizing<Vec<u32>> {
+    let mut words = Zeroizing::new(vec![0; limbs * values.len()]);
+    words.chunks_exact_mut(limbs).zip(values).for_each(|(words, value)| number::store(value, words));
+    words
+}

@@ -1,0 +1,314 @@
+//! Every case on the CPU, the portable backend and the host's CUDA, against another big-integer crate.
+
+use evariste_backend::{Device, Error as DeviceError, Secrecy, ViewMut};
+use evariste_hosted::Arithmetic;
+use num_bigint::BigUint;
+
+use super::{
+    BoxedUint, Choice, ModSqrt, Outcome,
+    kernels::{Batch, Constants, Machine, Program, choice},
+    limbs,
+    prime::{self, Modulus},
+    program::{self, HEAD, Step, section},
+    reference,
+};
+use crate::Error;
+
+/// All that this machine has: none is there by chance, so that nothing is skipped where CI says what must be there.
+fn devices() -> Vec<Device> {
+    let mut devices = vec![Device::cpu()];
+    devices.extend(Device::wgpu(0));
+    devices.extend(evariste_hosted::device(Arithmetic::CarryFlag));
+    devices
+}
+
+fn below(bits: u32, less: u32) -> BigUint {
+    (BigUint::from(1u32) << bits) - less
+}
+
+/// k 2^e + 1.
+fn proth(k: u32, e: u32) -> BigUint {
+    (BigUint::from(k) << e) + 1u32
+}
+
+fn boxed(x: &BigUint) -> BoxedUint {
+    BoxedUint::from_le_slice_vartime(&x.to_bytes_le())
+}
+
+fn words(values: &[BigUint], limbs: usize) -> Vec<u32> {
+    let padded = values.iter().flat_map(|value| {
+        let mut digits = value.to_u32_digits();
+        assert!(digits.len() <= limbs);
+        digits.resize(limbs, 0);
+        digits
+    });
+    padded.collect()
+}
+
+/// Numbers without a pattern.
+fn noise(seed: u32, bits: u32) -> BigUint {
+    let words = (0..bits.div_ceil(32)).scan(u64::from(seed) + 1, |state, _| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Some((*state >> 32) as u32)
+    });
+    BigUint::new(words.collect())
+}
+
+/// 0, 1, p − 1, squares and others, and what is not below p if there is room.
+fn values(p: &BigUint, count: usize) -> Vec<BigUint> {
+    let bits = p.bits() as u32;
+    let mut values = vec![BigUint::ZERO, BigUint::from(1u32), p - 1u32];
+    if bits < 32 * limbs(bits) as u32 || *p < below(bits, 1) {
+        values.push(p.clone());
+    }
+    values.extend((0..).map(|seed| noise(seed, bits) % p).take(count.saturating_sub(values.len())));
+    values.truncate(count);
+    values
+}
+
+fn check(device: &Device, primes: &[BigUint], indices: &[u32], values: &[BigUint]) {
+    let limbs = limbs(primes[0].bits() as u32);
+    let boxes: Vec<BoxedUint> = primes.iter().map(boxed).collect();
+    let plan = ModSqrt::with_primes(device, &boxes, Secrecy::Public).unwrap().choose(Choice::Even);
+    let input = device.upload(&words(values, limbs)).unwrap();
+    let places = device.upload(indices).unwrap();
+    let garbage = vec![7; input.len()];
+    let (mut roots, mut mask) = (device.upload(&garbage).unwrap(), device.upload(&garbage[..values.len()]).unwrap());
+    let mut symbols = device.upload(&garbage[..values.len()]).unwrap();
+    if primes.len() == 1 {
+        plan.roots(&input, &mut roots, &mut mask).unwrap();
+        plan.symbols(&input, &mut symbols).unwrap();
+    } else {
+        plan.roots_mixed(&places, &input, &mut roots, &mut mask).unwrap();
+        plan.symbols_mixed(&places, &input, &mut symbols).unwrap();
+    }
+    let (roots, mask, symbols) = (roots.to_vec().unwrap(), mask.to_vec().unwrap(), symbols.to_vec().unwrap());
+    for (i, value) in values.iter().enumerate() {
+        let name = format!("{:?}, {} bits, value {i}", device.info().name, primes[0].bits());
+        let root = BigUint::new(roots[i * limbs..][..limbs].to_vec());
+        let Some(p) = primes.get(indices[i] as usize) else {
+            assert_eq!(
+                (root, mask[i], symbols[i]),
+                (BigUint::ZERO, Outcome::NoPrime as u32, Outcome::NoPrime as u32),
+                "{name}"
+            );
+            continue;
+        };
+        if value >= p {
+            assert_eq!(
+                (root, mask[i], symbols[i]),
+                (BigUint::ZERO, Outcome::TooLarge as u32, Outcome::TooLarge as u32),
+                "{name}"
+            );
+            continue;
+        }
+        let power = value.modpow(&(p >> 1), p);
+        let symbol = if power == p - 1u32 { u32::MAX } else { u32::try_from(&power).unwrap() };
+        assert_eq!(symbols[i], symbol, "{name}");
+        if symbol == u32::MAX {
+            assert_eq!((root, mask[i]), (BigUint::ZERO, Outcome::NoRoot as u32), "{name}");
+        } else {
+            assert_eq!(mask[i], Outcome::Root as u32, "{name}");
+            assert!(&root < p && !root.bit(0) && &root * &root % p == *value, "{name}");
+        }
+    }
+}
+
+fn check_one(devices: &[Device], p: &BigUint, count: usize) {
+    let values = values(p, count);
+    let indices = vec![0; values.len()];
+    devices.iter().for_each(|device| check(device, std::slice::from_ref(p), &indices, &values));
+}
+
+#[test]
+fn primes_of_every_class_are_mixed() {
+    // The largest primes of each odd class modulo 16 below 2^64, some of large 2-adicity, and the largest one of 64 bits with the least.
+    let mut primes: Vec<BigUint> = (1..16)
+        .step_by(2)
+        .map(|class| {
+            let less = (1u32..)
+                .find(|less| (below(64, *less) % 16u32) == BigUint::from(class as u32) && is_prime(&below(64, *less)));
+            below(64, less.unwrap())
+        })
+        .collect();
+    primes.extend(
+        (40..63).rev().filter_map(|e| (1u32 << (63 - e)..1 << (64 - e)).map(|k| proth(k | 1, e)).find(is_prime)),
+    );
+    let mut all: Vec<(u32, BigUint)> = Vec::new();
+    for (i, p) in primes.iter().enumerate() {
+        all.extend(values(p, 9).into_iter().map(|value| (i as u32, value)));
+    }
+    all.push((primes.len() as u32, BigUint::from(4u32)));
+    all.push((u32::MAX, BigUint::from(4u32)));
+    let (indices, values): (Vec<u32>, Vec<BigUint>) = all.into_iter().unzip();
+    devices().iter().for_each(|device| check(device, &primes, &indices, &values));
+}
+
+/// Miller and Rabin's test with the bases that tell all numbers of 64 bits, and some that are longer.
+fn is_prime(n: &BigUint) -> bool {
+    let less = n - 1u32;
+    let adicity = less.trailing_zeros().unwrap_or(0);
+    [2u32, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37].into_iter().all(|base| {
+        let mut power = BigUint::from(base).modpow(&(&less >> adicity), n);
+        if power == BigUint::from(1u32) || power == less {
+            return true;
+        }
+        (1..adicity).any(|_| {
+            power = &power * &power % n;
+            power == less
+        })
+    })
+}
+
+#[test]
+fn short_primes() {
+    check_one(&devices(), &below(64, 59), 200);
+    check_one(&devices(), &((BigUint::from(1u32) << 64) + 13u32), 5);
+}
+
+#[test]
+fn primes_of_521_and_1024_bits() {
+    check_one(&devices(), &below(521, 1), 5);
+    check_one(&devices(), &below(1024, 105), 6);
+}
+
+/// The host runs CUDA's sources a thousand times slower than a GPU: on it there are
+/// [`few_steps_of_long_numbers`] only.
+#[test]
+fn long_primes() {
+    let mut devices = devices();
+    devices.truncate(2);
+    check_one(&devices, &below(2048, 2543), 4);
+    check_one(&devices[..1], &below(4096, 2549), 4);
+}
+
+/// All kinds of steps, with a short exponent and too short a logarithm: what comes out is no root, but the same everywhere.
+#[test]
+fn few_steps_of_long_numbers() {
+    let cpu = Device::cpu();
+    let portable = evariste_hosted::device(Arithmetic::Portable);
+    for (bits, less, adicity) in [(1088, 1, 8), (2048, 2543, 4), (4096, 2549, 4)] {
+        let modulus = below(bits, less);
+        let values = values(&modulus, 19);
+        let expected = run_few(&cpu, &modulus, adicity, &values);
+        let others = devices().into_iter().skip(1);
+        for device in others.chain(portable.clone().ok().filter(|_| bits == 1088)) {
+            let found = run_few(&device, &modulus, adicity, &values);
+            assert!(found == expected, "{} bits, {}", bits, device.info().name);
+        }
+    }
+}
+
+/// The roots, mask and symbols of programs that are cut short.
+fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint]) -> [Vec<u32>; 3] {
+    let machine = Machine::new(device, limbs(modulus.bits() as u32)).unwrap();
+    let limbs = machine.limbs();
+    let stride = prime::stride(limbs, adicity);
+    let mut words = vec![0; stride];
+    Modulus::new(0, &boxed(modulus)).unwrap().store(&mut words);
+    // Exponents and powers of any value.
+    let rest = HEAD as usize + section::ROOT_EXPONENT as usize * limbs;
+    let noise = (0..).map(|seed| noise(seed, 32 * limbs as u32 - 1)).flat_map(|x| self::words(&[x], limbs));
+    words[rest..].iter_mut().zip(noise).for_each(|(word, noise)| *word = noise);
+    let constants = Constants { words: device.upload(&words).unwrap(), moduli: 1, stride: stride as u32 };
+    let input = device.upload(&self::words(values, limbs)).unwrap();
+    let (mut out, mut mask) = (device.alloc(input.len()).unwrap(), device.alloc(values.len()).unwrap());
+    let mut symbols = device.alloc(values.len()).unwrap();
+    let run = |steps: Vec<Step>, out: Option<ViewMut<'_, u32>>, mask: ViewMut<'_, u32>| {
+        let program = Program::new(device, &steps).unwrap();
+        let batch =
+            Batch { constants: &constants, indices: None, values: input.as_view(), out, mask, choice: choice::SMALLER };
+        machine.run(None, &program, batch).unwrap();
+    };
+    // Without the comparison, which no element would pass.
+    let steps = program::roots(8, adicity).into_iter().filter(|step| !matches!(step, Step::Check(_))).collect();
+    run(steps, Some(out.as_view_mut()), mask.as_view_mut());
+    run(program::symbols(5), None, symbols.as_view_mut());
+    [out, mask, symbols].map(|buffer| buffer.to_vec().unwrap())
+}
+
+#[test]
+fn roots_are_those_of_the_definition() {
+    for p in [below(64, 59), below(521, 1), below(1024, 19215)] {
+        let prime = boxed(&p);
+        let values: Vec<BoxedUint> = values(&p, 8).iter().filter(|x| **x < p).map(boxed).collect();
+        let plan = ModSqrt::new(&Device::cpu(), &prime).unwrap().choose(Choice::Smaller);
+        let found = plan.sqrt(&values).unwrap();
+        for (value, found) in values.iter().zip(found) {
+            let root = reference::sqrt(value, &prime);
+            let smaller = root.map(|root| {
+                let other = prime.wrapping_sub(&root);
+                if root < other { root } else { other }
+            });
+            assert_eq!(found, smaller);
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_several_launches() {
+    // More elements than the CPU takes at once.
+    let p = below(64, 59);
+    let device = Device::cpu();
+    let values = values(&p, 4096 * device.info().parallelism as usize + 3);
+    check(&device, &[p], &vec![0; values.len()], &values);
+}
+
+#[test]
+fn what_makes_no_plan_is_refused() {
+    let device = Device::cpu();
+    let good = boxed(&below(64, 59));
+    let plan = |moduli: &[BigUint]| {
+        let moduli: Vec<BoxedUint> = moduli.iter().map(boxed).collect();
+        ModSqrt::with_primes(&device, &moduli, Secrecy::Public).unwrap_err()
+    };
+    let prime = below(64, 59);
+    assert_eq!(ModSqrt::with_primes(&device, &[], Secrecy::Public).unwrap_err(), Error::NoModulus);
+    let bits = |actual| Error::ModulusBits { index: 1, expected: 64..=4096, actual };
+    assert_eq!(plan(&[prime.clone(), below(63, 25)]), bits(63));
+    assert_eq!(plan(&[prime.clone(), BigUint::ZERO]), bits(0));
+    assert_eq!(plan(&[prime.clone(), below(4097, 1)]), bits(4097));
+    assert_eq!(plan(&[prime.clone(), below(64, 2)]), Error::EvenModulus { index: 1 });
+    assert_eq!(plan(&[prime.clone(), below(65, 49)]), Error::ModulusLimbs { index: 1, expected: 2, actual: 4 });
+    // A product of two primes, a square, and what passes for a prime with many small bases (Arnault, 1995).
+    let arnault = "1195068768795265792518361315725116351898245581";
+    for composite in [below(32, 5) * below(32, 17), below(32, 5).pow(2), arnault.parse().unwrap()] {
+        assert_eq!(plan(&[composite]), Error::Composite { index: 0 });
+    }
+    let both = ModSqrt::with_primes(&device, &[good.clone(), good.clone()], Secrecy::Public).unwrap();
+    assert_eq!(both.sqrt(&[]).unwrap_err(), Error::Indices { primes: 2 });
+    let one = ModSqrt::new(&device, &good).unwrap();
+    assert_eq!(one.sqrt(&[BoxedUint::one(), good]).unwrap_err(), Error::TooLarge { index: 1 });
+    assert_eq!(one.sqrt(&[]).unwrap(), []);
+}
+
+#[test]
+fn refused_calls_write_nothing() {
+    let (device, other) = (Device::cpu(), evariste_hosted::device(Arithmetic::Portable));
+    let plan = ModSqrt::new(&device, &boxed(&below(65, 49))).unwrap();
+    assert_eq!(plan.limbs(), 4);
+    let upload = |device: &Device, len: usize| device.upload::<u32>(&vec![7; len]).unwrap();
+    let (values, mut roots, mut mask) = (upload(&device, 12), upload(&device, 12), upload(&device, 3));
+    let (short, mut short_out) = (upload(&device, 11), upload(&device, 8));
+    let length = |what, expected, actual| Error::Device(DeviceError::Length { what, expected, actual });
+    let what = "the limbs of the values";
+    assert_eq!(plan.roots(&short, &mut roots, &mut mask).unwrap_err(), length(what, 12, 11));
+    assert_eq!(plan.symbols(&short, &mut mask).unwrap_err(), length(what, 12, 11));
+    assert_eq!(plan.roots(&values, &mut short_out, &mut mask).unwrap_err(), length("the limbs of the output", 12, 8));
+    let indices = upload(&device, 2);
+    let refused = plan.roots_mixed(&indices, &values, &mut roots, &mut mask).unwrap_err();
+    assert_eq!(refused, length("the indices of primes", 3, 2));
+    if let Ok(other) = other {
+        let mut far = upload(&other, 12);
+        let mut far_mask = upload(&other, 3);
+        let wrong = |what| {
+            let (expected, actual) = (device.info().id, other.info().id);
+            Error::Device(DeviceError::WrongDevice { what, expected, actual })
+        };
+        assert_eq!(plan.roots(&far, &mut roots, &mut mask).unwrap_err(), wrong("the values"));
+        assert_eq!(plan.roots(&values, &mut far, &mut mask).unwrap_err(), wrong("the output"));
+        assert_eq!(plan.roots(&values, &mut roots, &mut far_mask).unwrap_err(), wrong("the mask"));
+        assert_eq!(far.to_vec().unwrap(), [7; 12]);
+    }
+    assert_eq!((roots.to_vec().unwrap(), mask.to_vec().unwrap()), (vec![7; 12], vec![7; 3]));
+}
