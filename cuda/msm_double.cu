@@ -1,15 +1,14 @@
-// out[i] = 2^times a[first + i]. Grid: one thread a point. No shared memory.
+// out[i] = 2^times a[i]. Grid: one thread a point. No shared memory.
 
 struct Params {
     uint32_t len;
-    uint32_t first;
     uint32_t times;
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_double(const Params params, const Affine* a, Xyzz* out) {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= params.len) return;
-    Xyzz point = xyzz_of_affine(c_load(a + params.first + i));
+    Xyzz point = xyzz_of_affine(c_load(a + i));
 #pragma unroll 1
     for (uint32_t k = 0; k < params.times; k++) {
         if (!x_is_zero(point.zz)) {

@@ -1,4 +1,4 @@
-// Scalars to signed digits of `bits` bits, from the lowest on, each a point to be added to a bucket. Scalar `start` + i has the
+// Scalars to signed digits of `bits` bits, from the lowest on, each a point to be added to a bucket. Scalar i has the
 // digits d_w with s = sum of d_w 2^(bits w) and |d_w| <= 2^(bits - 1). For digit w of scalar i, at w * len + i:
 //   keys    the bucket: ((i / count) * sets + w mod sets) * 2^(bits - 1) + |d_w| - 1, or `sentinel` for d_w = 0
 //   values  2 * point + (1 if its opposite is added), point = (w / sets) * table + first + i mod `points`
@@ -15,7 +15,6 @@
 #define REDUCED 2
 
 struct Params {
-    uint32_t start;
     uint32_t len;
     uint32_t count;
     uint32_t points;
@@ -38,7 +37,7 @@ msm_recode(const Params params, const F* scalars, uint32_t* keys, uint32_t* valu
     constexpr uint32_t half[F_LIMBS] = S_HALF;
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
-    F s = f_load(scalars + params.start + i);
+    F s = f_load(scalars + i);
     if (params.form != PLAIN) {
         if (params.form == REDUCED) s = f_mul(F{F_SQUARE}, s);
         F unit = {};

@@ -5,9 +5,8 @@
 // A value is 2 * point + (1 if its opposite is added).
 
 struct Params {
-    // The pairs that are looked at, and the buckets.
-    uint32_t begin;
-    uint32_t end;
+    // Pairs and buckets.
+    uint32_t len;
     uint32_t buckets;
     // Whether point i is points[i], and there are no values.
     uint32_t ordered;
@@ -18,8 +17,8 @@ msm_unbalanced(const Params params, const uint32_t* keys, const uint32_t* values
     uint32_t bucket = blockIdx.x * THREADS + threadIdx.x;
     if (bucket >= params.buckets) return;
     // Its first pair.
-    uint32_t i = params.begin;
-    for (uint32_t above = params.end; i < above;) {
+    uint32_t i = 0;
+    for (uint32_t above = params.len; i < above;) {
         uint32_t middle = i + (above - i) / 2;
         if (keys[middle] < bucket) {
             i = middle + 1;
@@ -27,10 +26,10 @@ msm_unbalanced(const Params params, const uint32_t* keys, const uint32_t* values
             above = middle;
         }
     }
-    if (i >= params.end || keys[i] != bucket) return;
+    if (i >= params.len || keys[i] != bucket) return;
     Xyzz sum = c_load(buckets + bucket);
 #pragma unroll 1
-    for (; i < params.end && keys[i] == bucket; i++) {
+    for (; i < params.len && keys[i] == bucket; i++) {
         uint32_t value = params.ordered ? 2 * i : values[i];
         Affine point = c_load(points + value / 2);
         if (value % 2) point = affine_negate(point);

@@ -1,19 +1,16 @@
-// target[target_at + x] = a + challenge * (b - a), where a and b are the elements x and x + len of the table that starts at
-// source_at, or with `neighbours` 2x and 2x + 1.
+// target[x] = a + challenge * (b - a), where a and b are the elements x and x + len of the source, or with `neighbours` 2x and
+// 2x + 1.
 // Grid: one thread an element of the target.
 
 struct FoldParams {
     uint32_t len;
-    uint32_t source_at;
-    uint32_t target_at;
     uint32_t neighbours;
 };
 
 extern "C" __global__ void sumcheck_fold(const FoldParams params, const SOURCE* source, const F* challenge, F* target) {
     uint32_t x = blockIdx.x * blockDim.x + threadIdx.x;
     if (x >= params.len) return;
-    const SOURCE* from = source + params.source_at;
-    F a = lift(from[params.neighbours ? 2 * (size_t)x : x]);
-    F b = lift(from[params.neighbours ? 2 * (size_t)x + 1 : (size_t)x + params.len]);
-    target[(size_t)params.target_at + x] = f_add(a, f_mul(f_sub(b, a), f_load(challenge)));
+    F a = lift(source[params.neighbours ? 2 * (size_t)x : x]);
+    F b = lift(source[params.neighbours ? 2 * (size_t)x + 1 : (size_t)x + params.len]);
+    target[x] = f_add(a, f_mul(f_sub(b, a), f_load(challenge)));
 }

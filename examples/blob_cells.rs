@@ -162,7 +162,7 @@ impl Extender {
 
     /// Replaces the values of each blob, those at the even powers of w, by the values at the odd powers.
     fn extend(&self, values: &mut Buffer<Mont<Fr>>) -> Result<()> {
-        self.ntt.transform().input(Order::BitReversed).inverse(values)?;
+        self.ntt.transform().input(Order::BitReversed).inverse(&mut *values)?;
         self.ntt.coset(self.root).output(Order::BitReversed).forward(values)?;
         Ok(())
     }

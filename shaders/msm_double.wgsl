@@ -1,8 +1,7 @@
-// out[i] = 2^times a[first + i]. One thread a point.
+// out[i] = 2^times a[i]. One thread a point.
 
 struct Params {
     len: u32,
-    first: u32,
     times: u32,
 }
 
@@ -13,7 +12,7 @@ fn msm_double(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     if (i >= params.len) {
         return;
     }
-    var point = xyzz_of_affine(a_load(params.first + i));
+    var point = xyzz_of_affine(a_load(i));
     for (var k = 0u; k < params.times; k++) {
         point = xyzz_double(point);
     }

@@ -6,7 +6,6 @@ const PLAIN = 0u;
 const REDUCED = 2u;
 
 struct Params {
-    start: u32,
     len: u32,
     count: u32,
     points: u32,
@@ -29,7 +28,7 @@ fn msm_recode(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     if (i >= params.len) {
         return;
     }
-    var s = scalars_load(params.start + i);
+    var s = scalars_load(i);
     // Integers to be reduced take two products, Montgomery forms the second of them.
     for (var form = params.form; form > PLAIN; form--) {
         var factor = s_unit();

@@ -1,8 +1,7 @@
 // Sums of the points of each bucket, from pairs sorted by bucket: see the CUDA twin. One thread a bucket.
 
 struct Params {
-    begin: u32,
-    end: u32,
+    len: u32,
     buckets: u32,
     ordered: u32,
 }
@@ -15,8 +14,8 @@ fn msm_unbalanced(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgrou
         return;
     }
     // Its pairs: from the first that is not below it to the first above it.
-    var start = params.begin;
-    var above = params.end;
+    var start = 0u;
+    var above = params.len;
     while (start < above) {
         let middle = start + (above - start) / 2u;
         if (keys_get(middle) < bucket) {
@@ -26,7 +25,7 @@ fn msm_unbalanced(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgrou
         }
     }
     var end = start;
-    above = params.end;
+    above = params.len;
     while (end < above) {
         let middle = end + (above - end) / 2u;
         if (keys_get(middle) <= bucket) {

@@ -1,10 +1,8 @@
-// target[target_at + x] = a + challenge * (b - a), where a and b are the elements x and x + len of the table that starts at
-// source_at, or with `neighbours` 2x and 2x + 1. One thread an element of the target.
+// folded[x] = a + challenge * (b - a), where a and b are the elements x and x + len of the source, or with `neighbours` 2x and
+// 2x + 1. One thread an element of the result.
 
 struct Params {
     len: u32,
-    source_at: u32,
-    target_at: u32,
     neighbours: u32,
 }
 
@@ -16,7 +14,7 @@ fn sumcheck_fold(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroup
         return;
     }
     let neighbours = params.neighbours != 0u;
-    let a = source_lift(params.source_at + select(x, 2u * x, neighbours));
-    let b = source_lift(params.source_at + select(x + params.len, 2u * x + 1u, neighbours));
-    folded_store(params.target_at + x, f_add(a, f_mul(f_sub(b, a), challenge_load(0u))));
+    let a = source_lift(select(x, 2u * x, neighbours));
+    let b = source_lift(select(x + params.len, 2u * x + 1u, neighbours));
+    folded_store(x, f_add(a, f_mul(f_sub(b, a), challenge_load(0u))));
 }

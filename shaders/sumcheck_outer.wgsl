@@ -1,9 +1,8 @@
-// out[x] = eq[2^low + low bits of x] * eq[high_at + the other bits of x]. One thread an element.
+// out[x] = low_eq[low bits of x] * high_eq[the other bits of x]. One thread an element.
 
 struct Params {
     len: u32,
     low: u32,
-    high_at: u32,
 }
 
 @compute @workgroup_size(THREADS)
@@ -12,6 +11,6 @@ fn sumcheck_outer(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgrou
     let x = (group.x + group.y * groups.x) * THREADS + thread;
     let size = 1u << params.low;
     if (x < params.len) {
-        out_store(x, f_mul(eq_load(size + (x & (size - 1u))), eq_load(params.high_at + (x >> params.low))));
+        out_store(x, f_mul(low_eq_load(x & (size - 1u)), high_eq_load(x >> params.low)));
     }
 }

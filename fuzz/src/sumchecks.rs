@@ -23,7 +23,7 @@ fn transcript() -> Blake3Transcript {
 
 fn check<E: DeviceField>(input: &mut Unstructured<'_>) {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
-    let expressions = [a.clone(), &a * &b - &c, (&a + 3).pow(3) * &b - &c * 2, c.pow(2)];
+    let expressions = [a.clone(), &a * &b - &c, (&a + 3).pow(3) * &b - &c * 2, &(&a - &b).pow(2) - &c];
     let expression = choice(input.choose(&expressions));
     let num_vars = choice(input.int_in_range(1..=3_usize));
     let seed: u64 = choice(input.arbitrary());

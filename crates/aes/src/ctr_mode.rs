@@ -1,6 +1,7 @@
 use std::ops::Range;
 
 use evariste_backend::{Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy};
+use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::{
@@ -76,7 +77,7 @@ impl Aes {
             start: message.iv,
             blocks: message.len.div_ceil(BLOCK) as u64,
         };
-        self.expect_apart(messages.iter().map(stream), counter.wide())?;
+        self.expect_apart(messages.par_iter().map(stream), counter.wide())?;
         self.messages(None, BlockMode::Ctr, Direction::Encrypt, counter.wide(), data, &batch)
     }
 }

@@ -235,7 +235,7 @@ impl Gcm {
             // The block that masks the tag, then those of the data.
             Stream { key: message.key, start: *start.block, blocks: 1 + message.len.div_ceil(BLOCK) as u64 }
         };
-        self.aes.expect_apart(messages.iter().zip(&starts).map(stream), false)?;
+        self.aes.expect_apart(messages.par_iter().zip(&starts).map(stream), false)?;
         self.aes.messages(None, BlockMode::Ctr, Direction::Encrypt, false, data, &batch)?;
         self.tags(data, messages, &starts, &batch)
     }
@@ -292,11 +292,20 @@ impl Gcm {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let hashes = self.aes.ghash_messages(data, batch, &self.hash)?;
-        let tag = |((message, start), hash): ((&GcmMessage<'_>, &Start), Sum)| {
-            self.tag_of_sum(start, message.aad, message.len, &hash)
+        let mut masks = Vec::new();
+        let meanwhile =
+            || starts.par_iter().with_min_len(GRAIN).map(|start| self.mask(start)).collect_into_vec(&mut masks);
+        let hashes = self.aes.ghash_messages(data, batch, &self.hash, meanwhile)?;
+        let tag = |(((message, start), hash), mask): (((&GcmMessage<'_>, &Start), Sum), Sum)| {
+            self.masked(
+                start.key,
+                message.aad.len(),
+                message.len,
+                &self.hash_of_sum(start, message.aad, message.len, &hash),
+                &mask,
+            )
         };
-        Ok(messages.par_iter().zip(starts).zip(hashes).with_min_len(GRAIN).map(tag).collect())
+        Ok(messages.par_iter().zip(starts).zip(hashes).zip(masks).with_min_len(GRAIN).map(tag).collect())
     }
 
     /// The first counter block of a message (SP 800-38D, 7.1, J_0).
@@ -333,20 +342,34 @@ impl Gcm {
 
     /// The tag, from the hash over associated data and data.
     pub(crate) fn tag(&self, start: &Start, aad_len: usize, len: usize, sum: &[u8; BLOCK]) -> Tag {
-        let sum = self.hash.key(start.key).extend(sum, &lengths(aad_len, len));
-        let mask = Zeroizing::new(self.aes.cipher(start.key).encrypt(*start.block));
+        self.masked(start.key, aad_len, len, sum, &self.mask(start))
+    }
+
+    /// What the last hash is added to.
+    fn mask(&self, start: &Start) -> Zeroizing<[u8; BLOCK]> {
+        Zeroizing::new(self.aes.cipher(start.key).encrypt(*start.block))
+    }
+
+    /// [`Gcm::tag`] with its mask.
+    fn masked(&self, key: usize, aad_len: usize, len: usize, sum: &[u8; BLOCK], mask: &[u8; BLOCK]) -> Tag {
+        let sum = self.hash.key(key).extend(sum, &lengths(aad_len, len));
         Tag { bytes: (u128::from_ne_bytes(*sum) ^ u128::from_ne_bytes(*mask)).to_ne_bytes(), len: self.tag_len }
     }
 
     /// The tag, from Σ C_i H^(m−1−i) over the m blocks of ciphertext.
     fn tag_of_sum(&self, start: &Start, aad: &[u8], len: usize, sum: &[u8; BLOCK]) -> Tag {
+        self.tag(start, aad.len(), len, &self.hash_of_sum(start, aad, len, sum))
+    }
+
+    /// The hash over associated data and ciphertext, from Σ C_i H^(m−1−i) over the m blocks of the latter.
+    fn hash_of_sum(&self, start: &Start, aad: &[u8], len: usize, sum: &[u8; BLOCK]) -> Sum {
         let key = self.hash.key(start.key);
         // A block's own hash is its product with H.
         let mut sum = key.extend(&[0; BLOCK], sum);
         if !aad.is_empty() {
             sum = key.append(&key.extend_parallel(&[0; BLOCK], aad), &sum, len);
         }
-        self.tag(start, aad.len(), len, &sum)
+        sum
     }
 
     pub(crate) fn expect_tag_len(&self, tag: &[u8]) -> Result<()> {

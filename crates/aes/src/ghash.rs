@@ -187,7 +187,7 @@ impl HashKeys {
             ),
         };
         launch(&mut out)?;
-        let host = out.read_pinned(None, 0, host)?.wait()?;
+        let host = out.read_pinned(None, host)?.wait()?;
         let mut sum = Sum::default();
         sum.copy_from_slice(&host);
         *place = Some((out, host));

@@ -1,6 +1,12 @@
 //! Whether keystreams of a batch repeat each other.
 
-use std::sync::OnceLock;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -9,6 +15,12 @@ use crate::{Aes, Error, Result, cpu::BLOCK};
 
 /// Streams up to which one thread sorts them.
 const FEW: usize = 1 << 12;
+
+/// Streams of one task.
+const GRAIN: usize = 256;
+
+/// Bits of a table of hashes for each stream: of so many one in 128 meets another by chance.
+const BITS: usize = 64;
 
 /// Counter blocks that follow each other, with a key.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +60,35 @@ struct Sorted {
     message: usize,
 }
 
+/// Those whose key and `cycle` another one may share: by chance some that nobody shares them with, but never without one that
+/// does. The hash has a seed of its own, so that nobody can make them meet.
+fn candidates(streams: Vec<Sorted>, cycle: u128) -> Vec<Sorted> {
+    let seed = RandomState::new();
+    let words = (streams.len() * BITS).next_power_of_two() / 64;
+    let table = || (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+    let [once, again] = [table(), table()];
+    let place = |stream: &Sorted| {
+        let hash = seed.hash_one((stream.key, stream.start & cycle)) as usize;
+        (hash / 64 % words, 1 << (hash % 64))
+    };
+    // The threads have ended before `again` is read.
+    streams.par_iter().with_min_len(GRAIN).for_each(|stream| {
+        let (word, bit) = place(stream);
+        if once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+            again[word].fetch_or(bit, Ordering::Relaxed);
+        }
+    });
+    let is_met = |stream: &Sorted| {
+        let (word, bit) = place(stream);
+        again[word].load(Ordering::Relaxed) & bit != 0
+    };
+    streams.into_par_iter().with_min_len(GRAIN).filter(is_met).collect()
+}
+
 impl Aes {
     /// Refuses streams that have a counter block in common: sorted by key and start, each must end before the next one
-    /// starts. Costs one sort; keys that are equal count as one.
-    pub(crate) fn expect_apart(&self, streams: impl Iterator<Item = Stream>, wide: bool) -> Result<()> {
+    /// starts. Keys that are equal count as one. Where the counter has 32 bits, only those are sorted that may share the others.
+    pub(crate) fn expect_apart(&self, streams: impl IndexedParallelIterator<Item = Stream>, wide: bool) -> Result<()> {
         let keys = if self.keys() > 1 { self.equal_keys().of(self) } else { &[0] };
         let sorted = |(message, stream): (usize, Stream)| Sorted {
             key: keys[stream.key],
@@ -59,13 +96,17 @@ impl Aes {
             blocks: stream.blocks,
             message,
         };
-        let mut streams: Vec<Sorted> = streams.enumerate().map(sorted).filter(|stream| stream.blocks > 0).collect();
+        // The bits of the counter that count, and the others, which tell streams apart.
+        let low = if wide { u128::MAX } else { u32::MAX.into() };
+        let streams = streams.with_min_len(GRAIN).enumerate().map(sorted).filter(|stream| stream.blocks > 0);
+        let mut streams: Vec<Sorted> = streams.collect();
+        if !wide {
+            streams = candidates(streams, !low);
+        }
         match streams.len() {
             ..=FEW => streams.sort_unstable(),
             _ => streams.par_sort_unstable(),
         }
-        // The bits of the counter that count, and the others, which tell streams apart.
-        let low = if wide { u128::MAX } else { u32::MAX.into() };
         for cycle in streams.chunk_by(|a, b| a.key == b.key && a.start & !low == b.start & !low) {
             let repeated = |a: &Sorted, b: &Sorted| {
                 let (first, second) = (a.message.min(b.message), a.message.max(b.message));
@@ -96,7 +137,7 @@ mod tests {
     fn check(keys: &[[u8; 16]], streams: &[(usize, u128, u64)], wide: bool) -> Option<(usize, usize)> {
         let aes = Aes::with_config(&Device::cpu(), keys, Config::default()).unwrap();
         let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start: start.to_be_bytes(), blocks };
-        match aes.expect_apart(streams.iter().map(stream), wide) {
+        match aes.expect_apart(streams.par_iter().map(stream), wide) {
             Ok(()) => None,
             Err(Error::RepeatedKeystream { first, second }) => Some((first, second)),
             Err(error) => panic!("{error}"),
@@ -138,7 +179,9 @@ mod tests {
         let mut streams: Vec<(usize, u128, u64)> =
             (0..20_000).map(|i| (0, (i * 7919 % 20_011) << 40, 1 << 30)).collect();
         assert_eq!(check(&[[1; 16]], &streams, true), None);
+        assert_eq!(check(&[[1; 16]], &streams, false), None);
         streams[12_345] = (0, streams[77].1 + 5, 1);
         assert_eq!(check(&[[1; 16]], &streams, true), Some((77, 12_345)));
+        assert_eq!(check(&[[1; 16]], &streams, false), Some((77, 12_345)));
     }
 }

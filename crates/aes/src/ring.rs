@@ -211,7 +211,7 @@ impl<'a> Ring<'a> {
         };
         drop(host.split_off(range.len()));
         let slot = &mut self.slots[slot];
-        slot.down = Some((slot.buffer.read_pinned(Some(&slot.queue), 0, host)?, range));
+        slot.down = Some((slot.buffer.view(..host.len())?.read_pinned(Some(&slot.queue), host)?, range));
         Ok(())
     }
 }
@@ -224,7 +224,7 @@ impl Slot {
             // behind the end of a buffer has a value, what an earlier piece might have written need not have one.
             self.buffer = self.buffer.device().alloc_with(host.len(), Secrecy::Secret)?;
         }
-        self.up = Some(self.buffer.write_pinned(Some(&self.queue), 0, host)?);
+        self.up = Some(self.buffer.view_mut(..host.len())?.write_pinned(Some(&self.queue), host)?);
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Slot {
         let Some(pending) = self.up.take() else { return Ok(()) };
         let host = pending.wait()?;
         let range = 0..host.len();
-        self.down = Some((self.buffer.read_pinned(Some(&self.queue), 0, host)?, range));
+        self.down = Some((self.buffer.view(range.clone())?.read_pinned(Some(&self.queue), host)?, range));
         Ok(())
     }
 }

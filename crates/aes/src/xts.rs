@@ -128,7 +128,7 @@ impl Xts {
             let mut buffer = self.aes.device().upload_with::<u8>(data, Secrecy::Secret)?;
             let range = 0..buffer.len();
             self.on_range(None, first, &mut buffer, range, direction)?;
-            return Ok(buffer.read_at(0, data)?);
+            return Ok(buffer.read(data)?);
         }
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let first = first + (at / self.sector_bytes) as u128;

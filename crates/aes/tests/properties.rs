@@ -78,7 +78,7 @@ proptest! {
             let gcm = Aes::with_config(&device, &[&key], config(method)).unwrap().gcm().unwrap();
             let range = offset..offset + plain.len();
             let mut data = device.zeros::<u8>(range.end).unwrap();
-            data.write_at(offset, &plain).unwrap();
+            data.view_mut(offset..).unwrap().write(&plain).unwrap();
             let tag = gcm.seal_range(&nonce, &aad, &mut data, range.clone()).unwrap();
 
             let mut slice = plain.clone();

@@ -5,9 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::{
-    Device, Download, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, View, ViewMut, parallel,
-};
+use crate::{Device, Download, Error, HostBuffer, Memory, Pending, Queue, Result, Secrecy, View, ViewMut, parallel};
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {
@@ -160,84 +158,52 @@ impl<T: Element> Buffer<T> {
         self.as_view().to_vec()
     }
 
-    /// Reads `host.len()` elements from `offset` on. Waits for earlier work on the default queue.
+    /// Reads all elements. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], and as [`View::read`].
-    pub fn read_at(&self, offset: usize, host: &mut [T::Host]) -> Result<()> {
-        self.part("read", offset, host.len())?.read(host)
+    /// As [`View::read`].
+    pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
+        self.as_view().read(host)
     }
 
-    /// Queues a copy of `len` elements from `offset` on to the host (`None`: on the default queue).
+    /// Queues a copy of all elements to the host (`None`: on the default queue).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], and as [`View::read_on`].
-    pub fn read_on(&self, queue: Option<&Queue>, offset: usize, len: usize) -> Result<Download<'_, T>> {
-        self.part("read", offset, len)?.read_on(queue)
+    /// As [`View::read_on`].
+    pub fn read_on(&self, queue: Option<&Queue>) -> Result<Download<'_, T>> {
+        self.as_view().read_on(queue)
     }
 
-    /// Replaces `host.len()` elements from `offset` on.
+    /// Replaces all elements.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], and as [`ViewMut::write`].
-    pub fn write_at(&mut self, offset: usize, host: &[T::Host]) -> Result<()> {
-        self.write_on(None, offset, host)
+    /// As [`ViewMut::write`].
+    pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
+        self.as_view_mut().write(host)
     }
 
-    /// [`Buffer::write_at`] on another queue (`None`: the default one).
+    /// [`Buffer::write`] on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], and as [`ViewMut::write`].
-    pub fn write_on(&mut self, queue: Option<&Queue>, offset: usize, host: &[T::Host]) -> Result<()> {
-        self.part_mut("write", offset, host.len())?.write_on(queue, host)
+    /// As [`ViewMut::write`].
+    pub fn write_on(&mut self, queue: Option<&Queue>, host: &[T::Host]) -> Result<()> {
+        self.as_view_mut().write_on(queue, host)
     }
 
-    /// [`ViewMut::write_pinned`] to the elements from `offset` on.
+    /// [`ViewMut::write_pinned`] to all elements.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], and as [`ViewMut::write_pinned`].
-    pub fn write_pinned(&mut self, queue: Option<&Queue>, offset: usize, host: HostBuffer) -> Result<Pending> {
-        self.part_mut("write", offset, host.len().div_ceil(T::BYTES))?.write_pinned(queue, host)
+    /// As [`ViewMut::write_pinned`].
+    pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
+        self.as_view_mut().write_pinned(queue, host)
     }
 
-    /// [`View::read_pinned`] of the elements from `offset` on.
+    /// [`View::read_pinned`] of all elements.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], and as [`View::read_pinned`].
-    pub fn read_pinned(&self, queue: Option<&Queue>, offset: usize, host: HostBuffer) -> Result<Pending> {
-        self.part("read", offset, host.len().div_ceil(T::BYTES))?.read_pinned(queue, host)
-    }
-
-    /// [`ViewMut::write_pinned_columns`] to the elements from `offset` on.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`], and as [`ViewMut::write_pinned_columns`].
-    pub fn write_pinned_columns(
-        &mut self,
-        queue: Option<&Queue>,
-        offset: usize,
-        host: HostBuffer,
-        rows: usize,
-        pieces: usize,
-    ) -> Result<(Vec<Event>, Pending)> {
-        let len = host.len().div_ceil(T::BYTES);
-        self.part_mut("write", offset, len)?.write_pinned_columns(queue, host, rows, pieces)
-    }
-
-    /// [`View::read_pinned_columns`] of the elements from `offset` on.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`], and as [`View::read_pinned_columns`].
-    pub fn read_pinned_columns(
-        &self,
-        queue: Option<&Queue>,
-        offset: usize,
-        host: HostBuffer,
-        rows: usize,
-        after: &[Event],
-    ) -> Result<Pending> {
-        let len = host.len().div_ceil(T::BYTES);
-        self.part("read", offset, len)?.read_pinned_columns(queue, host, rows, after)
+    /// As [`View::read_pinned`].
+    pub fn read_pinned(&self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
+        self.as_view().read_pinned(queue, host)
     }
 
     /// Copies all of `source`, on the same device and of the same length, into this buffer.
@@ -246,30 +212,6 @@ impl<T: Element> Buffer<T> {
     /// As [`ViewMut::copy_from`].
     pub fn copy_from<'a>(&mut self, source: impl Into<View<'a, T>>) -> Result<()> {
         self.as_view_mut().copy_from(source)
-    }
-
-    /// Copies `len` elements of `source`, from `from` on, to those from `at` on, on a queue (`None`: the default one).
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`], and as [`ViewMut::copy_from`].
-    pub fn copy_range(
-        &mut self,
-        queue: Option<&Queue>,
-        at: usize,
-        source: &Self,
-        from: usize,
-        len: usize,
-    ) -> Result<()> {
-        let source = source.part("copy", from, len)?;
-        self.part_mut("copy", at, len)?.copy_from_on(queue, source)
-    }
-
-    /// Sets the device form of `len` elements from `at` on to zero, on a queue (`None`: the default one).
-    ///
-    /// # Errors
-    /// As [`Buffer::copy_range`].
-    pub fn clear_range(&mut self, queue: Option<&Queue>, at: usize, len: usize) -> Result<()> {
-        self.part_mut("clear", at, len)?.clear_on(queue)
     }
 
     /// Sets all bytes of the device form to zero.
@@ -294,23 +236,6 @@ impl<T: Element> Buffer<T> {
     /// [`Error::Length`].
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         self.as_view().expect_len(what, len)
-    }
-
-    fn part(&self, what: &'static str, offset: usize, len: usize) -> Result<View<'_, T>> {
-        self.expect_range(what, offset, len)?;
-        self.view(offset..offset + len)
-    }
-
-    fn part_mut(&mut self, what: &'static str, offset: usize, len: usize) -> Result<ViewMut<'_, T>> {
-        self.expect_range(what, offset, len)?;
-        self.view_mut(offset..offset + len)
-    }
-
-    fn expect_range(&self, what: &'static str, offset: usize, count: usize) -> Result<()> {
-        match offset.checked_add(count) {
-            Some(end) if end <= self.len => Ok(()),
-            _ => Err(Error::OutOfRange { what, offset: offset as u64, count: count as u64, len: self.len as u64 }),
-        }
     }
 }
 
@@ -367,9 +292,9 @@ mod tests {
         let mut buffer = device.upload::<Checked<BYTES>>(&host).unwrap();
         assert_eq!(buffer.to_vec().unwrap(), host);
         for offset in 1..5 {
-            buffer.write_at(offset, &host[offset..99_990]).unwrap();
+            buffer.view_mut(offset..99_990).unwrap().write(&host[offset..99_990]).unwrap();
             let mut part = vec![1; 99_900];
-            buffer.read_at(offset, &mut part).unwrap();
+            buffer.view(offset..offset + 99_900).unwrap().read(&mut part).unwrap();
             assert_eq!(part, host[offset..][..99_900]);
         }
         // One byte that is no element's, at the places where threads meet.
@@ -377,10 +302,10 @@ mod tests {
             let index = index.min(host.len() - 1);
             let mut wrong = host.clone();
             wrong[index] = 1;
-            buffer.write_at(0, &wrong).unwrap();
+            buffer.write(&wrong).unwrap();
             assert_eq!(buffer.to_vec().unwrap_err(), Error::Undecodable { index: index as u64 });
             let start = index.saturating_sub(3);
-            let error = buffer.read_at(start, &mut vec![0; host.len() - start]).unwrap_err();
+            let error = buffer.view(start..).unwrap().to_vec().unwrap_err();
             assert_eq!(error, Error::Undecodable { index: index as u64 });
         }
     }
@@ -408,21 +333,10 @@ mod tests {
             assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
         }
         let mut x = device.zeros::<u32>(4).unwrap();
-        let y = device.upload::<u32>(&[1; 4]).unwrap();
-        for (at, len) in [(usize::MAX, 1), (usize::MAX, usize::MAX), (1, usize::MAX), (5, 0), (0, 5)] {
-            let outcomes = [
-                x.clear_range(None, at, len),
-                x.copy_range(None, at, &y, 0, len),
-                x.copy_range(None, 0, &y, at, len),
-                x.read_on(None, at, len).map(drop),
-            ];
-            assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::OutOfRange { .. }))), "{outcomes:?}");
-        }
-        assert_eq!(x.to_vec().unwrap(), [0; 4]);
         for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0), (3, 1)] {
             for len in [0, 16] {
                 let host = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
-                let written = x.write_pinned_columns(None, 0, host, rows, pieces);
+                let written = x.as_view_mut().write_pinned_columns(None, host, rows, pieces);
                 let is_nothing = len == 0 && pieces <= 1;
                 assert!(is_nothing || matches!(written, Err(Error::Length { .. })), "{rows} × {pieces}: {written:?}");
             }

@@ -51,8 +51,47 @@ const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
 /// variable `EVARISTE_CPU` is not `portable`. The first answer stands.
 pub fn cpu_has_ifma() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER
-        .get_or_init(|| detect_ifma() && std::env::var_os(INSTRUCTIONS_VARIABLE).is_none_or(|name| name != "portable"))
+    *ANSWER.get_or_init(|| detect_ifma() && !is_portable())
+}
+
+/// Vectors that bodies of kernels for the CPU are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuVectors {
+    /// Those that the program is compiled for.
+    Baseline,
+    /// AVX2.
+    Avx2,
+    /// AVX-512 with its instructions for bytes, words and shorter vectors (F, BW, DQ, VL).
+    Avx512,
+}
+
+/// The best vectors of this processor, or none where the environment variable `EVARISTE_CPU` is `portable`: bodies are then
+/// those that are written over arkworks' arithmetic. The first answer stands.
+pub fn cpu_vectors() -> Option<CpuVectors> {
+    static ANSWER: OnceLock<Option<CpuVectors>> = OnceLock::new();
+    *ANSWER.get_or_init(|| (!is_portable()).then(detect_vectors))
+}
+
+fn is_portable() -> bool {
+    std::env::var_os(INSTRUCTIONS_VARIABLE).is_some_and(|name| name == "portable")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect_vectors() -> CpuVectors {
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match is_x86_feature_detected!("avx2") {
+        _ if avx512 => CpuVectors::Avx512,
+        true => CpuVectors::Avx2,
+        false => CpuVectors::Baseline,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect_vectors() -> CpuVectors {
+    CpuVectors::Baseline
 }
 
 #[cfg(target_arch = "x86_64")]

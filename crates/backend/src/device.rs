@@ -23,7 +23,7 @@ pub const DEVICE_VARIABLE: &str = "EVARISTE_DEVICE";
 ///
 /// let device = Device::cpu();
 /// let mut buffer = device.upload::<u32>(&[1, 2, 3])?;
-/// buffer.write_at(1, &[20])?;
+/// buffer.view_mut(1..2)?.write(&[20])?;
 /// assert_eq!(buffer.to_vec()?, [1, 20, 3]);
 /// # Ok(())
 /// # }
@@ -260,8 +260,21 @@ impl Device {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
+        self.upload_on(None, host, secrecy)
+    }
+
+    /// [`Device::upload_with`] on another queue (`None`: the default one).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`].
+    pub fn upload_on<T: Element>(
+        &self,
+        queue: Option<&Queue>,
+        host: &[T::Host],
+        secrecy: Secrecy,
+    ) -> Result<Buffer<T>> {
         let mut buffer = self.alloc_with(host.len(), secrecy)?;
-        buffer.write_at(0, host)?;
+        buffer.as_view_mut().write_on(queue, host)?;
         Ok(buffer)
     }
 

@@ -27,8 +27,8 @@ pub unsafe trait HostMemory: Any + Send + Sync {
 /// Host memory that a device copies from or to without a detour: pinned with CUDA, mapped with wgpu.
 ///
 /// It derefs to its bytes, of which the first is aligned to 16; in a part that was split off, it lies where it lay before.
-/// [`crate::Device::host_buffer`] makes it; [`crate::Buffer::write_pinned`] and
-/// [`crate::Buffer::read_pinned`] transfer it.
+/// [`crate::Device::host_buffer`] makes it; [`crate::ViewMut::write_pinned`] and
+/// [`crate::View::read_pinned`] transfer it.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -38,8 +38,8 @@ pub unsafe trait HostMemory: Any + Send + Sync {
 /// let mut buffer = device.alloc::<u8>(1000)?;
 /// let mut host = device.host_buffer(1000, Transfer::Both, Secrecy::Public)?;
 /// host.fill(7);
-/// let host = buffer.write_pinned(None, 0, host)?.wait()?;
-/// let host = buffer.read_pinned(None, 0, host)?.wait()?;
+/// let host = buffer.write_pinned(None, host)?.wait()?;
+/// let host = buffer.read_pinned(None, host)?.wait()?;
 /// assert!(host.iter().all(|byte| *byte == 7));
 /// # Ok(())
 /// # }

@@ -28,7 +28,7 @@ pub use backend::{Backend, Event, Memory, Queue, Secrecy};
 pub use buffer::{Buffer, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
-pub use cpu::{CpuArg, cpu_has_ifma};
+pub use cpu::{CpuArg, CpuVectors, cpu_has_ifma, cpu_vectors};
 pub use device::{DEVICE_VARIABLE, Device, Discovered};
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};

@@ -52,10 +52,10 @@ fn ranges_and_alignment(device: &Device) -> Outcome {
     let mut buffer = device.upload::<u8>(&expected)?;
     for (offset, len) in [(0, 1), (1, 1), (2, 5), (3, 0), (7, 13), (996, 5), (1000, 1), (4, 996), (1001, 0)] {
         let piece: Vec<u8> = bytes(len).iter().map(|b| b ^ 0x5a).collect();
-        buffer.write_at(offset, &piece)?;
+        buffer.view_mut(offset..offset + len)?.write(&piece)?;
         expected[offset..offset + len].copy_from_slice(&piece);
         let mut back = vec![0; len];
-        buffer.read_at(offset, &mut back)?;
+        buffer.view(offset..offset + len)?.read(&mut back)?;
         expect_same("piece", &back, &piece)?;
         expect_same("whole", &buffer.to_vec()?, &expected)?;
     }
@@ -82,11 +82,11 @@ fn pinned_transfers(device: &Device) -> Outcome {
             let mut buffer = device.zeros::<u8>(len)?;
             let mut host = device.host_buffer(len, up, Secrecy::Secret)?;
             host.copy_from_slice(&bytes(len));
-            let sent = buffer.write_pinned(None, 0, host)?.wait()?;
+            let sent = buffer.write_pinned(None, host)?.wait()?;
             expect_equal("length of what comes back", &sent.len(), &len)?;
             expect_same("written", &buffer.to_vec()?, &bytes(len))?;
             let host = device.host_buffer(len, down, Secrecy::Secret)?;
-            expect_same("read", &buffer.read_pinned(None, 0, host)?.wait()?, &bytes(len))?;
+            expect_same("read", &buffer.read_pinned(None, host)?.wait()?, &bytes(len))?;
         }
     }
     // Nobody waits: the write happens all the same, and the memory may come back from its pool.
@@ -94,8 +94,9 @@ fn pinned_transfers(device: &Device) -> Outcome {
     for round in 0..20_u32 {
         let mut host = device.host_buffer(400, Transfer::Upload, Secrecy::Public)?;
         host.fill(round as u8);
-        drop(buffer.write_pinned(None, 45 * round as usize, host)?);
-        drop(buffer.read_pinned(None, 0, device.host_buffer(4000, Transfer::Download, Secrecy::Public)?)?);
+        let start = 45 * round as usize;
+        drop(buffer.view_mut(start..start + 100)?.write_pinned(None, host)?);
+        drop(buffer.read_pinned(None, device.host_buffer(4000, Transfer::Download, Secrecy::Public)?)?);
     }
     // Each write is longer than its step, so that it ends under the next one.
     let expected: Vec<u32> = (0..955).map(|i: u32| (i / 45).min(19) * 0x0101_0101).chain([0; 45]).collect();
@@ -113,14 +114,14 @@ fn pinned_parts(device: &Device) -> Outcome {
         let tail = rest.split_off(part);
         let queue = device.queue()?;
         let mut buffer = device.alloc::<u8>(part)?;
-        let sent = buffer.write_pinned(Some(&queue), 0, std::mem::replace(&mut rest, tail))?;
+        let sent = buffer.write_pinned(Some(&queue), std::mem::replace(&mut rest, tail))?;
         under_way.push((queue, buffer, sent));
     }
     let mut back = Vec::new();
     for (queue, buffer, sent) in &mut under_way.into_iter() {
         let mut host = sent.wait()?;
         host.fill(0);
-        back.push(buffer.read_pinned(Some(&queue), 0, host)?);
+        back.push(buffer.read_pinned(Some(&queue), host)?);
     }
     let mut joined = rest;
     for (i, pending) in back.into_iter().enumerate() {
@@ -145,20 +146,23 @@ fn pinned_columns(device: &Device) -> Outcome {
         let zeroed = device.record(None)?;
         device.wait_for(Some(&transfers), &zeroed)?;
         device.wait_for(Some(&work), &zeroed)?;
-        let (there, sent) = first.write_pinned_columns(Some(&transfers), 2, host, rows, pieces)?;
+        let behind = 2..2 + rows * columns;
+        let mut part = first.view_mut(behind.clone())?;
+        let (there, sent) = part.write_pinned_columns(Some(&transfers), host, rows, pieces)?;
         expect_equal("events", &there.len(), &pieces)?;
         let mut copied = Vec::new();
         for (piece, event) in there.iter().enumerate() {
             device.wait_for(Some(&work), event)?;
             for row in 0..rows {
                 let at = 2 + row * columns + piece * (columns / pieces);
-                second.copy_range(Some(&work), at, &first, at, columns / pieces)?;
+                let place = at..at + columns / pieces;
+                second.view_mut(place.clone())?.copy_from_on(Some(&work), first.view(place)?)?;
             }
             copied.push(device.record(Some(&work))?);
         }
         let mut host = sent.wait()?;
         host.fill(0);
-        let host = second.read_pinned_columns(Some(&transfers), 2, host, rows, &copied)?.wait()?;
+        let host = second.view(behind)?.read_pinned_columns(Some(&transfers), host, rows, &copied)?.wait()?;
         expect_same(&format!("{rows} × {columns} in {pieces}"), &host, &bytes(len))?;
         device.sync()?;
         let around = second.to_vec()?;
@@ -167,7 +171,8 @@ fn pinned_columns(device: &Device) -> Outcome {
     let mut buffer = device.upload::<u32>(&words(12))?;
     for (rows, pieces, expected) in [(5, 1, 60), (3, 3, 72), (1, 0, 0)] {
         let host = device.host_buffer(48, Transfer::Both, Secrecy::Public)?;
-        let error = expect_error("uneven blocks", buffer.write_pinned_columns(None, 0, host, rows, pieces))?;
+        let written = buffer.as_view_mut().write_pinned_columns(None, host, rows, pieces);
+        let error = expect_error("uneven blocks", written)?;
         let what = "the blocks of columns of a copy, in bytes";
         expect_equal("uneven", &error, &Error::Length { what, expected, actual: 48 })?;
     }
@@ -178,27 +183,23 @@ fn pinned_misuse(device: &Device) -> Outcome {
     let id = device.info().id;
     let mut buffer = device.upload::<u32>(&words(10))?;
     let host = |len| device.host_buffer(len, Transfer::Both, Secrecy::Public);
-    let error = expect_error("a write past the end", buffer.write_pinned(None, 8, host(12)?))?;
-    expect_equal("write", &error, &Error::OutOfRange { what: "write", offset: 8, count: 3, len: 10 })?;
-    let error = expect_error("a read past the end", buffer.read_pinned(None, 11, host(0)?))?;
-    expect_equal("read", &error, &Error::OutOfRange { what: "read", offset: 11, count: 0, len: 10 })?;
-    let error = expect_error("part of an element", buffer.write_pinned(None, 0, host(7)?))?;
+    let error = expect_error("part of an element", buffer.view_mut(..2)?.write_pinned(None, host(7)?))?;
     let what = "the host memory of a copy, in bytes";
     expect_equal("part", &error, &Error::Length { what, expected: 8, actual: 7 })?;
     let mut odd = device.upload::<u8>(&bytes(10))?;
-    let error = expect_error("a write to half a word", odd.write_pinned(None, 2, host(4)?))?;
+    let error = expect_error("a write to half a word", odd.view_mut(2..6)?.write_pinned(None, host(4)?))?;
     expect_equal("half", &error, &Error::Unaligned { what: "write", expected: 4, offset: 2, count: 4 })?;
-    let error = expect_error("a read of half a word", odd.read_pinned(None, 4, host(3)?))?;
+    let error = expect_error("a read of half a word", odd.view(4..7)?.read_pinned(None, host(3)?))?;
     expect_equal("half", &error, &Error::Unaligned { what: "read", expected: 4, offset: 4, count: 3 })?;
-    drop(odd.write_pinned(None, 8, host(2)?)?);
+    drop(odd.view_mut(8..)?.write_pinned(None, host(2)?)?);
     let upload = device.host_buffer(4, Transfer::Upload, Secrecy::Public)?;
-    let error = expect_error("a read into memory for uploads", buffer.read_pinned(None, 0, upload))?;
+    let error = expect_error("a read into memory for uploads", buffer.view(..1)?.read_pinned(None, upload))?;
     let (expected, actual) = (Transfer::Download, Transfer::Upload);
     let what = "the host memory of a read";
     expect_equal("direction", &error, &Error::WrongTransfer { what, expected, actual })?;
     if let Some(other) = other_device(device) {
         let foreign = other.host_buffer(8, Transfer::Both, Secrecy::Public)?;
-        let error = expect_error("host memory of another device", buffer.write_pinned(None, 0, foreign))?;
+        let error = expect_error("host memory of another device", buffer.write_pinned(None, foreign))?;
         let (what, actual) = ("the host memory of a copy", other.info().id);
         expect_equal("foreign", &error, &Error::WrongDevice { what, expected: id, actual })?;
     }
@@ -208,12 +209,14 @@ fn pinned_misuse(device: &Device) -> Outcome {
 fn wrong_ranges_and_lengths(device: &Device) -> Outcome {
     let mut buffer = device.upload::<u32>(&words(10))?;
     let out_of_range = |what, offset, count| Error::OutOfRange { what, offset, count, len: 10 };
-    let error = expect_error("a write past the end", buffer.write_at(8, &[0; 3]))?;
-    expect_equal("write", &error, &out_of_range("write", 8, 3))?;
-    let error = expect_error("a write far past the end", buffer.write_at(usize::MAX, &[0; 3]))?;
-    expect_equal("write", &error, &out_of_range("write", u64::MAX, 3))?;
-    let error = expect_error("a read past the end", buffer.read_at(11, &mut []))?;
-    expect_equal("read", &error, &out_of_range("read", 11, 0))?;
+    let error = expect_error("a part past the end", buffer.view_mut(8..11))?;
+    expect_equal("part", &error, &out_of_range("a view", 8, 3))?;
+    let error = expect_error("a part far past the end", buffer.view(usize::MAX..usize::MAX))?;
+    expect_equal("part", &error, &out_of_range("a view", u64::MAX, 0))?;
+    let error = expect_error("a write of another length", buffer.write(&[0; 9]))?;
+    expect_equal("write", &error, &Error::Length { what: "the target of a write", expected: 9, actual: 10 })?;
+    let error = expect_error("a read of another length", buffer.read(&mut [0; 11]))?;
+    expect_equal("read", &error, &Error::Length { what: "the source of a read", expected: 11, actual: 10 })?;
     let error = expect_error("a copy of another length", buffer.copy_from(&device.zeros(9)?))?;
     expect_equal("copy", &error, &Error::Length { what: "the source of a copy", expected: 10, actual: 9 })?;
     expect_same("untouched", &buffer.to_vec()?, &words(10))
@@ -226,7 +229,7 @@ fn wrong_device(device: &Device) -> Outcome {
     let (expected, actual) = (device.info().id, other.info().id);
     expect_equal("copy", &error, &Error::WrongDevice { what: "the source of a copy", expected, actual })?;
     expect_error("an event of another device", device.wait_for(None, &other.record(None)?))?;
-    expect_error("a queue of another device", buffer.write_on(Some(&other.queue()?), 0, &[1]))?;
+    expect_error("a queue of another device", buffer.view_mut(..1)?.write_on(Some(&other.queue()?), &[1]))?;
     expect_same("untouched", &buffer.to_vec()?, &words(10))
 }
 
@@ -267,17 +270,17 @@ fn queues_and_events(device: &Device) -> Outcome {
     let mut buffer = device.zeros::<u32>(long.len())?;
     let start = device.record(None)?;
     device.wait_for(Some(&first), &start)?;
-    buffer.write_on(Some(&first), 0, &long)?;
+    buffer.write_on(Some(&first), &long)?;
     let written = device.record(Some(&first))?;
     device.wait_for(Some(&second), &written)?;
-    expect_same("read on another queue", &buffer.read_on(Some(&second), 0, long.len())?.wait()?, &long)?;
+    expect_same("read on another queue", &buffer.read_on(Some(&second))?.wait()?, &long)?;
     device.wait_for(None, &written)?;
     let copy = buffer.duplicate()?;
     let end = device.record(None)?;
     let [all, part] = [device.elapsed(&start, &end)?, device.elapsed(&start, &written)?];
     expect("time passes", all >= part && part > Duration::ZERO)?;
     // Dropped while another queue may still work on it.
-    buffer.write_on(Some(&second), 0, &long)?;
+    buffer.write_on(Some(&second), &long)?;
     drop(buffer);
     expect_same("copy", &copy.to_vec()?, &long)?;
     Ok(device.sync()?)

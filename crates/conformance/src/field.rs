@@ -125,12 +125,12 @@ fn canonical<F: DevicePrimeField>(device: &Device) -> Outcome {
             .collect();
         let uploaded = device.upload::<Canonical<F>>(&x)?;
         let host = device.host_buffer(len * bytes, Transfer::Both, Secrecy::Public)?;
-        let mut host = uploaded.read_pinned(None, 0, host)?.wait()?;
+        let mut host = uploaded.read_pinned(None, host)?.wait()?;
         expect_same("bytes on the device", &host, &integers)?;
 
         host.copy_from_slice(&integers);
         let mut written = garbage::<Canonical<F>>(device, len)?;
-        written.write_pinned(None, 0, host)?.wait()?;
+        written.write_pinned(None, host)?.wait()?;
         expect_same("elements of the bytes", &written.to_vec()?, &x)?;
     }
     Ok(())
@@ -157,7 +157,7 @@ fn operations<F: DeviceField>(device: &Device) -> Outcome {
             expect_same(name, &out.to_vec()?, &expected)?;
             assign(&vector, &mut da, &db)?;
             expect_same(&format!("{name} in place"), &da.to_vec()?, &expected)?;
-            da.write_at(0, &a)?;
+            da.write(&a)?;
         }
     }
     Ok(())

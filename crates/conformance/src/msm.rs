@@ -150,7 +150,7 @@ fn integers<C: MsmCurve>(device: &Device) -> Outcome {
     let mut words = device.host_buffer(4 * bytes, Transfer::Upload, Secrecy::Public)?;
     words.fill(u8::MAX);
     let mut scalars = device.alloc::<Canonical<C::ScalarField>>(4)?;
-    scalars.write_pinned(None, 0, words)?.wait()?;
+    scalars.write_pinned(None, words)?.wait()?;
     let expected = reference::msm::<C, _>(&bases, &vec![vec![u64::MAX; bytes / 8]; 4]);
     for kind in [Bases::Any, Bases::Subgroup] {
         let msm = Msm::<C>::new(device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() })?;

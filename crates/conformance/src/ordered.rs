@@ -252,11 +252,13 @@ impl Backend for Ordered {
 
 /// The trials: whatever takes a queue is the first to use what it uses, on a queue of its own.
 pub(crate) fn common() -> Vec<Trial> {
-    let trials: [crate::Named; 5] = [
+    let trials: [crate::Named; 7] = [
         ("the device finds what is not ordered", finds),
         ("operations", operations),
         ("transforms", transforms),
         ("pipelines and pinned memory", pipelines),
+        ("sums of points", sums_of_points),
+        ("sumchecks", sumchecks),
         ("counter mode", counter_mode),
     ];
     trials.into_iter().map(|(name, run)| Trial::test(format!("any::ordered::{name}"), run)).collect()
@@ -274,9 +276,9 @@ fn finds() -> Outcome {
     let mut x = device.upload::<u32>(&[1; 16])?;
     let seen = device.record(None)?;
     device.wait_for(Some(&queue), &seen)?;
-    x.clear_range(Some(&queue), 0, 16)?;
+    x.as_view_mut().clear_on(Some(&queue))?;
     expect_ordered(&ordered, "a clear after an event")?;
-    x.clear_range(None, 0, 16)?;
+    x.clear()?;
     let faults = ordered.faults();
     if faults != ["a clear on queue 0 does not wait for a clear on queue 1"] {
         return Err(format!("{faults:?}").into());
@@ -347,17 +349,100 @@ fn transforms() -> Outcome {
             let ntt = Ntt::<Fr>::with_config(&device, 9, Config { twiddles, split })?;
             let queue = device.queue()?;
             let mut data = device.alloc::<Mont<Fr>>(x.len())?;
-            data.write_on(Some(&queue), 0, &x)?;
+            data.write_on(Some(&queue), &x)?;
             let generator = if coset { Fr::GENERATOR } else { Fr::from(1) };
-            let transform = ntt.coset(generator).output(Order::BitReversed).queue(&queue);
+            let transform = ntt.coset(generator).output(Order::BitReversed).on(&queue);
             if inverse {
                 transform.inverse(&mut data)?
             } else {
                 transform.forward(&mut data)?
             };
-            data.read_on(Some(&queue), 0, x.len())?.wait()?;
+            data.read_on(Some(&queue))?.wait()?;
             expect_ordered(&ordered, &format!("{twiddles:?}, {split:?}, inverse: {inverse}, coset: {coset}"))?;
         }
+    }
+    Ok(())
+}
+
+/// Every step of a sum: tables of multiples, affine additions, both ways of adding to buckets, and scalars that come from the
+/// host in pieces while the device works.
+fn sums_of_points() -> Outcome {
+    use ark_bls12_381::{Fr, G1Affine, g1::Config};
+    use ark_ec::AffineRepr;
+    use evariste_field::Mont;
+    use evariste_msm::{Accumulation, Msm, MsmConfig, Precompute, Tuning};
+
+    let bases = [G1Affine::generator(); 40];
+    let scalars: Vec<Fr> = (1..41).map(Fr::from).collect();
+    let tuning = Tuning { levels: Some(1), ..Tuning::default() };
+    let unbalanced = Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() };
+    let plain = MsmConfig { window: Some(4), tuning, ..MsmConfig::default() };
+    let memory = Msm::<Config>::new(&Device::cpu(), &[], plain)?.required_bytes(10, 1)?;
+    for config in [
+        plain,
+        MsmConfig { precompute: Precompute::Tables { budget: u64::MAX }, ..plain },
+        MsmConfig { precompute: Precompute::OddDigits { depth: 1 }, tuning: unbalanced, ..plain },
+        MsmConfig { memory: Some(memory), ..plain },
+    ] {
+        let ordered = Ordered::new();
+        let device = ordered.device();
+        let queue = device.queue()?;
+        let msm = Msm::<Config>::new(&device, &bases, config)?.on(&queue);
+        let mut buffer = device.alloc::<Mont<Fr>>(scalars.len())?;
+        buffer.write_on(Some(&queue), &scalars)?;
+        let sums = [msm.evaluate(&scalars)?, msm.evaluate(&buffer)?, msm.evaluate_staged(buffer.view(1..)?)?.0];
+        expect_ordered(&ordered, &format!("{config:?}"))?;
+        let expected = [820, 820, 819].map(|factor| bases[0] * Fr::from(factor));
+        crate::expect_same("sums", &sums, &expected)?;
+    }
+    Ok(())
+}
+
+/// Proofs with challenges drawn on the device and on the host, about tables that stay, that do not, and that share a buffer.
+fn sumchecks() -> Outcome {
+    use ark_bls12_381::Fr;
+    use evariste_field::{Expression, Mont};
+    use evariste_sumcheck::{
+        Blake3Transcript, Config, Draw, Order, Statement, Strategy, Sumcheck, Tables, Weight, reference,
+    };
+
+    const VARIABLES: usize = 4;
+    const LEN: usize = 1 << VARIABLES;
+    let few = Expression::column(0) * Expression::column(1);
+    let many: Expression = (0..40).map(|i| Expression::column(i) * Expression::column(i + 1)).sum();
+    let cases = [
+        (&few, Strategy::ZeroCheck, Draw::Device),
+        (&few, Strategy::ZeroCheck, Draw::Host),
+        (&few, Strategy::Textbook, Draw::Host),
+        (&many, Strategy::SplitEq, Draw::Host),
+    ];
+    for (expression, strategy, draw) in cases {
+        let ordered = Ordered::new();
+        let device = ordered.device();
+        let queue = device.queue()?;
+        let plan = Sumcheck::<Fr>::new(&device, expression, Config { strategy, draw, check: true })?.on(&queue);
+        let host: Vec<Fr> = (0..LEN as u64).map(Fr::from).collect();
+        // The second half of a buffer.
+        let mut buffer = device.alloc::<Mont<Fr>>(2 * LEN)?;
+        buffer.view_mut(LEN..)?.write_on(Some(&queue), &host)?;
+        let table = buffer.view(LEN..)?;
+        let operations = Tables::<Fr>::new(&device).on(&queue);
+        operations.eq(&host[..VARIABLES])?;
+        operations.fold(table, host[3], Order::High)?;
+        let (tables, given) = (vec![host.clone(); expression.columns()], vec![table; expression.columns()]);
+        for order in [Order::High, Order::Low] {
+            let point = host[5..][..VARIABLES].to_vec();
+            let statement = Statement::<Fr>::new(VARIABLES, expression)?.order(order).weight(Weight::Eq(point));
+            let claim = plan.sum(&statement, &given)?;
+            let transcript = || Blake3Transcript::new(b"ordered");
+            let (expected, _) = reference::prove(&statement, VARIABLES, &tables, claim, &mut transcript());
+            let proved = plan.prove(&statement, &given, claim, &mut transcript())?;
+            crate::expect_same("a proof", &proved.proof.to_bytes(), &expected.to_bytes())?;
+            plan.prove_rounds(&statement, 2, &given, claim, &mut transcript())?;
+            let owned = given.iter().map(|table| table.duplicate_on(Some(&queue))).collect::<Result<_>>()?;
+            plan.prove_consuming(&statement, owned, claim, &mut transcript())?;
+        }
+        expect_ordered(&ordered, &format!("{strategy:?}, {draw:?}"))?;
     }
     Ok(())
 }
@@ -367,7 +452,7 @@ fn pipelines() -> Outcome {
     use ark_ff::FftField;
     use evariste_backend::Element;
     use evariste_field::Mont;
-    use evariste_ntt::{Ntt, Pipeline};
+    use evariste_ntt::{Extension, Ntt, Order, Pipeline};
 
     let bytes = Mont::<Fr>::BYTES << 9;
     for inverse in [false, true] {
@@ -393,13 +478,24 @@ fn pipelines() -> Outcome {
         let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
         host.fill(0);
         let queue = device.queue()?;
-        let transform = ntt.transform().queue(&queue);
+        let transform = ntt.transform().on(&queue);
         match inverse {
             true => transform.inverse_pinned(host, Secrecy::Public)?,
             false => transform.forward_pinned(host, Secrecy::Public)?,
         };
         expect_ordered(&ordered, "a transform of pinned memory")?;
     }
+    let ordered = Ordered::new();
+    let device = ordered.device();
+    let queue = device.queue()?;
+    let (mut a, mut b) = (device.alloc::<Mont<Fr>>(300)?, device.alloc::<Mont<Fr>>(128)?);
+    a.as_view_mut().clear_on(Some(&queue))?;
+    b.as_view_mut().clear_on(Some(&queue))?;
+    Ntt::<Fr>::new(&device, 9)?.on(&queue).product(&a, b.view(3..)?)?;
+    let extension = Extension::<Fr>::new(&device, 6, 1)?.on(&queue);
+    extension.extend(&b, Fr::GENERATOR, Order::Natural)?;
+    expect_ordered(&ordered, "products and extensions")?;
+
     let ordered = Ordered::new();
     let mut x: Vec<Fr> = (0..1 << 9).map(Fr::from).collect();
     evariste_ntt::forward_in_pieces(&ordered.device(), &mut x, 1 << 14)?;

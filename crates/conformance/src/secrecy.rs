@@ -214,7 +214,7 @@ const OPERATIONS: [Operation; 39] = [
     ("transfers", 1, |p| {
         let mut a = p.elements(1)?;
         let host = samples::<Fr>(LEN, 1);
-        p.watch(|| a.write_at(0, &host).and_then(|()| a.to_vec()))
+        p.watch(|| a.write(&host).and_then(|()| a.to_vec()))
     }),
     ("copies", 1, |p| {
         let a = p.elements(1)?;
@@ -277,7 +277,7 @@ impl Probe {
         let buffer = self.device.upload_with::<T>(host, secrecy)?;
         if secrecy == Secrecy::Secret {
             let mut bytes = self.device.host_buffer(buffer.bytes() as usize, Transfer::Download, Secrecy::Secret)?;
-            bytes = buffer.read_pinned(None, 0, bytes)?.wait()?;
+            bytes = buffer.read_pinned(None, bytes)?.wait()?;
             let words = bytes.as_chunks::<WORD>().0.iter().copied();
             // Small integers are everywhere.
             self.words.borrow_mut().extend(words.filter(|word| word.iter().filter(|byte| **byte == 0).count() < 2));

@@ -307,11 +307,11 @@ pub(crate) fn common() -> Trial {
         let device = stub.device();
         let mut long = device.alloc::<u32>(1 << 40)?;
         long.clear()?;
-        long.write_at((1 << 40) - 2, &[7, 8])?;
+        long.view_mut((1 << 40) - 2..)?.write(&[7, 8])?;
         let short = device.upload::<u32>(&[1, 2, 3])?;
         expect_same("kept", &short.to_vec()?, &[1, 2, 3])?;
-        long.copy_range(None, 5, &short, 1, 2)?;
-        expect("a range that leaves it", long.write_at((1 << 40) - 1, &[7, 8]).is_err())?;
+        long.view_mut(5..7)?.copy_from(short.view(1..)?)?;
+        expect("a range that leaves it", long.view_mut((1 << 40) - 1..(1 << 40) + 1).is_err())?;
         let calls: Vec<_> = stub
             .take_calls()
             .into_iter()

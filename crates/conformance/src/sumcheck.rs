@@ -179,7 +179,7 @@ fn misuse(device: &Device) -> Outcome {
     let short = device.zeros::<Mont<Fr>>(3)?;
     let unequal = Error::Length { what: "the elements of a table", expected: 4, actual: 3 };
     expect_equal("a short table", &prove(&statement, &[given[0], given[1], &short]), &Some(unequal))?;
-    let other = Statement::<Fr>::new(2, &Expression::column(2))?;
+    let other = Statement::<Fr>::new(2, &Expression::column(0))?;
     expect_equal("another expression", &prove(&other, &given), &Some(Error::OtherExpression))?;
     let none = Error::Variables { most: 31, actual: 0 };
     expect_equal("no variables", &Statement::<Fr>::new(0, &gate()).err(), &Some(none))?;

@@ -64,7 +64,7 @@ fn maps<F: DeviceField>(device: &Device) -> Outcome {
             expect_same(&format!("{name} of {len}"), &out.to_vec()?, &expected)?;
             assign(&vector, &mut da, factor)?;
             expect_same(&format!("{name} of {len} in place"), &da.to_vec()?, &expected)?;
-            da.write_at(0, &a)?;
+            da.write(&a)?;
         }
     }
     Ok(())
@@ -111,13 +111,13 @@ fn prefixes<F: DeviceField>(device: &Device) -> Outcome {
             expect_same(&format!("{prefix:?} sums of {len}"), &out.to_vec()?, &sums)?;
             vector.prefix_sum_assign(&mut da, prefix)?;
             expect_same(&format!("{prefix:?} sums of {len} in place"), &da.to_vec()?, &sums)?;
-            da.write_at(0, &a)?;
+            da.write(&a)?;
             let products = reference::prefix(&a, prefix, F::ONE, |x, y| x * y);
             vector.prefix_product(&da, prefix, &mut out)?;
             expect_same(&format!("{prefix:?} products of {len}"), &out.to_vec()?, &products)?;
             vector.prefix_product_assign(&mut da, prefix)?;
             expect_same(&format!("{prefix:?} products of {len} in place"), &da.to_vec()?, &products)?;
-            da.write_at(0, &a)?;
+            da.write(&a)?;
         }
     }
     Ok(())

@@ -90,7 +90,8 @@ impl Backend for Window {
     fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         let part = self.part(dst.memory())?;
         let place = self.within(part, dst.at(), dst.bytes())?;
-        part.buffer.write().unwrap_or_else(PoisonError::into_inner).write_on(Some(queue), place.start, &src)?;
+        let mut buffer = part.buffer.write().unwrap_or_else(PoisonError::into_inner);
+        buffer.view_mut(place)?.write_on(Some(queue), &src)?;
         Ok(Pending::done(src))
     }
 
@@ -98,7 +99,7 @@ impl Backend for Window {
         let part = self.part(src.memory())?;
         let place = self.within(part, src.at(), src.bytes())?;
         let buffer = part.buffer.read().unwrap_or_else(PoisonError::into_inner);
-        buffer.read_on(Some(queue), place.start, place.len())?.wait_into(&mut dst)?;
+        buffer.view(place)?.read_on(Some(queue))?.wait_into(&mut dst)?;
         Ok(Pending::done(dst))
     }
 

@@ -14,6 +14,7 @@ pub mod source;
 mod sum;
 mod sums;
 mod vector;
+pub mod words;
 
 pub use arithmetic::Arithmetic;
 pub use element::{Canonical, Mont, expect_stored};

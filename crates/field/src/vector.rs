@@ -278,9 +278,7 @@ impl<F: DeviceField> Vector<F> {
 
     /// What an operation takes from the host.
     fn upload<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
-        let mut buffer = self.device.alloc_with(host.len(), secrecy)?;
-        buffer.as_view_mut().write_on(self.queue(), host)?;
-        Ok(buffer)
+        self.device.upload_on(self.queue(), host, secrecy)
     }
 
     fn apply(
@@ -329,6 +327,13 @@ impl<F: DeviceField> Vector<F> {
         }
         let kernel = Kernel::new(&self.device, spec())?;
         Ok(slot.get_or_init(|| kernel))
+    }
+}
+
+impl<F> Clone for Vector<F> {
+    fn clone(&self) -> Self {
+        let Self { device, queue, kernels, field } = self;
+        Self { device: device.clone(), queue: queue.clone(), kernels: Arc::clone(kernels), field: *field }
     }
 }
 

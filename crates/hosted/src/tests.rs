@@ -172,7 +172,7 @@ fn what_nobody_has_written_is_not_read() {
     let device = hosted();
     let launch = |body: &str, written: &[u32]| {
         let mut out = device.alloc(LEN as usize).unwrap();
-        out.write_at(0, written).unwrap();
+        out.view_mut(..written.len()).unwrap().write(written).unwrap();
         run_into(&device, text(body), BINDINGS, 1, out)
     };
     launch("for (uint32_t k = t; k < 256; k += 64) out[k] = a[k]; out[t] = out[t] + 1;", &[]).unwrap();

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, Secrecy, parallel};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, parallel};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -104,6 +104,7 @@ impl<C: DeviceCurve> Accumulate<C> {
     /// all are that number, are left out. With `fresh`, buckets that have pairs are overwritten.
     pub(crate) fn run(
         &self,
+        queue: Option<&Queue>,
         &List { keys, values, points }: &List<'_, C>,
         slices: Slices,
         fresh: bool,
@@ -132,12 +133,18 @@ impl<C: DeviceCurve> Accumulate<C> {
         ];
         // SAFETY: there are `len` keys and values; keys below `sentinel` are buckets, and values name points, as recoding
         // makes them; each slice has a node.
-        unsafe { self.accumulate.launch(None, slices.count.div_ceil(THREADS).into(), &params, args) }?;
-        self.merge(slices.count, nodes, buckets)
+        unsafe { self.accumulate.launch(queue, slices.count.div_ceil(THREADS).into(), &params, args) }?;
+        self.merge(queue, slices.count, nodes, buckets)
     }
 
     /// Joins nodes until one is left, and stores that.
-    fn merge(&self, count: u32, nodes: &mut Nodes<C>, buckets: &mut Buffer<Xyzz<C>>) -> Result<()> {
+    fn merge(
+        &self,
+        queue: Option<&Queue>,
+        count: u32,
+        nodes: &mut Nodes<C>,
+        buckets: &mut Buffer<Xyzz<C>>,
+    ) -> Result<()> {
         let (sentinel, group) = (buckets.len() as u32, 2 * self.merge.spec().threads);
         let (mut stride, mut left) = (1, count);
         loop {
@@ -145,7 +152,7 @@ impl<C: DeviceCurve> Accumulate<C> {
             let params = MergeParams { nodes: count, stride, sentinel, last: (groups <= 1).into() };
             let args = &mut [Arg::write(&mut nodes.keys), Arg::write(&mut nodes.sums), Arg::write(&mut *buckets)];
             // SAFETY: there are `count` nodes, whose keys are buckets or `sentinel`; groups touch their own.
-            unsafe { self.merge.launch(None, groups.into(), &params, args) }?;
+            unsafe { self.merge.launch(queue, groups.into(), &params, args) }?;
             if groups <= 1 {
                 return Ok(());
             }

@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 
 use ark_ff::{Field, Zero};
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Result, Secrecy, Word};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, Word,
+};
 use evariste_curve::{
     AffinePoint, DeviceCurve, point,
     source::{self, Form},
@@ -12,7 +14,7 @@ use evariste_curve::{
 use evariste_field::source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse};
 use evariste_primitives::Scan;
 
-use crate::shared::{self, affine_words};
+use crate::shared::{self, affine_words, on};
 
 /// Threads of a workgroup, if their memory allows.
 const THREADS: u32 = 256;
@@ -85,6 +87,7 @@ impl<C: DeviceCurve> Pairs<C> {
     /// Adds neighbours of the same bucket: see `msm_pairs.cu`. Without `values`, element i is `points[i]`.
     pub(crate) fn run(
         &self,
+        queue: Option<&Queue>,
         keys: &Buffer<u32>,
         values: Option<&Buffer<u32>>,
         points: &Buffer<AffinePoint<C>>,
@@ -96,9 +99,9 @@ impl<C: DeviceCurve> Pairs<C> {
         let mut edges = self.device.alloc_with(half, secrecy)?;
         let args = &mut [Arg::read(keys), Arg::write(&mut edges)];
         // SAFETY: there are `len` keys and half as many edges.
-        unsafe { self.edges.launch(None, half.div_ceil(256) as u64, &EdgesParams { len, sentinel }, args) }?;
+        unsafe { self.edges.launch(queue, half.div_ceil(256) as u64, &EdgesParams { len, sentinel }, args) }?;
         let mut places = self.device.alloc_with(half + 1, secrecy)?;
-        self.scan.exclusive(&edges, &mut places)?;
+        on(&self.scan, queue, Scan::on).exclusive(&edges, &mut places)?;
         drop(edges);
 
         let kernel = &self.pairs[usize::from(values.is_none())];
@@ -127,7 +130,7 @@ impl<C: DeviceCurve> Pairs<C> {
         ];
         // SAFETY: there are `len` keys, and values of points if they are read; the rest is half as long. Each bucket is
         // left over once at most, so that there are no more of these than buckets and than pairs.
-        unsafe { kernel.launch(None, params.threads.div_ceil(kernel.spec().threads).into(), &params, args) }?;
+        unsafe { kernel.launch(queue, params.threads.div_ceil(kernel.spec().threads).into(), &params, args) }?;
         Ok(halved)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::{PrimeField, Zero};
-use evariste_backend::{Buffer, Device, Element, Event, KernelSpec, Secrecy};
+use evariste_backend::{Buffer, Device, Element, Event, KernelSpec, Queue, Secrecy, View, ViewMut};
 use evariste_curve::{AffinePoint, Xyzz, source::turns as point_turns};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 use evariste_primitives::RadixSort;
@@ -21,7 +21,7 @@ use crate::{
     recode::{Recode, Recoding, ScalarForm},
     reduce::{Reduce, Reduction},
     scalars,
-    shared::{scalar_bytes, sum_bytes},
+    shared::{on, scalar_bytes, sum_bytes},
     tables,
     unbalanced::{self, Unbalanced},
     uploads::Uploads,
@@ -78,13 +78,16 @@ pub enum Stage {
 /// Scalars from the host have no more digits than the longest of them takes, unless they are secret. Many of them are copied in
 /// two pieces, the second while the device works on the first.
 ///
-/// An `Msm` is used by any number of threads at once.
+/// An `Msm` is used by any number of threads at once, and on any queue ([`Msm::on`]).
 pub struct Msm<C: MsmCurve> {
     device: Device,
+    queue: Option<Queue>,
     config: MsmConfig,
     machine: Machine,
     /// The bases, then their multiples by 2^(window · sets), and so on, or by 2, and so on.
-    bases: Buffer<AffinePoint<C>>,
+    bases: Arc<Buffer<AffinePoint<C>>>,
+    /// When they are there, for other queues than the default one.
+    ready: Event,
     len: usize,
     multiples: Multiples,
     kernels: Arc<Kernels<C>>,
@@ -152,15 +155,15 @@ struct Layout {
 /// Where scalars are, or come from.
 enum Source<'a, F: DevicePrimeField> {
     Host(Uploads<'a, F>),
-    Montgomery(&'a Buffer<Mont<F>>),
-    Canonical(&'a Buffer<Canonical<F>>),
+    Montgomery(View<'a, Mont<F>>),
+    Canonical(View<'a, Canonical<F>>),
 }
 
 /// A sum, and an event behind each stage on the way to it.
 pub type Staged<C> = (Projective<C>, Vec<(Stage, Event)>);
 
 impl<C: MsmCurve> Msm<C> {
-    /// A plan for bases on the host.
+    /// A plan for bases on the host, which go to the device on the default queue.
     ///
     /// # Errors
     /// [`Error::Config`], [`Error::NotOnCurve`] if the configuration asks for a check, [`Error::TooLittle`],
@@ -182,21 +185,25 @@ impl<C: MsmCurve> Msm<C> {
                 return Err(Error::NotOnCurve { index });
             }
         }
-        Self::build(device, kernels, bases.len(), config, |table| Ok(table.write_at(0, bases)?))
+        Self::build(device, kernels, bases.len(), config, |mut table| Ok(table.write(bases)?))
     }
 
-    /// A plan for bases on the device, of which it makes a copy.
+    /// A plan for bases on the device, of which it makes a copy on the default queue.
     ///
     /// # Errors
     /// As [`Msm::new`].
-    pub fn from_buffer(device: &Device, bases: &Buffer<AffinePoint<C>>, config: MsmConfig) -> Result<Self> {
+    pub fn from_buffer<'a>(
+        device: &Device,
+        bases: impl Into<View<'a, AffinePoint<C>>>,
+        config: MsmConfig,
+    ) -> Result<Self> {
+        let bases = bases.into();
         device.expect_same("the bases", bases.device())?;
         if config.check {
             return Self::new(device, &bases.to_vec()?, config);
         }
         let kernels = Arc::new(Kernels::new(device)?);
-        let copy = |table: &mut Buffer<_>| Ok(table.copy_range(None, 0, bases, 0, bases.len())?);
-        Self::build(device, kernels, bases.len(), config, copy)
+        Self::build(device, kernels, bases.len(), config, |mut table| Ok(table.copy_from(bases)?))
     }
 
     fn build(
@@ -204,7 +211,7 @@ impl<C: MsmCurve> Msm<C> {
         kernels: Arc<Kernels<C>>,
         len: usize,
         config: MsmConfig,
-        fill: impl FnOnce(&mut Buffer<AffinePoint<C>>) -> Result<()>,
+        fill: impl FnOnce(ViewMut<'_, AffinePoint<C>>) -> Result<()>,
     ) -> Result<Self> {
         check_config::<C>(&config)?;
         let machine = Machine::new(device.info(), point_turns::<C>());
@@ -215,12 +222,13 @@ impl<C: MsmCurve> Msm<C> {
         };
         let copies = multiples.copies() as usize;
         let mut bases = device.alloc(len * copies)?;
-        fill(&mut bases)?;
+        fill(bases.view_mut(..len)?)?;
         if len > 0 && copies > 1 {
             let times = if let Multiples::Tables { window, sets, .. } = multiples { window * sets } else { 1 };
             tables::extend::<C>(device, &mut bases, len, copies, times)?;
         }
-        let msm = Self { device: device.clone(), config, machine, bases, len, multiples, kernels };
+        let (bases, ready) = (Arc::new(bases), device.record(None)?);
+        let msm = Self { device: device.clone(), queue: None, config, machine, bases, ready, len, multiples, kernels };
         // Compiled now, so that the first evaluation is as fast as the next.
         if msm.layout(len, 1, covered_bits::<C>(&config)).is_ok_and(|layout| layout.levels > 0) {
             msm.kernels.pairs(device)?;
@@ -229,6 +237,23 @@ impl<C: MsmCurve> Msm<C> {
             msm.kernels.unbalanced(device)?;
         }
         Ok(msm)
+    }
+
+    /// The same plan, with the same bases and kernels, on a queue of its own. What it shares with work of other queues, such as
+    /// scalars in buffers, is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self {
+            device: self.device.clone(),
+            queue: Some(queue.clone()),
+            config: self.config,
+            machine: self.machine.clone(),
+            bases: Arc::clone(&self.bases),
+            ready: self.ready.clone(),
+            len: self.len,
+            multiples: self.multiples,
+            kernels: Arc::clone(&self.kernels),
+        }
     }
 
     /// The kernels, for compiling them ahead.
@@ -282,7 +307,7 @@ impl<C: MsmCurve> Msm<C> {
         Ok(self.sums(scalars, scalars.len(), 1, true, &mut |_| Ok(()))?[0])
     }
 
-    /// [`Msm::evaluate`], with an event for the end of each stage on the default queue.
+    /// [`Msm::evaluate`], with an event for the end of each stage on the plan's queue.
     ///
     /// # Errors
     /// As [`Msm::evaluate`].
@@ -291,7 +316,7 @@ impl<C: MsmCurve> Msm<C> {
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
         let mut events = Vec::new();
         let mut mark = |stage| {
-            events.push((stage, self.device.record(None)?));
+            events.push((stage, self.device.record(self.queue.as_ref())?));
             Ok(())
         };
         let sum = self.sums(scalars, scalars.len(), 1, true, &mut mark)?[0];
@@ -371,8 +396,7 @@ impl<C: MsmCurve> Msm<C> {
         let balanced = self.config.tuning.accumulation == Accumulation::Balanced;
         let nodes = if balanced { Nodes::<C>::required_bytes(slices) } else { 0 };
         let add = add.max(list) + nodes;
-        let copied = if reductions.len() > 1 { buckets * sum_bytes::<C>() } else { 0 };
-        let reduce = reductions.iter().map(Reduction::required_bytes::<C>).max().unwrap_or(0) + copied;
+        let reduce = reductions.iter().map(Reduction::required_bytes::<C>).max().unwrap_or(0);
         buckets * sum_bytes::<C>() + uploads + sort.max(add).max(reduce)
     }
 
@@ -434,6 +458,9 @@ impl<C: MsmCurve> Msm<C> {
             Scalars::Canonical(buffer) => self.device.expect_same("the scalars", buffer.device())?,
         }
         let layout = self.layout(len, count, self.bits(scalars))?;
+        if let Some(queue) = &self.queue {
+            self.device.wait_for(Some(queue), &self.ready)?;
+        }
         let mut sums = Vec::with_capacity(count);
         for first in (0..count).step_by(layout.group) {
             let group = layout.group.min(count - first);
@@ -487,13 +514,14 @@ impl<C: MsmCurve> Msm<C> {
             Scalars::Montgomery(buffer) => buffer.secrecy(),
             Scalars::Canonical(buffer) => buffer.secrecy(),
         };
+        let queue = self.queue.as_ref();
         // One sum in pieces, or several whole ones.
         let pieces = self.pieces(layout, scalars, len, group.len());
         let mut source = match scalars {
             Scalars::Host(host) => {
                 let whole = pieces.iter().map(|piece| piece.start..piece.end * group.len()).collect();
                 let host = &host[group.start * len..group.end * len];
-                Source::Host(Uploads::new(&self.device, host, whole, secrecy)?)
+                Source::Host(Uploads::new(&self.device, queue, host, whole, secrecy)?)
             }
             Scalars::Montgomery(buffer) => Source::Montgomery(buffer),
             Scalars::Canonical(buffer) => Source::Canonical(buffer),
@@ -501,11 +529,10 @@ impl<C: MsmCurve> Msm<C> {
         let reductions = self.reductions(layout, group.len());
         let count: u64 = reductions.iter().map(Reduction::buckets).sum();
         let mut buckets: Buffer<Xyzz<C>> = self.device.alloc_with(count as usize, secrecy)?;
-        buckets.clear()?;
+        buckets.as_view_mut().clear_on(queue)?;
         for (number, piece) in pieces.into_iter().enumerate() {
             let (start, piece) = (piece.start, piece.len());
             let recoding = Recoding {
-                from: group.start * len + start,
                 len: piece * group.len(),
                 count: piece,
                 points: if shared { piece } else { piece * group.len() },
@@ -520,7 +547,8 @@ impl<C: MsmCurve> Msm<C> {
                 doublings: self.multiples.doublings(),
                 rows: layout.sets * group.len() as u32,
             };
-            let (keys, values) = self.digits(recoding, &mut source, number, secrecy, mark)?;
+            let (keys, values) =
+                self.digits(recoding, &mut source, (number, group.start * len + start), secrecy, mark)?;
             let mut fresh = start == 0;
             let slices = self.machine.slices(&self.config.tuning, keys.len() as u64);
             let mut nodes = match self.config.tuning.accumulation {
@@ -529,15 +557,16 @@ impl<C: MsmCurve> Msm<C> {
             };
             let mut add = |list: &List<'_, C>, fresh: bool, buckets: &mut Buffer<Xyzz<C>>| -> Result<()> {
                 match &mut nodes {
-                    Some(nodes) => self.kernels.accumulate.run(list, slices, fresh, nodes, buckets)?,
-                    None => self.kernels.unbalanced(&self.device)?.run(list, buckets)?,
+                    Some(nodes) => self.kernels.accumulate.run(queue, list, slices, fresh, nodes, buckets)?,
+                    None => self.kernels.unbalanced(&self.device)?.run(queue, list, buckets)?,
                 }
                 Ok(())
             };
             let (mut keys, mut values, mut points) = (keys, Some(values), None);
             for _ in 0..layout.levels {
-                let from = points.as_ref().unwrap_or(&self.bases);
+                let from = points.as_ref().unwrap_or(&*self.bases);
                 let halved = self.kernels.pairs(&self.device)?.run(
+                    queue,
                     &keys,
                     values.as_ref(),
                     from,
@@ -550,47 +579,36 @@ impl<C: MsmCurve> Msm<C> {
                 (keys, values, points) = (halved.keys, None, Some(halved.points));
                 mark(Stage::Halve)?;
             }
-            let points = points.as_ref().unwrap_or(&self.bases);
+            let points = points.as_ref().unwrap_or(&*self.bases);
             let list = List { keys: &keys, values: values.as_ref(), points };
             add(&list, fresh, &mut buckets)?;
             mark(Stage::Accumulate)?;
         }
-        let parts = self.classes(buckets, &reductions)?;
-        let reduced =
-            reductions.iter().zip(parts).map(|(reduction, part)| Ok(self.kernels.reduce.run(reduction, part)?));
-        let reduced = reduced.collect::<Result<Vec<_>>>()?;
+        // The buckets of each class of digits lie one after the other.
+        let mut rest = buckets.as_view();
+        let reduce = |reduction: &Reduction| {
+            let (part, others) = rest.split_at(reduction.buckets() as usize)?;
+            rest = others;
+            Ok(self.kernels.reduce.run(queue, reduction, part)?)
+        };
+        let reduced = reductions.iter().map(reduce).collect::<Result<Vec<_>>>()?;
         mark(Stage::Reduce)?;
         let mut rows = vec![Projective::zero(); layout.sets as usize * group.len()];
         let weights = (0..).step_by(self.multiples.doublings().max(1) as usize);
         for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
-            let own = finish::rows::<C>(reduction, &points.to_vec()?, weight);
+            let own = finish::rows::<C>(reduction, &points.as_view().read_on(queue)?.wait()?, weight);
             rows.iter_mut().zip(own).for_each(|(row, own)| *row += own);
         }
         Ok(finish::sums::<C>(&rows, layout.sets as usize, layout.window))
     }
 
-    /// The buckets of each class of digits, which lie one after the other.
-    fn classes(&self, buckets: Buffer<Xyzz<C>>, reductions: &[Reduction]) -> Result<Vec<Buffer<Xyzz<C>>>> {
-        if reductions.len() == 1 {
-            return Ok(vec![buckets]);
-        }
-        let mut start = 0;
-        let part = |reduction: &Reduction| {
-            let len = reduction.buckets() as usize;
-            let mut part = self.device.alloc_with(len, buckets.secrecy())?;
-            part.copy_range(None, 0, &buckets, start, len)?;
-            start += len;
-            Ok(part)
-        };
-        reductions.iter().map(part).collect()
-    }
-
-    /// The digits of scalars with their points, sorted by bucket.
+    /// The digits of scalars with their points, sorted by bucket: of a piece of those from the host, or of those in a buffer from
+    /// one on.
     fn digits(
         &self,
         recoding: Recoding,
         source: &mut Source<'_, C::ScalarField>,
-        piece: usize,
+        (piece, start): (usize, usize),
         secrecy: Secrecy,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<(Buffer<u32>, Buffer<u32>)> {
@@ -598,21 +616,28 @@ impl<C: MsmCurve> Msm<C> {
             Bases::Subgroup => ScalarForm::Reduced,
             Bases::Any => ScalarForm::Plain,
         };
+        let (queue, recode, range) = (self.queue.as_ref(), &self.kernels.recode, start..start + recoding.len);
         let pairs = recoding.len * recoding.digits as usize;
         let (mut keys, mut values) = (self.device.alloc_with(pairs, secrecy)?, self.device.alloc_with(pairs, secrecy)?);
         match source {
             Source::Host(uploads) => uploads.with(piece, |scalars| {
                 mark(Stage::Upload)?;
-                let recoding = Recoding { from: 0, ..recoding };
-                Ok(self.kernels.recode.run(&recoding, scalars, &mut keys, &mut values)?)
+                Ok(recode.run(queue, &recoding, scalars, &mut keys, &mut values)?)
             })?,
-            Source::Montgomery(buffer) => self.kernels.recode.run(&recoding, buffer, &mut keys, &mut values)?,
-            Source::Canonical(buffer) => {
-                self.kernels.recode.run(&Recoding { form: canonical, ..recoding }, buffer, &mut keys, &mut values)?;
+            Source::Montgomery(scalars) => {
+                recode.run(queue, &recoding, scalars.view(range)?, &mut keys, &mut values)?;
+            }
+            Source::Canonical(scalars) => {
+                let recoding = Recoding { form: canonical, ..recoding };
+                recode.run(queue, &recoding, scalars.view(range)?, &mut keys, &mut values)?;
             }
         }
         mark(Stage::Recode)?;
-        self.kernels.sort.sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
+        on(&self.kernels.sort, queue, RadixSort::on).sort(
+            &mut keys,
+            &mut values,
+            0..key_bits(recoding.sentinel.into()),
+        )?;
         mark(Stage::Sort)?;
         Ok((keys, values))
     }

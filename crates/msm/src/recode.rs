@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use ark_ff::BigInteger;
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Result, Word, parallel,
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View, Word, parallel,
 };
 use evariste_field::{
     DevicePrimeField,
@@ -32,8 +32,6 @@ pub(crate) enum ScalarForm {
 /// Which digits are made of which scalars, and what their buckets and points are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recoding {
-    /// The first scalar in its buffer.
-    pub(crate) from: usize,
     /// Scalars.
     pub(crate) len: usize,
     /// Scalars of one sum.
@@ -63,7 +61,6 @@ pub(crate) struct Recoding {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Params {
-    start: u32,
     len: u32,
     count: u32,
     points: u32,
@@ -114,18 +111,19 @@ impl<F: DevicePrimeField> Recode<F> {
     /// Writes a key and a value for each digit of each scalar: see `msm_recode.cu`.
     pub(crate) fn run<S: Element>(
         &self,
+        queue: Option<&Queue>,
         recoding: &Recoding,
-        scalars: &Buffer<S>,
+        scalars: View<'_, S>,
         keys: &mut Buffer<u32>,
         values: &mut Buffer<u32>,
     ) -> Result<()> {
         let r = recoding;
-        assert!(S::BYTES == 4 * F::LIMBS && r.from + r.len <= scalars.len(), "scalars of this field");
+        assert_eq!(S::BYTES, 4 * F::LIMBS, "scalars of this field");
+        scalars.expect_len("the scalars", r.len)?;
         keys.expect_len("the keys of digits", r.len * r.digits as usize)?;
         values.expect_len("the values of digits", keys.len())?;
         assert!((1..32).contains(&r.bits) && r.count > 0 && r.points > 0 && r.sets > 0, "{r:?}");
         let params = Params {
-            start: r.from as u32,
             len: r.len as u32,
             count: r.count as u32,
             points: r.points as u32,
@@ -141,8 +139,8 @@ impl<F: DevicePrimeField> Recode<F> {
             rows: r.rows,
         };
         let args = &mut [Arg::read(scalars), Arg::write(keys), Arg::write(values)];
-        // SAFETY: there are `len` scalars from `from` on, and a key and a value for each digit of them.
-        unsafe { self.kernel.launch(None, r.len.div_ceil(THREADS as usize) as u64, &params, args) }
+        // SAFETY: there are `len` scalars, and a key and a value for each digit of them.
+        unsafe { self.kernel.launch(queue, r.len.div_ceil(THREADS as usize) as u64, &params, args) }
     }
 }
 
@@ -219,7 +217,7 @@ fn odd(size: u32, row: u32, params: &Params, doublings: u32) -> (u32, u32) {
 fn run<F: DevicePrimeField>(params: &Params, args: &mut [CpuArg<'_>]) {
     let [scalars, keys, values] = args else { unreachable!("the launch checks the number of buffers") };
     let (len, digits) = (params.len as usize, params.digits as usize);
-    let scalars = &scalars.read::<u32>()[params.start as usize * F::LIMBS..][..len * F::LIMBS];
+    let scalars = &scalars.read::<u32>()[..len * F::LIMBS];
     let buckets = 1u32 << (params.bits - 1);
     // Grain by grain, all digits of a few scalars to as many places.
     let mut rows: Vec<[Vec<&mut [u32]>; 2]> = Vec::new();

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, View, parallel};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -128,29 +128,36 @@ impl<C: DeviceCurve> Reduce<C> {
     }
 
     /// The points of [`Reduction::weights`].
-    pub(crate) fn run(&self, reduction: &Reduction, buckets: Buffer<Xyzz<C>>) -> Result<Buffer<Xyzz<C>>> {
+    pub(crate) fn run(
+        &self,
+        queue: Option<&Queue>,
+        reduction: &Reduction,
+        buckets: View<'_, Xyzz<C>>,
+    ) -> Result<Buffer<Xyzz<C>>> {
         let (weighted, secrecy) = (reduction.rows, buckets.secrecy());
         buckets.expect_len("the buckets", reduction.buckets() as usize)?;
-        let (mut input, mut log) = (buckets, reduction.log);
+        let (mut done, mut log): (Option<Buffer<_>>, _) = (None, reduction.log);
         for (k, &layer) in reduction.layers.iter().enumerate() {
             log -= layer;
             let rows = reduction.rows_after(k) as u32;
             let mut out = self.device.alloc_with((rows + weighted) as usize * (1 << log), secrecy)?;
             let params = LayerParams { rows, weighted, width: 1 << log, log: layer };
             let groups = (u64::from(rows) << log).div_ceil(THREADS.into());
-            let args = &mut [Arg::read(&input), Arg::write(&mut out)];
+            let input = done.as_ref().map_or(buckets, Buffer::as_view);
+            let args = &mut [Arg::read(input), Arg::write(&mut out)];
             // SAFETY: the input has `rows` rows of `width` runs, and the output `weighted` rows of `width` more.
-            unsafe { self.layer.launch(None, groups, &params, args) }?;
-            input = out;
+            unsafe { self.layer.launch(queue, groups, &params, args) }?;
+            done = Some(out);
         }
         let sums = reduction.outputs() as u32;
         let mut scratch: Buffer<Xyzz<C>> = self.device.alloc_with((sums * THREADS) as usize, secrecy)?;
         let mut out = self.device.alloc_with(sums as usize, secrecy)?;
         let params = BitsParams { weighted, log, sums };
-        let args = &mut [Arg::read(&input), Arg::write(&mut scratch), Arg::write(&mut out)];
+        let input = done.as_ref().map_or(buckets, Buffer::as_view);
+        let args = &mut [Arg::read(input), Arg::write(&mut scratch), Arg::write(&mut out)];
         // SAFETY: the input has rows of 2^log elements, as many as there are sums less log for each weighted one, and the
         // scratch THREADS elements for each sum.
-        unsafe { self.bits.launch(None, sums.into(), &params, args) }?;
+        unsafe { self.bits.launch(queue, sums.into(), &params, args) }?;
         Ok(out)
     }
 }

@@ -1,5 +1,5 @@
 use ark_ff::{BigInteger, PrimeField};
-use evariste_backend::Buffer;
+use evariste_backend::{Buffer, View};
 use evariste_field::{Canonical, DevicePrimeField, Mont};
 use rayon::prelude::*;
 
@@ -9,9 +9,9 @@ pub enum Scalars<'a, F: DevicePrimeField> {
     /// On the host.
     Host(&'a [F]),
     /// On the device, in Montgomery form.
-    Montgomery(&'a Buffer<Mont<F>>),
+    Montgomery(View<'a, Mont<F>>),
     /// On the device, as integers, which need not be below the modulus.
-    Canonical(&'a Buffer<Canonical<F>>),
+    Canonical(View<'a, Canonical<F>>),
 }
 
 impl<F: DevicePrimeField> Clone for Scalars<'_, F> {
@@ -58,12 +58,24 @@ impl<'a, F: DevicePrimeField> From<&'a Vec<F>> for Scalars<'a, F> {
 
 impl<'a, F: DevicePrimeField> From<&'a Buffer<Mont<F>>> for Scalars<'a, F> {
     fn from(scalars: &'a Buffer<Mont<F>>) -> Self {
+        Scalars::Montgomery(scalars.into())
+    }
+}
+
+impl<'a, F: DevicePrimeField> From<View<'a, Mont<F>>> for Scalars<'a, F> {
+    fn from(scalars: View<'a, Mont<F>>) -> Self {
         Scalars::Montgomery(scalars)
     }
 }
 
 impl<'a, F: DevicePrimeField> From<&'a Buffer<Canonical<F>>> for Scalars<'a, F> {
     fn from(scalars: &'a Buffer<Canonical<F>>) -> Self {
+        Scalars::Canonical(scalars.into())
+    }
+}
+
+impl<'a, F: DevicePrimeField> From<View<'a, Canonical<F>>> for Scalars<'a, F> {
+    fn from(scalars: View<'a, Canonical<F>>) -> Self {
         Scalars::Canonical(scalars)
     }
 }

@@ -20,7 +20,6 @@ const PIECE: usize = 1 << 20;
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Params {
     len: u32,
-    first: u32,
     times: u32,
 }
 
@@ -39,23 +38,22 @@ pub(crate) fn extend<C: DeviceCurve>(
     for first in (0..len * (tables - 1)).step_by(piece.max(1)) {
         // Pieces do not read what they write.
         let count = piece.min(len * (tables - 1) - first);
+        let (before, mut multiples) = table.as_view_mut().split_at(len + first)?;
+        let (from, mut out) = (before.view(first..first + count)?, multiples.view_mut(..count)?);
         let mut sums: Buffer<Xyzz<C>> = device.alloc(count)?;
-        let mut affine = device.alloc(count)?;
         let mut left = times;
         while left > 0 {
             // All at once, where the device does not end such long loops.
-            let (from, first) = if left == times { (&*table, first) } else { (&affine, 0) };
-            let mut params = Params { len: count as u32, first: first as u32, times: left };
+            let mut params = Params { len: count as u32, times: left };
             while params.times > 1 && !kernel.fits(&params) {
                 params.times /= 2;
             }
-            let args = &mut [Arg::read(from), Arg::write(&mut sums)];
-            // SAFETY: there are `count` points from `first` on, and as many sums.
+            let args = &mut [Arg::read(if left == times { from } else { out.as_view() }), Arg::write(&mut sums)];
+            // SAFETY: there are `count` points, and as many sums.
             unsafe { kernel.launch(None, count.div_ceil(THREADS as usize) as u64, &params, args) }?;
-            points.normalise_xyzz(&sums, &mut affine)?;
+            points.normalise_xyzz(&sums, &mut out)?;
             left -= params.times;
         }
-        table.copy_range(None, len + first, &affine, 0, count)?;
     }
     Ok(())
 }
@@ -76,7 +74,7 @@ fn run<C: DeviceCurve>(params: &Params, args: &mut [CpuArg<'_>]) {
     let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
     let (a, words) = (a.read::<u32>(), sum_words::<C>());
     parallel::chunks(&mut out.write::<u32>()[..params.len as usize * words], words, &|i, out| {
-        let point = point::xyzz_of_affine::<C>(load_affine::<C>(a, params.first as usize + i));
+        let point = point::xyzz_of_affine::<C>(load_affine::<C>(a, i));
         point::store(&(0..params.times).fold(point, |point, _| point::xyzz_double::<C>(point)), out);
     });
 }

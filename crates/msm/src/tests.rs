@@ -71,8 +71,11 @@ fn check<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig, kinds: &[&
         assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{context}");
         let montgomery = device.upload::<Mont<C::ScalarField>>(&scalars).unwrap();
         assert_eq!(msm.evaluate(&montgomery).unwrap(), expected, "{context}");
-        let canonical = device.upload::<Canonical<C::ScalarField>>(&scalars).unwrap();
-        assert_eq!(msm.evaluate(&canonical).unwrap(), expected, "{context}");
+        // Behind another scalar, on a queue of its own.
+        let canonical = [&[C::ScalarField::ONE], &scalars[..]].concat();
+        let canonical = device.upload::<Canonical<C::ScalarField>>(&canonical).unwrap();
+        let on_queue = msm.on(&device.queue().unwrap());
+        assert_eq!(on_queue.evaluate(canonical.view(1..).unwrap()).unwrap(), expected, "{context}");
     }
 }
 
@@ -236,7 +239,7 @@ fn scalars_that_are_no_residues_and_few_bits() {
     let mut scalars = device.alloc::<Canonical<Fr>>(3).unwrap();
     let mut words = device.host_buffer(3 * 32, Transfer::Upload, Secrecy::Public).unwrap();
     words.fill(u8::MAX);
-    scalars.write_pinned(None, 0, words).unwrap().wait().unwrap();
+    scalars.as_view_mut().write_pinned(None, words).unwrap().wait().unwrap();
     let expected = reference::msm::<C, _>(&bases, &[[u64::MAX; 4]; 3]);
     for kind in [Bases::Any, Bases::Subgroup] {
         let msm = Msm::<C>::new(&device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() }).unwrap();

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, parallel};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -18,8 +18,7 @@ use crate::{
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Params {
-    begin: u32,
-    end: u32,
+    len: u32,
     buckets: u32,
     ordered: u32,
 }
@@ -39,24 +38,29 @@ impl<C: DeviceCurve> Unbalanced<C> {
     /// Adds to each bucket the points of its pairs, as [`Accumulate::run`](accumulate::Accumulate::run) does.
     pub(crate) fn run(
         &self,
+        queue: Option<&Queue>,
         &List { keys, values, points }: &List<'_, C>,
         buckets: &mut Buffer<Xyzz<C>>,
     ) -> Result<()> {
-        values.unwrap_or(keys).expect_len("the values of digits", keys.len())?;
-        let (len, count) = (keys.len() as u32, buckets.len() as u32);
-        let params = |begin, end| Params { begin, end, buckets: count, ordered: values.is_none().into() };
+        let (values, ordered) = (values.unwrap_or(keys), values.is_none());
+        values.expect_len("the values of digits", keys.len())?;
+        let count = buckets.len() as u32;
+        let params = |len: usize| Params { len: len as u32, buckets: count, ordered: ordered.into() };
         // All pairs may be those of one bucket.
-        let mut piece = len.max(1);
-        while piece > 1 && !self.kernel.fits(&params(0, piece)) {
+        let mut piece = keys.len().max(1);
+        while piece > 1 && !self.kernel.fits(&params(piece)) {
             piece = piece.div_ceil(2);
         }
-        for begin in (0..len).step_by(piece as usize) {
-            let params = params(begin, len.min(begin.saturating_add(piece)));
-            let args =
-                &mut [Arg::read(keys), Arg::read(values.unwrap_or(keys)), Arg::read(points), Arg::write(buckets)];
-            // SAFETY: there are keys and values up to `end`, values name points, as recoding makes them, and there are as
-            // many buckets as threads that do not return at once.
-            unsafe { self.kernel.launch(None, count.div_ceil(accumulate::THREADS).into(), &params, args) }?;
+        for begin in (0..keys.len()).step_by(piece) {
+            let range = begin..keys.len().min(begin + piece);
+            let (keys, values) = (keys.view(range.clone())?, values.view(range.clone())?);
+            let points = if ordered { points.view(range)? } else { points.as_view() };
+            let args = &mut [Arg::read(keys), Arg::read(values), Arg::read(points), Arg::write(&mut *buckets)];
+            // SAFETY: there are `len` keys and values, values name points, as recoding makes them, and there are as many
+            // buckets as threads that do not return at once.
+            unsafe {
+                self.kernel.launch(queue, count.div_ceil(accumulate::THREADS).into(), &params(keys.len()), args)
+            }?;
         }
         Ok(())
     }
@@ -75,8 +79,7 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
     };
     // Of two searches, and of the additions.
     let turns = |params: &Params| {
-        let pairs = u64::from(params.end - params.begin);
-        2 * turns::repeat(u32::BITS.into(), 0) + turns::repeat(pairs, source::turns::<C>())
+        2 * turns::repeat(u32::BITS.into(), 0) + turns::repeat(params.len.into(), source::turns::<C>())
     };
     let variant = label::<C::BaseField>();
     KernelSpec::new("msm_unbalanced", variant, shared::bindings(&seen), run::<C>, source)
@@ -87,18 +90,17 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
 /// The body for the CPU.
 fn run<C: DeviceCurve>(params: &Params, args: &mut [CpuArg<'_>]) {
     let [keys, values, points, buckets] = args else { unreachable!("the launch checks the number of buffers") };
-    let (begin, end, words) = (params.begin as usize, params.end as usize, sum_words::<C>());
-    let (keys, values, points) = (keys.read::<u32>(), values.read::<u32>(), points.read::<u32>());
+    let (len, words) = (params.len as usize, sum_words::<C>());
+    let (keys, values, points) = (&keys.read::<u32>()[..len], values.read::<u32>(), points.read::<u32>());
     let buckets = &mut buckets.write::<u32>()[..params.buckets as usize * words];
     parallel::chunks(buckets, words, &|bucket, out| {
-        let keys = &keys[begin..end];
         let first = keys.partition_point(|key| (*key as usize) < bucket);
         let len = keys[first..].partition_point(|key| *key as usize == bucket);
         if len == 0 {
             return;
         }
         let mut sum = load::<C>(out, 0);
-        let range = begin + first..begin + first + len;
+        let range = first..first + len;
         for (value, i) in values[range.clone()].iter().zip(range) {
             let value = if params.ordered == 1 { 2 * i as u32 } else { *value };
             let mut point = load_affine::<C>(points, value as usize / 2);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Device, Event, Queue, Secrecy};
+use evariste_backend::{Buffer, Device, Event, Queue, Secrecy, View};
 use evariste_field::{DevicePrimeField, Mont};
 
 use crate::Result;
@@ -17,6 +17,9 @@ pub(crate) struct Uploads<'a, F: DevicePrimeField> {
     host: &'a [F],
     pieces: Vec<Range<usize>>,
     slots: Vec<Slot<F>>,
+    /// Where the device works.
+    work: Option<&'a Queue>,
+    /// Where several pieces come.
     queue: Option<Queue>,
 }
 
@@ -27,7 +30,14 @@ struct Slot<F: DevicePrimeField> {
 }
 
 impl<'a, F: DevicePrimeField> Uploads<'a, F> {
-    pub(crate) fn new(device: &'a Device, host: &'a [F], pieces: Vec<Range<usize>>, secrecy: Secrecy) -> Result<Self> {
+    /// For work on a queue (`None`: the default one).
+    pub(crate) fn new(
+        device: &'a Device,
+        work: Option<&'a Queue>,
+        host: &'a [F],
+        pieces: Vec<Range<usize>>,
+        secrecy: Secrecy,
+    ) -> Result<Self> {
         let queue = if pieces.len() > 1 { Some(device.queue()?) } else { None };
         // All memory now: what is allocated later comes behind the work that has been queued by then.
         let slot = |slot| {
@@ -35,23 +45,23 @@ impl<'a, F: DevicePrimeField> Uploads<'a, F> {
             Ok(Slot { scalars: device.alloc_with(len, secrecy)?, free: None })
         };
         let slots = (0..SLOTS.min(pieces.len())).map(slot).collect::<Result<_>>()?;
-        Ok(Self { device, host, pieces, slots, queue })
+        Ok(Self { device, host, pieces, slots, work, queue })
     }
 
-    /// Calls `read` with a buffer that begins with the scalars of a piece. What it queues on the default queue finds them there.
-    pub(crate) fn with(&mut self, piece: usize, read: impl FnOnce(&Buffer<Mont<F>>) -> Result<()>) -> Result<()> {
-        let (queue, place) = (self.queue.as_ref(), piece % SLOTS);
+    /// Calls `read` with the scalars of a piece. What it queues where the device works finds them there.
+    pub(crate) fn with(&mut self, piece: usize, read: impl FnOnce(View<'_, Mont<F>>) -> Result<()>) -> Result<()> {
+        let (queue, place, host) = (self.queue.as_ref(), piece % SLOTS, &self.host[self.pieces[piece].clone()]);
         let slot = &mut self.slots[place];
         if let Some(free) = slot.free.take() {
             self.device.wait_for(queue, &free)?;
         }
-        slot.scalars.write_on(queue, 0, &self.host[self.pieces[piece].clone()])?;
+        slot.scalars.view_mut(..host.len())?.write_on(queue.or(self.work), host)?;
         if queue.is_some() {
-            self.device.wait_for(None, &self.device.record(queue)?)?;
+            self.device.wait_for(self.work, &self.device.record(queue)?)?;
         }
-        read(&slot.scalars)?;
+        read(slot.scalars.view(..host.len())?)?;
         if queue.is_some() {
-            slot.free = Some(self.device.record(None)?);
+            slot.free = Some(self.device.record(self.work)?);
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use crate::{Config, Error, Ntt, Result, forward_in_pieces, inverse_in_pieces};
 /// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then,
 /// unless it is a device that failed while the result came back: parts of it may be there.
 pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
-    transform(device, x, Ntt::forward, forward_in_pieces)
+    transform(device, x, |ntt, data| ntt.forward(data), forward_in_pieces)
 }
 
 /// The inverse of [`forward`].
@@ -32,7 +32,7 @@ pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Resul
 /// # Errors
 /// As [`forward`].
 pub fn inverse<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
-    transform(device, x, Ntt::inverse, inverse_in_pieces)
+    transform(device, x, |ntt, data| ntt.inverse(data), inverse_in_pieces)
 }
 
 /// log₂ of the length from which on [`forward`] and [`inverse`] work on `device` and not on the CPU: 0 for the CPU itself.
@@ -94,8 +94,8 @@ fn measure<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     let log_n = MEASURED.min(F::TWO_ADICITY);
     let mut x = vec![F::ONE; 1 << log_n];
     let on_cpu = plan::<F>(&Device::cpu(), log_n)?;
-    let cpu = fastest(|| run(&on_cpu, &mut x, &Ntt::forward))?;
-    let mut way = |len: usize| fastest(|| Ok(device.upload::<Mont<F>>(&x[..len])?.read_at(0, &mut x[..len])?));
+    let cpu = fastest(|| run(&on_cpu, &mut x, &|ntt, data| ntt.forward(data)))?;
+    let mut way = |len: usize| fastest(|| Ok(device.upload::<Mont<F>>(&x[..len])?.as_view().read(&mut x[..len])?));
     let (short, long) = (way(1)?, way(1 << log_n)?);
     // A pass of a transform costs a device about what the way costs it at least.
     let each = (long.saturating_sub(short)).as_secs_f64() / f64::from(1u32 << log_n);
@@ -130,7 +130,7 @@ fn run<F: DeviceField + FftField>(
 ) -> Result<()> {
     let mut buffer = ntt.device().upload(x)?;
     apply(ntt, &mut buffer)?;
-    Ok(buffer.read_at(0, x)?)
+    Ok(buffer.as_view().read(x)?)
 }
 
 fn transform<F: DeviceField + FftField>(

@@ -7,12 +7,14 @@ use evariste_backend::{Binding, CpuArg, KernelSpec, Language, parallel};
 use evariste_field::{
     DeviceField, ifma,
     source::{self, turns},
+    words::Words,
 };
 
 use crate::{config::Twiddles, reverse_bits};
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+mod words;
 
 /// Lines from which on a pass of its own is done in lanes, eight at a time.
 #[cfg(target_arch = "x86_64")]
@@ -154,8 +156,8 @@ impl Shape {
             flags.map(|flags| format!(", flags {flags:#x}")).unwrap_or_default(),
             source::label::<F>(),
         );
-        let lanes = ifma::Field::of::<F>();
-        let body = move |params: &Params, args: &mut [CpuArg<'_>]| self.run::<F>(lanes.as_ref(), params, args);
+        let (words, lanes) = (Words::of::<F>(), ifma::Field::of::<F>());
+        let body = move |params: &Params, args: &mut [CpuArg<'_>]| self.run::<F>(words, lanes.as_ref(), params, args);
         let turns = self.turns::<F>();
         KernelSpec::new("ntt_pass", variant, bindings, body, source)
             .threads(threads)
@@ -233,7 +235,13 @@ impl Shape {
     }
 
     /// The body for the CPU: a thread owns a tile, as a workgroup does.
-    fn run<F: DeviceField>(self, lanes: Option<&ifma::Field>, params: &Params, args: &mut [CpuArg<'_>]) {
+    fn run<F: DeviceField>(
+        self,
+        words: Option<Words>,
+        lanes: Option<&ifma::Field>,
+        params: &Params,
+        args: &mut [CpuArg<'_>],
+    ) {
         let (data, tables) = match args {
             [x, tables @ ..] if self.in_place => {
                 let x = x.write::<u32>();
@@ -248,16 +256,20 @@ impl Shape {
         };
         let [roots, twiddles, scale] = tables else { unreachable!("the launch checks the number of buffers") };
         let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| Table::<F>::new(table.read()));
-        #[cfg(target_arch = "x86_64")]
-        if let Some(field) = lanes
-            && matches!(self.twiddles, Twiddles::Stored | Twiddles::TwoLevel)
-            && (params.log_n > self.log_rows || params.lines - params.first >= MIN_LINES)
-        {
+        if matches!(self.twiddles, Twiddles::Stored | Twiddles::TwoLevel) {
             let Data { input, output, input_limbs, output_limbs, .. } = data;
             let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| table.limbs);
             let len = input_limbs.min(output_limbs);
-            let pass = lanes::Pass { shape: self, params, input, output, len, roots, twiddles, scale };
-            return pass.run_in(field);
+            let pass = Pass { shape: self, params, input, output, len, roots, twiddles, scale };
+            if let Some(words) = words {
+                return pass.run_in_words(words);
+            }
+            #[cfg(target_arch = "x86_64")]
+            if let Some(field) = lanes
+                && (params.log_n > self.log_rows || params.lines - params.first >= MIN_LINES)
+            {
+                return pass.run_in(field);
+            }
         }
         let half = 1 << self.log_rows >> 1;
         let step = params.log_roots - self.log_rows;
@@ -367,6 +379,22 @@ impl<F: DeviceField> Data<F> {
         x.store(unsafe { std::slice::from_raw_parts_mut(self.output.add(i * F::LIMBS), F::LIMBS) });
     }
 }
+
+/// A pass over data in memory, for bodies that do several lines at a time.
+struct Pass<'a> {
+    shape: Shape,
+    params: &'a Params,
+    input: *const u32,
+    output: *mut u32,
+    /// Limbs at `input` and at `output`, at least.
+    len: usize,
+    roots: &'a [u32],
+    twiddles: &'a [u32],
+    scale: &'a [u32],
+}
+
+// SAFETY: tiles share no element: see `Data`.
+unsafe impl Sync for Pass<'_> {}
 
 /// A line: its number among those of its transforms, and which of the transforms side by side it is of.
 #[derive(Clone, Copy)]

@@ -104,16 +104,16 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
 
     fn queue(&self, slot: &mut Slot<F>, host: HostBuffer, inverse: bool) -> Result<Pending> {
         let Slot { queue, data } = slot;
-        let uploaded = data.write_pinned(Some(queue), 0, host)?;
-        let transform = self.transform.clone().queue(queue);
+        let uploaded = data.as_view_mut().write_pinned(Some(queue), host)?;
+        let transform = self.transform.clone().on(queue);
         if inverse {
-            transform.inverse(data)?
+            transform.inverse(&mut *data)?
         } else {
-            transform.forward(data)?
+            transform.forward(&mut *data)?
         }
         // The memory is free again as soon as the device has the data, while it still works on it.
         let host = uploaded.wait()?;
-        Ok(data.read_pinned(Some(queue), 0, host)?)
+        Ok(data.as_view().read_pinned(Some(queue), host)?)
     }
 
     /// Waits for the oldest result that was not given yet, if there is one.

@@ -7,7 +7,7 @@ use std::{
 
 use ark_ff::FftField;
 use evariste_backend::{
-    Arg, Buffer, Device, DeviceInfo, Element, Event, HostBuffer, Kernel, KernelSpec, Queue, Secrecy, ViewMut,
+    Arg, Buffer, Device, DeviceInfo, Element, Event, HostBuffer, Kernel, KernelSpec, Queue, Secrecy, View, ViewMut,
 };
 use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
 use rayon::prelude::*;
@@ -33,6 +33,9 @@ const MAX_LOG_CPU_TILE: u32 = 12;
 /// log₂ of the lines side by side that a CPU's thread takes: two vectors of lanes. On a Xeon, passes of up to 2^8 points
 /// with these took 0.8 of the time of passes of 2^10 points with 4 or 8 at 2^20 elements of 32 bytes.
 const LOG_CPU_RUN: u32 = 4;
+
+/// The same for elements of one word: bytes of a tile and side by side count, and these are short.
+const LOG_CPU_RUN_OF_WORDS: u32 = 6;
 
 /// Bytes that should lie side by side where a pass loads and stores data in memory: four sectors of a GPU's. With two,
 /// a transform of 2^26 elements of 32 bytes took 20.8 ms on an H200, against 17 with a pass more.
@@ -72,7 +75,7 @@ const MAX_COSETS: usize = 8;
 /// workgroup (Bailey's four-step method, applied again to what is left); reordering happens as the passes load and
 /// store. It costs (n/2) log₂ n multiplications less the trivial ones in the passes, n for the twiddles between two
 /// passes, which are stored (n elements for each direction, those of the inverse from its first use on), and 2n on a
-/// coset; each pass reads and writes the data once.
+/// coset; each pass reads and writes the data once. [`Ntt::on`] gives the same plan on another queue than the default one.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -92,6 +95,12 @@ const MAX_COSETS: usize = 8;
 /// # }
 /// ```
 pub struct Ntt<F: DeviceField> {
+    shared: Arc<Shared<F>>,
+    queue: Option<Queue>,
+}
+
+/// What a plan has on all queues.
+struct Shared<F: DeviceField> {
     device: Device,
     layout: Layout,
     /// Those that were used so far.
@@ -158,9 +167,13 @@ impl Tiling {
         // Elements that the registers of a thread hold.
         let per_thread = if F::LIMBS <= 2 { 16 } else { 4 };
         let threads = info.limits.workgroup_threads.min(THREADS);
+        let (log_cpu_run, log_cpu_tile) = match F::LIMBS {
+            ..=2 => (LOG_CPU_RUN_OF_WORDS, MAX_LOG_CPU_TILE + 2),
+            _ => (LOG_CPU_RUN, MAX_LOG_CPU_TILE),
+        };
         let log_tile = match threads {
             // From two passes on there are lines side by side even in one transform.
-            1 => fits.saturating_sub(1).min(MAX_LOG_CPU_TILE).min(log_n.div_ceil(2) + LOG_CPU_RUN),
+            1 => fits.saturating_sub(1).min(log_cpu_tile).min(log_n.div_ceil(2) + log_cpu_run),
             threads => fits.min((threads * per_thread).ilog2()),
         };
         // Where elements are too few for full workgroups on every unit, threads take two each, so that they are more.
@@ -176,7 +189,7 @@ impl Tiling {
         // Tiles that leave no unit idle, if they take enough rows.
         let share = log_tile.min(log_n.saturating_sub(log_tiles));
         let (log_balanced, log_run) = match (threads, cached) {
-            (1, _) => (log_tile, LOG_CPU_RUN),
+            (1, _) => (log_tile, log_cpu_run),
             (_, false) if F::LIMBS == 1 => (log_tile, log_run(RUN_BYTES_OF_WORDS)),
             (_, false) => (log_tile, log_run(RUN_BYTES)),
             (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
@@ -388,8 +401,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let roots = device.upload(&roots::<F>(&layout)?)?;
         let forward = factors::<F>(device, &layout, &vector, false)?;
         let (inverse, cosets, kernels) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        let plan = Self { device: device.clone(), layout, kernels, roots, forward, inverse, vector, cosets };
-        let shapes = plan.layout.shapes(Order::Natural, Order::Natural, false, false, false);
+        let device = device.clone();
+        let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets });
+        let plan = Self { shared, queue: None };
+        let shapes = plan.shared.layout.shapes(Order::Natural, Order::Natural, false, false, false);
         shapes.into_par_iter().try_for_each(|shape| plan.kernel(shape).map(drop))?;
         Ok(plan)
     }
@@ -429,28 +444,41 @@ impl<F: DeviceField + FftField> Ntt<F> {
 
     /// The device.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.shared.device
     }
 
-    pub(crate) fn vector(&self) -> &Vector<F> {
-        &self.vector
+    /// The same plan, with the same tables and kernels, on a queue of its own. What it shares with work of other queues, such as
+    /// data, is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { shared: Arc::clone(&self.shared), queue: Some(queue.clone()) }
+    }
+
+    pub(crate) fn queue(&self) -> Option<&Queue> {
+        self.queue.as_ref()
+    }
+
+    /// Operations where the plan works.
+    pub(crate) fn vector(&self) -> Vector<F> {
+        let vector = &self.shared.vector;
+        self.queue().map_or_else(|| vector.clone(), |queue| vector.on(queue))
     }
 
     /// Elements of one transform.
     pub fn size(&self) -> usize {
-        1 << self.layout.log_n
+        1 << self.shared.layout.log_n
     }
 
     /// Launches that one transform takes.
     pub fn passes_per_transform(&self) -> usize {
-        self.layout.log_rows.len()
+        self.shared.layout.log_rows.len()
     }
 
     /// Evaluates in place, natural order to natural order, each run of [`Ntt::size`] elements of `data` on its own.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::Device`].
-    pub fn forward(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.transform().forward(data)
     }
 
@@ -458,14 +486,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
     ///
     /// # Errors
     /// As [`Ntt::forward`].
-    pub fn inverse(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
+    pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.transform().inverse(data)
     }
 
     /// A transform with other orders, a coset or another queue, to be set on it.
     pub fn transform(&self) -> Transform<'_, F> {
         let order = Order::Natural;
-        Transform { plan: self, input: order, output: order, coset: F::ONE, columns: None, queue: None }
+        Transform { plan: self, input: order, output: order, coset: F::ONE, columns: None, queue: self.queue() }
     }
 
     /// A transform on the coset of `generator`.
@@ -474,26 +502,26 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     fn kernel(&self, shape: Shape) -> Result<Arc<Kernel<Params>>> {
-        let kernels = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernels = || self.shared.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = kernels().get(&shape) {
             return Ok(kernel.clone());
         }
-        let kernel = Arc::new(Kernel::new(&self.device, shape.spec::<F>())?);
+        let kernel = Arc::new(Kernel::new(&self.shared.device, shape.spec::<F>())?);
         Ok(kernels().entry(shape).or_insert(kernel).clone())
     }
 
     fn inverse_factors(&self) -> Result<&Factors<F>> {
-        if let Some(factors) = self.inverse.get() {
+        if let Some(factors) = self.shared.inverse.get() {
             return Ok(factors);
         }
-        let factors = factors::<F>(&self.device, &self.layout, &self.vector, true)?;
-        Ok(self.inverse.get_or_init(|| factors))
+        let factors = factors::<F>(&self.shared.device, &self.shared.layout, &self.shared.vector, true)?;
+        Ok(self.shared.inverse.get_or_init(|| factors))
     }
 
     /// The powers of a coset's generator: g^i for the forward transform, g^(−i) for the inverse, with n⁻¹ where no
     /// twiddle brings it.
     fn coset_powers(&self, generator: F, inverse: bool) -> Result<Coset<F>> {
-        let lock = || self.cosets.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.shared.cosets.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |coset: &&Coset<F>| coset.generator == generator && coset.inverse == inverse;
         if let Some(coset) = lock().iter().find(known) {
             return Ok(coset.clone());
@@ -501,15 +529,17 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let (base, scale) = match inverse {
             false => (generator, F::ONE),
             // A single pass has no twiddles that bring n⁻¹.
-            true if self.layout.log_rows.len() < 2 => (inverted(generator), inverse_of_n::<F>(self.layout.log_n)?),
+            true if self.shared.layout.log_rows.len() < 2 => {
+                (inverted(generator), inverse_of_n::<F>(self.shared.layout.log_n)?)
+            }
             true => (inverted(generator), F::ONE),
         };
-        let split = self.layout.log_split();
-        let mut powers = self.device.alloc(self.layout.powers())?;
+        let split = self.shared.layout.log_split();
+        let mut powers = self.shared.device.alloc(self.shared.layout.powers())?;
         let (low, high) = powers.as_view_mut().split_at(1 << split)?;
-        self.vector.powers(base, F::ONE, low)?;
-        self.vector.powers(base.pow([1 << split]), scale, high)?;
-        let ready = self.device.record(None)?;
+        self.shared.vector.powers(base, F::ONE, low)?;
+        self.shared.vector.powers(base.pow([1 << split]), scale, high)?;
+        let ready = self.shared.device.record(None)?;
         let coset = Coset { generator, inverse, powers: Arc::new(powers), ready };
         let mut cosets = lock();
         cosets.truncate(MAX_COSETS - 1);
@@ -518,9 +548,16 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 }
 
+impl<F: DeviceField> Clone for Ntt<F> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), queue: self.queue.clone() }
+    }
+}
+
 impl<F: DeviceField> fmt::Debug for Ntt<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ntt").field("device", &self.device).field("layout", &self.layout).finish_non_exhaustive()
+        let Shared { device, layout, .. } = &*self.shared;
+        f.debug_struct("Ntt").field("device", device).field("layout", layout).finish_non_exhaustive()
     }
 }
 
@@ -569,7 +606,7 @@ fn factors<F: DeviceField + FftField>(
             Twiddles::Stored => {
                 let mut powers = device.alloc(layout.powers())?;
                 two_level(powers.as_view_mut())?;
-                factors.write_at(start, &[factor])?;
+                factors.view_mut(start..=start)?.write(&[factor])?;
                 let rows = layout.log_rows[i];
                 let len = ((1u32 << rows) - 1) << left;
                 let (at, shift) = (start as u32 + 1, layout.log_n - left - rows);
@@ -584,7 +621,8 @@ fn factors<F: DeviceField + FftField>(
             Twiddles::BinaryPowers | Twiddles::OnTheFly => {
                 let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
                 let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);
-                factors.write_at(start, &[factor].into_iter().chain(powers).collect::<Vec<F>>())?;
+                let powers: Vec<F> = powers.collect();
+                factors.view_mut(start..start + 1 + count)?.write(&[&[factor], &powers[..]].concat())?;
             }
         }
     }
@@ -673,8 +711,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self
     }
 
-    /// The queue to work on (the device's default queue unless set).
-    pub fn queue(mut self, queue: &'a Queue) -> Self {
+    /// The queue to work on (the plan's unless set).
+    pub fn on(mut self, queue: &'a Queue) -> Self {
         self.queue = Some(queue);
         self
     }
@@ -684,16 +722,16 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::ZeroCoset`], [`Error::Device`]. The data is unchanged then,
     /// unless the device failed in the middle.
-    pub fn forward(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.run(data, false)
+    pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
+        self.run(data.into(), false)
     }
 
     /// Interpolates: the inverse of [`Transform::forward`] with the orders exchanged.
     ///
     /// # Errors
     /// As [`Transform::forward`].
-    pub fn inverse(&self, data: &mut Buffer<Mont<F>>) -> Result<()> {
-        self.run(data, true)
+    pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
+        self.run(data.into(), true)
     }
 
     /// The forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in the same
@@ -714,19 +752,22 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run_pinned(host, secrecy, true)
     }
 
-    fn run(&self, data: &mut Buffer<Mont<F>>, inverse: bool) -> Result<()> {
-        let Some(run) = self.prepare(data, inverse)? else { return Ok(()) };
-        let mut scratch = run.scratch(data)?;
-        (0..run.passes.len()).try_for_each(|i| run.launch(i, 0..run.lines(i, data), data, &mut scratch))
+    fn run(&self, mut data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
+        let Some(run) = self.prepare(data.as_view(), inverse)? else { return Ok(()) };
+        let mut scratch = run.scratch(data.as_view())?;
+        let lines = |i| run.lines(i, data.len());
+        let lines: Vec<u32> = (0..run.passes.len()).map(lines).collect();
+        let mut passes = lines.into_iter().enumerate();
+        passes.try_for_each(|(i, lines)| run.launch(i, 0..lines, data.reborrow(), &mut scratch))
     }
 
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {
-        let (device, bytes) = (&self.plan.device, Mont::<F>::BYTES);
+        let (device, bytes) = (&self.plan.shared.device, Mont::<F>::BYTES);
         host.expect_download("the host memory of a transform")?;
         let len = host.len() / bytes;
         let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
-        let Some(run) = self.prepare(&data, inverse)? else { return Ok(host) };
-        let mut scratch = run.scratch(&data)?;
+        let Some(run) = self.prepare(data.as_view(), inverse)? else { return Ok(host) };
+        let mut scratch = run.scratch(data.as_view())?;
         let transfers = device.queue()?;
 
         // Blocks of columns where the lines of the outer passes are columns of one matrix.
@@ -734,16 +775,17 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let natural = (self.input, self.output) == (Order::Natural, Order::Natural);
         let whole = run.layout.log_n == len.ilog2() && natural && last > 0;
         let pieces = |i: usize| {
-            let tiles = u64::from(run.lines(i, &data)) / run.kernels[i].0.lines_per_group();
+            let tiles = u64::from(run.lines(i, len)) / run.kernels[i].0.lines_per_group();
             if whole { PIECES.min(tiles as usize).max(1) } else { 1 }
         };
         let (into, out_of) = (pieces(0), pieces(last));
         let rows = |i: usize, pieces| if pieces > 1 { 1 << run.passes[i].log_rows } else { 1 };
 
-        let (uploaded, uploading) = data.write_pinned_columns(Some(&transfers), 0, host, rows(0, into), into)?;
+        let (uploaded, uploading) =
+            data.as_view_mut().write_pinned_columns(Some(&transfers), host, rows(0, into), into)?;
         let mut done = Vec::with_capacity(out_of);
         for i in 0..=last {
-            let lines = run.lines(i, &data);
+            let lines = run.lines(i, len);
             let pieces = if i == 0 {
                 into
             } else if i == last {
@@ -756,7 +798,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
                     device.wait_for(self.queue, &uploaded[piece as usize])?;
                 }
                 let share = lines / pieces as u32;
-                run.launch(i, piece * share..(piece + 1) * share, &mut data, &mut scratch)?;
+                run.launch(i, piece * share..(piece + 1) * share, data.as_view_mut(), &mut scratch)?;
                 if i == last {
                     done.push(device.record(self.queue)?);
                 }
@@ -764,14 +806,15 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         }
         // The memory is free again as soon as the device has the data, while it still works on it.
         let host = uploading.wait()?;
-        Ok(data.read_pinned_columns(Some(&transfers), 0, host, rows(last, out_of), &done)?.wait()?)
+        let back = data.as_view().read_pinned_columns(Some(&transfers), host, rows(last, out_of), &done)?;
+        Ok(back.wait()?)
     }
 
     /// Checks the data and makes everything ready, unless nothing is to be done.
-    fn prepare(&self, data: &Buffer<Mont<F>>, inverse: bool) -> Result<Option<Run<'a, F>>> {
+    fn prepare(&self, data: View<'_, Mont<F>>, inverse: bool) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
-        let layout = &plan.layout;
-        plan.device.expect_same("the data of a transform", data.device())?;
+        let layout = &plan.shared.layout;
+        plan.shared.device.expect_same("the data of a transform", data.device())?;
         let columns = self.columns.unwrap_or(1);
         let unit = plan.size().saturating_mul(columns);
         if if unit == 0 { !data.is_empty() } else { !data.len().is_multiple_of(unit) } {
@@ -792,11 +835,11 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<Vec<_>>>()?;
         // Before the first pass: what a later one refused would leave the data half transformed.
         kernels.iter().try_for_each(|(_, kernel)| kernel.expect_fits(&Params::default()))?;
-        let factors = if inverse { plan.inverse_factors()? } else { &plan.forward };
+        let factors = if inverse { plan.inverse_factors()? } else { &plan.shared.forward };
         let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
         if queue.is_some() {
-            plan.device.wait_for(queue, &factors.ready)?;
-            coset.iter().try_for_each(|coset| plan.device.wait_for(queue, &coset.ready))?;
+            plan.shared.device.wait_for(queue, &factors.ready)?;
+            coset.iter().try_for_each(|coset| plan.shared.device.wait_for(queue, &coset.ready))?;
         }
         let scratch = layout.needs_scratch(self.input, self.output);
         Ok(Some(Run { plan, layout, queue, inverse, columns, passes, kernels, factors, coset, scratch }))
@@ -824,16 +867,16 @@ struct Run<'a, F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> Run<'_, F> {
-    fn scratch(&self, data: &Buffer<Mont<F>>) -> Result<Option<Buffer<Mont<F>>>> {
+    fn scratch(&self, data: View<'_, Mont<F>>) -> Result<Option<Buffer<Mont<F>>>> {
         match self.scratch {
-            true => Ok(Some(self.plan.device.alloc_with(data.len(), data.secrecy())?)),
+            true => Ok(Some(self.plan.shared.device.alloc_with(data.len(), data.secrecy())?)),
             false => Ok(None),
         }
     }
 
-    /// Lines of a pass over all of the data.
-    fn lines(&self, pass: usize, data: &Buffer<Mont<F>>) -> u32 {
-        (data.len() >> self.passes[pass].log_rows) as u32
+    /// Lines of a pass over so many elements.
+    fn lines(&self, pass: usize, len: usize) -> u32 {
+        (len >> self.passes[pass].log_rows) as u32
     }
 
     /// Queues pass `i` of some lines.
@@ -841,7 +884,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
         &self,
         i: usize,
         lines: Range<u32>,
-        data: &mut Buffer<Mont<F>>,
+        data: ViewMut<'_, Mont<F>>,
         scratch: &mut Option<Buffer<Mont<F>>>,
     ) -> Result<()> {
         let (Self { plan, layout, .. }, pass) = (self, self.passes[i]);
@@ -864,10 +907,10 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             interleaved: self.columns as u32,
         };
         let groups = u64::from(lines.end - lines.start).div_ceil(shape.lines_per_group());
-        let scale = self.coset.as_ref().map_or(Arg::read(&plan.roots), |coset| Arg::read(&*coset.powers));
-        let tables = [Arg::read(&plan.roots), Arg::read(&self.factors.factors), scale];
+        let scale = self.coset.as_ref().map_or(Arg::read(&plan.shared.roots), |coset| Arg::read(&*coset.powers));
+        let tables = [Arg::read(&plan.shared.roots), Arg::read(&self.factors.factors), scale];
         let mut args = match (pass.from, pass.to, scratch) {
-            (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(data), Arg::write(scratch)],
+            (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(&data), Arg::write(scratch)],
             (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
             (Place::Scratch, Place::Scratch, Some(scratch)) => vec![Arg::write(scratch)],
             _ => vec![Arg::write(data)],

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, Secrecy};
+use evariste_backend::{Buffer, Device, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{Error, Ntt, Order, Result};
@@ -15,7 +15,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the product has more coefficients than [`Ntt::size`], [`Error::Device`].
-    pub fn product(&self, a: &Buffer<Mont<F>>, b: &Buffer<Mont<F>>) -> Result<Buffer<Mont<F>>> {
+    pub fn product<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        b: impl Into<View<'a, Mont<F>>>,
+    ) -> Result<Buffer<Mont<F>>> {
+        let (a, b) = (a.into(), b.into());
         for factor in [a, b] {
             self.device().expect_same("a factor", factor.device())?;
         }
@@ -28,30 +33,23 @@ impl<F: DeviceField + FftField> Ntt<F> {
         }
         let secrecy = Secrecy::of([a.secrecy(), b.secrecy()]);
         let evaluate = |factor| -> Result<_> {
-            let mut values = padded(self.device(), factor, self.size(), secrecy)?;
+            let mut values = self.device().alloc_with(self.size(), secrecy)?;
+            pad(self.queue(), factor, values.as_view_mut())?;
             self.transform().output(Order::BitReversed).forward(&mut values)?;
             Ok(values)
         };
         let (mut values, others) = (evaluate(a)?, evaluate(b)?);
         self.vector().mul_assign(&mut values, &others)?;
         self.transform().input(Order::BitReversed).inverse(&mut values)?;
-        let mut product = self.device().alloc_with(len, values.secrecy())?;
-        product.copy_range(None, 0, &values, 0, len)?;
-        Ok(product)
+        Ok(values.view(..len)?.duplicate_on(self.queue())?)
     }
 }
 
-/// A copy with zeros behind.
-fn padded<F: DeviceField>(
-    device: &Device,
-    x: &Buffer<Mont<F>>,
-    len: usize,
-    secrecy: Secrecy,
-) -> Result<Buffer<Mont<F>>> {
-    let mut padded = device.alloc_with(len, secrecy)?;
-    padded.copy_range(None, 0, x, 0, x.len())?;
-    padded.clear_range(None, x.len(), len - x.len())?;
-    Ok(padded)
+/// Writes a copy with zeros behind.
+fn pad<F: DeviceField>(queue: Option<&Queue>, x: View<'_, Mont<F>>, out: ViewMut<'_, Mont<F>>) -> Result<()> {
+    let (mut copy, mut zeros) = out.split_at(x.len())?;
+    copy.copy_from_on(queue, x)?;
+    Ok(zeros.clear_on(queue)?)
 }
 
 /// Low-degree extensions: from the values of a polynomial on the subgroup of order n to those on a coset of the subgroup
@@ -88,16 +86,27 @@ impl<F: DeviceField + FftField> Extension<F> {
         Ok(Self { small: Ntt::new(device, log_n)?, large })
     }
 
+    /// The same plans on a queue of their own, as [`Ntt::on`].
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { small: self.small.on(queue), large: self.large.on(queue) }
+    }
+
     /// The values on the coset `generator`·H, |H| = n·2^`log_blowup`, in an order, of the polynomial of degree below n
     /// whose values on the subgroup of order n, in natural order, are `values`; of each polynomial, where there are
     /// several runs of n.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::ZeroCoset`], [`Error::Device`].
-    pub fn extend(&self, values: &Buffer<Mont<F>>, generator: F, order: Order) -> Result<Buffer<Mont<F>>> {
+    pub fn extend<'a>(
+        &self,
+        values: impl Into<View<'a, Mont<F>>>,
+        generator: F,
+        order: Order,
+    ) -> Result<Buffer<Mont<F>>> {
+        let values = values.into();
         self.small.device().expect_same("the values of an extension", values.device())?;
-        let mut coefficients = self.small.device().alloc_with(values.len(), values.secrecy())?;
-        coefficients.copy_from(values)?;
+        let mut coefficients = values.duplicate_on(self.small.queue())?;
         self.small.inverse(&mut coefficients)?;
         self.evaluate(&coefficients, generator, order)
     }
@@ -106,7 +115,13 @@ impl<F: DeviceField + FftField> Extension<F> {
     ///
     /// # Errors
     /// As [`Extension::extend`].
-    pub fn evaluate(&self, coefficients: &Buffer<Mont<F>>, generator: F, order: Order) -> Result<Buffer<Mont<F>>> {
+    pub fn evaluate<'a>(
+        &self,
+        coefficients: impl Into<View<'a, Mont<F>>>,
+        generator: F,
+        order: Order,
+    ) -> Result<Buffer<Mont<F>>> {
+        let coefficients = coefficients.into();
         let device = self.small.device();
         device.expect_same("the coefficients of an extension", coefficients.device())?;
         let (n, size) = (self.small.size(), self.large.size());
@@ -116,8 +131,8 @@ impl<F: DeviceField + FftField> Extension<F> {
         let count = coefficients.len() / n;
         let mut values = device.alloc_with(count * size, coefficients.secrecy())?;
         for i in 0..count {
-            values.copy_range(None, i * size, coefficients, i * n, n)?;
-            values.clear_range(None, i * size + n, size - n)?;
+            let values = values.view_mut(i * size..(i + 1) * size)?;
+            pad(self.small.queue(), coefficients.view(i * n..(i + 1) * n)?, values)?;
         }
         self.large.coset(generator).output(order).forward(&mut values)?;
         Ok(values)

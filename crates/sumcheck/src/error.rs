@@ -24,6 +24,14 @@ pub enum Error {
         /// That of the expression.
         actual: u64,
     },
+    /// An expression that leaves out a table before its last one: any value of that table would be accepted.
+    #[error("the expression has {columns} columns and does not use column {column}")]
+    UnusedColumn {
+        /// The first column that it does not use.
+        column: usize,
+        /// The columns up to the last one that it uses.
+        columns: usize,
+    },
     /// A number of things or a length that does not fit the statement.
     #[error("{what}: expected {expected}, got {actual}")]
     Length {

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use evariste_backend::{Arg, Buffer, Device, Kernel, KernelSpec, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Kernel, KernelSpec, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Expression, Mont};
 
 use crate::{
@@ -97,10 +97,11 @@ pub struct Proved<E: DeviceField> {
 /// ACM 39 (1992); [`Statement`] says what messages are.
 pub struct Sumcheck<E, T = E> {
     device: Device,
+    queue: Option<Queue>,
     expression: Expression,
     config: Config,
     tables: Tables<E, T>,
-    kernels: Mutex<Kernels>,
+    kernels: Arc<Mutex<Kernels>>,
 }
 
 /// Kernels by what they are made for.
@@ -115,8 +116,8 @@ enum Use {
 
 /// Where the tables of a proof are.
 enum Place<'a, E: DeviceField, T: DeviceField> {
-    /// In buffers of the caller's.
-    Given(Vec<&'a Buffer<Mont<T>>>),
+    /// Where the caller has them.
+    Given(Vec<View<'a, Mont<T>>>),
     /// The same, which the proof may drop.
     Owned(Vec<Buffer<Mont<T>>>),
     /// One after the other, as they were given.
@@ -155,7 +156,21 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         is_below::<E, T>()?;
         Statement::<E>::new(1, expression)?;
         let (expression, tables) = (expression.clone(), Tables::new(device));
-        Ok(Self { device: device.clone(), expression, config, tables, kernels: Mutex::default() })
+        Ok(Self { device: device.clone(), queue: None, expression, config, tables, kernels: Arc::default() })
+    }
+
+    /// The same prover, with the same kernels, on a queue of its own. What it shares with work of other queues, such as tables,
+    /// is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self {
+            device: self.device.clone(),
+            queue: Some(queue.clone()),
+            expression: self.expression.clone(),
+            config: self.config,
+            tables: self.tables.on(queue),
+            kernels: Arc::clone(&self.kernels),
+        }
     }
 
     /// The kernels of an expression, for compiling them ahead: without a weight, with one, and of a zero-check, for tables in
@@ -212,10 +227,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// [`Error::OtherExpression`], [`Error::Length`] unless there is a table for each column, of an element for each point, and
     /// as many constants and coordinates as the statement needs, [`Error::FalseClaim`] where the configuration asks for that
     /// check, [`Error::Device`].
-    pub fn prove(
+    pub fn prove<'a>(
         &self,
         statement: &Statement<E>,
-        tables: &[&Buffer<Mont<T>>],
+        tables: &[impl Into<View<'a, Mont<T>>> + Copy],
         claim: E,
         transcript: &mut dyn Transcript<E>,
     ) -> Result<Proved<E>> {
@@ -227,16 +242,16 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     ///
     /// # Errors
     /// As [`Sumcheck::prove`].
-    pub fn prove_rounds(
+    pub fn prove_rounds<'a>(
         &self,
         statement: &Statement<E>,
         rounds: usize,
-        tables: &[&Buffer<Mont<T>>],
+        tables: &[impl Into<View<'a, Mont<T>>> + Copy],
         claim: E,
         transcript: &mut dyn Transcript<E>,
     ) -> Result<Proved<E>> {
-        self.check(statement, tables.iter().copied())?;
-        self.run(statement, rounds, Place::Given(tables.to_vec()), claim, transcript)
+        let tables = self.given(statement, tables)?;
+        self.run(statement, rounds, Place::Given(tables), claim, transcript)
     }
 
     /// [`Sumcheck::prove`] with tables that are not needed any more: they are folded where they lie, if variables are bound from
@@ -252,7 +267,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         claim: E,
         transcript: &mut dyn Transcript<E>,
     ) -> Result<Proved<E>> {
-        self.check(statement, &tables)?;
+        self.check(statement, tables.iter().map(Buffer::as_view))?;
         self.run(statement, statement.num_vars(), Place::Owned(tables), claim, transcript)
     }
 
@@ -260,8 +275,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     ///
     /// # Errors
     /// As [`Sumcheck::prove`]. A statement of a zero-check has no point: [`Error::Length`].
-    pub fn sum(&self, statement: &Statement<E>, tables: &[&Buffer<Mont<T>>]) -> Result<E> {
-        self.check(statement, tables.iter().copied())?;
+    pub fn sum<'a>(&self, statement: &Statement<E>, tables: &[impl Into<View<'a, Mont<T>>> + Copy]) -> Result<E> {
+        let tables = self.given(statement, tables)?;
         let point = match statement.weight_of() {
             Weight::None => None,
             Weight::Eq(point) => Some(point.as_slice()),
@@ -270,7 +285,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 return Err(Error::Length { what, expected, actual: 0 });
             }
         };
-        let mut run = self.start(statement, Place::Given(tables.to_vec()), point, false, false)?;
+        let mut run = self.start(statement, Place::Given(tables), point, false, false)?;
         run.sum(point)
     }
 
@@ -280,7 +295,18 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         if limits.workgroup_threads > 1 { limits.workgroup_bytes } else { u32::MAX }
     }
 
-    fn check<'b>(&self, statement: &Statement<E>, tables: impl IntoIterator<Item = &'b Buffer<Mont<T>>>) -> Result<()> {
+    /// Tables of the caller's that a statement can be about.
+    fn given<'a>(
+        &self,
+        statement: &Statement<E>,
+        tables: &[impl Into<View<'a, Mont<T>>> + Copy],
+    ) -> Result<Vec<View<'a, Mont<T>>>> {
+        let tables: Vec<View<'a, Mont<T>>> = tables.iter().map(|table| (*table).into()).collect();
+        self.check(statement, tables.iter().copied())?;
+        Ok(tables)
+    }
+
+    fn check<'b>(&self, statement: &Statement<E>, tables: impl IntoIterator<Item = View<'b, Mont<T>>>) -> Result<()> {
         if *statement.expression() != self.expression {
             return Err(Error::OtherExpression);
         }
@@ -335,7 +361,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             ark_ff::batch_inversion(&mut inverses);
             inputs.extend(weights.iter().zip(inverses).flat_map(|([w0, _], inverse)| [*w0, inverse]));
         }
-        let inputs = self.device.upload_with::<Mont<E>>(&inputs, secrecy)?;
+        let inputs = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), &inputs, secrecy)?;
         let weight = match point {
             Some(point) if table => Some(self.tables.eq(point)?),
             _ => None,
@@ -426,7 +452,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let whole = rounds == num_vars;
         let (mut values, mut tables) = (Vec::new(), Vec::new());
         if let Some(challenge) = challenge {
-            run.inputs.write_at(0, &[challenge])?;
+            run.bind_to(challenge)?;
         }
         if whole {
             values = run.values()?;
@@ -498,14 +524,24 @@ fn same<A: 'static, B: 'static>(value: A) -> std::result::Result<B, A> {
     }
 }
 
-impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
+impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
+    fn queue(&self) -> Option<&'p Queue> {
+        self.plan.queue.as_ref()
+    }
+
+    /// What the next round, or the end, binds a variable to.
+    fn bind_to(&mut self, challenge: E) -> Result<()> {
+        let queue = self.queue();
+        Ok(self.inputs.view_mut(..1)?.write_on(queue, &[challenge])?)
+    }
+
     /// Puts the tables where rounds can bind them.
     fn settle(&mut self) -> Result<()> {
         // Beside the tables: the folded ones, the tables of eq, inputs, partial sums and the transcript's state.
         let others = 3 + usize::from(self.eq.is_some()) + usize::from(self.drawn);
         let limit = (self.plan.device.info().limits.bindings as usize).min(TABLES.len() + others);
         let fit = self.columns + others <= limit;
-        let given: Vec<&Buffer<Mont<T>>> = match &self.place {
+        let given: Vec<View<'_, Mont<T>>> = match &self.place {
             Place::Owned(_) if fit && self.statement.binding_order() == Order::High && self.weight.is_none() => {
                 let Place::Owned(tables) = std::mem::replace(&mut self.place, Place::Given(Vec::new())) else {
                     unreachable!("they were just found there")
@@ -518,13 +554,16 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
             }
             _ if fit => return Ok(()),
             Place::Given(tables) => tables.clone(),
-            Place::Owned(tables) => tables.iter().collect(),
+            Place::Owned(tables) => tables.iter().map(Buffer::as_view).collect(),
             Place::Joined(_) | Place::Consumed(_) | Place::Packed(..) => return Ok(()),
         };
         let len = 1 << self.statement.num_vars();
         let mut joined = self.plan.device.alloc_with::<Mont<T>>(self.columns * len, self.secrecy)?;
-        for (table, buffer) in given.into_iter().enumerate() {
-            joined.copy_range(None, table * len, buffer, 0, len)?;
+        let mut rest = joined.as_view_mut();
+        for table in given {
+            let (mut place, others) = rest.split_at(len)?;
+            place.copy_from_on(self.queue(), table)?;
+            rest = others;
         }
         let mut packed = same::<_, Buffer<Mont<E>>>(joined);
         if let Some(weight) = self.weight.take() {
@@ -532,7 +571,7 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
                 let (what, expected) = ("the tables and the weight that a kernel can bind", limit - others);
                 return Err(Error::Length { what, expected, actual: self.columns });
             };
-            packed.copy_range(None, (self.columns - 1) * len, &weight, 0, len)?;
+            packed.view_mut((self.columns - 1) * len..)?.copy_from_on(self.plan.queue.as_ref(), &weight)?;
         }
         self.place = match packed {
             Ok(packed) => Place::Packed(packed, len),
@@ -632,7 +671,7 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
         // room for two; the tables of eq have an entry for each index of a pair; the inputs have all that the expression and
         // the drawing of a challenge need; there is a partial sum for each chunk and point, and those of the round before
         // are where the parameters say.
-        unsafe { kernel.launch(None, params.chunks.into(), params, &mut args) }?;
+        unsafe { kernel.launch(self.plan.queue.as_ref(), params.chunks.into(), params, &mut args) }?;
         if let Some(folded) = folded {
             self.place = Place::Packed(folded, 2 * pairs);
             self.weight = None;
@@ -647,7 +686,7 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
             return Ok(Vec::new());
         }
         if let Some(challenge) = challenge {
-            self.inputs.write_at(0, &[challenge])?;
+            self.bind_to(challenge)?;
         }
         let kind = self.kind(round, true, points, None)?;
         let kernel = self.plan.kernel(&self.expression, kind.clone())?;
@@ -656,7 +695,7 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
         let mut partials = self.plan.device.alloc_with::<Mont<E>>(len, self.secrecy)?;
         self.launch(&kernel, &kind, &params, &mut partials, None)?;
         let mut values = vec![E::ZERO; points.len()];
-        for chunk in partials.to_vec()?.chunks_exact(points.len()) {
+        for chunk in partials.as_view().read_on(self.queue())?.wait()?.chunks_exact(points.len()) {
             values.iter_mut().zip(chunk).for_each(|(value, partial)| *value += partial);
         }
         Ok(values)
@@ -696,8 +735,8 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
         let claim_at = num_vars * degree + self.statement.tables();
         let partials_at = |round: usize| claim_at + 2 + (round & 1) * most;
         let mut partials = self.plan.device.alloc_with::<Mont<E>>(partials_at(1) + most, self.secrecy)?;
-        partials.write_at(claim_at, &[claim; 2])?;
-        let mut states = self.plan.device.upload_with::<u32>(&[state, state].concat(), self.secrecy)?;
+        partials.view_mut(claim_at..claim_at + 2)?.write_on(self.queue(), &[claim; 2])?;
+        let mut states = self.plan.device.upload_on::<u32>(self.queue(), &[state, state].concat(), self.secrecy)?;
         let ones: Vec<bool> = (0..num_vars).map(at_one).collect();
         let mut previous_chunks = 0;
         let draws = |round: usize, previous_chunks: u32, matrix_at: usize, params: Params| Params {
@@ -736,9 +775,8 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
         args.extend([Arg::read(&self.inputs), Arg::write(&mut partials), Arg::write(&mut states)]);
         // SAFETY: each table has two elements where it starts; the partial sums of the last round are where the parameters
         // say, and there is room for its message and a value for each table behind those of the rounds before.
-        unsafe { kernel.launch(None, 1, &params, &mut args) }?;
-        let mut elements = vec![E::ZERO; claim_at];
-        partials.read_at(0, &mut elements)?;
+        unsafe { kernel.launch(self.queue(), 1, &params, &mut args) }?;
+        let mut elements = partials.view(..claim_at)?.read_on(self.queue())?.wait()?;
         let values = elements.split_off(num_vars * degree);
         Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
     }
@@ -755,9 +793,9 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
         let tables = self.statement.tables();
         let mut values = self.plan.device.alloc_with::<Mont<E>>(tables, self.secrecy)?;
         for table in 0..tables {
-            self.bind(table, 1, &mut values, table)?;
+            self.bind(table, values.view_mut(table..=table)?)?;
         }
-        Ok(values.to_vec()?)
+        Ok(values.as_view().read_on(self.queue())?.wait()?)
     }
 
     /// The tables, when the variable of the last of `rounds` rounds is bound to the challenge among the inputs.
@@ -765,23 +803,22 @@ impl<'a, E: DeviceField, T: DeviceField> Run<'a, '_, E, T> {
         let len = 1 << (self.statement.num_vars() - rounds);
         let bind = |table| -> Result<Buffer<Mont<E>>> {
             let mut bound = self.plan.device.alloc_with(len, self.secrecy)?;
-            self.bind(table, len, &mut bound, 0)?;
+            self.bind(table, bound.as_view_mut())?;
             Ok(bound)
         };
         (0..self.statement.tables()).map(bind).collect()
     }
 
-    fn bind(&self, table: usize, len: usize, target: &mut Buffer<Mont<E>>, at: usize) -> Result<()> {
+    fn bind(&self, table: usize, target: ViewMut<'_, Mont<E>>) -> Result<()> {
         let (tables, inputs, order) = (&self.plan.tables, &self.inputs, self.statement.binding_order());
+        let (len, full) = (2 * target.len(), 1 << self.statement.num_vars());
+        let part = |stride: usize| table * stride..table * stride + len;
         match &self.place {
-            Place::Given(sources) => tables.fold_to(sources[table], 0, inputs, order, len, target, at),
-            Place::Owned(sources) => tables.fold_to(&sources[table], 0, inputs, order, len, target, at),
-            Place::Joined(source) => {
-                let start = table << self.statement.num_vars();
-                tables.fold_to(source, start, inputs, order, len, target, at)
-            }
-            Place::Consumed(sources) => tables.fold_to(&sources[table], 0, inputs, order, len, target, at),
-            Place::Packed(source, stride) => tables.fold_to(source, table * stride, inputs, order, len, target, at),
+            Place::Given(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
+            Place::Owned(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
+            Place::Joined(source) => tables.fold_to(source.view(part(full))?, inputs, order, target),
+            Place::Consumed(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
+            Place::Packed(source, stride) => tables.fold_to(source.view(part(*stride))?, inputs, order, target),
         }
     }
 }

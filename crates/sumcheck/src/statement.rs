@@ -1,7 +1,9 @@
 //! What is proved, as prover and verifier both know it.
 
+use std::collections::BTreeSet;
+
 use ark_ff::{BigInteger, PrimeField};
-use evariste_field::{DeviceField, Expression};
+use evariste_field::{DeviceField, Expression, Step};
 
 use crate::{
     Error, Result, Transcript,
@@ -69,9 +71,14 @@ pub struct Statement<E> {
 impl<E: DeviceField> Statement<E> {
     /// Σ e(T(x)) over `num_vars` variables.
     ///
+    /// The values of tables in a proof have to give the value that the last round leads to, and nothing more: that each is the
+    /// value of its table is for the verifier to check, by its commitment. On which columns the expression depends is told by
+    /// which it names: in `a * 0 + b`, any value of a is accepted.
+    ///
     /// # Errors
     /// [`Error::Variables`] for none or more than [`MAX_VARIABLES`], [`Error::Degree`] for an expression without tables or of a
-    /// degree above [`MAX_DEGREE`] or the characteristic.
+    /// degree above [`MAX_DEGREE`] or the characteristic, [`Error::UnusedColumn`] for one that leaves out a column before its
+    /// last one.
     pub fn new(num_vars: usize, expression: &Expression) -> Result<Self> {
         if num_vars == 0 || num_vars > MAX_VARIABLES {
             return Err(Error::Variables { most: MAX_VARIABLES, actual: num_vars });
@@ -81,7 +88,13 @@ impl<E: DeviceField> Statement<E> {
         if degree < least || degree > most {
             return Err(Error::Degree { most, actual: degree });
         }
-        let (expression, columns) = (expression.clone(), expression.columns());
+        let columns = expression.columns();
+        let column = |step| if let Step::Column(column) = step { Some(column as usize) } else { None };
+        let used: BTreeSet<usize> = expression.steps().into_iter().filter_map(column).collect();
+        if let Some((column, _)) = used.iter().enumerate().find(|(at, column)| at != *column) {
+            return Err(Error::UnusedColumn { column, columns });
+        }
+        let expression = expression.clone();
         let (weight, order) = (Weight::None, Order::default());
         Ok(Self { num_vars, expression, columns, constants: Vec::new(), weight, order })
     }
@@ -261,7 +274,6 @@ fn most_degree<E: DeviceField>() -> u64 {
 
 /// The expression with other numbers for its columns and constants.
 fn shifted(expression: &Expression, columns: u32, constants: u32) -> Expression {
-    use evariste_field::Step;
     let mut values: Vec<Expression> = Vec::new();
     for step in expression.steps() {
         let at = |number: u32| &values[number as usize];

@@ -1,9 +1,15 @@
 //! Multilinear tables: eq, and tables with variables bound.
 
-use std::{any::TypeId, marker::PhantomData, sync::OnceLock};
+use std::{
+    any::TypeId,
+    marker::PhantomData,
+    sync::{Arc, OnceLock},
+};
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Secrecy, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, parallel,
+};
 use evariste_field::{
     DeviceField, Mont,
     source::{self, turns, word},
@@ -30,30 +36,35 @@ struct EqParams {
 struct OuterParams {
     len: u32,
     low: u32,
-    high_at: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct FoldParams {
     len: u32,
-    source_at: u32,
-    target_at: u32,
     neighbours: u32,
 }
 
 /// Operations on multilinear tables on one device: vectors of 2ⁿ elements, of which element x is the value at the point whose
-/// coordinate j is bit j of x. Kernels are compiled at their first use and kept.
+/// coordinate j is bit j of x. Kernels are compiled at their first use and kept; [`Tables::on`] gives the same operations on
+/// another queue than the default one.
 ///
 /// Challenges and coordinates are of `E`, and so are tables once they are folded. Before, their elements are of `T`: `E` or
 /// the prime field right below it.
 #[derive(Debug)]
 pub struct Tables<E, T = E> {
     device: Device,
+    queue: Option<Queue>,
+    kernels: Arc<Kernels>,
+    fields: PhantomData<fn() -> (E, T)>,
+}
+
+/// The kernels that were used so far.
+#[derive(Debug, Default)]
+struct Kernels {
     eq: OnceLock<Kernel<EqParams>>,
     outer: OnceLock<Kernel<OuterParams>>,
     fold: [OnceLock<Kernel<FoldParams>>; 2],
-    fields: PhantomData<fn() -> (E, T)>,
 }
 
 /// The tables of eq for two groups of coordinates, each for every number of these from none on: of the first ones of the
@@ -115,13 +126,15 @@ pub(crate) fn is_below<E: DeviceField, T: DeviceField>() -> Result<bool> {
 impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     /// Operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        Self {
-            device: device.clone(),
-            eq: OnceLock::new(),
-            outer: OnceLock::new(),
-            fold: Default::default(),
-            fields: PhantomData,
-        }
+        Self { device: device.clone(), queue: None, kernels: Arc::default(), fields: PhantomData }
+    }
+
+    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is ordered
+    /// by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
+        Self { device, queue: Some(queue.clone()), kernels, fields: PhantomData }
     }
 
     /// The kernels, for compiling them ahead.
@@ -137,12 +150,14 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let split = self.split_eq(point, Order::High, Secrecy::Public)?;
         let (n, low) = (point.len(), split.low);
         let mut out = self.device.alloc(1 << n)?;
-        let high_at = (2u32 << low) + (1 << (n - low));
-        let params = OuterParams { len: 1 << n, low: low as u32, high_at };
-        let kernel = kernel(&self.device, &self.outer, outer_spec::<E>)?;
-        let args = &mut [Arg::read(&split.tables), Arg::write(&mut out)];
+        // Those of all coordinates of each group.
+        let low_eq = split.tables.view(1 << low..2 << low)?;
+        let high_eq = split.tables.view((2 << low) + (1 << (n - low))..)?;
+        let params = OuterParams { len: 1 << n, low: low as u32 };
+        let kernel = kernel(&self.device, &self.kernels.outer, outer_spec::<E>)?;
+        let args = &mut [Arg::read(low_eq), Arg::read(high_eq), Arg::write(&mut out)];
         // SAFETY: the tables of both groups have an entry for each index, and the output has 2^n elements.
-        unsafe { kernel.launch(None, (1u64 << n).div_ceil(THREADS.into()), &params, args) }?;
+        unsafe { kernel.launch(self.queue.as_ref(), (1u64 << n).div_ceil(THREADS.into()), &params, args) }?;
         Ok(out)
     }
 
@@ -153,13 +168,13 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         }
         let low = low_group(variables);
         let len = (2usize << low) + (2usize << (variables - low));
-        let point = self.device.upload_with::<Mont<E>>(point, secrecy)?;
+        let point = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), point, secrecy)?;
         let mut tables = self.device.alloc_with(len, secrecy)?;
         let params = EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::Low) };
-        let kernel = kernel(&self.device, &self.eq, eq_spec::<E>)?;
+        let kernel = kernel(&self.device, &self.kernels.eq, eq_spec::<E>)?;
         let args = &mut [Arg::read(&point), Arg::write(&mut tables)];
         // SAFETY: the tables have `len` elements, as many as the parameters say, and the point its coordinates.
-        unsafe { kernel.launch(None, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
+        unsafe { kernel.launch(self.queue.as_ref(), (len as u64).div_ceil(THREADS.into()), &params, args) }?;
         Ok(SplitEq { tables, low, variables, order })
     }
 
@@ -167,38 +182,33 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     ///
     /// # Errors
     /// [`Error::Length`] unless the table has 2 elements or more, a power of two; [`Error::Field`], [`Error::Device`].
-    pub fn fold(&self, table: &Buffer<Mont<T>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
-        let variables = variables_of(table.len())?;
-        let challenge = self.device.upload_with::<Mont<E>>(&[challenge], table.secrecy())?;
+    pub fn fold<'a>(&self, table: impl Into<View<'a, Mont<T>>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
+        let table = table.into();
+        self.device.expect_same("a table", table.device())?;
+        variables_of(table.len())?;
+        let challenge = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), &[challenge], table.secrecy())?;
         let mut out = self.device.alloc_with(table.len() / 2, table.secrecy())?;
-        self.fold_to(table, 0, &challenge, order, 1 << (variables - 1), &mut out, 0)?;
+        self.fold_to(table, &challenge, order, out.as_view_mut())?;
         Ok(out)
     }
 
-    /// Folds the table of 2 · `len` elements at `source_at` to `target_at`.
-    #[expect(clippy::too_many_arguments, reason = "two places")]
+    /// Folds a table to one of half its length by the first element of `challenge`.
     pub(crate) fn fold_to<S: DeviceField>(
         &self,
-        source: &Buffer<Mont<S>>,
-        source_at: usize,
+        source: View<'_, Mont<S>>,
         challenge: &Buffer<Mont<E>>,
         order: Order,
-        len: usize,
-        target: &mut Buffer<Mont<E>>,
-        target_at: usize,
+        target: ViewMut<'_, Mont<E>>,
     ) -> Result<()> {
         let below = is_below::<E, S>()?;
-        let kernel = kernel(&self.device, &self.fold[usize::from(below)], fold_spec::<E, S>)?;
-        assert!(source_at + 2 * len <= source.len() && target_at + len <= target.len() && !challenge.is_empty());
-        let params = FoldParams {
-            len: len as u32,
-            source_at: source_at as u32,
-            target_at: target_at as u32,
-            neighbours: u32::from(order == Order::Low),
-        };
+        let kernel = kernel(&self.device, &self.kernels.fold[usize::from(below)], fold_spec::<E, S>)?;
+        let len = target.len();
+        source.expect_len("a table to be folded", 2 * len)?;
+        assert!(!challenge.is_empty(), "a challenge");
+        let params = FoldParams { len: len as u32, neighbours: u32::from(order == Order::Low) };
         let args = &mut [Arg::read(source), Arg::read(challenge), Arg::write(target)];
-        // SAFETY: source and target have the elements of these ranges, and there is a challenge.
-        unsafe { kernel.launch(None, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
+        // SAFETY: the source has twice the elements of the target, which are `len`, and there is a challenge.
+        unsafe { kernel.launch(self.queue.as_ref(), (len as u64).div_ceil(THREADS.into()), &params, args) }?;
         Ok(())
     }
 }
@@ -272,18 +282,20 @@ fn eq_spec<E: DeviceField>() -> KernelSpec {
 }
 
 fn outer_spec<E: DeviceField>() -> KernelSpec {
-    let bindings = vec![Binding::read("eq", word::<E>()), Binding::write("out", word::<E>())];
+    let word = word::<E>();
+    let bindings = vec![Binding::read("low_eq", word), Binding::read("high_eq", word), Binding::write("out", word)];
     let seen = bindings.clone();
     let source =
         move |language| text::<E>(language, &seen, [evariste_cuda::SUMCHECK_OUTER, evariste_shaders::SUMCHECK_OUTER]);
     let body = |params: &OuterParams, args: &mut [CpuArg<'_>]| {
-        let [eq, out] = args else { unreachable!("the launch checks the number of buffers") };
-        let (eq, low, size) = (eq.read::<u32>(), params.low, 1usize << params.low);
-        let at = |i: usize| E::load(&eq[i * E::LIMBS..]);
+        let [low_eq, high_eq, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let (low_eq, high_eq) = (low_eq.read::<u32>(), high_eq.read::<u32>());
+        let (low, mask) = (params.low, (1usize << params.low) - 1);
+        let at = |eq: &[u32], i: usize| E::load(&eq[i * E::LIMBS..]);
         let out = &mut out.write::<u32>()[..params.len as usize * E::LIMBS];
         parallel::chunks(out, GRAIN * E::LIMBS, &|run, out| {
             for (x, out) in (run * GRAIN..).zip(out.chunks_exact_mut(E::LIMBS)) {
-                (at(size + (x & (size - 1))) * at(params.high_at as usize + (x >> low))).store(out);
+                (at(low_eq, x & mask) * at(high_eq, x >> low)).store(out);
             }
         });
     };
@@ -322,10 +334,10 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
         let [source, challenge, folded] = args else { unreachable!("the launch checks the number of buffers") };
         let challenge = E::load(challenge.read::<u32>());
         let limbs = S::LIMBS;
-        let from = &source.read::<u32>()[params.source_at as usize * limbs..];
+        let from = source.read::<u32>();
         let at = |i: usize| round::lift::<E>(&from[i * limbs..][..limbs]);
-        let (len, start) = (params.len as usize, params.target_at as usize * E::LIMBS);
-        let out = &mut folded.write::<u32>()[start..start + len * E::LIMBS];
+        let len = params.len as usize;
+        let out = &mut folded.write::<u32>()[..len * E::LIMBS];
         parallel::chunks(out, GRAIN * E::LIMBS, &|run, out| {
             for (x, out) in (run * GRAIN..).zip(out.chunks_exact_mut(E::LIMBS)) {
                 let (a, b) = if params.neighbours == 1 { (2 * x, 2 * x + 1) } else { (x, x + len) };

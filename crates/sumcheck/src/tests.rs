@@ -229,6 +229,8 @@ fn misuse_is_told() {
     assert_eq!(Statement::<Fr>::new(0, &gate()).err(), Some(Error::Variables { most: 31, actual: 0 }));
     let constant = Expression::integer(3);
     assert_eq!(Statement::<Fr>::new(3, &constant).err(), Some(Error::Degree { most: MAX_DEGREE, actual: 0 }));
+    let gap = Expression::column(u32::MAX) * Expression::column(0).pow(2);
+    assert_eq!(Statement::<Fr>::new(3, &gap).err(), Some(Error::UnusedColumn { column: 1, columns: 1 << 32 }));
     assert_eq!(Sumcheck::<BabyBear4, Goldilocks>::new(&device, &gate(), Config::default()).err(), Some(Error::Field));
     let plan = Sumcheck::<Fr>::new(&device, &gate(), Config::default()).unwrap();
     let statement = Statement::<Fr>::new(2, &gate()).unwrap();
@@ -245,7 +247,7 @@ fn misuse_is_told() {
     let point = statement.clone().weight(Weight::Eq(vec![Fr::from(1)]));
     assert!(matches!(refused(&point, &borrowed), Error::Length { expected: 2, actual: 1, .. }));
     assert!(matches!(refused(&statement.clone().constants(&[Fr::from(1)]), &borrowed), Error::Length { .. }));
-    let other = Statement::<Fr>::new(2, &Expression::column(2)).unwrap();
+    let other = Statement::<Fr>::new(2, &Expression::column(0)).unwrap();
     assert_eq!(refused(&other, &borrowed), Error::OtherExpression);
     assert!(matches!(Tables::<Fr>::new(&device).fold(&short, Fr::from(1), Order::High), Err(Error::Length { .. })));
 }

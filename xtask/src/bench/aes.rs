@@ -189,7 +189,8 @@ fn patterned_vec(len: usize) -> Vec<u8> {
 fn patterned(device: &Device, len: usize) -> Result<Buffer<u8>> {
     let mut data = device.alloc(len)?;
     for start in (0..len).step_by(PERIOD) {
-        data.write_at(start, &pattern()[..PERIOD.min(len - start)])?;
+        let end = len.min(start + PERIOD);
+        data.view_mut(start..end)?.write(&pattern()[..end - start])?;
     }
     Ok(data)
 }
@@ -224,7 +225,7 @@ fn check(
 }
 
 fn check_buffer(data: &Buffer<u8>, unit: usize, expected: impl Fn(usize, &mut [u8])) -> Result<String> {
-    check(data.len(), unit, |at, part| Ok(data.read_at(at, part)?), expected)
+    check(data.len(), unit, |at, part| Ok(data.view(at..at + part.len())?.read(part)?), expected)
 }
 
 fn check_slice(data: &[u8], unit: usize, expected: impl Fn(usize, &mut [u8])) -> Result<String> {
@@ -508,11 +509,11 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         let mut data: Buffer<u8> = device.zeros(len)?;
         let mut host = patterned_vec(len);
         let mut in_turn = |host: &mut [u8]| -> Result<()> {
-            data.write_at(0, host)?;
+            data.write(host)?;
             device.sync()?;
             ctr.apply_at(None, 0, &mut data, 0..len)?;
             device.sync()?;
-            Ok(data.read_at(0, host)?)
+            Ok(data.read(host)?)
         };
         in_turn(&mut host)?;
         let checked = check_host(&host)?;
@@ -525,10 +526,10 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
         patterned_slice(&mut host);
         let mut in_turn = |host: HostBuffer| -> Result<HostBuffer> {
-            let host = data.write_pinned(None, 0, host)?.wait()?;
+            let host = data.write_pinned(None, host)?.wait()?;
             ctr.apply_at(None, 0, &mut data, 0..len)?;
             device.sync()?;
-            Ok(data.read_pinned(None, 0, host)?.wait()?)
+            Ok(data.read_pinned(None, host)?.wait()?)
         };
         host = in_turn(host)?;
         let checked = check_host(&host)?;

@@ -207,10 +207,9 @@ fn bases<C: MsmCurve>(device: &Device, len: usize) -> Result<(Buffer<AffinePoint
     let generators = device.upload::<AffinePoint<C>>(&vec![Affine::<C>::generator(); piece])?;
     let mut bases = device.zeros(len)?;
     for (i, multipliers) in multipliers.chunks_exact(piece).enumerate() {
-        let (mut multiples, mut affine) = (device.alloc(piece)?, device.alloc(piece)?);
+        let mut multiples = device.alloc(piece)?;
         operations.times(&generators, &device.upload::<u32>(multipliers)?, &mut multiples)?;
-        operations.normalise_xyzz(&multiples, &mut affine)?;
-        bases.copy_range(None, i * piece, &affine, 0, piece)?;
+        operations.normalise_xyzz(&multiples, bases.view_mut(i * piece..(i + 1) * piece)?)?;
     }
     Ok((bases, multipliers))
 }
@@ -248,7 +247,7 @@ fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n:
         let host = kind.scalars::<C::ScalarField>(elements);
         let expected = expected::<C>(&host, &multipliers);
         let uploaded = device.upload::<Mont<C::ScalarField>>(&host)?;
-        let scalars = if way.host { Scalars::Host(&host) } else { Scalars::Montgomery(&uploaded) };
+        let scalars = if way.host { Scalars::Host(&host) } else { Scalars::Montgomery(uploaded.as_view()) };
         let before = device.stats().launches;
         ensure!(plan.evaluate(scalars)? == expected, "the sum is wrong");
         let launches = device.stats().launches - before;

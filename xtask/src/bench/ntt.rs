@@ -273,9 +273,9 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
         if variant.host {
             let mut output = vec![F::ZERO; problem.len()];
             let mut work = |output: &mut [F]| {
-                data.write_at(0, &problem.input)?;
+                data.write(&problem.input)?;
                 transform(&mut data)?;
-                Ok(data.read_at(0, output)?)
+                Ok(data.read(output)?)
             };
             work(&mut output)?;
             let checked = problem.check(variant.inverse, variant.output, |place| Ok(output[place]))?;
@@ -283,7 +283,8 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
         }
         let checked = problem.check(variant.inverse, variant.output, |i| {
             let mut element = [F::ZERO];
-            data.read_at(place(i), &mut element)?;
+            let place = place(i);
+            data.view(place..=place)?.read(&mut element)?;
             Ok(element[0])
         })?;
         let timing = budget.time_queued(|| Ok(transform(&mut data)?), || Ok(device.sync()?))?;
@@ -348,10 +349,10 @@ fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
             if !overlapped {
                 let mut data = device.alloc::<Mont<F>>(problem.len())?;
                 let mut turn = |host| {
-                    let host = data.write_pinned(None, 0, host)?.wait()?;
+                    let host = data.write_pinned(None, host)?.wait()?;
                     ntt.forward(&mut data)?;
                     device.sync()?;
-                    anyhow::Ok(data.read_pinned(None, 0, host)?.wait()?)
+                    anyhow::Ok(data.read_pinned(None, host)?.wait()?)
                 };
                 let mut host = Some(turn(host)?);
                 let checked = host.as_ref().map(check).transpose()?.unwrap_or_default();
@@ -435,7 +436,7 @@ fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, prob
             let queue = device.queue()?;
             let mut data = device.alloc::<Mont<F>>(problem.len())?;
             let mut work = |host: HostBuffer| {
-                let uploading = data.write_pinned(Some(&queue), 0, host)?;
+                let uploading = data.write_pinned(Some(&queue), host)?;
                 if !overlapped {
                     device.sync()?;
                 }

@@ -152,9 +152,7 @@ fn affine(session: &mut Session, target: &Target, log_n: u32) {
 }
 
 fn read(points: &Buffer<AffinePoint<Config>>, i: usize) -> Result<G1Affine> {
-    let mut point = [G1Affine::default()];
-    points.read_at(i, &mut point)?;
-    Ok(point[0])
+    Ok(points.view(i..=i)?.to_vec()?[0])
 }
 
 fn case(target: &Target, name: &str, log_n: u32, elements: usize, work: Work) -> Case {

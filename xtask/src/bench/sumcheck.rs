@@ -151,12 +151,7 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
             true => {
                 let copies = std::cell::RefCell::new(None);
                 let copy = || -> Result<Vec<Buffer<Mont<Fr>>>> {
-                    let copy = given.iter().map(|table| {
-                        let mut copy = device.alloc(elements)?;
-                        copy.copy_from(table)?;
-                        Ok(copy)
-                    });
-                    let copies = copy.collect::<Result<Vec<_>>>()?;
+                    let copies = given.iter().map(|table| table.duplicate()).collect::<Result<_, _>>()?;
                     device.sync()?;
                     Ok(copies)
                 };

@@ -136,18 +136,18 @@ const FIELDS: [Field; 8] = [
 /// What is checked on the architectures beside the main one.
 const ON_OTHERS: Field = Field { name: "bls12-381-fr", kernels: few_kernels::<ark_bls12_381::Fr> };
 
-/// log₂ of the largest transform whose kernels are checked.
-const MAX_LOG_N: u32 = 28;
+/// log₂ of transforms whose kernels are checked: of one pass with the fewest points and with the most, of two, and of three.
+const LOG_N: [u32; 4] = [1, 9, 11, 20];
 
 /// Every kernel over a field, as a device gets it.
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    let sizes: Vec<u32> = (0..=MAX_LOG_N.min(F::TWO_ADICITY)).collect();
-    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms::<F>(info, &sizes)?].concat()))
+    let transforms = transforms::<F>(info, &LOG_N, &Twiddles::ALL)?;
+    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms].concat()))
 }
 
-/// Every kernel over a field, with few sizes of transforms.
+/// Every kernel over a field that differs from the first in its modulus alone, with transforms of one size.
 fn scalar_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    Ok(distinct([rates::<F>(), small_kernels::<F>(info)?].concat()))
+    Ok(distinct([rates::<F>(), few_kernels::<F>(info)?].concat()))
 }
 
 /// The operations on vectors over a field, and transforms of one size as devices get them.
@@ -172,14 +172,18 @@ fn distinct(mut kernels: Vec<KernelSpec>) -> Vec<KernelSpec> {
 
 /// Kernels of transforms: of some sizes with flags that are read when they run, which compiles every branch, and of others as
 /// devices get them.
-fn transforms<F: DeviceField + FftField>(info: &DeviceInfo, sizes: &[u32]) -> Result<Vec<KernelSpec>> {
+fn transforms<F: DeviceField + FftField>(
+    info: &DeviceInfo,
+    sizes: &[u32],
+    twiddles: &[Twiddles],
+) -> Result<Vec<KernelSpec>> {
     let mut general = info.clone();
     general.features.software = true;
     let mut kernels = Vec::new();
     for &log_n in sizes {
         kernels.extend(Ntt::<F>::kernels(&general, log_n, Config::default(), true)?);
     }
-    for twiddles in Twiddles::ALL {
+    for &twiddles in twiddles {
         kernels.extend(Ntt::<F>::kernels(&general, 16, Config { twiddles, ..Config::default() }, true)?);
     }
     for log_n in [8, 16, 24] {
@@ -190,7 +194,7 @@ fn transforms<F: DeviceField + FftField>(info: &DeviceInfo, sizes: &[u32]) -> Re
 
 /// Operations on vectors, and transforms.
 fn small_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    Ok(distinct([vector_kernels::<F>(info)?, transforms::<F>(info, &[10, 20])?].concat()))
+    Ok(distinct([vector_kernels::<F>(info)?, transforms::<F>(info, &[10, 20], &[Twiddles::Stored])?].concat()))
 }
 
 /// Every kernel over a curve.

@@ -64,28 +64,28 @@ fn work(device: &Device) -> Result<()> {
     let made = device.record(None)?;
     device.wait_for(Some(&queue), &made)?;
     // Writes that nobody waits for, of one host memory in parts too.
-    drop(x.write_pinned(Some(&queue), 0, host(device, Transfer::Upload, Secrecy::Public, 1)?)?);
-    drop(secret.write_pinned(Some(&queue), 0, host(device, Transfer::Both, Secrecy::Secret, SECRET)?)?);
+    drop(x.write_pinned(Some(&queue), host(device, Transfer::Upload, Secrecy::Public, 1)?)?);
+    drop(secret.write_pinned(Some(&queue), host(device, Transfer::Both, Secrecy::Secret, SECRET)?)?);
     let mut first = host(device, Transfer::Both, Secrecy::Public, 2)?;
     let second = first.split_off(BYTES / 2);
-    let first = x.write_pinned(Some(&queue), 0, first)?;
-    drop(x.write_pinned(Some(&queue), LEN / 2, second)?);
+    let first = x.view_mut(..LEN / 2)?.write_pinned(Some(&queue), first)?;
+    drop(x.view_mut(LEN / 2..)?.write_pinned(Some(&queue), second)?);
     launch(&kernel, &queue, 3, &mut x)?;
     let (events, columns) =
-        x.write_pinned_columns(Some(&queue), 0, host(device, Transfer::Both, Secrecy::Public, 4)?, 4, 4)?;
+        x.as_view_mut().write_pinned_columns(Some(&queue), host(device, Transfer::Both, Secrecy::Public, 4)?, 4, 4)?;
     let seen = device.record(Some(&queue))?;
     device.wait_for(None, &seen)?;
     let mut y = x.duplicate()?;
     y.copy_from(&x)?;
-    y.clear_range(None, 0, 16)?;
-    let down = y.read_pinned_columns(None, 0, host(device, Transfer::Both, Secrecy::Public, 9)?, 4, &events)?;
-    let words = x.read_on(Some(&queue), 0, LEN)?.wait()?;
+    y.view_mut(..16)?.clear()?;
+    let down = y.as_view().read_pinned_columns(None, host(device, Transfer::Both, Secrecy::Public, 9)?, 4, &events)?;
+    let words = x.read_on(Some(&queue))?.wait()?;
     assert!(words.iter().all(|word| *word == 4), "{words:?}");
     let down = down.wait()?;
     let down: Vec<u32> = down.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
     assert!(down.iter().enumerate().all(|(i, word)| *word == if i < 16 { 0 } else { 4 }), "{down:?}");
     // Reads of secrets, of which one is abandoned.
-    drop(secret.read_pinned(None, 0, host(device, Transfer::Both, Secrecy::Secret, 0)?)?);
+    drop(secret.read_pinned(None, host(device, Transfer::Both, Secrecy::Secret, 0)?)?);
     assert_eq!(secret.to_vec()?, [SECRET; LEN]);
     device.elapsed(&events[0], &seen)?;
     let first = first.wait()?;
@@ -94,7 +94,7 @@ fn work(device: &Device) -> Result<()> {
     device.trim();
     // A last use that nobody waits for.
     launch(&kernel, &queue, 5, &mut y)?;
-    drop(y.read_pinned(Some(&queue), 0, host(device, Transfer::Both, Secrecy::Public, 0)?)?);
+    drop(y.read_pinned(Some(&queue), host(device, Transfer::Both, Secrecy::Public, 0)?)?);
     Ok(())
 }
 
@@ -185,7 +185,7 @@ fn an_event_of_another_device_is_refused_before_anything_is_queued() {
     let x = device.zeros::<u32>(LEN).unwrap();
     let (own, foreign) = (device.record(None).unwrap(), other.record(None).unwrap());
     let memory = host(&device, Transfer::Both, Secrecy::Public, 7).unwrap();
-    let error = x.read_pinned_columns(None, 0, memory, 4, &[own, foreign]).unwrap_err();
+    let error = x.as_view().read_pinned_columns(None, memory, 4, &[own, foreign]).unwrap_err();
     assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
     expect_no_dma(&device, "a foreign event");
     assert_eq!(double::faults(), [""; 0]);
@@ -196,9 +196,9 @@ fn transfers_that_are_forgotten_keep_their_memory() {
     double::reset(false);
     let device = open(0).unwrap();
     let mut x = device.zeros::<u32>(LEN).unwrap();
-    std::mem::forget(x.write_pinned(None, 0, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
-    std::mem::forget(x.read_pinned(None, 0, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
-    std::mem::forget(x.read_on(None, 0, LEN).unwrap());
+    std::mem::forget(x.write_pinned(None, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
+    std::mem::forget(x.read_pinned(None, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
+    std::mem::forget(x.read_on(None).unwrap());
     drop(x);
     expect_no_dma(&device, "forgotten transfers");
     drop(device);
@@ -213,8 +213,8 @@ fn transfers_outlive_their_device() {
         let device = open(0).unwrap();
         let x = device.upload::<u32>(&[8; LEN]).unwrap();
         let memory = || host(&device, Transfer::Both, Secrecy::Public, 0).unwrap();
-        let waited = x.read_pinned(None, 0, memory()).unwrap();
-        let dropped = x.read_pinned(None, 0, memory()).unwrap();
+        let waited = x.read_pinned(None, memory()).unwrap();
+        let dropped = x.read_pinned(None, memory()).unwrap();
         drop((x, device));
         let words = waited.wait().unwrap();
         assert!(words.chunks_exact(4).all(|word| word == 8u32.to_le_bytes()));
@@ -275,7 +275,7 @@ fn sizes_at_their_extremes_are_errors() {
     for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0)] {
         for len in [0, 16] {
             let memory = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
-            let written: Result<(_, Pending)> = x.write_pinned_columns(None, 0, memory, rows, pieces);
+            let written: Result<(_, Pending)> = x.as_view_mut().write_pinned_columns(None, memory, rows, pieces);
             assert!(
                 len == 0 && pieces <= 1 || matches!(written, Err(Error::Length { .. })),
                 "{rows} {pieces}: {written:?}"

@@ -158,17 +158,18 @@ fn work(device: &Device, round: usize) -> Result<()> {
     let mut host = device.host_buffer(4 * len, Transfer::Both, Secrecy::Secret)?;
     host.fill(1);
     let rest = host.split_off(4 * (len / 2));
-    drop(y.write_pinned(None, 0, host)?);
-    drop(y.write_pinned(None, len / 2, rest)?.wait()?);
+    let (mut low, mut high) = y.as_view_mut().split_at(len / 2)?;
+    drop(low.write_pinned(None, host)?);
+    drop(high.write_pinned(None, rest)?.wait()?);
     let params = Params { len: len as u32, factor: 1, offset: 2 };
     // SAFETY: the body leaves threads beyond `len` idle, and both buffers have `len` words.
     unsafe { kernel.launch(None, len.div_ceil(64) as u64, &params, &mut [Arg::read(&x), Arg::write(&mut y)]) }?;
     let from = device.record(None)?;
     let z = y.duplicate()?;
-    drop(z.read_on(None, 0, len)?);
+    drop(z.read_on(None)?);
     let memory = |secrecy| device.host_buffer(4 * len, Transfer::Download, secrecy);
-    drop(z.read_pinned(None, 0, memory(Secrecy::Secret)?)?);
-    let host = z.read_pinned(None, 0, memory(Secrecy::Public)?)?.wait()?;
+    drop(z.read_pinned(None, memory(Secrecy::Secret)?)?);
+    let host = z.read_pinned(None, memory(Secrecy::Public)?)?.wait()?;
     device.elapsed(&from, &device.record(None)?)?;
     let word = 0x0101_0101_u32 + 3 + 2;
     assert_eq!(z.to_vec()?, vec![word; len]);
@@ -371,8 +372,8 @@ fn bytes_of_any_length_pass_through() {
             assert_eq!(buffer.to_vec().unwrap(), bytes);
             assert_eq!(buffer.duplicate().unwrap().to_vec().unwrap(), bytes);
             if len > 2 {
-                buffer.write_at(1, &[1]).unwrap();
-                buffer.write_at(len - 1, &[2]).unwrap();
+                buffer.view_mut(1..2).unwrap().write(&[1]).unwrap();
+                buffer.view_mut(len - 1..).unwrap().write(&[2]).unwrap();
                 let mut expected = bytes.clone();
                 (expected[1], expected[len - 1]) = (1, 2);
                 assert_eq!(buffer.to_vec().unwrap(), expected);
@@ -385,7 +386,7 @@ fn bytes_of_any_length_pass_through() {
         let refused = SpanMut::new(&mut long.memory, 0, 5)
             .and_then(|long| backend.copy(backend.default_queue(), short.as_view().span(), long));
         assert!(matches!(refused, Err(Error::Driver { .. })), "padding would overwrite what follows: {refused:?}");
-        assert!(matches!(short.read_at(3, &mut [0; 3]), Err(Error::OutOfRange { .. })));
+        assert!(matches!(short.view(3..6), Err(Error::OutOfRange { .. })));
         let refused = SpanMut::new(&mut long.memory, 8, 5);
         assert!(matches!(refused, Err(Error::OutOfRange { .. })));
         assert_eq!(long.to_vec().unwrap(), [7; 12]);
@@ -423,7 +424,7 @@ fn child_many_cycles() {
         drop(device.upload_with::<u32>(&[7; 3000], Secrecy::Secret).unwrap());
         drop(device.record(None).unwrap());
         let buffer = device.zeros::<u32>(100).unwrap();
-        drop(buffer.read_on(None, 0, 100).unwrap());
+        drop(buffer.read_on(None).unwrap());
         drop(add(device, 64));
     };
     (0..20).for_each(|_| cycle(&device));
@@ -451,7 +452,7 @@ fn devices_come_and_go() {
     for _ in 0..8 {
         let Some(device) = open(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
         let buffer = device.upload::<u32>(&[1, 2, 3]).unwrap();
-        let pending = buffer.read_on(None, 0, 3).unwrap();
+        let pending = buffer.read_on(None).unwrap();
         assert_eq!(pending.wait().unwrap(), [1, 2, 3]);
         drop(device);
         assert_eq!(buffer.to_vec().unwrap(), [1, 2, 3], "a buffer keeps its device");
@@ -571,7 +572,7 @@ fn a_destroyed_device_is_lost_and_drops_cleanly() {
     let Some((device, gpu)) = open_gpu(no_immediates()) else { return };
     let secret = device.upload_with::<u32>(&[1; 8], Secrecy::Secret).unwrap();
     let kernel = add(&device, 64);
-    let pending = secret.read_on(None, 0, 8).unwrap();
+    let pending = secret.read_on(None).unwrap();
     gpu.device.destroy();
     let outcome = pending.wait();
     assert!(matches!(outcome, Ok(_) | Err(Error::Lost { .. } | Error::Driver { .. })), "{outcome:?}");

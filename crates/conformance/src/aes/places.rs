@@ -525,7 +525,7 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
             let host_xts = Xts::with_config(&cpu, &key, 512, config)?;
             let mut data = device.alloc::<u8>(BORDER + AROUND)?;
             let mut expected = super::bytes(2 * AROUND, 1);
-            data.write_at(BORDER - AROUND, &expected)?;
+            data.view_mut(BORDER - AROUND..)?.write(&expected)?;
             let mut near = cpu.upload::<u8>(&expected)?;
             // Places count from the border on one side, and from the start of what is near it on the other.
             for (start, end) in [(-2000, 3000), (-16, 0), (0, 16), (-33, 2007)] {
@@ -534,7 +534,7 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
                 let what = format!("{method:?}, {launch_bytes} bytes a launch, {start} to {end}");
                 let mut check = |what: &str, data: &Buffer<u8>, near: &Buffer<u8>| {
                     let mut actual = vec![0; 2 * AROUND];
-                    data.read_at(BORDER - AROUND, &mut actual)?;
+                    data.view(BORDER - AROUND..)?.read(&mut actual)?;
                     expected = near.to_vec()?;
                     crate::expect_same(what, &actual, &expected)
                 };
@@ -569,7 +569,7 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
             aes.ctr_batch(&mut data, &of(BORDER), Counter::Bits128)?;
             host.ctr_batch(&mut near, &of(AROUND / 16 * 16), Counter::Bits128)?;
             let mut actual = vec![0; 2 * AROUND];
-            data.read_at(BORDER - AROUND, &mut actual)?;
+            data.view(BORDER - AROUND..)?.read(&mut actual)?;
             crate::expect_same("a batch", &actual, &near.to_vec()?)?;
         }
     }

@@ -22,7 +22,7 @@ use std::{
 use evariste_field::ifma::{Eight, Field, Job, Lanes, Places};
 use rayon::prelude::*;
 
-use super::{Params, Shape, flags};
+use super::{Params, Pass, Shape, flags};
 use crate::{config::Twiddles, reverse_bits};
 
 /// Lines of a vector.
@@ -33,22 +33,6 @@ const MAX_LIMBS: usize = 24;
 
 /// Parts into which the tiles are split for each thread, so that none waits long for the others.
 const PARTS: usize = 4;
-
-/// A pass over data in memory.
-pub(super) struct Pass<'a> {
-    pub(super) shape: Shape,
-    pub(super) params: &'a Params,
-    pub(super) input: *const u32,
-    pub(super) output: *mut u32,
-    /// Limbs at `input` and at `output`, at least.
-    pub(super) len: usize,
-    pub(super) roots: &'a [u32],
-    pub(super) twiddles: &'a [u32],
-    pub(super) scale: &'a [u32],
-}
-
-// SAFETY: tiles share no element: see `Data`.
-unsafe impl Sync for Pass<'_> {}
 
 impl Pass<'_> {
     /// Does it on all cores. Of no field's type, so that what is compiled for each number of limbs is so in this crate and
