@@ -25,11 +25,12 @@ use evariste_field::{
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
+use evariste_sqrt::{Decompress, Encoding, Sqrt};
 use evariste_sumcheck::Sumcheck;
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
-    Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder, sumcheck,
+    Case, Outcome, Suite, aes, curve, curves, field, fields, msm, ntt, primitives, recorder::Recorder, sqrt, sumcheck,
 };
 
 /// Some kernels, and trials that launch them.
@@ -42,7 +43,7 @@ struct Family {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-const FAMILIES: [Family; 15] = [
+const FAMILIES: [Family; 16] = [
     Family {
         name: "vector-long",
         add: field::add,
@@ -146,6 +147,15 @@ const FAMILIES: [Family; 15] = [
         kernels: |_| {
             let long = Sumcheck::<Fr>::kernels(&sumcheck::gate());
             Ok([long, Sumcheck::<BabyBear4, BabyBear>::kernels(&sumcheck::gate())].concat())
+        },
+    },
+    Family {
+        name: "sqrt",
+        add: sqrt::add,
+        cases: &["bls12-381-fr::", "bls12-381-g1::"],
+        kernels: |_| {
+            let points = Decompress::<ark_bls12_381::g1::Config>::kernels(Encoding::Zcash);
+            Ok([Sqrt::<Fr>::kernels(), points].concat())
         },
     },
     Family {

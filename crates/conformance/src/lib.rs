@@ -18,6 +18,7 @@ mod primitives;
 mod process;
 mod recorder;
 mod secrecy;
+mod sqrt;
 mod stub;
 mod sumcheck;
 mod vector;
@@ -63,6 +64,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     msm::add(&mut suite);
     suite.name = "sumcheck";
     sumcheck::add(&mut suite);
+    suite.name = "sqrt";
+    sqrt::add(&mut suite);
     suite.name = "loops";
     loops::add(&mut suite);
     suite.name = "secrecy";

@@ -13,6 +13,8 @@ pub use evariste_msm as msm;
 pub use evariste_ntt as ntt;
 #[cfg(feature = "primitives")]
 pub use evariste_primitives as primitives;
+#[cfg(feature = "sqrt")]
+pub use evariste_sqrt as sqrt;
 #[cfg(feature = "sumcheck")]
 pub use evariste_sumcheck as sumcheck;
 
@@ -31,6 +33,8 @@ pub mod prelude {
     pub use evariste_msm::{Msm, MsmConfig};
     #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
+    #[cfg(feature = "sqrt")]
+    pub use evariste_sqrt::{Decompress, Sqrt};
     #[cfg(feature = "sumcheck")]
     pub use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck, Weight};
 }

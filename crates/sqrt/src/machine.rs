@@ -145,7 +145,15 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
                     decided = !r.is_zero();
                 }
                 11 if flag => r = -r,
-                12 => verdict = if r.is_zero() { 0 } else if r == B::ONE { 1 } else { u32::MAX },
+                12 => {
+                    verdict = if r.is_zero() {
+                        0
+                    } else if r == B::ONE {
+                        1
+                    } else {
+                        u32::MAX
+                    }
+                }
                 13 if flag == (times == 1) => at = index as usize,
                 14 => {
                     counter += 1;

@@ -631,7 +631,12 @@ pub(crate) fn points<B: DevicePrimeField>(prime: &Prime<B>, beta: Option<B>, a: 
             w.b.extend([Step::Store(first), Step::Load(at(0)), Step::Multiply(0, at(1)), Step::Store(second)]);
             w.b.push(Step::Add(at(second)));
             add(&mut w, a[1]);
-            w.b.extend([Step::Store(second), Step::Multiply(0, at(1)), Step::Multiply(0, factor), Step::Store(product)]);
+            w.b.extend([
+                Step::Store(second),
+                Step::Multiply(0, at(1)),
+                Step::Multiply(0, factor),
+                Step::Store(product),
+            ]);
             w.b.extend([Step::Load(at(first)), Step::Multiply(0, at(0)), Step::Add(at(product))]);
             add(&mut w, b[0]);
             w.b.extend([Step::Store(square), Step::Load(at(first)), Step::Multiply(0, at(1)), Step::Store(square + 1)]);

@@ -37,7 +37,7 @@ pub enum Method {
     /// Cai, Yu and Li.
     Muller,
     /// Any p: Tonelli–Shanks with logarithms of k = ⌈n / 8⌉ digits, found in tables of 2^⌈n / k⌉ powers for each. All elements
-    /// take the same steps. W(b − n) + n + k (k + 1) / 2 + 3. Bernstein, "Faster square roots in annoying finite fields"
+    /// take the same steps. W(b − n) + (k − 1) ⌈n / k⌉ + k (k + 1) / 2 + 3. Bernstein, "Faster square roots in annoying finite fields"
     /// (2001); Sarkar, "Computing square roots faster than the Tonelli-Shanks/Bernstein algorithm" (2020). A digit's
     /// logarithm is read at a place that one multiplication of its lowest limb gives.
     Table,
@@ -45,13 +45,14 @@ pub enum Method {
     /// attempts. Cipolla (1903), Lehmer (1969), in the form of Müller's paper above. For p − 1 with a huge power of 2. One in
     /// 2^64 elements is not served: its verdict is 0.
     Cipolla,
-    /// Any p: one binary digit of the logarithm after the other. W(b − n) + n (n + 3) / 2. Shanks, "Five number-theoretic
+    /// Any p: one binary digit of the logarithm after the other. W(b − n) + (n − 1) (n + 2) / 2 + 2. Shanks, "Five number-theoretic
     /// algorithms" (1972), with as many squarings for all elements.
     Serial,
     /// Tonelli–Shanks, n ≤ 64: all powers a^(m 2^j) are columns that each digit brings up to date, by multiplications that do
-    /// not wait for one another. W(b − n) + n (n + 2).
+    /// not wait for one another. W(b − n) + (n − 1) (n + 2) + 2.
     PowerMatrix,
-    /// The same with only the columns that later digits look at. W(b − n) + n (n + 5) / 2.
+    /// The same with only the columns that later digits look at. W(b − n) + (n − 1) (n + 2) / 2 + 2: as many as
+    /// serially, but n in a row at most.
     NeededColumns,
     /// p ≡ 1 (mod 4): in the group of classes of u + v √a, without knowing the root. 8 b in all for an attempt. Sze, "On taking
     /// square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80 (2011).
@@ -176,11 +177,14 @@ impl<P: Pod, B: DevicePrimeField> Loaded<P, B> {
 ///
 /// | Field | n | Method | Cost |
 /// |---|---|---|---|
-/// | BLS12-381 Fr | 32 | table | 313 |
-/// | BLS12-381 Fq | 1 | power | 457 |
-/// | BLS12-381 Fq2 | | norm | 931 |
-/// | BN254 Fq | 1 | power | 304 |
-/// | Goldilocks | 32 | table | 79 |
+/// | BLS12-381 Fr | 32 | table | 310 |
+/// | BLS12-381 Fq | 1 | power | 459 |
+/// | BLS12-381 Fq2 | | norm | 934 |
+/// | BN254 Fq | 1 | power | 306 |
+/// | Pallas Fq | 32 | table | 286 |
+/// | BLS12-377 Fr | 47 | table | 309 |
+/// | Stark, p = 2^251 + 17 · 2^192 + 1 | 192 | table | 547 |
+/// | Goldilocks | 32 | table | 104 |
 ///
 /// Roots in a quadratic extension x² = β are had by the norm, with two exponentiations in the prime field.
 ///
@@ -330,7 +334,9 @@ impl<F: RootField> Sqrt<F> {
             (Shape::Ratios, field.ratios(z, any), detail(Method::Table, any)),
             (Shape::Symbols, Ok(field.symbols()), String::new()),
         ];
-        all.into_iter().filter_map(|(shape, program, detail)| Some(spec::<F>(shape, &Arc::new(program.ok()?), &detail))).collect()
+        all.into_iter()
+            .filter_map(|(shape, program, detail)| Some(spec::<F>(shape, &Arc::new(program.ok()?), &detail)))
+            .collect()
     }
 
     /// The method in the prime field.
@@ -395,14 +401,10 @@ impl<F: RootField> Sqrt<F> {
     ///
     /// # Errors
     /// As [`Sqrt::roots`].
-    pub fn symbols<'a>(
-        &self,
-        a: impl Into<View<'a, Mont<F>>>,
-        symbols: impl Into<ViewMut<'a, u32>>,
-    ) -> Result<()> {
+    pub fn symbols<'a>(&self, a: impl Into<View<'a, Mont<F>>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (a, symbols) = (a.into(), symbols.into());
-        let loaded = self
-            .loaded(&self.inner.symbols, Shape::Symbols, Method::Power, |inner| Ok(inner.field.symbols()))?;
+        let loaded =
+            self.loaded(&self.inner.symbols, Shape::Symbols, Method::Power, |inner| Ok(inner.field.symbols()))?;
         let len = a.len();
         self.launch(loaded, len, vec![Arg::read(a)], None, symbols)
     }
@@ -433,7 +435,8 @@ impl<F: RootField> Sqrt<F> {
             return Ok(loaded);
         }
         let program = Arc::new(program(&self.inner)?);
-        let loaded = Loaded::new(&self.device, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))?;
+        let loaded =
+            Loaded::new(&self.device, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))?;
         Ok(slot.get_or_init(|| loaded))
     }
 
@@ -527,19 +530,15 @@ fn wgsl_ends(shape: Shape, degree: usize) -> String {
         Shape::Roots => {
             let store = |k| format!("  out_store({0}, slots[{k}]);\n", at(k));
             let clear = |k| format!("  out_store({0}, f_zero());\n", at(k));
-            let [stores, clears] = [&store as &dyn Fn(usize) -> String, &clear].map(|f| (0..degree).map(f).collect::<String>());
+            let [stores, clears] =
+                [&store as &dyn Fn(usize) -> String, &clear].map(|f| (0..degree).map(f).collect::<String>());
             format!("  if (verdict != 0u) {{\n{stores}  }} else {{\n{clears}  }}\n")
         }
     };
     format!("fn inputs(i: u32) {{\n{inputs}}}\nfn outputs(i: u32, verdict: u32) {{\n{outputs}}}\n")
 }
 
-fn body<F: RootField>(
-    program: &Program<F::BasePrimeField>,
-    shape: Shape,
-    params: Params,
-    args: &mut [CpuArg<'_>],
-) {
+fn body<F: RootField>(program: &Program<F::BasePrimeField>, shape: Shape, params: Params, args: &mut [CpuArg<'_>]) {
     let [words, constants, hashed, rest @ ..] = args else { unreachable!("the launch checks the number of buffers") };
     let machine = Machine::new(program, words.read(), constants.read(), hashed.read());
     let (len, limbs) = (params.len as usize, F::LIMBS);

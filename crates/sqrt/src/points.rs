@@ -6,7 +6,8 @@ use std::{
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns, parallel,
+    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns,
+    parallel,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, point,
@@ -218,7 +219,9 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
 
     /// The kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
     pub fn kernels(encoding: Encoding) -> Vec<KernelSpec> {
-        let (Ok(layout), Ok(program)) = (Layout::new::<C::BaseField>(encoding), program::<C>()) else { return Vec::new() };
+        let (Ok(layout), Ok(program)) = (Layout::new::<C::BaseField>(encoding), program::<C>()) else {
+            return Vec::new();
+        };
         let subgroup = Membership::<C::BaseField>::of::<C>().map(|membership| subgroup_spec::<C>(&membership));
         std::iter::once(points_spec::<C>(layout, &Arc::new(program))).chain(subgroup).collect()
     }
@@ -489,9 +492,7 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
             let points = curve_source::wgsl_accessors::<C>(&seen[2], Form::Affine);
             let ends = source::wgsl_accessors::<C::BaseField>(&seen[1]);
             let conjugated = if conjugate { "F(x.c0, b_sub(b_zero(), x.c1))" } else { "x" };
-            let text = format!(
-                "const ENDOMORPHISM = {short};\nfn conjugate(x: F) -> F {{ return {conjugated}; }}\n",
-            );
+            let text = format!("const ENDOMORPHISM = {short};\nfn conjugate(x: F) -> F {{ return {conjugated}; }}\n",);
             [&curve, &points, &ends, &text, evariste_shaders::SQRT_SUBGROUP].concat()
         }
     };
@@ -551,6 +552,9 @@ fn is_member<C: DeviceCurve<BaseField: RootField>>(
 
 impl<C: DeviceCurve<BaseField: RootField>> fmt::Debug for Decompress<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Decompress").field("device", &self.device).field("layout", &self.inner.layout).finish_non_exhaustive()
+        f.debug_struct("Decompress")
+            .field("device", &self.device)
+            .field("layout", &self.inner.layout)
+            .finish_non_exhaustive()
     }
 }

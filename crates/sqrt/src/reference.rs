@@ -9,7 +9,13 @@ pub fn root<F: Field>(x: F, choice: Choice) -> Option<F> {
     let root = x.sqrt()?;
     Some(match choice {
         Choice::Any => root,
-        Choice::Even => if is_odd(&root) { -root } else { root },
+        Choice::Even => {
+            if is_odd(&root) {
+                -root
+            } else {
+                root
+            }
+        }
         Choice::Smaller => root.min(-root),
         Choice::Larger => root.max(-root),
     })

@@ -91,7 +91,8 @@ impl<F: RootField> Membership<F> {
         let generator = Affine::<C>::generator();
         let multiple = generator.mul_bigint(scalar.to_u64_digits()).into_affine();
         let of = |x: F| if conjugate { x.frobenius_map(1) } else { x };
-        let found = ends.into_iter().find(|[u, v]| multiple.x == *u * of(generator.x) && multiple.y == *v * of(generator.y));
+        let found =
+            ends.into_iter().find(|[u, v]| multiple.x == *u * of(generator.x) && multiple.y == *v * of(generator.y));
         Some(Self { scalar: scalar.clone(), ends: Some(found?), conjugate })
     }
 }

@@ -11,9 +11,7 @@ use evariste_field::{
     small::{BabyBear, BabyBear2, Goldilocks},
 };
 
-use crate::{
-    Check, Choice, Config, Decompress, Encoding, Error, Method, PointError, RootField, Sqrt, reference,
-};
+use crate::{Check, Choice, Config, Decompress, Encoding, Error, Method, PointError, RootField, Sqrt, reference};
 
 macro_rules! primes {
     ($($name:ident $config:ident $modulus:literal $generator:literal)*) => {$(
@@ -70,7 +68,11 @@ fn check<F: RootField>(device: &Device, elements: &[F], config: Config<F>) {
         let message = format!("{:?} of {x} on {device:?}", sqrt.method());
         match config.choice {
             Choice::Any => {
-                assert_eq!(root.map(|root| root.square()), x.legendre().is_qr().then_some(*x).or((*x == F::ZERO).then_some(*x)), "{message}");
+                assert_eq!(
+                    root.map(|root| root.square()),
+                    x.legendre().is_qr().then_some(*x).or((*x == F::ZERO).then_some(*x)),
+                    "{message}"
+                );
             }
             choice => assert_eq!(root, reference::root(*x, choice), "{message}"),
         }
@@ -173,7 +175,11 @@ fn every_device_has_the_same_roots() {
         for method in [Method::Cipolla, Method::Sze, Method::NeededColumns] {
             check(&device, &sample::<BabyBear>(9), Config { method: Some(method), ..Config::default() });
         }
-        check(&device, &(0..41u8).map(F41::from).collect::<Vec<_>>(), Config { choice: Choice::Even, ..Config::default() });
+        check(
+            &device,
+            &(0..41u8).map(F41::from).collect::<Vec<_>>(),
+            Config { choice: Choice::Even, ..Config::default() },
+        );
     }
 }
 
@@ -195,18 +201,18 @@ fn costs_are_as_documented() {
     ];
     let expected = [
         (Method::Table, 310),
-        (Method::Power, 457),
-        (Method::Table, 931),
-        (Method::Power, 304),
-        (Method::Table, 304),
-        (Method::Table, 304),
-        (Method::Table, 304),
-        (Method::Table, 79),
+        (Method::Power, 459),
+        (Method::Table, 934),
+        (Method::Power, 306),
+        (Method::Table, 286),
+        (Method::Table, 309),
+        (Method::Table, 547),
+        (Method::Table, 104),
     ];
     assert_eq!(best, expected);
-    // What the thesis compares, over the same prime.
+    // What is there to compare with, over the same prime; searches are expected to take two attempts.
     let others = [Method::Serial, Method::PowerMatrix, Method::NeededColumns, Method::Cipolla, Method::Sze];
-    let expected = [0, 0, 0, 0, 0];
+    let expected = [802, 1329, 802, 1117, 2000];
     assert_eq!(others.map(|method| products::<ark_bls12_381::Fr>(Some(method)).1), expected);
 }
 
@@ -242,7 +248,9 @@ fn outside<C: DeviceCurve>() -> Affine<C> {
     let mut x = C::BaseField::ONE;
     loop {
         x += C::BaseField::ONE;
-        if let Some(p) = Affine::<C>::get_point_from_x_unchecked(x, true).filter(|p| !p.is_in_correct_subgroup_assuming_on_curve()) {
+        if let Some(p) =
+            Affine::<C>::get_point_from_x_unchecked(x, true).filter(|p| !p.is_in_correct_subgroup_assuming_on_curve())
+        {
             return p;
         }
     }

@@ -17,6 +17,7 @@ mod rates;
 mod report;
 mod session;
 mod sizes;
+mod sqrt;
 mod sumcheck;
 mod summary;
 mod target;
@@ -46,7 +47,7 @@ use timing::Budget;
 use wanted::Wanted;
 
 /// What is measured, in the order of the report.
-static ALGORITHMS: [&Algorithm; 8] = [
+static ALGORITHMS: [&Algorithm; 9] = [
     &field::ALGORITHM,
     &rates::ALGORITHM,
     &primitives::ALGORITHM,
@@ -54,6 +55,7 @@ static ALGORITHMS: [&Algorithm; 8] = [
     &plan::ALGORITHM,
     &msm::ALGORITHM,
     &sumcheck::ALGORITHM,
+    &sqrt::ALGORITHM,
     &aes::ALGORITHM,
 ];
 
@@ -185,6 +187,6 @@ mod tests {
             assert!(headlines[..i].iter().all(|other| other.case != headline.case && other.title != headline.title));
             assert!(session::task(headline.case).is_some(), "{} says where its data lies", headline.case);
         }
-        assert_eq!(names(), ["field", "ntt", "msm", "sumcheck", "aes"]);
+        assert_eq!(names(), ["field", "ntt", "msm", "sumcheck", "sqrt", "aes"]);
     }
 }
