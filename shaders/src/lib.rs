@@ -187,8 +187,20 @@ pub const MSM_UNBALANCED: &str = include_str!("../msm_unbalanced.wgsl");
 /// `mod_run`: a list of steps, most of them multiplications, modulo primes known at run time.
 pub const MOD_RUN: &str = include_str!("../mod_run.wgsl");
 
+/// A machine that computes roots in the steps of a program, after the arithmetic of a prime field.
+pub const SQRT: &str = include_str!("../sqrt.wgsl");
+
+/// `sqrt_roots`: what a program makes of each element.
+pub const SQRT_ROOTS: &str = include_str!("../sqrt_roots.wgsl");
+
+/// `sqrt_points`: points of a curve from their compressed encodings.
+pub const SQRT_POINTS: &str = include_str!("../sqrt_points.wgsl");
+
+/// `sqrt_subgroup`: whether points lie in the subgroup.
+pub const SQRT_SUBGROUP: &str = include_str!("../sqrt_subgroup.wgsl");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 47] = [
+pub const KERNELS: [(&str, &str); 50] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -230,6 +242,9 @@ pub const KERNELS: [(&str, &str); 47] = [
     ("sort_count", SORT_COUNT),
     ("sort_scatter", SORT_SCATTER),
     ("sort_sweep", SORT_SWEEP),
+    ("sqrt_points", SQRT_POINTS),
+    ("sqrt_roots", SQRT_ROOTS),
+    ("sqrt_subgroup", SQRT_SUBGROUP),
     ("sumcheck_eq", SUMCHECK_EQ),
     ("sumcheck_finish", SUMCHECK_FINISH),
     ("sumcheck_fold", SUMCHECK_FOLD),

@@ -25,12 +25,12 @@ use evariste_field::{
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
-use evariste_sqrt::ModSqrt;
+use evariste_sqrt::{Decompress, Encoding, ModSqrt, Sqrt};
 use evariste_sumcheck::Sumcheck;
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
-    Case, Outcome, Suite, aes, curve, curves, field, fields, modsqrt, msm, ntt, primitives, recorder::Recorder,
+    Case, Outcome, Suite, aes, curve, curves, field, fields, modsqrt, msm, ntt, primitives, recorder::Recorder, sqrt,
     sumcheck,
 };
 
@@ -148,6 +148,15 @@ const FAMILIES: [Family; 16] = [
         kernels: |_| {
             let long = Sumcheck::<Fr>::kernels(&sumcheck::gate());
             Ok([long, Sumcheck::<BabyBear4, BabyBear>::kernels(&sumcheck::gate())].concat())
+        },
+    },
+    Family {
+        name: "sqrt",
+        add: sqrt::add,
+        cases: &["bls12-381-fr::", "bls12-381-g1::"],
+        kernels: |_| {
+            let points = Decompress::<ark_bls12_381::g1::Config>::kernels(Encoding::Zcash);
+            Ok([Sqrt::<Fr>::kernels(), points].concat())
         },
     },
     Family {

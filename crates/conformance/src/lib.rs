@@ -19,6 +19,7 @@ mod primitives;
 mod process;
 mod recorder;
 mod secrecy;
+mod sqrt;
 mod stub;
 mod sumcheck;
 mod vector;
@@ -66,6 +67,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     sumcheck::add(&mut suite);
     suite.name = "modsqrt";
     modsqrt::add(&mut suite);
+    suite.name = "sqrt";
+    sqrt::add(&mut suite);
     suite.name = "loops";
     loops::add(&mut suite);
     suite.name = "secrecy";

@@ -1,7 +1,26 @@
 #![doc = include_str!("../README.md")]
 
 mod error;
+mod hash;
+mod machine;
+mod methods;
 pub mod modular;
+mod plan;
+mod points;
+mod program;
+pub mod reference;
+mod subgroup;
+#[cfg(test)]
+mod tests;
+
+use evariste_field::{DeviceField, DevicePrimeField};
 
 pub use error::{Error, Result};
 pub use modular::ModSqrt;
+pub use plan::{Choice, Config, Method, Sqrt};
+pub use points::{Check, Decompress, Encoding, PointError};
+
+/// A field with roots on devices: prime, or an extension of a prime field that is on devices.
+pub trait RootField: DeviceField<BasePrimeField: DevicePrimeField> {}
+
+impl<F: DeviceField<BasePrimeField: DevicePrimeField>> RootField for F {}

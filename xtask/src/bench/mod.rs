@@ -18,6 +18,7 @@ mod rates;
 mod report;
 mod session;
 mod sizes;
+mod sqrt;
 mod sumcheck;
 mod summary;
 mod target;
@@ -47,7 +48,7 @@ use timing::Budget;
 use wanted::Wanted;
 
 /// What is measured, in the order of the report.
-static ALGORITHMS: [&Algorithm; 9] = [
+static ALGORITHMS: [&Algorithm; 10] = [
     &field::ALGORITHM,
     &rates::ALGORITHM,
     &primitives::ALGORITHM,
@@ -55,6 +56,7 @@ static ALGORITHMS: [&Algorithm; 9] = [
     &plan::ALGORITHM,
     &msm::ALGORITHM,
     &sumcheck::ALGORITHM,
+    &sqrt::ALGORITHM,
     &modsqrt::ALGORITHM,
     &aes::ALGORITHM,
 ];
@@ -187,6 +189,6 @@ mod tests {
             assert!(headlines[..i].iter().all(|other| other.case != headline.case && other.title != headline.title));
             assert!(session::task(headline.case).is_some(), "{} says where its data lies", headline.case);
         }
-        assert_eq!(names(), ["field", "ntt", "msm", "sumcheck", "modsqrt", "aes"]);
+        assert_eq!(names(), ["field", "ntt", "msm", "sumcheck", "sqrt", "modsqrt", "aes"]);
     }
 }

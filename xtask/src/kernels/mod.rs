@@ -21,7 +21,7 @@ use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{RadixSort, SegmentedSum};
-use evariste_sqrt::ModSqrt;
+use evariste_sqrt::{Decompress, Encoding, ModSqrt, RootField, Sqrt};
 use evariste_sumcheck::Sumcheck;
 use rayon::prelude::*;
 
@@ -123,13 +123,18 @@ struct Field {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
 }
 
-const FIELDS: [Field; 9] = [
+const FIELDS: [Field; 14] = [
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
     Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
     Field { name: "bls12-381-fr", kernels: sumchecks::<ark_bls12_381::Fr, ark_bls12_381::Fr> },
     Field { name: "baby-bear-4", kernels: sumchecks::<small::BabyBear4, small::BabyBear> },
+    Field { name: "bls12-381-fr", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fr>::kernels()) },
+    Field { name: "bls12-381-fq2", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fq2>::kernels()) },
+    Field { name: "baby-bear", kernels: |_| Ok(Sqrt::<small::BabyBear>::kernels()) },
+    Field { name: "bls12-381-g1", kernels: encodings::<ark_bls12_381::g1::Config> },
+    Field { name: "bls12-381-g2", kernels: encodings::<ark_bls12_381::g2::Config> },
     Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
     Field { name: "run-time primes", kernels: |_| Ok([64, 1024, 2048, 4096].map(ModSqrt::kernels).concat()) },
     Field { name: "aes", kernels: aes },
@@ -210,6 +215,11 @@ fn points<C: MsmCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
 fn sumchecks<E: DeviceField, T: DeviceField>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     Ok(distinct(Sumcheck::<E, T>::kernels(&(a * b - c))))
+}
+
+/// The kernels that decode points.
+fn encodings<C: MsmCurve<BaseField: RootField>>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
+    Ok(Decompress::<C>::kernels(Encoding::Zcash))
 }
 
 /// Every kernel of AES: all methods with the shortest keys, the fastest with the others.

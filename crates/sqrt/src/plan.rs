@@ -1,0 +1,594 @@
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use ark_ff::{Field, Zero};
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, parallel,
+};
+use evariste_field::{DeviceField, DevicePrimeField, Mont, source};
+
+use crate::{
+    Error, Result, RootField,
+    machine::{self, Machine, THREADS},
+    methods::{self, Prime},
+    program::Program,
+};
+
+/// How roots are computed in a prime field, with p − 1 = 2^n · m for odd m and b bits of p. Costs are multiplications and
+/// squarings for one element, without the squaring that checks it; W(b) is an exponentiation by b bits with sliding windows,
+/// about b + b / 6 + 9.
+///
+/// [`Sqrt`] takes the first three where they apply, and else the cheaper of [`Table`](Self::Table) and
+/// [`Cipolla`](Self::Cipolla). The others are there to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Method {
+    /// p ≡ 3 (mod 4): a^((p + 1) / 4). W(b − 2) + 1.
+    Power,
+    /// p ≡ 5 (mod 8): one exponentiation, and a root of −1 that comes of it. W(b − 3) + 4. Atkin, "Probabilistic primality
+    /// testing", INRIA 1992.
+    Atkin,
+    /// p ≡ 9 (mod 16): one exponentiation, and a second case by multiplications with constants. W(b − 4) + 10. Müller, "On the
+    /// computation of square roots in finite fields", Designs, Codes and Cryptography 31 (2004), with the constants of Kong,
+    /// Cai, Yu and Li.
+    Muller,
+    /// Any p: Tonelli–Shanks with logarithms of k = ⌈n / 8⌉ digits, found in tables of 2^⌈n / k⌉ powers for each. All elements
+    /// take the same steps. W(b − n) + (k − 1) ⌈n / k⌉ + k (k + 1) / 2 + 3. Bernstein, "Faster square roots in annoying finite fields"
+    /// (2001); Sarkar, "Computing square roots faster than the Tonelli-Shanks/Bernstein algorithm" (2020). A digit's
+    /// logarithm is read at a place that one multiplication of its lowest limb gives.
+    Table,
+    /// p ≡ 1 (mod 4): a Lucas sequence, after a search for t such that t² a − 4 is no square: 2 b, and about 2 W(b) for two
+    /// attempts. Cipolla (1903), Lehmer (1969), in the form of Müller's paper above. For p − 1 with a huge power of 2. One in
+    /// 2^64 elements is not served: its verdict is 0.
+    Cipolla,
+    /// Any p: one binary digit of the logarithm after the other. W(b − n) + (n − 1) (n + 2) / 2 + 2. Shanks, "Five number-theoretic
+    /// algorithms" (1972), with as many squarings for all elements.
+    Serial,
+    /// Tonelli–Shanks, n ≤ 64: all powers a^(m 2^j) are columns that each digit brings up to date, by multiplications that do
+    /// not wait for one another. W(b − n) + (n − 1) (n + 2) + 2.
+    PowerMatrix,
+    /// The same with only the columns that later digits look at. W(b − n) + (n − 1) (n + 2) / 2 + 2: as many as
+    /// serially, but n in a row at most.
+    NeededColumns,
+    /// p ≡ 1 (mod 4): in the group of classes of u + v √a, without knowing the root. 8 b in all for an attempt. Sze, "On taking
+    /// square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80 (2011).
+    Sze,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Method::Power,
+        Method::Atkin,
+        Method::Muller,
+        Method::Table,
+        Method::Cipolla,
+        Method::Serial,
+        Method::PowerMatrix,
+        Method::NeededColumns,
+        Method::Sze,
+    ];
+}
+
+/// Which of the two roots y and −y is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// Whichever the method gives. It is the same on every device, but not for every method.
+    #[default]
+    Any,
+    /// That with `sgn0` = 0 in RFC 9380: the lowest coefficient that is not zero is even.
+    Even,
+    /// The one that comes first in lexicographic order, the highest coefficient first: that is at most (p − 1) / 2.
+    Smaller,
+    /// The other one: the "lexicographically largest" of the encodings of points.
+    Larger,
+}
+
+impl Choice {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Choice::Any, Choice::Even, Choice::Smaller, Choice::Larger];
+
+    /// The parity that programs make.
+    pub(crate) fn parity(self) -> u32 {
+        u32::from(self == Choice::Larger)
+    }
+}
+
+/// What a [`Sqrt`] is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Config<F> {
+    /// How roots are computed in a prime field; `None` is what costs least.
+    pub method: Option<Method>,
+    /// Which roots are given.
+    pub choice: Choice,
+    /// Z of [`Sqrt::ratios`]; `None` is the smallest integer that is no square.
+    pub non_residue: Option<F>,
+}
+
+impl<F> Default for Config<F> {
+    fn default() -> Self {
+        Self { method: None, choice: Choice::Any, non_residue: None }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(crate) struct Params {
+    len: u32,
+    want: u32,
+}
+
+/// What a kernel takes and gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Roots,
+    Ratios,
+    Symbols,
+}
+
+impl Shape {
+    const fn name(self) -> &'static str {
+        match self {
+            Shape::Roots => "roots",
+            Shape::Ratios => "ratios",
+            Shape::Symbols => "symbols",
+        }
+    }
+}
+
+/// A kernel with its program on the device.
+pub(crate) struct Loaded<P, B: DevicePrimeField> {
+    pub(crate) kernel: Kernel<P>,
+    pub(crate) program: Buffer<u32>,
+    pub(crate) constants: Buffer<Mont<B>>,
+    pub(crate) hashed: Buffer<u32>,
+    ready: Event,
+}
+
+impl<P: Pod, B: DevicePrimeField> Loaded<P, B> {
+    pub(crate) fn new(device: &Device, program: &Program<B>, spec: KernelSpec) -> Result<Self> {
+        Ok(Self {
+            kernel: Kernel::new(device, spec)?,
+            program: device.upload(&program.words())?,
+            constants: device.upload(&program.constants)?,
+            hashed: device.upload(&program.hash.entries)?,
+            ready: device.record(None)?,
+        })
+    }
+
+    /// The arguments of a launch on a queue, before those of the kernel itself.
+    pub(crate) fn args(&self, device: &Device, queue: Option<&Queue>) -> Result<Vec<Arg<'_>>> {
+        if queue.is_some() {
+            device.wait_for(queue, &self.ready)?;
+        }
+        Ok(vec![Arg::read(&self.program), Arg::read(&self.constants), Arg::read(&self.hashed)])
+    }
+}
+
+/// Square roots of the elements of buffers on one device: one thread an element, by the algorithm that suits the prime
+/// ([`Method`]).
+///
+/// Roots come with a mask, computed in the same kernel by squaring them: 1 where there is a root, 0 where there is none and the
+/// output is zero. Multiplications and squarings for one element, all told:
+///
+/// | Field | n | Method | Cost |
+/// |---|---|---|---|
+/// | BLS12-381 Fr | 32 | table | 310 |
+/// | BLS12-381 Fq | 1 | power | 459 |
+/// | BLS12-381 Fq2 | | norm | 934 |
+/// | BN254 Fq | 1 | power | 306 |
+/// | Pallas Fq | 32 | table | 286 |
+/// | BLS12-377 Fr | 47 | table | 309 |
+/// | Stark, p = 2^251 + 17 · 2^192 + 1 | 192 | table | 547 |
+/// | Goldilocks | 32 | table | 104 |
+///
+/// Roots in a quadratic extension x² = β are had by the norm, with two exponentiations in the prime field.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_sqrt::Error> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::Device;
+/// use evariste_field::Mont;
+/// use evariste_sqrt::{Choice, Config, Sqrt};
+///
+/// let device = Device::best()?;
+/// let squares = device.upload::<Mont<Fr>>(&[4, 5, 9].map(Fr::from))?;
+/// let (mut roots, mut mask) = (device.alloc(3)?, device.alloc(3)?);
+/// let sqrt = Sqrt::<Fr>::with(&device, Config { choice: Choice::Smaller, ..Config::default() })?;
+/// sqrt.roots(&squares, &mut roots, &mut mask)?;
+/// assert_eq!(roots.to_vec()?, [2, 0, 3].map(Fr::from));
+/// assert_eq!(mask.to_vec()?, [1, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Sqrt<F: RootField> {
+    device: Device,
+    queue: Option<Queue>,
+    inner: Arc<Inner<F>>,
+}
+
+struct Inner<F: RootField> {
+    field: Plan<F>,
+    choice: Choice,
+    method: Method,
+    /// Z.
+    non_residue: F,
+    roots: Loaded<Params, F::BasePrimeField>,
+    products: u64,
+    ratios: OnceLock<Loaded<Params, F::BasePrimeField>>,
+    symbols: OnceLock<Loaded<Params, F::BasePrimeField>>,
+}
+
+/// The programs of a field.
+struct Plan<F: RootField> {
+    prime: Prime<F::BasePrimeField>,
+    /// β of a quadratic extension.
+    beta: Option<F::BasePrimeField>,
+    field: PhantomData<fn() -> F>,
+}
+
+impl<F: RootField> Plan<F> {
+    fn new() -> Result<Self> {
+        let prime = Prime::new();
+        let beta = beta::<F>()?;
+        Ok(Self { prime, beta, field: PhantomData })
+    }
+
+    fn roots(&self, method: Method, choice: Choice) -> Result<Program<F::BasePrimeField>> {
+        match self.beta {
+            Some(beta) => Ok(methods::roots2(&self.prime, beta, choice)),
+            None => methods::roots(&self.prime, method, choice),
+        }
+    }
+
+    fn ratios(&self, z: F, choice: Choice) -> Result<Program<F::BasePrimeField>> {
+        match z.to_base_prime_field_elements().next() {
+            Some(z) if self.beta.is_none() => Ok(methods::ratios(&self.prime, z, choice)),
+            _ => Err(Error::Field { what: "roots of ratios", degree: F::extension_degree() }),
+        }
+    }
+
+    fn symbols(&self) -> Program<F::BasePrimeField> {
+        methods::symbols(&self.prime, self.beta)
+    }
+}
+
+/// β of the quadratic extension x² = β, and `None` of a prime field.
+pub(crate) fn beta<F: RootField>() -> Result<Option<F::BasePrimeField>> {
+    let degree = F::extension_degree();
+    let refused = Err(Error::Field { what: "roots", degree });
+    match degree {
+        1 => Ok(None),
+        2 => {
+            let [zero, one] = [<F::BasePrimeField as ark_ff::AdditiveGroup>::ZERO, F::BasePrimeField::ONE];
+            let Some(x) = F::from_base_prime_field_elems([zero, one]) else { return refused };
+            let square: Vec<_> = x.square().to_base_prime_field_elements().collect();
+            match square[..] {
+                [beta, rest] if rest.is_zero() => Ok(Some(beta)),
+                _ => refused,
+            }
+        }
+        _ => refused,
+    }
+}
+
+impl<F: RootField> Sqrt<F> {
+    /// Any root, by what costs least.
+    ///
+    /// # Errors
+    /// As [`Sqrt::with`].
+    pub fn new(device: &Device) -> Result<Self> {
+        Self::with(device, Config::default())
+    }
+
+    /// Roots as configured: makes the program and its tables, and compiles the kernel for them. Those of [`Sqrt::ratios`] and
+    /// [`Sqrt::symbols`] are made at their first use.
+    ///
+    /// # Errors
+    /// [`Error::Method`] for a method that is not for this prime, [`Error::Field`] for a field that is neither prime nor a
+    /// quadratic extension x² = β of a prime field, or with a method of prime fields for an extension, [`Error::Square`];
+    /// [`Error::Device`] if the device refuses or fails.
+    pub fn with(device: &Device, config: Config<F>) -> Result<Self> {
+        let field = Plan::<F>::new()?;
+        if field.beta.is_some() && config.method.is_some() {
+            return Err(Error::Field { what: "methods of prime fields", degree: F::extension_degree() });
+        }
+        let method = match config.method {
+            Some(method) => method,
+            None if field.beta.is_some() => Method::Table,
+            None => methods::best(&field.prime)?,
+        };
+        let default = F::from_base_prime_field(field.prime.non_residue);
+        let non_residue = config.non_residue.unwrap_or(default);
+        if config.non_residue.is_some() && !non_residue.legendre().is_qnr() {
+            return Err(Error::Square);
+        }
+        let program = Arc::new(field.roots(method, config.choice)?);
+        let roots = Loaded::new(device, &program, spec::<F>(Shape::Roots, &program, &detail(method, config.choice)))?;
+        let (ratios, symbols, products) = (OnceLock::new(), OnceLock::new(), program.products());
+        let inner = Inner { field, choice: config.choice, method, non_residue, roots, products, ratios, symbols };
+        Ok(Self { device: device.clone(), queue: None, inner: Arc::new(inner) })
+    }
+
+    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+    }
+
+    /// The kernels of the method that costs least and any choice of root, for compiling them ahead; none for a field that
+    /// [`Sqrt::with`] refuses.
+    pub fn kernels() -> Vec<KernelSpec> {
+        let Ok(field) = Plan::<F>::new() else { return Vec::new() };
+        let method = if field.beta.is_some() { Ok(Method::Table) } else { methods::best(&field.prime) };
+        let Ok(method) = method else { return Vec::new() };
+        let z = F::from_base_prime_field(field.prime.non_residue);
+        let any = Choice::Any;
+        let all = [
+            (Shape::Roots, field.roots(method, any), detail(method, any)),
+            (Shape::Ratios, field.ratios(z, any), detail(Method::Table, any)),
+            (Shape::Symbols, Ok(field.symbols()), String::new()),
+        ];
+        all.into_iter()
+            .filter_map(|(shape, program, detail)| Some(spec::<F>(shape, &Arc::new(program.ok()?), &detail)))
+            .collect()
+    }
+
+    /// The method in the prime field.
+    pub fn method(&self) -> Method {
+        self.inner.method
+    }
+
+    /// Multiplications and squarings that [`Sqrt::roots`] takes for one element, the check included; for methods that search,
+    /// those expected.
+    pub fn products(&self) -> u64 {
+        self.inner.products
+    }
+
+    /// Z of [`Sqrt::ratios`].
+    pub fn non_residue(&self) -> F {
+        self.inner.non_residue
+    }
+
+    /// `out[i]² = a[i]` and `mask[i] = 1`; where there is no root, both are 0.
+    ///
+    /// # Errors
+    /// [`Error::Device`]: [`Length`](evariste_backend::Error::Length),
+    /// [`WrongDevice`](evariste_backend::Error::WrongDevice), [`TooLarge`](evariste_backend::Error::TooLarge) for more than
+    /// 2^31 elements, or for a method that takes more turns of loops than the device allows, and what else it fails with.
+    pub fn roots<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+        mask: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        let (a, out, mask) = (a.into(), out.into(), mask.into());
+        out.expect_len("the roots", a.len())?;
+        let len = a.len();
+        self.launch(&self.inner.roots, len, vec![Arg::read(a)], Some(out), mask)
+    }
+
+    /// `sqrt_ratio` of RFC 9380, appendix F.2.1: `out[i]² = u[i] / v[i]` and `mask[i] = 1` where that is a square, else
+    /// `out[i]² = Z · u[i] / v[i]` and `mask[i] = 0`, with Z of the [`Config`]. Without an inversion: about n + n / 6 products
+    /// more than a root by [`Method::Table`]. Where v is 0, `out[i]` is 0, and the mask says whether u is 0.
+    ///
+    /// # Errors
+    /// [`Error::Field`] for an extension; and as [`Sqrt::roots`].
+    pub fn ratios<'a>(
+        &self,
+        u: impl Into<View<'a, Mont<F>>>,
+        v: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+        mask: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        let (u, v, out, mask) = (u.into(), v.into(), out.into(), mask.into());
+        v.expect_len("the denominators", u.len())?;
+        out.expect_len("the roots", u.len())?;
+        let loaded = self.loaded(&self.inner.ratios, Shape::Ratios, Method::Table, |inner| {
+            inner.field.ratios(inner.non_residue, inner.choice)
+        })?;
+        let len = u.len();
+        self.launch(loaded, len, vec![Arg::read(u), Arg::read(v)], Some(out), mask)
+    }
+
+    /// The quadratic residue symbol of each element, Legendre's in a prime field: `symbols[i]` is 1 for a square, 0 for 0, and
+    /// `u32::MAX` (−1) for what is no square. An exponentiation by (p − 1) / 2.
+    ///
+    /// # Errors
+    /// As [`Sqrt::roots`].
+    pub fn symbols<'a>(&self, a: impl Into<View<'a, Mont<F>>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
+        let (a, symbols) = (a.into(), symbols.into());
+        let loaded =
+            self.loaded(&self.inner.symbols, Shape::Symbols, Method::Power, |inner| Ok(inner.field.symbols()))?;
+        let len = a.len();
+        self.launch(loaded, len, vec![Arg::read(a)], None, symbols)
+    }
+
+    /// The roots of elements in host memory, `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`Sqrt::roots`].
+    pub fn roots_of(&self, a: &[F]) -> Result<Vec<Option<F>>> {
+        let mut elements = self.device.alloc::<Mont<F>>(a.len())?;
+        let (mut out, mut mask) = (self.device.alloc::<Mont<F>>(a.len())?, self.device.alloc::<u32>(a.len())?);
+        elements.as_view_mut().write_on(self.queue.as_ref(), a)?;
+        self.roots(&elements, &mut out, &mut mask)?;
+        let queue = self.queue.as_ref();
+        let (roots, mask) = (out.as_view().read_on(queue)?, mask.as_view().read_on(queue)?);
+        let (roots, mask) = (roots.wait()?, mask.wait()?);
+        Ok(roots.into_iter().zip(mask).map(|(root, is_square)| (is_square == 1).then_some(root)).collect())
+    }
+
+    fn loaded<'a>(
+        &'a self,
+        slot: &'a OnceLock<Loaded<Params, F::BasePrimeField>>,
+        shape: Shape,
+        method: Method,
+        program: impl FnOnce(&Inner<F>) -> Result<Program<F::BasePrimeField>>,
+    ) -> Result<&'a Loaded<Params, F::BasePrimeField>> {
+        if let Some(loaded) = slot.get() {
+            return Ok(loaded);
+        }
+        let program = Arc::new(program(&self.inner)?);
+        let loaded =
+            Loaded::new(&self.device, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))?;
+        Ok(slot.get_or_init(|| loaded))
+    }
+
+    fn launch(
+        &self,
+        loaded: &Loaded<Params, F::BasePrimeField>,
+        len: usize,
+        inputs: Vec<Arg<'_>>,
+        out: Option<ViewMut<'_, Mont<F>>>,
+        verdicts: ViewMut<'_, u32>,
+    ) -> Result<()> {
+        verdicts.expect_len("the mask", len)?;
+        let len = checked_len(&self.device, "a batch of roots", len)?;
+        let params = Params { len, want: self.inner.choice.parity() };
+        loaded.kernel.expect_fits(&params)?;
+        let mut args = loaded.args(&self.device, self.queue.as_ref())?;
+        args.extend(inputs);
+        args.extend(out.map(Arg::write));
+        args.push(Arg::write(verdicts));
+        let groups = len.div_ceil(THREADS).into();
+        // SAFETY: inputs, outputs and verdicts have `len` elements, and threads touch only those below it. The program refers to
+        // its own slots, constants and digits alone, and a hash gives places in its table for any element.
+        Ok(unsafe { loaded.kernel.launch(self.queue.as_ref(), groups, &params, &mut args) }?)
+    }
+}
+
+/// Most elements of a batch.
+const MAX_LEN: usize = 1 << 31;
+
+pub(crate) fn checked_len(device: &Device, what: &'static str, len: usize) -> Result<u32> {
+    match u32::try_from(len) {
+        Ok(short) if len <= MAX_LEN => Ok(short),
+        _ => {
+            let (device, limit, actual) = (device.info().id, MAX_LEN as u64, len as u64);
+            Err(Error::Device(evariste_backend::Error::TooLarge { what, device, limit, actual }))
+        }
+    }
+}
+
+fn detail(method: Method, choice: Choice) -> String {
+    format!("{method:?}, {choice:?}")
+}
+
+/// Elements that a CPU thread takes at a time.
+const GRAIN: usize = 64;
+
+fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrimeField>>, detail: &str) -> KernelSpec {
+    let (word, degree) = (source::word::<F::BasePrimeField>(), F::extension_degree() as usize);
+    let mut bindings = machine::bindings::<F::BasePrimeField>();
+    bindings.push(Binding::read("a", word));
+    if shape == Shape::Ratios {
+        bindings.push(Binding::read("b", word));
+    }
+    if shape != Shape::Symbols {
+        bindings.push(Binding::write("out", word));
+    }
+    bindings.push(Binding::write("verdicts", Word::U32));
+    let seen = bindings.clone();
+    let rendered = Arc::clone(program);
+    let source = move |language| match language {
+        Language::Cuda => {
+            let (pairs, out) = (u32::from(shape == Shape::Ratios), if shape == Shape::Symbols { 0 } else { degree });
+            let sizes = format!("#define COEFFICIENTS {degree}\n#define PAIRS {pairs}\n#define OUT {out}\n");
+            let field = source::cuda::<F::BasePrimeField>();
+            [&field, &machine::cuda(&rendered), &sizes, evariste_cuda::SQRT_ROOTS].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let elements = seen[3..].iter().filter(|binding| binding.name != "verdicts");
+            let accessors: String = elements.map(source::wgsl_accessors::<F::BasePrimeField>).collect();
+            let field = source::wgsl::<F::BasePrimeField>(int64);
+            let machine = machine::wgsl(&rendered);
+            [&field, &machine, &accessors, &wgsl_ends(shape, degree), evariste_shaders::SQRT_ROOTS].concat()
+        }
+    };
+    let (run, turns) = (Arc::clone(program), program.turns());
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| body::<F>(&run, shape, *params, args);
+    let variant = format!("{} over {} ({detail})", shape.name(), source::label::<F>());
+    KernelSpec::new("sqrt_roots", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+}
+
+/// `inputs` and `outputs` in WGSL.
+fn wgsl_ends(shape: Shape, degree: usize) -> String {
+    let at = |k: usize| format!("{degree}u * i + {k}u");
+    let mut inputs: String = (0..degree).map(|k| format!("  slots[{k}] = a_load({});\n", at(k))).collect();
+    if shape == Shape::Ratios {
+        inputs += "  slots[1] = b_load(i);\n";
+    }
+    let outputs: String = match shape {
+        Shape::Symbols => String::new(),
+        Shape::Ratios => "  out_store(i, slots[0]);\n".into(),
+        Shape::Roots => {
+            let store = |k| format!("  out_store({0}, slots[{k}]);\n", at(k));
+            let clear = |k| format!("  out_store({0}, f_zero());\n", at(k));
+            let [stores, clears] =
+                [&store as &dyn Fn(usize) -> String, &clear].map(|f| (0..degree).map(f).collect::<String>());
+            format!("  if (verdict != 0u) {{\n{stores}  }} else {{\n{clears}  }}\n")
+        }
+    };
+    format!("fn inputs(i: u32) {{\n{inputs}}}\nfn outputs(i: u32, verdict: u32) {{\n{outputs}}}\n")
+}
+
+fn body<F: RootField>(program: &Program<F::BasePrimeField>, shape: Shape, params: Params, args: &mut [CpuArg<'_>]) {
+    let [words, constants, hashed, rest @ ..] = args else { unreachable!("the launch checks the number of buffers") };
+    let machine = Machine::new(program, words.read(), constants.read(), hashed.read());
+    let (len, limbs) = (params.len as usize, F::LIMBS);
+    let each = F::BasePrimeField::LIMBS;
+    let (a, b, out, verdicts) = match (shape, rest) {
+        (Shape::Symbols, [a, verdicts]) => (a, None, None, verdicts),
+        (Shape::Roots, [a, out, verdicts]) => (a, None, Some(out), verdicts),
+        (Shape::Ratios, [a, b, out, verdicts]) => (a, Some(b), Some(out), verdicts),
+        _ => unreachable!("the launch checks the number of buffers"),
+    };
+    let (a, b) = (a.read::<u32>(), b.map(|b| b.read::<u32>()));
+    // What one thread does: the elements from number `first` on, as many as there are verdicts.
+    let run = |first: usize, mut out: Option<&mut [u32]>, verdicts: &mut [u32]| {
+        let mut state = machine.state();
+        for (i, verdict) in verdicts.iter_mut().enumerate() {
+            let at = (first + i) * limbs;
+            for (k, limbs) in a[at..at + limbs].chunks_exact(each).enumerate() {
+                state.slots[k] = DeviceField::load(limbs);
+            }
+            if let Some(b) = b {
+                state.slots[1] = DeviceField::load(&b[at..]);
+            }
+            *verdict = machine.run(&mut state, params.want);
+            if let Some(out) = &mut out {
+                let keep = *verdict != 0 || shape == Shape::Ratios;
+                for (k, limbs) in out[i * limbs..][..limbs].chunks_exact_mut(each).enumerate() {
+                    if keep { state.slots[k].store(limbs) } else { limbs.fill(0) }
+                }
+            }
+        }
+    };
+    let verdicts = &mut verdicts.write::<u32>()[..len];
+    let Some(out) = out else {
+        return parallel::chunks(verdicts, GRAIN, &|chunk, verdicts| run(chunk * GRAIN, None, verdicts));
+    };
+    let verdicts: Vec<_> = verdicts.chunks_mut(GRAIN).map(Mutex::new).collect();
+    parallel::chunks(&mut out.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, out| {
+        // Nobody else takes this chunk.
+        if let Ok(mut verdicts) = verdicts[chunk].lock() {
+            run(chunk * GRAIN, Some(out), &mut verdicts);
+        }
+    });
+}
+
+impl<F: RootField> fmt::Debug for Sqrt<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqrt")
+            .field("device", &self.device)
+            .field("method", &self.inner.method)
+            .field("choice", &self.inner.choice)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,560 @@
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use ark_ff::{AdditiveGroup, Field, PrimeField};
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns,
+    parallel,
+};
+use evariste_curve::{
+    AffinePoint, DeviceCurve, point,
+    source::{self as curve_source, Form},
+};
+use evariste_field::{
+    DeviceField, Mont,
+    source::{self, turns},
+};
+
+use crate::{
+    Error, Result, RootField,
+    machine::{self, Machine, THREADS},
+    methods::{self, Prime},
+    plan::{Loaded, beta, checked_len},
+    program::Program,
+    subgroup::Membership,
+};
+
+/// How a point is written as bytes: its x, and flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// That of BLS12-381 in ZCash, Ethereum and the drafts of the CFRG: big-endian, the highest coefficient first. The highest
+    /// bits of the first byte say that it is compressed (always), the point at infinity, and that y is the larger root.
+    Zcash,
+    /// arkworks' own for curves in short Weierstrass form: little-endian, the lowest coefficient first. The highest bits of the
+    /// last byte say that y is the larger root, and the point at infinity. For BLS12-381 arkworks has ZCash's instead.
+    Arkworks,
+}
+
+/// What is checked of points besides their encoding and that they lie on the curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// Nothing.
+    Curve,
+    /// That they lie in the subgroup of prime order.
+    #[default]
+    Subgroup,
+}
+
+/// Why bytes are no point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum PointError {
+    /// The flags are none that a compressed point has, or those of the point at infinity with a coordinate that is not 0.
+    #[error("the flags are not those of a compressed point")]
+    Flags,
+    /// A coefficient that is not below p.
+    #[error("the coordinate is not in canonical form")]
+    NotCanonical,
+    /// There is no point with this x.
+    #[error("there is no point with this x on the curve")]
+    NotOnCurve,
+    /// The point is not in the subgroup of prime order.
+    #[error("the point is not in the subgroup")]
+    NotInSubgroup,
+}
+
+impl PointError {
+    /// What a status of [`Decompress::points`] says; `None` of a point that is right.
+    pub fn of(status: u32) -> Option<Self> {
+        match status {
+            0 => None,
+            1 => Some(PointError::Flags),
+            2 => Some(PointError::NotCanonical),
+            3 => Some(PointError::NotOnCurve),
+            _ => Some(PointError::NotInSubgroup),
+        }
+    }
+}
+
+/// Where the parts of an encoding lie.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    bytes: usize,
+    big_endian: bool,
+    flags_at: usize,
+    flags: u8,
+    required: u8,
+    larger: u8,
+    degree: usize,
+    /// Where each coefficient starts, and how many bytes it has.
+    parts: [(usize, usize); 2],
+}
+
+/// The flag of the point at infinity, in both encodings.
+const INFINITE: u8 = 0x40;
+
+impl Layout {
+    fn new<F: RootField>(encoding: Encoding) -> Result<Self> {
+        let degree = F::extension_degree() as usize;
+        let bits = F::BasePrimeField::MODULUS_BIT_SIZE as usize;
+        let plain = bits.div_ceil(8);
+        match encoding {
+            Encoding::Zcash => {
+                let actual = (8 * plain - bits) as u32;
+                if actual < 3 {
+                    return Err(Error::Flags { expected: 3, actual });
+                }
+                let start = |k| if k < degree { (degree - 1 - k) * plain } else { 0 };
+                let parts = [0, 1].map(|k| (start(k), plain));
+                let (bytes, big_endian) = (degree * plain, true);
+                Ok(Self { bytes, big_endian, flags_at: 0, flags: 0xe0, required: 0x80, larger: 0x20, degree, parts })
+            }
+            Encoding::Arkworks => {
+                let last = (bits + 2).div_ceil(8);
+                let parts = [(0, if degree == 1 { last } else { plain }), (plain, last)];
+                let bytes = (degree - 1) * plain + last;
+                let (big_endian, flags_at) = (false, bytes - 1);
+                Ok(Self { bytes, big_endian, flags_at, flags: 0xc0, required: 0, larger: 0x80, degree, parts })
+            }
+        }
+    }
+
+    /// Byte `i` of a coefficient, from the lowest on, without flags.
+    fn digit(&self, point: &[u8], k: usize, i: usize) -> u8 {
+        let (start, count) = self.parts[k];
+        if i >= count {
+            return 0;
+        }
+        let at = if self.big_endian { start + count - 1 - i } else { start + i };
+        if at == self.flags_at { point[at] & !self.flags } else { point[at] }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct PointsParams {
+    len: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct SubgroupParams {
+    len: u32,
+    bits: u32,
+}
+
+/// Points of a curve from their compressed encodings, on one device: bytes in, affine points in Montgomery form out, as
+/// [`evariste_curve`] has them. Everything happens on the device: parsing, the check of each coordinate, y from x by the
+/// [`Method`](crate::Method) of the field, and the subgroup.
+///
+/// The subgroup is decided by one multiplication with a short scalar where r = z⁴ − z² + 1 (BLS12-381 and its family): for G1
+/// z² P = −φ(P), of 127 doublings, and for G2 z P = ψ(P), of 63; on other curves by r P = 0, and not at all where the cofactor
+/// is 1. Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves" (2021).
+///
+/// ```
+/// # fn main() -> Result<(), evariste_sqrt::Error> {
+/// use ark_bls12_381::{G1Affine, g1::Config};
+/// use ark_ec::AffineRepr;
+/// use ark_serialize::CanonicalSerialize;
+/// use evariste_backend::Device;
+/// use evariste_sqrt::{Check, Decompress, Encoding, Error, PointError};
+///
+/// let mut bytes = Vec::new();
+/// G1Affine::generator().serialize_compressed(&mut bytes).unwrap();
+/// let decompress = Decompress::<Config>::new(&Device::best()?, Encoding::Zcash, Check::Subgroup)?;
+/// assert_eq!(decompress.points_of(&bytes)?.to_vec()?, [G1Affine::generator()]);
+/// bytes[0] &= 0x7f;
+/// let refused = decompress.points_of(&bytes).unwrap_err();
+/// assert_eq!(refused, Error::Point { index: 0, kind: PointError::Flags });
+/// # Ok(())
+/// # }
+/// ```
+pub struct Decompress<C: DeviceCurve<BaseField: RootField>> {
+    device: Device,
+    queue: Option<Queue>,
+    inner: Arc<Inner<C>>,
+}
+
+type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeField;
+
+struct Inner<C: DeviceCurve<BaseField: RootField>> {
+    layout: Layout,
+    points: Loaded<PointsParams, Prime0<C>>,
+    subgroup: Option<Subgroup<C>>,
+    products: u64,
+}
+
+struct Subgroup<C: DeviceCurve<BaseField: RootField>> {
+    kernel: Kernel<SubgroupParams>,
+    scalar: Buffer<u32>,
+    ends: Buffer<Mont<C::BaseField>>,
+    bits: u32,
+}
+
+impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
+    /// Makes the program and its tables, and compiles the kernels.
+    ///
+    /// # Errors
+    /// [`Error::Field`] for a base field that is neither prime nor a quadratic extension x² = β of a prime field,
+    /// [`Error::Flags`] if the encoding has no room for flags; [`Error::Device`] if the device refuses or fails.
+    pub fn new(device: &Device, encoding: Encoding, check: Check) -> Result<Self> {
+        let (layout, program) = (Layout::new::<C::BaseField>(encoding)?, Arc::new(program::<C>()?));
+        let points = Loaded::new(device, &program, points_spec::<C>(layout, &program))?;
+        let membership = if check == Check::Subgroup { Membership::<C::BaseField>::of::<C>() } else { None };
+        let subgroup = membership.map(|membership| Subgroup::new(device, &membership)).transpose()?;
+        let inner = Arc::new(Inner { layout, points, subgroup, products: program.products() });
+        Ok(Self { device: device.clone(), queue: None, inner })
+    }
+
+    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+    }
+
+    /// The kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
+    pub fn kernels(encoding: Encoding) -> Vec<KernelSpec> {
+        let (Ok(layout), Ok(program)) = (Layout::new::<C::BaseField>(encoding), program::<C>()) else {
+            return Vec::new();
+        };
+        let subgroup = Membership::<C::BaseField>::of::<C>().map(|membership| subgroup_spec::<C>(&membership));
+        std::iter::once(points_spec::<C>(layout, &Arc::new(program))).chain(subgroup).collect()
+    }
+
+    /// Bytes of the encoding of a point.
+    pub fn point_bytes(&self) -> usize {
+        self.inner.layout.bytes
+    }
+
+    /// Multiplications and squarings in the prime field for the root of one point.
+    pub fn products(&self) -> u64 {
+        self.inner.products
+    }
+
+    /// `out[i]` is the point with encoding number i of `bytes`, and `status[i]` is 0; or `out[i]` is the point at infinity and
+    /// `status[i]` says what is wrong ([`PointError::of`]).
+    ///
+    /// # Errors
+    /// [`Error::Device`]: [`Length`](evariste_backend::Error::Length),
+    /// [`WrongDevice`](evariste_backend::Error::WrongDevice), [`TooLarge`](evariste_backend::Error::TooLarge) for encodings of
+    /// 2^32 bytes or more, [`Unaligned`](evariste_backend::Error::Unaligned) for a view of bytes that is not whole words of 4,
+    /// and what else the device fails with.
+    pub fn points<'a>(
+        &self,
+        bytes: impl Into<View<'a, u8>>,
+        out: impl Into<ViewMut<'a, AffinePoint<C>>>,
+        status: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        let (bytes, mut out, mut status) = (bytes.into(), out.into(), status.into());
+        let (queue, inner) = (self.queue.as_ref(), &*self.inner);
+        let len = out.len();
+        bytes.expect_len("the encodings, in bytes,", len.saturating_mul(inner.layout.bytes))?;
+        status.expect_len("the statuses", len)?;
+        let too_large = |limit: usize| {
+            let (what, device) = ("a batch of encodings, in bytes,", self.device.info().id);
+            Error::Device(evariste_backend::Error::TooLarge {
+                what,
+                device,
+                limit: limit as u64,
+                actual: bytes.len() as u64,
+            })
+        };
+        // Kernels count bytes with 32 bits.
+        if bytes.len() > u32::MAX as usize {
+            return Err(too_large(u32::MAX as usize));
+        }
+        let len = checked_len(&self.device, "a batch of points", len)?;
+        let params = PointsParams { len };
+        inner.points.kernel.expect_fits(&params)?;
+        let subgroup = inner.subgroup.as_ref().map(|subgroup| (subgroup, SubgroupParams { len, bits: subgroup.bits }));
+        if let Some((subgroup, params)) = &subgroup {
+            subgroup.kernel.expect_fits(params)?;
+        }
+        let groups = len.div_ceil(THREADS).into();
+        let mut args = inner.points.args(&self.device, queue)?;
+        args.extend([Arg::read(bytes), Arg::write(out.reborrow()), Arg::write(status.reborrow())]);
+        // SAFETY: there are bytes, points and statuses for `len` points, and threads touch only theirs. The program refers to
+        // its own slots, constants and digits alone, and a hash gives places in its table for any element.
+        unsafe { inner.points.kernel.launch(queue, groups, &params, &mut args)? };
+        if let Some((subgroup, params)) = subgroup {
+            let read = [Arg::read(&subgroup.scalar), Arg::read(&subgroup.ends)];
+            let mut args: Vec<_> = read.into_iter().chain([Arg::write(out), Arg::write(status)]).collect();
+            // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends.
+            unsafe { subgroup.kernel.launch(queue, groups, &params, &mut args)? };
+        }
+        Ok(())
+    }
+
+    /// The points of encodings in host memory, on the device.
+    ///
+    /// # Errors
+    /// [`Error::Point`] with the first that is no point, and as [`Decompress::points`].
+    pub fn points_of(&self, bytes: &[u8]) -> Result<Buffer<AffinePoint<C>>> {
+        let (points, wrong) = self.try_points_of(bytes)?;
+        match wrong.first() {
+            None => Ok(points),
+            Some((index, kind)) => Err(Error::Point { index: *index, kind: *kind }),
+        }
+    }
+
+    /// The points of encodings in host memory, on the device, with the point at infinity for what is no point, and all that are
+    /// none, by index and kind.
+    ///
+    /// # Errors
+    /// As [`Decompress::points`].
+    pub fn try_points_of(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Vec<(usize, PointError)>)> {
+        let len = bytes.len() / self.inner.layout.bytes;
+        let queue = self.queue.as_ref();
+        let mut encodings = self.device.alloc::<u8>(bytes.len())?;
+        let (mut points, mut status) = (self.device.alloc(len)?, self.device.alloc::<u32>(len)?);
+        encodings.as_view_mut().write_on(queue, bytes)?;
+        self.points(&encodings, &mut points, &mut status)?;
+        let status = status.as_view().read_on(queue)?.wait()?;
+        let wrong = status.iter().enumerate().filter_map(|(i, status)| Some((i, PointError::of(*status)?)));
+        Ok((points, wrong.collect()))
+    }
+}
+
+impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
+    fn new(device: &Device, membership: &Membership<C::BaseField>) -> Result<Self> {
+        let kernel = Kernel::new(device, subgroup_spec::<C>(membership))?;
+        let ends = membership.ends.unwrap_or([C::BaseField::ONE; 2]);
+        let (scalar, ends) = (device.upload(&membership.scalar.to_u32_digits())?, device.upload(&ends)?);
+        // Uploads are there before a launch on any queue: plans are made once.
+        device.sync()?;
+        Ok(Self { kernel, scalar, ends, bits: membership.scalar.bits() as u32 })
+    }
+}
+
+/// y of x.
+fn program<C: DeviceCurve<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
+    let [a, b] = [C::COEFF_A, C::COEFF_B].map(|x| x.to_base_prime_field_elements().collect::<Vec<_>>());
+    methods::points(&Prime::new(), beta::<C::BaseField>()?, &a, &b)
+}
+
+/// Points that a CPU thread takes at a time.
+const GRAIN: usize = 16;
+
+fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &Arc<Program<Prime0<C>>>) -> KernelSpec {
+    let word = source::word::<Prime0<C>>();
+    let mut bindings = machine::bindings::<Prime0<C>>();
+    bindings.extend([
+        Binding::read("bytes", Word::U32),
+        Binding::write("out", word),
+        Binding::write("status", Word::U32),
+    ]);
+    let infinity_y = point::affine_infinity::<C>()[1] == C::BaseField::ONE;
+    let seen = bindings.clone();
+    let rendered = Arc::clone(program);
+    let source = move |language| match language {
+        Language::Cuda => {
+            let field = source::cuda::<Prime0<C>>();
+            let layout = cuda_layout(&layout, infinity_y);
+            [&field, &machine::cuda(&rendered), &layout, evariste_cuda::SQRT_POINTS].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let field = source::wgsl::<Prime0<C>>(int64);
+            let accessors = source::wgsl_accessors::<Prime0<C>>(&seen[4]);
+            let layout = wgsl_layout::<Prime0<C>>(&layout, infinity_y);
+            [&field, &machine::wgsl(&rendered), &accessors, &layout, evariste_shaders::SQRT_POINTS].concat()
+        }
+    };
+    let (run, turns) = (Arc::clone(program), program.turns());
+    let body = move |params: &PointsParams, args: &mut [CpuArg<'_>]| points_body::<C>(&run, &layout, params.len, args);
+    let variant = format!("{} bytes over {}", layout.bytes, source::label::<C::BaseField>());
+    let turns = turns + loop_turns(2, loop_turns(8, 0));
+    KernelSpec::new("sqrt_points", variant, bindings, body, source)
+        .threads(THREADS)
+        .turns(move |_: &PointsParams| turns)
+}
+
+fn cuda_layout(layout: &Layout, infinity_y: bool) -> String {
+    let list = |part: fn(&(usize, usize)) -> usize| {
+        layout.parts[..layout.degree].iter().map(|x| part(x).to_string()).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "#define COEFFICIENTS {}\n#define BYTES {}\n#define BIG_ENDIAN {}\n#define FLAGS_AT {}u\n#define FLAGS {}u\n\
+         #define REQUIRED {}u\n#define INFINITE {INFINITE}u\n#define LARGER {}u\n#define STARTS {{ {} }}\n\
+         #define COUNTS {{ {} }}\n#define INFINITY_Y {}\n",
+        layout.degree,
+        layout.bytes,
+        u8::from(layout.big_endian),
+        layout.flags_at,
+        layout.flags,
+        layout.required,
+        layout.larger,
+        list(|part| part.0),
+        list(|part| part.1),
+        u8::from(infinity_y),
+    )
+}
+
+fn wgsl_layout<B: DeviceField>(layout: &Layout, infinity_y: bool) -> String {
+    let Layout { bytes, big_endian, flags_at, flags, required, larger, degree, parts } = layout;
+    let limbs = (0..B::LIMBS).map(|i| format!("e_limb(point, start, count, {i}u)")).collect::<Vec<_>>().join(", ");
+    let stores = |value: &dyn Fn(usize) -> String| -> String {
+        (0..2 * degree).map(|k| format!("    out_store({}u * i + {k}u, {});\n", 2 * degree, value(k))).collect()
+    };
+    let none = |k: usize| if infinity_y && k == *degree { "f_one()" } else { "f_zero()" }.to_owned();
+    format!(
+        "const COEFFICIENTS = {degree}u;\nconst LIMBS = {}u;\nconst BYTES = {bytes}u;\nconst BIG_ENDIAN = {big_endian};\n\
+         const FLAGS_AT = {flags_at}u;\nconst FLAGS = {flags}u;\nconst REQUIRED = {required}u;\n\
+         const INFINITE = {INFINITE}u;\nconst LARGER = {larger}u;\n\
+         fn starts(k: u32) -> u32 {{ return select({}u, {}u, k == 0u); }}\n\
+         fn counts(k: u32) -> u32 {{ return select({}u, {}u, k == 0u); }}\n\
+         fn e_element(point: u32, start: u32, count: u32) -> F {{\n  return F({limbs});\n}}\n\
+         fn outputs(i: u32, none: bool) {{\n  if (none) {{\n{}  }} else {{\n{}  }}\n}}\n",
+        B::LIMBS,
+        parts[1].0,
+        parts[0].0,
+        parts[1].1,
+        parts[0].1,
+        stores(&none),
+        stores(&|k| format!("slots[{k}]")),
+    )
+}
+
+fn points_body<C: DeviceCurve<BaseField: RootField>>(
+    program: &Program<Prime0<C>>,
+    layout: &Layout,
+    len: u32,
+    args: &mut [CpuArg<'_>],
+) {
+    let [words, constants, hashed, bytes, out, status] = args else {
+        unreachable!("the launch checks the number of buffers")
+    };
+    let machine = Machine::<Prime0<C>>::new(program, words.read(), constants.read(), hashed.read());
+    let (each, limbs, len) = (Prime0::<C>::LIMBS, 2 * C::BaseField::LIMBS, len as usize);
+    let bytes = bytes.read::<u8>();
+    let status: Vec<_> = status.write::<u32>()[..len].chunks_mut(GRAIN).map(Mutex::new).collect();
+    parallel::chunks(&mut out.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, out| {
+        let mut state = machine.state();
+        let mut words = vec![0u32; each];
+        // Nobody else takes this chunk.
+        let Ok(mut status) = status[chunk].lock() else { return };
+        for (i, (out, status)) in out.chunks_exact_mut(limbs).zip(status.iter_mut()).enumerate() {
+            let point = &bytes[(chunk * GRAIN + i) * layout.bytes..][..layout.bytes];
+            let (mut canonical, mut zero) = (true, true);
+            for k in 0..layout.degree {
+                for (i, word) in words.iter_mut().enumerate() {
+                    *word = (0..4).fold(0, |word, j| word | u32::from(layout.digit(point, k, 4 * i + j)) << (8 * j));
+                }
+                let rest = (4 * each..layout.parts[k].1).all(|i| layout.digit(point, k, i) == 0);
+                canonical &= rest && Prime0::<C>::is_stored(&words);
+                zero &= rest && words.iter().all(|word| *word == 0);
+                state.slots[k] = if canonical { DeviceField::load(&words) } else { state.slots[k] };
+            }
+            let flags = point[layout.flags_at];
+            let (infinite, larger) = (flags & INFINITE != 0, flags & layout.larger != 0);
+            *status = if flags & layout.required != layout.required || infinite && (larger || !zero) {
+                1
+            } else if !canonical {
+                2
+            } else if infinite || machine.run(&mut state, larger.into()) == 1 {
+                0
+            } else {
+                3
+            };
+            if *status != 0 || infinite {
+                point::store(&point::affine_infinity::<C>(), out);
+            } else {
+                for (k, out) in out.chunks_exact_mut(each).enumerate() {
+                    state.slots[k].store(out);
+                }
+            }
+        }
+    });
+}
+
+fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C::BaseField>) -> KernelSpec {
+    let word = source::word::<C::BaseField>();
+    let bindings = vec![
+        Binding::read("scalar", Word::U32),
+        Binding::read("ends", word),
+        Binding::write("points", word),
+        Binding::write("status", Word::U32),
+    ];
+    let (seen, short, conjugate) = (bindings.clone(), membership.ends.is_some(), membership.conjugate);
+    let source = move |language| match language {
+        Language::Cuda => {
+            let curve = curve_source::cuda::<C>();
+            let (short, conjugate) = (u8::from(short), u8::from(conjugate));
+            let ends = format!("#define ENDOMORPHISM {short}\n#define CONJUGATE {conjugate}\n");
+            [&curve, &ends, evariste_cuda::SQRT_SUBGROUP].concat()
+        }
+        Language::Wgsl { int64 } => {
+            let curve = curve_source::wgsl::<C>(int64, &[Form::Jacobian]);
+            let points = curve_source::wgsl_accessors::<C>(&seen[2], Form::Affine);
+            let ends = source::wgsl_accessors::<C::BaseField>(&seen[1]);
+            let conjugated = if conjugate { "F(x.c0, b_sub(b_zero(), x.c1))" } else { "x" };
+            let text = format!("const ENDOMORPHISM = {short};\nfn conjugate(x: F) -> F {{ return {conjugated}; }}\n",);
+            [&curve, &points, &ends, &text, evariste_shaders::SQRT_SUBGROUP].concat()
+        }
+    };
+    let (ends, scalar) = (membership.clone(), membership.scalar.to_u64_digits());
+    let body = move |params: &SubgroupParams, args: &mut [CpuArg<'_>]| subgroup_body::<C>(&ends, params.len, args);
+    // Doublings have 8 products, or 11 where a is not 0; additions 11, and a doubling in the rare case.
+    let mul = turns::mul::<C::BaseField>();
+    let additions: u64 = scalar.iter().map(|word| u64::from(word.count_ones())).sum();
+    let turns = move |params: &SubgroupParams| {
+        loop_turns(params.bits.into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
+    };
+    let variant = format!("{} digits over {}", membership.scalar.bits(), source::label::<C::BaseField>());
+    KernelSpec::new("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
+}
+
+fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
+    membership: &Membership<C::BaseField>,
+    len: u32,
+    args: &mut [CpuArg<'_>],
+) {
+    let [_, _, points, status] = args else { unreachable!("the launch checks the number of buffers") };
+    let (limbs, len) = (2 * C::BaseField::LIMBS, len as usize);
+    let status: Vec<_> = status.write::<u32>()[..len].chunks_mut(GRAIN).map(Mutex::new).collect();
+    parallel::chunks(&mut points.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, points| {
+        // Nobody else takes this chunk.
+        let Ok(mut status) = status[chunk].lock() else { return };
+        for (words, status) in points.chunks_exact_mut(limbs).zip(status.iter_mut()) {
+            if *status == 0 && !is_member::<C>(membership, point::load(words)) {
+                point::store(&point::affine_infinity::<C>(), words);
+                *status = 4;
+            }
+        }
+    });
+}
+
+/// Whether a point is in the subgroup.
+fn is_member<C: DeviceCurve<BaseField: RootField>>(
+    membership: &Membership<C::BaseField>,
+    p: point::AffineOf<C>,
+) -> bool {
+    if point::affine_is_infinity::<C>(&p) {
+        return true;
+    }
+    let mut sum = point::jacobian_of_affine::<C>(p);
+    for bit in (0..membership.scalar.bits() - 1).rev() {
+        sum = point::jacobian_double::<C>(sum);
+        if membership.scalar.bit(bit) {
+            sum = point::jacobian_add_affine::<C>(sum, p);
+        }
+    }
+    let [x, y, z] = sum;
+    let Some(ends) = membership.ends else { return z == C::BaseField::ZERO };
+    let [u, v] = if membership.conjugate { p.map(|x| x.frobenius_map(1)) } else { p };
+    let square = z.square();
+    z != C::BaseField::ZERO && u * ends[0] * square == x && v * ends[1] * square * z == y
+}
+
+impl<C: DeviceCurve<BaseField: RootField>> fmt::Debug for Decompress<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decompress")
+            .field("device", &self.device)
+            .field("layout", &self.inner.layout)
+            .finish_non_exhaustive()
+    }
+}

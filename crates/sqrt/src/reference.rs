@@ -1,0 +1,39 @@
+//! The definitions, naively, to compare with.
+
+use ark_ff::{Field, LegendreSymbol};
+
+use crate::Choice;
+
+/// The root of `x` that is chosen, by arkworks.
+pub fn root<F: Field>(x: F, choice: Choice) -> Option<F> {
+    let root = x.sqrt()?;
+    Some(match choice {
+        Choice::Any => root,
+        Choice::Even => {
+            if is_odd(&root) {
+                -root
+            } else {
+                root
+            }
+        }
+        Choice::Smaller => root.min(-root),
+        Choice::Larger => root.max(-root),
+    })
+}
+
+/// `sgn0` of RFC 9380: the parity of the lowest coefficient that is not zero.
+pub fn is_odd<F: Field>(x: &F) -> bool {
+    use ark_ff::{BigInteger, PrimeField, Zero};
+
+    let mut coefficients = x.to_base_prime_field_elements();
+    coefficients.find(|c| !c.is_zero()).is_some_and(|c| c.into_bigint().is_odd())
+}
+
+/// The quadratic residue symbol: 1, 0, or `u32::MAX` for −1.
+pub fn symbol<F: Field>(x: F) -> u32 {
+    match x.legendre() {
+        LegendreSymbol::Zero => 0,
+        LegendreSymbol::QuadraticResidue => 1,
+        LegendreSymbol::QuadraticNonResidue => u32::MAX,
+    }
+}

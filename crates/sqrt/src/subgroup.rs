@@ -1,0 +1,113 @@
+//! How membership in the subgroup of prime order is decided, with one multiplication by a short scalar where the curve has an
+//! endomorphism for it.
+
+use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
+use ark_ff::{Field, PrimeField, Zero};
+use evariste_curve::DeviceCurve;
+use num_bigint::BigUint;
+
+use crate::RootField;
+
+/// k P = (ends[0] x, ends[1] y), or of the conjugates of x and y, for the points of the subgroup alone; without ends, k P = 0.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership<F> {
+    pub(crate) scalar: BigUint,
+    pub(crate) ends: Option<[F; 2]>,
+    pub(crate) conjugate: bool,
+}
+
+/// What curves of the family of Barreto, Lynn and Scott with embedding degree 12 have: r = z⁴ − z² + 1.
+struct Family {
+    /// |z|.
+    z: BigUint,
+    /// z².
+    square: BigUint,
+}
+
+impl Family {
+    fn of(order: &BigUint) -> Option<Self> {
+        let square = order.sqrt() + 1u8;
+        let z = square.sqrt();
+        let found = &square * &square + 1u8 == order + &square && &z * &z == square;
+        found.then_some(Self { z, square })
+    }
+}
+
+impl<F: RootField> Membership<F> {
+    /// `None` where the whole curve is the subgroup.
+    pub(crate) fn of<C: DeviceCurve<BaseField = F>>() -> Option<Self> {
+        let cofactor = C::COFACTOR;
+        if cofactor.split_first().is_some_and(|(low, high)| *low == 1 && high.iter().all(|limb| *limb == 0)) {
+            return None;
+        }
+        let order: BigUint = C::ScalarField::MODULUS.into();
+        let family = if C::COEFF_A.is_zero() { Family::of(&order) } else { None };
+        let short = family.and_then(|family| match F::extension_degree() {
+            1 => Self::of_first_group::<C>(&family),
+            _ => Self::of_second_group::<C>(&family, &order),
+        });
+        Some(short.unwrap_or(Self { scalar: order, ends: None, conjugate: false }))
+    }
+
+    /// For φ(x, y) = (β x, y) with a primitive third root of unity β, φ² + φ + 1 = 0 on the whole curve. If z² P = −φ(P), then
+    /// r P = (z⁴ − z² + 1) P = (φ² + φ + 1) P = 0. Of both β one has this on the subgroup. Bowe, "Faster subgroup checks
+    /// for BLS12-381" (2019), in the form of Scott, "A note on group membership tests" (2021).
+    fn of_first_group<C: DeviceCurve<BaseField = F>>(family: &Family) -> Option<Self> {
+        let p: BigUint = F::BasePrimeField::MODULUS.into();
+        let beta = third_root::<F>(&p)?;
+        let candidates = [beta, beta.square()].map(|beta| [beta, -F::ONE]);
+        Self::tried::<C>(&family.square, candidates, false)
+    }
+
+    /// For ψ = the Frobenius endomorphism brought to the twist, ψ² − (z + 1) ψ + p = 0. If ψ(P) = z P, then (p − z) P = 0, and p − z
+    /// = (z − 1)² / 3 · r has no factor but r in common with the order of the twist, which is checked. Scott's paper.
+    fn of_second_group<C: DeviceCurve<BaseField = F>>(family: &Family, order: &BigUint) -> Option<Self> {
+        let p: BigUint = F::BasePrimeField::MODULUS.into();
+        let z = &family.z;
+        // (z − 1)² / 3 for both signs of z: whichever makes p.
+        let factors = [z - 1u8, z + 1u8].map(|root| &root * &root / 3u8);
+        let [positive, negative] = [&factors[0] * order + z == p, &factors[1] * order == &p + z];
+        let factor = if positive { &factors[0] } else { &factors[1] };
+        let cofactor = C::COFACTOR.iter().rev().fold(BigUint::ZERO, |x, limb| (x << 64u32) + *limb);
+        if !(positive || negative) || greatest_common_divisor(factor.clone(), cofactor) != BigUint::from(1u8) {
+            return None;
+        }
+        // (x, y) ↦ (u² x^p, u³ y^p) maps the curve to itself if u⁶ = b^(1 − p).
+        let inverse = C::COEFF_B.inverse()?;
+        let square = inverse.pow(((&p - 1u8) / 3u8).to_u64_digits());
+        let cube = inverse.pow(((&p - 1u8) / 2u8).to_u64_digits());
+        let beta = third_root::<F>(&p)?;
+        let candidates = [F::ONE, beta, beta.square()].into_iter();
+        let candidates = candidates.flat_map(|beta| [[square * beta, cube], [square * beta, -cube]]);
+        Self::tried::<C>(z, candidates, true)
+    }
+
+    /// With the first of these ends that the generator of the subgroup has.
+    fn tried<C: DeviceCurve<BaseField = F>>(
+        scalar: &BigUint,
+        ends: impl IntoIterator<Item = [F; 2]>,
+        conjugate: bool,
+    ) -> Option<Self> {
+        let generator = Affine::<C>::generator();
+        let multiple = generator.mul_bigint(scalar.to_u64_digits()).into_affine();
+        let of = |x: F| if conjugate { x.frobenius_map(1) } else { x };
+        let found =
+            ends.into_iter().find(|[u, v]| multiple.x == *u * of(generator.x) && multiple.y == *v * of(generator.y));
+        Some(Self { scalar: scalar.clone(), ends: Some(found?), conjugate })
+    }
+}
+
+/// A primitive third root of unity of the prime field.
+fn third_root<F: RootField>(p: &BigUint) -> Option<F> {
+    let exponent = (p - 1u8) / 3u8;
+    let powers = (2u64..64).map(|x| F::BasePrimeField::from(x).pow(exponent.to_u64_digits()));
+    let root = powers.into_iter().find(|x| *x != F::BasePrimeField::ONE)?;
+    (root.square() + root + F::BasePrimeField::ONE).is_zero().then(|| F::from_base_prime_field(root))
+}
+
+fn greatest_common_divisor(mut a: BigUint, mut b: BigUint) -> BigUint {
+    while b != BigUint::ZERO {
+        (a, b) = (b.clone(), a % b);
+    }
+    a
+}

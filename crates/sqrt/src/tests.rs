@@ -1,0 +1,329 @@
+use ark_ec::{
+    AffineRepr, CurveGroup, PrimeGroup,
+    short_weierstrass::{Affine, Projective},
+};
+use ark_ff::{AdditiveGroup, Field, Fp64, Fp256, MontBackend, MontConfig};
+use ark_serialize::CanonicalSerialize;
+use evariste_backend::{Device, Error as DeviceError};
+use evariste_curve::DeviceCurve;
+use evariste_field::{
+    Mont,
+    small::{BabyBear, BabyBear2, Goldilocks},
+};
+
+use crate::{Check, Choice, Config, Decompress, Encoding, Error, Method, PointError, RootField, Sqrt, reference};
+
+macro_rules! primes {
+    ($($name:ident $config:ident $modulus:literal $generator:literal)*) => {$(
+        #[derive(MontConfig)]
+        #[modulus = $modulus]
+        #[generator = $generator]
+        struct $config;
+        type $name = Fp64<MontBackend<$config, 1>>;
+    )*};
+}
+
+// The smallest prime of each class modulo 16, those of more than one digit of a logarithm excepted.
+primes! {
+    F3 C3 "3" "2"
+    F5 C5 "5" "2"
+    F7 C7 "7" "3"
+    F11 C11 "11" "2"
+    F13 C13 "13" "2"
+    F17 C17 "17" "3"
+    F31 C31 "31" "3"
+    F41 C41 "41" "6"
+    F97 C97 "97" "5"
+}
+
+/// 2^251 + 17 · 2^192 + 1.
+#[derive(MontConfig)]
+#[modulus = "3618502788666131213697322783095070105623107215331596699973092056135872020481"]
+#[generator = "3"]
+struct StarkConfig;
+type Stark = Fp256<MontBackend<StarkConfig, 4>>;
+
+fn hosted() -> Device {
+    evariste_hosted::device(evariste_hosted::Arithmetic::CarryFlag).unwrap()
+}
+
+fn devices() -> [Device; 3] {
+    [Device::cpu(), Device::wgpu(0).unwrap(), hosted()]
+}
+
+/// Squares and what is none, and the edges.
+fn sample<F: RootField>(len: usize) -> Vec<F> {
+    let mut rng = ark_std::test_rng();
+    let mut all = vec![F::ZERO, F::ONE, -F::ONE];
+    all.extend((3..len).map(|i| {
+        let x = F::rand(&mut rng);
+        if i % 3 == 0 { x } else { x.square() }
+    }));
+    all
+}
+
+fn check<F: RootField>(device: &Device, elements: &[F], config: Config<F>) {
+    let sqrt = Sqrt::<F>::with(device, config).unwrap();
+    for (x, root) in elements.iter().zip(sqrt.roots_of(elements).unwrap()) {
+        let message = format!("{:?} of {x} on {device:?}", sqrt.method());
+        match config.choice {
+            Choice::Any => {
+                assert_eq!(
+                    root.map(|root| root.square()),
+                    x.legendre().is_qr().then_some(*x).or((*x == F::ZERO).then_some(*x)),
+                    "{message}"
+                );
+            }
+            choice => assert_eq!(root, reference::root(*x, choice), "{message}"),
+        }
+    }
+}
+
+fn check_ratios_and_symbols<F: RootField>(device: &Device, elements: &[F]) {
+    let sqrt = Sqrt::<F>::new(device).unwrap();
+    let n = elements.len();
+    let u = device.upload::<Mont<F>>(elements).unwrap();
+    let mut symbols = device.alloc(n).unwrap();
+    sqrt.symbols(&u, &mut symbols).unwrap();
+    assert_eq!(symbols.to_vec().unwrap(), elements.iter().map(|x| reference::symbol(*x)).collect::<Vec<_>>());
+    if F::extension_degree() > 1 {
+        return;
+    }
+    let mut reversed = elements.to_vec();
+    reversed.reverse();
+    let v = device.upload::<Mont<F>>(&reversed).unwrap();
+    let (mut out, mut mask) = (device.alloc::<Mont<F>>(n).unwrap(), device.alloc(n).unwrap());
+    sqrt.ratios(&u, &v, &mut out, &mut mask).unwrap();
+    let results = out.to_vec().unwrap().into_iter().zip(mask.to_vec().unwrap());
+    for ((u, v), (y, is_square)) in elements.iter().zip(&reversed).zip(results) {
+        let expected = if v.is_zero() { *u == F::ZERO } else { !(*u * v).legendre().is_qnr() };
+        assert_eq!(is_square == 1, expected, "{u} / {v}");
+        let factor = if is_square == 1 { F::ONE } else { sqrt.non_residue() };
+        assert_eq!(if v.is_zero() { y } else { y.square() * v }, if v.is_zero() { F::ZERO } else { factor * u });
+    }
+}
+
+fn all<F: RootField>(elements: &[F]) {
+    let device = Device::cpu();
+    for choice in Choice::ALL {
+        check(&device, elements, Config { choice, ..Config::default() });
+    }
+    check_ratios_and_symbols(&device, elements);
+    for method in Method::ALL {
+        let config = Config { method: Some(method), ..Config::default() };
+        match Sqrt::<F>::with(&device, config) {
+            Ok(_) => check(&device, elements, config),
+            Err(Error::Method { method: refused, .. }) => assert_eq!(refused, method),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn tiny<F: RootField>(p: u64) {
+    all(&(0..p).map(F::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_class_of_primes_has_all_its_roots_by_every_method() {
+    tiny::<F3>(3);
+    tiny::<F5>(5);
+    tiny::<F7>(7);
+    tiny::<F11>(11);
+    tiny::<F13>(13);
+    tiny::<F17>(17);
+    tiny::<F31>(31);
+    tiny::<F41>(41);
+    tiny::<F97>(97);
+}
+
+#[test]
+fn large_primes() {
+    all(&sample::<Goldilocks>(70));
+    all(&sample::<BabyBear>(20));
+    all(&sample::<ark_bls12_377::Fr>(9));
+    all(&sample::<Stark>(9));
+    all(&sample::<ark_bls12_381::Fr>(9));
+    all(&sample::<ark_bls12_381::Fq>(9));
+}
+
+#[test]
+fn quadratic_extensions() {
+    for choice in Choice::ALL {
+        let device = Device::cpu();
+        let mut edges: Vec<_> = [4u8, 5, 6, 7].map(ark_bls12_381::Fq2::from).to_vec();
+        edges.extend(edges.clone().iter().map(|x| *x * ark_bls12_381::Fq2::new(0u8.into(), 1u8.into())));
+        edges.extend(sample::<ark_bls12_381::Fq2>(9));
+        check(&device, &edges, Config { choice, ..Config::default() });
+        check(&device, &sample::<ark_bls12_377::Fq2>(9), Config { choice, ..Config::default() });
+    }
+    check_ratios_and_symbols(&Device::cpu(), &sample::<ark_bls12_381::Fq2>(9));
+    let device = Device::cpu();
+    let elements = sample::<BabyBear2>(30);
+    let roots = Sqrt::<BabyBear2>::new(&device).unwrap().roots_of(&elements).unwrap();
+    for (x, root) in elements.iter().zip(roots) {
+        assert_eq!(root.map(|root| root.square()), (!x.legendre().is_qnr()).then_some(*x));
+    }
+}
+
+#[test]
+fn every_device_has_the_same_roots() {
+    for device in devices() {
+        let config = Config { choice: Choice::Smaller, ..Config::default() };
+        check(&device, &sample::<ark_bls12_381::Fr>(9), config);
+        check(&device, &sample::<ark_bls12_381::Fq2>(9), Config { choice: Choice::Larger, ..Config::default() });
+        check_ratios_and_symbols(&device, &sample::<ark_bls12_381::Fr>(9));
+        for method in [Method::Cipolla, Method::Sze, Method::NeededColumns] {
+            check(&device, &sample::<BabyBear>(9), Config { method: Some(method), ..Config::default() });
+        }
+        check(
+            &device,
+            &(0..41u8).map(F41::from).collect::<Vec<_>>(),
+            Config { choice: Choice::Even, ..Config::default() },
+        );
+    }
+}
+
+#[test]
+fn costs_are_as_documented() {
+    fn products<F: RootField>(method: Option<Method>) -> (Method, u64) {
+        let sqrt = Sqrt::<F>::with(&Device::cpu(), Config { method, ..Config::default() }).unwrap();
+        (sqrt.method(), sqrt.products())
+    }
+    let best = [
+        products::<ark_bls12_381::Fr>(None),
+        products::<ark_bls12_381::Fq>(None),
+        products::<ark_bls12_381::Fq2>(None),
+        products::<ark_bn254::Fq>(None),
+        products::<ark_pallas::Fq>(None),
+        products::<ark_bls12_377::Fr>(None),
+        products::<Stark>(None),
+        products::<Goldilocks>(None),
+    ];
+    let expected = [
+        (Method::Table, 310),
+        (Method::Power, 459),
+        (Method::Table, 934),
+        (Method::Power, 306),
+        (Method::Table, 286),
+        (Method::Table, 309),
+        (Method::Table, 547),
+        (Method::Table, 104),
+    ];
+    assert_eq!(best, expected);
+    // What is there to compare with, over the same prime; searches are expected to take two attempts.
+    let others = [Method::Serial, Method::PowerMatrix, Method::NeededColumns, Method::Cipolla, Method::Sze];
+    let expected = [802, 1329, 802, 1117, 2000];
+    assert_eq!(others.map(|method| products::<ark_bls12_381::Fr>(Some(method)).1), expected);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let device = Device::cpu();
+    let sqrt = Sqrt::<F97>::new(&device).unwrap();
+    let a = device.upload::<Mont<F97>>(&[F97::ONE; 3]).unwrap();
+    let (mut out, mut mask) = (device.zeros::<Mont<F97>>(2).unwrap(), device.zeros::<u32>(3).unwrap());
+    let length = |what| Err(Error::Device(DeviceError::Length { what, expected: 3, actual: 2 }));
+    assert_eq!(sqrt.roots(&a, &mut out, &mut mask), length("the roots"));
+    let mut out = device.zeros::<Mont<F97>>(3).unwrap();
+    assert_eq!(sqrt.roots(&a, &mut out, mask.view_mut(..2).unwrap()), length("the mask"));
+    assert_eq!(mask.to_vec().unwrap(), [0; 3]);
+    assert_eq!(out.to_vec().unwrap(), [F97::ZERO; 3]);
+    let square = Config { non_residue: Some(F97::from(4u8)), ..Config::default() };
+    assert_eq!(Sqrt::with(&device, square).unwrap_err(), Error::Square);
+    let degree = Sqrt::<ark_bls12_381::Fq6>::new(&device).unwrap_err();
+    assert_eq!(degree, Error::Field { what: "roots", degree: 6 });
+}
+
+/// Points of the subgroup with y of both kinds, the point at infinity, and their encodings by arkworks.
+fn encoded<C: DeviceCurve>() -> (Vec<Affine<C>>, Vec<u8>) {
+    let multiples = (1..6u64).map(|k| (Projective::<C>::generator() * C::ScalarField::from(k)).into_affine());
+    let points: Vec<_> = multiples.chain([Affine::identity(), -Affine::generator()]).collect();
+    let mut bytes = Vec::new();
+    points.iter().for_each(|p| p.serialize_compressed(&mut bytes).unwrap());
+    (points, bytes)
+}
+
+/// A point of the curve outside of the subgroup.
+fn outside<C: DeviceCurve>() -> Affine<C> {
+    let mut x = C::BaseField::ONE;
+    loop {
+        x += C::BaseField::ONE;
+        if let Some(p) =
+            Affine::<C>::get_point_from_x_unchecked(x, true).filter(|p| !p.is_in_correct_subgroup_assuming_on_curve())
+        {
+            return p;
+        }
+    }
+}
+
+fn check_points<C: DeviceCurve<BaseField: RootField>>(device: &Device, encoding: Encoding) {
+    let decompress = Decompress::<C>::new(device, encoding, Check::Subgroup).unwrap();
+    let (mut points, mut bytes) = encoded::<C>();
+    assert_eq!(bytes.len(), points.len() * decompress.point_bytes());
+    assert_eq!(decompress.points_of(&bytes).unwrap().to_vec().unwrap(), points);
+    let mut expected = Vec::new();
+    if !C::cofactor_is_one() {
+        points.push(outside::<C>());
+        points.last().unwrap().serialize_compressed(&mut bytes).unwrap();
+        expected.push((points.len() - 1, PointError::NotInSubgroup));
+        let unchecked = Decompress::<C>::new(device, encoding, Check::Curve).unwrap();
+        assert_eq!(unchecked.points_of(&bytes).unwrap().to_vec().unwrap(), points);
+        *points.last_mut().unwrap() = Affine::identity();
+    }
+    let each = decompress.point_bytes();
+    let (high, low, flags) = match encoding {
+        Encoding::Zcash => (0, each - 1, 0xe0),
+        _ => (each - 1, 0, 0xc0),
+    };
+    // The lowest bytes counted up until there is no y.
+    loop {
+        bytes[2 * each + low] = bytes[2 * each + low].wrapping_add(1);
+        let x = bytes[2 * each..3 * each].to_vec();
+        let kinds = decompress.try_points_of(&x).unwrap().1;
+        if kinds == [(0, PointError::NotOnCurve)] {
+            break;
+        }
+    }
+    expected.insert(0, (2, PointError::NotOnCurve));
+    bytes[3 * each + high] |= !flags;
+    bytes[3 * each + each / 2] = 0xff;
+    for at in 1..each {
+        bytes[3 * each + if high == 0 { at } else { at - 1 }] = 0xff;
+    }
+    expected.insert(1, (3, PointError::NotCanonical));
+    // The point at infinity with a coordinate.
+    bytes[5 * each + low] = 1;
+    expected.insert(2, (5, PointError::Flags));
+    for (i, _) in &expected {
+        points[*i] = Affine::identity();
+    }
+    let (found, wrong) = decompress.try_points_of(&bytes).unwrap();
+    assert_eq!(wrong, expected);
+    assert_eq!(found.to_vec().unwrap(), points);
+    let first = Error::Point { index: 2, kind: PointError::NotOnCurve };
+    assert_eq!(decompress.points_of(&bytes).unwrap_err(), first);
+}
+
+#[test]
+fn points_of_every_encoding() {
+    let device = Device::cpu();
+    check_points::<ark_bls12_381::g2::Config>(&device, Encoding::Zcash);
+    check_points::<ark_bls12_377::g1::Config>(&device, Encoding::Arkworks);
+    check_points::<ark_bls12_377::g2::Config>(&device, Encoding::Arkworks);
+    check_points::<ark_bn254::g1::Config>(&device, Encoding::Arkworks);
+    check_points::<ark_bn254::g2::Config>(&device, Encoding::Arkworks);
+    check_points::<ark_pallas::PallasConfig>(&device, Encoding::Arkworks);
+    let refused = Decompress::<ark_pallas::PallasConfig>::new(&device, Encoding::Zcash, Check::Curve).unwrap_err();
+    assert_eq!(refused, Error::Flags { expected: 3, actual: 1 });
+}
+
+#[test]
+fn every_device_has_the_same_points() {
+    for device in devices() {
+        check_points::<ark_bls12_381::g1::Config>(&device, Encoding::Zcash);
+    }
+    for device in [Device::wgpu(0).unwrap(), hosted()] {
+        check_points::<ark_bls12_381::g2::Config>(&device, Encoding::Zcash);
+        check_points::<ark_pallas::PallasConfig>(&device, Encoding::Arkworks);
+    }
+}

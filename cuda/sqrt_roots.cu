@@ -1,0 +1,33 @@
+// out[i] and verdicts[i] = what a program makes of a[i], and of b[i] where there are PAIRS. Elements have COEFFICIENTS; results
+// have OUT, and are zero where the verdict is 0, unless there are PAIRS.
+// Grid: one thread an element. No shared memory. Local memory: the slots of the program.
+
+struct Params {
+    uint32_t len;
+    uint32_t want;
+};
+
+extern "C" __global__ void __launch_bounds__(128)
+sqrt_roots(const Params params, const uint32_t* program, const F* constants, const uint32_t* hashed, const F* a,
+#if PAIRS
+           const F* b,
+#endif
+#if OUT > 0
+           F* out,
+#endif
+           uint32_t* verdicts) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= params.len) return;
+    F slots[SLOTS];
+#pragma unroll
+    for (int k = 0; k < COEFFICIENTS; k++) slots[k] = f_load(a + i * COEFFICIENTS + k);
+#if PAIRS
+    slots[1] = f_load(b + i);
+#endif
+    uint32_t verdict = m_run(program, constants, hashed, slots, params.want);
+#if OUT > 0
+#pragma unroll
+    for (int k = 0; k < OUT; k++) out[i * OUT + k] = verdict || PAIRS ? slots[k] : f_zero();
+#endif
+    verdicts[i] = verdict;
+}
