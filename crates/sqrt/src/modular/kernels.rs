@@ -426,13 +426,13 @@ fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
     };
     let elements = state.par_chunks_exact_mut(SLOTS as usize * words).zip(&mut outs).zip(mask).enumerate();
     elements.for_each_init(
-        || vec![0; words],
-        |sum, (i, ((slots, out), mask))| {
+        || vec![0; 2 * words],
+        |product, (i, ((slots, out), mask))| {
             let prime = if params.indexed != 0 { indices[i] } else { 0 };
             let known = prime < params.primes;
             let stride = params.stride as usize / 2;
             let constants = &constants[if known { prime as usize } else { 0 } * stride..][..stride];
-            let mut element = Element { words, constants, slots, sum };
+            let mut element = Element { words, constants, slots, product };
             let value = &values[i * limbs..][..limbs];
             for step in &steps {
                 element.step(*step, known, value, params.choice, out, mask);
@@ -447,8 +447,8 @@ struct Element<'a> {
     /// Of its modulus.
     constants: &'a [u64],
     slots: &'a mut [u64],
-    /// A product.
-    sum: &'a mut [u64],
+    /// A product before it is reduced.
+    product: &'a mut [u64],
 }
 
 impl Element<'_> {
@@ -549,17 +549,24 @@ impl Element<'_> {
     }
 
     fn multiply_slot(&mut self, slot: u32) {
-        let at = |slot: u32| slot as usize * self.words..(slot as usize + 1) * self.words;
-        let modulus = &self.constants[HEAD as usize / 2..][..self.words];
-        multiply(self.sum, &self.slots[at(ACCUMULATOR)], &self.slots[at(slot)], modulus, self.constants[0]);
-        self.slots[at(ACCUMULATOR)].copy_from_slice(self.sum);
+        let words = self.words;
+        match slot {
+            ACCUMULATOR => square(self.product, &self.slots[..words]),
+            _ => multiply(self.product, &self.slots[..words], &self.slots[slot as usize * words..][..words]),
+        }
+        self.reduce();
     }
 
     fn multiply_section(&mut self, section: u32) {
-        let modulus = &self.constants[HEAD as usize / 2..][..self.words];
         let factor = &self.constants[HEAD as usize / 2 + section as usize * self.words..][..self.words];
-        multiply(self.sum, &self.slots[..self.words], factor, modulus, self.constants[0]);
-        self.slots[..self.words].copy_from_slice(self.sum);
+        multiply(self.product, &self.slots[..self.words], factor);
+        self.reduce();
+    }
+
+    /// The accumulator becomes the product / R mod p.
+    fn reduce(&mut self) {
+        let modulus = &self.constants[HEAD as usize / 2..][..self.words];
+        reduce(&mut self.slots[..self.words], self.product, modulus, self.constants[0]);
     }
 }
 
@@ -567,30 +574,66 @@ fn is_below(a: &[u64], b: &[u64]) -> bool {
     a.iter().rev().lt(b.iter().rev())
 }
 
-/// sum = a b / R mod p; by rows, each reduced at once.
-fn multiply(sum: &mut [u64], a: &[u64], b: &[u64], p: &[u64], n0: u64) {
+/// The words of a b.
+fn multiply(product: &mut [u64], a: &[u64], b: &[u64]) {
+    let words = a.len();
+    product.fill(0);
+    for (i, x) in b.iter().enumerate() {
+        product[i + words] = add_multiple(&mut product[i..i + words], a, *x);
+    }
+}
+
+/// The words of a²: products of different words once, twice their sum, and the squares of words.
+fn square(product: &mut [u64], a: &[u64]) {
+    let words = a.len();
+    product.fill(0);
+    for (i, x) in a.iter().enumerate() {
+        product[i + words] = add_multiple(&mut product[2 * i + 1..i + words], &a[i + 1..], *x);
+    }
+    let (mut bit, mut carry) = (0, 0);
+    for (pair, x) in product.as_chunks_mut::<2>().0.iter_mut().zip(a) {
+        let (low, high) = wide(*x, *x, pair[0] << 1 | bit, carry);
+        let twice = u128::from(pair[1] << 1 | pair[0] >> 63) + u128::from(high);
+        (bit, carry) = (pair[1] >> 63, (twice >> 64) as u64);
+        *pair = [low, twice as u64];
+    }
+}
+
+/// out = product / R mod p, for a product below R p, which is used up.
+fn reduce(out: &mut [u64], product: &mut [u64], p: &[u64], n0: u64) {
     let words = p.len();
-    sum.fill(0);
     let mut top = 0;
-    for x in b {
-        let (mut r, mut c) = wide(a[0], *x, sum[0], 0);
-        let m = r.wrapping_mul(n0);
-        let (_, mut d) = wide(p[0], m, r, 0);
-        for j in 1..words {
-            (r, c) = wide(a[j], *x, sum[j], c);
-            (sum[j - 1], d) = wide(p[j], m, r, d);
-        }
-        let high = u128::from(c) + u128::from(d) + u128::from(top);
-        (sum[words - 1], top) = (high as u64, (high >> 64) as u64);
+    for i in 0..words {
+        let m = product[i].wrapping_mul(n0);
+        let carry = add_multiple(&mut product[i..i + words], p, m);
+        let high = u128::from(product[i + words]) + u128::from(carry) + u128::from(top);
+        (product[i + words], top) = (high as u64, (high >> 64) as u64);
     }
-    if top == 1 || !is_below(sum, p) {
+    out.copy_from_slice(&product[words..]);
+    if top == 1 || !is_below(out, p) {
         let mut borrow = false;
-        for (sum, p) in sum.iter_mut().zip(p) {
-            let (part, first) = sum.overflowing_sub(*p);
+        for (out, p) in out.iter_mut().zip(p) {
+            let (part, first) = out.overflowing_sub(*p);
             let (part, second) = part.overflowing_sub(borrow.into());
-            (*sum, borrow) = (part, first | second);
+            (*out, borrow) = (part, first | second);
         }
     }
+}
+
+/// sum += a x, and the carry; by four words, which compilers do better with than with single ones.
+fn add_multiple(sum: &mut [u64], a: &[u64], x: u64) -> u64 {
+    let mut carry = 0;
+    let mut add = |sum: &mut u64, a: u64| (*sum, carry) = wide(a, x, *sum, carry);
+    let (fours, rest) = sum.as_chunks_mut::<4>();
+    let (a_fours, a_rest) = a.as_chunks::<4>();
+    for (sum, a) in fours.iter_mut().zip(a_fours) {
+        add(&mut sum[0], a[0]);
+        add(&mut sum[1], a[1]);
+        add(&mut sum[2], a[2]);
+        add(&mut sum[3], a[3]);
+    }
+    rest.iter_mut().zip(a_rest).for_each(|(sum, a)| add(sum, *a));
+    carry
 }
 
 /// The words of a b + c + d.
