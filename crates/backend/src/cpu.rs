@@ -54,8 +54,8 @@ pub fn cpu_has_ifma() -> bool {
     *ANSWER.get_or_init(|| detect_ifma() && !is_portable())
 }
 
-/// Vectors that bodies of kernels for the CPU are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Vectors that bodies of kernels for the CPU are compiled for. A processor that has one has those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuVectors {
     /// Those that the program is compiled for.
     Baseline,
