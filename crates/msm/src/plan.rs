@@ -242,7 +242,7 @@ impl<C: MsmCurve> Msm<C> {
             device: self.device.clone(),
             queue: Some(queue.clone()),
             config: self.config,
-            machine: self.machine.clone(),
+            machine: self.machine,
             bases: Arc::clone(&self.bases),
             ready: self.ready.clone(),
             len: self.len,
