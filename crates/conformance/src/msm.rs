@@ -66,13 +66,21 @@ fn kinds<F: Field>() -> [(&'static str, Kind<F>); 8] {
     ]
 }
 
-/// Compares the sum over some scalars, from the host and in both forms on the device.
-fn check<C: MsmCurve>(device: &Device, msm: &Msm<C>, multipliers: &[C::ScalarField], kind: usize) -> Outcome {
+/// The name of a kind of scalars, one for each base, and their sum.
+fn sample<C: MsmCurve>(
+    multipliers: &[C::ScalarField],
+    kind: usize,
+) -> (&'static str, Vec<C::ScalarField>, Projective<C>) {
     let (name, make) = kinds::<C::ScalarField>()[kind];
     let mut rng = StdRng::seed_from_u64(kind as u64);
-    let scalars: Vec<C::ScalarField> = (0..msm.len()).map(|i| make(i, &mut rng)).collect();
+    let scalars: Vec<C::ScalarField> = (0..multipliers.len()).map(|i| make(i, &mut rng)).collect();
     let sum: C::ScalarField = scalars.iter().zip(multipliers).map(|(s, k)| *s * k).sum();
-    let expected = Affine::<C>::generator() * sum;
+    (name, scalars, Affine::<C>::generator() * sum)
+}
+
+/// Compares the sum over some scalars, from the host and in both forms on the device.
+fn check<C: MsmCurve>(device: &Device, msm: &Msm<C>, multipliers: &[C::ScalarField], kind: usize) -> Outcome {
+    let (name, scalars, expected) = sample::<C>(multipliers, kind);
     let is_right =
         |sum: Projective<C>, how| expect(&format!("the sum of {} {name} scalars {how}", msm.len()), sum == expected);
     is_right(msm.evaluate(&scalars)?, "from the host")?;
@@ -179,18 +187,27 @@ fn counts<C: MsmCurve>(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Sums of each of two threads: a thousand together, but where threads of a GPU are emulated.
+/// Sums of each of two threads, on queues of their own: a thousand together, but where threads of a GPU are emulated.
 fn two_threads(device: &Device) -> Outcome {
     type C = ark_bn254::g1::Config;
     let info = device.info();
     let emulated = info.features.software || info.limits.workgroup_threads == 1 || is_few(device);
-    let rounds = if emulated { 5 } else { 1000 / 6 + 1 };
+    let rounds = if emulated { 5 } else { 1000 / 4 };
     let (bases, multipliers) = bases::<C>(100);
     let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
     std::thread::scope(|scope| {
         let work = |kind: usize| {
             let (msm, multipliers) = (&msm, &multipliers);
-            scope.spawn(move || (0..rounds).try_for_each(|_| check(device, msm, multipliers, kind)))
+            scope.spawn(move || -> Outcome {
+                let queue = device.queue()?;
+                let (msm, (_, scalars, expected)) = (msm.on(&queue), sample::<C>(multipliers, kind));
+                for _ in 0..rounds {
+                    let uploaded = device.upload_on::<Mont<ark_bn254::Fr>>(Some(&queue), &scalars, Secrecy::Secret)?;
+                    expect("the sum of scalars from the host", msm.evaluate(&scalars)? == expected)?;
+                    expect("the sum of scalars on the device", msm.evaluate(&uploaded)? == expected)?;
+                }
+                Ok(())
+            })
         };
         let threads = [work(0), work(5)];
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)

@@ -87,7 +87,8 @@ impl Machine {
         let needed = pairs.div_ceil(self.additions).min(u64::from(MAX_SLICES)) as u32;
         Slices {
             count: tuning.slices.unwrap_or(count).max(needed).clamp(1, MAX_SLICES),
-            least: tuning.least_slice.unwrap_or(least).max(1).min(self.additions.try_into().unwrap_or(u32::MAX)),
+            // No more than all pairs, so that kernels can add both.
+            least: u64::from(tuning.least_slice.unwrap_or(least)).clamp(1, self.additions.min(MAX_PAIRS)) as u32,
         }
     }
 
@@ -222,8 +223,9 @@ fn cost(machine: &Machine, shape: &Shape, window: u32, multiples: Multiples) -> 
 
 /// Bits of a digit with the least cost, among those whose buckets stay below `most_buckets`.
 pub(crate) fn window(machine: &Machine, shape: &Shape, multiples: Multiples, most_buckets: u64) -> u32 {
-    let sets = |window: u32| u64::from(shape.bits.div_ceil(window).div_ceil(multiples.tables())) * shape.count as u64;
-    let fits = |window: &u32| sets(*window) * buckets(*window, multiples.doublings()) <= most_buckets;
+    let sets = |window: u32| u64::from(shape.bits.div_ceil(window).div_ceil(multiples.tables()));
+    let all = |window: u32| sets(window) * buckets(window, multiples.doublings());
+    let fits = |window: &u32| all(*window).saturating_mul(shape.count as u64) <= most_buckets;
     let cost = |window: &u32| cost(machine, shape, *window, multiples);
     let by_cost = |a: &u32, b: &u32| cost(a).total_cmp(&cost(b));
     (MIN_WINDOW..=MAX_WINDOW).filter(fits).min_by(by_cost).unwrap_or(MIN_WINDOW)
@@ -232,6 +234,15 @@ pub(crate) fn window(machine: &Machine, shape: &Shape, multiples: Multiples, mos
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slices_and_pairs_are_added_in_32_bits() {
+        let machine = Machine { lanes: 1, gpu: true, additions: u64::MAX };
+        for least in [1, u32::MAX] {
+            let slices = machine.slices(&Tuning { least_slice: Some(least), ..Tuning::default() }, 10);
+            assert!(u64::from(slices.least) + MAX_PAIRS <= 1 << 32, "{slices:?}");
+        }
+    }
 
     #[test]
     fn reductions_weigh_every_bucket() {

@@ -6,7 +6,9 @@ use std::{
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::{PrimeField, Zero};
-use evariste_backend::{Buffer, Device, Element, Event, KernelSpec, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{
+    Buffer, Device, Element, Error as DeviceError, Event, KernelSpec, Queue, Secrecy, View, ViewMut,
+};
 use evariste_curve::{AffinePoint, Xyzz, source::turns as point_turns};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 use evariste_primitives::RadixSort;
@@ -85,7 +87,7 @@ pub struct Msm<C: MsmCurve> {
     config: MsmConfig,
     machine: Machine,
     /// The bases, then their multiples by 2^(window · sets), and so on, or by 2, and so on.
-    bases: Arc<Buffer<AffinePoint<C>>>,
+    pub(crate) bases: Arc<Buffer<AffinePoint<C>>>,
     /// When they are there, for other queues than the default one.
     ready: Event,
     len: usize,
@@ -180,12 +182,9 @@ impl<C: MsmCurve> Msm<C> {
         config: MsmConfig,
     ) -> Result<Self> {
         if config.check {
-            let wrong = bases.par_iter().position_first(|base| !base.is_on_curve());
-            if let Some(index) = wrong {
-                return Err(Error::NotOnCurve { index });
-            }
+            expect_on_curve(bases)?;
         }
-        Self::build(device, kernels, bases.len(), config, |mut table| Ok(table.write(bases)?))
+        Self::build(device, kernels, (bases.len(), Secrecy::Public), config, |mut table| Ok(table.write(bases)?))
     }
 
     /// A plan for bases on the device, of which it makes a copy on the default queue.
@@ -200,28 +199,24 @@ impl<C: MsmCurve> Msm<C> {
         let bases = bases.into();
         device.expect_same("the bases", bases.device())?;
         if config.check {
-            return Self::new(device, &bases.to_vec()?, config);
+            expect_on_curve(&bases.to_vec()?)?;
         }
         let kernels = Arc::new(Kernels::new(device)?);
-        Self::build(device, kernels, bases.len(), config, |mut table| Ok(table.copy_from(bases)?))
+        Self::build(device, kernels, (bases.len(), bases.secrecy()), config, |mut table| Ok(table.copy_from(bases)?))
     }
 
     fn build(
         device: &Device,
         kernels: Arc<Kernels<C>>,
-        len: usize,
+        (len, secrecy): (usize, Secrecy),
         config: MsmConfig,
         fill: impl FnOnce(ViewMut<'_, AffinePoint<C>>) -> Result<()>,
     ) -> Result<Self> {
         check_config::<C>(&config)?;
         let machine = Machine::new(device.info(), point_turns::<C>());
-        let multiples = match config.precompute {
-            Precompute::None => Multiples::None,
-            Precompute::Tables { budget } => table_shape::<C>(&machine, &config, len, budget)?,
-            Precompute::OddDigits { depth } => Multiples::Doublings { copies: doublings(len, depth)? },
-        };
+        let multiples = multiples::<C>(device, &machine, &config, len)?;
         let copies = multiples.copies() as usize;
-        let mut bases = device.alloc(len * copies)?;
+        let mut bases = device.alloc_with(len * copies, secrecy)?;
         fill(bases.view_mut(..len)?)?;
         if len > 0 && copies > 1 {
             let times = if let Multiples::Tables { window, sets, .. } = multiples { window * sets } else { 1 };
@@ -291,7 +286,7 @@ impl<C: MsmCurve> Msm<C> {
     /// included if they are on the host.
     ///
     /// # Errors
-    /// [`Error::TooLittle`] if the configuration's memory is too little.
+    /// As [`Msm::evaluate`], [`Error::TooLittle`] if the configuration's memory is too little.
     pub fn required_bytes(&self, len: usize, count: usize) -> Result<u64> {
         let layout = self.layout(len, count, covered_bits::<C>(&self.config))?;
         Ok(self.bytes_of(&layout, layout.piece.min(len), layout.group.min(count)))
@@ -300,7 +295,8 @@ impl<C: MsmCurve> Msm<C> {
     /// Σ `scalars[i]` · `bases[i]`. There may be fewer scalars than bases.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are more scalars than bases, [`Error::TooLittle`], [`Error::Device`].
+    /// [`Error::Length`] if there are more scalars than bases, [`Error::Config`] if digits of so many bits as the configuration
+    /// asks for would have more than 2^28 buckets, [`Error::TooLittle`], [`Error::Device`].
     pub fn evaluate<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Projective<C>> {
         let scalars = scalars.into();
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
@@ -326,8 +322,8 @@ impl<C: MsmCurve> Msm<C> {
     /// `count` sums over the same bases, each of as many scalars, one after the other in `scalars`.
     ///
     /// # Errors
-    /// [`Error::Length`] if these are not `count` times a number of scalars that there are bases for, [`Error::TooLittle`],
-    /// [`Error::Device`].
+    /// [`Error::Length`] if these are not `count` times a number of scalars that there are bases for; else as
+    /// [`Msm::evaluate`].
     pub fn evaluate_many<'a>(
         &self,
         count: usize,
@@ -343,8 +339,8 @@ impl<C: MsmCurve> Msm<C> {
     /// `count` sums, each over its own share of the bases: of `len / count` neighbours, with as many scalars.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are not as many scalars as bases, or not `count` times a number of them,
-    /// [`Error::TooLittle`], [`Error::Device`].
+    /// [`Error::Length`] if there are not as many scalars as bases, or not `count` times a number of them; else as
+    /// [`Msm::evaluate`].
     pub fn evaluate_batch<'a>(
         &self,
         count: usize,
@@ -422,14 +418,18 @@ impl<C: MsmCurve> Msm<C> {
             let limbs = C::BaseField::LIMBS;
             let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
             let mut layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
-            if self.bytes_of(&layout, piece, group) > memory && self.config.tuning.levels.is_none() {
+            let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
+            if fits && self.bytes_of(&layout, piece, group) > memory && self.config.tuning.levels.is_none() {
                 layout.levels = 0;
             }
-            let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
             if fits && self.bytes_of(&layout, piece, group) <= memory {
                 return Ok(layout);
             }
             match (group, piece) {
+                (1, 1) if !fits => {
+                    let (what, least, most) = ("the bits of so many digits", MIN_WINDOW, MAX_WINDOW - 1);
+                    return Err(Error::Config { what, least, most, actual: window });
+                }
                 (1, 1) => {
                     let expected = self.bytes_of(&layout, 1, 1);
                     return Err(Error::TooLittle { expected, actual: memory });
@@ -449,8 +449,15 @@ impl<C: MsmCurve> Msm<C> {
         shared: bool,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<Vec<Projective<C>>> {
-        if len == 0 || count == 0 {
-            return Ok(vec![Projective::zero(); count]);
+        let mut sums = Vec::new();
+        if sums.try_reserve_exact(count).is_err() {
+            let requested = (count as u64).saturating_mul(size_of::<Projective<C>>() as u64);
+            let device = self.device.info().id;
+            return Err(DeviceError::OutOfMemory { device, requested, available: None }.into());
+        }
+        if len == 0 {
+            sums.resize(count, Projective::zero());
+            return Ok(sums);
         }
         match scalars {
             Scalars::Host(_) => {}
@@ -461,7 +468,6 @@ impl<C: MsmCurve> Msm<C> {
         if let Some(queue) = &self.queue {
             self.device.wait_for(Some(queue), &self.ready)?;
         }
-        let mut sums = Vec::with_capacity(count);
         for first in (0..count).step_by(layout.group) {
             let group = layout.group.min(count - first);
             sums.extend(self.group(&layout, scalars, len, first..first + group, shared, mark)?);
@@ -514,6 +520,7 @@ impl<C: MsmCurve> Msm<C> {
             Scalars::Montgomery(buffer) => buffer.secrecy(),
             Scalars::Canonical(buffer) => buffer.secrecy(),
         };
+        let secrecy = Secrecy::of([secrecy, self.bases.secrecy()]);
         let queue = self.queue.as_ref();
         // One sum in pieces, or several whole ones.
         let pieces = self.pieces(layout, scalars, len, group.len());
@@ -707,6 +714,27 @@ fn doublings(len: usize, depth: u32) -> Result<u32> {
     }
 }
 
+fn expect_on_curve<C: MsmCurve>(bases: &[Affine<C>]) -> Result<()> {
+    match bases.par_iter().position_first(|base| !base.is_on_curve()) {
+        Some(index) => Err(Error::NotOnCurve { index }),
+        None => Ok(()),
+    }
+}
+
+/// What is kept of each of `len` bases.
+fn multiples<C: MsmCurve>(device: &Device, machine: &Machine, config: &MsmConfig, len: usize) -> Result<Multiples> {
+    // Points have numbers of 31 bits.
+    if len as u64 > MAX_PAIRS {
+        let (device, limit, actual) = (device.info().id, MAX_PAIRS, len as u64);
+        return Err(DeviceError::TooLarge { what: "the bases of a plan", device, limit, actual }.into());
+    }
+    Ok(match config.precompute {
+        Precompute::None => Multiples::None,
+        Precompute::Tables { budget } => table_shape::<C>(machine, config, len, budget)?,
+        Precompute::OddDigits { depth } => Multiples::Doublings { copies: doublings(len, depth)? },
+    })
+}
+
 /// How many tables fit the budget, with the bits of a digit and the sets of buckets that go with them.
 fn table_shape<C: MsmCurve>(machine: &Machine, config: &MsmConfig, len: usize, budget: u64) -> Result<Multiples> {
     let own = (len * AffinePoint::<C>::BYTES) as u64;
@@ -723,4 +751,23 @@ fn table_shape<C: MsmCurve>(machine: &Machine, config: &MsmConfig, len: usize, b
     let sets = digits.div_ceil(most.min(digits));
     let copies = digits.div_ceil(sets);
     Ok(if copies > 1 { Multiples::Tables { copies, window, sets } } else { Multiples::None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_have_numbers_of_31_bits() {
+        type C = ark_bn254::g1::Config;
+        let device = Device::cpu();
+        let machine = Machine::new(device.info(), point_turns::<C>());
+        let tables = Precompute::Tables { budget: u64::MAX };
+        for precompute in [Precompute::None, tables, Precompute::OddDigits { depth: 1 }] {
+            let config = MsmConfig { precompute, ..MsmConfig::default() };
+            let refused = multiples::<C>(&device, &machine, &config, (1 << 31) + 1);
+            assert!(matches!(refused, Err(Error::Device(DeviceError::TooLarge { .. }))), "{refused:?}");
+        }
+        assert_eq!(multiples::<C>(&device, &machine, &MsmConfig::default(), 1 << 31), Ok(Multiples::None));
+    }
 }

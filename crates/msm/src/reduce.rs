@@ -71,6 +71,11 @@ impl Reduction {
         self.rows as usize * self.terms()
     }
 
+    /// Points of scratch behind the layers: one for each thread.
+    fn scratch(&self) -> usize {
+        self.outputs() * THREADS as usize
+    }
+
     /// Points in the end for one row.
     fn terms(&self) -> usize {
         self.last_log() as usize + 1 + self.layers.len()
@@ -99,8 +104,7 @@ impl Reduction {
             log -= layer;
             sizes.push(self.rows_after(k + 1) << log);
         }
-        let outputs = self.outputs() as u64;
-        sizes.push(outputs * (1 + u64::from(THREADS)));
+        sizes.push((self.outputs() + self.scratch()) as u64);
         sizes.windows(2).map(|pair| pair[0] + pair[1]).max().unwrap_or(0) * sum_bytes::<C>()
     }
 }
@@ -150,7 +154,7 @@ impl<C: DeviceCurve> Reduce<C> {
             done = Some(out);
         }
         let sums = reduction.outputs() as u32;
-        let mut scratch: Buffer<Xyzz<C>> = self.device.alloc_with((sums * THREADS) as usize, secrecy)?;
+        let mut scratch: Buffer<Xyzz<C>> = self.device.alloc_with(reduction.scratch(), secrecy)?;
         let mut out = self.device.alloc_with(sums as usize, secrecy)?;
         let params = BitsParams { weighted, log, sums };
         let input = done.as_ref().map_or(buckets, Buffer::as_view);
@@ -243,4 +247,16 @@ fn bits<C: DeviceCurve>(params: &BitsParams, args: &mut [CpuArg<'_>]) {
         let sum = elements.fold(zero::<C>(), |sum, i| point::xyzz_add::<C>(sum, load::<C>(input, (row << log) + i)));
         point::store(&sum, out);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scratch_of_many_rows_has_a_point_for_each_thread() {
+        // Two digits for each of 2^24 sums: more points than 32 bits count.
+        let reduction = Reduction { rows: 1 << 25, log: 2, layers: vec![], odd: false };
+        assert_eq!(reduction.scratch() as u64, (3 << 25) * u64::from(THREADS));
+    }
 }

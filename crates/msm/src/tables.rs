@@ -40,7 +40,7 @@ pub(crate) fn extend<C: DeviceCurve>(
         let count = piece.min(len * (tables - 1) - first);
         let (before, mut multiples) = table.as_view_mut().split_at(len + first)?;
         let (from, mut out) = (before.view(first..first + count)?, multiples.view_mut(..count)?);
-        let mut sums: Buffer<Xyzz<C>> = device.alloc(count)?;
+        let mut sums: Buffer<Xyzz<C>> = device.alloc_with(count, before.secrecy())?;
         let mut left = times;
         while left > 0 {
             // All at once, where the device does not end such long loops.

@@ -252,3 +252,40 @@ fn scalars_that_are_no_residues_and_few_bits() {
         assert_eq!(msm.evaluate(&[largest; 3]).unwrap(), Affine::<C>::generator_point() * sum, "{bits}");
     }
 }
+
+#[test]
+fn borders_of_arguments_are_errors() {
+    type C = ark_bn254::g1::Config;
+    type Fr = ark_bn254::Fr;
+    let device = Device::cpu();
+    let (bases, _) = bases::<C>(4);
+    let plain = MsmConfig::default();
+    let msm = Msm::<C>::new(&device, &[], plain).unwrap();
+    // More sums than a vector holds, of no scalars.
+    let none: [Fr; 0] = [];
+    assert!(matches!(msm.evaluate_many(usize::MAX, &none), Err(Error::Device(_))));
+    assert!(matches!(msm.evaluate_batch(usize::MAX, &none), Err(Error::Device(_))));
+    // Shapes that nobody has.
+    for (len, count) in [(usize::MAX, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
+        assert!(msm.required_bytes(len, count).is_ok(), "pieces or groups fit");
+        assert!((2..=26).contains(&msm.window(len, count)));
+    }
+    // Ten digits of 26 bits have more buckets than there are numbers for, whatever the memory is.
+    let wide = MsmConfig { window: Some(26), memory: Some(u64::MAX), ..plain };
+    let refused = Msm::<C>::new(&device, &bases, wide).unwrap().evaluate(&[Fr::ONE, -Fr::ONE / Fr::from(2)]);
+    assert!(matches!(refused, Err(Error::Config { actual: 26, .. })), "{refused:?}");
+}
+
+#[test]
+fn what_comes_of_secret_bases_is_secret() {
+    type C = ark_bn254::g1::Config;
+    let device = Device::cpu();
+    let (bases, _) = bases::<C>(4);
+    for check in [false, true] {
+        let secret = device.upload_with::<AffinePoint<C>>(&bases, Secrecy::Secret).unwrap();
+        let tables = Precompute::Tables { budget: u64::MAX };
+        let config = MsmConfig { check, precompute: tables, ..MsmConfig::default() };
+        let msm = Msm::<C>::from_buffer(&device, &secret, config).unwrap();
+        assert_eq!(msm.bases.secrecy(), Secrecy::Secret);
+    }
+}

@@ -176,11 +176,15 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     }
 
     /// The kernels of an expression, for compiling them ahead: without a weight, with one, and of a zero-check, for tables in
-    /// buffers of their own, with challenges drawn on the device.
+    /// buffers of their own unless there are too many, with challenges drawn on the device. None of what
+    /// [`Sumcheck::new`] refuses.
     pub fn kernels(expression: &Expression) -> Vec<KernelSpec> {
-        let Ok(below) = is_below::<E, T>() else { return Vec::new() };
+        let (Ok(below), Ok(_)) = (is_below::<E, T>(), Statement::<E>::new(1, expression)) else { return Vec::new() };
         let (tables, degree) = (expression.columns(), expression.degree());
-        let separate = Source::Separate { below: if below { tables } else { 0 } };
+        let separate = match tables <= TABLES.len() {
+            true => Source::Separate { below: if below { tables } else { 0 } },
+            false => Source::Packed { below },
+        };
         let packed = Source::Packed { below: false };
         let (mut kinds, mut last) = (Vec::new(), Vec::new());
         for (weighted, zero) in [(false, false), (true, false), (true, true)] {

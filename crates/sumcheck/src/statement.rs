@@ -176,6 +176,16 @@ impl<E: DeviceField> Statement<E> {
     /// the field over its prime field, as 4 bytes, and the prime; the number of constants, as 4 bytes, and these; the point of
     /// the weight, if one is given; and the claim.
     pub(crate) fn begin(&self, claim: E, rounds: usize, transcript: &mut dyn Transcript<E>) -> Option<Vec<E>> {
+        transcript.absorb(&self.message(claim, rounds));
+        match &self.weight {
+            Weight::None => None,
+            Weight::Eq(point) => Some(point.clone()),
+            Weight::ZeroCheck => Some((0..self.num_vars).map(|_| transcript.challenge()).collect()),
+        }
+    }
+
+    /// See [`Statement::begin`].
+    fn message(&self, claim: E, rounds: usize) -> Vec<u8> {
         let mut message = self.expression.digest().to_vec();
         let weight = match &self.weight {
             Weight::None => 0,
@@ -194,12 +204,7 @@ impl<E: DeviceField> Statement<E> {
             message.extend_from_slice(&bytes_of(point));
         }
         put(&mut message, &claim);
-        transcript.absorb(&message);
-        match &self.weight {
-            Weight::None => None,
-            Weight::Eq(point) => Some(point.clone()),
-            Weight::ZeroCheck => Some((0..self.num_vars).map(|_| transcript.challenge()).collect()),
-        }
+        message
     }
 
     /// What q(0) and q(1) are multiplied with in a round, for their sum to be that of the round before.
@@ -214,8 +219,9 @@ impl<E: DeviceField> Statement<E> {
     }
 
     /// Joins statements about tables of their own into one: Σ αⁱ · statement i, whose tables are those of the first, then those
-    /// of the second and so on, with α from `transcript` after all claims and the digests of all expressions. Gives the sum's
-    /// claim as well. All must have the same number of variables, weight and order.
+    /// of the second and so on, with α from `transcript` after one message that binds it to all statements, points and claims:
+    /// what each would begin a proof of its own with, one after the other. Gives the sum's claim as well. All must have the same
+    /// number of variables, weight and order.
     ///
     /// # Errors
     /// [`Error::Length`] for no statement, another number of claims, other numbers of variables, weights or orders than the
@@ -240,9 +246,7 @@ impl<E: DeviceField> Statement<E> {
         }
         let mut message = Vec::new();
         for (statement, claim) in statements.iter().zip(claims) {
-            message.extend_from_slice(&statement.expression.digest());
-            message.extend_from_slice(&bytes_of(&statement.constants));
-            put(&mut message, claim);
+            message.extend(statement.message(*claim, statement.num_vars));
         }
         transcript.absorb(&message);
         let alpha = transcript.challenge();

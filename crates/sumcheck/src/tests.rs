@@ -1,5 +1,7 @@
 //! Every strategy, order and place of tables at small sizes.
 
+use std::collections::HashSet;
+
 use ark_bls12_381::Fr;
 use ark_ff::Field;
 use evariste_backend::{Buffer, Device, Secrecy};
@@ -245,6 +247,17 @@ fn batches_are_joined_by_a_random_combination() {
     let mut verifier = transcript();
     let (joined, claim) = Statement::batch(&statements, &claims, &mut verifier).unwrap();
     assert_eq!(joined.verify(claim, &proved.proof, &mut verifier).unwrap().tables, proved.proof.values);
+    // What could be chosen after the coefficient, were it not in the transcript.
+    let state = |num_vars, order, coordinate: u64| {
+        let point = vec![Fr::from(coordinate); num_vars];
+        let statement = Statement::<Fr>::new(num_vars, &gate()).unwrap().order(order).weight(Weight::Eq(point));
+        let mut transcript = transcript();
+        Statement::batch(&[statement.clone(), statement], &claims, &mut transcript).unwrap();
+        transcript.state()
+    };
+    let states = [(3, Order::High, 5), (3, Order::High, 6), (3, Order::Low, 5), (4, Order::High, 5)];
+    let states: HashSet<_> = states.map(|(num_vars, order, coordinate)| state(num_vars, order, coordinate)).into();
+    assert_eq!(states.len(), 4);
     let none = Statement::<Fr>::batch(&[], &[], &mut transcript());
     assert!(matches!(none, Err(Error::Length { expected: 1, actual: 0, .. })));
 }
@@ -280,6 +293,12 @@ fn misuse_is_told() {
     let gap = Expression::column(u32::MAX) * Expression::column(0).pow(2);
     assert_eq!(Statement::<Fr>::new(3, &gap).err(), Some(Error::UnusedColumn { column: 1, columns: 1 << 32 }));
     assert_eq!(Sumcheck::<BabyBear4, Goldilocks>::new(&device, &gate(), Config::default()).err(), Some(Error::Field));
+    for unprovable in [constant, gap] {
+        assert!(Sumcheck::<Fr>::kernels(&unprovable).is_empty());
+    }
+    // More tables than there are bindings for.
+    let many: Expression = (0..40u32).map(Expression::column).sum();
+    assert!(!Sumcheck::<Fr>::kernels(&many).is_empty() && !Sumcheck::<BabyBear4, BabyBear>::kernels(&many).is_empty());
     let plan = Sumcheck::<Fr>::new(&device, &gate(), Config::default()).unwrap();
     let statement = Statement::<Fr>::new(2, &gate()).unwrap();
     let buffers = upload(&device, &satisfied::<Fr>(2));

@@ -121,7 +121,9 @@ impl<E: DeviceField> Transcript<E> for Blake3Transcript {
     }
 }
 
-/// A transcript of the user's own: a function of all bytes since the last challenge that gives the next one.
+/// A transcript of the user's own: a function of all bytes since the last challenge that gives the next one. It gets no bytes
+/// where two challenges follow each other, and each byte once: so it has to keep a state, such as its last hash, on which
+/// challenges depend too. Those of a function without one would not depend on what was said before.
 #[derive(Debug)]
 pub struct Closure<E, C> {
     function: C,
