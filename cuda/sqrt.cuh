@@ -73,9 +73,12 @@ __device__ __forceinline__ uint32_t m_run(const uint32_t* program, const F* cons
             verdict = f_is_zero(r) ? 0 : f_is_zero(f_sub(r, f_one())) ? 1 : 0xffffffffu;
         } else if (code == 13) {
             if (flag == times) at = index - 1;
-        } else {
+        } else if (code == 14) {
             counter++;
             flag = counter < index;
+        } else {
+            want = flag;
+            decided = false;
         }
     }
     return verdict;

@@ -28,6 +28,7 @@ fn m_run(want: u32) -> u32 {
     var flag = 0u;
     var counter = 0u;
     var verdict = 1u;
+    var wanted = want;
     var decided = false;
     var r = f_zero();
     for (var at = 0u; at < STEPS; at++) {
@@ -79,7 +80,7 @@ fn m_run(want: u32) -> u32 {
             }
         } else if (code == 10u) {
             if (!decided) {
-                flag = (r.l0 & 1u) ^ want;
+                flag = (r.l0 & 1u) ^ wanted;
                 decided = !f_is_zero(r);
             }
         } else if (code == 11u) {
@@ -95,9 +96,12 @@ fn m_run(want: u32) -> u32 {
             if (flag == times) {
                 at = index - 1u;
             }
-        } else {
+        } else if (code == 14u) {
             counter++;
             flag = u32(counter < index);
+        } else {
+            wanted = flag;
+            decided = false;
         }
     }
     return verdict;

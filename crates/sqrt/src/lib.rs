@@ -2,7 +2,10 @@
 
 mod error;
 mod hash;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod machine;
+mod map;
 mod methods;
 pub mod modular;
 mod plan;
@@ -16,6 +19,7 @@ mod tests;
 use evariste_field::{DeviceField, DevicePrimeField};
 
 pub use error::{Error, Result};
+pub use map::MapToCurve;
 pub use modular::ModSqrt;
 pub use plan::{Choice, Config, Method, Sqrt};
 pub use points::{Check, Decompress, Encoding, PointError};

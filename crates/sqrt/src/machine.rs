@@ -3,7 +3,11 @@
 use std::fmt::Write;
 
 use evariste_backend::{Binding, Word};
-use evariste_field::{DevicePrimeField, source};
+use evariste_field::{
+    DevicePrimeField,
+    ifma::{self, STEP},
+    source,
+};
 
 use crate::{
     hash::{Hash, logarithm},
@@ -58,50 +62,99 @@ fn sizes<B>(program: &Program<B>) -> [(&'static str, u32); 6] {
 
 /// A program as the body on the CPU reads it from the buffers of a launch.
 pub(crate) struct Machine<'a, B> {
+    of: &'a Program<B>,
     program: &'a [u32],
+    limbs: &'a [u32],
     constants: Vec<B>,
     entries: &'a [u32],
-    hash: &'a Hash,
-    table: u32,
-    width: u32,
-    pad: u32,
-    slots: u32,
-    digits: u32,
+    lanes: Option<ifma::Field>,
+    one: Vec<u32>,
 }
 
-/// What a machine keeps for one element.
-pub(crate) struct State<B> {
-    pub(crate) slots: Vec<B>,
+/// Some elements that a machine works on, and what it keeps for them.
+pub(crate) struct Group<B> {
+    /// What the first slots hold in device form, before and after: slot by slot, an element of each of `STEP`.
+    pub(crate) data: Vec<u32>,
+    /// The parity of the root that is chosen, for each element.
+    pub(crate) want: [u32; STEP],
+    pub(crate) verdicts: [u32; STEP],
+    slots: Vec<B>,
     digits: Vec<u32>,
-    limbs: Vec<u32>,
+}
+
+impl<B: DevicePrimeField> Group<B> {
+    /// The words of slot `slot` for element `i`.
+    pub(crate) fn words(&mut self, slot: usize, i: usize) -> &mut [u32] {
+        &mut self.data[(slot * STEP + i) * B::LIMBS..][..B::LIMBS]
+    }
 }
 
 impl<'a, B: DevicePrimeField> Machine<'a, B> {
-    pub(crate) fn new(of: &'a Program<B>, program: &'a [u32], constants: &[u32], entries: &'a [u32]) -> Self {
-        let constants = constants.chunks_exact(B::LIMBS).map(B::load).collect();
-        let (table, width, pad, slots, digits) = (of.table, of.width, of.pad, of.slots, of.digits);
-        Self { program, constants, entries, hash: &of.hash, table, width, pad, slots, digits }
+    pub(crate) fn new(of: &'a Program<B>, program: &'a [u32], limbs: &'a [u32], entries: &'a [u32]) -> Self {
+        let lanes = if of.searches() { None } else { ifma::Field::of::<B>() };
+        let constants = if lanes.is_some() { Vec::new() } else { limbs.chunks_exact(B::LIMBS).map(B::load).collect() };
+        let mut one = vec![0; B::LIMBS];
+        B::ONE.store(&mut one);
+        Self { of, program, limbs, constants, entries, lanes, one }
     }
 
-    pub(crate) fn state(&self) -> State<B> {
-        State {
-            slots: vec![B::ZERO; self.slots as usize],
-            digits: vec![0; self.digits as usize],
-            limbs: vec![0; B::LIMBS],
+    /// Room for a group of elements, of which `slots` go in and out.
+    pub(crate) fn group(&self, slots: usize) -> Group<B> {
+        Group {
+            data: vec![0; slots * STEP * B::LIMBS],
+            want: [0; STEP],
+            verdicts: [0; STEP],
+            slots: vec![B::ZERO; self.of.slots as usize],
+            digits: vec![0; self.of.digits as usize],
         }
     }
 
-    fn operand(&self, state: &State<B>, kind: u32, index: u32, flag: bool, counter: u32) -> B {
+    /// Runs the program on the first `count` elements of a group.
+    pub(crate) fn run(&self, group: &mut Group<B>, count: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(lanes) = &self.lanes {
+            return lanes.run(crate::lanes::Run {
+                program: self.program,
+                constants: self.limbs,
+                entries: self.entries,
+                hash: &self.of.hash,
+                table: self.of.table,
+                width: self.of.width,
+                pad: self.of.pad,
+                slots: self.of.slots as usize,
+                digits: self.of.digits as usize,
+                want: group.want,
+                one: &self.one,
+                data: &mut group.data,
+                verdicts: &mut group.verdicts,
+            });
+        }
+        let slots = group.data.len() / (STEP * B::LIMBS);
+        for i in 0..count {
+            for slot in 0..slots {
+                group.slots[slot] = B::load(group.words(slot, i));
+            }
+            group.verdicts[i] = self.run_one(group, i);
+            for slot in 0..slots {
+                let x = group.slots[slot];
+                x.store(group.words(slot, i));
+            }
+        }
+    }
+
+    fn operand(&self, group: &Group<B>, kind: u32, index: u32, flag: bool, counter: u32) -> B {
         if kind & 8 != 0 {
-            let digit = state.digits[(index >> 16) as usize];
-            return self.constants[(self.table + ((index & 0xffff) << self.width) + digit) as usize];
+            let digit = group.digits[(index >> 16) as usize];
+            return self.constants[(self.of.table + ((index & 0xffff) << self.of.width) + digit) as usize];
         }
         let at = index + if kind & 2 != 0 { flag.into() } else { 0 } + if kind & 4 != 0 { counter } else { 0 };
-        if kind & 1 != 0 { self.constants[at as usize] } else { state.slots[at as usize] }
+        if kind & 1 != 0 { self.constants[at as usize] } else { group.slots[at as usize] }
     }
 
-    /// Runs the program on what is in slots, and gives its verdict. `want` is the parity of the root that is chosen.
-    pub(crate) fn run(&self, state: &mut State<B>, want: u32) -> u32 {
+    /// Runs the program on what is in slots, for element `i`, and gives its verdict.
+    fn run_one(&self, group: &mut Group<B>, i: usize) -> u32 {
+        let (mut want, width, pad) = (group.want[i], self.of.width, self.of.pad);
+        let mut limbs = vec![0; B::LIMBS];
         let (mut flag, mut decided) = (false, false);
         let (mut counter, mut verdict, mut at) = (0, 1, 0);
         let mut r = B::ZERO;
@@ -115,9 +168,9 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
             }
             match code {
                 0 => {}
-                3 => state.slots[index as usize] = r,
+                3 => group.slots[index as usize] = r,
                 1..8 => {
-                    let x = self.operand(state, kind, index, flag, counter);
+                    let x = self.operand(group, kind, index, flag, counter);
                     match code {
                         1 => r *= x,
                         2 => r = x,
@@ -128,30 +181,28 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
                     }
                 }
                 8 => {
-                    r.store(&mut state.limbs);
-                    state.digits[index as usize] = logarithm(self.hash, self.entries, &state.limbs);
+                    r.store(&mut limbs);
+                    group.digits[index as usize] = logarithm(&self.of.hash, self.entries, &limbs);
                 }
                 9 => {
-                    flag = state.digits[0] >> self.pad & 1 == 1;
-                    state.digits[0] &= !(1 << self.pad);
-                    for i in 0..state.digits.len() {
-                        let above = state.digits.get(i + 1).map_or(0, |digit| digit & 1);
-                        state.digits[i] = state.digits[i] >> 1 | above << (self.width - 1);
+                    flag = group.digits[0] >> pad & 1 == 1;
+                    group.digits[0] &= !(1 << pad);
+                    for i in 0..group.digits.len() {
+                        let above = group.digits.get(i + 1).map_or(0, |digit| digit & 1);
+                        group.digits[i] = group.digits[i] >> 1 | above << (width - 1);
                     }
                 }
                 10 if !decided => {
-                    r.store(&mut state.limbs);
-                    flag = state.limbs[0] & 1 != want;
+                    r.store(&mut limbs);
+                    flag = limbs[0] & 1 != want;
                     decided = !r.is_zero();
                 }
                 11 if flag => r = -r,
                 12 => {
-                    verdict = if r.is_zero() {
-                        0
-                    } else if r == B::ONE {
-                        1
-                    } else {
-                        u32::MAX
+                    verdict = match () {
+                        () if r.is_zero() => 0,
+                        () if r == B::ONE => 1,
+                        () => u32::MAX,
                     }
                 }
                 13 if flag == (times == 1) => at = index as usize,
@@ -159,6 +210,7 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
                     counter += 1;
                     flag = counter < index;
                 }
+                15 => (want, decided) = (flag.into(), false),
                 _ => {}
             }
         }

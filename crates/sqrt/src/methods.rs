@@ -649,3 +649,107 @@ pub(crate) fn points<B: DevicePrimeField>(prime: &Prime<B>, beta: Option<B>, a: 
     }
     Ok(w.b.finish())
 }
+
+/// What a map to a curve is made of: y² = x³ + a x + b with a b ≠ 0, z for the simplified map to it, and the fractions of
+/// polynomials that take x and y on to the curve, the constant coefficient first.
+pub(crate) struct Map<'a, B> {
+    pub(crate) a: B,
+    pub(crate) b: B,
+    pub(crate) z: B,
+    pub(crate) x: [&'a [B]; 2],
+    pub(crate) y: [&'a [B]; 2],
+}
+
+/// The simplified map of Shallue, van de Woestijne and Ulas, then the isogeny: from an element in slot 0 to a point in Jacobian
+/// form in slots 0 to 2. Appendices F.2 and E of RFC 9380, with the fractions of the isogeny over one denominator, so that there is
+/// no inversion.
+pub(crate) fn maps<B: DevicePrimeField>(prime: &Prime<B>, map: &Map<'_, B>) -> Program<B> {
+    let mut w = Writer::new(prime, 3);
+    let at = Operand::Slot;
+    let [u, numerator, denominator, other] = [0, w.b.slot(), w.b.slot(), w.b.slot()];
+    let ratio = [w.b.slot(), w.b.slot(), w.b.slot()];
+    // g(x) as a fraction; then the x of both cases, and y; the powers of the denominator of x; the four polynomials.
+    let [top, bottom] = [w.b.slot(), w.b.slot()];
+    let (xs, ys) = (w.b.slots(2), w.b.slots(2));
+    let degree = [map.x, map.y].into_iter().flatten().map(|of| of.len()).max().unwrap_or(1) as Slot - 1;
+    let powers = w.b.slots(degree.max(1));
+    let polynomials = w.b.slots(4);
+    w.reserve();
+    w.set_table();
+    let [a, b, z, one, zero] = [map.a, map.b, map.z, B::ONE, B::ZERO].map(|x| w.b.constant(x));
+    // z u² in `other`, and z² u⁴ + z u² in `numerator`.
+    w.b.extend([Step::Load(at(u)), Step::Multiply(1, z), Step::Store(other), Step::Square(1), Step::Add(at(other))]);
+    w.b.push(Step::Store(numerator));
+    // The denominator of x is −a times that, or a z if it is 0.
+    w.b.extend([Step::Load(zero), Step::Subtract(at(numerator)), Step::Store(xs), Step::Load(z), Step::Store(xs + 1)]);
+    w.b.extend([
+        Step::Load(at(numerator)),
+        Step::Test(zero),
+        Step::Load(Operand::SlotByFlag(xs)),
+        Step::Multiply(0, a),
+    ]);
+    w.b.push(Step::Store(denominator));
+    w.b.extend([Step::Load(at(numerator)), Step::Add(one), Step::Multiply(0, b), Step::Store(numerator)]);
+    // (n² + a d²) n + b d³, over d³.
+    w.b.extend([Step::Load(at(denominator)), Step::Multiply(1, a), Step::Store(top), Step::Load(at(numerator))]);
+    w.b.extend([Step::Square(1), Step::Add(at(top)), Step::Multiply(0, at(numerator)), Step::Store(top)]);
+    w.b.extend([Step::Load(at(denominator)), Step::Multiply(1, at(denominator)), Step::Store(bottom)]);
+    w.b.extend([Step::Multiply(0, b), Step::Add(at(top)), Step::Store(top)]);
+    write_ratio(&mut w, [top, bottom], ratio, map.z);
+    let root = ratio[0];
+    // Whether it is a root of the ratio: else x is z u² times as large, and y is z u³ times the root.
+    w.b.extend([Step::Load(at(numerator)), Step::Store(xs + 1), Step::Multiply(0, at(other)), Step::Store(xs)]);
+    w.b.extend([Step::Load(at(root)), Step::Store(ys + 1), Step::Multiply(0, at(other)), Step::Multiply(0, at(u))]);
+    w.b.extend([Step::Store(ys), Step::Load(at(root)), Step::Square(1), Step::Multiply(0, at(bottom))]);
+    w.b.extend([Step::Test(at(top)), Step::Load(Operand::SlotByFlag(xs)), Step::Store(numerator)]);
+    w.b.extend([Step::Load(Operand::SlotByFlag(ys)), Step::Store(root)]);
+    // y has the sign of u.
+    let canonical = w.b.constant(integer::<B>(1));
+    w.b.extend([Step::Load(at(u)), Step::Multiply(0, canonical), Step::Sign, Step::Want, Step::Load(at(root))]);
+    w.b.extend([Step::Multiply(0, canonical), Step::Sign, Step::Load(at(root)), Step::Negate, Step::Store(root)]);
+    // d^i for i from 1 on, then each polynomial times d to the power of its degree.
+    w.b.extend([Step::Load(at(denominator)), Step::Store(powers)]);
+    for i in 1..degree {
+        w.b.extend([Step::Multiply(0, at(denominator)), Step::Store(powers + i)]);
+    }
+    let all = [map.x[0], map.x[1], map.y[0], map.y[1]];
+    for (polynomial, to) in all.into_iter().zip(polynomials..) {
+        let Some((highest, rest)) = polynomial.split_last() else { continue };
+        let highest = w.b.constant(*highest);
+        w.b.push(Step::Load(highest));
+        for (i, coefficient) in rest.iter().rev().enumerate() {
+            let coefficient = w.b.constant(*coefficient);
+            w.b.extend([Step::Multiply(0, at(numerator)), Step::Store(to), Step::Load(coefficient)]);
+            w.b.extend([Step::Multiply(0, at(powers + i as Slot)), Step::Add(at(to))]);
+        }
+        w.b.push(Step::Store(to));
+    }
+    // What lacks powers of d to be over one denominator gets them.
+    for [first, second] in [[0, 1], [2, 3]] {
+        let (numerator, denominator) = (all[first as usize].len(), all[second as usize].len());
+        let (lower, by) =
+            if numerator > denominator { (second, numerator - denominator) } else { (first, denominator - numerator) };
+        if by > 0 {
+            let place = polynomials + lower;
+            w.b.extend([Step::Load(at(place)), Step::Multiply(0, at(powers + by as Slot - 1)), Step::Store(place)]);
+        }
+    }
+    // Over Z = e f for x = c / e and y = y0 g / f: X = c e f² and Y = y0 g e³ f².
+    let [c, e, g, f] = [0, 1, 2, 3].map(|k| polynomials + k);
+    w.b.extend([
+        Step::Load(at(f)),
+        Step::Multiply(0, at(e)),
+        Step::Store(2),
+        Step::Multiply(0, at(f)),
+        Step::Store(top),
+    ]);
+    w.b.extend([
+        Step::Multiply(0, at(c)),
+        Step::Store(0),
+        Step::Load(at(e)),
+        Step::Square(1),
+        Step::Multiply(0, at(top)),
+    ]);
+    w.b.extend([Step::Multiply(0, at(g)), Step::Multiply(0, at(root)), Step::Store(1)]);
+    w.b.finish()
+}

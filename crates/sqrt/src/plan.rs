@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, parallel,
 };
-use evariste_field::{DeviceField, DevicePrimeField, Mont, source};
+use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
 use crate::{
     Error, Result, RootField,
@@ -54,7 +54,7 @@ pub enum Method {
     /// The same with only the columns that later digits look at. W(b − n) + (n − 1) (n + 2) / 2 + 2: as many as
     /// serially, but n in a row at most.
     NeededColumns,
-    /// p ≡ 1 (mod 4): in the group of classes of u + v √a, without knowing the root. 8 b in all for an attempt. Sze, "On taking
+    /// p ≡ 1 (mod 4): in the group of classes of u + v √a, without knowing the root. About 6 (b − n) for an attempt, 4 n, and W(b). Sze, "On taking
     /// square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80 (2011).
     Sze,
 }
@@ -118,16 +118,17 @@ impl<F> Default for Config<F> {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(crate) struct Params {
-    len: u32,
-    want: u32,
+    pub(crate) len: u32,
+    pub(crate) want: u32,
 }
 
 /// What a kernel takes and gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+pub(crate) enum Shape {
     Roots,
     Ratios,
     Symbols,
+    Maps,
 }
 
 impl Shape {
@@ -136,6 +137,16 @@ impl Shape {
             Shape::Roots => "roots",
             Shape::Ratios => "ratios",
             Shape::Symbols => "symbols",
+            Shape::Maps => "maps",
+        }
+    }
+
+    /// Elements of the prime field that come out for one of a field of this degree.
+    const fn outputs(self, degree: usize) -> usize {
+        match self {
+            Shape::Roots | Shape::Ratios => degree,
+            Shape::Symbols => 0,
+            Shape::Maps => 3,
         }
     }
 }
@@ -332,7 +343,7 @@ impl<F: RootField> Sqrt<F> {
         let all = [
             (Shape::Roots, field.roots(method, any), detail(method, any)),
             (Shape::Ratios, field.ratios(z, any), detail(Method::Table, any)),
-            (Shape::Symbols, Ok(field.symbols()), String::new()),
+            (Shape::Symbols, Ok(field.symbols()), detail(Method::Power, any)),
         ];
         all.into_iter()
             .filter_map(|(shape, program, detail)| Some(spec::<F>(shape, &Arc::new(program.ok()?), &detail)))
@@ -483,7 +494,7 @@ fn detail(method: Method, choice: Choice) -> String {
 /// Elements that a CPU thread takes at a time.
 const GRAIN: usize = 64;
 
-fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrimeField>>, detail: &str) -> KernelSpec {
+pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrimeField>>, detail: &str) -> KernelSpec {
     let (word, degree) = (source::word::<F::BasePrimeField>(), F::extension_degree() as usize);
     let mut bindings = machine::bindings::<F::BasePrimeField>();
     bindings.push(Binding::read("a", word));
@@ -498,7 +509,7 @@ fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrimeField>>, d
     let rendered = Arc::clone(program);
     let source = move |language| match language {
         Language::Cuda => {
-            let (pairs, out) = (u32::from(shape == Shape::Ratios), if shape == Shape::Symbols { 0 } else { degree });
+            let (pairs, out) = (u32::from(shape == Shape::Ratios), shape.outputs(degree));
             let sizes = format!("#define COEFFICIENTS {degree}\n#define PAIRS {pairs}\n#define OUT {out}\n");
             let field = source::cuda::<F::BasePrimeField>();
             [&field, &machine::cuda(&rendered), &sizes, evariste_cuda::SQRT_ROOTS].concat()
@@ -527,11 +538,12 @@ fn wgsl_ends(shape: Shape, degree: usize) -> String {
     let outputs: String = match shape {
         Shape::Symbols => String::new(),
         Shape::Ratios => "  out_store(i, slots[0]);\n".into(),
-        Shape::Roots => {
-            let store = |k| format!("  out_store({0}, slots[{k}]);\n", at(k));
-            let clear = |k| format!("  out_store({0}, f_zero());\n", at(k));
+        Shape::Roots | Shape::Maps => {
+            let count = shape.outputs(degree);
+            let store = |k| format!("  out_store({count}u * i + {k}u, slots[{k}]);\n");
+            let clear = |k| format!("  out_store({count}u * i + {k}u, f_zero());\n");
             let [stores, clears] =
-                [&store as &dyn Fn(usize) -> String, &clear].map(|f| (0..degree).map(f).collect::<String>());
+                [&store as &dyn Fn(usize) -> String, &clear].map(|f| (0..count).map(f).collect::<String>());
             format!("  if (verdict != 0u) {{\n{stores}  }} else {{\n{clears}  }}\n")
         }
     };
@@ -545,27 +557,35 @@ fn body<F: RootField>(program: &Program<F::BasePrimeField>, shape: Shape, params
     let each = F::BasePrimeField::LIMBS;
     let (a, b, out, verdicts) = match (shape, rest) {
         (Shape::Symbols, [a, verdicts]) => (a, None, None, verdicts),
-        (Shape::Roots, [a, out, verdicts]) => (a, None, Some(out), verdicts),
+        (Shape::Roots | Shape::Maps, [a, out, verdicts]) => (a, None, Some(out), verdicts),
         (Shape::Ratios, [a, b, out, verdicts]) => (a, Some(b), Some(out), verdicts),
         _ => unreachable!("the launch checks the number of buffers"),
     };
     let (a, b) = (a.read::<u32>(), b.map(|b| b.read::<u32>()));
+    let (inputs, keep) = (if b.is_some() { 2 } else { limbs / each }, shape == Shape::Ratios);
+    let outputs = shape.outputs(limbs / each);
+    let width = outputs * each;
     // What one thread does: the elements from number `first` on, as many as there are verdicts.
     let run = |first: usize, mut out: Option<&mut [u32]>, verdicts: &mut [u32]| {
-        let mut state = machine.state();
-        for (i, verdict) in verdicts.iter_mut().enumerate() {
-            let at = (first + i) * limbs;
-            for (k, limbs) in a[at..at + limbs].chunks_exact(each).enumerate() {
-                state.slots[k] = DeviceField::load(limbs);
+        let mut group = machine.group(inputs.max(outputs));
+        group.want = [params.want; STEP];
+        for (at, verdicts) in (0..).step_by(STEP).zip(verdicts.chunks_mut(STEP)) {
+            for i in 0..verdicts.len() {
+                let place = (first + at + i) * limbs;
+                for (k, words) in a[place..place + limbs].chunks_exact(each).enumerate() {
+                    group.words(k, i).copy_from_slice(words);
+                }
+                if let Some(b) = b {
+                    group.words(1, i).copy_from_slice(&b[place..place + each]);
+                }
             }
-            if let Some(b) = b {
-                state.slots[1] = DeviceField::load(&b[at..]);
-            }
-            *verdict = machine.run(&mut state, params.want);
-            if let Some(out) = &mut out {
-                let keep = *verdict != 0 || shape == Shape::Ratios;
-                for (k, limbs) in out[i * limbs..][..limbs].chunks_exact_mut(each).enumerate() {
-                    if keep { state.slots[k].store(limbs) } else { limbs.fill(0) }
+            machine.run(&mut group, verdicts.len());
+            verdicts.copy_from_slice(&group.verdicts[..verdicts.len()]);
+            let Some(out) = &mut out else { continue };
+            let out = out[at * width..].chunks_exact_mut(width);
+            for (i, (out, verdict)) in out.zip(verdicts).enumerate() {
+                for (k, words) in out.chunks_exact_mut(each).enumerate() {
+                    if *verdict != 0 || keep { words.copy_from_slice(group.words(k, i)) } else { words.fill(0) }
                 }
             }
         }
@@ -575,7 +595,7 @@ fn body<F: RootField>(program: &Program<F::BasePrimeField>, shape: Shape, params
         return parallel::chunks(verdicts, GRAIN, &|chunk, verdicts| run(chunk * GRAIN, None, verdicts));
     };
     let verdicts: Vec<_> = verdicts.chunks_mut(GRAIN).map(Mutex::new).collect();
-    parallel::chunks(&mut out.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, out| {
+    parallel::chunks(&mut out.write::<u32>()[..len * width], GRAIN * width, &|chunk, out| {
         // Nobody else takes this chunk.
         if let Ok(mut verdicts) = verdicts[chunk].lock() {
             run(chunk * GRAIN, Some(out), &mut verdicts);

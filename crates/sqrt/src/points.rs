@@ -15,6 +15,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     DeviceField, Mont,
+    ifma::STEP,
     source::{self, turns},
 };
 
@@ -433,38 +434,49 @@ fn points_body<C: DeviceCurve<BaseField: RootField>>(
     let bytes = bytes.read::<u8>();
     let status: Vec<_> = status.write::<u32>()[..len].chunks_mut(GRAIN).map(Mutex::new).collect();
     parallel::chunks(&mut out.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, out| {
-        let mut state = machine.state();
-        let mut words = vec![0u32; each];
         // Nobody else takes this chunk.
         let Ok(mut status) = status[chunk].lock() else { return };
-        for (i, (out, status)) in out.chunks_exact_mut(limbs).zip(status.iter_mut()).enumerate() {
-            let point = &bytes[(chunk * GRAIN + i) * layout.bytes..][..layout.bytes];
-            let (mut canonical, mut zero) = (true, true);
-            for k in 0..layout.degree {
-                for (i, word) in words.iter_mut().enumerate() {
-                    *word = (0..4).fold(0, |word, j| word | u32::from(layout.digit(point, k, 4 * i + j)) << (8 * j));
+        let mut group = machine.group(2 * layout.degree);
+        let mut infinite = [false; STEP];
+        for (at, status) in (0..).step_by(STEP).zip(status.chunks_mut(STEP)) {
+            for (i, status) in status.iter_mut().enumerate() {
+                let point = &bytes[(chunk * GRAIN + at + i) * layout.bytes..][..layout.bytes];
+                let (mut canonical, mut zero) = (true, true);
+                for k in 0..layout.degree {
+                    let words = group.words(k, i);
+                    for (i, word) in words.iter_mut().enumerate() {
+                        *word =
+                            (0..4).fold(0, |word, j| word | u32::from(layout.digit(point, k, 4 * i + j)) << (8 * j));
+                    }
+                    let rest = (4 * each..layout.parts[k].1).all(|i| layout.digit(point, k, i) == 0);
+                    zero &= rest && words.iter().all(|word| *word == 0);
+                    if !(rest && Prime0::<C>::is_stored(words)) {
+                        canonical = false;
+                        words.fill(0);
+                    }
                 }
-                let rest = (4 * each..layout.parts[k].1).all(|i| layout.digit(point, k, i) == 0);
-                canonical &= rest && Prime0::<C>::is_stored(&words);
-                zero &= rest && words.iter().all(|word| *word == 0);
-                state.slots[k] = if canonical { DeviceField::load(&words) } else { state.slots[k] };
+                let flags = point[layout.flags_at];
+                infinite[i] = flags & INFINITE != 0;
+                let larger = flags & layout.larger != 0;
+                group.want[i] = larger.into();
+                *status = match () {
+                    () if flags & layout.required != layout.required || infinite[i] && (larger || !zero) => 1,
+                    () if !canonical => 2,
+                    () => 0,
+                };
             }
-            let flags = point[layout.flags_at];
-            let (infinite, larger) = (flags & INFINITE != 0, flags & layout.larger != 0);
-            *status = if flags & layout.required != layout.required || infinite && (larger || !zero) {
-                1
-            } else if !canonical {
-                2
-            } else if infinite || machine.run(&mut state, larger.into()) == 1 {
-                0
-            } else {
-                3
-            };
-            if *status != 0 || infinite {
-                point::store(&point::affine_infinity::<C>(), out);
-            } else {
-                for (k, out) in out.chunks_exact_mut(each).enumerate() {
-                    state.slots[k].store(out);
+            machine.run(&mut group, status.len());
+            let out = out[at * limbs..].chunks_exact_mut(limbs);
+            for (i, (out, status)) in out.zip(status).enumerate() {
+                if *status == 0 && !infinite[i] && group.verdicts[i] == 0 {
+                    *status = 3;
+                }
+                if *status != 0 || infinite[i] {
+                    point::store(&point::affine_infinity::<C>(), out);
+                    continue;
+                }
+                for (k, words) in out.chunks_exact_mut(each).enumerate() {
+                    words.copy_from_slice(group.words(k, i));
                 }
             }
         }

@@ -58,6 +58,8 @@ pub(crate) enum Step {
     Symbol,
     /// Goes on at a step if the flag is as given.
     Jump(bool, u32),
+    /// What is wanted becomes what the flag says, and the next sign is looked at anew.
+    Want,
     /// The counter goes up by one, and the flag says whether it is still below the number.
     Next(u32),
 }
@@ -99,6 +101,7 @@ impl Step {
             Step::Symbol => [12, 0],
             Step::Jump(flag, step) => [13 | u32::from(flag) << 8, step],
             Step::Next(limit) => [14, limit],
+            Step::Want => [15, 0],
         }
     }
 
@@ -144,6 +147,11 @@ impl<B: DevicePrimeField> Program<B> {
     /// Multiplications and squarings for one element; where the steps search, those expected of two attempts.
     pub(crate) fn products(&self) -> u64 {
         self.products + self.attempt[0]
+    }
+
+    /// Whether steps are not the same for all elements.
+    pub(crate) fn searches(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Jump(..)))
     }
 
     /// Turns that the loops of one thread take in WGSL, at most.
