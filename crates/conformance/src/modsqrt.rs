@@ -95,7 +95,7 @@ fn long(device: &Device) -> Outcome {
         let length = key.message_bytes();
         for count in counts {
             let messages: Vec<Vec<u8>> =
-                (0..count).map(|i| (0..length).map(|j| ((i + 1) * (j + 7) * 151 >> 3) as u8).collect()).collect();
+                (0..count).map(|i| (0..length).map(|j| (((i + 1) * (j + 7) * 151) >> 3) as u8).collect()).collect();
             let odd = Option::<_>::from(modulus.to_nz()).ok_or("the modulus is not 0")?;
             let expected: Vec<BoxedUint> = messages
                 .iter()

@@ -22,7 +22,7 @@ pub use error::{Error, Result};
 pub use map::MapToCurve;
 pub use modular::ModSqrt;
 pub use plan::{Choice, Config, Method, Sqrt};
-pub use points::{Check, Decompress, Encoding, PointError};
+pub use points::{Check, Decompress, Encoding, PointError, Refused};
 
 /// A field with roots on devices: prime, or an extension of a prime field that is on devices.
 pub trait RootField: DeviceField<BasePrimeField: DevicePrimeField> {}

@@ -158,7 +158,8 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
         let (mut flag, mut decided) = (false, false);
         let (mut counter, mut verdict, mut at) = (0, 1, 0);
         let mut r = B::ZERO;
-        while let Some([step, index]) = self.program.get(2 * at..2 * at + 2).and_then(|words| words.as_array::<2>()) {
+        while let Some([step, index]) = self.program.get(2 * at..2 * at + 2).and_then(|words| words.first_chunk::<2>())
+        {
             at += 1;
             let (code, kind, times, index) = (step & 15, step >> 4 & 15, step >> 8, *index);
             if code <= 1 {

@@ -148,6 +148,9 @@ struct SubgroupParams {
     bits: u32,
 }
 
+/// The numbers of points that were refused, and why.
+pub type Refused = Vec<(usize, PointError)>;
+
 /// Points of a curve from their compressed encodings, on one device: bytes in, affine points in Montgomery form out, as
 /// [`evariste_curve`] has them. Everything happens on the device: parsing, the check of each coordinate, y from x by the
 /// [`Method`](crate::Method) of the field, and the subgroup.
@@ -308,7 +311,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     ///
     /// # Errors
     /// As [`Decompress::points`].
-    pub fn try_points_of(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Vec<(usize, PointError)>)> {
+    pub fn try_points_of(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Refused)> {
         let len = bytes.len() / self.inner.layout.bytes;
         let queue = self.queue.as_ref();
         let mut encodings = self.device.alloc::<u8>(bytes.len())?;

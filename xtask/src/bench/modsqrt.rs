@@ -63,7 +63,7 @@ const PRIMES: [Prime; 8] = [
 impl Prime {
     fn value(self) -> BoxedUint {
         let precision = 32 * limbs(self.bits) as u32;
-        BoxedUint::max(precision).wrapping_sub(&BoxedUint::from(self.less - 1).resize_unchecked(precision))
+        BoxedUint::max(precision).wrapping_sub(BoxedUint::from(self.less - 1).resize_unchecked(precision))
     }
 
     /// log₂ of the elements that take as long as 2^log_n modulo a prime of 1024 bits.
@@ -165,7 +165,7 @@ fn peer(session: &mut Session, prime: Prime) {
         let (p, limbs) = (prime.value(), limbs(prime.bits));
         let odd = Option::<Odd<BoxedUint>>::from(p.to_odd()).ok_or_else(|| anyhow::anyhow!("the prime is even"))?;
         let params = BoxedMontyParams::new_vartime(odd);
-        let exponent = p.wrapping_shr_vartime(2).wrapping_add(&BoxedUint::one());
+        let exponent = p.wrapping_shr_vartime(2).wrapping_add(BoxedUint::one());
         let values: Vec<BoxedUint> = values(prime, 1 << log_n).chunks_exact(limbs).map(number).collect();
         let roots = || -> Vec<Option<BoxedUint>> {
             let root = |value: &BoxedUint| {
