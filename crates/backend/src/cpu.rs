@@ -26,6 +26,7 @@ use crate::{
     erase::erase,
     kernel::{ArgSpan, own},
     pool::Pool,
+    span::expect_len,
 };
 
 /// Alignment of all memory: a cache line, and the widest vector register.
@@ -498,10 +499,6 @@ impl Drop for CpuStaging {
             block.retire(&self.shared);
         }
     }
-}
-
-fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
-    if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
 }
 
 fn range(what: &'static str, len: usize, offset: u64, count: u64) -> Result<std::ops::Range<usize>> {

@@ -155,6 +155,11 @@ impl<'a> From<&'a mut Memory> for SpanMut<'a> {
     }
 }
 
+/// Refuses a transfer, whose argument is called `what`, unless it is of as many bytes as its other end.
+pub(crate) fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
+    if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
+}
+
 fn expect_range(memory: &Memory, offset: u64, count: u64) -> Result<()> {
     match offset.checked_add(count) {
         Some(end) if end <= memory.bytes() => Ok(()),

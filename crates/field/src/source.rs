@@ -420,8 +420,8 @@ impl Wgsl {
     }
 }
 
-/// a · b + c + d as (low, high) by halves of 16 bits; the sum is below 2^64.
-const F_MAC: &str = "\
+/// `f_mac(a, b, c, d)` in WGSL without 64-bit integers: a · b + c + d as (low, high) by halves of 16 bits; the sum is below 2^64.
+pub const F_MAC: &str = "\
 fn f_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {
   let al = a & 0xffffu; let ah = a >> 16u;
   let bl = b & 0xffffu; let bh = b >> 16u;

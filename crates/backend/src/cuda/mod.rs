@@ -35,7 +35,7 @@ use cudarc::driver::sys;
 
 use crate::{
     Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
-    Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own,
+    Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own, span::expect_len,
 };
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};
@@ -147,10 +147,6 @@ impl Cuda {
         let staging = own(buffer.downcast_ref::<CudaStaging>(), "host buffer", &self.info)?;
         self.context.expect("host buffer", staging.context())
     }
-}
-
-fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
-    if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
 }
 
 /// Blocks of neighbouring columns that a matrix is copied in, of equal width.

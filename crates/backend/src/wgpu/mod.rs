@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{
     Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own,
+    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, span::expect_len,
 };
 
 mod adapters;
@@ -312,10 +312,6 @@ impl PendingCopy for IntoPart {
         self.part.copy_from_slice(Box::new(self.read).wait()?.as_ref());
         Ok(self.part)
     }
-}
-
-fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
-    if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
 }
 
 /// The buffers of a launch as a pipeline takes them.

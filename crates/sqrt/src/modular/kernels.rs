@@ -9,6 +9,7 @@ use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
     ViewMut, Word, loop_turns,
 };
+use evariste_field::source;
 use rayon::prelude::*;
 
 use super::{
@@ -315,7 +316,7 @@ fn multiplication(limbs: usize, int64: bool) -> String {
     );
     let mut text = String::new();
     if !int64 {
-        text += MULTIPLY_ADD;
+        text += source::F_MAC;
     }
     text += "fn m_multiply(slot: bool, at: u32) {\n  let n0 = constants_get(own - HEAD);\n";
     for j in 0..limbs {
@@ -347,15 +348,15 @@ fn multiplication(limbs: usize, int64: bool) -> String {
     } else {
         let _ = write!(
             text,
-            "    let x = factor(slot, at, i);\n    var r = m_mac(x, {}, t0, 0u);\n    var c = r.y;\n\
-             \x20   let m = r.x * n0;\n    var q = m_mac(m, {}, r.x, 0u);\n    var d = q.y;\n",
+            "    let x = factor(slot, at, i);\n    var r = f_mac(x, {}, t0, 0u);\n    var c = r.y;\n\
+             \x20   let m = r.x * n0;\n    var q = f_mac(m, {}, r.x, 0u);\n    var d = q.y;\n",
             a(0),
             p(0),
         );
         for j in 1..limbs {
             let _ = write!(
                 text,
-                "    r = m_mac(x, {}, t{j}, c); c = r.y;\n    q = m_mac(m, {}, r.x, d); d = q.y; t{} = q.x;\n",
+                "    r = f_mac(x, {}, t{j}, c); c = r.y;\n    q = f_mac(m, {}, r.x, d); d = q.y; t{} = q.x;\n",
                 a(j),
                 p(j),
                 j - 1,
@@ -370,21 +371,6 @@ fn multiplication(limbs: usize, int64: bool) -> String {
     }
     text + REDUCE
 }
-
-/// a b + c + d as (low, high), by halves of 16 bits.
-const MULTIPLY_ADD: &str = "\
-fn m_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {
-  let al = a & 0xffffu; let ah = a >> 16u;
-  let bl = b & 0xffffu; let bh = b >> 16u;
-  let ll = al * bl; let lh = al * bh; let hl = ah * bl;
-  let mid = (ll >> 16u) + (lh & 0xffffu) + (hl & 0xffffu);
-  let high = ah * bh + (lh >> 16u) + (hl >> 16u) + (mid >> 16u);
-  let low = (ll & 0xffffu) | (mid << 16u);
-  let s = low + c;
-  let t = s + d;
-  return vec2<u32>(t, high + u32(s < c) + u32(t < d));
-}
-";
 
 /// The end of `m_multiply`: top 2^(32 LIMBS) and the accumulator, less the modulus if that is not negative.
 const REDUCE: &str = "\
