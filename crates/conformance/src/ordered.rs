@@ -498,7 +498,7 @@ fn pipelines() -> Outcome {
 
     let ordered = Ordered::new();
     let mut x: Vec<Fr> = (0..1 << 9).map(Fr::from).collect();
-    evariste_ntt::forward_in_pieces(&ordered.device(), &mut x, 1 << 14)?;
+    evariste_ntt::forward_in_pieces(&ordered.device(), &mut x, 1 << 16)?;
     expect_ordered(&ordered, "a transform in pieces")
 }
 
