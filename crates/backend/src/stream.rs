@@ -146,9 +146,8 @@ mod tests {
         let mut given = Vec::new();
         for word in 0..8 {
             given.extend(stream.run(host(word, 8), |_, _| Ok::<_, Error>(0..2)).unwrap());
-            let failed = stream.run(host(99, 8), |_, _| {
-                Err::<Range<usize>, _>(Error::Undecodable { index: word.into() })
-            });
+            let failed =
+                stream.run(host(99, 8), |_, _| Err::<Range<usize>, _>(Error::Undecodable { index: word.into() }));
             assert_eq!(failed.unwrap_err(), Error::Undecodable { index: word.into() });
             assert!(matches!(stream.run(host(99, 12), |_, _| Ok(0..2)), Err(Error::Length { .. })));
             assert!(matches!(stream.run(host(99, 8), |_, _| Ok(0..1)), Err(Error::Length { .. })));
