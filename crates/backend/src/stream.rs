@@ -39,6 +39,8 @@ pub struct Stream<T: Element> {
     idle: Vec<Slot<T>>,
     /// Oldest first.
     busy: VecDeque<(Slot<T>, Pending)>,
+    /// What a call that failed had waited for: older than all that are busy.
+    kept: Option<HostBuffer>,
 }
 
 struct Slot<T: Element> {
@@ -53,7 +55,7 @@ impl<T: Element> Stream<T> {
     /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
         let slot = |_| Ok(Slot { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
-        Ok(Self { idle: (0..SLOTS).map(slot).collect::<Result<_>>()?, busy: VecDeque::new() })
+        Ok(Self { idle: (0..SLOTS).map(slot).collect::<Result<_>>()?, busy: VecDeque::new(), kept: None })
     }
 
     /// Copies `host` to the first elements of a piece's memory, has `work` queue what is to be done with it, and copies the
@@ -64,27 +66,24 @@ impl<T: Element> Stream<T> {
     /// the queue that it is given; what it shares with other pieces is its task to order by events.
     ///
     /// # Errors
-    /// [`Error::Length`] if `host` is no whole number of elements, or longer than the memory, [`Error::WrongTransfer`],
-    /// [`Error::OutOfRange`], [`Error::Driver`], [`Error::Lost`], and those of `work`. `host` is dropped then, and so is the host
-    /// memory of the earlier call.
+    /// [`Error::Length`] if `host` is no whole number of elements, longer than the memory, or not filled by the elements that
+    /// `work` names, [`Error::WrongTransfer`], [`Error::WrongDevice`], [`Error::OutOfRange`], [`Error::Unaligned`] for parts
+    /// of the memory that are not whole words of 4 bytes, [`Error::Driver`], [`Error::Lost`], and those of `work`. `host` is
+    /// dropped then; the results of earlier calls are given by later ones, but for one that the device failed to give.
     pub fn run<E: From<Error>>(
         &mut self,
         host: HostBuffer,
         work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
     ) -> Result<Option<HostBuffer>, E> {
         host.expect_download("the host memory of a stream")?;
-        let done = if self.idle.is_empty() { self.next()? } else { None };
-        let Some(mut slot) = self.idle.pop() else { unreachable!("the oldest slot has just become idle") };
-        match slot.queue(host, work) {
-            Ok(pending) => {
-                self.busy.push_back((slot, pending));
-                Ok(done)
-            }
-            Err(error) => {
-                self.idle.push(slot);
-                Err(error)
-            }
+        if self.idle.is_empty() {
+            self.kept = self.next()?;
         }
+        let Some(slot) = self.idle.last_mut() else { unreachable!("the oldest slot has just become idle") };
+        // Idle as long as `work` may fail or panic.
+        let pending = slot.queue(host, work)?;
+        self.busy.extend(self.idle.pop().map(|slot| (slot, pending)));
+        Ok(self.kept.take())
     }
 
     /// Waits for the oldest result that was not given yet, if there is one.
@@ -93,6 +92,9 @@ impl<T: Element> Stream<T> {
     /// [`Error::Driver`], [`Error::Lost`].
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
+        if let Some(kept) = self.kept.take() {
+            return Ok(Some(kept));
+        }
         let Some((slot, pending)) = self.busy.pop_front() else { return Ok(None) };
         self.idle.push(slot);
         Ok(Some(pending.wait()?))
@@ -122,5 +124,39 @@ impl<T: Element> Slot<T> {
 impl<T: Element> fmt::Debug for Stream<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").field("busy", &self.busy.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::Transfer;
+
+    #[test]
+    fn pieces_that_fail_take_no_others_with_them() {
+        let device = Device::cpu();
+        let mut stream = Stream::<u32>::new(&device, 2, Secrecy::Public).unwrap();
+        let host = |word: u8, len| {
+            let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
+            host.fill(word);
+            host
+        };
+        let mut given = Vec::new();
+        for word in 0..8 {
+            given.extend(stream.run(host(word, 8), |_, _| Ok::<_, Error>(0..2)).unwrap());
+            let failed =
+                stream.run(host(99, 8), |_, _| Err::<Range<usize>, _>(Error::Undecodable { index: word.into() }));
+            assert_eq!(failed.unwrap_err(), Error::Undecodable { index: word.into() });
+            assert!(matches!(stream.run(host(99, 12), |_, _| Ok(0..2)), Err(Error::Length { .. })));
+            assert!(matches!(stream.run(host(99, 8), |_, _| Ok(0..1)), Err(Error::Length { .. })));
+            let defect = || stream.run(host(99, 8), |_, _| -> Result<_> { panic!("a defect of the caller's") });
+            assert!(catch_unwind(AssertUnwindSafe(defect)).is_err());
+        }
+        while let Some(host) = stream.next().unwrap() {
+            given.push(host);
+        }
+        assert!(given.iter().map(|host| host[7]).eq(0..8));
     }
 }

@@ -3,7 +3,8 @@ use evariste_backend::Error as DeviceError;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with a transform. Nothing has been written to the data then, unless the device itself failed.
+/// What can go wrong with a transform. Nothing has been written to the data then, unless the device itself failed; to a host
+/// slice only if the error is [`Error::Interrupted`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -48,6 +49,9 @@ pub enum Error {
     /// The generator of a coset must not be zero.
     #[error("zero does not generate a coset")]
     ZeroCoset,
+    /// The device failed while the result came back to a host slice, which may hold parts of it now: what it was is lost.
+    #[error("the transform was interrupted, and the slice may hold parts of its result: {0}")]
+    Interrupted(#[source] DeviceError),
     /// The device refused or failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -21,8 +21,8 @@ use crate::{Config, Error, Ntt, Result, forward_in_pieces, inverse_in_pieces};
 /// secret goes into a buffer that is ([`Secrecy::Secret`](evariste_backend::Secrecy::Secret)), for an [`Ntt`].
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then,
-/// unless it is a device that failed while the result came back: parts of it may be there.
+/// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then.
+/// [`Error::Interrupted`] if the device failed while the result came back: parts of it may be there.
 pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
     transform(device, x, |ntt, data| ntt.forward(data), forward_in_pieces)
 }
@@ -94,7 +94,11 @@ fn measure<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     let log_n = MEASURED.min(F::TWO_ADICITY);
     let mut x = vec![F::ONE; 1 << log_n];
     let on_cpu = plan::<F>(&Device::cpu(), log_n)?;
-    let cpu = fastest(|| run(&on_cpu, &mut x, &|ntt, data| ntt.forward(data)))?;
+    let cpu = fastest(|| {
+        let mut buffer = on_cpu.device().upload::<Mont<F>>(&x)?;
+        on_cpu.forward(&mut buffer)?;
+        Ok(buffer.as_view().read(&mut x)?)
+    })?;
     let mut way = |len: usize| fastest(|| Ok(device.upload::<Mont<F>>(&x[..len])?.as_view().read(&mut x[..len])?));
     let (short, long) = (way(1)?, way(1 << log_n)?);
     // A pass of a transform costs a device about what the way costs it at least.
@@ -123,16 +127,6 @@ fn plan<F: DeviceField + FftField>(device: &Device, log_n: u32) -> Result<Arc<Nt
     device.cached_plan(&log_n.to_string(), || Ntt::new(device, log_n))
 }
 
-fn run<F: DeviceField + FftField>(
-    ntt: &Ntt<F>,
-    x: &mut [F],
-    apply: &impl Fn(&Ntt<F>, &mut Buffer<Mont<F>>) -> Result<()>,
-) -> Result<()> {
-    let mut buffer = ntt.device().upload(x)?;
-    apply(ntt, &mut buffer)?;
-    Ok(buffer.as_view().read(x)?)
-}
-
 fn transform<F: DeviceField + FftField>(
     device: &Device,
     x: &mut [F],
@@ -157,7 +151,11 @@ fn transform<F: DeviceField + FftField>(
     if needed > memory / 10 * 9 {
         return in_pieces(device, x, memory / 2);
     }
-    run(&*plan::<F>(device, log_n)?, x, &apply)
+    let ntt = plan::<F>(device, log_n)?;
+    let mut buffer = device.upload(x)?;
+    apply(&ntt, &mut buffer)?;
+    let result = buffer.as_view().read_on(None)?;
+    result.wait_into(x).map_err(Error::Interrupted)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 
 use ark_ff::FftField;
 use evariste_backend::{
-    Buffer, Device, Element, Event, HostBuffer, Queue, Secrecy, Stream, Transfer, ViewMut, decode, parallel,
+    Buffer, Device, DeviceId, Element, Error as DeviceError, Event, HostBuffer, Queue, Secrecy, Stream, Transfer,
+    ViewMut, decode, parallel,
 };
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
@@ -25,11 +26,13 @@ const MIN_LINES: usize = 4;
 /// The forward transform of a host slice, natural order to natural order, with at most `device_bytes` of device memory for
 /// data, factors and scratch at a time; tables, of about √n elements for each direction, come on top. It takes as much host
 /// memory again as the slice. Each element passes to the device and back twice, while others are worked on; all arithmetic is
-/// the device's, and the host copies runs of elements of neighbouring columns.
+/// the device's, and the host copies runs of elements of neighbouring columns. Neither device nor host memory is zeroed
+/// afterwards.
 ///
 /// # Errors
 /// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLittle`] if not even four columns of √n elements and what belongs
-/// to them fit, [`Error::Device`]. The slice is unchanged then, unless the device failed in the second half of the work.
+/// to them fit, [`Error::Device`]. The slice is unchanged then. [`Error::Interrupted`] if the device failed in the second half of
+/// the work: parts of the result are there.
 pub fn forward_in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
     in_pieces(device, x, device_bytes, false)
 }
@@ -70,13 +73,13 @@ fn in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_byt
         } else {
             ntt.forward(&mut data)?
         }
-        data.as_view().read(x)?;
-        return Ok(());
+        let result = data.as_view().read_on(None)?;
+        return result.wait_into(x).map_err(Error::Interrupted);
     }
 
     // Columns of x, then output k of column j times w^(jk), as row j.
     let ntt = Ntt::<F>::new(device, log_rows)?;
-    let mut turned = vec![F::ZERO; x.len()];
+    let mut turned = scratch(x.len())?;
     let count = lines.min(columns);
     let transform = ntt.transform().columns(count);
     let len = rows * count;
@@ -111,13 +114,29 @@ fn in_pieces<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_byt
         }
         Ok(0..len)
     };
+    let mut written = false;
     let store = |i: usize, host: &HostBuffer| {
+        written = true;
         let run = count * Mont::<F>::BYTES;
         let row =
             |(l, row): (usize, &mut [F])| Mont::<F>::decode(&host[l * run..][..run], &mut row[i * count..][..count]);
         x.par_chunks_mut(rows).enumerate().try_for_each(row)
     };
-    stream(device, len, (&turned, rows, count), rows / count, work, store)
+    match stream(device, len, (&turned, rows, count), rows / count, work, store) {
+        Err(Error::Device(error)) if written => Err(Error::Interrupted(error)),
+        done => done,
+    }
+}
+
+/// Host memory for `len` elements.
+fn scratch<F: DeviceField>(len: usize) -> Result<Vec<F>> {
+    let mut scratch = Vec::new();
+    if scratch.try_reserve_exact(len).is_err() {
+        let requested = (len as u64).saturating_mul(size_of::<F>() as u64);
+        return Err(DeviceError::OutOfMemory { device: DeviceId::CPU, requested, available: None }.into());
+    }
+    scratch.resize(len, F::ZERO);
+    Ok(scratch)
 }
 
 /// Sends a matrix through the device by `pieces` blocks of columns: each lies in host memory as rows of `count` elements of the
@@ -214,5 +233,126 @@ impl<F: DeviceField> Factors<F> {
         vector.mul_assign(&mut self.now, &self.step)?;
         self.ready = device.record(Some(queue))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+
+    use evariste_backend::{
+        Backend, DeviceInfo, Dispatch, Executable, KernelSpec, Memory, Pending, Result, Span, SpanMut, Stats,
+    };
+    use evariste_field::small::BabyBear;
+
+    use super::*;
+
+    /// The CPU, one of whose reads fails.
+    #[derive(Debug)]
+    struct Failing {
+        cpu: Device,
+        /// Reads before that one.
+        left: AtomicUsize,
+    }
+
+    impl Backend for Failing {
+        fn info(&self) -> &DeviceInfo {
+            self.cpu.info()
+        }
+
+        fn stats(&self) -> Stats {
+            self.cpu.stats()
+        }
+
+        fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+            self.cpu.backend().alloc(bytes, secrecy)
+        }
+
+        fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+            self.cpu.backend().host_buffer(bytes, transfer, secrecy)
+        }
+
+        fn default_queue(&self) -> &Queue {
+            self.cpu.backend().default_queue()
+        }
+
+        fn queue(&self) -> Result<Queue> {
+            self.cpu.backend().queue()
+        }
+
+        fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+            self.cpu.backend().write(queue, dst, src)
+        }
+
+        fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+            match self.left.fetch_sub(1, Ordering::Relaxed) {
+                0 => Err(DeviceError::Driver { device: DeviceId::CPU, call: "read", reason: "made to fail".into() }),
+                _ => self.cpu.backend().read(queue, src, dst),
+            }
+        }
+
+        fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+            self.cpu.backend().copy(queue, src, dst)
+        }
+
+        fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+            self.cpu.backend().clear(queue, dst)
+        }
+
+        fn record(&self, queue: &Queue) -> Result<Event> {
+            self.cpu.backend().record(queue)
+        }
+
+        fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+            self.cpu.backend().wait_for(queue, event)
+        }
+
+        fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+            self.cpu.backend().elapsed(from, to)
+        }
+
+        fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+            self.cpu.backend().compile(spec)
+        }
+
+        unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+            // SAFETY: the caller vouches for the same.
+            unsafe { self.cpu.backend().dispatch(queue, job) }
+        }
+
+        fn sync(&self) -> Result<()> {
+            self.cpu.sync()
+        }
+
+        fn trim(&self) {
+            self.cpu.backend().trim();
+        }
+    }
+
+    #[test]
+    fn errors_say_whether_the_slice_is_whole() {
+        let whole: Vec<BabyBear> = (1..=1_u32 << 10).map(BabyBear::from).collect();
+        // Eight pieces of each half.
+        let device_bytes = (MEMORY * 4 * 4) << 5;
+        let [mut refused, mut interrupted] = [0; 2];
+        for left in 0.. {
+            let failing = Failing { cpu: Device::cpu(), left: left.into() };
+            let mut x = whole.clone();
+            match forward_in_pieces(&Device::unregistered(Arc::new(failing)), &mut x, device_bytes) {
+                Ok(()) => break,
+                Err(Error::Interrupted(_)) => interrupted += 1,
+                Err(error) => {
+                    assert!(matches!(error, Error::Device(_)) && x == whole, "{left} reads: {error}");
+                    refused += 1;
+                }
+            }
+        }
+        assert_eq!((refused, interrupted), (12, 4));
     }
 }

@@ -58,7 +58,8 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// call when all memory is in use, in the order of the calls.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::ZeroCoset`], [`Error::Device`]. Both host memories are dropped then.
+    /// [`Error::Length`], [`Error::ZeroCoset`], [`Error::Device`]. `host` is dropped then; the results of earlier calls are given
+    /// by later ones, but for one that the device failed to give.
     pub fn forward(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
         self.run(host, false)
     }
