@@ -152,7 +152,7 @@ impl Matrix {
             }
             Some(_) if self.filter.is_some() => Counts::SKIPPED,
             Some(mut cargo) => {
-                cargo.args(["test", "--release", "--workspace"]);
+                cargo.args(["test", "--release", "--workspace", "--no-fail-fast"]);
                 cargo.args(NOT_TESTED.iter().flat_map(|package| ["--exclude", package]));
                 let status = cargo.status().context("cargo could not be started")?;
                 if status.success() { Counts::PASSED } else { Counts::FAILED }
