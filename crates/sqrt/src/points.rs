@@ -312,7 +312,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// # Errors
     /// As [`Decompress::points`].
     pub fn try_points_of(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Refused)> {
-        let len = bytes.len() / self.inner.layout.bytes;
+        // Of bytes that end within an encoding, the last one is too short.
+        let len = bytes.len().div_ceil(self.inner.layout.bytes);
         let queue = self.queue.as_ref();
         let mut encodings = self.device.alloc::<u8>(bytes.len())?;
         let (mut points, mut status) = (self.device.alloc(len)?, self.device.alloc::<u32>(len)?);

@@ -303,6 +303,9 @@ fn check_points<C: DeviceCurve<BaseField: RootField>>(device: &Device, encoding:
     let (found, wrong) = decompress.try_points_of(&bytes).unwrap();
     assert_eq!(wrong, expected);
     assert_eq!(found.to_vec().unwrap(), points);
+    let (expected, actual) = (2 * each as u64, each as u64 + 1);
+    let length = DeviceError::Length { what: "the encodings, in bytes,", expected, actual };
+    assert_eq!(decompress.points_of(&bytes[..=each]).unwrap_err(), Error::Device(length));
     let first = Error::Point { index: 2, kind: PointError::NotOnCurve };
     assert_eq!(decompress.points_of(&bytes).unwrap_err(), first);
 }

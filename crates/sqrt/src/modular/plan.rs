@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use crypto_bigint::{BoxedUint, Resize};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
-use evariste_backend::{Device, KernelSpec, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Device, Event, KernelSpec, Queue, Secrecy, View, ViewMut};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -82,7 +82,8 @@ impl Outcome {
 /// a call is 20 elements for each of those that are worked on at once ([`ModSqrt::required_bytes`]).
 ///
 /// Kernels are compiled for a number of limbs and kept with the device: a new prime of the same length needs no compilation. The
-/// time does not depend on the elements, but for how memory is read; primes and their constants are read as they are.
+/// number of multiplications does not depend on the elements. The last subtraction of one is a branch on the CPU and in WGSL, and
+/// which memory is read depends on the primes and on what is found of the elements: nothing is promised of the time.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_sqrt::Error> {
@@ -111,6 +112,8 @@ struct Primes {
     constants: Constants,
     roots: Program,
     symbols: Program,
+    /// When all of this is on the device.
+    ready: Event,
 }
 
 impl fmt::Debug for ModSqrt {
@@ -170,7 +173,8 @@ impl ModSqrt {
         let roots = Program::new(device, &program::roots(most(Prime::exponent_bits), adicity))?;
         let symbols = Program::new(device, &program::symbols(most(|prime| prime.modulus.bits)))?;
         let values = primes.iter().map(|prime| Zeroizing::new(prime.modulus.value().clone())).collect();
-        let primes = Arc::new(Primes { values, constants, roots, symbols });
+        let ready = device.record(None)?;
+        let primes = Arc::new(Primes { values, constants, roots, symbols, ready });
         Ok(Self { machine, queue: None, choice: Choice::Any, primes })
     }
 
@@ -212,9 +216,10 @@ impl ModSqrt {
         self.machine.required_bytes(len)
     }
 
-    /// The kernels for primes of so many bits, for compiling them ahead.
+    /// The kernels for primes of so many bits, for compiling them ahead; none for lengths that are refused.
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
-        vec![kernels::spec(number::limbs(bits))]
+        let possible = (number::MIN_BITS..=number::MAX_BITS).contains(&bits);
+        possible.then(|| kernels::spec(number::limbs(bits))).into_iter().collect()
     }
 
     /// A root of each value, and an entry of the mask that says whether there is one ([`Outcome`]).
@@ -316,6 +321,9 @@ impl ModSqrt {
             Choice::Even => choice::EVEN,
             Choice::Smaller => choice::SMALLER,
         };
+        if let Some(queue) = &self.queue {
+            self.device().wait_for(Some(queue), &self.primes.ready)?;
+        }
         let batch = Batch { constants: &self.primes.constants, indices, values, out, mask, choice };
         Ok(self.machine.run(self.queue.as_ref(), program, batch)?)
     }

@@ -41,7 +41,8 @@ impl Puzzle {
         Ok((*prime::random(bits)?).clone())
     }
 
-    /// A puzzle with a prime of the server: the square of a random number, which is forgotten.
+    /// A puzzle with a prime of the server, ≡ 3 (mod 4) as that of [`Puzzle::draw_prime`] is: of others, [`Puzzle::solve`] finds
+    /// no root. The square of a random number, which is forgotten.
     ///
     /// # Errors
     /// [`Error::ModulusBits`] unless the prime has 64 to 4096 bits, [`Error::EvenModulus`], [`Error::Randomness`].

@@ -275,6 +275,7 @@ fn what_makes_no_plan_is_refused() {
     for composite in [below(32, 5) * below(32, 17), below(32, 5).pow(2), arnault.parse().unwrap()] {
         assert_eq!(plan(&[composite]), Error::Composite { index: 0 });
     }
+    assert!([0, 63, 4097].into_iter().all(|bits| ModSqrt::kernels(bits).is_empty()));
     let both = ModSqrt::with_primes(&device, &[good.clone(), good.clone()], Secrecy::Public).unwrap();
     assert_eq!(both.sqrt(&[]).unwrap_err(), Error::Indices { primes: 2 });
     let one = ModSqrt::new(&device, &good).unwrap();
