@@ -78,4 +78,9 @@ struct Params {
     uint32_t weights_at;
     uint32_t matrix_at;
     uint32_t message_at;
+    // What a block needs that does all rounds which are left.
+    uint32_t rounds;
+    uint32_t ones;      // bit j: the first point of the j-th of these rounds is 1
+    uint32_t variables; // of the whole statement
+    uint32_t eq_low;    // coordinates in the first of the two groups of eq
 };

@@ -64,6 +64,17 @@ __device__ __forceinline__ void blake3_compress(const uint32_t* cv, const uint32
     }
 }
 
+// A function that is called: a block goes through this text once or a few times, and fetching it takes longer than the calls.
+__device__ __noinline__ P draw_mul(P a, P b) {
+    return p_mul(a, b);
+}
+
+#if PRIME_DEGREE == 1
+#define draw_f_mul draw_mul
+#else
+#define draw_f_mul f_mul
+#endif
+
 // The integer of 16 words modulo the prime.
 __device__ __forceinline__ P wide_value(const uint32_t* words) {
     constexpr uint32_t wide[WIDE_PIECES][PRIME_LIMBS] = WIDE;
@@ -79,7 +90,7 @@ __device__ __forceinline__ P wide_value(const uint32_t* words) {
             part.l[i] = left >= 32 ? limb : left > 0 ? limb & ((1u << left) - 1) : 0;
             scale.l[i] = wide[piece][i];
         }
-        sum = p_add(sum, p_mul(part, scale));
+        sum = p_add(sum, draw_mul(part, scale));
     }
     return sum;
 }
@@ -91,7 +102,7 @@ __device__ __forceinline__ void canonical(const F& x, uint32_t* words) {
     const P* parts = reinterpret_cast<const P*>(&x);
 #pragma unroll
     for (int part = 0; part < PRIME_DEGREE; part++) {
-        P integer = p_mul(parts[part], one);
+        P integer = draw_mul(parts[part], one);
 #pragma unroll
         for (int i = 0; i < PRIME_LIMBS; i++) words[part * PRIME_LIMBS + i] = integer.l[i];
     }
@@ -129,7 +140,7 @@ __device__ __forceinline__ F draw(const Params& params, const F* inputs, F* part
             values[0] = sum;
         } else {
             const F* weights = inputs + params.weights_at;
-            values[1] = f_mul(f_sub(sum, f_mul(weights[0], values[0])), weights[1]);
+            values[1] = draw_f_mul(f_sub(sum, draw_f_mul(weights[0], values[0])), weights[1]);
         }
     }
 #endif
@@ -138,7 +149,7 @@ __device__ __forceinline__ F draw(const Params& params, const F* inputs, F* part
         F sum = f_zero();
         const F* row = inputs + params.matrix_at + thread * (DEGREE + 1);
 #pragma unroll 1
-        for (uint32_t k = 0; k <= DEGREE; k++) sum = f_add(sum, f_mul(f_load(row + k), values[k]));
+        for (uint32_t k = 0; k <= DEGREE; k++) sum = f_add(sum, draw_f_mul(f_load(row + k), values[k]));
         tile[thread] = sum;
         canonical(sum, words + 2 + thread * F_LIMBS);
         if (blockIdx.x == 0) partials[params.message_at + thread] = sum;
@@ -180,7 +191,7 @@ __device__ __forceinline__ F draw(const Params& params, const F* inputs, F* part
     if (thread == 0 && blockIdx.x == 0) {
         F value = tile[DEGREE - 1];
 #pragma unroll 1
-        for (int j = DEGREE - 1; j >= 0; j--) value = f_add(f_mul(value, challenge), j > 0 ? tile[j - 1] : values[0]);
+        for (int j = DEGREE - 1; j >= 0; j--) value = f_add(draw_f_mul(value, challenge), j > 0 ? tile[j - 1] : values[0]);
         partials[params.claim_at + 1 - parity] = value;
     }
     __syncthreads();

@@ -1,60 +1,16 @@
-// partials[partials_at + c * POINTS + p] = the sum over the pairs x of chunk c of weight(x) times what `pair` has at point p,
-// which folds the tables on its way by a challenge that is given, or with DRAWN drawn from what the round before left.
+// A round: the partial sums of all chunks of pairs (sumcheck_chunk.cuh), with the tables folded by a challenge that is given, or
+// with DRAWN drawn from what the round before left.
 //
-// Grid: a block for each chunk of 2^log_chunk neighbouring pairs; thread t owns its pairs t, t + THREADS, … Shared memory: one
-// element a thread. Registers: what `pair` needs, and the sums.
+// Grid: a block for each chunk. Shared memory: one element a thread, and that of `draw`.
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 sumcheck_round(const Params params, SOURCES const F* inputs, F* partials STATE) {
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
-    uint32_t thread = threadIdx.x, chunk = blockIdx.x, size = 1u << params.log_chunk;
-    uint32_t first = chunk << params.log_chunk, rest = params.pairs - first, count = rest < size ? rest : size;
-    uint32_t mask = (1u << params.low_bits) - 1;
 #if DRAWN
     F challenge = draw(params, inputs, partials, state, tile);
 #else
     F challenge = f_load(inputs);
 #endif
-    Sums sums;
-#pragma unroll
-    for (int p = 0; p < POINTS; p++) sums.at[p] = sum_zero();
-#pragma unroll 1
-    for (uint32_t i = thread; i < count; i += THREADS) {
-        uint32_t x = first + i;
-#if WEIGHTED
-        F weight = f_load(eq + params.low_at + (x & mask));
-        if (params.both) weight = f_mul(weight, f_load(eq + params.high_at + (x >> params.low_bits)));
-#else
-        F weight = f_one();
-#endif
-        pair(params, ARGUMENTS x, challenge, weight, inputs, sums);
-    }
-#if WEIGHTED
-    F factor = params.both ? f_one() : f_load(eq + params.high_at + (first >> params.low_bits));
-#endif
-#pragma unroll 1
-    for (int p = 0; p < POINTS; p++) {
-        F total = f_zero();
-#pragma unroll
-        for (int q = 0; q < POINTS; q++) {
-            if (p == q) total = sum_value(sums.at[q]);
-        }
-        tile[thread] = total;
-        __syncthreads();
-#pragma unroll 1
-        for (uint32_t half = THREADS / 2; half > 0; half /= 2) {
-            if (thread < half) {
-                total = f_add(total, tile[thread + half]);
-                tile[thread] = total;
-            }
-            __syncthreads();
-        }
-        if (thread == 0) {
-#if WEIGHTED
-            total = f_mul(total, factor);
-#endif
-            partials[params.partials_at + (size_t)chunk * POINTS + p] = total;
-        }
-    }
+    chunk_sums(params, ARGUMENTS WEIGHTS inputs, partials, tile, challenge, blockIdx.x);
 }

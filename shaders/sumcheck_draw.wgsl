@@ -52,14 +52,14 @@ fn blake3_compress(cv: array<u32, 8>, at: u32, counter: u32, bytes: u32, flags: 
 }
 
 fn draw(thread: u32, chief: bool) -> F {
-    let parity = params.parity;
+    let parity = now.parity;
     if (thread < 2u) {
         values[thread] = f_zero();
     }
     for (var p = 0u; p < PREVIOUS_POINTS; p++) {
         var total = f_zero();
-        for (var c = thread; c < params.previous_chunks; c += THREADS) {
-            total = f_add(total, partials_load(params.previous_at + c * PREVIOUS_POINTS + p));
+        for (var c = thread; c < now.previous_chunks; c += THREADS) {
+            total = f_add(total, partials_load(now.previous_at + c * PREVIOUS_POINTS + p));
         }
         tile_store(thread, total);
         workgroupBarrier();
@@ -71,23 +71,23 @@ fn draw(thread: u32, chief: bool) -> F {
             workgroupBarrier();
         }
         if (thread == 0u) {
-            values[select(2u + p - PREVIOUS_FIRST, params.previous_at_one, PREVIOUS_FIRST == 1u && p == 0u)] = total;
+            values[select(2u + p - PREVIOUS_FIRST, now.previous_at_one, PREVIOUS_FIRST == 1u && p == 0u)] = total;
         }
     }
     if (thread == 0u && PREVIOUS_FIRST == 1u) {
-        let sum = partials_load(params.claim_at + parity);
-        if (params.previous_at_one != 0u) {
+        let sum = partials_load(now.claim_at + parity);
+        if (now.previous_at_one != 0u) {
             values[0] = sum;
         } else {
             // (sum − w0 q(0)) / w1, by one multiplication in the text.
-            var factor = inputs_load(params.weights_at);
+            var factor = inputs_load(now.weights_at);
             var value = values[0];
             for (var i = 0u; i < 2u; i++) {
                 value = f_mul(value, factor);
                 if (i == 0u) {
                     value = f_sub(sum, value);
                 }
-                factor = inputs_load(params.weights_at + 1u);
+                factor = inputs_load(now.weights_at + 1u);
             }
             values[1] = value;
         }
@@ -96,12 +96,12 @@ fn draw(thread: u32, chief: bool) -> F {
     if (thread < DEGREE) {
         var sum = f_zero();
         for (var k = 0u; k <= DEGREE; k++) {
-            sum = f_add(sum, f_mul(inputs_load(params.matrix_at + thread * (DEGREE + 1u) + k), values[k]));
+            sum = f_add(sum, f_mul(inputs_load(now.matrix_at + thread * (DEGREE + 1u) + k), values[k]));
         }
         tile_store(thread, sum);
         canonical(sum, 2u + thread * LIMBS);
         if (chief) {
-            partials_store(params.message_at + thread, sum);
+            partials_store(now.message_at + thread, sum);
         }
     }
     if (thread < 16u) {
@@ -150,7 +150,7 @@ fn draw(thread: u32, chief: bool) -> F {
                 value = f_add(value, values[0]);
             }
         }
-        partials_store(params.claim_at + 1u - parity, value);
+        partials_store(now.claim_at + 1u - parity, value);
     }
     workgroupBarrier();
     return challenge;

@@ -169,6 +169,15 @@ pub const SUMCHECK_HEADER: &str = include_str!("../sumcheck.cuh");
 /// The challenge of a round of a sumcheck from the sums of the round before.
 pub const SUMCHECK_DRAW: &str = include_str!("../sumcheck_draw.cuh");
 
+/// The partial sums of a chunk of pairs in a round of a sumcheck.
+pub const SUMCHECK_CHUNK: &str = include_str!("../sumcheck_chunk.cuh");
+
+/// The values of the tables of a sumcheck at its last challenge.
+pub const SUMCHECK_VALUES: &str = include_str!("../sumcheck_values.cuh");
+
+/// `sumcheck_tail`: the last rounds of a sumcheck by one block, and the values of its tables.
+pub const SUMCHECK_TAIL: &str = include_str!("../sumcheck_tail.cu");
+
 /// `sumcheck_finish`: the last challenge of a sumcheck and the values of its tables.
 pub const SUMCHECK_FINISH: &str = include_str!("../sumcheck_finish.cu");
 
@@ -207,7 +216,7 @@ pub const SQRT_POINTS: &str = include_str!("../sqrt_points.cu");
 pub const SQRT_SUBGROUP: &str = include_str!("../sqrt_subgroup.cu");
 
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 50] = [
+pub const KERNELS: [(&str, &str); 51] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -257,6 +266,7 @@ pub const KERNELS: [(&str, &str); 50] = [
     ("sumcheck_fold", SUMCHECK_FOLD),
     ("sumcheck_outer", SUMCHECK_OUTER),
     ("sumcheck_round", SUMCHECK_ROUND),
+    ("sumcheck_tail", SUMCHECK_TAIL),
     ("transpose_tiles", TRANSPOSE),
 ];
 

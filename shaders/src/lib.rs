@@ -166,6 +166,15 @@ pub const MSM_RECODE: &str = include_str!("../msm_recode.wgsl");
 /// The challenge of a round of a sumcheck from the sums of the round before.
 pub const SUMCHECK_DRAW: &str = include_str!("../sumcheck_draw.wgsl");
 
+/// The partial sums of a chunk of pairs in a round of a sumcheck.
+pub const SUMCHECK_CHUNK: &str = include_str!("../sumcheck_chunk.wgsl");
+
+/// The values of the tables of a sumcheck at its last challenge.
+pub const SUMCHECK_VALUES: &str = include_str!("../sumcheck_values.wgsl");
+
+/// `sumcheck_tail`: the last rounds of a sumcheck by one workgroup, and the values of its tables.
+pub const SUMCHECK_TAIL: &str = include_str!("../sumcheck_tail.wgsl");
+
 /// `sumcheck_finish`: the last challenge of a sumcheck and the values of its tables.
 pub const SUMCHECK_FINISH: &str = include_str!("../sumcheck_finish.wgsl");
 
@@ -200,7 +209,7 @@ pub const SQRT_POINTS: &str = include_str!("../sqrt_points.wgsl");
 pub const SQRT_SUBGROUP: &str = include_str!("../sqrt_subgroup.wgsl");
 
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 50] = [
+pub const KERNELS: [(&str, &str); 51] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -250,6 +259,7 @@ pub const KERNELS: [(&str, &str); 50] = [
     ("sumcheck_fold", SUMCHECK_FOLD),
     ("sumcheck_outer", SUMCHECK_OUTER),
     ("sumcheck_round", SUMCHECK_ROUND),
+    ("sumcheck_tail", SUMCHECK_TAIL),
     ("transpose_tiles", TRANSPOSE),
 ];
 

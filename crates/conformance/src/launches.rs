@@ -330,8 +330,9 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         "products" if spec.variant.contains("Serial") => (groups, true, false),
         // A workgroup for each bit of a bucket's number.
         "msm_bits" => (groups, false, true),
-        // One workgroup draws the last challenge.
-        "sumcheck_finish" => (groups, true, false),
+        // One workgroup draws the last challenge, and does the last rounds, so that few pairs are never a round's.
+        "sumcheck_finish" | "sumcheck_tail" => (groups, true, false),
+        "sumcheck_round" => (groups, false, true),
         // There are more buckets than threads of a workgroup.
         "msm_unbalanced" => (groups, false, true),
         // One tile's sum is no one's offset.

@@ -27,7 +27,8 @@ mod streamed;
 /// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;
 
-/// log₂ of the pairs of a chunk at least: one for each thread.
+/// log₂ of the pairs of a chunk at least: one for each thread. With no more pairs than that, one workgroup does all rounds that
+/// are left in one launch.
 const LOG_CHUNK: u32 = 8;
 
 /// How a round's polynomial is found. The proof is the same with each, to the byte.
@@ -130,6 +131,14 @@ enum Place<'a, E: DeviceField, T: DeviceField> {
     Packed(Buffer<Mont<E>>, usize),
 }
 
+/// The last rounds, which one workgroup does.
+struct Tail {
+    kind: Kind,
+    kernel: Arc<Kernel<Params>>,
+    /// The first of them.
+    from: usize,
+}
+
 /// A proof under way.
 struct Run<'a, 'p, E: DeviceField, T: DeviceField> {
     plan: &'p Sumcheck<E, T>,
@@ -198,6 +207,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 points: points.clone(),
                 weighted,
                 drawn: drawn.cloned(),
+                tail: false,
             };
             let start = kind(Fold::No, separate, Target::None, &first, None);
             kinds.extend([
@@ -205,13 +215,17 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 Kind { high: false, ..start.clone() },
                 kind(Fold::High, separate, Target::Packed, &then, Some(&first)),
                 kind(Fold::Low, separate, Target::Packed, &then, Some(&first)),
+            ]);
+            let mut then_on = vec![
                 kind(Fold::High, packed, Target::InPlace, &then, Some(&then)),
                 kind(Fold::Low, packed, Target::Packed, &then, Some(&then)),
-            ]);
+            ];
             if !below {
                 let in_place = |drawn| kind(Fold::High, separate, Target::InPlace, &then, Some(drawn));
-                kinds.extend([in_place(&first), in_place(&then)]);
+                kinds.push(in_place(&first));
+                then_on.push(in_place(&then));
             }
+            kinds.extend(then_on.into_iter().flat_map(|kind| [Kind { tail: true, ..kind.clone() }, kind]));
             if !zero {
                 kinds.push(Kind { points: Points::ENDS, ..start.clone() });
             }
@@ -633,11 +647,11 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             _ => Target::Packed,
         };
         let (high, points, weighted) = (order == Order::High, points.clone(), self.eq.is_some());
-        Ok(Kind { tables: self.columns, fold, high, source, target, points, weighted, drawn })
+        Ok(Kind { tables: self.columns, fold, high, source, target, points, weighted, drawn, tail: false })
     }
 
-    /// How a round is divided among workgroups.
-    fn layout(&self, kernel: &Kernel<Params>, round: usize, at_one: bool) -> Params {
+    /// What a round takes, but for how it is divided.
+    fn of_round(&self, round: usize, at_one: bool) -> Params {
         let pairs = 1usize << (self.statement.num_vars() - 1 - round);
         let full = 1 << self.statement.num_vars();
         let mut params = Params {
@@ -651,10 +665,17 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             let place = eq.of_round(round);
             (params.low_at, params.low_bits, params.high_at) = (place.low_at, place.low_bits, place.high_at);
         }
+        params
+    }
+
+    /// How a round is divided among workgroups.
+    fn layout(&self, kernel: &Kernel<Params>, round: usize, at_one: bool) -> Params {
+        let params = self.of_round(round, at_one);
+        let pairs = params.pairs;
         let log_pairs = pairs.ilog2();
         let with = |log_chunk: u32| Params {
             log_chunk,
-            chunks: (pairs >> log_chunk) as u32,
+            chunks: pairs >> log_chunk,
             both: u32::from(log_chunk > params.low_bits),
             ..params
         };
@@ -679,14 +700,14 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             Target::Packed => Some(self.plan.device.alloc_with::<Mont<E>>(2 * pairs * self.columns, self.secrecy)?),
             Target::None | Target::InPlace => None,
         };
-        let in_place = kind.target == Target::InPlace;
+        let written = kind.target == Target::InPlace || kind.tail;
         let mut args: Vec<Arg<'_>> = match &mut self.place {
             Place::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
             Place::Owned(tables) => tables.iter().map(Arg::read).collect(),
             Place::Joined(tables) => vec![Arg::read(tables)],
-            Place::Consumed(tables) if in_place => tables.iter_mut().map(Arg::write).collect(),
+            Place::Consumed(tables) if written => tables.iter_mut().map(Arg::write).collect(),
             Place::Consumed(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Packed(tables, _) if in_place => vec![Arg::write(tables)],
+            Place::Packed(tables, _) if written => vec![Arg::write(tables)],
             Place::Packed(tables, _) => vec![Arg::read(tables)],
         };
         args.extend(self.weight.as_ref().map(Arg::read));
@@ -778,7 +799,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             message_at: (round.saturating_sub(1) * degree) as u32,
             ..params
         };
-        for round in 0..num_vars {
+        let tail = self.tail(kernels.get(2), &ones)?;
+        for round in 0..tail.as_ref().map_or(num_vars, |tail| tail.from) {
             let (kind, kernel) = &kernels[round.min(2)];
             let Some(kernel) = kernel else { continue };
             let params = draws(round, previous_chunks, self.matrix_at, self.layout(kernel, round, ones[round]));
@@ -786,12 +808,64 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             self.launch(kernel, kind, &params, &mut partials, state)?;
             previous_chunks = params.chunks;
         }
-        let last = points_of(num_vars - 1);
-        let kind = self.kind(0, true, &last, None)?;
-        let kernel = self.plan.finish(degree, kind, &last)?;
-        let stride = if let Place::Packed(_, stride) = &self.place { *stride } else { 1 << num_vars };
-        let params = Params { source_stride: stride as u32, ..Params::default() };
-        let params = draws(num_vars, previous_chunks, self.matrix_at, params);
+        match tail {
+            Some(Tail { kind, kernel, from }) => {
+                let params = draws(from, previous_chunks, self.matrix_at, self.of_tail(from, &ones));
+                self.launch(&kernel, &kind, &params, &mut partials, Some(&mut states))?;
+            }
+            None => self.finish(
+                draws(num_vars, previous_chunks, self.matrix_at, Params::default()),
+                &points_of(num_vars - 1),
+                &mut partials,
+                &mut states,
+            )?,
+        }
+        let mut elements = partials.view(..claim_at)?.read_on(self.queue())?.wait()?;
+        let values = elements.split_off(num_vars * degree);
+        Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
+    }
+
+    /// The last rounds of all, which one workgroup does with what comes behind them, if there are any and the device's loops turn
+    /// often enough; `later` is how rounds from the third on are done.
+    fn tail(&self, later: Option<&(Kind, Option<Arc<Kernel<Params>>>)>, ones: &[bool]) -> Result<Option<Tail>> {
+        let num_vars = self.statement.num_vars();
+        let Some((kind, Some(_))) = later else { return Ok(None) };
+        let kind = Kind { tail: true, ..kind.clone() };
+        let kernel = self.plan.kernel(&self.expression, kind.clone())?;
+        let first = num_vars.saturating_sub(1 + LOG_CHUNK as usize).max(2);
+        let from = (first..num_vars).find(|from| kernel.fits(&self.of_tail(*from, ones)));
+        Ok(from.map(|from| Tail { kind, kernel, from }))
+    }
+
+    /// What all rounds from one on take together.
+    fn of_tail(&self, from: usize, ones: &[bool]) -> Params {
+        let num_vars = self.statement.num_vars();
+        let params = self.of_round(from, ones[from]);
+        let log_chunk = (num_vars - 1 - from) as u32;
+        Params {
+            log_chunk,
+            chunks: 1,
+            both: u32::from(log_chunk > params.low_bits),
+            rounds: (num_vars - from) as u32,
+            ones: ones[from..].iter().rev().fold(0, |bits, one| bits << 1 | u32::from(*one)),
+            variables: num_vars as u32,
+            eq_low: self.eq.as_ref().map_or(0, |eq| eq.low as u32),
+            ..params
+        }
+    }
+
+    /// Draws the last challenge and finds the values of the tables.
+    fn finish(
+        &self,
+        params: Params,
+        last: &Points,
+        partials: &mut Buffer<Mont<E>>,
+        states: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let kind = self.kind(0, true, last, None)?;
+        let kernel = self.plan.finish(self.statement.degree(), kind, last)?;
+        let stride = if let Place::Packed(_, stride) = &self.place { *stride } else { 1 << self.statement.num_vars() };
+        let params = Params { source_stride: stride as u32, ..params };
         let mut args: Vec<Arg<'_>> = match &self.place {
             Place::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
             Place::Owned(tables) => tables.iter().map(Arg::read).collect(),
@@ -799,13 +873,11 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             Place::Consumed(tables) => tables.iter().map(Arg::read).collect(),
             Place::Packed(tables, _) => vec![Arg::read(tables)],
         };
-        args.extend([Arg::read(&self.inputs), Arg::write(&mut partials), Arg::write(&mut states)]);
+        args.extend([Arg::read(&self.inputs), Arg::write(partials), Arg::write(states)]);
         // SAFETY: each table has two elements where it starts; the partial sums of the last round are where the parameters
         // say, and there is room for its message and a value for each table behind those of the rounds before.
         unsafe { kernel.launch(self.queue(), 1, &params, &mut args) }?;
-        let mut elements = partials.view(..claim_at)?.read_on(self.queue())?.wait()?;
-        let values = elements.split_off(num_vars * degree);
-        Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
+        Ok(())
     }
 
     /// The weighted sum of the whole, before the first round.

@@ -72,9 +72,41 @@ pub(crate) struct Params {
     pub(crate) weights_at: u32,
     pub(crate) matrix_at: u32,
     pub(crate) message_at: u32,
+    /// What a workgroup needs that does all rounds which are left: how many; in bit j whether the first point of the j-th is 1;
+    /// the variables of the whole statement, and the coordinates in the first group of eq.
+    pub(crate) rounds: u32,
+    pub(crate) ones: u32,
+    pub(crate) variables: u32,
+    pub(crate) eq_low: u32,
 }
 
-/// The same in WGSL.
+impl Params {
+    /// Those of the next round, where one workgroup does all that are left. The last one has none.
+    fn next_round(&mut self, degree: usize, kind: &Kind) {
+        std::mem::swap(&mut self.partials_at, &mut self.previous_at);
+        self.previous_chunks = 1;
+        self.previous_at_one = self.at_one;
+        self.ones >>= 1;
+        self.at_one = self.ones & 1;
+        self.parity ^= 1;
+        self.weights_at += 2;
+        self.message_at += degree as u32;
+        if self.log_chunk == 0 {
+            return;
+        }
+        self.pairs /= 2;
+        self.log_chunk -= 1;
+        if kind.weighted {
+            let (left, bound) = (self.log_chunk, self.variables - self.log_chunk);
+            let low = if kind.high { left.min(self.eq_low) } else { self.eq_low.saturating_sub(bound) };
+            (self.low_at, self.low_bits) = (1 << low, low);
+            self.high_at = (2 << self.eq_low) + (1 << (left - low));
+            self.both = u32::from(left > low);
+        }
+    }
+}
+
+/// The same in WGSL, and those of the round that is done.
 const PARAMS: &str = "struct Params {
     pairs: u32,
     log_chunk: u32,
@@ -95,7 +127,12 @@ const PARAMS: &str = "struct Params {
     weights_at: u32,
     matrix_at: u32,
     message_at: u32,
+    rounds: u32,
+    ones: u32,
+    variables: u32,
+    eq_low: u32,
 }
+var<private> now: Params;
 ";
 
 /// Where tables lie before a round.
@@ -131,6 +168,8 @@ pub(crate) struct Kind {
     pub(crate) weighted: bool,
     /// The challenge is drawn by the kernel, from a round that was evaluated at these points.
     pub(crate) drawn: Option<Points>,
+    /// One workgroup does all rounds that are left.
+    pub(crate) tail: bool,
 }
 
 /// Threads of a workgroup, with one element each in workgroup memory.
@@ -159,14 +198,14 @@ impl Kind {
     fn place(&self, parts: usize, part: u32, wide: &str) -> String {
         match self.high {
             true if part == 0 => "x".into(),
-            true => format!("x + {wide}params.pairs * {part}u"),
+            true => format!("x + {wide}now.pairs * {part}u"),
             false => format!("{wide}x * {parts}u + {part}u"),
         }
     }
 
     /// Bindings in order, and whether each has elements of the field below.
     fn bindings<E: DeviceField, T: DeviceField>(&self) -> Vec<(Binding, bool)> {
-        let written = self.target == Target::InPlace;
+        let written = self.target == Target::InPlace || self.tail;
         let source = |name, word| if written { Binding::write(name, word) } else { Binding::read(name, word) };
         let names = if self.is_packed() { &["tables"] } else { &TABLES[..self.tables] };
         let with_word = |(table, name): (usize, &&'static str)| {
@@ -287,9 +326,12 @@ fn cuda_head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points:
         evariste_cuda::SUMCHECK_HEADER,
     );
     let (parameters, names) = kind.cuda_tables::<E, T>();
-    let eq = if kind.weighted { "const F* eq, " } else { "" };
+    let (eq, weights) = if kind.weighted { ("const F* eq, ", "eq, ") } else { ("", "") };
     let state = if kind.drawn.is_some() { ", uint32_t* state" } else { "" };
-    let _ = writeln!(text, "#define SOURCES {parameters}{eq}\n#define ARGUMENTS {names}\n#define STATE {state}");
+    let _ = writeln!(
+        text,
+        "#define SOURCES {parameters}{eq}\n#define ARGUMENTS {names}\n#define WEIGHTS {weights}\n#define STATE {state}"
+    );
     if let Some(previous) = &kind.drawn {
         text += &draw::cuda::<E>(degree, previous);
     }
@@ -308,7 +350,7 @@ fn cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
     text += &cuda_head::<E, T>(kind, degree, program.points);
     let (parameters, _) = kind.cuda_tables::<E, T>();
     let table_at = |buffer: &str, table: u32, stride: &str, place: String| {
-        format!("{buffer} + ((size_t){table} * params.{stride} + {place})")
+        format!("{buffer} + ((size_t){table} * now.{stride} + {place})")
     };
     let parts = kind.fold.count();
     let lines = Text {
@@ -333,18 +375,23 @@ fn cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
         },
         sum: &|point, slot| format!("sum_add(sums.at[{point}], weight, r{slot});"),
         input: &|index| format!("f_load(inputs + {index})"),
-        select: &|a, b| format!("params.at_one ? r{b} : r{a}"),
+        select: &|a, b| format!("now.at_one ? r{b} : r{a}"),
     };
     let _ = writeln!(
         text,
-        "__device__ __forceinline__ void pair(const Params& params, {parameters}uint32_t x, const F& challenge, \
+        "__device__ __forceinline__ void pair(const Params& now, {parameters}uint32_t x, const F& challenge, \
          const F& weight, const F* inputs, Sums& sums) {{"
     );
     for slot in 0..program.slots {
         let _ = writeln!(text, "    F r{slot};");
     }
     lines.straight(&lines.program.lines, &mut text);
-    text + "}\n" + evariste_cuda::SUMCHECK_ROUND
+    text = text + "}\n" + evariste_cuda::SUMCHECK_CHUNK;
+    if !kind.tail {
+        return text + evariste_cuda::SUMCHECK_ROUND;
+    }
+    let _ = writeln!(text, "#define HIGH {}", u8::from(kind.high));
+    text + &cuda_ends::<E, T>(kind) + evariste_cuda::SUMCHECK_TAIL
 }
 
 /// `x_lift` in WGSL: what is loaded from binding `x`, as an element of `E`.
@@ -407,12 +454,12 @@ fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
     text += "        default: { return f_zero(); }\n    }\n}\n";
     text += match kind.weighted {
         true => {
-            "fn scaled(total: F, first: u32) -> F {\n    if (params.both != 0u) { return total; }\n    \
-             return f_mul(total, eq_load(params.high_at + (first >> params.low_bits)));\n}\n\
+            "fn scaled(total: F, first: u32) -> F {\n    if (now.both != 0u) { return total; }\n    \
+             return f_mul(total, eq_load(now.high_at + (first >> now.low_bits)));\n}\n\
              fn weight_of(x: u32) -> F {\n    \
-             let low = eq_load(params.low_at + (x & ((1u << params.low_bits) - 1u)));\n    \
-             if (params.both == 0u) { return low; }\n    \
-             return f_mul(low, eq_load(params.high_at + (x >> params.low_bits)));\n}\n"
+             let low = eq_load(now.low_at + (x & ((1u << now.low_bits) - 1u)));\n    \
+             if (now.both == 0u) { return low; }\n    \
+             return f_mul(low, eq_load(now.high_at + (x >> now.low_bits)));\n}\n"
         }
         false => "fn scaled(total: F, first: u32) -> F { return total; }\n",
     };
@@ -423,7 +470,7 @@ fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
         source: &|table, part| {
             let place = kind.place(parts, part, "");
             match kind.source {
-                Source::Packed { .. } => format!("tables_lift({table}u * params.source_stride + {place})"),
+                Source::Packed { .. } => format!("tables_lift({table}u * now.source_stride + {place})"),
                 Source::Separate { .. } => format!("{}_lift({place})", TABLES[table as usize]),
             }
         },
@@ -433,15 +480,15 @@ fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
                 (Target::InPlace, Source::Separate { .. }) => {
                     format!("{}_store({place}, r{slot});", TABLES[table as usize])
                 }
-                (Target::InPlace, _) => format!("tables_store({table}u * params.source_stride + {place}, r{slot});"),
-                _ => format!("folded_store({table}u * params.target_stride + {place}, r{slot});"),
+                (Target::InPlace, _) => format!("tables_store({table}u * now.source_stride + {place}, r{slot});"),
+                _ => format!("folded_store({table}u * now.target_stride + {place}, r{slot});"),
             }
         },
         sum: &|point, slot| format!("sums.s{point} = f_add(sums.s{point}, r{slot});"),
         input: &|index| format!("inputs_load({index}u)"),
         select: &|a, b| format!("pick(r{a}, r{b})"),
     };
-    text += "fn pick(a: F, b: F) -> F {\n    if (params.at_one != 0u) { return b; }\n    return a;\n}\n";
+    text += "fn pick(a: F, b: F) -> F {\n    if (now.at_one != 0u) { return b; }\n    return a;\n}\n";
     text += "fn pair(x: u32, challenge: F, before: Sums) -> Sums {\n    var sums = before;\n";
     if kind.weighted {
         text += "    let weight = weight_of(x);\n";
@@ -452,7 +499,26 @@ fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
     let many = program.multiplications() > WGSL_MULTIPLICATIONS;
     let rest = if many { lines.turns(&mut text) } else { &lines.program.lines };
     lines.straight(rest, &mut text);
-    text + "    return sums;\n}\n" + evariste_shaders::SUMCHECK_ROUND
+    text = text + "    return sums;\n}\n" + evariste_shaders::SUMCHECK_CHUNK;
+    if !kind.tail {
+        return text + evariste_shaders::SUMCHECK_ROUND;
+    }
+    let _ = writeln!(
+        text,
+        "const WEIGHTED = {};\nconst HIGH = {};\nfn bring_back(thread: u32) {{",
+        kind.weighted, kind.high
+    );
+    if !kind.high {
+        let _ = write!(
+            text,
+            "    for (var i = thread; i < {}u * 2u * now.pairs; i += THREADS) {{\n        \
+             let table = i / (2u * now.pairs);\n        let x = i % (2u * now.pairs);\n        \
+             tables_store(table * now.source_stride + x, folded_load(table * now.target_stride + x));\n    }}\n    \
+             storageBarrier();\n    workgroupBarrier();\n",
+            kind.tables,
+        );
+    }
+    text + "}\n" + &wgsl_ends(kind) + evariste_shaders::SUMCHECK_TAIL
 }
 
 /// What one CPU task has of the tables: elements of parts, and where folded elements go.
@@ -673,7 +739,33 @@ fn give<'a>(
     }
 }
 
-/// The kernel.
+/// The body for the CPU of all rounds that are left.
+fn tail<E: DeviceField, T: DeviceField>(
+    kind: &Kind,
+    degree: usize,
+    program: &Program,
+    previous: &Points,
+    params: &Params,
+    args: &mut [CpuArg<'_>],
+) {
+    let mut now = *params;
+    for _ in 0..params.rounds {
+        body::<E, T>(kind, degree, program, &now, args);
+        if let (Target::Packed, [tables, folded, ..]) = (kind.target, &mut *args) {
+            let (from, to) = (folded.read::<u32>(), tables.write::<u32>());
+            for table in 0..kind.tables {
+                let [from_at, to_at] =
+                    [now.target_stride, now.source_stride].map(|stride| table * stride as usize * E::LIMBS);
+                let limbs = 2 * now.pairs as usize * E::LIMBS;
+                to[to_at..][..limbs].copy_from_slice(&from[from_at..][..limbs]);
+            }
+        }
+        now.next_round(degree, kind);
+    }
+    values::<E, T>(kind, degree, previous, &now, args);
+}
+
+/// The kernel of a round, or of all that are left.
 pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind: &Kind) -> KernelSpec {
     let program = |weighing: Weighing| {
         let weighing = if kind.weighted { weighing } else { Weighing::None };
@@ -707,18 +799,30 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     let pair = turns::repeat(inside.multiplications() as u64, mul + 2) + mul;
     let (threads, points) = (threads::<E>(), inside.points as u64);
     let drawing = draw::turns::<E>(degree, kind.drawn.as_ref());
-    let turns = move |params: &Params| {
+    let (all, last, parts) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
+    let round = move |params: &Params| {
         let count = (1u64 << params.log_chunk).min(params.pairs.into());
         let sums = turns::repeat(points, turns::repeat(threads.ilog2().into(), 0) + mul);
-        turns::repeat(count.div_ceil(threads.into()), pair) + sums + drawing(params)
+        let back = if all { turns::repeat((parts * count).div_ceil(threads.into()), 0) } else { 0 };
+        turns::repeat(count.div_ceil(threads.into()), pair) + sums + back + drawing(params)
+    };
+    // No later round takes more than the first one of a tail.
+    let turns = move |params: &Params| match all {
+        true => turns::repeat(u64::from(params.rounds) + 1, round(params)) + last,
+        false => round(params),
     };
     let (for_source, for_body, seen) = (kind.clone(), kind.clone(), Arc::clone(&inside));
     let source = move |language| match language {
         Language::Cuda => cuda::<E, T>(&for_source, degree, &outside),
         Language::Wgsl { int64 } => wgsl::<E, T>(&for_source, degree, &seen, int64),
     };
-    let run = move |params: &Params, args: &mut [CpuArg<'_>]| body::<E, T>(&for_body, degree, &inside, params, args);
-    KernelSpec::new("sumcheck_round", variant, bindings, run, source)
+    let previous = kind.drawn.clone().filter(|_| kind.tail);
+    let run = move |params: &Params, args: &mut [CpuArg<'_>]| match &previous {
+        Some(previous) => tail::<E, T>(&for_body, degree, &inside, previous, params, args),
+        None => body::<E, T>(&for_body, degree, &inside, params, args),
+    };
+    let name = if kind.tail { "sumcheck_tail" } else { "sumcheck_round" };
+    KernelSpec::new(name, variant, bindings, run, source)
         .threads(threads)
         .shared_bytes(shared_bytes::<E>(degree, kind.drawn.is_some()))
         .turns(turns)
@@ -741,33 +845,56 @@ pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(degree: usize, kind: &
         Language::Cuda => finish_cuda::<E, T>(&for_source, degree),
         Language::Wgsl { int64 } => finish_wgsl::<E, T>(&for_source, degree, int64),
     };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
-        let (tables, rest) = args.split_at_mut(for_body.table_bindings());
-        let [inputs, partials, state] = rest else { unreachable!("the launch checks the number of buffers") };
-        let inputs: Vec<E> = inputs.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
-        let challenge = draw::body(params, degree, &before, &inputs, partials.write(), state.write());
-        for table in 0..for_body.tables {
-            let limbs = if for_body.is_below(table) { T::LIMBS } else { E::LIMBS };
-            let (buffer, start) = match for_body.is_packed() {
-                true => (&tables[0], table * params.source_stride as usize),
-                false => (&tables[table], 0),
-            };
-            let [a, b] = [0, 1].map(|i| lift::<E>(&buffer.read::<u32>()[(start + i) * limbs..][..limbs]));
-            let at = (params.message_at as usize + degree + table) * E::LIMBS;
-            (a + (b - a) * challenge).store(&mut partials.write::<u32>()[at..]);
-        }
-    };
-    let drawing = draw::turns::<E>(degree, for_turns.drawn.as_ref());
-    let each = turns::repeat((for_turns.tables as u64).div_ceil(threads::<E>().into()), turns::mul::<E>());
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| values::<E, T>(&for_body, degree, &before, params, args);
+    let (drawing, last) = (draw::turns::<E>(degree, for_turns.drawn.as_ref()), values_turns::<E>(&for_turns));
     KernelSpec::new("sumcheck_finish", variant, bindings, body, source)
         .threads(threads::<E>())
         .shared_bytes(shared_bytes::<E>(degree, true))
-        .turns(move |params: &Params| drawing(params) + each)
+        .turns(move |params: &Params| drawing(params) + last)
+}
+
+/// The last challenge and the values of the tables on the CPU.
+fn values<E: DeviceField, T: DeviceField>(
+    kind: &Kind,
+    degree: usize,
+    previous: &Points,
+    params: &Params,
+    args: &mut [CpuArg<'_>],
+) {
+    let (tables, rest) = args.split_at_mut(kind.table_bindings());
+    let [inputs, partials, state] = &mut rest[usize::from(kind.weighted)..] else {
+        unreachable!("the launch checks the number of buffers")
+    };
+    let inputs: Vec<E> = inputs.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
+    let challenge = draw::body(params, degree, previous, &inputs, partials.write(), state.write());
+    for table in 0..kind.tables {
+        let limbs = if kind.is_below(table) { T::LIMBS } else { E::LIMBS };
+        let (buffer, start) = match kind.is_packed() {
+            true => (&tables[0], table * params.source_stride as usize),
+            false => (&tables[table], 0),
+        };
+        let [a, b] = [0, 1].map(|i| lift::<E>(&buffer.read::<u32>()[(start + i) * limbs..][..limbs]));
+        let at = (params.message_at as usize + degree + table) * E::LIMBS;
+        (a + (b - a) * challenge).store(&mut partials.write::<u32>()[at..]);
+    }
+}
+
+/// Turns of the loop over these values.
+fn values_turns<E: DeviceField>(kind: &Kind) -> u64 {
+    turns::repeat((kind.tables as u64).div_ceil(threads::<E>().into()), turns::mul::<E>())
 }
 
 fn finish_cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize) -> String {
+    source::cuda::<E>()
+        + &cuda_head::<E, T>(kind, degree, 1)
+        + &cuda_ends::<E, T>(kind)
+        + evariste_cuda::SUMCHECK_FINISH
+}
+
+/// `ends` in CUDA, and what uses it.
+fn cuda_ends<E: DeviceField, T: DeviceField>(kind: &Kind) -> String {
     let (parameters, _) = kind.cuda_tables::<E, T>();
-    let mut text = source::cuda::<E>() + &cuda_head::<E, T>(kind, degree, 1);
+    let mut text = String::new();
     let _ = writeln!(
         text,
         "__device__ __forceinline__ void ends(const Params& params, {parameters}uint32_t table, F& a, F& b) {{"
@@ -793,14 +920,19 @@ fn finish_cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize) -> St
             }
         }
     }
-    text + "}\n" + evariste_cuda::SUMCHECK_FINISH
+    text + "}\n" + evariste_cuda::SUMCHECK_VALUES
 }
 
 fn finish_wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool) -> String {
-    let mut text = wgsl_head::<E, T>(kind, degree, int64);
+    wgsl_head::<E, T>(kind, degree, int64) + &wgsl_ends(kind) + evariste_shaders::SUMCHECK_FINISH
+}
+
+/// `end_of` in WGSL, and what uses it.
+fn wgsl_ends(kind: &Kind) -> String {
+    let mut text = String::new();
     let _ = writeln!(text, "const COLUMNS = {}u;\nfn end_of(table: u32, i: u32) -> F {{", kind.tables);
     match kind.is_packed() {
-        true => text += "    return tables_lift(table * params.source_stride + i);\n}\n",
+        true => text += "    return tables_lift(table * now.source_stride + i);\n}\n",
         false => {
             text += "    switch table {\n";
             for (table, name) in TABLES[..kind.tables].iter().enumerate() {
@@ -809,5 +941,5 @@ fn finish_wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64
             text += "        default: { return f_zero(); }\n    }\n}\n";
         }
     }
-    text + evariste_shaders::SUMCHECK_FINISH
+    text + evariste_shaders::SUMCHECK_VALUES
 }

@@ -73,7 +73,7 @@ struct Kernels {
 #[derive(Debug)]
 pub(crate) struct SplitEq<E: DeviceField> {
     pub(crate) tables: Buffer<Mont<E>>,
-    low: usize,
+    pub(crate) low: usize,
     variables: usize,
     order: Order,
 }

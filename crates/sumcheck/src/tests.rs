@@ -128,9 +128,9 @@ fn proofs_are_those_of_the_reference_on_the_cpu() {
         check_small::<KoalaBear4, KoalaBear>(&device, order);
         check_small::<KoalaBear4, KoalaBear4>(&device, order);
     }
-    // Several chunks, in rows of eq.
-    check_order(&device, 11, Order::High);
-    check_order(&device, 11, Order::Low);
+    // Several chunks, in rows of eq, and rounds between the first two and those that are done together.
+    check_order(&device, 12, Order::High);
+    check_order(&device, 12, Order::Low);
     check_expressions(&device);
 }
 
