@@ -252,13 +252,14 @@ impl Backend for Ordered {
 
 /// The trials: whatever takes a queue is the first to use what it uses, on a queue of its own.
 pub(crate) fn common() -> Vec<Trial> {
-    let trials: [crate::Named; 7] = [
+    let trials: [crate::Named; 8] = [
         ("the device finds what is not ordered", finds),
         ("operations", operations),
         ("transforms", transforms),
         ("pipelines and pinned memory", pipelines),
         ("sums of points", sums_of_points),
         ("sumchecks", sumchecks),
+        ("square roots", square_roots),
         ("counter mode", counter_mode),
     ];
     trials.into_iter().map(|(name, run)| Trial::test(format!("any::ordered::{name}"), run)).collect()
@@ -441,10 +442,49 @@ fn sumchecks() -> Outcome {
             plan.prove_rounds(&statement, 2, &given, claim, &mut transcript())?;
             let owned = given.iter().map(|table| table.duplicate_on(Some(&queue))).collect::<Result<_>>()?;
             plan.prove_consuming(&statement, owned, claim, &mut transcript())?;
+            if expression.columns() == 2 {
+                let slices: Vec<&[Fr]> = tables.iter().map(Vec::as_slice).collect();
+                plan.prove_from_host(&statement, &slices, 1 << 14, Secrecy::Public, claim, &mut transcript())?;
+            }
         }
         expect_ordered(&ordered, &format!("{strategy:?}, {draw:?}"))?;
     }
     Ok(())
+}
+
+/// Plans whose tables, primes and programs are uploaded when they are made, on a queue that did not see that.
+fn square_roots() -> Outcome {
+    use ark_bls12_381::{Fr, g1};
+    use evariste_field::Mont;
+    use evariste_sqrt::{Check, Decompress, Encoding, MapToCurve, ModSqrt, Sqrt, modular::BoxedUint};
+
+    let ordered = Ordered::new();
+    let device = ordered.device();
+    let queue = device.queue()?;
+    let (mut roots, mut mask) = (device.alloc::<Mont<Fr>>(5)?, device.alloc::<u32>(5)?);
+    let mut squares = device.alloc::<Mont<Fr>>(5)?;
+    squares.as_view_mut().write_on(Some(&queue), &[Fr::from(4); 5])?;
+    Sqrt::<Fr>::new(&device)?.on(&queue).roots(&squares, &mut roots, &mut mask)?;
+    expect_ordered(&ordered, "roots")?;
+
+    let mut bytes = device.alloc::<u8>(5 * 48)?;
+    bytes.as_view_mut().clear_on(Some(&queue))?;
+    let mut points = device.alloc(5)?;
+    let decompress = Decompress::<g1::Config>::new(&device, Encoding::Zcash, Check::Subgroup)?;
+    decompress.on(&queue).points(&bytes, &mut points, &mut mask)?;
+    expect_ordered(&ordered, "points from their encodings")?;
+
+    let mut elements = device.alloc(5)?;
+    elements.as_view_mut().clear_on(Some(&queue))?;
+    let mut mapped = device.alloc(5)?;
+    MapToCurve::<g1::Config>::new(&device)?.on(&queue).map(&elements, &mut mapped)?;
+    expect_ordered(&ordered, "elements mapped to a curve")?;
+
+    let (mut values, mut found) = (device.alloc::<u32>(10)?, device.alloc::<u32>(10)?);
+    values.as_view_mut().clear_on(Some(&queue))?;
+    let plan = ModSqrt::new(&device, &BoxedUint::from(59u64.wrapping_neg()))?.on(&queue);
+    plan.roots(&values, &mut found, &mut mask)?;
+    expect_ordered(&ordered, "roots modulo a prime that is known at run time")
 }
 
 fn pipelines() -> Outcome {

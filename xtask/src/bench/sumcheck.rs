@@ -1,12 +1,14 @@
 //! Sumchecks with the transcript on the device, whose proofs are verified.
 
-use anyhow::{Error, Result, ensure};
+use std::cell::RefCell;
+
+use anyhow::{Context, Error, Result, ensure};
 use ark_bls12_381::Fr;
 use ark_ff::AdditiveGroup;
 use evariste_backend::{Buffer, Device};
 use evariste_field::{Expression, Mont, Vector};
 use evariste_sumcheck::{
-    self as sumcheck, Blake3Transcript, Config, Draw, Statement, Strategy, SubClaim, Sumcheck, Weight,
+    self as sumcheck, Blake3Transcript, Config, Draw, Proved, Statement, Strategy, SubClaim, Sumcheck, Weight,
 };
 use rayon::prelude::*;
 
@@ -129,54 +131,56 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
         let device = &target.device;
         let [a, b, c] = [0, 1, 2].map(Expression::column);
         let gate = a * b - c;
-        let tables = satisfied(device, elements)?;
-        let given: Vec<_> = tables.iter().collect();
         let statement = Statement::<Fr>::new(log_n as usize, &gate)?.weight(Weight::ZeroCheck);
         let config = Config { strategy: way.strategy, draw: way.draw, check: false };
         let plan = Sumcheck::<Fr>::new(device, &gate, config)?;
+        let mut tables = satisfied(device, elements)?;
+        let consume = |tables| Ok::<_, Error>(plan.prove_consuming(&statement, tables, Fr::ZERO, &mut transcript())?);
+        let prove = |tables: &[Buffer<Mont<Fr>>]| -> Result<_> {
+            let given: Vec<_> = tables.iter().collect();
+            Ok(plan.prove(&statement, &given, Fr::ZERO, &mut transcript())?)
+        };
         let before = device.stats().launches;
-        let proved = plan.prove(&statement, &given, Fr::ZERO, &mut transcript())?;
+        let proved = if way.consumed { consume(std::mem::take(&mut tables))? } else { prove(&tables)? };
         let launches = device.stats().launches - before;
         let sub = statement.verify(Fr::ZERO, &proved.proof, &mut transcript())?;
-        let checked = check(&given, &sub)?;
-        let prove = |tables: Option<Vec<Buffer<Mont<Fr>>>>| -> Result<()> {
-            let again = match tables {
-                Some(tables) => plan.prove_consuming(&statement, tables, Fr::ZERO, &mut transcript())?,
-                None => plan.prove(&statement, &given, Fr::ZERO, &mut transcript())?,
-            };
+        // Tables that are consumed may leave no room for others beside them, so that they are made again each time.
+        if way.consumed {
+            tables = satisfied(device, elements)?;
+        }
+        let checked = check(&tables.iter().collect::<Vec<_>>(), &sub)?;
+        let same = |again: Proved<Fr>| -> Result<()> {
             ensure!(again.proof == proved.proof, "another proof");
             Ok(())
         };
         let timing = match way.consumed {
-            false => budget.time(|| prove(None))?,
+            false => budget.time(|| same(prove(&tables)?))?,
             true => {
-                let copies = std::cell::RefCell::new(None);
-                let copy = || -> Result<Vec<Buffer<Mont<Fr>>>> {
-                    let copies = given.iter().map(|table| table.duplicate()).collect::<Result<_, _>>()?;
+                tables.clear();
+                let made = RefCell::new(None);
+                let make = || -> Result<Vec<Buffer<Mont<Fr>>>> {
+                    let tables = satisfied(device, elements)?;
                     device.sync()?;
-                    Ok(copies)
+                    Ok(tables)
                 };
-                budget.time_prepared(
-                    1,
-                    || *copies.borrow_mut() = Some(copy()),
-                    |_| prove(copies.take().transpose()?),
-                )?
+                let prove = |_: u32| same(consume(made.take().context("tables are missing")??)?);
+                budget.time_prepared(1, || *made.borrow_mut() = Some(make()), prove)?
             }
         };
         Ok((timing, Some(launches), checked))
     });
 }
 
-/// Three tables of which the last is the product of the others.
+/// Three tables of which the last is the product of the others, made on the device.
 fn satisfied(device: &Device, elements: usize) -> Result<Vec<Buffer<Mont<Fr>>>> {
-    let host: Vec<Fr> = input::random(elements);
-    let a = device.upload::<Mont<Fr>>(&host)?;
-    let mut b = device.alloc(elements)?;
-    let mut c = device.alloc(elements)?;
+    let mut tables = (0..3).map(|_| device.alloc(elements)).collect::<Result<Vec<_>, _>>()?;
+    let [a, b, c] = &mut tables[..] else { unreachable!("there are three") };
     let vector = Vector::<Fr>::new(device);
-    vector.square(&a, &mut b)?;
-    vector.mul(&a, &b, &mut c)?;
-    Ok(vec![a, b, c])
+    let base = input::random(2);
+    vector.powers(base[0], base[1], &mut *a)?;
+    vector.square(&*a, &mut *b)?;
+    vector.mul(&*a, &*b, &mut *c)?;
+    Ok(tables)
 }
 
 /// An expression of degree 5 in 12 tables.
