@@ -41,7 +41,7 @@ __device__ __forceinline__ void chunk_sums(const Params& params, SOURCES const F
         tile[thread] = total;
         __syncthreads();
 #pragma unroll 1
-        for (uint32_t half = THREADS / 2; half > 0; half /= 2) {
+        for (uint32_t half = min(THREADS, size) / 2; half > 0; half /= 2) {
             if (thread < half) {
                 total = f_add(total, tile[thread + half]);
                 tile[thread] = total;

@@ -124,7 +124,7 @@ __device__ __forceinline__ F draw(const Params& params, const F* inputs, F* part
         tile[thread] = total;
         __syncthreads();
 #pragma unroll 1
-        for (uint32_t half = THREADS / 2; half > 0; half /= 2) {
+        for (uint32_t half = min(THREADS, params.previous_chunks) / 2; half > 0; half /= 2) {
             if (thread < half) {
                 total = f_add(total, tile[thread + half]);
                 tile[thread] = total;

@@ -12,7 +12,7 @@ fn chunk_sums(thread: u32, chunk: u32, challenge: F) {
         var total = sum_at(sums, p);
         tile_store(thread, total);
         workgroupBarrier();
-        for (var span = THREADS / 2u; span > 0u; span /= 2u) {
+        for (var span = min(THREADS, 1u << now.log_chunk) / 2u; span > 0u; span /= 2u) {
             if (thread < span) {
                 total = f_add(total, tile_load(thread + span));
                 tile_store(thread, total);

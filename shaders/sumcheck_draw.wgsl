@@ -63,7 +63,7 @@ fn draw(thread: u32, chief: bool) -> F {
         }
         tile_store(thread, total);
         workgroupBarrier();
-        for (var span = THREADS / 2u; span > 0u; span /= 2u) {
+        for (var span = min(THREADS, now.previous_chunks) / 2u; span > 0u; span /= 2u) {
             if (thread < span) {
                 total = f_add(total, tile_load(thread + span));
                 tile_store(thread, total);

@@ -4,7 +4,7 @@ use std::{
     any::Any,
     collections::{HashMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use evariste_backend::{Arg, Buffer, Device, Kernel, KernelSpec, Queue, Secrecy, View, ViewMut};
@@ -105,6 +105,8 @@ pub struct Sumcheck<E, T = E> {
     config: Config,
     tables: Tables<E, T>,
     kernels: Arc<Mutex<Kernels>>,
+    /// What makes messages of values, once it is needed.
+    matrix: Arc<OnceLock<Vec<E>>>,
 }
 
 /// Kernels by what they are made for.
@@ -167,7 +169,15 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         is_below::<E, T>()?;
         Statement::<E>::new(1, expression)?;
         let (expression, tables) = (expression.clone(), Tables::new(device));
-        Ok(Self { device: device.clone(), queue: None, expression, config, tables, kernels: Arc::default() })
+        Ok(Self {
+            device: device.clone(),
+            queue: None,
+            expression,
+            config,
+            tables,
+            kernels: Arc::default(),
+            matrix: Arc::default(),
+        })
     }
 
     /// The same prover, with the same kernels, on a queue of its own. What it shares with work of other queues, such as tables,
@@ -181,7 +191,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     fn with(&self, queue: Option<Queue>, config: Config) -> Self {
         let (device, expression) = (self.device.clone(), self.expression.clone());
         let tables = queue.as_ref().map_or_else(|| self.tables.clone(), |queue| self.tables.on(queue));
-        Self { device, queue, expression, config, tables, kernels: Arc::clone(&self.kernels) }
+        let (kernels, matrix) = (Arc::clone(&self.kernels), Arc::clone(&self.matrix));
+        Self { device, queue, expression, config, tables, kernels, matrix }
     }
 
     /// The kernels of an expression, for compiling them ahead: without a weight, with one, and of a zero-check, for tables in
@@ -383,7 +394,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         inputs.extend(integers(&expression.steps()).into_iter().map(E::from));
         let matrix_at = inputs.len();
         if drawn {
-            inputs.extend(matrix::<E>(statement.degree()));
+            inputs.extend_from_slice(self.matrix.get_or_init(|| matrix::<E>(statement.degree())));
             let weights: Vec<[E; 2]> = (0..statement.num_vars()).map(|round| statement.weights(point, round)).collect();
             let mut inverses: Vec<E> = weights.iter().map(|[_, w1]| *w1).collect();
             ark_ff::batch_inversion(&mut inverses);
