@@ -9,9 +9,12 @@ use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste_backend::{Device, Element, Secrecy, Transfer};
 use evariste_curve::AffinePoint;
 use evariste_field::{Canonical, DeviceField, Mont};
-use evariste_msm::{Accumulation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, evaluate, reference};
+use evariste_msm::{
+    Accumulation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, crossover, evaluate, reference,
+    set_crossover,
+};
 
-use crate::{Outcome, Suite, curves, expect, expect_same, launches::is_few, other_device};
+use crate::{Outcome, Suite, curves, expect, expect_equal, expect_same, launches::is_few, other_device};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
@@ -25,6 +28,8 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
     suite.add("two_threads", two_threads);
+    suite.add_alone("crossover", small_sums_stay_on_the_cpu);
+    suite.add_alone("memory", memory);
     suite.add("misuse", misuse);
 }
 
@@ -212,6 +217,45 @@ fn two_threads(device: &Device) -> Outcome {
         let threads = [work(0), work(5)];
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
     })
+}
+
+/// Below the crossover nothing comes to the device; its results are the CPU's.
+fn small_sums_stay_on_the_cpu(device: &Device) -> Outcome {
+    type C = ark_bn254::g1::Config;
+    let measured = crossover::<C>(device)?;
+    expect_equal("a crossover is measured once", &crossover::<C>(device)?, &measured)?;
+    let (bases, multipliers) = bases::<C>(9);
+    let (_, scalars, expected) = sample::<C>(&multipliers, 0);
+    for (pinned, stays) in [(0, false), (9, false), (10, true), (usize::MAX, true)] {
+        set_crossover::<C>(device, pinned);
+        let before = device.stats().launches;
+        expect("the sum", evaluate::<C>(device, &bases, &scalars)? == expected)?;
+        let stayed = device.stats().launches == before;
+        let is_cpu = device.info().limits.workgroup_threads == 1;
+        expect(&format!("the crossover {pinned} keeps 9 points: {stays}"), stayed == (stays && !is_cpu))?;
+    }
+    set_crossover::<C>(device, measured);
+    Ok(())
+}
+
+/// What an evaluation says that it needs is what it takes: the rest of the memory that a backend counts stays as it was.
+fn memory(device: &Device) -> Outcome {
+    type C = ark_bn254::g1::Config;
+    let len = if is_few(device) { 3000 } else { 20_000 };
+    let (bases, multipliers) = bases::<C>(len);
+    let scalars = device.upload::<Mont<ark_bn254::Fr>>(&multipliers)?;
+    let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
+    // Once before, so that the peak is this evaluation's alone; earlier work may have had a higher one.
+    msm.evaluate(&scalars)?;
+    let required = msm.required_bytes(len, 1)?;
+    let rest = device.stats().bytes_live;
+    let ballast = device.stats().bytes_peak.saturating_sub(rest);
+    let filler = device.alloc::<u8>(ballast as usize)?;
+    let before = device.stats();
+    msm.evaluate(&scalars)?;
+    let taken = device.stats().bytes_peak - before.bytes_live;
+    drop(filler);
+    expect(&format!("{required} bytes are within 5% of {taken}"), taken.abs_diff(required) * 20 <= required)
 }
 
 fn misuse(device: &Device) -> Outcome {

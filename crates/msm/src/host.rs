@@ -1,10 +1,20 @@
+//! Sums over host slices.
+
+use std::{
+    any::TypeId,
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
 use ark_ec::short_weierstrass::{Affine, Projective};
 use evariste_backend::Device;
 
 use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
 
 /// Σ `scalars[i]` · `bases[i]` for points of order r on the host, on a device. Kernels are compiled once and kept with the
-/// device, until [`Device::trim`]; the bases go to it each time.
+/// device, until [`Device::trim`]; the bases go to it each time. A sum that the CPU does in less time than any takes on the device
+/// stays on the CPU ([`crossover`]).
 ///
 /// Who uses the same bases again makes an [`Msm`], which keeps them there.
 ///
@@ -32,6 +42,81 @@ pub fn evaluate<C: MsmCurve>(
         let (expected, actual) = (bases.len(), scalars.len());
         return Err(Error::Length { what: "scalars, as many as bases", expected, actual });
     }
+    let cpu = Device::cpu();
+    let device = if bases.len() < crossover::<C>(device)? { &cpu } else { device };
+    on(device, bases, scalars)
+}
+
+/// The sum on this device, whatever its length.
+fn on<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::ScalarField]) -> Result<Projective<C>> {
     let kernels = device.cached_plan("", || Kernels::new(device))?;
     Msm::with_kernels(device, kernels, bases, MsmConfig::default())?.evaluate(scalars)
+}
+
+/// The number of points from which on [`evaluate`] works on `device` and not on the CPU: 0 for the CPU itself.
+///
+/// Measured once for each device and curve, in some milliseconds: the time of a sum of 128 points on the CPU, which grows with
+/// their number, against thirty times the way of one scalar to the device and back. So long takes the shortest sum on a GPU, whose
+/// stages wait for each other. It is at most 2^14. [`set_crossover`] pins it.
+///
+/// # Errors
+/// [`Error::Device`].
+pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
+    if device.info().limits.workgroup_threads == 1 {
+        return Ok(0);
+    }
+    let crossovers = device.notes::<Crossovers>();
+    let known = || crossovers.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(points) = known().get(&TypeId::of::<C>()).copied() {
+        return Ok(points);
+    }
+    // Not under the lock: a thread that waits in the CPU's pool may come by here again with other work.
+    let measured = measure::<C>(device)?;
+    log::debug!("{}: sums over host slices from {measured} points on", device.info().id);
+    Ok(*known().entry(TypeId::of::<C>()).or_insert(measured))
+}
+
+/// Sets what [`crossover`] gives for a device and curve: 0 for all work on the device, `usize::MAX` for all on the CPU.
+pub fn set_crossover<C: MsmCurve>(device: &Device, points: usize) {
+    let crossovers = device.notes::<Crossovers>();
+    crossovers.0.lock().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<C>(), points);
+}
+
+/// What is known of a device, by curve.
+#[derive(Debug, Default)]
+struct Crossovers(Mutex<BTreeMap<TypeId, usize>>);
+
+/// Points of the sum that is measured.
+const MEASURED: usize = 128;
+
+/// Ways to the device and back that the shortest sum takes there: 0.4 to 0.75 ms on an H200, where one takes 15 to 25 µs.
+const WAYS: u32 = 30;
+
+/// The largest crossover: from there on any GPU is faster than its stages wait.
+const MAX_CROSSOVER: usize = 1 << 14;
+
+/// Runs of which the fastest counts.
+const RUNS: usize = 3;
+
+fn measure<C: MsmCurve>(device: &Device) -> Result<usize> {
+    let (cpu, bases) = (Device::cpu(), vec![C::GENERATOR; MEASURED]);
+    let largest = -C::ScalarField::from(1u8);
+    let scalars: Vec<C::ScalarField> =
+        (0..MEASURED as u64).map(|i| largest / C::ScalarField::from(2 * i + 1)).collect();
+    let sum = fastest(|| on::<C>(&cpu, &bases, &scalars).map(drop))?;
+    let way = fastest(|| Ok(device.upload::<u64>(&[0; 4])?.to_vec().map(drop)?))?;
+    let points = (WAYS * way).as_secs_f64() / sum.as_secs_f64().max(f64::MIN_POSITIVE) * MEASURED as f64;
+    Ok((points as usize).min(MAX_CROSSOVER))
+}
+
+/// The fastest of some runs, after one that does not count.
+fn fastest(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
+    run()?;
+    let mut fastest = Duration::MAX;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        run()?;
+        fastest = fastest.min(start.elapsed());
+    }
+    Ok(fastest)
 }

@@ -25,7 +25,7 @@ use evariste_field::DevicePrimeField;
 
 pub use config::{Accumulation, Bases, MsmConfig, Precompute, Tuning};
 pub use error::{Error, Result};
-pub use host::evaluate;
+pub use host::{crossover, evaluate, set_crossover};
 pub use plan::{Msm, Stage, Staged};
 pub use scalars::Scalars;
 
