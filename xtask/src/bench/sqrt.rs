@@ -73,6 +73,7 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             }
             roots::<Fq2>(session, target, "bls12-381-fq2", log_n, None);
             roots::<ark_bn254::Fq>(session, target, "bn254-fq", log_n, None);
+            roots::<ark_bn254::Fr>(session, target, "bn254-fr", log_n, None);
             roots::<small::Goldilocks>(session, target, "goldilocks", log_n, None);
             roots::<small::BabyBear>(session, target, "baby-bear", log_n, None);
             for compared in COMPARED {
