@@ -88,7 +88,7 @@ fn transcript() -> Blake3Transcript {
 fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
     // The third of 12 rounds is the last one that has a launch of its own.
-    let most = if is_few(device) || E::extension_degree() > 1 { 12 } else { 10 };
+    let most = if is_few(device) { 12 } else { 10 };
     for num_vars in [1, 2, 4, most] {
         let tables = satisfied::<T>(num_vars);
         let definition: Vec<Vec<E>> = tables.iter().map(|table| lifted(table)).collect();
