@@ -5,6 +5,7 @@ mod buffer;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cache;
 mod cpu;
+mod crossover;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
@@ -30,6 +31,7 @@ pub use buffer::{Buffer, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
 pub use cpu::{CpuArg, CpuVectors, cpu_has_ifma, cpu_vectors};
+pub use crossover::{Crossovers, fastest};
 pub use device::{DEVICE_VARIABLE, Device, Discovered};
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};

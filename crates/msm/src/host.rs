@@ -1,14 +1,9 @@
 //! Sums over host slices.
 
-use std::{
-    any::TypeId,
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::any::TypeId;
 
 use ark_ec::short_weierstrass::{Affine, Projective};
-use evariste_backend::Device;
+use evariste_backend::{Crossovers, Device, fastest};
 
 use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
 
@@ -65,26 +60,21 @@ pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
     if device.info().limits.workgroup_threads == 1 {
         return Ok(0);
     }
-    let crossovers = device.notes::<Crossovers>();
-    let known = || crossovers.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(points) = known().get(&TypeId::of::<C>()).copied() {
-        return Ok(points);
-    }
-    // Not under the lock: a thread that waits in the CPU's pool may come by here again with other work.
-    let measured = measure::<C>(device)?;
-    log::debug!("{}: sums over host slices from {measured} points on", device.info().id);
-    Ok(*known().entry(TypeId::of::<C>()).or_insert(measured))
+    device.notes::<Known>().0.get_or_measure(TypeId::of::<C>(), || {
+        let measured = measure::<C>(device)?;
+        log::debug!("{}: sums over host slices from {measured} points on", device.info().id);
+        Ok(measured)
+    })
 }
 
 /// Sets what [`crossover`] gives for a device and curve: 0 for all work on the device, `usize::MAX` for all on the CPU.
 pub fn set_crossover<C: MsmCurve>(device: &Device, points: usize) {
-    let crossovers = device.notes::<Crossovers>();
-    crossovers.0.lock().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<C>(), points);
+    device.notes::<Known>().0.set(TypeId::of::<C>(), points);
 }
 
 /// What is known of a device, by curve.
 #[derive(Debug, Default)]
-struct Crossovers(Mutex<BTreeMap<TypeId, usize>>);
+struct Known(Crossovers<TypeId, usize>);
 
 /// Points of the sum that is measured.
 const MEASURED: usize = 128;
@@ -96,27 +86,15 @@ const WAYS: u32 = 30;
 const MAX_CROSSOVER: usize = 1 << 14;
 
 /// Runs of which the fastest counts.
-const RUNS: usize = 3;
+const RUNS: u32 = 3;
 
 fn measure<C: MsmCurve>(device: &Device) -> Result<usize> {
     let (cpu, bases) = (Device::cpu(), vec![C::GENERATOR; MEASURED]);
     let largest = -C::ScalarField::from(1u8);
     let scalars: Vec<C::ScalarField> =
         (0..MEASURED as u64).map(|i| largest / C::ScalarField::from(2 * i + 1)).collect();
-    let sum = fastest(|| on::<C>(&cpu, &bases, &scalars).map(drop))?;
-    let way = fastest(|| Ok(device.upload::<u64>(&[0; 4])?.to_vec().map(drop)?))?;
+    let sum = fastest(RUNS, || on::<C>(&cpu, &bases, &scalars).map(drop))?;
+    let way = fastest(RUNS, || Ok::<_, Error>(device.upload::<u64>(&[0; 4])?.to_vec().map(drop)?))?;
     let points = (WAYS * way).as_secs_f64() / sum.as_secs_f64().max(f64::MIN_POSITIVE) * MEASURED as f64;
     Ok((points as usize).min(MAX_CROSSOVER))
-}
-
-/// The fastest of some runs, after one that does not count.
-fn fastest(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
-    run()?;
-    let mut fastest = Duration::MAX;
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        run()?;
-        fastest = fastest.min(start.elapsed());
-    }
-    Ok(fastest)
 }

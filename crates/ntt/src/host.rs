@@ -1,14 +1,9 @@
 //! Transforms of host slices.
 
-use std::{
-    any::TypeId,
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{any::TypeId, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device};
+use evariste_backend::{Buffer, Crossovers, Device, fastest};
 use evariste_field::{DeviceField, Mont, source};
 
 use crate::{Config, Error, Ntt, Result, forward_in_pieces, inverse_in_pieces};
@@ -47,39 +42,21 @@ pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     if device.info().limits.workgroup_threads == 1 {
         return Ok(0);
     }
-    let crossovers = device.notes::<Crossovers>();
-    if let Some(known) = crossovers.get::<F>() {
-        return Ok(known);
-    }
-    // Not under the lock: a thread that waits in the CPU's pool may come by here again with other work.
-    let measured = measure::<F>(device)?;
-    log::debug!("{}: transforms of host slices from 2^{measured} on", device.info().id);
-    Ok(crossovers.measured::<F>(measured))
+    device.notes::<Known>().0.get_or_measure(TypeId::of::<F>(), || {
+        let measured = measure::<F>(device)?;
+        log::debug!("{}: transforms of host slices from 2^{measured} on", device.info().id);
+        Ok(measured)
+    })
 }
 
 /// Sets what [`crossover`] gives for a device and field: 0 for all work on the device, `u32::MAX` for all on the CPU.
 pub fn set_crossover<F: DeviceField + FftField>(device: &Device, log_n: u32) {
-    device.notes::<Crossovers>().set::<F>(log_n);
+    device.notes::<Known>().0.set(TypeId::of::<F>(), log_n);
 }
 
 /// What is known of a device, by field.
 #[derive(Debug, Default)]
-struct Crossovers(Mutex<BTreeMap<TypeId, u32>>);
-
-impl Crossovers {
-    fn get<F: 'static>(&self) -> Option<u32> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&TypeId::of::<F>()).copied()
-    }
-
-    fn set<F: 'static>(&self, log_n: u32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<F>(), log_n);
-    }
-
-    /// Keeps what was measured, and gives it, unless something was set or measured meanwhile.
-    fn measured<F: 'static>(&self, log_n: u32) -> u32 {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(TypeId::of::<F>()).or_insert(log_n)
-    }
-}
+struct Known(Crossovers<TypeId, u32>);
 
 /// log₂ of the length that is measured.
 const MEASURED: u32 = 10;
@@ -88,18 +65,20 @@ const MEASURED: u32 = 10;
 const MAX_CROSSOVER: u32 = 20;
 
 /// Runs of which the fastest counts.
-const RUNS: usize = 5;
+const RUNS: u32 = 5;
 
 fn measure<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     let log_n = MEASURED.min(F::TWO_ADICITY);
     let mut x = vec![F::ONE; 1 << log_n];
     let on_cpu = plan::<F>(&Device::cpu(), log_n)?;
-    let cpu = fastest(|| {
+    let cpu = fastest(RUNS, || {
         let mut buffer = on_cpu.device().upload::<Mont<F>>(&x)?;
         on_cpu.forward(&mut buffer)?;
-        Ok(buffer.as_view().read(&mut x)?)
+        Ok::<_, Error>(buffer.as_view().read(&mut x)?)
     })?;
-    let mut way = |len: usize| fastest(|| Ok(device.upload::<Mont<F>>(&x[..len])?.as_view().read(&mut x[..len])?));
+    let mut way = |len: usize| {
+        fastest(RUNS, || Ok::<_, Error>(device.upload::<Mont<F>>(&x[..len])?.as_view().read(&mut x[..len])?))
+    };
     let (short, long) = (way(1)?, way(1 << log_n)?);
     // A pass of a transform costs a device about what the way costs it at least.
     let each = (long.saturating_sub(short)).as_secs_f64() / f64::from(1u32 << log_n);
@@ -109,18 +88,6 @@ fn measure<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
         cpu.as_secs_f64() * n_log_n / (f64::from(log_n).exp2() * f64::from(log_n.max(1)))
     };
     Ok((0..MAX_CROSSOVER).find(|log| on_device(*log) < on_cpu(*log)).unwrap_or(MAX_CROSSOVER))
-}
-
-/// The fastest of some runs, after one that does not count.
-fn fastest(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
-    run()?;
-    let mut fastest = Duration::MAX;
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        run()?;
-        fastest = fastest.min(start.elapsed());
-    }
-    Ok(fastest)
 }
 
 fn plan<F: DeviceField + FftField>(device: &Device, log_n: u32) -> Result<Arc<Ntt<F>>> {
@@ -156,21 +123,4 @@ fn transform<F: DeviceField + FftField>(
     apply(&ntt, &mut buffer)?;
     let result = buffer.as_view().read_on(None)?;
     result.wait_into(x).map_err(Error::Interrupted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_set_stays_whatever_was_measured_meanwhile() {
-        let crossovers = Crossovers::default();
-        assert_eq!(crossovers.get::<u8>(), None);
-        crossovers.set::<u8>(3);
-        assert_eq!(crossovers.measured::<u8>(12), 3, "set while it was measured");
-        assert_eq!(crossovers.measured::<u16>(12), 12);
-        assert_eq!(crossovers.measured::<u16>(14), 12, "another thread was faster");
-        crossovers.set::<u16>(0);
-        assert_eq!((crossovers.get::<u8>(), crossovers.get::<u16>()), (Some(3), Some(0)));
-    }
 }
