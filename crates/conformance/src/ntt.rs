@@ -1,9 +1,9 @@
 //! Transforms over every field with two-adicity.
 
-use std::thread;
+use std::{sync::Arc, thread};
 
 use ark_bls12_381::Fr;
-use ark_ff::FftField;
+use ark_ff::{FftField, Field};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{
     Device, DeviceInfo, Element, Error as DeviceError, HostBuffer, KernelSpec, Kind, Secrecy, Transfer,
@@ -18,7 +18,7 @@ use libtest_mimic::Failed;
 
 use crate::{
     Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, field::samples, fields, launches::is_few,
-    other_device,
+    other_device, recorder::Recorder,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -31,6 +31,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("pallas-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_pallas::Fq>);
     suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
     suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
+    suite.add("baby-bear::interrupted", interrupted);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
     suite.add_alone("bls12-381-fr::crossover", slices_stay_on_the_cpu_below_the_crossover);
@@ -472,6 +473,34 @@ fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
         expect_same(&format!("inverse of case {case}"), &data.to_vec()?, x)?;
     }
     Ok(())
+}
+
+/// Whichever read fails: the error says whether the slice is whole.
+fn interrupted(device: &Device) -> Outcome {
+    type F = small::BabyBear;
+    let whole = samples::<F>(1 << 10, 31);
+    // Eight pieces of each half.
+    let device_bytes = 11 << 9;
+    let recorder = Recorder::plain(device);
+    let device = &Device::unregistered(Arc::clone(&recorder) as _);
+    let [mut refused, mut interrupted] = [0; 2];
+    for reads in 0.. {
+        recorder.fail_read_after(reads);
+        let mut x = whole.clone();
+        match forward_in_pieces(device, &mut x, device_bytes) {
+            Ok(()) => {
+                expect_same("after all reads", &x, &arkworks(&whole, F::ONE))?;
+                break;
+            }
+            Err(Error::Interrupted(_)) => interrupted += 1,
+            Err(error) => {
+                expect(&format!("{error} of the device"), matches!(error, Error::Device(_)))?;
+                expect_same(&format!("{error} after {reads} reads"), &x, &whole)?;
+                refused += 1;
+            }
+        }
+    }
+    expect_equal("reads that lose nothing, and others", &(refused, interrupted), &(12, 4))
 }
 
 fn host_slices<F: DeviceField + FftField>(device: &Device) -> Outcome {

@@ -1,15 +1,18 @@
-//! A device that remembers what was launched on it.
+//! A device that remembers what was launched on it, and can be told to fail.
 
 use std::{
     collections::BTreeMap,
     mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use evariste_backend::{
-    Backend, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Kind, Memory, Pending, Queue,
-    Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory, Pending,
+    Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 /// Workgroups of the smallest and of the largest launch.
@@ -44,6 +47,10 @@ pub(crate) struct Recorder {
     /// By kernel and variant.
     launched: Mutex<BTreeMap<(&'static str, String), Groups>>,
     allocated: Mutex<Vec<Allocation>>,
+    /// The most memory that the device below had given at once, to whomever.
+    peak: AtomicU64,
+    /// Reads before the one that fails.
+    reads: AtomicUsize,
 }
 
 impl Recorder {
@@ -61,6 +68,11 @@ impl Recorder {
         Device::unregistered(Self::with_info(below, below.info().clone(), skipped))
     }
 
+    /// One that tells nothing else of itself than the device below does.
+    pub(crate) fn plain(below: &Device) -> Arc<Self> {
+        Self::with_info(below, below.info().clone(), &[])
+    }
+
     /// One that allows the loops of a thread so many turns.
     pub(crate) fn impatient(below: &Device, turns: u32) -> Arc<Self> {
         let mut info = below.info().clone();
@@ -70,7 +82,8 @@ impl Recorder {
 
     fn with_info(below: &Device, info: DeviceInfo, skipped: &'static [&'static str]) -> Arc<Self> {
         let (launched, allocated) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated })
+        let (peak, reads) = (AtomicU64::new(0), AtomicUsize::new(usize::MAX));
+        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, peak, reads })
     }
 
     /// What was launched of a kernel.
@@ -89,6 +102,16 @@ impl Recorder {
     /// What was allocated since this was asked last.
     pub(crate) fn allocations(&self) -> Vec<Allocation> {
         mem::take(&mut self.allocated.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The most memory that was live on the device below when some was allocated here, in bytes, since this was asked last.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.swap(0, Ordering::Relaxed)
+    }
+
+    /// Has one read from the device fail, after so many that do not.
+    pub(crate) fn fail_read_after(&self, reads: usize) {
+        self.reads.store(reads, Ordering::Relaxed);
     }
 
     fn allocate(&self, bytes: u64, secrecy: Secrecy, transfer: Option<Transfer>) {
@@ -113,6 +136,7 @@ impl Backend for Recorder {
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
         self.allocate(bytes, secrecy, None);
         let mut memory = self.backend().alloc(bytes, secrecy)?;
+        self.peak.fetch_max(self.stats().bytes_live, Ordering::Relaxed);
         if !self.skipped.is_empty() {
             let mut ones = self.backend().host_buffer(bytes as usize, Transfer::Upload, secrecy)?;
             ones.fill(u8::MAX);
@@ -139,7 +163,10 @@ impl Backend for Recorder {
     }
 
     fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
-        self.backend().read(queue, src, dst)
+        match self.reads.fetch_sub(1, Ordering::Relaxed) {
+            0 => Err(Error::Driver { device: self.info.id, call: "read", reason: "made to fail".into() }),
+            _ => self.backend().read(queue, src, dst),
+        }
     }
 
     fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
