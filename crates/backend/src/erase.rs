@@ -4,6 +4,15 @@ use std::{hint, sync::atomic};
 
 use rayon::prelude::*;
 
+/// Zeroes all memory of a vector, that behind its elements too, and leaves it empty. For CPU bodies of kernels, whose memory
+/// may hold what comes of secrets: at the speed of memory, so that it need not be told when it does.
+pub fn wipe<T: Copy + Default>(memory: &mut Vec<T>) {
+    memory.clear();
+    memory.resize(memory.capacity(), T::default());
+    hint::black_box(&mut *memory);
+    memory.clear();
+}
+
 /// Bytes from which several threads share the work, each taking as many at a time.
 const PIECE: usize = 1 << 20;
 
@@ -22,6 +31,17 @@ pub(crate) fn erase(bytes: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vectors_are_wiped_to_their_capacity() {
+        let mut memory = vec![7u32; 100];
+        memory.truncate(50);
+        wipe(&mut memory);
+        assert!(memory.is_empty() && memory.capacity() >= 100);
+        // SAFETY: it has room for so many, which `wipe` has written.
+        unsafe { memory.set_len(100) };
+        assert_eq!(memory, [0; 100]);
+    }
 
     #[test]
     fn everything_is_zeroed() {

@@ -33,6 +33,7 @@ pub use cache::CACHE_VARIABLE;
 pub use cpu::{CpuArg, CpuVectors, cpu_has_ifma, cpu_vectors};
 pub use crossover::{Crossovers, fastest};
 pub use device::{DEVICE_VARIABLE, Device, Discovered};
+pub use erase::wipe;
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};

@@ -31,6 +31,8 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls24-315-g1::sum", sum::<curves::Bls24>);
     suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
+    suite.add("pinned", pinned);
+    suite.add("small_buffers", small_buffers);
     suite.add("two_threads", two_threads);
     suite.add_alone("crossover", small_sums_stay_on_the_cpu);
     suite.add_alone("memory", memory);
@@ -257,6 +259,61 @@ fn memory(device: &Device) -> Outcome {
     let _ = msm.evaluate(&scalars)?;
     let taken = recorder.peak().saturating_sub(before);
     expect(&format!("{required} bytes are within 5% of {taken}"), taken.abs_diff(required) * 20 <= required)
+}
+
+/// Scalars in memory that the device copies from itself, at once and in pieces. It comes back as it was.
+fn pinned(device: &Device) -> Outcome {
+    type C = ark_bn254::g1::Config;
+    type Scalar = Mont<ark_bn254::Fr>;
+    let (bases, multipliers) = bases::<C>(90);
+    let (_, scalars, expected) = sample::<C>(&multipliers, 0);
+    let small = MsmConfig { window: Some(3), ..MsmConfig::default() };
+    let memory = Msm::<C>::new(device, &[], small)?.required_bytes(20, 1)?;
+    let filled = || {
+        let mut host = device.host_buffer(90 * Scalar::BYTES, Transfer::Upload, Secrecy::Public)?;
+        Scalar::encode(&scalars, &mut host);
+        Ok::<_, Error>(host)
+    };
+    for config in [MsmConfig::default(), MsmConfig { memory: Some(memory), ..small }] {
+        let msm = Msm::<C>::new(device, &bases, config)?;
+        let (sum, host) = msm.evaluate_pinned(filled()?)?;
+        expect(&format!("{config:?}"), sum == expected)?;
+        expect_same("the memory that came back", &host, &filled()?)?;
+        let mut few = host;
+        drop(few.split_off(2 * Scalar::BYTES));
+        let expected = bases[0] * scalars[0] + bases[1] * scalars[1];
+        expect("a sum of two", msm.evaluate_pinned(few)?.0 == expected)?;
+        let none = device.host_buffer(0, Transfer::Upload, Secrecy::Public)?;
+        expect("a sum of none", msm.evaluate_pinned(none)?.0.is_zero())?;
+    }
+    let msm = Msm::<C>::new(device, &bases[..89], MsmConfig::default())?;
+    let is = |host, right: fn(&Error) -> bool| {
+        let result = msm.evaluate_pinned(host);
+        expect(&format!("the error of {result:?}"), result.is_err_and(|error| right(&error)))
+    };
+    is(filled()?, |error| matches!(error, Error::Length { expected: 89, actual: 90, .. }))?;
+    let odd = device.host_buffer(Scalar::BYTES + 1, Transfer::Upload, Secrecy::Public)?;
+    is(odd, |error| matches!(error, Error::Length { expected: 64, actual: 33, .. }))?;
+    if let Some(other) = other_device(device) {
+        let elsewhere = other.host_buffer(Scalar::BYTES, Transfer::Upload, Secrecy::Public)?;
+        is(elsewhere, |error| matches!(error, Error::Device(evariste_backend::Error::WrongDevice { .. })))?;
+    }
+    Ok(())
+}
+
+/// Where buffers are short, pieces are.
+fn small_buffers(device: &Device) -> Outcome {
+    type C = ark_bn254::g1::Config;
+    let (bases, multipliers) = bases::<C>(100);
+    let own = (100 * AffinePoint::<C>::BYTES) as u64;
+    let device = &Recorder::with_buffers_of(device, own);
+    for precompute in [Precompute::None, Precompute::Tables { budget: u64::MAX }] {
+        let msm = Msm::<C>::new(device, &bases, MsmConfig { precompute, ..MsmConfig::default() })?;
+        check(device, &msm, &multipliers, 0)?;
+    }
+    let wide = MsmConfig { window: Some(16), ..MsmConfig::default() };
+    let refused = Msm::<C>::new(device, &bases, wide)?.evaluate(&multipliers);
+    expect(&format!("the error of {refused:?}"), matches!(refused, Err(Error::Config { actual: 16, .. })))
 }
 
 fn misuse(device: &Device) -> Outcome {

@@ -73,6 +73,13 @@ impl Recorder {
         Self::with_info(below, below.info().clone(), &[])
     }
 
+    /// One whose buffers have so many bytes at most.
+    pub(crate) fn with_buffers_of(below: &Device, bytes: u64) -> Device {
+        let mut info = below.info().clone();
+        info.limits.buffer_bytes = bytes;
+        Device::unregistered(Self::with_info(below, info, &[]))
+    }
+
     /// One that allows the loops of a thread so many turns.
     pub(crate) fn impatient(below: &Device, turns: u32) -> Arc<Self> {
         let mut info = below.info().clone();

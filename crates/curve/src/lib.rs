@@ -4,6 +4,7 @@
 //! on a prime order nor on a subgroup.
 
 mod element;
+pub mod lanes;
 mod operation;
 pub mod point;
 mod points;

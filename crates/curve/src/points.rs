@@ -14,12 +14,13 @@ use evariste_backend::{
 
 use crate::{
     AffinePoint, DeviceCurve, Jacobian, Xyzz,
+    lanes::add_affine,
     operation::{Divide, Map},
     point,
     source::{self, Form},
 };
 use evariste_field::{
-    DeviceField, ifma, invert,
+    DeviceField, ifma,
     source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse, word},
 };
 use evariste_primitives::checked_len;
@@ -525,7 +526,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             let whole = lanes.as_ref().map_or(0, |_| count - count % ifma::STEP);
             let (in_lanes, rest) = out.split_at_mut(whole * out_words);
             if let Some(lanes) = &lanes {
-                add_in_lanes::<C>(lanes, part(first, whole), in_lanes);
+                add_affine::<C>(lanes, part(first, whole), in_lanes, &mut Vec::new());
             }
             divide_run::<C>(operation, part(first + whole, count - whole), rest);
         });
@@ -569,28 +570,6 @@ fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: 
         let ((a, b), (prefix, denominator)) = (operands(i), prefixes[i]);
         point::store(&operation.finish::<C>(a, b, inverse * prefix), out);
         inverse *= denominator;
-    }
-}
-
-/// Sums of a run of points, a multiple of [`ifma::STEP`] of them. Those that lie on no chord are added one by one.
-fn add_in_lanes<C: DeviceCurve>(lanes: &ifma::Field, (a, b): (&[u32], &[u32]), out: &mut [u32]) {
-    let (limbs, point_words) = (C::BaseField::LIMBS, words::<C>(Form::Affine));
-    let operands = |i: usize| (&a[i * point_words..][..point_words], &b[i * point_words..][..point_words]);
-    let mut denominators = vec![0; out.len() / 2];
-    let mut inverses = vec![0; out.len() / 2];
-    let mut one = vec![0; limbs];
-    C::BaseField::ONE.store(&mut one);
-
-    let special = lanes.differences(a, b, &mut denominators);
-    for &i in &special {
-        let (a, b) = operands(i);
-        Divide::AffineAdd.denominator::<C>(a, b).store(&mut denominators[i * limbs..]);
-    }
-    lanes.inverse_run(&denominators, &mut inverses, &one, &invert::<C::BaseField>);
-    lanes.chords(a, b, &inverses, out);
-    for i in special {
-        let ((a, b), inverse) = (operands(i), C::BaseField::load(&inverses[i * limbs..]));
-        point::store(&Divide::AffineAdd.finish::<C>(a, b, inverse), &mut out[i * point_words..][..point_words]);
     }
 }
 

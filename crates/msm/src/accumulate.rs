@@ -1,17 +1,18 @@
 //! Sums of the points of each bucket.
 
-use std::marker::PhantomData;
+use std::{hint, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, parallel};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, wipe};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
 use evariste_field::{
-    DeviceField,
+    DeviceField, ifma,
     source::{label, turns},
 };
+use rayon::prelude::*;
 
 use crate::{
     levels::Levels,
@@ -174,8 +175,12 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
         let sources = [evariste_cuda::MSM_ACCUMULATE, evariste_shaders::MSM_ACCUMULATE];
         shared::text::<C>(language, &seen, THREADS, calls::<C>(), sources)
     };
+    let lanes = ifma::Field::of::<C::BaseField>();
+    let body = move |params: &AccumulateParams, args: &mut [CpuArg<'_>]| {
+        accumulate::<C>(lanes.as_ref(), params, args);
+    };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), accumulate::<C>, source)
+    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source)
         .threads(THREADS)
         .turns(accumulate_turns::<C>)
 }
@@ -219,7 +224,7 @@ struct Slice<'a, C: DeviceCurve> {
 }
 
 /// The body for the CPU.
-fn accumulate<C: DeviceCurve>(params: &AccumulateParams, args: &mut [CpuArg<'_>]) {
+fn accumulate<C: DeviceCurve>(lanes: Option<&ifma::Field>, params: &AccumulateParams, args: &mut [CpuArg<'_>]) {
     let [keys, values, points, buckets, node_keys, node_sums] = args else {
         unreachable!("the launch checks the number of buffers")
     };
@@ -249,11 +254,10 @@ fn accumulate<C: DeviceCurve>(params: &AccumulateParams, args: &mut [CpuArg<'_>]
         slices.push(Slice { keys, start: number * len, buckets: own, ends });
         (rest, done, before) = (others, inside.end, Some(last));
     }
-    parallel::chunks(&mut slices, 1, &|_, slices| {
-        for slice in slices {
-            slice.sum(values, points, params.fresh == 1);
-        }
-    });
+    slices.par_iter_mut().for_each_init(
+        || Levels::<C>::new(lanes),
+        |levels, slice| slice.sum(levels, values, points, params.fresh == 1),
+    );
     let nodes = node_keys.chunks_exact_mut(2).zip(node_sums.write::<u32>().chunks_exact_mut(2 * words));
     for (slice, (keys, sums)) in slices.iter().zip(nodes) {
         keys.copy_from_slice(&slice.borders());
@@ -261,6 +265,8 @@ fn accumulate<C: DeviceCurve>(params: &AccumulateParams, args: &mut [CpuArg<'_>]
             point::store(sum, words);
         }
     }
+    slices.iter_mut().for_each(|slice| slice.ends = [zero::<C>(); 2]);
+    hint::black_box(&mut slices);
 }
 
 impl<C: DeviceCurve> Slice<'_, C> {
@@ -268,13 +274,13 @@ impl<C: DeviceCurve> Slice<'_, C> {
         [self.keys[0], self.keys[self.keys.len() - 1]]
     }
 
-    fn sum(&mut self, values: Option<&[u32]>, points: &[u32], fresh: bool) {
+    fn sum(&mut self, levels: &mut Levels<'_, C>, values: Option<&[u32]>, points: &[u32], fresh: bool) {
         let ([first, last], words) = (self.borders(), sum_words::<C>());
         // Buckets that were found before have a sum.
         let mut found_before = vec![!fresh; self.buckets.len() / words];
         let (start, buckets, ends) = (self.start, &mut self.buckets, &mut self.ends);
         let numbers = |i: usize| values.map_or(2 * (start + i) as u32, |values| values[start + i]);
-        Levels::<C>::new().sum(self.keys, &numbers, points, &mut |key, point| {
+        levels.sum(self.keys, &numbers, points, &mut |key, point| {
             if key == first || key == last {
                 let end = &mut ends[usize::from(key != first)];
                 *end = point::xyzz_add_affine::<C>(*end, point);
@@ -287,6 +293,7 @@ impl<C: DeviceCurve> Slice<'_, C> {
             };
             point::store(&sum, &mut buckets[at * words..][..words]);
         });
+        wipe(&mut found_before);
     }
 }
 

@@ -64,19 +64,23 @@ pub(crate) struct Machine {
     gpu: bool,
     /// Additions that the loops of one thread may do in a launch.
     additions: u64,
+    /// The cost of adding two buckets in additions of points to buckets.
+    full: f64,
 }
 
 /// Turns of loops beside those of additions, in each kernel that adds points.
 const OTHER_TURNS: u32 = 64;
 
 impl Machine {
-    /// A device on which an addition of points takes so many turns of loops.
-    pub(crate) fn new(info: &DeviceInfo, turns: u64) -> Self {
+    /// A device on which an addition of points takes so many turns of loops, or a processor that adds points to buckets in
+    /// lanes.
+    pub(crate) fn new(info: &DeviceInfo, turns: u64, in_lanes: bool) -> Self {
         let gpu = info.limits.workgroup_threads > 1;
         let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
         let allowed = |limit: u32| u64::from(limit.saturating_sub(OTHER_TURNS)) / (turns + 1);
         let additions = info.limits.loop_turns.map_or(u64::MAX, allowed).max(1);
-        Self { lanes: info.parallelism.max(1).saturating_mul(lanes).min(1 << 20), gpu, additions }
+        let lanes = info.parallelism.max(1).saturating_mul(lanes).min(1 << 20);
+        Self { lanes, gpu, additions, full: if in_lanes && !gpu { LANES_FULL } else { FULL } }
     }
 
     /// How so many pairs are divided.
@@ -175,6 +179,9 @@ pub(crate) struct Shape {
 /// The cost of additions of two points in XYZZ form in mixed ones: 12M + 2S to 8M + 2S.
 const FULL: f64 = 1.4;
 
+/// The same where points are added to buckets in lanes of AVX-512 IFMA, and buckets to each other one by one.
+const LANES_FULL: f64 = 4.5;
+
 /// Time of an addition that waits for nothing else, to that of one where all lanes are busy.
 const LONE: f64 = 0.4;
 
@@ -218,7 +225,7 @@ fn cost(machine: &Machine, shape: &Shape, window: u32, multiples: Multiples) -> 
     // Waits: a few additions for each layer, and on the host the doublings.
     let waits = if machine.gpu { f64::from(window) * LONE * f64::from(machine.lanes) } else { 0.0 };
     let doublings = f64::from(digits.div_ceil(tables) * window);
-    (1.0 + SORT) * pairs + 2.0 * FULL * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
+    (1.0 + SORT) * pairs + 2.0 * machine.full * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
 }
 
 /// Bits of a digit with the least cost, among those whose buckets stay below `most_buckets`.
@@ -237,7 +244,7 @@ mod tests {
 
     #[test]
     fn slices_and_pairs_are_added_in_32_bits() {
-        let machine = Machine { lanes: 1, gpu: true, additions: u64::MAX };
+        let machine = Machine { lanes: 1, gpu: true, additions: u64::MAX, full: FULL };
         for least in [1, u32::MAX] {
             let slices = machine.slices(&Tuning { least_slice: Some(least), ..Tuning::default() }, 10);
             assert!(u64::from(slices.least) + MAX_PAIRS <= 1 << 32, "{slices:?}");

@@ -7,10 +7,10 @@ use std::{
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::{PrimeField, Zero};
 use evariste_backend::{
-    Buffer, Device, Element, Error as DeviceError, Event, KernelSpec, Queue, Secrecy, View, ViewMut,
+    Buffer, Device, Element, Error as DeviceError, Event, HostBuffer, KernelSpec, Queue, Secrecy, View, ViewMut, wipe,
 };
 use evariste_curve::{AffinePoint, Xyzz, source::turns as point_turns};
-use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
+use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont, ifma};
 use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
@@ -26,7 +26,7 @@ use crate::{
     shared::{on, scalar_bytes, sum_bytes},
     tables,
     unbalanced::{self, Unbalanced},
-    uploads::Uploads,
+    uploads::{Origin, Uploads},
 };
 
 /// Buckets of all sets at most: the indices of points among their sums fit 32 bits.
@@ -154,6 +154,25 @@ struct Layout {
     in_pieces: bool,
 }
 
+/// What scalars are given as.
+enum Given<'a, F: DevicePrimeField> {
+    Host(&'a [F]),
+    /// In device form, for one sum: not there while pieces of it are on their way.
+    Pinned(Option<HostBuffer>),
+    Montgomery(View<'a, Mont<F>>),
+    Canonical(View<'a, Canonical<F>>),
+}
+
+impl<'a, F: DevicePrimeField> From<Scalars<'a, F>> for Given<'a, F> {
+    fn from(scalars: Scalars<'a, F>) -> Self {
+        match scalars {
+            Scalars::Host(host) => Self::Host(host),
+            Scalars::Montgomery(view) => Self::Montgomery(view),
+            Scalars::Canonical(view) => Self::Canonical(view),
+        }
+    }
+}
+
 /// Where scalars are, or come from.
 enum Source<'a, F: DevicePrimeField> {
     Host(Uploads<'a, F>),
@@ -213,7 +232,7 @@ impl<C: MsmCurve> Msm<C> {
         fill: impl FnOnce(ViewMut<'_, AffinePoint<C>>) -> Result<()>,
     ) -> Result<Self> {
         check_config::<C>(&config)?;
-        let machine = Machine::new(device.info(), point_turns::<C>());
+        let machine = machine::<C>(device);
         let multiples = multiples::<C>(device, &machine, &config, len)?;
         let copies = multiples.copies() as usize;
         let mut bases = device.alloc_with(len * copies, secrecy)?;
@@ -300,7 +319,31 @@ impl<C: MsmCurve> Msm<C> {
     pub fn evaluate<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Projective<C>> {
         let scalars = scalars.into();
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
-        Ok(self.sums(scalars, scalars.len(), 1, true, &mut |_| Ok(()))?[0])
+        let len = scalars.len();
+        Ok(self.sums(&mut scalars.into(), len, 1, true, &mut |_| Ok(()))?[0])
+    }
+
+    /// [`Msm::evaluate`] of scalars in host memory that the device copies from without a detour
+    /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer)), in device form
+    /// ([`Mont`]'s [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless it has the bytes of a number of scalars, at most as many as there are bases; as
+    /// [`Msm::evaluate`], and [`Error::Device`] for memory of another device. The host memory is dropped then.
+    pub fn evaluate_pinned(&self, scalars: HostBuffer) -> Result<(Projective<C>, HostBuffer)> {
+        let each = scalar_bytes::<C::ScalarField>() as usize;
+        let len = scalars.len() / each;
+        if scalars.len() % each != 0 {
+            let expected = scalars.len().next_multiple_of(each);
+            return Err(Error::Length { what: "bytes of scalars", expected, actual: scalars.len() });
+        }
+        self.expect_at_most("scalars, of which there may be as many as bases", self.len, len)?;
+        let mut scalars = Given::Pinned(Some(scalars));
+        let sum = self.sums(&mut scalars, len, 1, true, &mut |_| Ok(()))?[0];
+        match scalars {
+            Given::Pinned(Some(scalars)) => Ok((sum, scalars)),
+            _ => unreachable!("it is put back when its pieces have come"),
+        }
     }
 
     /// [`Msm::evaluate`], with an event for the end of each stage on the plan's queue.
@@ -315,7 +358,8 @@ impl<C: MsmCurve> Msm<C> {
             events.push((stage, self.device.record(self.queue.as_ref())?));
             Ok(())
         };
-        let sum = self.sums(scalars, scalars.len(), 1, true, &mut mark)?[0];
+        let len = scalars.len();
+        let sum = self.sums(&mut scalars.into(), len, 1, true, &mut mark)?[0];
         Ok((sum, events))
     }
 
@@ -333,7 +377,7 @@ impl<C: MsmCurve> Msm<C> {
         let len = scalars.len().checked_div(count).unwrap_or(0);
         expect_multiple(count, len, scalars.len())?;
         self.expect_at_most("scalars of one sum, of which there may be as many as bases", self.len, len)?;
-        self.sums(scalars, len, count, true, &mut |_| Ok(()))
+        self.sums(&mut scalars.into(), len, count, true, &mut |_| Ok(()))
     }
 
     /// `count` sums, each over its own share of the bases: of `len / count` neighbours, with as many scalars.
@@ -353,7 +397,7 @@ impl<C: MsmCurve> Msm<C> {
             let (expected, actual) = (self.len, scalars.len());
             return Err(Error::Length { what: "a batch, as many as bases", expected, actual });
         }
-        self.sums(scalars, len, count, false, &mut |_| Ok(()))
+        self.sums(&mut scalars.into(), len, count, false, &mut |_| Ok(()))
     }
 
     fn expect_at_most(&self, what: &'static str, most: usize, actual: usize) -> Result<()> {
@@ -367,7 +411,7 @@ impl<C: MsmCurve> Msm<C> {
         match self.multiples {
             Multiples::Tables { window, .. } => window,
             multiples => {
-                let most = MAX_BUCKETS.max(shape.count as u64);
+                let most = most_buckets::<C>(&self.device).max(shape.count as u64);
                 self.config.window.unwrap_or_else(|| layout::window(&self.machine, shape, multiples, most))
             }
         }
@@ -406,6 +450,7 @@ impl<C: MsmCurve> Msm<C> {
     fn layout(&self, len: usize, count: usize, bits: u32) -> Result<Layout> {
         let memory = self.device.info().memory_bytes.map_or(u64::MAX, |bytes| bytes / 10 * 9);
         let memory = self.config.memory.unwrap_or(memory.saturating_sub(self.bases.bytes()));
+        let limit = self.device.info().limits.buffer_bytes;
         let mut group = count.max(1);
         let mut piece = len.max(1);
         loop {
@@ -419,9 +464,16 @@ impl<C: MsmCurve> Msm<C> {
             let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
             let mut layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
             let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
-            if fits && self.bytes_of(&layout, piece, group) > memory && self.config.tuning.levels.is_none() {
+            let largest = |layout: &Layout| {
+                let scalars = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
+                let halved = if layout.levels > 0 { pairs.div_ceil(2) * AffinePoint::<C>::BYTES as u64 } else { 0 };
+                scalars.max(4 * pairs).max(halved).max(buckets * sum_bytes::<C>())
+            };
+            let is_large = fits && (self.bytes_of(&layout, piece, group) > memory || largest(&layout) > limit);
+            if is_large && self.config.tuning.levels.is_none() {
                 layout.levels = 0;
             }
+            let fits = fits && largest(&layout) <= limit;
             if fits && self.bytes_of(&layout, piece, group) <= memory {
                 return Ok(layout);
             }
@@ -443,7 +495,7 @@ impl<C: MsmCurve> Msm<C> {
     /// `count` sums of `len` scalars each, over the same bases or over bases of their own.
     fn sums(
         &self,
-        scalars: Scalars<'_, C::ScalarField>,
+        scalars: &mut Given<'_, C::ScalarField>,
         len: usize,
         count: usize,
         shared: bool,
@@ -460,9 +512,9 @@ impl<C: MsmCurve> Msm<C> {
             return Ok(sums);
         }
         match scalars {
-            Scalars::Host(_) => {}
-            Scalars::Montgomery(buffer) => self.device.expect_same("the scalars", buffer.device())?,
-            Scalars::Canonical(buffer) => self.device.expect_same("the scalars", buffer.device())?,
+            Given::Host(_) | Given::Pinned(_) => {}
+            Given::Montgomery(buffer) => self.device.expect_same("the scalars", buffer.device())?,
+            Given::Canonical(buffer) => self.device.expect_same("the scalars", buffer.device())?,
         }
         let layout = self.layout(len, count, self.bits(scalars))?;
         if let Some(queue) = &self.queue {
@@ -476,10 +528,10 @@ impl<C: MsmCurve> Msm<C> {
     }
 
     /// Bits that digits have to cover.
-    fn bits(&self, scalars: Scalars<'_, C::ScalarField>) -> u32 {
+    fn bits(&self, scalars: &Given<'_, C::ScalarField>) -> u32 {
         let all = covered_bits::<C>(&self.config);
         match scalars {
-            Scalars::Host(host) if self.config.bits.is_none() && self.config.secrecy == Secrecy::Public => {
+            Given::Host(host) if self.config.bits.is_none() && self.config.secrecy == Secrecy::Public => {
                 all.min(scalars::longest(host, self.config.bases == Bases::Subgroup) + 1)
             }
             _ => all,
@@ -490,13 +542,13 @@ impl<C: MsmCurve> Msm<C> {
     fn pieces(
         &self,
         layout: &Layout,
-        scalars: Scalars<'_, C::ScalarField>,
+        scalars: &Given<'_, C::ScalarField>,
         len: usize,
         sums: usize,
     ) -> Vec<Range<usize>> {
         let piece = if sums == 1 { layout.piece } else { len };
         // A digit takes 16 bytes, and a scalar 32: with so many digits, the scalars have room where the first piece was.
-        let overlapped = matches!(scalars, Scalars::Host(_))
+        let overlapped = matches!(scalars, Given::Host(_) | Given::Pinned(_))
             && self.device.info().features.queues
             && layout.digits as usize >= 2 * FIRST_PIECE;
         let first =
@@ -509,29 +561,33 @@ impl<C: MsmCurve> Msm<C> {
     fn group(
         &self,
         layout: &Layout,
-        scalars: Scalars<'_, C::ScalarField>,
+        scalars: &mut Given<'_, C::ScalarField>,
         len: usize,
         group: Range<usize>,
         shared: bool,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<Vec<Projective<C>>> {
         let secrecy = match scalars {
-            Scalars::Host(_) => self.config.secrecy,
-            Scalars::Montgomery(buffer) => buffer.secrecy(),
-            Scalars::Canonical(buffer) => buffer.secrecy(),
+            Given::Host(_) | Given::Pinned(_) => self.config.secrecy,
+            Given::Montgomery(buffer) => buffer.secrecy(),
+            Given::Canonical(buffer) => buffer.secrecy(),
         };
         let secrecy = Secrecy::of([secrecy, self.bases.secrecy()]);
         let queue = self.queue.as_ref();
         // One sum in pieces, or several whole ones.
         let pieces = self.pieces(layout, scalars, len, group.len());
+        let upload = |origin| {
+            let whole = pieces.iter().map(|piece| piece.start..piece.end * group.len()).collect();
+            Uploads::new(&self.device, queue, origin, whole, secrecy).map(Source::Host)
+        };
         let mut source = match scalars {
-            Scalars::Host(host) => {
-                let whole = pieces.iter().map(|piece| piece.start..piece.end * group.len()).collect();
-                let host = &host[group.start * len..group.end * len];
-                Source::Host(Uploads::new(&self.device, queue, host, whole, secrecy)?)
-            }
-            Scalars::Montgomery(buffer) => Source::Montgomery(buffer),
-            Scalars::Canonical(buffer) => Source::Canonical(buffer),
+            Given::Host(host) => upload(Origin::Slice(&host[group.start * len..group.end * len]))?,
+            Given::Pinned(host) => match host.take() {
+                Some(host) => upload(Origin::pinned(host))?,
+                None => unreachable!("pinned memory has the scalars of one sum"),
+            },
+            Given::Montgomery(buffer) => Source::Montgomery(*buffer),
+            Given::Canonical(buffer) => Source::Canonical(*buffer),
         };
         let reductions = self.reductions(layout, group.len());
         let count: u64 = reductions.iter().map(Reduction::buckets).sum();
@@ -591,6 +647,9 @@ impl<C: MsmCurve> Msm<C> {
             add(&list, fresh, &mut buckets)?;
             mark(Stage::Accumulate)?;
         }
+        if let (Given::Pinned(host), Source::Host(uploads)) = (scalars, source) {
+            *host = uploads.into_pinned()?;
+        }
         // The buckets of each class of digits lie one after the other.
         let mut rest = buckets.as_view();
         let reduce = |reduction: &Reduction| {
@@ -603,10 +662,15 @@ impl<C: MsmCurve> Msm<C> {
         let mut rows = vec![Projective::zero(); layout.sets as usize * group.len()];
         let weights = (0..).step_by(self.multiples.doublings().max(1) as usize);
         for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
-            let own = finish::rows::<C>(reduction, &points.as_view().read_on(queue)?.wait()?, weight);
-            rows.iter_mut().zip(own).for_each(|(row, own)| *row += own);
+            let mut points = points.as_view().read_on(queue)?.wait()?;
+            let mut own = finish::rows::<C>(reduction, &points, weight);
+            rows.iter_mut().zip(&own).for_each(|(row, own)| *row += own);
+            wipe(&mut points);
+            wipe(&mut own);
         }
-        Ok(finish::sums::<C>(&rows, layout.sets as usize, layout.window))
+        let sums = finish::sums::<C>(&rows, layout.sets as usize, layout.window);
+        wipe(&mut rows);
+        Ok(sums)
     }
 
     /// The digits of scalars with their points, sorted by bucket: of a piece of those from the host, or of those in a buffer from
@@ -664,6 +728,15 @@ impl<C: MsmCurve> fmt::Debug for Msm<C> {
 /// Bits of keys up to `sentinel`.
 fn key_bits(sentinel: u64) -> u32 {
     u64::BITS - sentinel.leading_zeros()
+}
+
+/// Buckets that one buffer has room for.
+fn most_buckets<C: MsmCurve>(device: &Device) -> u64 {
+    MAX_BUCKETS.min(device.info().limits.buffer_bytes / sum_bytes::<C>())
+}
+
+fn machine<C: MsmCurve>(device: &Device) -> Machine {
+    Machine::new(device.info(), point_turns::<C>(), ifma::Field::of::<C::BaseField>().is_some())
 }
 
 fn expect_multiple(count: usize, len: usize, actual: usize) -> Result<()> {
@@ -730,23 +803,30 @@ fn multiples<C: MsmCurve>(device: &Device, machine: &Machine, config: &MsmConfig
     }
     Ok(match config.precompute {
         Precompute::None => Multiples::None,
-        Precompute::Tables { budget } => table_shape::<C>(machine, config, len, budget)?,
+        Precompute::Tables { budget } => table_shape::<C>(device, machine, config, len, budget)?,
         Precompute::OddDigits { depth } => Multiples::Doublings { copies: doublings(len, depth)? },
     })
 }
 
 /// How many tables fit the budget, with the bits of a digit and the sets of buckets that go with them.
-fn table_shape<C: MsmCurve>(machine: &Machine, config: &MsmConfig, len: usize, budget: u64) -> Result<Multiples> {
+fn table_shape<C: MsmCurve>(
+    device: &Device,
+    machine: &Machine,
+    config: &MsmConfig,
+    len: usize,
+    budget: u64,
+) -> Result<Multiples> {
     let own = (len * AffinePoint::<C>::BYTES) as u64;
     if budget < own {
         return Err(Error::TooLittle { expected: own, actual: budget });
     }
     let bits = covered_bits::<C>(config);
     // Points of all tables have numbers of 31 bits.
-    let most = (budget / own.max(1)).min(MAX_PAIRS / len.max(1) as u64).min(bits.into()) as u32;
+    let room = budget.min(device.info().limits.buffer_bytes);
+    let most = (room / own.max(1)).max(1).min(MAX_PAIRS / len.max(1) as u64).min(bits.into()) as u32;
     let shape = Shape { len, count: 1, bits };
     let share = Multiples::Tables { copies: most, window: 0, sets: 0 };
-    let window = config.window.unwrap_or_else(|| layout::window(machine, &shape, share, MAX_BUCKETS));
+    let window = config.window.unwrap_or_else(|| layout::window(machine, &shape, share, most_buckets::<C>(device)));
     let digits = bits.div_ceil(window);
     let sets = digits.div_ceil(most.min(digits));
     let copies = digits.div_ceil(sets);
@@ -761,7 +841,7 @@ mod tests {
     fn points_have_numbers_of_31_bits() {
         type C = ark_bn254::g1::Config;
         let device = Device::cpu();
-        let machine = Machine::new(device.info(), point_turns::<C>());
+        let machine = machine::<C>(&device);
         let tables = Precompute::Tables { budget: u64::MAX };
         for precompute in [Precompute::None, tables, Precompute::OddDigits { depth: 1 }] {
             let config = MsmConfig { precompute, ..MsmConfig::default() };

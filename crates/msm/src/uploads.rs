@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Device, Event, Queue, Secrecy, View};
+use evariste_backend::{Buffer, Device, Element, Event, HostBuffer, Pending, Queue, Secrecy, View};
 use evariste_field::{DevicePrimeField, Mont};
 
 use crate::Result;
@@ -10,11 +10,29 @@ use crate::Result;
 /// Memory for pieces: one is uploaded while the device works on another.
 const SLOTS: usize = 2;
 
+/// Where they are on the host.
+pub(crate) enum Origin<'a, F: DevicePrimeField> {
+    Slice(&'a [F]),
+    /// In memory that the device copies from itself.
+    Pinned {
+        /// Those of the pieces that have not been sent.
+        left: HostBuffer,
+        sent: Vec<Pending>,
+    },
+}
+
+impl<F: DevicePrimeField> Origin<'_, F> {
+    /// Of scalars in device form.
+    pub(crate) fn pinned(host: HostBuffer) -> Self {
+        Origin::Pinned { left: host, sent: Vec::new() }
+    }
+}
+
 /// Scalars on their way to a device, piece by piece. With several pieces on a queue of their own, so that the device works on
 /// one while the next comes.
 pub(crate) struct Uploads<'a, F: DevicePrimeField> {
     device: &'a Device,
-    host: &'a [F],
+    origin: Origin<'a, F>,
     pieces: Vec<Range<usize>>,
     slots: Vec<Slot<F>>,
     /// Where the device works.
@@ -34,7 +52,7 @@ impl<'a, F: DevicePrimeField> Uploads<'a, F> {
     pub(crate) fn new(
         device: &'a Device,
         work: Option<&'a Queue>,
-        host: &'a [F],
+        origin: Origin<'a, F>,
         pieces: Vec<Range<usize>>,
         secrecy: Secrecy,
     ) -> Result<Self> {
@@ -45,24 +63,49 @@ impl<'a, F: DevicePrimeField> Uploads<'a, F> {
             Ok(Slot { scalars: device.alloc_with(len, secrecy)?, free: None })
         };
         let slots = (0..SLOTS.min(pieces.len())).map(slot).collect::<Result<_>>()?;
-        Ok(Self { device, host, pieces, slots, work, queue })
+        Ok(Self { device, origin, pieces, slots, work, queue })
     }
 
-    /// Calls `read` with the scalars of a piece. What it queues where the device works finds them there.
+    /// Calls `read` with the scalars of a piece, the next one each time. What it queues where the device works finds them there.
     pub(crate) fn with(&mut self, piece: usize, read: impl FnOnce(View<'_, Mont<F>>) -> Result<()>) -> Result<()> {
-        let (queue, place, host) = (self.queue.as_ref(), piece % SLOTS, &self.host[self.pieces[piece].clone()]);
+        let (queue, place, range) = (self.queue.as_ref(), piece % SLOTS, self.pieces[piece].clone());
         let slot = &mut self.slots[place];
         if let Some(free) = slot.free.take() {
             self.device.wait_for(queue, &free)?;
         }
-        slot.scalars.view_mut(..host.len())?.write_on(queue.or(self.work), host)?;
+        let len = range.len();
+        let mut scalars = slot.scalars.view_mut(..len)?;
+        match &mut self.origin {
+            Origin::Slice(host) => scalars.write_on(queue.or(self.work), &host[range])?,
+            Origin::Pinned { left, sent } => {
+                let rest = left.split_off(len * Mont::<F>::BYTES);
+                sent.push(scalars.write_pinned(queue.or(self.work), std::mem::replace(left, rest))?);
+            }
+        }
         if queue.is_some() {
             self.device.wait_for(self.work, &self.device.record(queue)?)?;
         }
-        read(slot.scalars.view(..host.len())?)?;
+        read(slot.scalars.view(..len)?)?;
         if queue.is_some() {
             slot.free = Some(self.device.record(self.work)?);
         }
         Ok(())
+    }
+
+    /// The host memory that the scalars came from, when the device has read it, if it was given.
+    pub(crate) fn into_pinned(self) -> Result<Option<HostBuffer>> {
+        let Origin::Pinned { left, sent } = self.origin else { return Ok(None) };
+        let mut whole: Option<HostBuffer> = None;
+        for part in sent.into_iter().map(Pending::wait).chain([Ok(left)]) {
+            let part = part?;
+            match &mut whole {
+                Some(whole) => match whole.join(part) {
+                    Ok(()) => {}
+                    Err(_) => unreachable!("it was split off there"),
+                },
+                None => whole = Some(part),
+            }
+        }
+        Ok(whole)
     }
 }

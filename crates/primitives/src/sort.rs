@@ -5,6 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use evariste_backend::Error;
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Word, loop_turns,
+    wipe,
 };
 use rayon::prelude::*;
 
@@ -354,7 +355,9 @@ fn sweep_spec() -> KernelSpec {
                 values_out.write(*place, *value);
                 *place += 1;
             }
+            wipe(&mut places);
         });
+        wipe(&mut next);
     };
     let source = |language| {
         let constants = [("TILE", SWEEP_TILE)];

@@ -8,11 +8,11 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{AdditiveGroup, PrimeField};
-use evariste_backend::{Buffer, Device, Element};
+use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
 use evariste_conformance::Bls24;
 use evariste_curve::{AffinePoint, Points};
 use evariste_field::{DeviceField, Mont};
-use evariste_msm::{self as msm, Accumulation, Msm, MsmConfig, MsmCurve, Precompute, Scalars, Tuning};
+use evariste_msm::{self as msm, Accumulation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
 use rayon::prelude::*;
 
 use super::{
@@ -100,11 +100,20 @@ impl Kind {
     }
 }
 
+/// Where scalars are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Device,
+    Host,
+    /// In host memory that the device copies from without a detour.
+    Pinned,
+}
+
 /// Where scalars are, and how the plan adds up.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     name: &'static str,
-    host: bool,
+    place: Place,
     precompute: Precompute,
     tuning: Tuning,
 }
@@ -119,8 +128,9 @@ const PLAIN: Tuning = Tuning {
     last: None,
 };
 
-const DEVICE: Way = Way { name: "device", host: false, precompute: Precompute::None, tuning: PLAIN };
-const HOST: Way = Way { name: "host", host: true, ..DEVICE };
+const DEVICE: Way = Way { name: "device", place: Place::Device, precompute: Precompute::None, tuning: PLAIN };
+const HOST: Way = Way { name: "host", place: Place::Host, ..DEVICE };
+const PINNED: Way = Way { name: "pinned", place: Place::Pinned, ..DEVICE };
 const TABLES_DEVICE: Way = Way { name: "tables/device", precompute: Precompute::Tables { budget: TABLES }, ..DEVICE };
 
 /// Doublings of each base, where digits are odd numbers.
@@ -155,7 +165,11 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
         let sizes = sizes(target, wanted);
         all.extend(sizes.iter().copied());
         for log_n in sizes.iter().copied() {
-            for way in [DEVICE, TABLES_DEVICE, HOST] {
+            let is_processor = target.device.info().limits.workgroup_threads == 1;
+            for way in [DEVICE, TABLES_DEVICE, HOST, PINNED] {
+                if way.place == Place::Pinned && is_processor {
+                    continue;
+                }
                 case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n, Kind::Random, way);
             }
             if wanted.depth == Depth::Summary {
@@ -247,14 +261,32 @@ fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n:
         let host = kind.scalars::<C::ScalarField>(elements);
         let expected = expected::<C>(&host, &multipliers);
         let uploaded = device.upload::<Mont<C::ScalarField>>(&host)?;
-        let scalars = if way.host { Scalars::Host(&host) } else { Scalars::Montgomery(uploaded.as_view()) };
-        let before = device.stats().launches;
-        ensure!(plan.evaluate(scalars)? == expected, "the sum is wrong");
-        let launches = device.stats().launches - before;
-        let timing = budget.time(|| {
-            ensure!(plan.evaluate(scalars)? == expected, "a sum is wrong");
+        let mut pinned = match way.place {
+            Place::Pinned => {
+                let bytes = elements * Mont::<C::ScalarField>::BYTES;
+                let mut pinned = device.host_buffer(bytes, Transfer::Upload, Secrecy::Public)?;
+                Mont::<C::ScalarField>::encode(&host, &mut pinned);
+                Some(pinned)
+            }
+            Place::Device | Place::Host => None,
+        };
+        let mut evaluate = || {
+            let sum = match (way.place, pinned.take()) {
+                (Place::Pinned, Some(scalars)) => {
+                    let (sum, scalars) = plan.evaluate_pinned(scalars)?;
+                    pinned = Some(scalars);
+                    sum
+                }
+                (Place::Host, _) => plan.evaluate(&host)?,
+                _ => plan.evaluate(&uploaded)?,
+            };
+            ensure!(sum == expected, "a sum is wrong");
             Ok(())
-        })?;
+        };
+        let before = device.stats().launches;
+        evaluate()?;
+        let launches = device.stats().launches - before;
+        let timing = budget.time(evaluate)?;
         Ok((timing, Some(launches), format!("known multiples of the generator, all of 2^{log_n}")))
     });
 }
