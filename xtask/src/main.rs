@@ -1,6 +1,7 @@
 //! The workspace's own commands. `cargo xtask help` lists them; the same program runs without cargo from the folder that
 //! `cargo xtask bundle` makes.
 
+mod address;
 mod bench;
 mod bundle;
 mod devices;
@@ -27,6 +28,8 @@ enum Command {
     Kernels(kernels::Options),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
     Sanitize(sanitize::Options),
+    /// Runs the tests of the libraries on the CPU under the compiler's address sanitizer.
+    Address(address::Options),
     /// Gives mutated inputs to what reads files, batches, expressions, cache entries and names of devices.
     Fuzz(fuzz::Options),
     /// Makes a folder of programs that bench and test on a machine without Rust.
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Kernels(options) => kernels::run(&options),
         Command::Sanitize(options) => sanitize::run(&options),
+        Command::Address(options) => address::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),
         Command::Plan(options) => bench::plan::child(&options),

@@ -1,0 +1,52 @@
+//! `xtask address`: the tests of the libraries under the compiler's address sanitizer.
+//!
+//! It finds what the code of the host, `unsafe` or not, reads or writes outside of allocations and after they are freed: the
+//! CPU's kernels, the pools of memory, and the double of the CUDA driver that copies late.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::process;
+
+/// The libraries with `unsafe` code, or whose kernels the CPU runs.
+const PACKAGES: [&str; 9] = [
+    "evariste-backend",
+    "evariste-primitives",
+    "evariste-field",
+    "evariste-curve",
+    "evariste-ntt",
+    "evariste-aes",
+    "evariste-msm",
+    "evariste-sumcheck",
+    "evariste-sqrt",
+];
+
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Tests these packages only, separated by commas.
+    #[arg(long, value_name = "P", value_delimiter = ',')]
+    package: Vec<String>,
+    /// What the tests are told: part of a name, for example.
+    #[arg(last = true, value_name = "OPTIONS")]
+    arguments: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let mut cargo = process::cargo().context("the tests are built from source: run `cargo xtask address`")?;
+    let version = process::captured(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc does not tell its host")?;
+    // The sanitizer's runtime comes with stable Rust; the flag that links it asks for this.
+    cargo.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
+    // Drivers of GPUs keep memory until the process ends.
+    cargo.env("ASAN_OPTIONS", "detect_leaks=0");
+    // A target by name, so that build scripts and macros are built without the flag; not where other commands build.
+    cargo.args(["test", "--release", "--lib", "--no-fail-fast", "--target", host, "--target-dir", "target/address"]);
+    let named: Vec<&str> = options.package.iter().map(String::as_str).collect();
+    for package in if named.is_empty() { &PACKAGES[..] } else { &named } {
+        cargo.args(["--package", package]);
+    }
+    let status = cargo.arg("--").args(&options.arguments).status().context("cargo could not be started")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
