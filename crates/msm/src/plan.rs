@@ -473,14 +473,20 @@ impl<C: MsmCurve> Msm<C> {
             if is_large && self.config.tuning.levels.is_none() {
                 layout.levels = 0;
             }
-            let fits = fits && largest(&layout) <= limit;
-            if fits && self.bytes_of(&layout, piece, group) <= memory {
+            let largest = if fits { largest(&layout) } else { 0 };
+            if fits && largest <= limit && self.bytes_of(&layout, piece, group) <= memory {
                 return Ok(layout);
             }
             match (group, piece) {
                 (1, 1) if !fits => {
                     let (what, least, most) = ("the bits of so many digits", MIN_WINDOW, MAX_WINDOW - 1);
                     return Err(Error::Config { what, least, most, actual: window });
+                }
+                (1, 1) if largest > limit => {
+                    let device = self.device.info().id;
+                    return Err(
+                        DeviceError::TooLarge { what: "the buckets of a sum", device, limit, actual: largest }.into()
+                    );
                 }
                 (1, 1) => {
                     let expected = self.bytes_of(&layout, 1, 1);
