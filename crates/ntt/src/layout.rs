@@ -1,0 +1,354 @@
+//! How a transform is split into passes, and where its tables lie.
+
+use ark_ff::FftField;
+use evariste_backend::DeviceInfo;
+use evariste_field::{DeviceField, source};
+
+use crate::{
+    Config, Error, Order, Result, Split, Twiddles,
+    pass::{Shape, flags},
+};
+
+/// Largest size: 2^28 elements of 32 bytes are 8 GiB, and twice that is needed.
+const MAX_LOG_N: u32 = 28;
+
+/// Threads of a workgroup, of which three or four share a multiprocessor.
+const THREADS: u32 = 256;
+
+/// Elements of a tile at the least, so that small transforms share workgroups.
+const MIN_LOG_TILE: u32 = 7;
+
+/// Largest tile of a CPU's thread: with the tables it should stay in the level 2 cache.
+const MAX_LOG_CPU_TILE: u32 = 12;
+
+/// log₂ of the lines side by side that a CPU's thread takes: two vectors of lanes. On a Xeon, passes of up to 2^8 points
+/// with these took 0.8 of the time of passes of 2^10 points with 4 or 8 at 2^20 elements of 32 bytes.
+const LOG_CPU_RUN: u32 = 4;
+
+/// The same for elements of one word: bytes of a tile and side by side count, and these are short.
+const LOG_CPU_RUN_OF_WORDS: u32 = 6;
+
+/// Bytes that should lie side by side where a pass loads and stores data in memory: four sectors of a GPU's. With two,
+/// a transform of 2^26 elements of 32 bytes took 20.8 ms on an H200, against 17 with a pass more.
+const RUN_BYTES: u32 = 128;
+
+/// The same for elements of one word, of which a tile has too few lines side by side for more.
+const RUN_BYTES_OF_WORDS: u32 = 64;
+
+/// The same for data that stays in the device's cache, where it is too little for more: one sector. For 2^16 and 2^18
+/// elements of 32 bytes, three passes with runs of 128 bytes took 24.7 and 60.7 µs on an H200, two passes with runs of 32
+/// took 31.0 and 72.4.
+const CACHED_RUN_BYTES: u32 = 32;
+
+/// log₂ of the least elements of a tile that are split into rows and runs of [`RUN_BYTES`] in the device's cache.
+const MIN_LOG_SHARE: u32 = 8;
+
+/// Share of the cache that data and scratch may have together to count as staying there.
+const CACHE_SHARE: u64 = 2;
+
+/// Tiles that each unit of the device should get before tiles grow beyond one line.
+const TILES_PER_UNIT: u32 = 2;
+
+/// Limbs up to which kernels are compiled for their flags: beyond, arithmetic hides what they cost, and a kernel takes
+/// seconds to compile.
+const MAX_SPECIALISED_LIMBS: usize = 12;
+
+/// How a transform is split into passes, and where its tables lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) log_n: u32,
+    /// log₂ of the points of each pass, in the order in which digits of the index are transformed, highest first.
+    pub(crate) log_rows: Vec<u32>,
+    /// log₂ of the lines of each pass' tiles.
+    pub(crate) log_columns: Vec<u32>,
+    pub(crate) twiddles: Twiddles,
+    pub(crate) tiling: Tiling,
+}
+
+/// What tiles a device takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tiling {
+    /// log₂ of the elements of the largest tile.
+    pub(crate) log_tile: u32,
+    /// The same where passes are balanced.
+    pub(crate) log_balanced: u32,
+    /// log₂ of the elements that should lie side by side where a pass loads and stores them.
+    pub(crate) log_run: u32,
+    /// log₂ of the elements that a thread takes in a step.
+    pub(crate) log_radix: u32,
+    /// Threads of the largest workgroup.
+    pub(crate) threads: u32,
+    /// log₂ of the tiles that the device should get before they grow beyond what runs need.
+    pub(crate) log_tiles: u32,
+    /// Kernels are compiled for the flags of a launch: not on processors, which would compile for longer than that saves.
+    pub(crate) specialised: bool,
+}
+
+impl Tiling {
+    pub(crate) fn new<F: DeviceField>(info: &DeviceInfo, log_n: u32) -> Self {
+        let bytes = source::tile_bytes::<F>(1);
+        let fits = (info.limits.workgroup_bytes / bytes).max(4).ilog2();
+        // Elements that the registers of a thread hold.
+        let per_thread = if F::LIMBS <= 2 { 16 } else { 4 };
+        let threads = info.limits.workgroup_threads.min(THREADS);
+        let (log_cpu_run, log_cpu_tile) = match F::LIMBS {
+            ..=2 => (LOG_CPU_RUN_OF_WORDS, MAX_LOG_CPU_TILE + 2),
+            _ => (LOG_CPU_RUN, MAX_LOG_CPU_TILE),
+        };
+        let log_tile = match threads {
+            // From two passes on there are lines side by side even in one transform.
+            1 => fits.saturating_sub(1).min(log_cpu_tile).min(log_n.div_ceil(2) + log_cpu_run),
+            threads => fits.min((threads * per_thread).ilog2()),
+        };
+        // Where elements are too few for full workgroups on every unit, threads take two each, so that they are more.
+        let idle = 1 << log_n < 4 * u64::from(THREADS) * u64::from(info.parallelism);
+        let log_radix = match F::LIMBS {
+            _ if idle => 1,
+            ..=2 => 4,
+            _ => 2,
+        };
+        let log_tiles = (TILES_PER_UNIT * info.parallelism).max(1).ilog2();
+        let cached = CACHE_SHARE * 2 * (u64::from(bytes) << log_n) <= info.limits.cache_bytes;
+        let log_run = |bytes_side_by_side: u32| bytes_side_by_side.div_ceil(bytes).next_power_of_two().ilog2();
+        // Tiles that leave no unit idle, if they take enough rows.
+        let share = log_tile.min(log_n.saturating_sub(log_tiles));
+        let (log_balanced, log_run) = match (threads, cached) {
+            (1, _) => (log_tile, log_cpu_run),
+            (_, false) if F::LIMBS == 1 => (log_tile, log_run(RUN_BYTES_OF_WORDS)),
+            (_, false) => (log_tile, log_run(RUN_BYTES)),
+            (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
+            (_, true) => (log_tile, log_run(CACHED_RUN_BYTES)),
+        };
+        let specialised = threads > 1 && !info.features.software && F::LIMBS <= MAX_SPECIALISED_LIMBS;
+        Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised }
+    }
+
+    /// log₂ of the points of each pass.
+    pub(crate) fn split(&self, log_n: u32, split: Split) -> Vec<u32> {
+        let balanced = |passes: u32| (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
+        match split {
+            Split::Balanced => balanced(log_n.div_ceil(self.log_balanced.saturating_sub(self.log_run).max(3))),
+            Split::Square if log_n == 0 => Vec::new(),
+            Split::Square => balanced(log_n.div_ceil(self.log_tile).next_power_of_two()),
+            Split::Rectangular => {
+                let full = (log_n / self.log_tile) as usize;
+                let rest = Some(log_n % self.log_tile).filter(|rest| *rest > 0);
+                std::iter::repeat_n(self.log_tile, full).chain(rest).collect()
+            }
+            Split::ThreeWay => balanced(log_n.min(3).max(log_n.div_ceil(self.log_tile))),
+        }
+    }
+}
+
+impl Layout {
+    pub(crate) fn new<F: DeviceField + FftField>(info: &DeviceInfo, log_n: u32, config: Config) -> Result<Self> {
+        if log_n > F::TWO_ADICITY {
+            return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
+        }
+        if log_n > MAX_LOG_N {
+            return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
+        }
+        Ok(Self::tiled(log_n, config, Tiling::new::<F>(info, log_n)))
+    }
+
+    pub(crate) fn tiled(log_n: u32, config: Config, tiling: Tiling) -> Self {
+        let log_rows = tiling.split(log_n, config.split);
+        let busy = log_n.saturating_sub(tiling.log_tiles).max(MIN_LOG_TILE);
+        let columns = |rows: &u32| tiling.log_tile.min(busy.max(rows + tiling.log_run)).saturating_sub(*rows);
+        let log_columns = log_rows.iter().map(columns).collect();
+        Self { log_n, log_rows, log_columns, twiddles: config.twiddles, tiling }
+    }
+
+    pub(crate) fn shape(&self, pass: usize, interleaved: bool, in_place: bool, flags: u32) -> Shape {
+        let (log_rows, log_columns) = (self.log_rows[pass], self.log_columns[pass]);
+        let log_radix = self.tiling.log_radix.min(log_rows);
+        let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
+        // The last pass has no factors.
+        let twiddles = if pass + 1 == self.log_rows.len() { Twiddles::Stored } else { self.twiddles };
+        let flags = self.tiling.specialised.then_some(flags);
+        Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags }
+    }
+
+    /// The shapes of transforms of whole batches in these orders.
+    pub(crate) fn shapes(
+        &self,
+        input: Order,
+        output: Order,
+        interleaved: bool,
+        inverse: bool,
+        coset: bool,
+    ) -> Vec<Shape> {
+        let mut passes = self.passes(input, output, interleaved);
+        self.scale(&mut passes, (input, output), inverse, coset);
+        (0..passes.len()).map(|i| self.shape_of(&passes, i)).collect()
+    }
+
+    pub(crate) fn shape_of(&self, passes: &[Pass], i: usize) -> Shape {
+        let Pass { interleaved, from, to, flags, .. } = passes[i];
+        self.shape(i, interleaved, from == to, flags)
+    }
+
+    /// log₂ of the order of the roots that the passes use.
+    pub(crate) fn log_roots(&self) -> u32 {
+        self.log_rows.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Roots of one direction.
+    pub(crate) fn roots(&self) -> usize {
+        1 << self.log_roots().saturating_sub(1)
+    }
+
+    /// log₂ of the entries of the lower of the two tables by whose products powers are found.
+    pub(crate) fn log_split(&self) -> u32 {
+        self.log_n.div_ceil(2)
+    }
+
+    /// Entries of both tables of powers.
+    pub(crate) fn powers(&self) -> usize {
+        (1 << self.log_split()) + (1 << (self.log_n - self.log_split()))
+    }
+
+    /// For each pass, where its factors start and log₂ of the number of its lines' offsets. Behind them, their end.
+    pub(crate) fn twiddles(&self) -> (Vec<(usize, u32)>, usize) {
+        let (mut at, mut left) = (0, self.log_n);
+        let tables = self.log_rows.iter().map(|rows| {
+            left -= rows;
+            let start = at;
+            // The last pass has none.
+            at += match self.twiddles {
+                _ if left == 0 => 0,
+                // One for output 0, and a row for each other output.
+                Twiddles::Stored => 1 + (((1 << rows) - 1) << left),
+                Twiddles::TwoLevel => self.powers(),
+                Twiddles::BinaryPowers => self.log_n as usize + 2,
+                Twiddles::OnTheFly => 2,
+            };
+            (start, left)
+        });
+        (tables.collect(), at)
+    }
+
+    /// The passes between two orders, without direction and scaling.
+    pub(crate) fn passes(&self, input: Order, output: Order, interleaved: bool) -> Vec<Pass> {
+        let Layout { log_n, ref log_rows, .. } = *self;
+        let (starts, _) = self.twiddles();
+        let scratch = self.needs_scratch(input, output);
+        let last = log_rows.len().saturating_sub(1);
+        let mut left = log_n;
+        let pass = |(i, &rows): (usize, &u32)| {
+            let done = log_n - left;
+            left -= rows;
+            let (stride, mut flags) = match input {
+                Order::Natural => (left, flags::ROWS_OUT_REVERSED | flags::TWIDDLE_OFFSET),
+                Order::BitReversed => (done, flags::ROWS_IN_REVERSED | flags::TWIDDLE_BLOCK),
+            };
+            let (mut stride_in, mut stride_out) = (stride, stride);
+            if i == last {
+                flags &= !(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
+                match (input, output) {
+                    (Order::Natural, Order::Natural) => {
+                        flags = flags & !flags::ROWS_OUT_REVERSED | flags::LOAD_REVERSED;
+                        (stride_in, stride_out) = (0, done);
+                    }
+                    (Order::BitReversed, Order::BitReversed) => {
+                        flags |= flags::ROWS_OUT_REVERSED | flags::STORE_REVERSED;
+                        (stride_in, stride_out) = (done, 0);
+                    }
+                    _ => {}
+                }
+            }
+            if !interleaved {
+                let lines = [(stride_in, flags::LINES_IN), (stride_out, flags::LINES_OUT)];
+                flags |= lines.iter().filter(|(stride, _)| *stride == 0).map(|(_, flag)| flag).sum::<u32>();
+            }
+            let log_twiddles = if i == last { 0 } else { left };
+            let (from, to) = match (scratch, i) {
+                (false, _) => (Place::Data, Place::Data),
+                (true, 0) => (Place::Data, Place::Scratch),
+                (true, _) if i == last => (Place::Scratch, Place::Data),
+                (true, _) => (Place::Scratch, Place::Scratch),
+            };
+            let twiddles = starts[i].0;
+            Pass {
+                log_rows: rows,
+                interleaved,
+                stride_in,
+                stride_out,
+                flags,
+                twiddles,
+                log_twiddles,
+                shift: done,
+                from,
+                to,
+            }
+        };
+        log_rows.iter().enumerate().map(pass).collect()
+    }
+
+    /// Adds scaling to passes: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a factor of the
+    /// first pass' twiddles where there are any.
+    pub(crate) fn scale(&self, passes: &mut [Pass], (input, output): (Order, Order), inverse: bool, coset: bool) {
+        let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
+        let Some(last) = passes.len().checked_sub(1) else { return };
+        match (inverse, coset) {
+            (false, false) => {}
+            (false, true) => passes[0].flags |= flags::SCALE_IN | reversed(input),
+            (true, false) if last == 0 => passes[0].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
+            (true, false) => {}
+            (true, true) => passes[last].flags |= flags::SCALE_OUT | reversed(output),
+        }
+        if inverse && last > 0 {
+            passes[0].flags |= flags::TWIDDLE_ZERO;
+        }
+    }
+
+    /// Whether a transform between these orders needs a second buffer: its last pass then stores to other places than
+    /// it loads from.
+    pub(crate) fn needs_scratch(&self, input: Order, output: Order) -> bool {
+        self.log_rows.len() > 1 && input == output
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Data,
+    Scratch,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    pub(crate) log_rows: u32,
+    pub(crate) interleaved: bool,
+    pub(crate) stride_in: u32,
+    pub(crate) stride_out: u32,
+    pub(crate) flags: u32,
+    pub(crate) twiddles: usize,
+    pub(crate) log_twiddles: u32,
+    /// log₂ of the power of the plan's root whose powers the factors are.
+    pub(crate) shift: u32,
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use evariste_backend::Device;
+
+    use super::*;
+
+    #[test]
+    fn passes_are_balanced_and_at_most_four() {
+        let mut info = Device::cpu().info().clone();
+        for (workgroup_bytes, threads) in [(16 << 10, 256), (48 << 10, 256), (227 << 10, 1024), (256 << 10, 1)] {
+            (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (workgroup_bytes, threads);
+            for log_n in 0..=26 {
+                let layout = Layout::new::<Fr>(&info, log_n, Config::default()).unwrap();
+                let rows = &layout.log_rows;
+                assert_eq!(rows.iter().sum::<u32>(), log_n);
+                assert!(rows.len() <= 4, "{layout:?}");
+                assert!(rows.iter().max().zip(rows.iter().min()).is_none_or(|(max, min)| max - min <= 1));
+            }
+        }
+    }
+}

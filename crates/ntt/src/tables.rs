@@ -1,0 +1,93 @@
+//! What a plan computes before the first transform: roots, factors between passes, powers of cosets' generators.
+
+use std::sync::Arc;
+
+use ark_ff::FftField;
+use evariste_backend::{Arg, Buffer, Device, Event, Kernel, ViewMut};
+use evariste_field::{DeviceField, Mont, Vector, known_constants};
+
+use crate::{Error, Result, Twiddles, layout::Layout, pass, reference::root_of_unity};
+
+/// Factors between the passes of one direction.
+pub(crate) struct Factors<F: DeviceField> {
+    pub(crate) factors: Buffer<Mont<F>>,
+    /// When they are there, and the plan's roots too, for other queues than the default one.
+    pub(crate) ready: Event,
+}
+
+/// Powers of a coset's generator, as `scale` tables of the kernel.
+#[derive(Clone)]
+pub(crate) struct Coset<F: DeviceField> {
+    pub(crate) generator: F,
+    pub(crate) inverse: bool,
+    pub(crate) powers: Arc<Buffer<Mont<F>>>,
+    pub(crate) ready: Event,
+}
+
+pub(crate) fn inverse_of_n<F: DeviceField>(log_n: u32) -> Result<F> {
+    let inverse = F::from(2u8).pow([u64::from(log_n)]).inverse();
+    inverse.ok_or(Error::TwoAdicity { expected: 0, actual: log_n })
+}
+
+pub(crate) fn unity<F: FftField>(log_n: u32) -> Result<F> {
+    root_of_unity(log_n).ok_or(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n })
+}
+
+pub(crate) fn inverted<F: FftField>(x: F) -> F {
+    x.inverse().unwrap_or(F::ONE)
+}
+
+/// The roots within passes as known constants, forward then inverse, and n⁻¹.
+pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u32>> {
+    let root = unity::<F>(layout.log_roots())?;
+    let powers = |base: F| std::iter::successors(Some(F::ONE), move |x| Some(*x * base)).take(layout.roots());
+    let inverse_of_n = inverse_of_n::<F>(layout.log_n)?;
+    Ok(known_constants(powers(root).chain(powers(inverted(root))).chain([inverse_of_n])))
+}
+
+/// The tables of the factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.
+pub(crate) fn factors<F: DeviceField + FftField>(
+    device: &Device,
+    layout: &Layout,
+    vector: &Vector<F>,
+    inverse: bool,
+) -> Result<Factors<F>> {
+    let (starts, len) = layout.twiddles();
+    let mut factors = device.alloc(len)?;
+    let between = &starts[..starts.len().saturating_sub(1)];
+    for (i, &(start, left)) in between.iter().enumerate() {
+        let root = unity::<F>(layout.log_n)?;
+        let root = if inverse { inverted(root) } else { root };
+        let factor = if inverse && i == 0 { inverse_of_n(layout.log_n)? } else { F::ONE };
+        let split = layout.log_split();
+        let two_level = |powers: ViewMut<'_, Mont<F>>| -> Result<()> {
+            let (low, high) = powers.split_at(1 << split)?;
+            vector.powers(root, F::ONE, low)?;
+            Ok(vector.powers(root.pow([1 << split]), factor, high)?)
+        };
+        match layout.twiddles {
+            Twiddles::Stored => {
+                let mut powers = device.alloc(layout.powers())?;
+                two_level(powers.as_view_mut())?;
+                factors.view_mut(start..=start)?.write(&[factor])?;
+                let rows = layout.log_rows[i];
+                let len = ((1u32 << rows) - 1) << left;
+                let (at, shift) = (start as u32 + 1, layout.log_n - left - rows);
+                let params = pass::twiddles::Params { len, at, log_columns: left, shift, split };
+                let kernel = Kernel::new(device, pass::twiddles::spec::<F>())?;
+                let groups = u64::from(len).div_ceil(u64::from(kernel.spec().threads));
+                let args = &mut [Arg::read(&powers), Arg::write(&mut factors)];
+                // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
+                unsafe { kernel.launch(None, groups, &params, args)? };
+            }
+            Twiddles::TwoLevel => two_level(factors.view_mut(start..start + layout.powers())?)?,
+            Twiddles::BinaryPowers | Twiddles::OnTheFly => {
+                let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
+                let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);
+                let powers: Vec<F> = powers.collect();
+                factors.view_mut(start..start + 1 + count)?.write(&[&[factor], &powers[..]].concat())?;
+            }
+        }
+    }
+    Ok(Factors { factors, ready: device.record(None)? })
+}

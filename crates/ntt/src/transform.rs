@@ -1,0 +1,284 @@
+//! One way of applying a plan, on a device's data or on pinned memory.
+
+use std::{ops::Range, sync::Arc};
+
+use ark_ff::FftField;
+use evariste_backend::{Arg, Buffer, Element, HostBuffer, Kernel, Queue, Secrecy, View, ViewMut};
+use evariste_field::{DeviceField, Mont};
+
+use crate::{
+    Error, Ntt, Order, Result,
+    layout::{Layout, Pass, Place},
+    pass::{Params, Shape},
+    tables::{Coset, Factors},
+};
+
+/// One way of applying a plan: orders, coset, queue.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_ntt::Error> {
+/// # use ark_bls12_381::Fr;
+/// # use ark_ff::FftField;
+/// # use evariste_backend::Device;
+/// # use evariste_field::Mont;
+/// use evariste_ntt::{Ntt, Order};
+///
+/// # let device = Device::best()?;
+/// let ntt = Ntt::<Fr>::new(&device, 3)?;
+/// let mut x = device.upload::<Mont<Fr>>(&[7; 8].map(Fr::from))?;
+/// // Evaluations on a coset in bit-reversed order, and back: no reordering pass at all.
+/// ntt.coset(Fr::GENERATOR).output(Order::BitReversed).forward(&mut x)?;
+/// ntt.coset(Fr::GENERATOR).input(Order::BitReversed).inverse(&mut x)?;
+/// assert_eq!(x.to_vec()?, [7; 8].map(Fr::from));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `forward` or `inverse`"]
+pub struct Transform<'a, F: DeviceField> {
+    pub(crate) plan: &'a Ntt<F>,
+    pub(crate) input: Order,
+    pub(crate) output: Order,
+    pub(crate) coset: F,
+    pub(crate) columns: Option<usize>,
+    pub(crate) queue: Option<&'a Queue>,
+}
+
+impl<'a, F: DeviceField + FftField> Transform<'a, F> {
+    pub(crate) fn plan(&self) -> &'a Ntt<F> {
+        self.plan
+    }
+
+    /// The order of the data before (natural unless set).
+    pub fn input(mut self, order: Order) -> Self {
+        self.input = order;
+        self
+    }
+
+    /// The order of the data after (natural unless set).
+    pub fn output(mut self, order: Order) -> Self {
+        self.output = order;
+        self
+    }
+
+    /// The generator of the coset on which values are taken (1 unless set: the subgroup itself).
+    pub fn coset(mut self, generator: F) -> Self {
+        self.coset = generator;
+        self
+    }
+
+    /// Transforms the columns of a matrix of [`Ntt::size`] rows and `count` columns, stored by rows; of each, where the
+    /// data has several such matrices (unless set, runs of [`Ntt::size`] elements are transformed).
+    pub fn columns(mut self, count: usize) -> Self {
+        self.columns = Some(count);
+        self
+    }
+
+    /// The queue to work on (the plan's unless set).
+    pub fn on(mut self, queue: &'a Queue) -> Self {
+        self.queue = Some(queue);
+        self
+    }
+
+    /// Evaluates each run of [`Ntt::size`] elements of `data`, in place.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::TooLarge`], [`Error::ZeroCoset`], [`Error::Device`]. The data is unchanged then,
+    /// unless the device failed in the middle.
+    pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
+        self.run(data.into(), false)
+    }
+
+    /// Interpolates: the inverse of [`Transform::forward`] with the orders exchanged.
+    ///
+    /// # Errors
+    /// As [`Transform::forward`].
+    pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
+        self.run(data.into(), true)
+    }
+
+    /// The forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in the same
+    /// memory, which must be for both directions. The first pass starts when the first columns are on the device, and the
+    /// first columns go back while the last pass works on others; [`crate::Pipeline`] overlaps several transforms.
+    ///
+    /// # Errors
+    /// As [`Transform::forward`]. The host memory is dropped then.
+    pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.run_pinned(host, secrecy, false)
+    }
+
+    /// The inverse of [`Transform::forward_pinned`] with the orders exchanged.
+    ///
+    /// # Errors
+    /// As [`Transform::forward_pinned`].
+    pub fn inverse_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.run_pinned(host, secrecy, true)
+    }
+
+    fn run(&self, mut data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
+        let Some(run) = self.prepare(data.as_view(), inverse)? else { return Ok(()) };
+        let mut scratch = run.scratch(data.as_view())?;
+        let len = data.len();
+        (0..run.passes.len()).try_for_each(|i| run.launch(i, 0..run.lines(i, len), data.reborrow(), &mut scratch))
+    }
+
+    fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {
+        let (device, bytes) = (&self.plan.shared.device, Mont::<F>::BYTES);
+        host.expect_download("the host memory of a transform")?;
+        let len = host.len() / bytes;
+        let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
+        let Some(run) = self.prepare(data.as_view(), inverse)? else { return Ok(host) };
+        let mut scratch = run.scratch(data.as_view())?;
+        let transfers = device.queue()?;
+
+        // Blocks of columns where the lines of the outer passes are columns of one matrix.
+        let last = run.passes.len() - 1;
+        let natural = (self.input, self.output) == (Order::Natural, Order::Natural);
+        let whole = run.layout.log_n == len.ilog2() && natural && last > 0;
+        let pieces = |i: usize| {
+            let tiles = u64::from(run.lines(i, len)) / run.kernels[i].0.lines_per_group();
+            if whole { PIECES.min(tiles as usize).max(1) } else { 1 }
+        };
+        let (into, out_of) = (pieces(0), pieces(last));
+        let rows = |i: usize, pieces| if pieces > 1 { 1 << run.passes[i].log_rows } else { 1 };
+
+        let (uploaded, uploading) =
+            data.as_view_mut().write_pinned_columns(Some(&transfers), host, rows(0, into), into)?;
+        let mut done = Vec::with_capacity(out_of);
+        for i in 0..=last {
+            let lines = run.lines(i, len);
+            let pieces = if i == 0 {
+                into
+            } else if i == last {
+                out_of
+            } else {
+                1
+            };
+            for piece in 0..pieces as u32 {
+                if i == 0 {
+                    device.wait_for(self.queue, &uploaded[piece as usize])?;
+                }
+                let share = lines / pieces as u32;
+                run.launch(i, piece * share..(piece + 1) * share, data.as_view_mut(), &mut scratch)?;
+                if i == last {
+                    done.push(device.record(self.queue)?);
+                }
+            }
+        }
+        // The memory is free again as soon as the device has the data, while it still works on it.
+        let host = uploading.wait()?;
+        let back = data.as_view().read_pinned_columns(Some(&transfers), host, rows(last, out_of), &done)?;
+        Ok(back.wait()?)
+    }
+
+    /// Checks the data and makes everything ready, unless nothing is to be done.
+    fn prepare(&self, data: View<'_, Mont<F>>, inverse: bool) -> Result<Option<Run<'a, F>>> {
+        let (plan, queue) = (self.plan, self.queue);
+        let layout = &plan.shared.layout;
+        plan.shared.device.expect_same("the data of a transform", data.device())?;
+        let columns = self.columns.unwrap_or(1);
+        let unit = plan.size().saturating_mul(columns);
+        if if unit == 0 { !data.is_empty() } else { !data.len().is_multiple_of(unit) } {
+            return Err(Error::Length { expected: unit, actual: data.len() });
+        }
+        if u32::try_from(data.len()).is_err() {
+            return Err(Error::TooLarge { expected: 32, actual: data.len() as u64 });
+        }
+        if self.coset.is_zero() {
+            return Err(Error::ZeroCoset);
+        }
+        if layout.log_n == 0 || data.is_empty() {
+            return Ok(None);
+        }
+        let mut passes = layout.passes(self.input, self.output, columns > 1);
+        layout.scale(&mut passes, (self.input, self.output), inverse, !self.coset.is_one());
+        let shapes = (0..passes.len()).map(|i| layout.shape_of(&passes, i));
+        let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<Vec<_>>>()?;
+        // Before the first pass: what a later one refused would leave the data half transformed.
+        kernels.iter().try_for_each(|(_, kernel)| kernel.expect_fits(&Params::default()))?;
+        let factors = if inverse { plan.inverse_factors()? } else { &plan.shared.forward };
+        let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
+        if queue.is_some() {
+            plan.shared.device.wait_for(queue, &factors.ready)?;
+            coset.iter().try_for_each(|coset| plan.shared.device.wait_for(queue, &coset.ready))?;
+        }
+        let scratch = layout.needs_scratch(self.input, self.output);
+        Ok(Some(Run { plan, layout, queue, inverse, columns, passes, kernels, factors, coset, scratch }))
+    }
+}
+
+/// Blocks of columns in which one transform's data comes and goes: the part of the outer passes that is not overlapped with a
+/// transfer.
+const PIECES: usize = 8;
+
+/// A transform with everything that its launches need.
+struct Run<'a, F: DeviceField> {
+    plan: &'a Ntt<F>,
+    layout: &'a Layout,
+    queue: Option<&'a Queue>,
+    inverse: bool,
+    /// Transforms side by side.
+    columns: usize,
+    passes: Vec<Pass>,
+    kernels: Vec<(Shape, Arc<Kernel<Params>>)>,
+    factors: &'a Factors<F>,
+    coset: Option<Coset<F>>,
+    /// A second buffer is needed.
+    scratch: bool,
+}
+
+impl<F: DeviceField + FftField> Run<'_, F> {
+    fn scratch(&self, data: View<'_, Mont<F>>) -> Result<Option<Buffer<Mont<F>>>> {
+        match self.scratch {
+            true => Ok(Some(self.plan.shared.device.alloc_with(data.len(), data.secrecy())?)),
+            false => Ok(None),
+        }
+    }
+
+    /// Lines of a pass over so many elements.
+    fn lines(&self, pass: usize, len: usize) -> u32 {
+        (len >> self.passes[pass].log_rows) as u32
+    }
+
+    /// Queues pass `i` of some lines.
+    fn launch(
+        &self,
+        i: usize,
+        lines: Range<u32>,
+        data: ViewMut<'_, Mont<F>>,
+        scratch: &mut Option<Buffer<Mont<F>>>,
+    ) -> Result<()> {
+        let (Self { plan, layout, .. }, pass) = (self, self.passes[i]);
+        let (shape, kernel) = &self.kernels[i];
+        let params = Params {
+            first: lines.start,
+            lines: lines.end,
+            log_n: layout.log_n,
+            stride_in: pass.stride_in,
+            stride_out: pass.stride_out,
+            flags: pass.flags,
+            roots: if self.inverse { layout.roots() as u32 } else { 0 },
+            log_roots: layout.log_roots(),
+            twiddles: pass.twiddles as u32,
+            log_twiddles: pass.log_twiddles,
+            shift: pass.shift,
+            split: layout.log_split(),
+            scales: if self.coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
+            log_scales: layout.log_split(),
+            interleaved: self.columns as u32,
+        };
+        let groups = u64::from(lines.end - lines.start).div_ceil(shape.lines_per_group());
+        let scale = self.coset.as_ref().map_or(Arg::read(&plan.shared.roots), |coset| Arg::read(&*coset.powers));
+        let tables = [Arg::read(&plan.shared.roots), Arg::read(&self.factors.factors), scale];
+        let mut args = match (pass.from, pass.to, scratch) {
+            (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(&data), Arg::write(scratch)],
+            (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
+            (Place::Scratch, Place::Scratch, Some(scratch)) => vec![Arg::write(scratch)],
+            _ => vec![Arg::write(data)],
+        };
+        args.extend(tables);
+        // SAFETY: lines are among those that cover exactly the elements of the data; rows and offsets of lines stay inside
+        // the tables.
+        Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args) }?)
+    }
+}
