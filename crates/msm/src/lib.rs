@@ -7,6 +7,7 @@ mod finish;
 mod host;
 mod layout;
 mod levels;
+mod memory;
 mod pairs;
 mod plan;
 mod recode;

@@ -5,12 +5,12 @@ use std::{
 };
 
 use ark_ec::short_weierstrass::{Affine, Projective};
-use ark_ff::{PrimeField, Zero};
+use ark_ff::Zero;
 use evariste_backend::{
-    Buffer, Device, Element, Error as DeviceError, Event, HostBuffer, KernelSpec, Queue, Secrecy, View, ViewMut, wipe,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, KernelSpec, Queue, Secrecy, View, ViewMut, wipe,
 };
-use evariste_curve::{AffinePoint, Xyzz, source::turns as point_turns};
-use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont, ifma};
+use evariste_curve::{AffinePoint, Xyzz};
+use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
@@ -18,19 +18,17 @@ use crate::{
     Accumulation, Bases, Error, MsmConfig, MsmCurve, Precompute, Result, Scalars,
     accumulate::{Accumulate, List, Nodes},
     finish,
-    layout::{self, MAX_LEVELS, MAX_PAIRS, MAX_SLICES, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
+    layout::{MAX_LEVELS, MAX_SLICES, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
+    memory::{Layout, covered_bits, halves, key_bits, machine, multiples},
     pairs::Pairs,
     recode::{Recode, Recoding, ScalarForm},
     reduce::{Reduce, Reduction},
     scalars,
-    shared::{on, scalar_bytes, sum_bytes},
+    shared::{on, scalar_bytes},
     tables,
     unbalanced::{self, Unbalanced},
     uploads::{Origin, Uploads},
 };
-
-/// Buckets of all sets at most: the indices of points among their sums fit 32 bits.
-const MAX_BUCKETS: u64 = 1 << 28;
 
 /// Scalars of one sum from which on they come from the host in two pieces: the copy of a few million takes as long as all
 /// launches, and more often divided, buckets have too few points.
@@ -82,24 +80,24 @@ pub enum Stage {
 ///
 /// An `Msm` is used by any number of threads at once, and on any queue ([`Msm::on`]).
 pub struct Msm<C: MsmCurve> {
-    device: Device,
-    queue: Option<Queue>,
-    config: MsmConfig,
-    machine: Machine,
+    pub(crate) device: Device,
+    pub(crate) queue: Option<Queue>,
+    pub(crate) config: MsmConfig,
+    pub(crate) machine: Machine,
     /// The bases, then their multiples by 2^(window · sets), and so on, or by 2, and so on.
     pub(crate) bases: Arc<Buffer<AffinePoint<C>>>,
     /// When they are there, for other queues than the default one.
-    ready: Event,
-    len: usize,
-    multiples: Multiples,
-    kernels: Arc<Kernels<C>>,
+    pub(crate) ready: Event,
+    pub(crate) len: usize,
+    pub(crate) multiples: Multiples,
+    pub(crate) kernels: Arc<Kernels<C>>,
 }
 
 /// What plans of a curve share on a device.
 #[derive(Debug)]
 pub(crate) struct Kernels<C: MsmCurve> {
     recode: Recode<C::ScalarField>,
-    sort: RadixSort,
+    pub(crate) sort: RadixSort,
     accumulate: Accumulate<C>,
     reduce: Reduce<C>,
     /// Compiled when a plan may use them.
@@ -134,24 +132,6 @@ impl<C: MsmCurve> Kernels<C> {
         let unbalanced = Unbalanced::new(device)?;
         Ok(self.unbalanced.get_or_init(|| unbalanced))
     }
-}
-
-/// How one evaluation is done.
-#[derive(Clone, Debug)]
-struct Layout {
-    /// Bits of a digit.
-    window: u32,
-    digits: u32,
-    /// Sets of buckets of one sum.
-    sets: u32,
-    /// Sums at once.
-    group: usize,
-    /// Scalars of one sum at once.
-    piece: usize,
-    /// How often neighbours are added as affine points.
-    levels: u32,
-    /// Whether one sum takes several pieces.
-    in_pieces: bool,
 }
 
 /// What scalars are given as.
@@ -407,97 +387,6 @@ impl<C: MsmCurve> Msm<C> {
         }
     }
 
-    fn shape_window(&self, shape: &Shape) -> u32 {
-        match self.multiples {
-            Multiples::Tables { window, .. } => window,
-            multiples => {
-                let most = most_buckets::<C>(&self.device).max(shape.count as u64);
-                self.config.window.unwrap_or_else(|| layout::window(&self.machine, shape, multiples, most))
-            }
-        }
-    }
-
-    /// Bytes of scratch for `group` sums of `piece` scalars at once.
-    fn bytes_of(&self, layout: &Layout, piece: usize, group: usize) -> u64 {
-        let pairs = piece * group * layout.digits as usize;
-        let reductions = self.reductions(layout, group);
-        let buckets = reductions.iter().map(Reduction::buckets).sum();
-        let slices = self.machine.slices(&self.config.tuning, pairs as u64).count;
-        let upload = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
-        // Of several pieces, two are there at once, throughout.
-        let (upload, uploads) = if layout.in_pieces { (0, 2 * upload) } else { (upload, 0) };
-        let sort = 8 * pairs as u64 + self.kernels.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
-        let (mut list, mut len, mut add) = (8 * pairs as u64, pairs, 0);
-        for _ in 0..layout.levels {
-            let [halved, scratch] = Pairs::<C>::required_bytes(len, buckets);
-            add = add.max(list + halved + scratch);
-            (list, len) = (halved, len.div_ceil(2));
-        }
-        let balanced = self.config.tuning.accumulation == Accumulation::Balanced;
-        let nodes = if balanced { Nodes::<C>::required_bytes(slices) } else { 0 };
-        let add = add.max(list) + nodes;
-        let reduce = reductions.iter().map(Reduction::required_bytes::<C>).max().unwrap_or(0);
-        buckets * sum_bytes::<C>() + uploads + sort.max(add).max(reduce)
-    }
-
-    /// Of each class of digits.
-    fn reductions(&self, layout: &Layout, group: usize) -> Vec<Reduction> {
-        let (rows, doublings) = (layout.sets * group as u32, self.multiples.doublings());
-        let logs = layout::bucket_logs(layout.window, doublings).into_iter();
-        logs.map(|log| self.machine.reduction(&self.config.tuning, rows, log, doublings > 0)).collect()
-    }
-
-    fn layout(&self, len: usize, count: usize, bits: u32) -> Result<Layout> {
-        let memory = self.device.info().memory_bytes.map_or(u64::MAX, |bytes| bytes / 10 * 9);
-        let memory = self.config.memory.unwrap_or(memory.saturating_sub(self.bases.bytes()));
-        let limit = self.device.info().limits.buffer_bytes;
-        let mut group = count.max(1);
-        let mut piece = len.max(1);
-        loop {
-            let window = self.shape_window(&Shape { len, count: group, bits });
-            let digits = bits.div_ceil(window);
-            let sets = if let Multiples::Tables { sets, .. } = self.multiples { sets.min(digits) } else { digits };
-            let pairs = (piece as u64).saturating_mul(group as u64).saturating_mul(digits.into());
-            let each = layout::buckets(window, self.multiples.doublings());
-            let buckets = (group as u64).saturating_mul(sets.into()).saturating_mul(each);
-            let limbs = C::BaseField::LIMBS;
-            let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
-            let mut layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
-            let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
-            let largest = |layout: &Layout| {
-                let scalars = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
-                let halved = if layout.levels > 0 { pairs.div_ceil(2) * AffinePoint::<C>::BYTES as u64 } else { 0 };
-                scalars.max(4 * pairs).max(halved).max(buckets * sum_bytes::<C>())
-            };
-            let is_large = fits && (self.bytes_of(&layout, piece, group) > memory || largest(&layout) > limit);
-            if is_large && self.config.tuning.levels.is_none() {
-                layout.levels = 0;
-            }
-            let largest = if fits { largest(&layout) } else { 0 };
-            if fits && largest <= limit && self.bytes_of(&layout, piece, group) <= memory {
-                return Ok(layout);
-            }
-            match (group, piece) {
-                (1, 1) if !fits => {
-                    let (what, least, most) = ("the bits of so many digits", MIN_WINDOW, MAX_WINDOW - 1);
-                    return Err(Error::Config { what, least, most, actual: window });
-                }
-                (1, 1) if largest > limit => {
-                    let device = self.device.info().id;
-                    return Err(
-                        DeviceError::TooLarge { what: "the buckets of a sum", device, limit, actual: largest }.into()
-                    );
-                }
-                (1, 1) => {
-                    let expected = self.bytes_of(&layout, 1, 1);
-                    return Err(Error::TooLittle { expected, actual: memory });
-                }
-                (1, _) => piece = piece.div_ceil(2),
-                _ => group = group.div_ceil(2),
-            }
-        }
-    }
-
     /// `count` sums of `len` scalars each, over the same bases or over bases of their own.
     fn sums(
         &self,
@@ -731,40 +620,11 @@ impl<C: MsmCurve> fmt::Debug for Msm<C> {
     }
 }
 
-/// Bits of keys up to `sentinel`.
-fn key_bits(sentinel: u64) -> u32 {
-    u64::BITS - sentinel.leading_zeros()
-}
-
-/// Buckets that one buffer has room for.
-fn most_buckets<C: MsmCurve>(device: &Device) -> u64 {
-    MAX_BUCKETS.min(device.info().limits.buffer_bytes / sum_bytes::<C>())
-}
-
-fn machine<C: MsmCurve>(device: &Device) -> Machine {
-    Machine::new(device.info(), point_turns::<C>(), ifma::Field::of::<C::BaseField>().is_some())
-}
-
 fn expect_multiple(count: usize, len: usize, actual: usize) -> Result<()> {
     match len * count == actual {
         true => Ok(()),
         false => Err(Error::Length { what: "sums of equal length", expected: len * count, actual }),
     }
-}
-
-/// Whether scalars above half the order are replaced by their opposites.
-fn halves<C: MsmCurve>(config: &MsmConfig) -> bool {
-    config.bases == Bases::Subgroup && config.bits.is_none_or(|bits| bits >= C::ScalarField::MODULUS_BIT_SIZE)
-}
-
-/// Bits that the signed digits have to cover: one more than scalars have.
-fn covered_bits<C: MsmCurve>(config: &MsmConfig) -> u32 {
-    let field = C::ScalarField::MODULUS_BIT_SIZE;
-    let all = match config.bases {
-        Bases::Subgroup => field,
-        Bases::Any => 32 * C::ScalarField::LIMBS as u32 + 1,
-    };
-    config.bits.map_or(all, |bits| bits.saturating_add(1).min(all))
 }
 
 fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
@@ -784,76 +644,9 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     check("the elements of the last step", config.tuning.last, 0, MAX_WINDOW)
 }
 
-/// Points for each of `len` bases with so many doublings. All of them have numbers of 31 bits.
-fn doublings(len: usize, depth: u32) -> Result<u32> {
-    let most = (MAX_PAIRS / len.max(1) as u64).saturating_sub(1).min(MAX_WINDOW.into()) as u32;
-    match depth <= most {
-        true => Ok(depth + 1),
-        false => Err(Error::Config { what: "the doublings of so many bases", least: 0, most, actual: depth }),
-    }
-}
-
 fn expect_on_curve<C: MsmCurve>(bases: &[Affine<C>]) -> Result<()> {
     match bases.par_iter().position_first(|base| !base.is_on_curve()) {
         Some(index) => Err(Error::NotOnCurve { index }),
         None => Ok(()),
-    }
-}
-
-/// What is kept of each of `len` bases.
-fn multiples<C: MsmCurve>(device: &Device, machine: &Machine, config: &MsmConfig, len: usize) -> Result<Multiples> {
-    // Points have numbers of 31 bits.
-    if len as u64 > MAX_PAIRS {
-        let (device, limit, actual) = (device.info().id, MAX_PAIRS, len as u64);
-        return Err(DeviceError::TooLarge { what: "the bases of a plan", device, limit, actual }.into());
-    }
-    Ok(match config.precompute {
-        Precompute::None => Multiples::None,
-        Precompute::Tables { budget } => table_shape::<C>(device, machine, config, len, budget)?,
-        Precompute::OddDigits { depth } => Multiples::Doublings { copies: doublings(len, depth)? },
-    })
-}
-
-/// How many tables fit the budget, with the bits of a digit and the sets of buckets that go with them.
-fn table_shape<C: MsmCurve>(
-    device: &Device,
-    machine: &Machine,
-    config: &MsmConfig,
-    len: usize,
-    budget: u64,
-) -> Result<Multiples> {
-    let own = (len * AffinePoint::<C>::BYTES) as u64;
-    if budget < own {
-        return Err(Error::TooLittle { expected: own, actual: budget });
-    }
-    let bits = covered_bits::<C>(config);
-    // Points of all tables have numbers of 31 bits.
-    let room = budget.min(device.info().limits.buffer_bytes);
-    let most = (room / own.max(1)).max(1).min(MAX_PAIRS / len.max(1) as u64).min(bits.into()) as u32;
-    let shape = Shape { len, count: 1, bits };
-    let share = Multiples::Tables { copies: most, window: 0, sets: 0 };
-    let window = config.window.unwrap_or_else(|| layout::window(machine, &shape, share, most_buckets::<C>(device)));
-    let digits = bits.div_ceil(window);
-    let sets = digits.div_ceil(most.min(digits));
-    let copies = digits.div_ceil(sets);
-    Ok(if copies > 1 { Multiples::Tables { copies, window, sets } } else { Multiples::None })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn points_have_numbers_of_31_bits() {
-        type C = ark_bn254::g1::Config;
-        let device = Device::cpu();
-        let machine = machine::<C>(&device);
-        let tables = Precompute::Tables { budget: u64::MAX };
-        for precompute in [Precompute::None, tables, Precompute::OddDigits { depth: 1 }] {
-            let config = MsmConfig { precompute, ..MsmConfig::default() };
-            let refused = multiples::<C>(&device, &machine, &config, (1 << 31) + 1);
-            assert!(matches!(refused, Err(Error::Device(DeviceError::TooLarge { .. }))), "{refused:?}");
-        }
-        assert_eq!(multiples::<C>(&device, &machine, &MsmConfig::default(), 1 << 31), Ok(Multiples::None));
     }
 }
