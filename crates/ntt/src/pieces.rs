@@ -135,7 +135,8 @@ fn scratch<F: DeviceField>(len: usize) -> Result<Vec<F>> {
         let requested = (len as u64).saturating_mul(size_of::<F>() as u64);
         return Err(DeviceError::OutOfMemory { device: DeviceId::CPU, requested, available: None }.into());
     }
-    scratch.resize(len, F::ZERO);
+    // On all cores: the system makes pages when they are written first, which one core does at 2 GB/s.
+    (0..len).into_par_iter().map(|_| F::ZERO).collect_into_vec(&mut scratch);
     Ok(scratch)
 }
 
