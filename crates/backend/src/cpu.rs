@@ -25,6 +25,7 @@ use crate::{
     Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
     erase::erase,
     kernel::{ArgSpan, own},
+    parallel,
     pool::Pool,
     span::expect_len,
 };
@@ -252,7 +253,7 @@ impl Backend for Cpu {
                 Err(part) => part,
             };
         }
-        copy(&src, self.bytes_mut(dst)?);
+        parallel::copy(&src, self.bytes_mut(dst)?);
         Ok(Pending::done(src))
     }
 
@@ -262,13 +263,13 @@ impl Backend for Cpu {
         let source = self.bytes(src)?;
         expect_len("the target of a read, in bytes", src.bytes(), dst.len() as u64)?;
         self.count(1, source.len());
-        copy(source, &mut dst);
+        parallel::copy(source, &mut dst);
         Ok(Pending::done(dst))
     }
 
     fn copy(&self, _: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
-        copy(self.bytes(src)?, self.bytes_mut(dst)?);
+        parallel::copy(self.bytes(src)?, self.bytes_mut(dst)?);
         Ok(())
     }
 
@@ -506,12 +507,6 @@ fn range(what: &'static str, len: usize, offset: u64, count: u64) -> Result<std:
         Some(end) if end <= len as u64 => Ok(offset as usize..end as usize),
         _ => Err(Error::OutOfRange { what, offset, count, len: len as u64 }),
     }
-}
-
-fn copy(src: &[u8], dst: &mut [u8]) {
-    src.par_chunks(PARALLEL_BYTES)
-        .zip(dst.par_chunks_mut(PARALLEL_BYTES))
-        .for_each(|(src, dst)| dst.copy_from_slice(src));
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -56,11 +56,33 @@ pub fn chunks<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T
     });
 }
 
+/// Bytes that a thread copies at a time.
+const COPY_BYTES: usize = 1 << 18;
+
+/// Copies bytes, long ones on all cores: one core copies at a third of the rate of a link to a device, or less.
+///
+/// # Panics
+/// If the lengths are not the same.
+pub fn copy(src: &[u8], dst: &mut [u8]) {
+    assert_eq!(src.len(), dst.len());
+    chunks(dst, COPY_BYTES, &|i, dst| dst.copy_from_slice(&src[i * COPY_BYTES..][..dst.len()]));
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[test]
+    fn copies_are_whole() {
+        for len in [0, 1, COPY_BYTES, 3 * COPY_BYTES + 5] {
+            let src: Vec<u8> = (0..len).map(|i| (i * 7 + i / 251) as u8).collect();
+            let mut dst = vec![0; len];
+            copy(&src, &mut dst);
+            assert_eq!(dst, src);
+        }
+    }
 
     #[test]
     fn every_number_comes_once() {

@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{
     Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, span::expect_len,
+    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, parallel, span::expect_len,
 };
 
 mod adapters;
@@ -125,7 +125,7 @@ impl Backend for Wgpu {
             }
             Err(part) => {
                 let mut host = WgpuHost::new(&self.gpu, part.len(), Transfer::Upload, secrecy)?;
-                host.bytes_mut().copy_from_slice(&part);
+                parallel::copy(&part, host.bytes_mut());
                 upload(host)?;
                 Pending::done(part)
             }
@@ -309,7 +309,7 @@ struct IntoPart {
 
 impl PendingCopy for IntoPart {
     fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
-        self.part.copy_from_slice(Box::new(self.read).wait()?.as_ref());
+        parallel::copy(Box::new(self.read).wait()?.as_ref(), &mut self.part);
         Ok(self.part)
     }
 }
