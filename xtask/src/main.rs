@@ -28,7 +28,7 @@ enum Command {
     Kernels(kernels::Options),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
     Sanitize(sanitize::Options),
-    /// Runs the tests of the libraries on the CPU under the compiler's address sanitizer.
+    /// Runs the tests of the libraries and of the CPU under the compiler's address sanitizer.
     Address(address::Options),
     /// Gives mutated inputs to what reads files, batches, expressions, cache entries and names of devices.
     Fuzz(fuzz::Options),

@@ -6,7 +6,7 @@ use std::{
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
-    ViewMut, parallel,
+    ViewMut, parallel, wipe,
 };
 
 use crate::{
@@ -464,8 +464,10 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
 
 /// Inverts elements in device form, with one inversion.
 pub fn invert<F: DeviceField>(elements: &mut [u32]) {
-    let before = elements.to_vec();
+    let mut before = elements.to_vec();
     inverse_run::<F>(&before, elements);
+    // It may come of secrets.
+    wipe(&mut before);
 }
 
 /// Montgomery's trick over one run, with the prefix products in `out`.

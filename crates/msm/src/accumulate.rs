@@ -239,7 +239,8 @@ fn accumulate<C: DeviceCurve>(lanes: Option<&ifma::Field>, params: &AccumulatePa
     let len = count.div_ceil(params.slices as usize).max(params.least as usize);
     let mut rest = &mut buckets.write::<u32>()[..params.sentinel as usize * words];
     let (mut done, mut before) = (0, None);
-    let mut slices: Vec<Slice<'_, C>> = Vec::new();
+    // At once, so that no sums are left in memory that was too small.
+    let mut slices: Vec<Slice<'_, C>> = Vec::with_capacity(count.div_ceil(len));
     for (number, keys) in keys.chunks(len).enumerate() {
         let [first, last] = [keys[0], keys[keys.len() - 1]];
         // Whoever starts a bucket starts from what it has.

@@ -232,6 +232,7 @@ impl<C: DeviceCurve> Additions<'_, C> {
         self.prefixes.clear();
         reserve(&mut self.prefixes, RUN);
         self.lone.clear();
+        reserve(&mut self.lone, RUN);
         let mut product = C::BaseField::ONE;
         for (k, &[first, second]) in pairs.iter().enumerate() {
             let [a, b] = [x(first), x(second)];
@@ -319,6 +320,24 @@ mod tests {
                 check(lanes, len);
             }
         }
+    }
+
+    /// What grew would leave its old memory behind as it was.
+    #[test]
+    fn no_memory_grows_while_points_are_added() {
+        let (points, _) = multiples(RUN);
+        let mut levels = Levels::<Config>::new(None);
+        let pairs: Vec<[u32; 2]> = (0..RUN as u32).map(|i| [2 * i, 2 * i]).collect();
+        let mut out = vec![0; points.len()];
+        levels.additions.add(&points, &pairs[..1], &mut out[..affine_words::<Config>()]);
+        let places = |levels: &Levels<'_, Config>| {
+            (levels.additions.prefixes.as_ptr() as usize, levels.additions.lone.as_ptr() as usize)
+        };
+        let before = places(&levels);
+        levels.additions.lone.extend(0..RUN);
+        assert_eq!(places(&levels), before);
+        levels.additions.add(&points, &pairs, &mut out);
+        assert_eq!(places(&levels), before);
     }
 
     /// As lanes are given them, whatever the processor.

@@ -69,6 +69,22 @@ impl<C: MsmCurve> Msm<C> {
         buckets * sum_bytes::<C>() + uploads + sort.max(add).max(reduce)
     }
 
+    /// Bytes of the largest buffer of an evaluation in this layout.
+    fn largest(&self, layout: &Layout) -> u64 {
+        let (scalars, points) = ((layout.piece * layout.group) as u64, AffinePoint::<C>::BYTES as u64);
+        let pairs = scalars * u64::from(layout.digits);
+        let reductions = self.reductions(layout, layout.group);
+        let buckets: u64 = reductions.iter().map(Reduction::buckets).sum();
+        let nodes = match self.config.tuning.accumulation {
+            Accumulation::Balanced => 2 * u64::from(self.machine.slices(&self.config.tuning, pairs).count),
+            Accumulation::Unbalanced => 0,
+        };
+        let reduced = reductions.iter().map(Reduction::largest).max().unwrap_or(0);
+        let halved = if layout.levels > 0 { pairs.div_ceil(2) * points } else { 0 };
+        let sums = buckets.max(nodes).max(reduced) * sum_bytes::<C>();
+        (scalars * scalar_bytes::<C::ScalarField>()).max(4 * pairs).max(halved).max(sums)
+    }
+
     /// Of each class of digits.
     pub(crate) fn reductions(&self, layout: &Layout, group: usize) -> Vec<Reduction> {
         let (rows, doublings) = (layout.sets * group as u32, self.multiples.doublings());
@@ -79,7 +95,11 @@ impl<C: MsmCurve> Msm<C> {
     pub(crate) fn layout(&self, len: usize, count: usize, bits: u32) -> Result<Layout> {
         let memory = self.device.info().memory_bytes.map_or(u64::MAX, |bytes| bytes / 10 * 9);
         let memory = self.config.memory.unwrap_or(memory.saturating_sub(self.bases.bytes()));
-        let limit = self.device.info().limits.buffer_bytes;
+        self.layout_within(self.device.info().limits.buffer_bytes, memory, (len, count, bits))
+    }
+
+    /// With buffers of `limit` bytes and `memory` bytes of all of them at most.
+    fn layout_within(&self, limit: u64, memory: u64, (len, count, bits): (usize, usize, u32)) -> Result<Layout> {
         let mut group = count.max(1);
         let mut piece = len.max(1);
         loop {
@@ -93,16 +113,11 @@ impl<C: MsmCurve> Msm<C> {
             let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
             let mut layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
             let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
-            let largest = |layout: &Layout| {
-                let scalars = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
-                let halved = if layout.levels > 0 { pairs.div_ceil(2) * AffinePoint::<C>::BYTES as u64 } else { 0 };
-                scalars.max(4 * pairs).max(halved).max(buckets * sum_bytes::<C>())
-            };
-            let is_large = fits && (self.bytes_of(&layout, piece, group) > memory || largest(&layout) > limit);
+            let is_large = fits && (self.bytes_of(&layout, piece, group) > memory || self.largest(&layout) > limit);
             if is_large && self.config.tuning.levels.is_none() {
                 layout.levels = 0;
             }
-            let largest = if fits { largest(&layout) } else { 0 };
+            let largest = if fits { self.largest(&layout) } else { 0 };
             if fits && largest <= limit && self.bytes_of(&layout, piece, group) <= memory {
                 return Ok(layout);
             }
@@ -114,7 +129,7 @@ impl<C: MsmCurve> Msm<C> {
                 (1, 1) if largest > limit => {
                     let device = self.device.info().id;
                     return Err(
-                        DeviceError::TooLarge { what: "the buckets of a sum", device, limit, actual: largest }.into()
+                        DeviceError::TooLarge { what: "a buffer of one sum", device, limit, actual: largest }.into()
                     );
                 }
                 (1, 1) => {
@@ -226,5 +241,24 @@ mod tests {
             assert!(matches!(refused, Err(Error::Device(DeviceError::TooLarge { .. }))), "{refused:?}");
         }
         assert_eq!(multiples::<C>(&device, &machine, &MsmConfig::default(), 1 << 31), Ok(Multiples::None));
+    }
+
+    /// What a reduction and its slices work in is far more than the buckets of many short sums.
+    #[test]
+    fn all_buffers_of_many_sums_fit_a_buffer() {
+        type C = ark_bn254::g1::Config;
+        let config = MsmConfig { window: Some(4), ..MsmConfig::default() };
+        let msm = Msm::<C>::new(&Device::cpu(), &[], config).unwrap();
+        let limit = 1 << 24;
+        let layout = msm.layout_within(limit, u64::MAX, (10, 1000, 254)).unwrap();
+        assert!((1..1000).contains(&layout.group), "{layout:?}");
+        for reduction in msm.reductions(&layout, layout.group) {
+            let threads = u64::from(crate::reduce::THREADS);
+            assert!(reduction.outputs() as u64 * threads * sum_bytes::<C>() <= limit, "{layout:?}");
+        }
+        let layout = msm.layout_within(limit, u64::MAX, (1 << 20, 1, 254)).unwrap();
+        assert!(layout.in_pieces && 4 * layout.piece as u64 * u64::from(layout.digits) <= limit, "{layout:?}");
+        let slices = msm.layout_within(1 << 10, u64::MAX, (10, 1, 2));
+        assert!(matches!(slices, Err(Error::Device(DeviceError::TooLarge { limit: 1024, .. }))), "{slices:?}");
     }
 }

@@ -305,12 +305,18 @@ impl<C: MsmCurve> Msm<C> {
 
     /// [`Msm::evaluate`] of scalars in host memory that the device copies from without a detour
     /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer)), in device form
-    /// ([`Mont`]'s [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum.
+    /// ([`Mont`]'s [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum. Whether the
+    /// scalars are secret is what [`MsmConfig::secrecy`] says, however the memory was made. With wgpu, whose mappings end as a
+    /// whole, they pass through memory of its own.
     ///
     /// # Errors
     /// [`Error::Length`] unless it has the bytes of a number of scalars, at most as many as there are bases; as
     /// [`Msm::evaluate`], and [`Error::Device`] for memory of another device. The host memory is dropped then.
     pub fn evaluate_pinned(&self, scalars: HostBuffer) -> Result<(Projective<C>, HostBuffer)> {
+        let (expected, actual) = (self.device.info().id, scalars.device());
+        if expected != actual {
+            return Err(DeviceError::WrongDevice { what: "the scalars", expected, actual }.into());
+        }
         let each = scalar_bytes::<C::ScalarField>() as usize;
         let len = scalars.len() / each;
         if scalars.len() % each != 0 {

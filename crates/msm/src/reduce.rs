@@ -1,6 +1,6 @@
 //! Buckets to few points, whose sum with weights that are powers of two is that of the buckets with theirs.
 
-use std::marker::PhantomData;
+use std::{iter, marker::PhantomData};
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, View, parallel};
@@ -96,15 +96,26 @@ impl Reduction {
         bits.chain([(row * each + each - 1, 0)]).chain((0..self.layers.len()).map(moment)).collect()
     }
 
-    /// Bytes beside the buckets: the largest two layers that are there at once, or the last one and what follows.
-    pub(crate) fn required_bytes<C: DeviceCurve>(&self) -> u64 {
+    /// Points behind each layer, and in the last step.
+    fn sizes(&self) -> Vec<u64> {
         let mut log = self.log;
-        let mut sizes = vec![0];
+        let mut sizes = Vec::new();
         for (k, layer) in self.layers.iter().enumerate() {
             log -= layer;
             sizes.push(self.rows_after(k + 1) << log);
         }
         sizes.push((self.outputs() + self.scratch()) as u64);
+        sizes
+    }
+
+    /// Points of the largest buffer beside the buckets at most.
+    pub(crate) fn largest(&self) -> u64 {
+        self.sizes().into_iter().max().unwrap_or(0)
+    }
+
+    /// Bytes beside the buckets: the largest two layers that are there at once, or the last one and what follows.
+    pub(crate) fn required_bytes<C: DeviceCurve>(&self) -> u64 {
+        let sizes: Vec<u64> = iter::once(0).chain(self.sizes()).collect();
         sizes.windows(2).map(|pair| pair[0] + pair[1]).max().unwrap_or(0) * sum_bytes::<C>()
     }
 }

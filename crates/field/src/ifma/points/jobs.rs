@@ -30,7 +30,8 @@ fn coordinates<const LIMBS: usize>(points: *const u32, first: usize, which: usiz
 unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &Differences) -> Vec<usize> {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let modulus = lanes.multiple(1);
-    let mut special = Vec::new();
+    // All that there may be, so that none are left in memory that was too small.
+    let mut special = Vec::with_capacity(job.len);
     for first in (0..job.len).step_by(8) {
         // SAFETY: eight points at each.
         let [x, y] = unsafe {
