@@ -12,7 +12,7 @@ use evariste_field::{DeviceField, Expression, Mont};
 
 use crate::{
     Error, Order, Proof, Result, Statement, Tables, Transcript, Weight,
-    draw::{self, matrix},
+    draw::{self, Matrix},
     polynomial::{divide, evaluate, interpolate, interpolate_with_top},
     program::{FIRST_CONSTANT, Fold, Points, integers},
     proof::complete,
@@ -27,9 +27,11 @@ mod streamed;
 /// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;
 
-/// log₂ of the pairs of a chunk at least: one for each thread. With no more pairs than that, one workgroup does all rounds that
-/// are left in one launch.
+/// log₂ of the pairs of a chunk at least: one for each thread.
 const LOG_CHUNK: u32 = 8;
+
+/// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.
+pub(crate) const LOG_TAIL: u32 = 8;
 
 /// How a round's polynomial is found. The proof is the same with each, to the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -106,7 +108,7 @@ pub struct Sumcheck<E, T = E> {
     tables: Tables<E, T>,
     kernels: Arc<Mutex<Kernels>>,
     /// What makes messages of values, once it is needed.
-    matrix: Arc<OnceLock<Vec<E>>>,
+    matrix: Arc<OnceLock<Matrix<E>>>,
 }
 
 /// Kernels by what they are made for.
@@ -152,8 +154,7 @@ struct Run<'a, 'p, E: DeviceField, T: DeviceField> {
     /// The weight as a table, behind the others, as long as these are not packed.
     weight: Option<Buffer<Mont<E>>>,
     eq: Option<SplitEq<E>>,
-    /// The challenge, the constants and the integers; where challenges are drawn on the device, then the matrix that makes
-    /// messages, and for each round the weight at 0 and the inverse of that at 1.
+    /// The challenge, the constants and the integers; where challenges are drawn on the device, then what makes messages.
     inputs: Buffer<Mont<E>>,
     matrix_at: usize,
     drawn: bool,
@@ -394,11 +395,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         inputs.extend(integers(&expression.steps()).into_iter().map(E::from));
         let matrix_at = inputs.len();
         if drawn {
-            inputs.extend_from_slice(self.matrix.get_or_init(|| matrix::<E>(statement.degree())));
+            let matrix = self.matrix.get_or_init(|| Matrix::new(statement.degree()));
             let weights: Vec<[E; 2]> = (0..statement.num_vars()).map(|round| statement.weights(point, round)).collect();
-            let mut inverses: Vec<E> = weights.iter().map(|[_, w1]| *w1).collect();
-            ark_ff::batch_inversion(&mut inverses);
-            inputs.extend(weights.iter().zip(inverses).flat_map(|([w0, _], inverse)| [*w0, inverse]));
+            matrix.others(&mut inputs);
+            matrix.lines(&weights, self.is_zero_at_first(statement), &mut inputs);
         }
         let inputs = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), &inputs, secrecy)?;
         let weight = match point {
@@ -458,7 +458,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             return Err(Error::FalseClaim);
         }
         let (num_vars, order, degree) = (statement.num_vars(), statement.binding_order(), statement.degree() as u64);
-        let zero_check = strategy == Strategy::ZeroCheck && *statement.weight_of() == Weight::ZeroCheck;
+        let zero_check = self.is_zero_at_first(statement);
         if let Some(state) = transcript.blake3().filter(|_| drawn).map(|transcript| transcript.words()) {
             let (messages, values) = run.draw(claim, state, point.as_deref(), zero_check)?;
             let mut value = claim;
@@ -517,6 +517,11 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             (0..rounds).for_each(|round| bound[order.variable(num_vars, round)] = challenges[round]);
         }
         Ok(Proved { proof: Proof { rounds: messages, values }, point: bound, value, weight: point, tables })
+    }
+
+    /// Whether the first round need not evaluate at 0 and 1.
+    fn is_zero_at_first(&self, statement: &Statement<E>) -> bool {
+        self.config.strategy == Strategy::ZeroCheck && *statement.weight_of() == Weight::ZeroCheck
     }
 
     /// The kernel of a kind. That with the weight as a table has one table more, which tells it from the others.
@@ -669,7 +674,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             pairs: pairs as u32,
             source_stride: if let Place::Packed(_, stride) = &self.place { *stride } else { full } as u32,
             target_stride: 2 * pairs as u32,
-            at_one: u32::from(at_one),
+            ones: u32::from(at_one) << 1,
             ..Params::default()
         };
         if let Some(eq) = &self.eq {
@@ -729,7 +734,11 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         // SAFETY: tables have two elements for each pair, or four where they are folded, at their strides; folded ones have
         // room for two; the tables of eq have an entry for each index of a pair; the inputs have all that the expression and
         // the drawing of a challenge need; there is a partial sum for each chunk and point, and those of the round before
-        // are where the parameters say.
+        // are where the parameters say. Where the launch does all rounds that are left, each has half the pairs of the one
+        // before, so that tables, and folded ones in turn with them, have room for what it folds, and the tables of eq have the
+        // entries of all their pairs in one group; sums of rounds stay in workgroup memory, or on a CPU take both regions of
+        // partial sums in turn, which have one for each point; a line for each round is among the inputs; and the message of
+        // each, and a value for each table, have room behind those of the rounds before.
         unsafe { kernel.launch(queue, params.chunks.into(), params, &mut args) }?;
         if let Some(folded) = folded {
             self.place = Place::Packed(folded, 2 * pairs);
@@ -802,12 +811,12 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             partials_at: partials_at(round) as u32,
             previous_chunks,
             previous_at: partials_at(round + 1) as u32,
-            previous_at_one: u32::from(round > 0 && ones[round - 1]),
             claim_at: claim_at as u32,
             parity: (round & 1) as u32,
-            weights_at: (matrix_at + degree * (degree + 1) + 2 * round.saturating_sub(1)) as u32,
+            lines_at: (matrix_at + 2 * degree * (degree - 1) + 4 * degree * round.saturating_sub(1)) as u32,
             matrix_at: matrix_at as u32,
             message_at: (round.saturating_sub(1) * degree) as u32,
+            ones: params.ones | u32::from(round > 0 && ones[round - 1]),
             ..params
         };
         let tail = self.tail(kernels.get(2), &ones)?;
@@ -843,7 +852,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let Some((kind, Some(_))) = later else { return Ok(None) };
         let kind = Kind { tail: true, ..kind.clone() };
         let kernel = self.plan.kernel(&self.expression, kind.clone())?;
-        let first = num_vars.saturating_sub(1 + LOG_CHUNK as usize).max(2);
+        let first = num_vars.saturating_sub(1 + LOG_TAIL as usize).max(2);
         let from = (first..num_vars).find(|from| kernel.fits(&self.of_tail(*from, ones)));
         Ok(from.map(|from| Tail { kind, kernel, from }))
     }
@@ -851,17 +860,12 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
     /// What all rounds from one on take together.
     fn of_tail(&self, from: usize, ones: &[bool]) -> Params {
         let num_vars = self.statement.num_vars();
-        let params = self.of_round(from, ones[from]);
-        let log_chunk = (num_vars - 1 - from) as u32;
         Params {
-            log_chunk,
             chunks: 1,
-            both: u32::from(log_chunk > params.low_bits),
+            low_at: self.eq.as_ref().map_or(0, SplitEq::of_tail),
             rounds: (num_vars - from) as u32,
-            ones: ones[from..].iter().rev().fold(0, |bits, one| bits << 1 | u32::from(*one)),
-            variables: num_vars as u32,
-            eq_low: self.eq.as_ref().map_or(0, |eq| eq.low as u32),
-            ..params
+            ones: ones[from..].iter().rev().fold(0, |bits, one| (bits | u32::from(*one)) << 1),
+            ..self.of_round(from, ones[from])
         }
     }
 

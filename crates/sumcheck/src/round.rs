@@ -53,8 +53,6 @@ pub(crate) struct Params {
     /// From one table to the next, where they share a buffer.
     pub(crate) source_stride: u32,
     pub(crate) target_stride: u32,
-    /// The first point is 1 and not 0.
-    pub(crate) at_one: u32,
     /// The weight of pair x is `eq[low_at + low bits of x]`, times `eq[high_at + the others]`.
     pub(crate) low_at: u32,
     pub(crate) low_bits: u32,
@@ -65,43 +63,40 @@ pub(crate) struct Params {
     /// Where a challenge is drawn: what the round before left, and where its message goes.
     pub(crate) previous_chunks: u32,
     pub(crate) previous_at: u32,
-    pub(crate) previous_at_one: u32,
     /// Two sums that rounds have to have, of which one is read and the other written.
     pub(crate) claim_at: u32,
     pub(crate) parity: u32,
-    pub(crate) weights_at: u32,
+    /// What the first two values of a round count in its message, and the others in any round.
+    pub(crate) lines_at: u32,
     pub(crate) matrix_at: u32,
     pub(crate) message_at: u32,
-    /// What a workgroup needs that does all rounds which are left: how many; in bit j whether the first point of the j-th is 1;
-    /// the variables of the whole statement, and the coordinates in the first group of eq.
-    pub(crate) rounds: u32,
+    /// In bit j whether the first point was 1 and not 0: of the round before, and of those of this launch.
     pub(crate) ones: u32,
-    pub(crate) variables: u32,
-    pub(crate) eq_low: u32,
+    /// Rounds of this launch, if it does all that are left.
+    pub(crate) rounds: u32,
 }
 
 impl Params {
-    /// Those of the next round, where one workgroup does all that are left. The last one has none.
-    fn next_round(&mut self, degree: usize, kind: &Kind) {
-        std::mem::swap(&mut self.partials_at, &mut self.previous_at);
-        self.previous_chunks = 1;
-        self.previous_at_one = self.at_one;
-        self.ones >>= 1;
-        self.at_one = self.ones & 1;
-        self.parity ^= 1;
-        self.weights_at += 2;
-        self.message_at += degree as u32;
-        if self.log_chunk == 0 {
-            return;
-        }
-        self.pairs /= 2;
-        self.log_chunk -= 1;
-        if kind.weighted {
-            let (left, bound) = (self.log_chunk, self.variables - self.log_chunk);
-            let low = if kind.high { left.min(self.eq_low) } else { self.eq_low.saturating_sub(bound) };
-            (self.low_at, self.low_bits) = (1 << low, low);
-            self.high_at = (2 << self.eq_low) + (1 << (left - low));
-            self.both = u32::from(left > low);
+    /// Those of one round of such a launch, which the CPU does like any other.
+    fn of_round(&self, round: u32, degree: usize) -> Self {
+        let (pairs, after) = (self.pairs >> round, u32::from(round > 0));
+        let places = [self.partials_at, self.previous_at];
+        Self {
+            pairs,
+            log_chunk: pairs.max(1).ilog2(),
+            chunks: 1,
+            low_at: self.low_at + pairs,
+            low_bits: pairs.max(1).ilog2(),
+            high_at: 1,
+            both: 0,
+            partials_at: places[(round & 1) as usize],
+            previous_at: places[(1 - (round & 1)) as usize],
+            previous_chunks: if after == 1 { 1 } else { self.previous_chunks },
+            parity: self.parity + round,
+            lines_at: self.lines_at + round * 4 * degree as u32,
+            message_at: self.message_at + round * degree as u32,
+            ones: self.ones >> round,
+            ..*self
         }
     }
 }
@@ -113,7 +108,6 @@ const PARAMS: &str = "struct Params {
     chunks: u32,
     source_stride: u32,
     target_stride: u32,
-    at_one: u32,
     low_at: u32,
     low_bits: u32,
     high_at: u32,
@@ -121,16 +115,13 @@ const PARAMS: &str = "struct Params {
     partials_at: u32,
     previous_chunks: u32,
     previous_at: u32,
-    previous_at_one: u32,
     claim_at: u32,
     parity: u32,
-    weights_at: u32,
+    lines_at: u32,
     matrix_at: u32,
     message_at: u32,
-    rounds: u32,
     ones: u32,
-    variables: u32,
-    eq_low: u32,
+    rounds: u32,
 }
 var<private> now: Params;
 ";
@@ -338,7 +329,7 @@ fn cuda_head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points:
     text
 }
 
-/// Constants, functions and `pair` in front of a kernel in CUDA.
+/// A round in CUDA.
 fn cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Program) -> String {
     let mut text = source::cuda::<E>();
     let called = program.multiplications() > CUDA_MULTIPLICATIONS;
@@ -375,7 +366,7 @@ fn cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
         },
         sum: &|point, slot| format!("sum_add(sums.at[{point}], weight, r{slot});"),
         input: &|index| format!("f_load(inputs + {index})"),
-        select: &|a, b| format!("now.at_one ? r{b} : r{a}"),
+        select: &|a, b| format!("now.ones & 2 ? r{b} : r{a}"),
     };
     let _ = writeln!(
         text,
@@ -386,12 +377,77 @@ fn cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
         let _ = writeln!(text, "    F r{slot};");
     }
     lines.straight(&lines.program.lines, &mut text);
-    text = text + "}\n" + evariste_cuda::SUMCHECK_CHUNK;
-    if !kind.tail {
-        return text + evariste_cuda::SUMCHECK_ROUND;
+    text + "}\n" + evariste_cuda::SUMCHECK_CHUNK + evariste_cuda::SUMCHECK_ROUND
+}
+
+/// All rounds that are left in CUDA: a program for each point.
+fn cuda_tail<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, programs: &[Program]) -> String {
+    let mut text = source::cuda::<E>() + &cuda_head::<E, T>(kind, degree, programs.len());
+    let (parameters, names) = kind.cuda_tables::<E, T>();
+    let _ = writeln!(
+        text,
+        "#define HIGH {}\n__device__ __forceinline__ F* table_of(const Params& params, {parameters}uint32_t table, \
+         uint32_t folds) {{",
+        u8::from(kind.high)
+    );
+    match (kind.is_packed(), kind.high) {
+        (true, true) => text += "    return tables + (size_t)table * params.source_stride;\n}\n",
+        (true, false) => {
+            text += "    return folds & 1 ? folded + (size_t)table * params.target_stride : tables + (size_t)table * \
+                     params.source_stride;\n}\n";
+        }
+        (false, _) => {
+            for (table, name) in TABLES[1..kind.tables].iter().enumerate() {
+                let _ = writeln!(text, "    if (table == {}) return {name};", table + 1);
+            }
+            text += "    return t0;\n}\n";
+        }
     }
-    let _ = writeln!(text, "#define HIGH {}", u8::from(kind.high));
-    text + &cuda_ends::<E, T>(kind) + evariste_cuda::SUMCHECK_TAIL
+    for (point, program) in programs.iter().enumerate() {
+        let lines = Text {
+            program,
+            mul: "draw_f_mul",
+            source: &|table, part| {
+                let place = match kind.high {
+                    true => format!("x + pairs * {part}"),
+                    false => format!("2 * x + {part}"),
+                };
+                format!("f_load(table_of(now, {names}{table}, folds) + ({place}))")
+            },
+            store: &|_, _, _| unreachable!("nothing is folded here"),
+            sum: &|_, slot| format!("return r{slot};"),
+            input: &|index| format!("f_load(inputs + {index})"),
+            select: &|a, b| format!("at_one ? r{b} : r{a}"),
+        };
+        let _ = writeln!(
+            text,
+            "__device__ __forceinline__ F point_{point}(const Params& now, {parameters}uint32_t x, uint32_t pairs, \
+             uint32_t folds, uint32_t at_one, const F* inputs) {{"
+        );
+        for slot in 0..program.slots {
+            let _ = writeln!(text, "    F r{slot};");
+        }
+        lines.straight(&lines.program.lines, &mut text);
+        text += "}\n";
+    }
+    let _ = writeln!(
+        text,
+        "__device__ __forceinline__ F point_at(const Params& now, {parameters}uint32_t p, uint32_t x, uint32_t pairs, \
+         uint32_t folds, uint32_t at_one, const F* inputs) {{"
+    );
+    for point in 1..programs.len() {
+        let _ = writeln!(
+            text,
+            "    if (p == {point}) return point_{point}(now, {names}x, pairs, folds, at_one, inputs);"
+        );
+    }
+    let _ = writeln!(
+        text,
+        "    return point_0(now, {names}x, pairs, folds, at_one, inputs);\n}}\n\
+         __device__ __forceinline__ void ends(const Params& params, {parameters}uint32_t table, uint32_t folds, F& a, F& b) \
+         {{\n    const F* from = table_of(params, {names}table, folds);\n    a = f_load(from);\n    b = f_load(from + 1);\n}}"
+    );
+    text + evariste_cuda::SUMCHECK_VALUES + evariste_cuda::SUMCHECK_TAIL
 }
 
 /// `x_lift` in WGSL: what is loaded from binding `x`, as an element of `E`.
@@ -426,6 +482,7 @@ fn wgsl_head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: 
         }
     }
     text += &source::wgsl_tile::<E>(threads::<E>());
+    text += evariste_shaders::SUMCHECK_SUM;
     if let Some(previous) = &kind.drawn {
         text += &draw::wgsl::<E>(degree, previous);
     }
@@ -436,7 +493,10 @@ fn wgsl_head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: 
 fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Program, int64: bool) -> String {
     let mut text = wgsl_head::<E, T>(kind, degree, int64);
     text += match kind.drawn {
-        Some(_) => "fn challenge_of(thread: u32, chief: bool) -> F { return draw(thread, chief); }\n",
+        Some(_) => {
+            "fn challenge_of(thread: u32, chief: bool) -> F {\n    previous_values(thread);\n    \
+             return draw(thread, 0u, chief);\n}\n"
+        }
         None => "fn challenge_of(thread: u32, chief: bool) -> F { return inputs_load(0u); }\n",
     };
     let points = program.points;
@@ -488,7 +548,7 @@ fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
         input: &|index| format!("inputs_load({index}u)"),
         select: &|a, b| format!("pick(r{a}, r{b})"),
     };
-    text += "fn pick(a: F, b: F) -> F {\n    if (now.at_one != 0u) { return b; }\n    return a;\n}\n";
+    text += "fn pick(a: F, b: F) -> F {\n    if ((now.ones & 2u) != 0u) { return b; }\n    return a;\n}\n";
     text += "fn pair(x: u32, challenge: F, before: Sums) -> Sums {\n    var sums = before;\n";
     if kind.weighted {
         text += "    let weight = weight_of(x);\n";
@@ -499,26 +559,94 @@ fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Pr
     let many = program.multiplications() > WGSL_MULTIPLICATIONS;
     let rest = if many { lines.turns(&mut text) } else { &lines.program.lines };
     lines.straight(rest, &mut text);
-    text = text + "    return sums;\n}\n" + evariste_shaders::SUMCHECK_CHUNK;
-    if !kind.tail {
-        return text + evariste_shaders::SUMCHECK_ROUND;
-    }
+    text + "    return sums;\n}\n" + evariste_shaders::SUMCHECK_CHUNK + evariste_shaders::SUMCHECK_ROUND
+}
+
+/// All rounds that are left in WGSL: a program for each point.
+fn wgsl_tail<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, programs: &[Program], int64: bool) -> String {
+    let mut text = wgsl_head::<E, T>(kind, degree, int64);
     let _ = writeln!(
         text,
-        "const WEIGHTED = {};\nconst HIGH = {};\nfn bring_back(thread: u32) {{",
-        kind.weighted, kind.high
+        "const POINTS = {}u;\nconst GROUP = {}u;\nconst HIGH = {};",
+        programs.len(),
+        group::<E>(programs.len()),
+        kind.high
     );
-    if !kind.high {
-        let _ = write!(
-            text,
-            "    for (var i = thread; i < {}u * 2u * now.pairs; i += THREADS) {{\n        \
-             let table = i / (2u * now.pairs);\n        let x = i % (2u * now.pairs);\n        \
-             tables_store(table * now.source_stride + x, folded_load(table * now.target_stride + x));\n    }}\n    \
-             storageBarrier();\n    workgroupBarrier();\n",
-            kind.tables,
-        );
+    text += match kind.weighted {
+        true => "fn weighted(value: F, at: u32) -> F { return f_mul(value, eq_load(now.low_at + at)); }\n",
+        false => "fn weighted(value: F, at: u32) -> F { return value; }\n",
+    };
+    let (mut load, mut store) = (String::new(), String::new());
+    match (kind.is_packed(), kind.high) {
+        (true, true) => {
+            load += "    return tables_load(table * now.source_stride + i);\n";
+            store += "    tables_store(table * now.source_stride + i, value);\n";
+        }
+        (true, false) => {
+            load += "    if ((folds & 1u) != 0u) { return folded_load(table * now.target_stride + i); }\n    \
+                     return tables_load(table * now.source_stride + i);\n";
+            store += "    if ((folds & 1u) != 0u) {\n        folded_store(table * now.target_stride + i, value);\n    } else {\n        \
+                      tables_store(table * now.source_stride + i, value);\n    }\n";
+        }
+        (false, _) => {
+            (load, store) = ("    switch table {\n".into(), "    switch table {\n".into());
+            for (table, name) in TABLES[..kind.tables].iter().enumerate() {
+                let _ = writeln!(load, "        case {table}u: {{ return {name}_load(i); }}");
+                let _ = writeln!(store, "        case {table}u: {{ {name}_store(i, value); }}");
+            }
+            load += "        default: { return f_zero(); }\n    }\n";
+            store += "        default: {}\n    }\n";
+        }
     }
-    text + "}\n" + &wgsl_ends(kind) + evariste_shaders::SUMCHECK_TAIL
+    let _ = write!(
+        text,
+        "const COLUMNS = {}u;\nfn load_of(table: u32, folds: u32, i: u32) -> F {{\n{load}}}\n\
+         fn store_of(table: u32, folds: u32, i: u32, value: F) {{\n{store}}}\n\
+         fn end_of(table: u32, folds: u32, i: u32) -> F {{ return load_of(table, folds, i); }}\n\
+         fn pick(a: F, b: F, second: bool) -> F {{\n    if (second) {{ return b; }}\n    return a;\n}}\n",
+        kind.tables
+    );
+    let many = programs.iter().map(Program::multiplications).sum::<usize>() > WGSL_MULTIPLICATIONS;
+    for (point, program) in programs.iter().enumerate() {
+        let lines = Text {
+            program,
+            mul: "f_mul",
+            source: &|table, part| {
+                let place = match kind.high {
+                    true => format!("x + pairs * {part}u"),
+                    false => format!("2u * x + {part}u"),
+                };
+                format!("load_of({table}u, folds, {place})")
+            },
+            store: &|_, _, _| unreachable!("nothing is folded here"),
+            sum: &|_, slot| format!("return r{slot};"),
+            input: &|index| format!("inputs_load({index}u)"),
+            select: &|a, b| format!("pick(r{a}, r{b}, at_one != 0u)"),
+        };
+        let _ = writeln!(text, "fn point_{point}(x: u32, pairs: u32, folds: u32, at_one: u32) -> F {{");
+        for slot in 0..program.slots {
+            let _ = writeln!(text, "    var r{slot} = f_zero();");
+        }
+        let rest = if many { lines.turns(&mut text) } else { &lines.program.lines };
+        lines.straight(rest, &mut text);
+        text += "}\n";
+    }
+    text += "fn point_at(p: u32, x: u32, pairs: u32, folds: u32, at_one: u32) -> F {\n    switch p {\n";
+    for point in 0..programs.len() {
+        let _ = writeln!(text, "        case {point}u: {{ return point_{point}(x, pairs, folds, at_one); }}");
+    }
+    text + "        default: { return f_zero(); }\n    }\n}\n"
+        + evariste_shaders::SUMCHECK_VALUES
+        + evariste_shaders::SUMCHECK_TAIL
+}
+
+/// Threads that share one of so many points, where one workgroup does all rounds that are left.
+fn group<E: DeviceField>(points: usize) -> u32 {
+    let mut group = threads::<E>();
+    while group > 32 && group as usize * points > threads::<E>() as usize {
+        group /= 2;
+    }
+    group
 }
 
 /// What one CPU task has of the tables: elements of parts, and where folded elements go.
@@ -640,7 +768,7 @@ impl<E: DeviceField> Cpu<'_, E> {
             Op::Mul(a, b) => each!(a, b, |a: E, b: E| a * b),
             Op::Neg(a) => each!(a, a, |a: E, _: E| -a),
             Op::Select(a, b) => {
-                let from = if self.params.at_one == 1 { b } else { a } as usize * stride;
+                let from = if self.params.ones & 2 != 0 { b } else { a } as usize * stride;
                 values.copy_within(from..from + rows, target);
             }
             Op::Input(index) => values[target..][..rows].fill(self.inputs[index as usize]),
@@ -748,8 +876,8 @@ fn tail<E: DeviceField, T: DeviceField>(
     params: &Params,
     args: &mut [CpuArg<'_>],
 ) {
-    let mut now = *params;
-    for _ in 0..params.rounds {
+    for round in 0..params.rounds {
+        let now = params.of_round(round, degree);
         body::<E, T>(kind, degree, program, &now, args);
         if let (Target::Packed, [tables, folded, ..]) = (kind.target, &mut *args) {
             let (from, to) = (folded.read::<u32>(), tables.write::<u32>());
@@ -760,9 +888,8 @@ fn tail<E: DeviceField, T: DeviceField>(
                 to[to_at..][..limbs].copy_from_slice(&from[from_at..][..limbs]);
             }
         }
-        now.next_round(degree, kind);
     }
-    values::<E, T>(kind, degree, previous, &now, args);
+    values::<E, T>(kind, degree, previous, &params.of_round(params.rounds, degree), args);
 }
 
 /// The kernel of a round, or of all that are left.
@@ -794,17 +921,28 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         if points.top { " and infinity" } else { "" },
         source::label::<E>(),
     );
+    let each = |point: &Points| Program::new(expression, kind.tables, Fold::No, point, Weighing::None);
+    let programs: Arc<Vec<Program>> = Arc::new(if kind.tail { points.each().iter().map(each).collect() } else { vec![] });
     let mul = turns::mul::<E>();
     // Each of the two choices of a turn may be a loop to a compiler.
-    let pair = turns::repeat(inside.multiplications() as u64, mul + 2) + mul;
+    let of_program = move |program: &Program| turns::repeat(program.multiplications() as u64, mul + 2) + mul;
     let (threads, points) = (threads::<E>(), inside.points as u64);
     let drawing = draw::turns::<E>(degree, kind.drawn.as_ref());
-    let (all, last, parts) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
+    let tree = turns::repeat(threads.ilog2().into(), 0);
+    let (all, last, elements) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
+    let (pair, point) = (of_program(&inside), programs.iter().map(of_program).max().unwrap_or(0));
+    let group = group::<E>(inside.points);
     let round = move |params: &Params| {
         let count = (1u64 << params.log_chunk).min(params.pairs.into());
-        let sums = turns::repeat(points, turns::repeat(threads.ilog2().into(), 0) + mul);
-        let back = if all { turns::repeat((parts * count).div_ceil(threads.into()), 0) } else { 0 };
-        turns::repeat(count.div_ceil(threads.into()), pair) + sums + back + drawing(params)
+        let work = match all {
+            false => turns::repeat(count.div_ceil(threads.into()), pair) + turns::repeat(points, tree + mul),
+            true => {
+                let sums = turns::repeat(u64::from(params.pairs).div_ceil(group.into()), point + mul) + tree;
+                turns::repeat((elements * u64::from(params.pairs)).div_ceil(threads.into()), mul)
+                    + turns::repeat((points * u64::from(group)).div_ceil(threads.into()), sums)
+            }
+        };
+        work + drawing(params)
     };
     // No later round takes more than the first one of a tail.
     let turns = move |params: &Params| match all {
@@ -813,7 +951,9 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     };
     let (for_source, for_body, seen) = (kind.clone(), kind.clone(), Arc::clone(&inside));
     let source = move |language| match language {
+        Language::Cuda if for_source.tail => cuda_tail::<E, T>(&for_source, degree, &programs),
         Language::Cuda => cuda::<E, T>(&for_source, degree, &outside),
+        Language::Wgsl { int64 } if for_source.tail => wgsl_tail::<E, T>(&for_source, degree, &programs, int64),
         Language::Wgsl { int64 } => wgsl::<E, T>(&for_source, degree, &seen, int64),
     };
     let previous = kind.drawn.clone().filter(|_| kind.tail);
@@ -897,7 +1037,7 @@ fn cuda_ends<E: DeviceField, T: DeviceField>(kind: &Kind) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "__device__ __forceinline__ void ends(const Params& params, {parameters}uint32_t table, F& a, F& b) {{"
+        "__device__ __forceinline__ void ends(const Params& params, {parameters}uint32_t table, uint32_t, F& a, F& b) {{"
     );
     let load = |table: usize| if kind.is_below(table) { "b_load" } else { "f_load" };
     match kind.is_packed() {
@@ -930,7 +1070,7 @@ fn finish_wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64
 /// `end_of` in WGSL, and what uses it.
 fn wgsl_ends(kind: &Kind) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "const COLUMNS = {}u;\nfn end_of(table: u32, i: u32) -> F {{", kind.tables);
+    let _ = writeln!(text, "const COLUMNS = {}u;\nfn end_of(table: u32, folds: u32, i: u32) -> F {{", kind.tables);
     match kind.is_packed() {
         true => text += "    return tables_lift(table * now.source_stride + i);\n}\n",
         false => {
