@@ -79,27 +79,3 @@ struct Params {
     uint32_t ones;      // bit j: the first point was 1 and not 0, of the round before, and of those of this launch
     uint32_t rounds;    // of this launch, if it does all that are left
 };
-
-// Threads that share one of so many points.
-constexpr uint32_t group_of(uint32_t points) {
-    uint32_t group = THREADS;
-    while (group > 32 && group * points > THREADS) group /= 2;
-    return group;
-}
-
-// The sum of what the first `count` threads of each group have, a power of two, or all if they are fewer. In the group's first
-// thread.
-__device__ __forceinline__ F group_sum(F total, F* tile, uint32_t group, uint32_t count) {
-    uint32_t thread = threadIdx.x, lane = thread % group;
-    tile[thread] = total;
-    __syncthreads();
-#pragma unroll 1
-    for (uint32_t half = min(group, count) / 2; half > 0; half /= 2) {
-        if (lane < half) {
-            total = f_add(total, tile[thread + half]);
-            tile[thread] = total;
-        }
-        __syncthreads();
-    }
-    return total;
-}

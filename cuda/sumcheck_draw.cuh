@@ -209,7 +209,7 @@ __device__ __forceinline__ F draw(const Params& params, uint32_t round, const F*
     __syncthreads();
     F challenge;
     P* parts = reinterpret_cast<P*>(&challenge);
-#pragma unroll 1
+#pragma unroll
     for (int c = 0; c < PRIME_DEGREE; c++) {
         P sum = p_zero();
 #pragma unroll

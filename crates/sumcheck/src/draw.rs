@@ -160,10 +160,7 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
             if left >= 32 { whole } else { format!("({whole}) & {}u", (1u64 << left) - 1) }
         };
         let (part, scale) = (list((0..limbs).map(limb)), list(scale.iter().map(|word| format!("{word}u"))));
-        let _ = writeln!(
-            text,
-            "        case {piece}u: {{ part = {upper}({part}); scale = {upper}({scale}); }}"
-        );
+        let _ = writeln!(text, "        case {piece}u: {{ part = {upper}({part}); scale = {upper}({scale}); }}");
     }
     let _ = writeln!(
         text,

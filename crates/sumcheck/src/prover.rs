@@ -27,8 +27,9 @@ mod streamed;
 /// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;
 
-/// log₂ of the pairs of a chunk at least: one for each thread.
+/// log₂ of the pairs of a chunk at least: one for each thread, or fewer where else parts of the device would be idle.
 const LOG_CHUNK: u32 = 8;
+const LEAST_LOG_CHUNK: u32 = 6;
 
 /// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.
 pub(crate) const LOG_TAIL: u32 = 8;
@@ -695,7 +696,9 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             both: u32::from(log_chunk > params.low_bits),
             ..params
         };
-        let mut log_chunk = log_pairs.saturating_sub(MAX_CHUNKS.ilog2()).max(LOG_CHUNK).min(log_pairs);
+        let parallelism = self.plan.device.info().parallelism.max(1).ilog2();
+        let least = log_pairs.saturating_sub(parallelism).clamp(LEAST_LOG_CHUNK, LOG_CHUNK);
+        let mut log_chunk = log_pairs.saturating_sub(MAX_CHUNKS.ilog2()).max(least).min(log_pairs);
         while log_chunk > 0 && !kernel.fits(&with(log_chunk)) {
             log_chunk -= 1;
         }

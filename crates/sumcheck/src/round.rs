@@ -6,6 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use evariste_backend::{Access, Binding, CpuArg, KernelSpec, Language, Word, parallel};
 use evariste_field::{
     DeviceField, Expression,
+    ifma::{self, Combination},
     source::{self, turns, word},
 };
 
@@ -308,13 +309,14 @@ fn cuda_head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points:
     let _ = write!(
         text,
         "#define THREADS {}u\n#define POINTS {points}\n#define WEIGHTED {}\n#define EXTENDED {}\n#define DRAWN {}\n\
-         #define TABLES {}\n{}",
+         #define TABLES {}\n{}{}",
         threads::<E>(),
         u8::from(kind.weighted),
         u8::from(kind.is_below(0)),
         u8::from(kind.drawn.is_some()),
         kind.tables,
         evariste_cuda::SUMCHECK_HEADER,
+        evariste_cuda::SUMCHECK_SUM,
     );
     let (parameters, names) = kind.cuda_tables::<E, T>();
     let (eq, weights) = if kind.weighted { ("const F* eq, ", "eq, ") } else { ("", "") };
@@ -436,10 +438,8 @@ fn cuda_tail<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program
          uint32_t folds, uint32_t at_one, const F* inputs) {{"
     );
     for point in 1..programs.len() {
-        let _ = writeln!(
-            text,
-            "    if (p == {point}) return point_{point}(now, {names}x, pairs, folds, at_one, inputs);"
-        );
+        let _ =
+            writeln!(text, "    if (p == {point}) return point_{point}(now, {names}x, pairs, folds, at_one, inputs);");
     }
     let _ = writeln!(
         text,
@@ -667,6 +667,140 @@ struct Cpu<'a, E> {
     eq: &'a [u32],
     /// Limbs of an element of each table.
     limbs: Vec<usize>,
+    lanes: Option<&'a ifma::Field>,
+}
+
+/// Constants for computing in lanes, where a processor has them and elements have the same form on it as on devices.
+fn lanes_of<E: DeviceField>() -> Option<ifma::Field> {
+    if E::LIMBS.is_multiple_of(2) && E::LIMBS >= 8 { ifma::Field::of::<E>() } else { None }
+}
+
+/// Values of the pairs that a CPU thread takes at a time: rows of a slot, and with lanes of one more, for sums.
+struct Rows<'a, E> {
+    values: Values<'a, E>,
+    stride: usize,
+    slots: usize,
+}
+
+enum Values<'a, E> {
+    One(Vec<E>),
+    /// As on devices, and computed many at a time.
+    Lanes(Vec<u32>, &'a ifma::Field),
+}
+
+impl<'a, E: DeviceField> Rows<'a, E> {
+    fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Field>) -> Self {
+        let values = match lanes {
+            None => Values::One(vec![E::ZERO; slots * stride]),
+            Some(field) => Values::Lanes(vec![0; (slots + 1) * stride * E::LIMBS], field),
+        };
+        Self { values, stride, slots }
+    }
+
+    /// A slot may be its own operand's.
+    fn combine(&mut self, rows: usize, target: u32, [a, b]: [u32; 2], how: Combination) {
+        let [target, a, b] = [target, a, b].map(|slot| slot as usize * self.stride);
+        match &mut self.values {
+            Values::Lanes(values, field) => field.combine(how, values, [target, a, b], rows),
+            Values::One(values) => {
+                let mut each = |f: fn(E, E) -> E| {
+                    for row in 0..rows {
+                        values[target + row] = f(values[a + row], values[b + row]);
+                    }
+                };
+                match how {
+                    Combination::Sum => each(|a, b| a + b),
+                    Combination::Difference => each(|a, b| a - b),
+                    Combination::Product => each(|a, b| a * b),
+                }
+            }
+        }
+    }
+
+    /// Sets the first rows of a slot.
+    fn set(&mut self, target: u32, elements: impl Iterator<Item = E>) {
+        let target = target as usize * self.stride;
+        match &mut self.values {
+            Values::One(values) => values[target..].iter_mut().zip(elements).for_each(|(value, x)| *value = x),
+            Values::Lanes(values, _) => {
+                let values = values[target * E::LIMBS..].chunks_exact_mut(E::LIMBS);
+                values.zip(elements).for_each(|(value, x)| x.store(value));
+            }
+        }
+    }
+
+    fn set_one(&mut self, slot: u32, row: usize, value: E) {
+        let at = slot as usize * self.stride + row;
+        match &mut self.values {
+            Values::One(values) => values[at] = value,
+            Values::Lanes(values, _) => value.store(&mut values[at * E::LIMBS..]),
+        }
+    }
+
+    fn get(&self, slot: u32, row: usize) -> E {
+        let at = slot as usize * self.stride + row;
+        match &self.values {
+            Values::One(values) => values[at],
+            Values::Lanes(values, _) => E::load(&values[at * E::LIMBS..]),
+        }
+    }
+
+    fn copy(&mut self, rows: usize, target: u32, from: u32) {
+        let [target, from] = [target, from].map(|slot| slot as usize * self.stride);
+        match &mut self.values {
+            Values::One(values) => values.copy_within(from..from + rows, target),
+            Values::Lanes(values, _) => {
+                values.copy_within(from * E::LIMBS..(from + rows) * E::LIMBS, target * E::LIMBS);
+            }
+        }
+    }
+
+    /// Sets the first rows of a slot to elements of so many limbs, the first of each `step` limbs.
+    fn load(&mut self, rows: usize, target: u32, limbs: &[u32], step: usize, each: usize) {
+        let start = target as usize * self.stride;
+        match &mut self.values {
+            Values::Lanes(values, _) if each == E::LIMBS => {
+                let values = &mut values[start * E::LIMBS..][..rows * E::LIMBS];
+                match step == each {
+                    true => values.copy_from_slice(&limbs[..rows * each]),
+                    false => values
+                        .chunks_exact_mut(each)
+                        .zip(limbs.chunks(step))
+                        .for_each(|(value, limbs)| value.copy_from_slice(&limbs[..each])),
+                }
+            }
+            _ => self.set(target, limbs.chunks(step).take(rows).map(|limbs| lift(&limbs[..each]))),
+        }
+    }
+
+    /// Stores the first rows of a slot, each at the start of a `step` elements.
+    fn store(&self, rows: usize, slot: u32, out: &mut [u32], step: usize) {
+        let start = slot as usize * self.stride;
+        let out = out.chunks_mut(step * E::LIMBS);
+        match &self.values {
+            Values::One(values) => values[start..][..rows].iter().zip(out).for_each(|(value, out)| value.store(out)),
+            Values::Lanes(values, _) => {
+                let values = values[start * E::LIMBS..][..rows * E::LIMBS].chunks_exact(E::LIMBS);
+                values.zip(out).for_each(|(value, out)| out[..E::LIMBS].copy_from_slice(value));
+            }
+        }
+    }
+
+    fn sum(&mut self, mut rows: usize, slot: u32) -> E {
+        let spare = self.slots * self.stride;
+        if let Values::Lanes(values, field) = &mut self.values {
+            // Halves are added while there are so many that lanes are full.
+            let mut from = slot as usize * self.stride;
+            while rows >= 2 * ifma::STEP && rows.is_multiple_of(2) {
+                rows /= 2;
+                field.combine(Combination::Sum, values, [spare, from, from + rows], rows);
+                from = spare;
+            }
+            let left = values[from * E::LIMBS..][..rows * E::LIMBS].chunks_exact(E::LIMBS);
+            return left.map(E::load).sum();
+        }
+        (0..rows).map(|row| self.get(slot, row)).sum()
+    }
 }
 
 /// An element of the field below, or the same, as one of `E`: the coefficients that follow are 0.
@@ -680,22 +814,30 @@ pub(crate) fn lift<E: DeviceField>(limbs: &[u32]) -> E {
 }
 
 impl<E: DeviceField> Cpu<'_, E> {
-    /// The element of a pair in a task.
-    fn source(&self, task: &Task<'_>, table: usize, part: usize, i: usize) -> E {
-        let parts = self.kind.fold.count();
-        let each = self.limbs[table];
-        let at = |limbs: &[u32], i: usize| lift::<E>(&limbs[i * each..][..each]);
+    /// The elements of a table of a task that are this part of its pairs, from pair `start` on: the limbs from the first one on,
+    /// and how many lie from one to the next.
+    fn source<'t>(&self, task: &'t Task<'_>, table: usize, part: usize, start: usize) -> (&'t [u32], usize) {
+        let (parts, each) = (self.kind.fold.count(), self.limbs[table]);
         match (self.kind.high, self.kind.target) {
-            (true, Target::InPlace) if part < 2 => at(task.write[2 * table + part], i),
-            (true, Target::InPlace) => at(task.read[2 * table + part - 2], i),
-            (true, _) => at(task.read[parts * table + part], i),
-            (false, _) => at(task.read[table], parts * i + part),
+            (true, Target::InPlace) if part < 2 => (&task.write[2 * table + part][start * each..], each),
+            (true, Target::InPlace) => (&task.read[2 * table + part - 2][start * each..], each),
+            (true, _) => (&task.read[parts * table + part][start * each..], each),
+            (false, _) => (&task.read[table][(parts * start + part) * each..], parts * each),
         }
     }
 
-    fn store(&self, task: &mut Task<'_>, table: usize, part: usize, i: usize, value: E) {
-        let (run, i) = if self.kind.high { (2 * table + part, i) } else { (table, 2 * i + part) };
-        value.store(&mut task.write[run][i * E::LIMBS..]);
+    /// Stores the rows of a slot as this part of the pairs from `start` on.
+    fn store(
+        &self,
+        task: &mut Task<'_>,
+        [table, part]: [usize; 2],
+        start: usize,
+        rows: usize,
+        (all, slot): (&Rows<'_, E>, u32),
+    ) {
+        let (run, first, step) =
+            if self.kind.high { (2 * table + part, start, 1) } else { (table, 2 * start + part, 2) };
+        all.store(rows, slot, &mut task.write[run][first * E::LIMBS..], step);
     }
 
     fn weight(&self, x: usize) -> E {
@@ -710,26 +852,17 @@ impl<E: DeviceField> Cpu<'_, E> {
         let size = 1usize << self.params.log_chunk;
         let first = chunk * size;
         let count = size.min(self.params.pairs as usize - first);
-        let mut values = vec![E::ZERO; self.program.slots * ROWS.min(count)];
-        let rows_of = ROWS.min(count);
+        let mut all = Rows::new(self.program.slots, ROWS.min(count), self.lanes);
         let mut sums = vec![E::ZERO; self.program.points];
         for start in (0..count).step_by(ROWS) {
             let rows = ROWS.min(count - start);
             for line in &self.program.lines {
                 match *line {
-                    Line::Set { slot, op } => {
-                        let target = slot as usize * rows_of;
-                        self.set(&mut values, rows_of, rows, target, op, task, start, first);
-                    }
+                    Line::Set { slot, op } => self.set(&mut all, rows, slot, op, task, start, first),
                     Line::Store { table, part, slot } => {
-                        for row in 0..rows {
-                            let value = values[slot as usize * rows_of + row];
-                            self.store(task, table as usize, part as usize, start + row, value);
-                        }
+                        self.store(task, [table as usize, part as usize], start, rows, (&all, slot));
                     }
-                    Line::Sum { point, slot } => {
-                        sums[point as usize] += values[slot as usize * rows_of..][..rows].iter().sum::<E>();
-                    }
+                    Line::Sum { point, slot } => sums[point as usize] += all.sum(rows, slot),
                 }
             }
         }
@@ -743,42 +876,18 @@ impl<E: DeviceField> Cpu<'_, E> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the state of a loop")]
-    fn set(
-        &self,
-        values: &mut [E],
-        stride: usize,
-        rows: usize,
-        target: usize,
-        op: Op,
-        task: &Task<'_>,
-        start: usize,
-        first: usize,
-    ) {
-        macro_rules! each {
-            ($a:expr, $b:expr, $f:expr) => {{
-                let (a, b) = ($a as usize * stride, $b as usize * stride);
-                for row in 0..rows {
-                    values[target + row] = $f(values[a + row], values[b + row]);
-                }
-            }};
-        }
+    fn set(&self, all: &mut Rows<'_, E>, rows: usize, slot: u32, op: Op, task: &Task<'_>, start: usize, first: usize) {
         match op {
-            Op::Add(a, b) => each!(a, b, |a: E, b: E| a + b),
-            Op::Sub(a, b) => each!(a, b, |a: E, b: E| a - b),
-            Op::Mul(a, b) => each!(a, b, |a: E, b: E| a * b),
-            Op::Neg(a) => each!(a, a, |a: E, _: E| -a),
-            Op::Select(a, b) => {
-                let from = if self.params.ones & 2 != 0 { b } else { a } as usize * stride;
-                values.copy_within(from..from + rows, target);
-            }
-            Op::Input(index) => values[target..][..rows].fill(self.inputs[index as usize]),
-            Op::Weight => {
-                let out = values[target..][..rows].iter_mut().enumerate();
-                out.for_each(|(row, value)| *value = self.weight(first + start + row));
-            }
+            Op::Add(a, b) => all.combine(rows, slot, [a, b], Combination::Sum),
+            Op::Sub(a, b) => all.combine(rows, slot, [a, b], Combination::Difference),
+            Op::Mul(a, b) => all.combine(rows, slot, [a, b], Combination::Product),
+            Op::Neg(a) => (0..rows).for_each(|row| all.set_one(slot, row, -all.get(a, row))),
+            Op::Select(a, b) => all.copy(rows, slot, if self.params.ones & 2 != 0 { b } else { a }),
+            Op::Input(index) => all.set(slot, std::iter::repeat_n(self.inputs[index as usize], rows)),
+            Op::Weight => all.set(slot, (0..rows).map(|row| self.weight(first + start + row))),
             Op::Source { table, part } => {
-                let out = values[target..][..rows].iter_mut().enumerate();
-                out.for_each(|(row, value)| *value = self.source(task, table as usize, part as usize, start + row));
+                let (from, step) = self.source(task, table as usize, part as usize, start);
+                all.load(rows, slot, from, step, self.limbs[table as usize]);
             }
         }
     }
@@ -789,6 +898,7 @@ fn body<E: DeviceField, T: DeviceField>(
     kind: &Kind,
     degree: usize,
     program: &Program,
+    lanes: Option<&ifma::Field>,
     params: &Params,
     args: &mut [CpuArg<'_>],
 ) {
@@ -850,7 +960,7 @@ fn body<E: DeviceField, T: DeviceField>(
             }
         }
     }
-    let cpu = Cpu::<E> { kind, program, params, inputs, eq, limbs };
+    let cpu = Cpu::<E> { kind, program, params, inputs, eq, limbs, lanes };
     parallel::chunks(&mut tasks, 1, &|chunk, task| cpu.run(chunk, &mut task[0]));
 }
 
@@ -872,13 +982,14 @@ fn tail<E: DeviceField, T: DeviceField>(
     kind: &Kind,
     degree: usize,
     program: &Program,
+    lanes: Option<&ifma::Field>,
     previous: &Points,
     params: &Params,
     args: &mut [CpuArg<'_>],
 ) {
     for round in 0..params.rounds {
         let now = params.of_round(round, degree);
-        body::<E, T>(kind, degree, program, &now, args);
+        body::<E, T>(kind, degree, program, lanes, &now, args);
         if let (Target::Packed, [tables, folded, ..]) = (kind.target, &mut *args) {
             let (from, to) = (folded.read::<u32>(), tables.write::<u32>());
             for table in 0..kind.tables {
@@ -922,7 +1033,8 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         source::label::<E>(),
     );
     let each = |point: &Points| Program::new(expression, kind.tables, Fold::No, point, Weighing::None);
-    let programs: Arc<Vec<Program>> = Arc::new(if kind.tail { points.each().iter().map(each).collect() } else { vec![] });
+    let programs: Arc<Vec<Program>> =
+        Arc::new(if kind.tail { points.each().iter().map(each).collect() } else { vec![] });
     let mul = turns::mul::<E>();
     // Each of the two choices of a turn may be a loop to a compiler.
     let of_program = move |program: &Program| turns::repeat(program.multiplications() as u64, mul + 2) + mul;
@@ -956,10 +1068,10 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         Language::Wgsl { int64 } if for_source.tail => wgsl_tail::<E, T>(&for_source, degree, &programs, int64),
         Language::Wgsl { int64 } => wgsl::<E, T>(&for_source, degree, &seen, int64),
     };
-    let previous = kind.drawn.clone().filter(|_| kind.tail);
+    let (previous, lanes) = (kind.drawn.clone().filter(|_| kind.tail), lanes_of::<E>());
     let run = move |params: &Params, args: &mut [CpuArg<'_>]| match &previous {
-        Some(previous) => tail::<E, T>(&for_body, degree, &inside, previous, params, args),
-        None => body::<E, T>(&for_body, degree, &inside, params, args),
+        Some(previous) => tail::<E, T>(&for_body, degree, &inside, lanes.as_ref(), previous, params, args),
+        None => body::<E, T>(&for_body, degree, &inside, lanes.as_ref(), params, args),
     };
     let name = if kind.tail { "sumcheck_tail" } else { "sumcheck_round" };
     KernelSpec::new(name, variant, bindings, run, source)

@@ -15,7 +15,11 @@ use evariste_field::{
     source::{self, turns, word},
 };
 
-use crate::{Error, MAX_VARIABLES, Order, Result, prover::{LOG_TAIL, MAX_CHUNKS}, round};
+use crate::{
+    Error, MAX_VARIABLES, Order, Result,
+    prover::{LOG_TAIL, MAX_CHUNKS},
+    round,
+};
 
 /// Threads of a workgroup.
 const THREADS: u32 = 256;
