@@ -37,7 +37,7 @@ impl Points {
         let ends = [(self.first, Self { first: true, ..none.clone() }), (self.one, Self { one: true, ..none.clone() })];
         let mut each: Vec<Self> = ends.into_iter().filter(|(wanted, _)| *wanted).map(|(_, point)| point).collect();
         each.extend(self.middle.clone().map(|x| Self { middle: x..x + 1, ..none.clone() }));
-        each.extend(self.top.then(|| Self { top: true, ..none }));
+        each.extend(self.top.then_some(Self { top: true, ..none }));
         each
     }
 }

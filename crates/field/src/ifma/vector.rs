@@ -117,6 +117,9 @@ impl Field {
 
     /// `values[out + i]` becomes the sum, the difference or the product of `values[a + i]` and `values[b + i]` for each i below
     /// `len`, all in elements, on one core. Runs may be the same, but overlap in no other way.
+    ///
+    /// # Panics
+    /// If a run is not within the values, or overlaps another one in part.
     pub fn combine(&self, how: Combination, values: &mut [u32], [out, a, b]: [usize; 3], len: usize) {
         let count = values.len() / self.limbs;
         let within = |start: usize| start.checked_add(len).is_some_and(|end| end <= count);
