@@ -206,7 +206,7 @@ fn satisfied(device: &Device, elements: usize) -> Result<Vec<Buffer<Mont<Fr>>>> 
     Ok(tables)
 }
 
-/// Tables in host memory of which the device may have a quarter, so that the first two rounds take one pass over them.
+/// Tables in host memory, with half of the device memory that all would take, so that the first two rounds take one pass over them.
 fn two_rounds(session: &mut Session, target: &Target, log_n: u32) {
     let elements = 1usize << log_n;
     let described = Case {
