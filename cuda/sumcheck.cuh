@@ -63,7 +63,6 @@ struct Params {
     uint32_t chunks;
     uint32_t source_stride; // from one table to the next, where they share a buffer
     uint32_t target_stride;
-    uint32_t at_one;  // the first point is 1 and not 0
     uint32_t low_at;  // the weight of pair x is eq[low_at + low bits of x], times eq[high_at + the others]
     uint32_t low_bits;
     uint32_t high_at;
@@ -72,15 +71,11 @@ struct Params {
     // Where a challenge is drawn: what the round before left, and where its message goes.
     uint32_t previous_chunks;
     uint32_t previous_at;
-    uint32_t previous_at_one;
     uint32_t claim_at; // two sums that rounds have to have, of which one is read and the other written
     uint32_t parity;
-    uint32_t weights_at;
-    uint32_t matrix_at;
+    uint32_t lines_at;  // what the first two values of a round count in its message
+    uint32_t matrix_at; // and the others, in any round
     uint32_t message_at;
-    // What a block needs that does all rounds which are left.
-    uint32_t rounds;
-    uint32_t ones;      // bit j: the first point of the j-th of these rounds is 1
-    uint32_t variables; // of the whole statement
-    uint32_t eq_low;    // coordinates in the first of the two groups of eq
+    uint32_t ones;      // bit j: the first point was 1 and not 0, of the round before, and of those of this launch
+    uint32_t rounds;    // of this launch, if it does all that are left
 };

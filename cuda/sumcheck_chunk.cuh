@@ -28,31 +28,29 @@ __device__ __forceinline__ void chunk_sums(const Params& params, SOURCES const F
 #endif
         pair(params, ARGUMENTS x, challenge, weight, inputs, sums);
     }
-#if WEIGHTED
-    F factor = params.both ? f_one() : f_load(eq + params.high_at + (first >> params.low_bits));
-#endif
+    // Each warp adds up what its threads have at up to 32 points, then some threads the sums of all warps at each point.
+    constexpr uint32_t warps = THREADS / 32;
 #pragma unroll 1
-    for (int p = 0; p < POINTS; p++) {
-        F total = f_zero();
+    for (uint32_t start = 0; start < POINTS; start += 32) {
+#pragma unroll 1
+        for (uint32_t p = start; p < POINTS && p < start + 32; p++) {
+            F total = f_zero();
 #pragma unroll
-        for (int q = 0; q < POINTS; q++) {
-            if (p == q) total = sum_value(sums.at[q]);
-        }
-        tile[thread] = total;
-        __syncthreads();
-#pragma unroll 1
-        for (uint32_t half = min(THREADS, size) / 2; half > 0; half /= 2) {
-            if (thread < half) {
-                total = f_add(total, tile[thread + half]);
-                tile[thread] = total;
+            for (int q = 0; q < POINTS; q++) {
+                if (p == q) total = sum_value(sums.at[q]);
             }
-            __syncthreads();
+            total = lanes_sum(total, 32);
+            if (thread % 32 == 0) tile[(p - start) * warps + thread / 32] = total;
         }
-        if (thread == 0) {
+        __syncthreads();
+        uint32_t p = start + thread / warps;
+        F total = lanes_sum(p < POINTS ? tile[thread] : f_zero(), warps);
+        if (thread % warps == 0 && p < POINTS) {
 #if WEIGHTED
-            total = f_mul(total, factor);
+            if (!params.both) total = f_mul(total, f_load(eq + params.high_at + (first >> params.low_bits)));
 #endif
             partials[params.partials_at + (size_t)chunk * POINTS + p] = total;
         }
+        __syncthreads();
     }
 }

@@ -4,6 +4,8 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
 sumcheck_finish(const Params params, SOURCES const F* inputs, F* partials, uint32_t* state) {
     extern __shared__ __align__(16) unsigned char shared[];
-    F challenge = draw(params, inputs, partials, state, reinterpret_cast<F*>(shared));
-    table_values(params, ARGUMENTS WEIGHTS partials, challenge);
+    F* tile = reinterpret_cast<F*>(shared);
+    previous_values(params, partials, tile, drawing(tile).values);
+    F challenge = draw(params, 0, inputs, partials, state, tile);
+    table_values(params, ARGUMENTS WEIGHTS 0, partials, challenge);
 }

@@ -8,7 +8,8 @@ sumcheck_round(const Params params, SOURCES const F* inputs, F* partials STATE) 
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
 #if DRAWN
-    F challenge = draw(params, inputs, partials, state, tile);
+    previous_values(params, partials, tile, drawing(tile).values);
+    F challenge = draw(params, 0, inputs, partials, state, tile);
 #else
     F challenge = f_load(inputs);
 #endif

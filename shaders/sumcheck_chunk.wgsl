@@ -9,16 +9,7 @@ fn chunk_sums(thread: u32, chunk: u32, challenge: F) {
         sums = pair(first + i, challenge, sums);
     }
     for (var p = 0u; p < POINTS; p++) {
-        var total = sum_at(sums, p);
-        tile_store(thread, total);
-        workgroupBarrier();
-        for (var span = min(THREADS, 1u << now.log_chunk) / 2u; span > 0u; span /= 2u) {
-            if (thread < span) {
-                total = f_add(total, tile_load(thread + span));
-                tile_store(thread, total);
-            }
-            workgroupBarrier();
-        }
+        let total = group_sum(sum_at(sums, p), thread, THREADS, 1u << now.log_chunk);
         if (thread == 0u) {
             partials_store(now.partials_at + chunk * POINTS + p, scaled(total, first));
         }

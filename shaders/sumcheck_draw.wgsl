@@ -1,5 +1,6 @@
 // The challenge of a round from the sums of the round before, by every workgroup for itself: adds up their partial sums, makes
-// the round's message of them, and hashes it as the transcript does. What depends on the field is rendered before.
+// the round's message of them, and hashes it as the transcript does. A thread makes one product of a message or one piece of a
+// challenge. What depends on the field is rendered before.
 
 var<private> blake: array<u32, 16>;
 
@@ -51,58 +52,44 @@ fn blake3_compress(cv: array<u32, 8>, at: u32, counter: u32, bytes: u32, flags: 
     blake[15] ^= cv[7];
 }
 
-fn draw(thread: u32, chief: bool) -> F {
-    let parity = now.parity;
-    if (thread < 2u) {
-        values[thread] = f_zero();
+// The values of the round before, of the partial sums that all its chunks left.
+fn previous_values(thread: u32) {
+    if (thread == 0u) {
+        values[0] = partials_load(now.claim_at + now.parity);
+    }
+    if (thread == 1u) {
+        values[1] = f_zero();
     }
     for (var p = 0u; p < PREVIOUS_POINTS; p++) {
         var total = f_zero();
         for (var c = thread; c < now.previous_chunks; c += THREADS) {
             total = f_add(total, partials_load(now.previous_at + c * PREVIOUS_POINTS + p));
         }
-        tile_store(thread, total);
-        workgroupBarrier();
-        for (var span = min(THREADS, now.previous_chunks) / 2u; span > 0u; span /= 2u) {
-            if (thread < span) {
-                total = f_add(total, tile_load(thread + span));
-                tile_store(thread, total);
-            }
-            workgroupBarrier();
-        }
+        total = group_sum(total, thread, THREADS, now.previous_chunks);
         if (thread == 0u) {
-            values[select(2u + p - PREVIOUS_FIRST, now.previous_at_one, PREVIOUS_FIRST == 1u && p == 0u)] = total;
+            values[2u + p - PREVIOUS_FIRST] = total;
         }
     }
-    if (thread == 0u && PREVIOUS_FIRST == 1u) {
-        let sum = partials_load(now.claim_at + parity);
-        if (now.previous_at_one != 0u) {
-            values[0] = sum;
-        } else {
-            // (sum − w0 q(0)) / w1, by one multiplication in the text.
-            var factor = inputs_load(now.weights_at);
-            var value = values[0];
-            for (var i = 0u; i < 2u; i++) {
-                value = f_mul(value, factor);
-                if (i == 0u) {
-                    value = f_sub(sum, value);
-                }
-                factor = inputs_load(now.weights_at + 1u);
-            }
-            values[1] = value;
-        }
-    }
+}
+
+// The challenge behind the round with these values, `round` rounds behind the first that the parameters speak of, of which it
+// leaves the message. The last thread alone finds the sum that the next round has to have, and leaves it too: others go on.
+fn draw(thread: u32, round: u32, chief: bool) -> F {
+    let parity = (now.parity + round) & 1u;
     workgroupBarrier();
-    if (thread < DEGREE) {
+    if (thread < 2u * DEGREE * PARTS) {
+        let row = thread / PARTS;
+        let line = now.lines_at + (round * 2u * DEGREE + row) * 2u;
+        let others = now.matrix_at + row * (DEGREE - 1u);
         var sum = f_zero();
-        for (var k = 0u; k <= DEGREE; k++) {
-            sum = f_add(sum, f_mul(inputs_load(now.matrix_at + thread * (DEGREE + 1u) + k), values[k]));
+        for (var k = thread % PARTS; k <= DEGREE; k += PARTS) {
+            var at = line + k;
+            if (k >= 2u) {
+                at = others + k - 2u;
+            }
+            sum = f_add(sum, f_mul(inputs_load(at), values[k]));
         }
         tile_store(thread, sum);
-        canonical(sum, 2u + thread * LIMBS);
-        if (chief) {
-            partials_store(now.message_at + thread, sum);
-        }
     }
     if (thread < 16u) {
         if (thread < 2u) {
@@ -113,17 +100,33 @@ fn draw(thread: u32, chief: bool) -> F {
         }
     }
     workgroupBarrier();
-    if (thread <= PRIME_DEGREE) {
+    if (thread < 2u * DEGREE) {
+        var sum = f_zero();
+        for (var part = 0u; part < PARTS; part++) {
+            sum = f_add(sum, tile_load(thread * PARTS + part));
+        }
+        if (thread < DEGREE) {
+            message[thread] = sum;
+            if (chief) {
+                partials_store(now.message_at + DEGREE * round + thread, sum);
+            }
+        } else {
+            put_words(sum, 2u + (thread - DEGREE) * LIMBS);
+        }
+    }
+    workgroupBarrier();
+    if (thread <= PRIME_DEGREE * LANES) {
         var cv: array<u32, 8>;
         for (var i = 0u; i < 8u; i++) {
             cv[i] = state_get(8u * parity + i);
         }
+        let counter = (thread + LANES - 1u) / LANES;
         for (var at = 0u; at < TOTAL; at += 16u) {
             let last = at + 16u >= TOTAL;
             var flags = 16u;
             flags |= select(0u, 1u, at % 256u == 0u);
             flags |= select(0u, 10u, at % 256u == 240u || last);
-            blake3_compress(cv, at, select(0u, thread, last), 4u * min(TOTAL - at, 16u), flags);
+            blake3_compress(cv, at, select(0u, counter, last), 4u * min(TOTAL - at, 16u), flags);
             for (var i = 0u; i < 8u; i++) {
                 cv[i] = blake[i];
             }
@@ -135,23 +138,23 @@ fn draw(thread: u32, chief: bool) -> F {
                 }
             }
         } else {
-            wide_value((thread - 1u) * PRIME_LIMBS);
+            wide_part((thread - 1u) % LANES, (thread - 1u) * PRIME_LIMBS);
         }
     }
     workgroupBarrier();
     let challenge = drawn_value();
-    if (thread == 0u && chief) {
-        var value = tile_load(DEGREE - 1u);
+    if (thread == THREADS - 1u && chief) {
+        var value = message[DEGREE - 1u];
         for (var j = DEGREE; j > 0u; j--) {
             value = f_mul(value, challenge);
             if (j > 1u) {
-                value = f_add(value, tile_load(j - 2u));
-            } else {
-                value = f_add(value, values[0]);
+                value = f_add(value, message[j - 2u]);
+            } else if (PREVIOUS_FIRST == 1u) {
+                value = f_add(value, values[1u - ((now.ones >> round) & 1u)]);
             }
         }
         partials_store(now.claim_at + 1u - parity, value);
+        values[0] = value;
     }
-    workgroupBarrier();
     return challenge;
 }

@@ -6,5 +6,6 @@ fn sumcheck_finish(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invoc
         return;
     }
     now = params;
-    table_values(thread, draw(thread, true));
+    previous_values(thread);
+    table_values(thread, 0u, draw(thread, 0u, true));
 }

@@ -163,6 +163,9 @@ pub const MSM_MERGE: &str = include_str!("../msm_merge.cu");
 /// `msm_recode`: scalars as signed digits.
 pub const MSM_RECODE: &str = include_str!("../msm_recode.cu");
 
+/// `group_sum` and `lanes_sum`: sums over threads of a block.
+pub const SUMCHECK_SUM: &str = include_str!("../sumcheck_sum.cuh");
+
 /// What the kernels of a sumcheck share.
 pub const SUMCHECK_HEADER: &str = include_str!("../sumcheck.cuh");
 

@@ -166,6 +166,9 @@ pub const MSM_RECODE: &str = include_str!("../msm_recode.wgsl");
 /// The challenge of a round of a sumcheck from the sums of the round before.
 pub const SUMCHECK_DRAW: &str = include_str!("../sumcheck_draw.wgsl");
 
+/// `group_sum`: a sum over threads of a workgroup.
+pub const SUMCHECK_SUM: &str = include_str!("../sumcheck_sum.wgsl");
+
 /// The partial sums of a chunk of pairs in a round of a sumcheck.
 pub const SUMCHECK_CHUNK: &str = include_str!("../sumcheck_chunk.wgsl");
 

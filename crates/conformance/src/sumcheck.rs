@@ -20,6 +20,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<Goldilocks2, Goldilocks>(suite, "goldilocks-2");
     suite.add("strategies", strategies);
     suite.add("many_tables", many_tables);
+    suite.add("long_messages", long_messages);
     suite.add("from_host", from_host);
     suite.add("misuse", misuse);
     suite.add_alone("no_host_copies_and_few_launches", counted);
@@ -171,6 +172,18 @@ fn many_tables(device: &Device) -> Outcome {
     let plan = Sumcheck::<Fr>::new(device, &many, Config::default())?;
     let proved = plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut transcript())?;
     expect_same("a proof about nine tables", &proved.proof.to_bytes(), &expected.to_bytes())
+}
+
+/// A message of 1,024 bytes behind its length, which is hashed in two pieces.
+fn long_messages(device: &Device) -> Outcome {
+    let power = Expression::column(0).pow(32);
+    let table = random::<Fr>(2, 1);
+    let statement = Statement::<Fr>::new(1, &power)?;
+    let claim = reference::sum(&statement, std::slice::from_ref(&table), None);
+    let (expected, _) = reference::prove(&statement, 1, std::slice::from_ref(&table), claim, &mut transcript());
+    let plan = Sumcheck::<Fr>::new(device, &power, Config::default())?;
+    let proved = plan.prove(&statement, &[&device.upload::<Mont<Fr>>(&table)?], claim, &mut transcript())?;
+    expect_same("the proof", &proved.proof.to_bytes(), &expected.to_bytes())
 }
 
 /// One read in a whole proof, and few launches.

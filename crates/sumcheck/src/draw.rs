@@ -24,16 +24,32 @@ fn words<E: DeviceField>(degree: usize) -> usize {
     (2 + degree * E::LIMBS).next_multiple_of(16)
 }
 
-/// Workgroup memory beside the tile.
+/// Workgroup memory beside the tile: values, a message, its words and the pieces of a challenge.
 pub(crate) fn shared_bytes<E: DeviceField>(degree: usize) -> u32 {
-    let drawn = 4 * (words::<E>(degree) + E::LIMBS);
-    source::tile_bytes::<E>(degree as u32 + 1) + drawn as u32
+    let drawn = 4 * (words::<E>(degree) + lanes::<E>() * E::LIMBS);
+    source::tile_bytes::<E>(2 * degree as u32 + 1) + drawn as u32
 }
 
-/// Whether kernels can draw challenges of `E` for messages of so many elements: a thread makes each, and coefficients come from
-/// one block of output.
+/// Whether kernels can draw challenges of `E` for messages of so many elements: a thread makes each as an element, another one
+/// as an integer, and coefficients come from one block of output.
 pub(crate) fn can<E: DeviceField>(degree: usize) -> bool {
-    degree <= threads::<E>() as usize && blocks::<E>() == 1 && E::extension_degree() < threads::<E>().into()
+    let (threads, extension) = (threads::<E>() as usize, E::extension_degree() as usize);
+    2 * degree <= threads && blocks::<E>() == 1 && extension * lanes::<E>() < threads
+}
+
+/// Pieces of a coefficient's output, each of fewer bits than the prime has.
+fn pieces<E: DeviceField>() -> usize {
+    WIDE_BITS.div_ceil(prime::<E>().1 - 1)
+}
+
+/// Threads that share a coefficient.
+fn lanes<E: DeviceField>() -> usize {
+    pieces::<E>().min(4)
+}
+
+/// Threads that share a coefficient of a message, in one of both forms.
+fn parts<E: DeviceField>(degree: usize) -> usize {
+    (degree + 1).min(threads::<E>() as usize / (2 * degree).max(1))
 }
 
 /// Turns of the loops of a thread.
@@ -44,16 +60,18 @@ pub(crate) fn turns<E: DeviceField>(
     let (threads, mul) = (u64::from(threads::<E>()), loops::mul::<E>());
     let points = previous.map(Points::len);
     let blocks = words::<E>(degree) as u64 / 16;
+    let parts = parts::<E>(degree) as u64;
     move |params: &Params| {
         let Some(points) = points else { return 0 };
         let sums = loops::repeat(u64::from(params.previous_chunks).div_ceil(threads), 0);
         let tree = loops::repeat(threads.ilog2().into(), 0);
         let hash = loops::repeat(8, 0) + loops::repeat(blocks, 60) + 20;
         loops::repeat(points as u64, sums + tree)
-            + loops::repeat(2, mul)
-            + 2 * loops::repeat(degree as u64 + 1, mul)
+            + loops::repeat((degree as u64 + 1).div_ceil(parts), mul)
+            + loops::repeat(parts, 0)
+            + loops::repeat(degree as u64, mul)
             + hash
-            + 40 * mul
+            + 20 * mul
     }
 }
 
@@ -72,7 +90,7 @@ fn scales<E: DeviceField>() -> Vec<Vec<u32>> {
         words.truncate(limbs);
         words
     };
-    (0..WIDE_BITS.div_ceil(bits - 1)).map(scale).collect()
+    (0..pieces::<E>()).map(scale).collect()
 }
 
 fn list(items: impl IntoIterator<Item = String>) -> String {
@@ -102,29 +120,36 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
     let mut text = format!(
         "const DEGREE = {degree}u;\nconst LIMBS = {}u;\nconst PRIME_LIMBS = {limbs}u;\nconst PRIME_DEGREE = {extension}u;\n\
          const PREVIOUS_POINTS = {}u;\nconst PREVIOUS_FIRST = {}u;\nconst TOTAL = {}u;\nconst WORDS = {}u;\n\
-         var<workgroup> values: array<F, {}>;\nvar<workgroup> words: array<u32, {}>;\nvar<workgroup> drawn: array<u32, {}>;\n",
+         const LANES = {}u;\nconst PARTS = {}u;\nvar<workgroup> values: array<F, {}>;\nvar<workgroup> message: array<F, {}>;\n\
+         var<workgroup> words: array<u32, {}>;\nvar<workgroup> pieces: array<u32, {}>;\n",
         E::LIMBS,
         previous.len(),
         u8::from(previous.first),
         2 + degree * E::LIMBS,
         words::<E>(degree),
+        lanes::<E>(),
+        parts::<E>(degree),
         degree + 1,
+        degree.max(1),
         words::<E>(degree),
-        E::LIMBS,
+        lanes::<E>() * E::LIMBS,
     );
-    // The coefficients of an element as integers.
-    let one = list((0..limbs).map(|i| format!("{}u", u8::from(i == 0))));
-    let _ = writeln!(text, "fn canonical(x: F, at: u32) {{");
+    let _ = writeln!(text, "fn put_words(x: F, at: u32) {{");
     for part in 0..extension {
         let path = if extension == 1 { "x".into() } else { format!("x.c{part}") };
-        let _ = writeln!(text, "    let p{part} = {lower}_mul({path}, {upper}({one}));");
         for i in 0..limbs {
-            let _ = writeln!(text, "    words[at + {}u] = p{part}.l{i};", part * limbs + i);
+            let _ = writeln!(text, "    words[at + {}u] = {path}.l{i};", part * limbs + i);
         }
     }
-    // The integer of 16 words modulo the prime.
-    let _ = writeln!(text, "}}\nfn wide_value(at: u32) {{\n    var sum = {lower}_zero();");
-    for (piece, scale) in scales::<E>().iter().enumerate() {
+    // What a lane has of the integer of 16 words modulo the prime, by one multiplication in the text.
+    let scales = scales::<E>();
+    let slots = scales.len().div_ceil(lanes::<E>());
+    let _ = writeln!(
+        text,
+        "}}\nfn wide_part(lane: u32, at: u32) {{\n    var sum = {lower}_zero();\n    for (var slot = 0u; slot < {slots}u; slot++) {{\n        \
+         var part = {lower}_zero();\n        var scale = {lower}_zero();\n        switch slot * LANES + lane {{"
+    );
+    for (piece, scale) in scales.iter().enumerate() {
         let limb = |i: usize| {
             let (bit, left) = ((bits - 1) * piece + 32 * i, (bits - 1).saturating_sub(32 * i));
             let word = |k: usize| if k < 16 { format!("blake[{k}]") } else { "0u".into() };
@@ -135,18 +160,25 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
             if left >= 32 { whole } else { format!("({whole}) & {}u", (1u64 << left) - 1) }
         };
         let (part, scale) = (list((0..limbs).map(limb)), list(scale.iter().map(|word| format!("{word}u"))));
-        let _ = writeln!(text, "    sum = {lower}_add(sum, {lower}_mul({upper}({part}), {upper}({scale})));");
+        let _ = writeln!(text, "        case {piece}u: {{ part = {upper}({part}); scale = {upper}({scale}); }}");
     }
+    let _ = writeln!(
+        text,
+        "        default: {{}}\n        }}\n        sum = {lower}_add(sum, {lower}_mul(part, scale));\n    }}"
+    );
     for i in 0..limbs {
-        let _ = writeln!(text, "    drawn[at + {i}u] = sum.l{i};");
+        let _ = writeln!(text, "    pieces[at + {i}u] = sum.l{i};");
     }
-    let coefficient = |part: usize| {
-        let limbs = list((0..limbs).map(|i| format!("drawn[{}]", part * limbs + i)));
-        format!("{upper}({limbs})")
+    let sum = |part: usize| {
+        let lane = |lane: usize| {
+            let at = (part * lanes::<E>() + lane) * limbs;
+            format!("{upper}({})", list((0..limbs).map(|i| format!("pieces[{}]", at + i))))
+        };
+        (1..lanes::<E>()).fold(lane(0), |sum, next| format!("{lower}_add({sum}, {})", lane(next)))
     };
     let value = match extension {
-        1 => coefficient(0),
-        _ => format!("F({})", list((0..extension).map(coefficient))),
+        1 => sum(0),
+        _ => format!("F({})", list((0..extension).map(sum))),
     };
     text + &format!("}}\nfn drawn_value() -> F {{ return {value}; }}\n") + evariste_shaders::SUMCHECK_DRAW
 }
@@ -161,53 +193,88 @@ pub(crate) fn body<E: DeviceField>(
     state: &mut [u32],
 ) -> E {
     let load = |partials: &[u32], at: usize| E::load(&partials[at * E::LIMBS..]);
-    let points = previous.len();
+    let (points, now) = (previous.len(), (params.parity & 1) as usize);
     let mut values = vec![E::ZERO; degree.max(1) + 1];
+    values[0] = load(partials, params.claim_at as usize + now);
     for point in 0..points {
         let at = |chunk: usize| params.previous_at as usize + chunk * points + point;
         let sum = (0..params.previous_chunks as usize).map(|chunk| load(partials, at(chunk))).sum();
-        let slot = match previous.first && point == 0 {
-            true => params.previous_at_one as usize,
-            false => 2 + point - usize::from(previous.first),
-        };
-        values[slot] = sum;
-    }
-    let (now, next) = (params.parity as usize, 1 - params.parity as usize);
-    let sum = load(partials, params.claim_at as usize + now);
-    if previous.first {
-        let weights = &inputs[params.weights_at as usize..];
-        match params.previous_at_one {
-            0 => values[1] = (sum - weights[0] * values[0]) * weights[1],
-            _ => values[0] = sum,
-        }
+        values[2 + point - usize::from(previous.first)] = sum;
     }
     let row = |j: usize| {
-        let row = &inputs[params.matrix_at as usize + j * (degree + 1)..];
-        row.iter().zip(&values).map(|(factor, value)| *factor * value).sum()
+        let line = &inputs[params.lines_at as usize + 2 * j..][..2];
+        let others = &inputs[params.matrix_at as usize + j * (degree - 1)..][..degree - 1];
+        line.iter().chain(others).zip(&values).map(|(factor, value)| *factor * value).sum()
     };
     let message: Vec<E> = (0..degree).map(row).collect();
     for (j, coefficient) in message.iter().enumerate() {
         coefficient.store(&mut partials[(params.message_at as usize + j) * E::LIMBS..]);
     }
+    let next = 1 - now;
     let mut transcript = Blake3Transcript::from_words(&state[8 * now..8 * now + 8]);
     transcript.absorb(&bytes_of(&message));
     state[8 * next..8 * next + 8].copy_from_slice(&transcript.words());
     let challenge = transcript.challenge();
-    let polynomial: Vec<E> = values[..1].iter().chain(&message).copied().collect();
+    let zero = if previous.first { values[1 - (params.ones & 1) as usize] } else { E::ZERO };
+    let polynomial: Vec<E> = [zero].iter().chain(&message).copied().collect();
     evaluate(&polynomial, challenge).store(&mut partials[(params.claim_at as usize + next) * E::LIMBS..]);
     challenge
 }
 
-/// The matrix that makes the coefficients of X to X^degree of values at 0, 1, … and infinity, as `draw` has them.
-pub(crate) fn matrix<E: DeviceField>(degree: usize) -> Vec<E> {
-    let columns: Vec<Vec<E>> = (0..=degree)
-        .map(|k| {
+/// What makes messages of values: first, for each round, what its sum and its first value count in each coefficient of X to
+/// X^degree, then what the values at 2, 3, … and infinity do in any round. Each first as factors of elements, then so that
+/// products are the integers of coefficients.
+pub(crate) struct Matrix<E> {
+    /// The columns of what values at 0, at 1, and the others, count.
+    columns: Vec<Vec<E>>,
+    /// An element whose product with another one has its integer for limbs.
+    integer: E,
+}
+
+impl<E: DeviceField> Matrix<E> {
+    /// For polynomials of this degree.
+    pub(crate) fn new(degree: usize) -> Self {
+        let column = |k| {
             let unit = |i: usize| if i == k { E::ONE } else { E::ZERO };
-            match degree {
+            let polynomial = match degree {
                 1 => interpolate(&[unit(0), unit(1)]),
                 _ => interpolate_with_top(&(0..degree).map(unit).collect::<Vec<_>>(), unit(degree)),
-            }
-        })
-        .collect();
-    (1..=degree).flat_map(|j| columns.iter().map(move |column| column[j]).collect::<Vec<_>>()).collect()
+            };
+            polynomial[1..].to_vec()
+        };
+        let mut one = vec![0; E::LIMBS];
+        one[0] = 1;
+        Self { columns: (0..=degree).map(column).collect(), integer: E::load(&one) }
+    }
+
+    /// Those of rounds with these weights at 0 and 1, whose sum is w₀ q(0) + w₁ q(1); in the first one, q may be known to be 0 at
+    /// both.
+    pub(crate) fn lines(&self, weights: &[[E; 2]], zero: bool, out: &mut Vec<E>) {
+        let mut inverses: Vec<E> = weights.iter().map(|[_, w1]| *w1).collect();
+        ark_ff::batch_inversion(&mut inverses);
+        for (round, ([w0, w1], inverse)) in weights.iter().zip(inverses).enumerate() {
+            let lines = self.columns[0].iter().zip(&self.columns[1]).map(|(at_zero, at_one)| match w1 {
+                _ if zero && round == 0 => [E::ZERO; 2],
+                // It was evaluated at 1, and w₀ is 1.
+                w1 if *w1 == E::ZERO => [*at_zero, *at_one],
+                _ => {
+                    let sum = *at_one * inverse;
+                    [sum, *at_zero - sum * w0]
+                }
+            });
+            let lines: Vec<E> = lines.flatten().collect();
+            out.extend(&lines);
+            out.extend(lines.iter().map(|factor| *factor * self.integer));
+        }
+    }
+
+    /// Those of the other values.
+    pub(crate) fn others(&self, out: &mut Vec<E>) {
+        let start = out.len();
+        for row in 0..self.columns[0].len() {
+            out.extend(self.columns[2..].iter().map(|column| column[row]));
+        }
+        let integers: Vec<E> = out[start..].iter().map(|factor| *factor * self.integer).collect();
+        out.extend(integers);
+    }
 }

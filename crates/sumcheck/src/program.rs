@@ -16,7 +16,7 @@ pub(crate) struct Points {
     pub(crate) first: bool,
     /// 1.
     pub(crate) one: bool,
-    /// 2 and more.
+    /// Some from 2 on.
     pub(crate) middle: Range<u32>,
     /// Infinity.
     pub(crate) top: bool,
@@ -29,6 +29,16 @@ impl Points {
     /// How many.
     pub(crate) fn len(&self) -> usize {
         usize::from(self.first) + usize::from(self.one) + self.middle.len() + usize::from(self.top)
+    }
+
+    /// Each alone.
+    pub(crate) fn each(&self) -> Vec<Self> {
+        let none = Self { first: false, one: false, middle: 2..2, top: false };
+        let ends = [(self.first, Self { first: true, ..none.clone() }), (self.one, Self { one: true, ..none.clone() })];
+        let mut each: Vec<Self> = ends.into_iter().filter(|(wanted, _)| *wanted).map(|(_, point)| point).collect();
+        each.extend(self.middle.clone().map(|x| Self { middle: x..x + 1, ..none.clone() }));
+        each.extend(self.top.then_some(Self { top: true, ..none }));
+        each
     }
 }
 
@@ -259,9 +269,12 @@ impl Program {
             sum(&mut builder, value);
         }
         let mut columns = high;
-        for _ in points.middle.clone() {
+        for x in 2..points.middle.end {
             for (column, way) in columns.iter_mut().zip(&way) {
                 *column = builder.push(Op::Add(*column, *way));
+            }
+            if !points.middle.contains(&x) {
+                continue;
             }
             let value = builder.evaluate(&steps, &inputs, &columns);
             sum(&mut builder, value);

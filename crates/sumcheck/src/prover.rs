@@ -1,35 +1,40 @@
 //! The prover.
 
 use std::{
-    any::Any,
     collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use evariste_backend::{Arg, Buffer, Device, Kernel, KernelSpec, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Buffer, Device, Kernel, KernelSpec, Queue, View};
 use evariste_field::{DeviceField, Expression, Mont};
 
 use crate::{
-    Error, Order, Proof, Result, Statement, Tables, Transcript, Weight,
-    draw::{self, matrix},
+    Error, Proof, Result, Statement, Tables, Transcript, Weight,
+    draw::{self, Matrix},
     polynomial::{divide, evaluate, interpolate, interpolate_with_top},
     program::{FIRST_CONSTANT, Fold, Points, integers},
     proof::complete,
     round::{self, Kind, Params, Source, TABLES, Target},
-    table::{SplitEq, is_below, variables_of},
+    table::{is_below, variables_of},
     transcript::bytes_of,
 };
 
+mod run;
 mod streamed;
+
+use run::{Place, Run};
 
 /// Chunks of a round at most, where threads may take as many turns of loops as that needs: on a GPU of 132 multiprocessors
 /// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;
 
-/// log₂ of the pairs of a chunk at least: one for each thread. With no more pairs than that, one workgroup does all rounds that
-/// are left in one launch.
+/// log₂ of the pairs of a chunk at least: one for each thread, or fewer where else parts of the device would be idle.
 const LOG_CHUNK: u32 = 8;
+const LEAST_LOG_CHUNK: u32 = 6;
+
+/// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.
+pub(crate) const LOG_TAIL: u32 = 8;
 
 /// How a round's polynomial is found. The proof is the same with each, to the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -106,7 +111,7 @@ pub struct Sumcheck<E, T = E> {
     tables: Tables<E, T>,
     kernels: Arc<Mutex<Kernels>>,
     /// What makes messages of values, once it is needed.
-    matrix: Arc<OnceLock<Vec<E>>>,
+    matrix: Arc<OnceLock<Matrix<E>>>,
 }
 
 /// Kernels by what they are made for.
@@ -117,47 +122,6 @@ type Kernels = HashMap<(Kind, Use), Arc<Kernel<Params>>>;
 enum Use {
     Round,
     Finish,
-}
-
-/// Where the tables of a proof are.
-enum Place<'a, E: DeviceField, T: DeviceField> {
-    /// Where the caller has them.
-    Given(Vec<View<'a, Mont<T>>>),
-    /// The same, which the proof may drop.
-    Owned(Vec<Buffer<Mont<T>>>),
-    /// One after the other, as they were given.
-    Joined(Buffer<Mont<T>>),
-    /// In buffers of their own, where they are folded.
-    Consumed(Vec<Buffer<Mont<E>>>),
-    /// One after the other, and so far apart.
-    Packed(Buffer<Mont<E>>, usize),
-}
-
-/// The last rounds, which one workgroup does.
-struct Tail {
-    kind: Kind,
-    kernel: Arc<Kernel<Params>>,
-    /// The first of them.
-    from: usize,
-}
-
-/// A proof under way.
-struct Run<'a, 'p, E: DeviceField, T: DeviceField> {
-    plan: &'p Sumcheck<E, T>,
-    statement: &'p Statement<E>,
-    /// The expression that kernels evaluate: with the weight as a factor, where that is a table.
-    expression: Expression,
-    columns: usize,
-    place: Place<'a, E, T>,
-    /// The weight as a table, behind the others, as long as these are not packed.
-    weight: Option<Buffer<Mont<E>>>,
-    eq: Option<SplitEq<E>>,
-    /// The challenge, the constants and the integers; where challenges are drawn on the device, then the matrix that makes
-    /// messages, and for each round the weight at 0 and the inverse of that at 1.
-    inputs: Buffer<Mont<E>>,
-    matrix_at: usize,
-    drawn: bool,
-    secrecy: Secrecy,
 }
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
@@ -394,11 +358,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         inputs.extend(integers(&expression.steps()).into_iter().map(E::from));
         let matrix_at = inputs.len();
         if drawn {
-            inputs.extend_from_slice(self.matrix.get_or_init(|| matrix::<E>(statement.degree())));
+            let matrix = self.matrix.get_or_init(|| Matrix::new(statement.degree()));
             let weights: Vec<[E; 2]> = (0..statement.num_vars()).map(|round| statement.weights(point, round)).collect();
-            let mut inverses: Vec<E> = weights.iter().map(|[_, w1]| *w1).collect();
-            ark_ff::batch_inversion(&mut inverses);
-            inputs.extend(weights.iter().zip(inverses).flat_map(|([w0, _], inverse)| [*w0, inverse]));
+            matrix.others(&mut inputs);
+            matrix.lines(&weights, self.is_zero_at_first(statement), &mut inputs);
         }
         let inputs = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), &inputs, secrecy)?;
         let weight = match point {
@@ -458,7 +421,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             return Err(Error::FalseClaim);
         }
         let (num_vars, order, degree) = (statement.num_vars(), statement.binding_order(), statement.degree() as u64);
-        let zero_check = strategy == Strategy::ZeroCheck && *statement.weight_of() == Weight::ZeroCheck;
+        let zero_check = self.is_zero_at_first(statement);
         if let Some(state) = transcript.blake3().filter(|_| drawn).map(|transcript| transcript.words()) {
             let (messages, values) = run.draw(claim, state, point.as_deref(), zero_check)?;
             let mut value = claim;
@@ -519,6 +482,11 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         Ok(Proved { proof: Proof { rounds: messages, values }, point: bound, value, weight: point, tables })
     }
 
+    /// Whether the first round need not evaluate at 0 and 1.
+    fn is_zero_at_first(&self, statement: &Statement<E>) -> bool {
+        self.config.strategy == Strategy::ZeroCheck && *statement.weight_of() == Weight::ZeroCheck
+    }
+
     /// The kernel of a kind. That with the weight as a table has one table more, which tells it from the others.
     fn kernel(&self, expression: &Expression, kind: Kind) -> Result<Arc<Kernel<Params>>> {
         self.kept((kind, Use::Round), |kind| round::spec::<E, T>(expression, kind))
@@ -549,387 +517,6 @@ impl<E, T> fmt::Debug for Sumcheck<E, T> {
             .field("expression", expression)
             .field("config", config)
             .finish_non_exhaustive()
-    }
-}
-
-impl<E: DeviceField, T: DeviceField> Place<'_, E, T> {
-    fn secrecy(&self) -> Secrecy {
-        match self {
-            Place::Given(tables) => Secrecy::of(tables.iter().map(|table| table.secrecy())),
-            Place::Owned(tables) => Secrecy::of(tables.iter().map(Buffer::secrecy)),
-            Place::Joined(tables) => tables.secrecy(),
-            Place::Consumed(tables) => Secrecy::of(tables.iter().map(Buffer::secrecy)),
-            Place::Packed(tables, _) => tables.secrecy(),
-        }
-    }
-}
-
-/// The same buffers, if both fields are the same.
-fn same<A: 'static, B: 'static>(value: A) -> std::result::Result<B, A> {
-    let value: Box<dyn Any> = Box::new(value);
-    match value.downcast::<B>() {
-        Ok(same) => Ok(*same),
-        Err(value) => match value.downcast::<A>() {
-            Ok(value) => Err(*value),
-            Err(_) => unreachable!("a value has its own type"),
-        },
-    }
-}
-
-impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
-    fn queue(&self) -> Option<&'p Queue> {
-        self.plan.queue.as_ref()
-    }
-
-    /// What the next round, or the end, binds a variable to.
-    fn bind_to(&mut self, challenge: E) -> Result<()> {
-        let queue = self.queue();
-        Ok(self.inputs.view_mut(..1)?.write_on(queue, &[challenge])?)
-    }
-
-    /// Puts the tables where rounds can bind them.
-    fn settle(&mut self) -> Result<()> {
-        // Beside the tables: the folded ones, the tables of eq, inputs, partial sums and the transcript's state.
-        let others = 3 + usize::from(self.eq.is_some()) + usize::from(self.drawn);
-        let limit = (self.plan.device.info().limits.bindings as usize).min(TABLES.len() + others);
-        let fit = self.columns + others <= limit;
-        let given: Vec<View<'_, Mont<T>>> = match &self.place {
-            Place::Owned(_) if fit && self.statement.binding_order() == Order::High && self.weight.is_none() => {
-                let Place::Owned(tables) = std::mem::replace(&mut self.place, Place::Given(Vec::new())) else {
-                    unreachable!("they were just found there")
-                };
-                self.place = match same::<_, Vec<Buffer<Mont<E>>>>(tables) {
-                    Ok(tables) => Place::Consumed(tables),
-                    Err(tables) => Place::Owned(tables),
-                };
-                return Ok(());
-            }
-            _ if fit => return Ok(()),
-            Place::Given(tables) => tables.clone(),
-            Place::Owned(tables) => tables.iter().map(Buffer::as_view).collect(),
-            Place::Joined(_) | Place::Consumed(_) | Place::Packed(..) => return Ok(()),
-        };
-        let len = 1 << self.statement.num_vars();
-        let mut joined = self.plan.device.alloc_with::<Mont<T>>(self.columns * len, self.secrecy)?;
-        let mut rest = joined.as_view_mut();
-        for table in given {
-            let (mut place, others) = rest.split_at(len)?;
-            place.copy_from_on(self.queue(), table)?;
-            rest = others;
-        }
-        let mut packed = same::<_, Buffer<Mont<E>>>(joined);
-        if let Some(weight) = self.weight.take() {
-            let Ok(packed) = &mut packed else {
-                let (what, expected) = ("the tables and the weight that a kernel can bind", limit - others);
-                return Err(Error::Length { what, expected, actual: self.columns });
-            };
-            packed.view_mut((self.columns - 1) * len..)?.copy_from_on(self.queue(), &weight)?;
-        }
-        self.place = match packed {
-            Ok(packed) => Place::Packed(packed, len),
-            Err(joined) => Place::Joined(joined),
-        };
-        Ok(())
-    }
-
-    /// The kind of kernel that a round takes, with the tables where they are, or where they are behind the first folding.
-    fn kind(&self, round: usize, first: bool, points: &Points, drawn: Option<Points>) -> Result<Kind> {
-        let order = self.statement.binding_order();
-        let fold = match (round, order) {
-            (0, _) => Fold::No,
-            (_, Order::High) => Fold::High,
-            (_, Order::Low) => Fold::Low,
-        };
-        let is_below = is_below::<E, T>()?;
-        let source = match &self.place {
-            Place::Consumed(_) => Source::Separate { below: 0 },
-            _ if !first => Source::Packed { below: false },
-            Place::Given(_) | Place::Owned(_) => {
-                Source::Separate { below: if is_below { self.statement.tables() } else { 0 } }
-            }
-            Place::Joined(_) => Source::Packed { below: is_below },
-            Place::Packed(..) => Source::Packed { below: false },
-        };
-        let in_place = matches!(self.place, Place::Consumed(_))
-            || (order == Order::High && (!first || matches!(self.place, Place::Packed(..))));
-        let target = match fold {
-            Fold::No => Target::None,
-            _ if in_place => Target::InPlace,
-            _ => Target::Packed,
-        };
-        let (high, points, weighted) = (order == Order::High, points.clone(), self.eq.is_some());
-        Ok(Kind { tables: self.columns, fold, high, source, target, points, weighted, drawn, tail: false })
-    }
-
-    /// What a round takes, but for how it is divided.
-    fn of_round(&self, round: usize, at_one: bool) -> Params {
-        let pairs = 1usize << (self.statement.num_vars() - 1 - round);
-        let full = 1 << self.statement.num_vars();
-        let mut params = Params {
-            pairs: pairs as u32,
-            source_stride: if let Place::Packed(_, stride) = &self.place { *stride } else { full } as u32,
-            target_stride: 2 * pairs as u32,
-            at_one: u32::from(at_one),
-            ..Params::default()
-        };
-        if let Some(eq) = &self.eq {
-            let place = eq.of_round(round);
-            (params.low_at, params.low_bits, params.high_at) = (place.low_at, place.low_bits, place.high_at);
-        }
-        params
-    }
-
-    /// How a round is divided among workgroups.
-    fn layout(&self, kernel: &Kernel<Params>, round: usize, at_one: bool) -> Params {
-        let params = self.of_round(round, at_one);
-        let pairs = params.pairs;
-        let log_pairs = pairs.ilog2();
-        let with = |log_chunk: u32| Params {
-            log_chunk,
-            chunks: pairs >> log_chunk,
-            both: u32::from(log_chunk > params.low_bits),
-            ..params
-        };
-        let mut log_chunk = log_pairs.saturating_sub(MAX_CHUNKS.ilog2()).max(LOG_CHUNK).min(log_pairs);
-        while log_chunk > 0 && !kernel.fits(&with(log_chunk)) {
-            log_chunk -= 1;
-        }
-        with(log_chunk)
-    }
-
-    /// Launches a round, with its sums to `partials`.
-    fn launch(
-        &mut self,
-        kernel: &Kernel<Params>,
-        kind: &Kind,
-        params: &Params,
-        partials: &mut Buffer<Mont<E>>,
-        state: Option<&mut Buffer<u32>>,
-    ) -> Result<()> {
-        let (queue, pairs) = (self.queue(), params.pairs as usize);
-        let mut folded = match kind.target {
-            Target::Packed => Some(self.plan.device.alloc_with::<Mont<E>>(2 * pairs * self.columns, self.secrecy)?),
-            Target::None | Target::InPlace => None,
-        };
-        let written = kind.target == Target::InPlace || kind.tail;
-        let mut args: Vec<Arg<'_>> = match &mut self.place {
-            Place::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
-            Place::Owned(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Joined(tables) => vec![Arg::read(tables)],
-            Place::Consumed(tables) if written => tables.iter_mut().map(Arg::write).collect(),
-            Place::Consumed(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Packed(tables, _) if written => vec![Arg::write(tables)],
-            Place::Packed(tables, _) => vec![Arg::read(tables)],
-        };
-        args.extend(self.weight.as_ref().map(Arg::read));
-        args.extend(folded.as_mut().map(Arg::write));
-        args.extend(self.eq.as_ref().map(|eq| Arg::read(&eq.tables)));
-        args.extend([Arg::read(&self.inputs), Arg::write(partials)]);
-        args.extend(state.map(Arg::write));
-        // SAFETY: tables have two elements for each pair, or four where they are folded, at their strides; folded ones have
-        // room for two; the tables of eq have an entry for each index of a pair; the inputs have all that the expression and
-        // the drawing of a challenge need; there is a partial sum for each chunk and point, and those of the round before
-        // are where the parameters say.
-        unsafe { kernel.launch(queue, params.chunks.into(), params, &mut args) }?;
-        if let Some(folded) = folded {
-            self.place = Place::Packed(folded, 2 * pairs);
-            self.weight = None;
-        }
-        Ok(())
-    }
-
-    /// The values of a round's polynomial at these points, times the weights of the pairs; tables are folded by the challenge
-    /// of the round before.
-    fn round(&mut self, round: usize, challenge: Option<E>, points: &Points, at_one: bool) -> Result<Vec<E>> {
-        if points.len() == 0 && challenge.is_none() {
-            return Ok(Vec::new());
-        }
-        if let Some(challenge) = challenge {
-            self.bind_to(challenge)?;
-        }
-        let kind = self.kind(round, true, points, None)?;
-        let kernel = self.plan.kernel(&self.expression, kind.clone())?;
-        let params = self.layout(&kernel, round, at_one);
-        let len = params.chunks as usize * points.len();
-        let mut partials = self.plan.device.alloc_with::<Mont<E>>(len, self.secrecy)?;
-        self.launch(&kernel, &kind, &params, &mut partials, None)?;
-        let mut values = vec![E::ZERO; points.len()];
-        for chunk in partials.as_view().read_on(self.queue())?.wait()?.chunks_exact(points.len()) {
-            values.iter_mut().zip(chunk).for_each(|(value, partial)| *value += partial);
-        }
-        Ok(values)
-    }
-
-    /// All rounds with their challenges drawn on the device: the messages, and the values of the tables. The transcript's state
-    /// is given.
-    fn draw(
-        &mut self,
-        claim: E,
-        state: [u32; 8],
-        point: Option<&[E]>,
-        zero_check: bool,
-    ) -> Result<(Vec<Vec<E>>, Vec<E>)> {
-        let (num_vars, degree) = (self.statement.num_vars(), self.statement.degree());
-        let strategy = self.plan.config.strategy;
-        let points_of = |round: usize| points(strategy, degree as u64, zero_check && round == 0);
-        let at_one = |round: usize| self.statement.weights(point, round)[1] == E::ZERO;
-        // What each round takes: rounds behind the third are smaller ones of its kind.
-        let mut kernels = Vec::with_capacity(num_vars.min(3));
-        let mut most = 1;
-        for round in 0..num_vars.min(3) {
-            let drawn = (round > 0).then(|| points_of(round - 1));
-            let kind = self.kind(round, round < 2, &points_of(round), drawn)?;
-            let params = if kind.points.len() > 0 {
-                let kernel = self.plan.kernel(&self.expression, kind.clone())?;
-                let params = self.layout(&kernel, round, false);
-                kernels.push((kind, Some(kernel)));
-                params
-            } else {
-                kernels.push((kind, None));
-                Params::default()
-            };
-            most = most.max(params.chunks as usize * points_of(round).len());
-        }
-        // The messages and values, the two sums that rounds have to have, and the partial sums of two rounds.
-        let claim_at = num_vars * degree + self.statement.tables();
-        let partials_at = |round: usize| claim_at + 2 + (round & 1) * most;
-        let mut partials = self.plan.device.alloc_with::<Mont<E>>(partials_at(1) + most, self.secrecy)?;
-        partials.view_mut(claim_at..claim_at + 2)?.write_on(self.queue(), &[claim; 2])?;
-        let mut states = self.plan.device.upload_on::<u32>(self.queue(), &[state, state].concat(), self.secrecy)?;
-        let ones: Vec<bool> = (0..num_vars).map(at_one).collect();
-        let mut previous_chunks = 0;
-        let draws = |round: usize, previous_chunks: u32, matrix_at: usize, params: Params| Params {
-            partials_at: partials_at(round) as u32,
-            previous_chunks,
-            previous_at: partials_at(round + 1) as u32,
-            previous_at_one: u32::from(round > 0 && ones[round - 1]),
-            claim_at: claim_at as u32,
-            parity: (round & 1) as u32,
-            weights_at: (matrix_at + degree * (degree + 1) + 2 * round.saturating_sub(1)) as u32,
-            matrix_at: matrix_at as u32,
-            message_at: (round.saturating_sub(1) * degree) as u32,
-            ..params
-        };
-        let tail = self.tail(kernels.get(2), &ones)?;
-        for round in 0..tail.as_ref().map_or(num_vars, |tail| tail.from) {
-            let (kind, kernel) = &kernels[round.min(2)];
-            let Some(kernel) = kernel else { continue };
-            let params = draws(round, previous_chunks, self.matrix_at, self.layout(kernel, round, ones[round]));
-            let state = (round > 0).then_some(&mut states);
-            self.launch(kernel, kind, &params, &mut partials, state)?;
-            previous_chunks = params.chunks;
-        }
-        match tail {
-            Some(Tail { kind, kernel, from }) => {
-                let params = draws(from, previous_chunks, self.matrix_at, self.of_tail(from, &ones));
-                self.launch(&kernel, &kind, &params, &mut partials, Some(&mut states))?;
-            }
-            None => self.finish(
-                draws(num_vars, previous_chunks, self.matrix_at, Params::default()),
-                &points_of(num_vars - 1),
-                &mut partials,
-                &mut states,
-            )?,
-        }
-        let mut elements = partials.view(..claim_at)?.read_on(self.queue())?.wait()?;
-        let values = elements.split_off(num_vars * degree);
-        Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
-    }
-
-    /// The last rounds of all, which one workgroup does with what comes behind them, if there are any and the device's loops turn
-    /// often enough; `later` is how rounds from the third on are done.
-    fn tail(&self, later: Option<&(Kind, Option<Arc<Kernel<Params>>>)>, ones: &[bool]) -> Result<Option<Tail>> {
-        let num_vars = self.statement.num_vars();
-        let Some((kind, Some(_))) = later else { return Ok(None) };
-        let kind = Kind { tail: true, ..kind.clone() };
-        let kernel = self.plan.kernel(&self.expression, kind.clone())?;
-        let first = num_vars.saturating_sub(1 + LOG_CHUNK as usize).max(2);
-        let from = (first..num_vars).find(|from| kernel.fits(&self.of_tail(*from, ones)));
-        Ok(from.map(|from| Tail { kind, kernel, from }))
-    }
-
-    /// What all rounds from one on take together.
-    fn of_tail(&self, from: usize, ones: &[bool]) -> Params {
-        let num_vars = self.statement.num_vars();
-        let params = self.of_round(from, ones[from]);
-        let log_chunk = (num_vars - 1 - from) as u32;
-        Params {
-            log_chunk,
-            chunks: 1,
-            both: u32::from(log_chunk > params.low_bits),
-            rounds: (num_vars - from) as u32,
-            ones: ones[from..].iter().rev().fold(0, |bits, one| bits << 1 | u32::from(*one)),
-            variables: num_vars as u32,
-            eq_low: self.eq.as_ref().map_or(0, |eq| eq.low as u32),
-            ..params
-        }
-    }
-
-    /// Draws the last challenge and finds the values of the tables.
-    fn finish(
-        &self,
-        params: Params,
-        last: &Points,
-        partials: &mut Buffer<Mont<E>>,
-        states: &mut Buffer<u32>,
-    ) -> Result<()> {
-        let kind = self.kind(0, true, last, None)?;
-        let kernel = self.plan.finish(self.statement.degree(), kind, last)?;
-        let stride = if let Place::Packed(_, stride) = &self.place { *stride } else { 1 << self.statement.num_vars() };
-        let params = Params { source_stride: stride as u32, ..params };
-        let mut args: Vec<Arg<'_>> = match &self.place {
-            Place::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
-            Place::Owned(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Joined(tables) => vec![Arg::read(tables)],
-            Place::Consumed(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Packed(tables, _) => vec![Arg::read(tables)],
-        };
-        args.extend([Arg::read(&self.inputs), Arg::write(partials), Arg::write(states)]);
-        // SAFETY: each table has two elements where it starts; the partial sums of the last round are where the parameters
-        // say, and there is room for its message and a value for each table behind those of the rounds before.
-        unsafe { kernel.launch(self.queue(), 1, &params, &mut args) }?;
-        Ok(())
-    }
-
-    /// The weighted sum of the whole, before the first round.
-    fn sum(&mut self, point: Option<&[E]>) -> Result<E> {
-        let [w0, w1] = self.statement.weights(point, 0);
-        let values = self.round(0, None, &Points::ENDS, false)?;
-        Ok(w0 * values[0] + w1 * values[1])
-    }
-
-    /// The value of each table, when the last variable is bound to the challenge among the inputs.
-    fn values(&self) -> Result<Vec<E>> {
-        let tables = self.statement.tables();
-        let mut values = self.plan.device.alloc_with::<Mont<E>>(tables, self.secrecy)?;
-        for table in 0..tables {
-            self.bind(table, values.view_mut(table..=table)?)?;
-        }
-        Ok(values.as_view().read_on(self.queue())?.wait()?)
-    }
-
-    /// The tables, when the variable of the last of `rounds` rounds is bound to the challenge among the inputs.
-    fn bound(&self, rounds: usize) -> Result<Vec<Buffer<Mont<E>>>> {
-        let len = 1 << (self.statement.num_vars() - rounds);
-        let bind = |table| -> Result<Buffer<Mont<E>>> {
-            let mut bound = self.plan.device.alloc_with(len, self.secrecy)?;
-            self.bind(table, bound.as_view_mut())?;
-            Ok(bound)
-        };
-        (0..self.statement.tables()).map(bind).collect()
-    }
-
-    fn bind(&self, table: usize, target: ViewMut<'_, Mont<E>>) -> Result<()> {
-        let (tables, inputs, order) = (&self.plan.tables, &self.inputs, self.statement.binding_order());
-        let (len, full) = (2 * target.len(), 1 << self.statement.num_vars());
-        let part = |stride: usize| table * stride..table * stride + len;
-        match &self.place {
-            Place::Given(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
-            Place::Owned(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
-            Place::Joined(source) => tables.fold_to(source.view(part(full))?, inputs, order, target),
-            Place::Consumed(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
-            Place::Packed(source, stride) => tables.fold_to(source.view(part(*stride))?, inputs, order, target),
-        }
     }
 }
 

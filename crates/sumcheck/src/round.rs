@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc};
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Access, Binding, CpuArg, KernelSpec, Language, Word, parallel};
+use evariste_backend::{Access, Binding, CpuArg, KernelSpec, Language, Word};
 use evariste_field::{
     DeviceField, Expression,
     source::{self, turns, word},
@@ -14,25 +14,19 @@ use crate::{
     program::{Fold, Line, Op, Points, Program, Weighing},
 };
 
+mod cpu;
+mod cuda;
+mod rows;
+mod wgsl;
+
+pub(crate) use cpu::lift;
+pub(crate) use wgsl::wgsl_lift;
+
 /// Threads of a workgroup.
 const THREADS: u32 = 256;
 
 /// Workgroup memory that every device has.
 const TILE_BYTES: u32 = 16 << 10;
-
-/// Multiplications up to which a kernel has each of them in its text in WGSL. Beyond, one in a loop serves all, with its
-/// operands chosen by the loop's counter, since compilers take time and space for each.
-const WGSL_MULTIPLICATIONS: usize = 6;
-
-/// The same in CUDA, where beyond it multiplication is a function that is called.
-const CUDA_MULTIPLICATIONS: usize = 16;
-
-/// Registers for elements up to which two blocks find room on a multiprocessor, which leaves a thread 128: with more, it would
-/// keep some in memory.
-const TWO_BLOCKS: usize = 136;
-
-/// Pairs that a CPU thread takes at a time: 16 values of 32 bytes for each fill half of the 256 KiB that it may count on.
-const ROWS: usize = 256;
 
 macro_rules! names {
     ($($index:literal)*) => {
@@ -53,8 +47,6 @@ pub(crate) struct Params {
     /// From one table to the next, where they share a buffer.
     pub(crate) source_stride: u32,
     pub(crate) target_stride: u32,
-    /// The first point is 1 and not 0.
-    pub(crate) at_one: u32,
     /// The weight of pair x is `eq[low_at + low bits of x]`, times `eq[high_at + the others]`.
     pub(crate) low_at: u32,
     pub(crate) low_bits: u32,
@@ -65,75 +57,43 @@ pub(crate) struct Params {
     /// Where a challenge is drawn: what the round before left, and where its message goes.
     pub(crate) previous_chunks: u32,
     pub(crate) previous_at: u32,
-    pub(crate) previous_at_one: u32,
     /// Two sums that rounds have to have, of which one is read and the other written.
     pub(crate) claim_at: u32,
     pub(crate) parity: u32,
-    pub(crate) weights_at: u32,
+    /// What the first two values of a round count in its message, and the others in any round.
+    pub(crate) lines_at: u32,
     pub(crate) matrix_at: u32,
     pub(crate) message_at: u32,
-    /// What a workgroup needs that does all rounds which are left: how many; in bit j whether the first point of the j-th is 1;
-    /// the variables of the whole statement, and the coordinates in the first group of eq.
-    pub(crate) rounds: u32,
+    /// In bit j whether the first point was 1 and not 0: of the round before, and of those of this launch.
     pub(crate) ones: u32,
-    pub(crate) variables: u32,
-    pub(crate) eq_low: u32,
+    /// Rounds of this launch, if it does all that are left.
+    pub(crate) rounds: u32,
 }
 
 impl Params {
-    /// Those of the next round, where one workgroup does all that are left. The last one has none.
-    fn next_round(&mut self, degree: usize, kind: &Kind) {
-        std::mem::swap(&mut self.partials_at, &mut self.previous_at);
-        self.previous_chunks = 1;
-        self.previous_at_one = self.at_one;
-        self.ones >>= 1;
-        self.at_one = self.ones & 1;
-        self.parity ^= 1;
-        self.weights_at += 2;
-        self.message_at += degree as u32;
-        if self.log_chunk == 0 {
-            return;
-        }
-        self.pairs /= 2;
-        self.log_chunk -= 1;
-        if kind.weighted {
-            let (left, bound) = (self.log_chunk, self.variables - self.log_chunk);
-            let low = if kind.high { left.min(self.eq_low) } else { self.eq_low.saturating_sub(bound) };
-            (self.low_at, self.low_bits) = (1 << low, low);
-            self.high_at = (2 << self.eq_low) + (1 << (left - low));
-            self.both = u32::from(left > low);
+    /// Those of one round of such a launch, which the CPU does like any other.
+    fn of_round(&self, round: u32, degree: usize) -> Self {
+        let (pairs, after) = (self.pairs >> round, u32::from(round > 0));
+        let places = [self.partials_at, self.previous_at];
+        Self {
+            pairs,
+            log_chunk: pairs.max(1).ilog2(),
+            chunks: 1,
+            low_at: self.low_at + pairs,
+            low_bits: pairs.max(1).ilog2(),
+            high_at: 1,
+            both: 0,
+            partials_at: places[(round & 1) as usize],
+            previous_at: places[(1 - (round & 1)) as usize],
+            previous_chunks: if after == 1 { 1 } else { self.previous_chunks },
+            parity: self.parity + round,
+            lines_at: self.lines_at + round * 4 * degree as u32,
+            message_at: self.message_at + round * degree as u32,
+            ones: self.ones >> round,
+            ..*self
         }
     }
 }
-
-/// The same in WGSL, and those of the round that is done.
-const PARAMS: &str = "struct Params {
-    pairs: u32,
-    log_chunk: u32,
-    chunks: u32,
-    source_stride: u32,
-    target_stride: u32,
-    at_one: u32,
-    low_at: u32,
-    low_bits: u32,
-    high_at: u32,
-    both: u32,
-    partials_at: u32,
-    previous_chunks: u32,
-    previous_at: u32,
-    previous_at_one: u32,
-    claim_at: u32,
-    parity: u32,
-    weights_at: u32,
-    matrix_at: u32,
-    message_at: u32,
-    rounds: u32,
-    ones: u32,
-    variables: u32,
-    eq_low: u32,
-}
-var<private> now: Params;
-";
 
 /// Where tables lie before a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -311,458 +271,13 @@ impl Text<'_> {
     }
 }
 
-/// What comes before `pair` or `ends` in CUDA.
-fn cuda_head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points: usize) -> String {
-    let mut text = String::new();
-    let _ = write!(
-        text,
-        "#define THREADS {}u\n#define POINTS {points}\n#define WEIGHTED {}\n#define EXTENDED {}\n#define DRAWN {}\n\
-         #define TABLES {}\n{}",
-        threads::<E>(),
-        u8::from(kind.weighted),
-        u8::from(kind.is_below(0)),
-        u8::from(kind.drawn.is_some()),
-        kind.tables,
-        evariste_cuda::SUMCHECK_HEADER,
-    );
-    let (parameters, names) = kind.cuda_tables::<E, T>();
-    let (eq, weights) = if kind.weighted { ("const F* eq, ", "eq, ") } else { ("", "") };
-    let state = if kind.drawn.is_some() { ", uint32_t* state" } else { "" };
-    let _ = writeln!(
-        text,
-        "#define SOURCES {parameters}{eq}\n#define ARGUMENTS {names}\n#define WEIGHTS {weights}\n#define STATE {state}"
-    );
-    if let Some(previous) = &kind.drawn {
-        text += &draw::cuda::<E>(degree, previous);
+/// Threads that share one of so many points, where one workgroup does all rounds that are left.
+fn group<E: DeviceField>(points: usize) -> u32 {
+    let mut group = threads::<E>();
+    while group > 32 && group as usize * points > threads::<E>() as usize {
+        group /= 2;
     }
-    text
-}
-
-/// Constants, functions and `pair` in front of a kernel in CUDA.
-fn cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Program) -> String {
-    let mut text = source::cuda::<E>();
-    let called = program.multiplications() > CUDA_MULTIPLICATIONS;
-    if called {
-        text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
-    }
-    let registers = (program.slots + 2) * E::LIMBS + program.points * (2 * E::LIMBS + 1);
-    let _ = writeln!(text, "#define BLOCKS {}", if registers <= TWO_BLOCKS { 2 } else { 1 });
-    text += &cuda_head::<E, T>(kind, degree, program.points);
-    let (parameters, _) = kind.cuda_tables::<E, T>();
-    let table_at = |buffer: &str, table: u32, stride: &str, place: String| {
-        format!("{buffer} + ((size_t){table} * now.{stride} + {place})")
-    };
-    let parts = kind.fold.count();
-    let lines = Text {
-        program,
-        mul: if called { "called_mul" } else { "f_mul" },
-        source: &|table, part| {
-            let place = kind.place(parts, part, "(size_t)");
-            let load = if kind.is_below(table as usize) { "b_load" } else { "f_load" };
-            match kind.source {
-                Source::Packed { .. } => format!("lift({load}({}))", table_at("tables", table, "source_stride", place)),
-                Source::Separate { .. } => format!("lift({load}({} + ({place})))", TABLES[table as usize]),
-            }
-        },
-        store: &|table, part, slot| {
-            let place = kind.place(2, part, "(size_t)");
-            let at = match (kind.target, kind.source) {
-                (Target::InPlace, Source::Separate { .. }) => format!("{} + ({place})", TABLES[table as usize]),
-                (Target::InPlace, _) => table_at("tables", table, "source_stride", place),
-                _ => table_at("folded", table, "target_stride", place),
-            };
-            format!("*({at}) = r{slot};")
-        },
-        sum: &|point, slot| format!("sum_add(sums.at[{point}], weight, r{slot});"),
-        input: &|index| format!("f_load(inputs + {index})"),
-        select: &|a, b| format!("now.at_one ? r{b} : r{a}"),
-    };
-    let _ = writeln!(
-        text,
-        "__device__ __forceinline__ void pair(const Params& now, {parameters}uint32_t x, const F& challenge, \
-         const F& weight, const F* inputs, Sums& sums) {{"
-    );
-    for slot in 0..program.slots {
-        let _ = writeln!(text, "    F r{slot};");
-    }
-    lines.straight(&lines.program.lines, &mut text);
-    text = text + "}\n" + evariste_cuda::SUMCHECK_CHUNK;
-    if !kind.tail {
-        return text + evariste_cuda::SUMCHECK_ROUND;
-    }
-    let _ = writeln!(text, "#define HIGH {}", u8::from(kind.high));
-    text + &cuda_ends::<E, T>(kind) + evariste_cuda::SUMCHECK_TAIL
-}
-
-/// `x_lift` in WGSL: what is loaded from binding `x`, as an element of `E`.
-pub(crate) fn wgsl_lift<E: DeviceField, T: DeviceField>(binding: &Binding, below: bool) -> String {
-    let name = binding.name;
-    if !below {
-        return format!("fn {name}_lift(i: u32) -> F {{ return {name}_load(i); }}\n");
-    }
-    let (limbs, lanes) = (T::LIMBS, binding.word.bytes() as usize / 4);
-    let mut text = format!("fn {name}_lift(i: u32) -> F {{\n");
-    for word in 0..limbs / lanes {
-        let _ = writeln!(text, "  let w{word} = {name}_get(i * {}u + {word}u);", limbs / lanes);
-    }
-    let limb = |i: usize| match lanes {
-        1 => format!("w{i}"),
-        _ => format!("w{}.{}", i / lanes, ["x", "y", "z", "w"][i % lanes]),
-    };
-    let low = (0..limbs).map(limb).collect::<Vec<_>>().join(", ");
-    let zeros = ", b_zero()".repeat(E::LIMBS / limbs - 1);
-    text + &format!("  return F(B({low}){zeros});\n}}\n")
-}
-
-/// What comes before everything but the accessors in WGSL, which are rendered here too.
-fn wgsl_head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool) -> String {
-    let mut text = source::wgsl::<E>(int64) + PARAMS;
-    for (binding, below) in kind.bindings::<E, T>() {
-        if !below && binding.name != "state" {
-            text += &source::wgsl_accessors::<E>(&binding);
-        }
-        if TABLES.contains(&binding.name) || binding.name == "tables" {
-            text += &wgsl_lift::<E, T>(&binding, below);
-        }
-    }
-    text += &source::wgsl_tile::<E>(threads::<E>());
-    if let Some(previous) = &kind.drawn {
-        text += &draw::wgsl::<E>(degree, previous);
-    }
-    text
-}
-
-/// A whole kernel in WGSL.
-fn wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Program, int64: bool) -> String {
-    let mut text = wgsl_head::<E, T>(kind, degree, int64);
-    text += match kind.drawn {
-        Some(_) => "fn challenge_of(thread: u32, chief: bool) -> F { return draw(thread, chief); }\n",
-        None => "fn challenge_of(thread: u32, chief: bool) -> F { return inputs_load(0u); }\n",
-    };
-    let points = program.points;
-    let list = |item: &dyn Fn(usize) -> String| (0..points).map(item).collect::<Vec<_>>().join(", ");
-    let _ = write!(
-        text,
-        "const POINTS = {points}u;\nstruct Sums {{ {} }}\nfn sums_zero() -> Sums {{ return Sums({}); }}\n\
-         fn sum_at(sums: Sums, p: u32) -> F {{\n    switch p {{\n",
-        list(&|i| format!("s{i}: F")),
-        list(&|_| "f_zero()".into()),
-    );
-    for point in 0..points {
-        let _ = writeln!(text, "        case {point}u: {{ return sums.s{point}; }}");
-    }
-    text += "        default: { return f_zero(); }\n    }\n}\n";
-    text += match kind.weighted {
-        true => {
-            "fn scaled(total: F, first: u32) -> F {\n    if (now.both != 0u) { return total; }\n    \
-             return f_mul(total, eq_load(now.high_at + (first >> now.low_bits)));\n}\n\
-             fn weight_of(x: u32) -> F {\n    \
-             let low = eq_load(now.low_at + (x & ((1u << now.low_bits) - 1u)));\n    \
-             if (now.both == 0u) { return low; }\n    \
-             return f_mul(low, eq_load(now.high_at + (x >> now.low_bits)));\n}\n"
-        }
-        false => "fn scaled(total: F, first: u32) -> F { return total; }\n",
-    };
-    let parts = kind.fold.count();
-    let lines = Text {
-        program,
-        mul: "f_mul",
-        source: &|table, part| {
-            let place = kind.place(parts, part, "");
-            match kind.source {
-                Source::Packed { .. } => format!("tables_lift({table}u * now.source_stride + {place})"),
-                Source::Separate { .. } => format!("{}_lift({place})", TABLES[table as usize]),
-            }
-        },
-        store: &|table, part, slot| {
-            let place = kind.place(2, part, "");
-            match (kind.target, kind.source) {
-                (Target::InPlace, Source::Separate { .. }) => {
-                    format!("{}_store({place}, r{slot});", TABLES[table as usize])
-                }
-                (Target::InPlace, _) => format!("tables_store({table}u * now.source_stride + {place}, r{slot});"),
-                _ => format!("folded_store({table}u * now.target_stride + {place}, r{slot});"),
-            }
-        },
-        sum: &|point, slot| format!("sums.s{point} = f_add(sums.s{point}, r{slot});"),
-        input: &|index| format!("inputs_load({index}u)"),
-        select: &|a, b| format!("pick(r{a}, r{b})"),
-    };
-    text += "fn pick(a: F, b: F) -> F {\n    if (now.at_one != 0u) { return b; }\n    return a;\n}\n";
-    text += "fn pair(x: u32, challenge: F, before: Sums) -> Sums {\n    var sums = before;\n";
-    if kind.weighted {
-        text += "    let weight = weight_of(x);\n";
-    }
-    for slot in 0..program.slots {
-        let _ = writeln!(text, "    var r{slot} = f_zero();");
-    }
-    let many = program.multiplications() > WGSL_MULTIPLICATIONS;
-    let rest = if many { lines.turns(&mut text) } else { &lines.program.lines };
-    lines.straight(rest, &mut text);
-    text = text + "    return sums;\n}\n" + evariste_shaders::SUMCHECK_CHUNK;
-    if !kind.tail {
-        return text + evariste_shaders::SUMCHECK_ROUND;
-    }
-    let _ = writeln!(
-        text,
-        "const WEIGHTED = {};\nconst HIGH = {};\nfn bring_back(thread: u32) {{",
-        kind.weighted, kind.high
-    );
-    if !kind.high {
-        let _ = write!(
-            text,
-            "    for (var i = thread; i < {}u * 2u * now.pairs; i += THREADS) {{\n        \
-             let table = i / (2u * now.pairs);\n        let x = i % (2u * now.pairs);\n        \
-             tables_store(table * now.source_stride + x, folded_load(table * now.target_stride + x));\n    }}\n    \
-             storageBarrier();\n    workgroupBarrier();\n",
-            kind.tables,
-        );
-    }
-    text + "}\n" + &wgsl_ends(kind) + evariste_shaders::SUMCHECK_TAIL
-}
-
-/// What one CPU task has of the tables: elements of parts, and where folded elements go.
-struct Task<'a> {
-    /// Parts of tables, or runs of neighbours, that are only read.
-    read: Vec<&'a [u32]>,
-    /// Where folded elements go, for each table both parts, or a run of neighbours. In place, they are read first.
-    write: Vec<&'a mut [u32]>,
-    partial: &'a mut [u32],
-}
-
-/// How the CPU goes through a launch.
-struct Cpu<'a, E> {
-    kind: &'a Kind,
-    program: &'a Program,
-    params: &'a Params,
-    inputs: Vec<E>,
-    eq: &'a [u32],
-    /// Limbs of an element of each table.
-    limbs: Vec<usize>,
-}
-
-/// An element of the field below, or the same, as one of `E`: the coefficients that follow are 0.
-pub(crate) fn lift<E: DeviceField>(limbs: &[u32]) -> E {
-    if limbs.len() >= E::LIMBS {
-        return E::load(limbs);
-    }
-    let mut whole = vec![0; E::LIMBS];
-    whole[..limbs.len()].copy_from_slice(limbs);
-    E::load(&whole)
-}
-
-impl<E: DeviceField> Cpu<'_, E> {
-    /// The element of a pair in a task.
-    fn source(&self, task: &Task<'_>, table: usize, part: usize, i: usize) -> E {
-        let parts = self.kind.fold.count();
-        let each = self.limbs[table];
-        let at = |limbs: &[u32], i: usize| lift::<E>(&limbs[i * each..][..each]);
-        match (self.kind.high, self.kind.target) {
-            (true, Target::InPlace) if part < 2 => at(task.write[2 * table + part], i),
-            (true, Target::InPlace) => at(task.read[2 * table + part - 2], i),
-            (true, _) => at(task.read[parts * table + part], i),
-            (false, _) => at(task.read[table], parts * i + part),
-        }
-    }
-
-    fn store(&self, task: &mut Task<'_>, table: usize, part: usize, i: usize, value: E) {
-        let (run, i) = if self.kind.high { (2 * table + part, i) } else { (table, 2 * i + part) };
-        value.store(&mut task.write[run][i * E::LIMBS..]);
-    }
-
-    fn weight(&self, x: usize) -> E {
-        let at = |i: usize| E::load(&self.eq[i * E::LIMBS..]);
-        let Params { low_at, low_bits, high_at, both, .. } = *self.params;
-        let low = at(low_at as usize + (x & ((1 << low_bits) - 1)));
-        if both == 1 { low * at(high_at as usize + (x >> low_bits)) } else { low }
-    }
-
-    /// The pairs of chunk `chunk`.
-    fn run(&self, chunk: usize, task: &mut Task<'_>) {
-        let size = 1usize << self.params.log_chunk;
-        let first = chunk * size;
-        let count = size.min(self.params.pairs as usize - first);
-        let mut values = vec![E::ZERO; self.program.slots * ROWS.min(count)];
-        let rows_of = ROWS.min(count);
-        let mut sums = vec![E::ZERO; self.program.points];
-        for start in (0..count).step_by(ROWS) {
-            let rows = ROWS.min(count - start);
-            for line in &self.program.lines {
-                match *line {
-                    Line::Set { slot, op } => {
-                        let target = slot as usize * rows_of;
-                        self.set(&mut values, rows_of, rows, target, op, task, start, first);
-                    }
-                    Line::Store { table, part, slot } => {
-                        for row in 0..rows {
-                            let value = values[slot as usize * rows_of + row];
-                            self.store(task, table as usize, part as usize, start + row, value);
-                        }
-                    }
-                    Line::Sum { point, slot } => {
-                        sums[point as usize] += values[slot as usize * rows_of..][..rows].iter().sum::<E>();
-                    }
-                }
-            }
-        }
-        let scale = match self.kind.weighted && self.params.both == 0 {
-            true => E::load(&self.eq[(self.params.high_at as usize + (first >> self.params.low_bits)) * E::LIMBS..]),
-            false => E::ONE,
-        };
-        for (sum, out) in sums.into_iter().zip(task.partial.chunks_exact_mut(E::LIMBS)) {
-            (sum * scale).store(out);
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the state of a loop")]
-    fn set(
-        &self,
-        values: &mut [E],
-        stride: usize,
-        rows: usize,
-        target: usize,
-        op: Op,
-        task: &Task<'_>,
-        start: usize,
-        first: usize,
-    ) {
-        macro_rules! each {
-            ($a:expr, $b:expr, $f:expr) => {{
-                let (a, b) = ($a as usize * stride, $b as usize * stride);
-                for row in 0..rows {
-                    values[target + row] = $f(values[a + row], values[b + row]);
-                }
-            }};
-        }
-        match op {
-            Op::Add(a, b) => each!(a, b, |a: E, b: E| a + b),
-            Op::Sub(a, b) => each!(a, b, |a: E, b: E| a - b),
-            Op::Mul(a, b) => each!(a, b, |a: E, b: E| a * b),
-            Op::Neg(a) => each!(a, a, |a: E, _: E| -a),
-            Op::Select(a, b) => {
-                let from = if self.params.at_one == 1 { b } else { a } as usize * stride;
-                values.copy_within(from..from + rows, target);
-            }
-            Op::Input(index) => values[target..][..rows].fill(self.inputs[index as usize]),
-            Op::Weight => {
-                let out = values[target..][..rows].iter_mut().enumerate();
-                out.for_each(|(row, value)| *value = self.weight(first + start + row));
-            }
-            Op::Source { table, part } => {
-                let out = values[target..][..rows].iter_mut().enumerate();
-                out.for_each(|(row, value)| *value = self.source(task, table as usize, part as usize, start + row));
-            }
-        }
-    }
-}
-
-/// The body for the CPU.
-fn body<E: DeviceField, T: DeviceField>(
-    kind: &Kind,
-    degree: usize,
-    program: &Program,
-    params: &Params,
-    args: &mut [CpuArg<'_>],
-) {
-    let limbs: Vec<usize> =
-        (0..kind.tables).map(|table| if kind.is_below(table) { T::LIMBS } else { E::LIMBS }).collect();
-    let (tables, rest) = args.split_at_mut(kind.table_bindings());
-    let (eq, rest) = rest.split_at_mut(usize::from(kind.weighted));
-    let eq: &[u32] = eq.first().map_or(&[], |eq| eq.read());
-    let [inputs, partials, state @ ..] = rest else { unreachable!("the launch checks the number of buffers") };
-    let mut inputs: Vec<E> = inputs.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
-    if let (Some(previous), [state]) = (&kind.drawn, state) {
-        inputs[0] = draw::body(params, degree, previous, &inputs, partials.write(), state.write());
-    }
-
-    let (pairs, parts) = (params.pairs as usize, kind.fold.count());
-    let chunks = params.chunks as usize;
-    let partials = &mut partials.write::<u32>()[params.partials_at as usize * E::LIMBS..];
-    let partials = partials[..chunks * program.points * E::LIMBS].chunks_mut(program.points * E::LIMBS);
-    let mut tasks: Vec<Task<'_>> =
-        partials.map(|partial| Task { read: Vec::new(), write: Vec::new(), partial }).collect();
-
-    // Each table, wherever it is, in the pieces that tasks have of it.
-    let source_stride = params.source_stride as usize * limbs[0];
-    if kind.target == Target::InPlace {
-        let wholes: Vec<&mut [u32]> = match kind.source {
-            Source::Packed { .. } => tables[0].write::<u32>().chunks_mut(source_stride).take(kind.tables).collect(),
-            Source::Separate { .. } => tables.iter_mut().map(|table| table.write::<u32>()).collect(),
-        };
-        let limbs = E::LIMBS;
-        for whole in wholes {
-            let (near, far) = whole[..pairs * parts * limbs].split_at_mut(2 * pairs * limbs);
-            give(&mut tasks, near, pairs * limbs, limbs << params.log_chunk, |task, piece| task.write.push(piece));
-            for part in far.chunks(pairs * limbs) {
-                let pieces = part.chunks(limbs << params.log_chunk);
-                tasks.iter_mut().zip(pieces).for_each(|(task, piece)| task.read.push(piece));
-            }
-        }
-    } else {
-        let sources = kind.table_bindings() - usize::from(kind.target == Target::Packed);
-        let (sources, folded) = tables.split_at_mut(sources);
-        let wholes: Vec<&[u32]> = match kind.source {
-            Source::Packed { .. } => sources[0].read::<u32>().chunks(source_stride).take(kind.tables).collect(),
-            Source::Separate { .. } => sources.iter().map(|table| table.read::<u32>()).collect(),
-        };
-        let (each, piece) = if kind.high { (pairs, 1) } else { (pairs * parts, parts) };
-        for (whole, limbs) in wholes.into_iter().zip(&limbs) {
-            for part in whole[..pairs * parts * limbs].chunks(each * limbs) {
-                let pieces = part.chunks((piece * limbs) << params.log_chunk);
-                tasks.iter_mut().zip(pieces).for_each(|(task, piece)| task.read.push(piece));
-            }
-        }
-        if let Some(folded) = folded.first_mut() {
-            let stride = params.target_stride as usize * E::LIMBS;
-            let (each, piece) = if kind.high { (pairs, 1) } else { (pairs * 2, 2) };
-            for whole in folded.write::<u32>().chunks_mut(stride).take(kind.tables) {
-                let whole = &mut whole[..2 * pairs * E::LIMBS];
-                let size = (piece * E::LIMBS) << params.log_chunk;
-                give(&mut tasks, whole, each * E::LIMBS, size, |task, piece| task.write.push(piece));
-            }
-        }
-    }
-    let cpu = Cpu::<E> { kind, program, params, inputs, eq, limbs };
-    parallel::chunks(&mut tasks, 1, &|chunk, task| cpu.run(chunk, &mut task[0]));
-}
-
-/// Cuts parts of so many limbs into pieces and gives each task its one of each part.
-fn give<'a>(
-    tasks: &mut [Task<'a>],
-    whole: &'a mut [u32],
-    part: usize,
-    piece: usize,
-    mut to: impl FnMut(&mut Task<'a>, &'a mut [u32]),
-) {
-    for part in whole.chunks_mut(part) {
-        tasks.iter_mut().zip(part.chunks_mut(piece)).for_each(|(task, piece)| to(task, piece));
-    }
-}
-
-/// The body for the CPU of all rounds that are left.
-fn tail<E: DeviceField, T: DeviceField>(
-    kind: &Kind,
-    degree: usize,
-    program: &Program,
-    previous: &Points,
-    params: &Params,
-    args: &mut [CpuArg<'_>],
-) {
-    let mut now = *params;
-    for _ in 0..params.rounds {
-        body::<E, T>(kind, degree, program, &now, args);
-        if let (Target::Packed, [tables, folded, ..]) = (kind.target, &mut *args) {
-            let (from, to) = (folded.read::<u32>(), tables.write::<u32>());
-            for table in 0..kind.tables {
-                let [from_at, to_at] =
-                    [now.target_stride, now.source_stride].map(|stride| table * stride as usize * E::LIMBS);
-                let limbs = 2 * now.pairs as usize * E::LIMBS;
-                to[to_at..][..limbs].copy_from_slice(&from[from_at..][..limbs]);
-            }
-        }
-        now.next_round(degree, kind);
-    }
-    values::<E, T>(kind, degree, previous, &now, args);
+    group
 }
 
 /// The kernel of a round, or of all that are left.
@@ -794,17 +309,29 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         if points.top { " and infinity" } else { "" },
         source::label::<E>(),
     );
+    let each = |point: &Points| Program::new(expression, kind.tables, Fold::No, point, Weighing::None);
+    let programs: Arc<Vec<Program>> =
+        Arc::new(if kind.tail { points.each().iter().map(each).collect() } else { vec![] });
     let mul = turns::mul::<E>();
     // Each of the two choices of a turn may be a loop to a compiler.
-    let pair = turns::repeat(inside.multiplications() as u64, mul + 2) + mul;
+    let of_program = move |program: &Program| turns::repeat(program.multiplications() as u64, mul + 2) + mul;
     let (threads, points) = (threads::<E>(), inside.points as u64);
     let drawing = draw::turns::<E>(degree, kind.drawn.as_ref());
-    let (all, last, parts) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
+    let tree = turns::repeat(threads.ilog2().into(), 0);
+    let (all, last, elements) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
+    let (pair, point) = (of_program(&inside), programs.iter().map(of_program).max().unwrap_or(0));
+    let group = group::<E>(inside.points);
     let round = move |params: &Params| {
         let count = (1u64 << params.log_chunk).min(params.pairs.into());
-        let sums = turns::repeat(points, turns::repeat(threads.ilog2().into(), 0) + mul);
-        let back = if all { turns::repeat((parts * count).div_ceil(threads.into()), 0) } else { 0 };
-        turns::repeat(count.div_ceil(threads.into()), pair) + sums + back + drawing(params)
+        let work = match all {
+            false => turns::repeat(count.div_ceil(threads.into()), pair) + turns::repeat(points, tree + mul),
+            true => {
+                let sums = turns::repeat(u64::from(params.pairs).div_ceil(group.into()), point + mul) + tree;
+                turns::repeat((elements * u64::from(params.pairs)).div_ceil(threads.into()), mul)
+                    + turns::repeat((points * u64::from(group)).div_ceil(threads.into()), sums)
+            }
+        };
+        work + drawing(params)
     };
     // No later round takes more than the first one of a tail.
     let turns = move |params: &Params| match all {
@@ -813,13 +340,15 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     };
     let (for_source, for_body, seen) = (kind.clone(), kind.clone(), Arc::clone(&inside));
     let source = move |language| match language {
-        Language::Cuda => cuda::<E, T>(&for_source, degree, &outside),
-        Language::Wgsl { int64 } => wgsl::<E, T>(&for_source, degree, &seen, int64),
+        Language::Cuda if for_source.tail => cuda::tail::<E, T>(&for_source, degree, &programs),
+        Language::Cuda => cuda::round::<E, T>(&for_source, degree, &outside),
+        Language::Wgsl { int64 } if for_source.tail => wgsl::tail::<E, T>(&for_source, degree, &programs, int64),
+        Language::Wgsl { int64 } => wgsl::round::<E, T>(&for_source, degree, &seen, int64),
     };
-    let previous = kind.drawn.clone().filter(|_| kind.tail);
+    let (previous, lanes) = (kind.drawn.clone().filter(|_| kind.tail), rows::lanes_of::<E>());
     let run = move |params: &Params, args: &mut [CpuArg<'_>]| match &previous {
-        Some(previous) => tail::<E, T>(&for_body, degree, &inside, previous, params, args),
-        None => body::<E, T>(&for_body, degree, &inside, params, args),
+        Some(previous) => cpu::tail::<E, T>(&for_body, degree, &inside, lanes.as_ref(), previous, params, args),
+        None => cpu::body::<E, T>(&for_body, degree, &inside, lanes.as_ref(), params, args),
     };
     let name = if kind.tail { "sumcheck_tail" } else { "sumcheck_round" };
     KernelSpec::new(name, variant, bindings, run, source)
@@ -842,10 +371,11 @@ pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(degree: usize, kind: &
     let variant = format!("{} of degree {degree}, {:?}{zero} over {}", kind.tables, kind.source, source::label::<E>());
     let (for_source, for_body, for_turns, before) = (kind.clone(), kind.clone(), kind, previous.clone());
     let source = move |language| match language {
-        Language::Cuda => finish_cuda::<E, T>(&for_source, degree),
-        Language::Wgsl { int64 } => finish_wgsl::<E, T>(&for_source, degree, int64),
+        Language::Cuda => cuda::finish::<E, T>(&for_source, degree),
+        Language::Wgsl { int64 } => wgsl::finish::<E, T>(&for_source, degree, int64),
     };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| values::<E, T>(&for_body, degree, &before, params, args);
+    let body =
+        move |params: &Params, args: &mut [CpuArg<'_>]| cpu::values::<E, T>(&for_body, degree, &before, params, args);
     let (drawing, last) = (draw::turns::<E>(degree, for_turns.drawn.as_ref()), values_turns::<E>(&for_turns));
     KernelSpec::new("sumcheck_finish", variant, bindings, body, source)
         .threads(threads::<E>())
@@ -853,93 +383,7 @@ pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(degree: usize, kind: &
         .turns(move |params: &Params| drawing(params) + last)
 }
 
-/// The last challenge and the values of the tables on the CPU.
-fn values<E: DeviceField, T: DeviceField>(
-    kind: &Kind,
-    degree: usize,
-    previous: &Points,
-    params: &Params,
-    args: &mut [CpuArg<'_>],
-) {
-    let (tables, rest) = args.split_at_mut(kind.table_bindings());
-    let [inputs, partials, state] = &mut rest[usize::from(kind.weighted)..] else {
-        unreachable!("the launch checks the number of buffers")
-    };
-    let inputs: Vec<E> = inputs.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
-    let challenge = draw::body(params, degree, previous, &inputs, partials.write(), state.write());
-    for table in 0..kind.tables {
-        let limbs = if kind.is_below(table) { T::LIMBS } else { E::LIMBS };
-        let (buffer, start) = match kind.is_packed() {
-            true => (&tables[0], table * params.source_stride as usize),
-            false => (&tables[table], 0),
-        };
-        let [a, b] = [0, 1].map(|i| lift::<E>(&buffer.read::<u32>()[(start + i) * limbs..][..limbs]));
-        let at = (params.message_at as usize + degree + table) * E::LIMBS;
-        (a + (b - a) * challenge).store(&mut partials.write::<u32>()[at..]);
-    }
-}
-
 /// Turns of the loop over these values.
 fn values_turns<E: DeviceField>(kind: &Kind) -> u64 {
     turns::repeat((kind.tables as u64).div_ceil(threads::<E>().into()), turns::mul::<E>())
-}
-
-fn finish_cuda<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize) -> String {
-    source::cuda::<E>()
-        + &cuda_head::<E, T>(kind, degree, 1)
-        + &cuda_ends::<E, T>(kind)
-        + evariste_cuda::SUMCHECK_FINISH
-}
-
-/// `ends` in CUDA, and what uses it.
-fn cuda_ends<E: DeviceField, T: DeviceField>(kind: &Kind) -> String {
-    let (parameters, _) = kind.cuda_tables::<E, T>();
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "__device__ __forceinline__ void ends(const Params& params, {parameters}uint32_t table, F& a, F& b) {{"
-    );
-    let load = |table: usize| if kind.is_below(table) { "b_load" } else { "f_load" };
-    match kind.is_packed() {
-        true => {
-            let load = load(0);
-            let _ = writeln!(
-                text,
-                "    a = lift({load}(tables + (size_t)table * params.source_stride));\n    \
-                 b = lift({load}(tables + ((size_t)table * params.source_stride + 1)));"
-            );
-        }
-        false => {
-            for (table, name) in TABLES[..kind.tables].iter().enumerate() {
-                let load = load(table);
-                let _ = writeln!(
-                    text,
-                    "    if (table == {table}) {{\n        a = lift({load}({name}));\n        \
-                     b = lift({load}({name} + 1));\n    }}"
-                );
-            }
-        }
-    }
-    text + "}\n" + evariste_cuda::SUMCHECK_VALUES
-}
-
-fn finish_wgsl<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool) -> String {
-    wgsl_head::<E, T>(kind, degree, int64) + &wgsl_ends(kind) + evariste_shaders::SUMCHECK_FINISH
-}
-
-/// `end_of` in WGSL, and what uses it.
-fn wgsl_ends(kind: &Kind) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "const COLUMNS = {}u;\nfn end_of(table: u32, i: u32) -> F {{", kind.tables);
-    match kind.is_packed() {
-        true => text += "    return tables_lift(table * now.source_stride + i);\n}\n",
-        false => {
-            text += "    switch table {\n";
-            for (table, name) in TABLES[..kind.tables].iter().enumerate() {
-                let _ = writeln!(text, "        case {table}u: {{ return {name}_lift(i); }}");
-            }
-            text += "        default: { return f_zero(); }\n    }\n}\n";
-        }
-    }
-    text + evariste_shaders::SUMCHECK_VALUES
 }

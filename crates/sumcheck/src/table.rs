@@ -15,7 +15,11 @@ use evariste_field::{
     source::{self, turns, word},
 };
 
-use crate::{Error, MAX_VARIABLES, Order, Result, prover::MAX_CHUNKS, round};
+use crate::{
+    Error, MAX_VARIABLES, Order, Result,
+    prover::{LOG_TAIL, MAX_CHUNKS},
+    round,
+};
 
 /// Threads of a workgroup.
 const THREADS: u32 = 256;
@@ -87,6 +91,14 @@ pub(crate) struct Place {
 }
 
 impl<E: DeviceField> SplitEq<E> {
+    /// Where weights of the last rounds are: that of pair x of a round is so many elements behind as it has pairs, and x.
+    pub(crate) fn of_tail(&self) -> u32 {
+        match self.order {
+            Order::High => 0,
+            Order::Low => 2 << self.low,
+        }
+    }
+
     /// Those of the pairs of a round.
     pub(crate) fn of_round(&self, round: usize) -> Place {
         let (left, high_start) = (self.variables - 1 - round, 2usize << self.low);
@@ -109,9 +121,14 @@ impl<E: DeviceField> SplitEq<E> {
 }
 
 /// Coordinates in the first group: half of them, but so many that a chunk of pairs has the factor of one entry of the other
-/// group's table, where the highest variable is bound first.
-fn low_group(variables: usize) -> usize {
-    variables.div_ceil(2).max(variables.saturating_sub(1 + MAX_CHUNKS.ilog2() as usize))
+/// group's table, where the highest variable is bound first. Those that the last rounds bind are all in one group: the weights of
+/// their pairs have one factor.
+fn low_group(variables: usize, order: Order) -> usize {
+    let (half, last) = (variables.div_ceil(2), variables.min(LOG_TAIL as usize));
+    match order {
+        Order::High => half.max(variables.saturating_sub(1 + MAX_CHUNKS.ilog2() as usize)).max(last),
+        Order::Low => half.min(variables - last),
+    }
 }
 
 /// Whether `T` is the prime field right below `E`; if it is neither that nor `E`, it is refused.
@@ -172,7 +189,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         if variables == 0 || variables > MAX_VARIABLES {
             return Err(Error::Variables { most: MAX_VARIABLES, actual: variables });
         }
-        let low = low_group(variables);
+        let low = low_group(variables, order);
         let len = (2usize << low) + (2usize << (variables - low));
         let point = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), point, secrecy)?;
         let mut tables = self.device.alloc_with(len, secrecy)?;

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use anyhow::{Context, Error, Result, ensure};
 use ark_bls12_381::Fr;
-use ark_ff::AdditiveGroup;
-use evariste_backend::{Buffer, Device};
+use ark_ff::{AdditiveGroup, Field};
+use evariste_backend::{Buffer, Device, Kind, Secrecy};
 use evariste_field::{Expression, Mont, Vector};
 use evariste_sumcheck::{
     self as sumcheck, Blake3Transcript, Config, Draw, Proved, Statement, Strategy, SubClaim, Sumcheck, Weight,
@@ -76,7 +76,11 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
                 continue;
             }
             OTHERS.iter().for_each(|way| zero_check(session, target, log_n, *way));
+            two_rounds(session, target, log_n);
             many_tables(session, target, log_n);
+            if wanted.peers && target.device.info().id.kind == Kind::Cpu {
+                arkworks(session, target, log_n);
+            }
         }
     }
 }
@@ -95,14 +99,28 @@ fn sizes(target: &Target, wanted: &Wanted) -> Vec<u32> {
     }
 }
 
+/// a · b − c.
+fn gate() -> Expression {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    a * b - c
+}
+
+fn statement(log_n: u32) -> Result<Statement<Fr>> {
+    Ok(Statement::<Fr>::new(log_n as usize, &gate())?.weight(Weight::ZeroCheck))
+}
+
 fn transcript() -> Blake3Transcript {
     Blake3Transcript::new(b"bench")
 }
 
 /// Compares the values of tables with those that the host finds: a proof that all is 0 is accepted without.
 fn check(tables: &[&Buffer<Mont<Fr>>], sub: &SubClaim<Fr>) -> Result<String> {
-    for (table, value) in tables.iter().zip(&sub.tables) {
-        let mut rows = table.to_vec()?;
+    check_rows(tables.iter().map(|table| Ok(table.to_vec()?)), sub)
+}
+
+fn check_rows(tables: impl Iterator<Item = Result<Vec<Fr>>>, sub: &SubClaim<Fr>) -> Result<String> {
+    for (table, value) in tables.zip(&sub.tables) {
+        let mut rows = table?;
         for r in sub.point.iter().rev() {
             let half = rows.len() / 2;
             let (low, high) = rows.split_at_mut(half);
@@ -129,9 +147,7 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
     };
     session.measure(described, |budget| {
         let device = &target.device;
-        let [a, b, c] = [0, 1, 2].map(Expression::column);
-        let gate = a * b - c;
-        let statement = Statement::<Fr>::new(log_n as usize, &gate)?.weight(Weight::ZeroCheck);
+        let (gate, statement) = (gate(), statement(log_n)?);
         let config = Config { strategy: way.strategy, draw: way.draw, check: false };
         let plan = Sumcheck::<Fr>::new(device, &gate, config)?;
         let mut tables = satisfied(device, elements)?;
@@ -171,6 +187,13 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
     });
 }
 
+/// Three such tables in host memory.
+fn of_host(log_n: u32) -> [Vec<Fr>; 3] {
+    let (a, b): (Vec<Fr>, Vec<Fr>) = (input::random(1 << log_n), input::random(1 << log_n));
+    let c = a.par_iter().zip(&b).map(|(a, b)| *a * b).collect();
+    [a, b, c]
+}
+
 /// Three tables of which the last is the product of the others, made on the device.
 fn satisfied(device: &Device, elements: usize) -> Result<Vec<Buffer<Mont<Fr>>>> {
     let mut tables = (0..3).map(|_| device.alloc(elements)).collect::<Result<Vec<_>, _>>()?;
@@ -181,6 +204,129 @@ fn satisfied(device: &Device, elements: usize) -> Result<Vec<Buffer<Mont<Fr>>>> 
     vector.square(&*a, &mut *b)?;
     vector.mul(&*a, &*b, &mut *c)?;
     Ok(tables)
+}
+
+/// Tables in host memory, with half of the device memory that all would take, so that the first two rounds take one pass over them.
+fn two_rounds(session: &mut Session, target: &Target, log_n: u32) {
+    let elements = 1usize << log_n;
+    let described = Case {
+        name: "bls12-381-fr/zero-check/two-rounds-a-pass/host".into(),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(elements),
+        floor: None,
+    };
+    session.measure(described, |budget| {
+        let (gate, statement) = (gate(), statement(log_n)?);
+        let device_bytes = (3.0 * 2.0 * BYTES * elements as f64) as u64 / 2;
+        let plan = Sumcheck::<Fr>::new(&target.device, &gate, Config::default())?;
+        let tables = of_host(log_n);
+        let given: Vec<&[Fr]> = tables.iter().map(Vec::as_slice).collect();
+        let prove = || -> Result<_> {
+            let secrecy = Secrecy::Public;
+            Ok(plan.prove_from_host(&statement, &given, device_bytes, secrecy, Fr::ZERO, &mut transcript())?)
+        };
+        let before = target.device.stats().launches;
+        let proved = prove()?;
+        let launches = target.device.stats().launches - before;
+        let sub = statement.verify(Fr::ZERO, &proved.proof, &mut transcript())?;
+        let checked = check_rows(tables.iter().map(|table| Ok(table.clone())), &sub)?;
+        let timing = budget.time(|| {
+            ensure!(prove()?.proof == proved.proof, "another proof");
+            Ok(())
+        })?;
+        Ok((timing, Some(launches), checked))
+    });
+}
+
+/// The textbook's prover by `ark_ff`, on all cores: the weight is a table, each round is evaluated at 0, 1, 2 and 3, then all
+/// tables are folded. It is given the challenges of our proof.
+fn arkworks(session: &mut Session, target: &Target, log_n: u32) {
+    let described = Case {
+        name: "bls12-381-fr/zero-check/host".into(),
+        device: target.device.info().id.to_string(),
+        peer: Some("arkworks"),
+        log_n,
+        elements: Some(1 << log_n),
+        floor: None,
+    };
+    session.measure(described, |budget| {
+        let statement = statement(log_n)?;
+        let plan = Sumcheck::<Fr>::new(&target.device, &gate(), Config::default())?;
+        let [a, b, c] = of_host(log_n);
+        let upload = |table: &Vec<Fr>| target.device.upload::<Mont<Fr>>(table);
+        let buffers = [&a, &b, &c].into_iter().map(upload).collect::<Result<Vec<_>, _>>()?;
+        let given: Vec<_> = buffers.iter().collect();
+        let proved = plan.prove(&statement, &given, Fr::ZERO, &mut transcript())?;
+        let weight = proved.weight.context("a zero-check has a point")?;
+        let prove = || textbook(&weight, [&a, &b, &c], &proved.point);
+        let (rounds, last) = prove();
+        // Each round leads to the next, and the last one to the values of the tables that our proof has.
+        let mut claim = Fr::ZERO;
+        for (round, r) in rounds.iter().zip(proved.point.iter().rev()) {
+            ensure!(round[0] + round[1] == claim, "a round has another sum");
+            claim = at(round, *r);
+        }
+        ensure!(last[1..] == proved.proof.values[..], "a table has another value");
+        ensure!(claim == last[0] * (last[1] * last[2] - last[3]), "the last round has another value");
+        let timing = budget.time(|| {
+            ensure!(prove().1 == last, "another proof");
+            Ok(())
+        })?;
+        Ok((timing, None, "every round, and the values of the tables by our proof".into()))
+    });
+}
+
+/// Pairs that one thread takes at least.
+const GRAIN: usize = 1 << 8;
+
+/// The rounds' values at 0, 1, 2 and 3, and the last values of eq and of the tables.
+fn textbook(weight: &[Fr], tables: [&[Fr]; 3], point: &[Fr]) -> (Vec<[Fr; 4]>, Vec<Fr>) {
+    let mut eq = vec![Fr::ONE];
+    for p in weight {
+        let ones: Vec<Fr> = eq.par_iter().with_min_len(GRAIN).map(|x| *x * p).collect();
+        let zeros: Vec<Fr> = eq.par_iter().zip(&ones).with_min_len(GRAIN).map(|(x, one)| *x - one).collect();
+        eq = zeros;
+        eq.extend(ones);
+    }
+    let mut folded: Vec<Vec<Fr>> = Vec::new();
+    let mut rounds = Vec::with_capacity(point.len());
+    for r in point.iter().rev() {
+        let now: Vec<&[Fr]> = match folded.is_empty() {
+            true => [&eq[..]].into_iter().chain(tables).collect(),
+            false => folded.iter().map(Vec::as_slice).collect(),
+        };
+        let half = now[0].len() / 2;
+        let values = |x: usize| {
+            let mut ends: [Fr; 4] = std::array::from_fn(|table| now[table][x]);
+            let ways: [Fr; 4] = std::array::from_fn(|table| now[table][half + x] - ends[table]);
+            std::array::from_fn(|_| {
+                let [w, a, b, c] = ends;
+                ends.iter_mut().zip(&ways).for_each(|(end, way)| *end += way);
+                w * (a * b - c)
+            })
+        };
+        let add = |a: [Fr; 4], b: [Fr; 4]| std::array::from_fn(|i| a[i] + b[i]);
+        rounds.push((0..half).into_par_iter().with_min_len(GRAIN).map(values).reduce(|| [Fr::ZERO; 4], add));
+        let fold = |table: &&[Fr]| -> Vec<Fr> {
+            let (low, high) = table.split_at(half);
+            low.par_iter().zip(high).with_min_len(GRAIN).map(|(a, b)| *a + *r * (*b - a)).collect()
+        };
+        folded = now.iter().map(fold).collect();
+    }
+    (rounds, folded.iter().map(|table| table[0]).collect())
+}
+
+/// The polynomial with these values at 0, 1, 2 and 3.
+fn at(values: &[Fr; 4], x: Fr) -> Fr {
+    let term = |i: usize| {
+        let others = (0..4).filter(|j| *j != i).map(|j| (Fr::from(j as u64), Fr::from(i as u64)));
+        let (above, below) =
+            others.fold((Fr::ONE, Fr::ONE), |(above, below), (j, i)| (above * (x - j), below * (i - j)));
+        values[i] * above / below
+    };
+    (0..4).map(term).sum()
 }
 
 /// An expression of degree 5 in 12 tables.

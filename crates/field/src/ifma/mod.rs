@@ -22,7 +22,7 @@ mod words;
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{COLUMNS, Columns, Eight, Lanes};
 pub(crate) use vector::Factor;
-pub use vector::STEP;
+pub use vector::{Combination, STEP};
 #[cfg(target_arch = "x86_64")]
 pub use words::Places;
 

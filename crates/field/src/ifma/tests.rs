@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use ark_std::rand::{Rng, RngCore};
 
-use super::{Eight, Factor, Field, Job, Lanes, MAX_LIMBS, MIN_LIMBS};
+use super::{Combination, Eight, Factor, Field, Job, Lanes, MAX_LIMBS, MIN_LIMBS};
 
 /// Moduli of `limbs` 32-bit limbs: the largest and the smallest, and some in between.
 fn moduli(limbs: usize, rng: &mut impl RngCore) -> Vec<Vec<u32>> {
@@ -113,6 +113,13 @@ fn products_match_the_definition_for_every_number_of_limbs() {
                 out.copy_from_slice(&a);
                 field.mul_assign(&mut out, Factor::One(one));
                 assert_eq!(out, of(&|i| product(&at(&a, i), one, &p)), "{len} multiples modulo {p:x?}");
+                let mut runs = [&a[..], &b, &out].concat();
+                field.combine(Combination::Product, &mut runs, [2 * len, 0, len], len);
+                assert_eq!(runs[2 * a.len()..], of(&|i| product(&at(&a, i), &at(&b, i), &p)), "{len} modulo {p:x?}");
+                field.combine(Combination::Sum, &mut runs, [len, 0, len], len);
+                assert_eq!(runs[a.len()..][..a.len()], of(&|i| sum(&at(&a, i), &at(&b, i), &p)), "{len} modulo {p:x?}");
+                field.combine(Combination::Difference, &mut runs, [len, len, 0], len);
+                assert_eq!(runs[a.len()..][..a.len()], b, "{len} differences modulo {p:x?}");
             }
         }
     }

@@ -8,6 +8,8 @@ mod inner;
 mod inverse;
 #[cfg(target_arch = "x86_64")]
 mod products;
+#[cfg(target_arch = "x86_64")]
+mod sums;
 
 use rayon::prelude::*;
 
@@ -36,6 +38,17 @@ pub(crate) enum Factor<'a> {
     One(&'a [u32]),
     /// Each one itself.
     Itself,
+}
+
+/// What [`Field::combine`] makes of two elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combination {
+    /// Their sum.
+    Sum,
+    /// The first less the second.
+    Difference,
+    /// Their product.
+    Product,
 }
 
 impl<'a> Factor<'a> {
@@ -100,6 +113,27 @@ impl Field {
             #[cfg(not(target_arch = "x86_64"))]
             unreachable!("no field is made for {times} products of {len} elements at {x:?}");
         });
+    }
+
+    /// `values[out + i]` becomes the sum, the difference or the product of `values[a + i]` and `values[b + i]` for each i below
+    /// `len`, all in elements, on one core. Runs may be the same, but overlap in no other way.
+    ///
+    /// # Panics
+    /// If a run is not within the values, or overlaps another one in part.
+    pub fn combine(&self, how: Combination, values: &mut [u32], [out, a, b]: [usize; 3], len: usize) {
+        let count = values.len() / self.limbs;
+        let within = |start: usize| start.checked_add(len).is_some_and(|end| end <= count);
+        let apart = |x: usize, y: usize| x == y || x.abs_diff(y) >= len;
+        assert!(within(out) && within(a) && within(b) && apart(out, a) && apart(out, b), "runs of the values");
+        let start = values.as_mut_ptr();
+        let [out, a, b] = [out, a, b].map(|run| start.wrapping_add(run * self.limbs));
+        #[cfg(target_arch = "x86_64")]
+        match how {
+            Combination::Product => self.run(products::Products { a, b: (b, false), out, len }),
+            Combination::Sum | Combination::Difference => self.run(sums::Sums { how, a, b, out, len }),
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("no field is made for {how:?} of {len} elements at {a:?} and {b:?} to {out:?}");
     }
 
     /// Elements whose sum is that of `a[i] · b[i]`, on one core. Both have the same length.

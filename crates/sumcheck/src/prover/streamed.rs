@@ -14,6 +14,7 @@ use crate::{
     Error, Order, Proof, Result, Statement, Transcript, Weight,
     polynomial::{evaluate, interpolate},
     proof::complete,
+    round::Params,
     transcript::bytes_of,
 };
 
@@ -259,7 +260,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                         Some(tables) => plan.tables.fold_to(tables.view(part)?, place, order, target)?,
                     }
                 }
-                let params = super::Params { partials_at: (at * len) as u32, ..params };
+                let params = Params { partials_at: (at * len) as u32, ..params };
                 run.launch(&kernel, &kind, &params, &mut partials, None)?;
             }
             let host = self.device.host_buffer(partials.len() * Mont::<E>::BYTES, Transfer::Download, secrecy)?;

@@ -1,8 +1,8 @@
 use super::super::{Eight, Field, Job, Lanes, MAX_LIMBS, Places};
 use super::STEP;
 
-/// `out[i] = a[i] · b[i]`, or with one b for all. There are `len` elements at `a`, `b` and `out`; `out` is `a` or apart from
-/// it.
+/// `out[i] = a[i] · b[i]`, or with one b for all. There are `len` elements at `a`, `b` and `out`; `out` is each of the others, or
+/// apart from it.
 pub(super) struct Products {
     pub(super) a: *const u32,
     pub(super) b: (*const u32, bool),

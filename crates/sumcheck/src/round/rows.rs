@@ -1,0 +1,141 @@
+//! What a CPU thread computes with: many values at a time, in lanes where the processor has them.
+
+use evariste_field::{
+    DeviceField,
+    ifma::{self, Combination},
+};
+
+use super::cpu::lift;
+
+/// Constants for computing in lanes, where a processor has them and elements have the same form on it as on devices.
+pub(super) fn lanes_of<E: DeviceField>() -> Option<ifma::Field> {
+    if E::LIMBS.is_multiple_of(2) && E::LIMBS >= 8 { ifma::Field::of::<E>() } else { None }
+}
+
+/// Values of the pairs that a CPU thread takes at a time: rows of a slot, and with lanes of one more, for sums.
+pub(super) struct Rows<'a, E> {
+    values: Values<'a, E>,
+    stride: usize,
+    slots: usize,
+}
+
+enum Values<'a, E> {
+    One(Vec<E>),
+    /// As on devices, and computed many at a time.
+    Lanes(Vec<u32>, &'a ifma::Field),
+}
+
+impl<'a, E: DeviceField> Rows<'a, E> {
+    pub(super) fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Field>) -> Self {
+        let values = match lanes {
+            None => Values::One(vec![E::ZERO; slots * stride]),
+            Some(field) => Values::Lanes(vec![0; (slots + 1) * stride * E::LIMBS], field),
+        };
+        Self { values, stride, slots }
+    }
+
+    /// A slot may be its own operand's.
+    pub(super) fn combine(&mut self, rows: usize, target: u32, [a, b]: [u32; 2], how: Combination) {
+        let [target, a, b] = [target, a, b].map(|slot| slot as usize * self.stride);
+        match &mut self.values {
+            Values::Lanes(values, field) => field.combine(how, values, [target, a, b], rows),
+            Values::One(values) => {
+                let mut each = |f: fn(E, E) -> E| {
+                    for row in 0..rows {
+                        values[target + row] = f(values[a + row], values[b + row]);
+                    }
+                };
+                match how {
+                    Combination::Sum => each(|a, b| a + b),
+                    Combination::Difference => each(|a, b| a - b),
+                    Combination::Product => each(|a, b| a * b),
+                }
+            }
+        }
+    }
+
+    /// Sets the first rows of a slot.
+    pub(super) fn set(&mut self, target: u32, elements: impl Iterator<Item = E>) {
+        let target = target as usize * self.stride;
+        match &mut self.values {
+            Values::One(values) => values[target..].iter_mut().zip(elements).for_each(|(value, x)| *value = x),
+            Values::Lanes(values, _) => {
+                let values = values[target * E::LIMBS..].chunks_exact_mut(E::LIMBS);
+                values.zip(elements).for_each(|(value, x)| x.store(value));
+            }
+        }
+    }
+
+    pub(super) fn set_one(&mut self, slot: u32, row: usize, value: E) {
+        let at = slot as usize * self.stride + row;
+        match &mut self.values {
+            Values::One(values) => values[at] = value,
+            Values::Lanes(values, _) => value.store(&mut values[at * E::LIMBS..]),
+        }
+    }
+
+    pub(super) fn get(&self, slot: u32, row: usize) -> E {
+        let at = slot as usize * self.stride + row;
+        match &self.values {
+            Values::One(values) => values[at],
+            Values::Lanes(values, _) => E::load(&values[at * E::LIMBS..]),
+        }
+    }
+
+    pub(super) fn copy(&mut self, rows: usize, target: u32, from: u32) {
+        let [target, from] = [target, from].map(|slot| slot as usize * self.stride);
+        match &mut self.values {
+            Values::One(values) => values.copy_within(from..from + rows, target),
+            Values::Lanes(values, _) => {
+                values.copy_within(from * E::LIMBS..(from + rows) * E::LIMBS, target * E::LIMBS);
+            }
+        }
+    }
+
+    /// Sets the first rows of a slot to elements of so many limbs, the first of each `step` limbs.
+    pub(super) fn load(&mut self, rows: usize, target: u32, limbs: &[u32], step: usize, each: usize) {
+        let start = target as usize * self.stride;
+        match &mut self.values {
+            Values::Lanes(values, _) if each == E::LIMBS => {
+                let values = &mut values[start * E::LIMBS..][..rows * E::LIMBS];
+                match step == each {
+                    true => values.copy_from_slice(&limbs[..rows * each]),
+                    false => values
+                        .chunks_exact_mut(each)
+                        .zip(limbs.chunks(step))
+                        .for_each(|(value, limbs)| value.copy_from_slice(&limbs[..each])),
+                }
+            }
+            _ => self.set(target, limbs.chunks(step).take(rows).map(|limbs| lift(&limbs[..each]))),
+        }
+    }
+
+    /// Stores the first rows of a slot, each at the start of a `step` elements.
+    pub(super) fn store(&self, rows: usize, slot: u32, out: &mut [u32], step: usize) {
+        let start = slot as usize * self.stride;
+        let out = out.chunks_mut(step * E::LIMBS);
+        match &self.values {
+            Values::One(values) => values[start..][..rows].iter().zip(out).for_each(|(value, out)| value.store(out)),
+            Values::Lanes(values, _) => {
+                let values = values[start * E::LIMBS..][..rows * E::LIMBS].chunks_exact(E::LIMBS);
+                values.zip(out).for_each(|(value, out)| out[..E::LIMBS].copy_from_slice(value));
+            }
+        }
+    }
+
+    pub(super) fn sum(&mut self, mut rows: usize, slot: u32) -> E {
+        let spare = self.slots * self.stride;
+        if let Values::Lanes(values, field) = &mut self.values {
+            // Halves are added while there are so many that lanes are full.
+            let mut from = slot as usize * self.stride;
+            while rows >= 2 * ifma::STEP && rows.is_multiple_of(2) {
+                rows /= 2;
+                field.combine(Combination::Sum, values, [spare, from, from + rows], rows);
+                from = spare;
+            }
+            let left = values[from * E::LIMBS..][..rows * E::LIMBS].chunks_exact(E::LIMBS);
+            return left.map(E::load).sum();
+        }
+        (0..rows).map(|row| self.get(slot, row)).sum()
+    }
+}

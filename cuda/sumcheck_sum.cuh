@@ -1,0 +1,41 @@
+// Sums over threads of a block.
+//
+// Comes after the arithmetic of a field and THREADS.
+
+// Threads that share one of so many points.
+__device__ constexpr uint32_t group_of(uint32_t points) {
+    uint32_t group = THREADS;
+    while (group > 32 && group * points > THREADS) group /= 2;
+    return group;
+}
+
+// The sum of what the first `count` threads of each group have, a power of two, or all if they are fewer. In the group's first
+// thread.
+__device__ __forceinline__ F group_sum(F total, F* tile, uint32_t group, uint32_t count) {
+    uint32_t thread = threadIdx.x, lane = thread % group;
+    tile[thread] = total;
+    __syncthreads();
+#pragma unroll 1
+    for (uint32_t half = min(group, count) / 2; half > 0; half /= 2) {
+        if (lane < half) {
+            total = f_add(total, tile[thread + half]);
+            tile[thread] = total;
+        }
+        __syncthreads();
+    }
+    return total;
+}
+
+// The sum of what `count` neighbouring lanes of a warp have, a power of two. In the first of them.
+__device__ __forceinline__ F lanes_sum(F total, uint32_t count) {
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(&total);
+#pragma unroll 1
+    for (uint32_t distance = count / 2; distance > 0; distance /= 2) {
+        F other;
+        uint32_t* to = reinterpret_cast<uint32_t*>(&other);
+#pragma unroll
+        for (int i = 0; i < F_LIMBS; i++) to[i] = __shfl_down_sync(0xffffffffu, words[i], distance);
+        total = f_add(total, other);
+    }
+    return total;
+}
