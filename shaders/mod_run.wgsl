@@ -73,15 +73,19 @@ fn m_finish() {
     let p = section_at(MODULUS);
     var borrow = 0u;
     var less = 0u;
+    var any = 0u;
     for (var j = 0u; j < LIMBS; j++) {
         let limb = constants_get(p + j);
         let part = limb - accumulator(j);
         let other = part - borrow;
         borrow = u32(part > limb) | u32(part < borrow);
         let below = other - accumulator(j);
+        any |= accumulator(j);
         less = u32(below > other) | u32(below < less);
     }
-    let swap = (params.choice == EVEN && (accumulator(0u) & 1u) == 1u) || (params.choice == SMALLER && less == 1u);
+    // The opposite of 0 is 0.
+    let swap = (params.choice == EVEN && (accumulator(0u) & 1u) == 1u) || (params.choice == SMALLER && less == 1u)
+        || (params.choice == LARGER && less == 0u && any != 0u);
     let valid = mask_get(element) == ROOT;
     borrow = 0u;
     for (var j = 0u; j < LIMBS; j++) {
@@ -144,17 +148,8 @@ fn mod_run(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
             if (m_differs(true, slot_at(x)) && mask_get(element) == ROOT) {
                 mask_set(element, NO_ROOT);
             }
-        } else if (code == FINISH) {
+        } else { // FINISH
             m_finish();
-        } else { // SYMBOL
-            var any = 0u;
-            for (var j = 0u; j < LIMBS; j++) {
-                any |= accumulator(j);
-            }
-            let one = !m_differs(false, section_at(ONE));
-            if (mask_get(element) == ROOT) {
-                mask_set(element, select(select(0xffffffffu, 1u, one), 0u, any == 0u));
-            }
         }
     }
 }

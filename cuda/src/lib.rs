@@ -203,6 +203,9 @@ pub const MOD: &str =
 /// `mod_run`: a list of steps, most of them multiplications, modulo primes known at run time.
 pub const MOD_RUN: &str = include_str!("../mod_run.cu");
 
+/// `mod_symbols`: Jacobi symbols for odd moduli known at run time.
+pub const MOD_SYMBOLS: &str = include_str!("../mod_symbols.cu");
+
 /// A machine that computes roots in the steps of a program, after the arithmetic of a prime field.
 pub const SQRT: &str = include_str!("../sqrt.cuh");
 
@@ -216,7 +219,7 @@ pub const SQRT_POINTS: &str = include_str!("../sqrt_points.cu");
 pub const SQRT_SUBGROUP: &str = include_str!("../sqrt_subgroup.cu");
 
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 51] = [
+pub const KERNELS: [(&str, &str); 52] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -230,6 +233,7 @@ pub const KERNELS: [(&str, &str); 51] = [
     ("histogram", HISTOGRAM),
     ("map", MAP),
     ("mod_run", MOD_RUN),
+    ("mod_symbols", MOD_SYMBOLS),
     ("move_bytes", MOVE_BYTES),
     ("msm_accumulate", MSM_ACCUMULATE),
     ("msm_bits", MSM_BITS),

@@ -25,7 +25,7 @@ use evariste_field::{
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
-use evariste_sqrt::{Decompress, Encoding, ModSqrt, Sqrt};
+use evariste_sqrt::{Decompress, Encoding, Jacobi, ModSqrt, Sqrt};
 use evariste_sumcheck::Sumcheck;
 use libtest_mimic::{Failed, Trial};
 
@@ -176,8 +176,10 @@ const FAMILIES: [Family; 17] = [
     Family {
         name: "modsqrt",
         add: modsqrt::add,
-        cases: &["roots", "long"],
-        kernels: |_| Ok([64, 1088, 4096].map(ModSqrt::kernels).concat()),
+        cases: &["roots", "long", "jacobi"],
+        kernels: |_| {
+            Ok([[64, 1088, 4096].map(ModSqrt::kernels).concat(), [64, 4096].map(Jacobi::kernels).concat()].concat())
+        },
     },
     Family { name: "aes-sbox", add: aes::add, cases: &["sbox::"], kernels: |info| aes_of(info, Method::Sbox) },
     Family { name: "aes-table", add: aes::add, cases: &["table::"], kernels: |info| aes_of(info, Method::Table) },

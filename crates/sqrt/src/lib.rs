@@ -20,7 +20,7 @@ use evariste_field::{DeviceField, DevicePrimeField};
 
 pub use error::{Error, Result};
 pub use map::MapToCurve;
-pub use modular::ModSqrt;
+pub use modular::{Jacobi, ModSqrt};
 pub use plan::{Choice, Config, Method, Sqrt};
 pub use points::{Check, Decompress, Encoding, PointError, Refused};
 

@@ -21,7 +21,7 @@ use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{RadixSort, SegmentedSum};
-use evariste_sqrt::{Decompress, Encoding, MapToCurve, ModSqrt, RootField, Sqrt};
+use evariste_sqrt::{Decompress, Encoding, Jacobi, MapToCurve, ModSqrt, RootField, Sqrt};
 use evariste_sumcheck::Sumcheck;
 use rayon::prelude::*;
 
@@ -137,7 +137,12 @@ const FIELDS: [Field; 15] = [
     Field { name: "bls12-381-g1", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g1::Config>::kernels()) },
     Field { name: "bls12-381-g2", kernels: encodings::<ark_bls12_381::g2::Config> },
     Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
-    Field { name: "run-time primes", kernels: |_| Ok([64, 1024, 2048, 4096].map(ModSqrt::kernels).concat()) },
+    Field {
+        name: "run-time primes",
+        kernels: |_| {
+            Ok([64, 1024, 2048, 4096].map(|bits| [ModSqrt::kernels(bits), Jacobi::kernels(bits)].concat()).concat())
+        },
+    },
     Field { name: "aes", kernels: aes },
 ];
 

@@ -22,7 +22,7 @@ const THREADS: u32 = 128;
 
 /// Threads of a multiprocessor in one launch, for moduli of up to 32 limbs: some waves of what runs at once, so that the last
 /// one, which may not be full, is short beside them. Their slots are the memory that a batch takes.
-const THREADS_EACH: usize = 1536;
+pub(super) const THREADS_EACH: usize = 1536;
 
 /// Limbs up to which a WGSL thread has its factor and the modulus in registers.
 const NAMED_LIMBS: usize = 32;
@@ -44,6 +44,7 @@ pub(crate) mod choice {
     pub(crate) const ANY: u32 = 0;
     pub(crate) const EVEN: u32 = 1;
     pub(crate) const SMALLER: u32 = 2;
+    pub(crate) const LARGER: u32 = 3;
 }
 
 #[repr(C)]
@@ -94,7 +95,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) constants: &'a Constants,
     pub(crate) indices: Option<View<'a, u32>>,
     pub(crate) values: View<'a, u32>,
-    pub(crate) out: Option<ViewMut<'a, u32>>,
+    pub(crate) out: ViewMut<'a, u32>,
     pub(crate) mask: ViewMut<'a, u32>,
     pub(crate) choice: u32,
 }
@@ -140,31 +141,22 @@ impl Machine {
     /// [`DeviceError::Length`] unless values and output have the limbs of as many elements as the mask has entries; [`DeviceError::WrongDevice`]; [`DeviceError::TooLarge`] if not even one step of one element fits what a thread may do;
     /// [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
     pub(crate) fn run(&self, queue: Option<&Queue>, program: &Program, batch: Batch<'_>) -> Result<()> {
-        let Batch { constants, indices, values, out, mut mask, choice } = batch;
+        let Batch { constants, indices, values, mut out, mut mask, choice } = batch;
         self.device.expect_same("the moduli", constants.words.device())?;
         self.device.expect_same("the values", values.device())?;
         self.device.expect_same("the mask", mask.device())?;
         if let Some(indices) = indices {
             self.device.expect_same("the indices", indices.device())?;
         }
-        if let Some(out) = &out {
-            self.device.expect_same("the output", out.device())?;
-        }
+        self.device.expect_same("the output", out.device())?;
         let len = mask.len();
         let words = len.saturating_mul(self.limbs);
         values.expect_len("the limbs of the values", words)?;
-        if let Some(out) = &out {
-            out.expect_len("the limbs of the output", words)?;
-        }
+        out.expect_len("the limbs of the output", words)?;
         if len == 0 {
             return Ok(());
         }
-        let secrecy = Secrecy::of([
-            constants.words.secrecy(),
-            values.secrecy(),
-            mask.secrecy(),
-            out.as_ref().map_or(Secrecy::Public, ViewMut::secrecy),
-        ]);
+        let secrecy = Secrecy::of([constants.words.secrecy(), values.secrecy(), mask.secrecy(), out.secrecy()]);
         let params = Params {
             len: 0,
             first: 0,
@@ -177,12 +169,6 @@ impl Machine {
         let steps = self.steps_each(program.words.len(), params)?;
         let each = self.batch_len().min(len);
         let mut state = self.device.alloc_with::<u32>(each * state_words(self.limbs), secrecy)?;
-        // A program without an output gets a place that it does not write.
-        let mut nothing = match &out {
-            Some(_) => None,
-            None => Some(self.device.alloc::<u32>(self.limbs)?),
-        };
-        let mut out = out;
         for at in (0..len).step_by(each) {
             let end = len.min(at + each);
             let values = values.view(at * self.limbs..end * self.limbs)?;
@@ -190,11 +176,7 @@ impl Machine {
             for first in (0..program.words.len()).step_by(steps) {
                 let last = program.words.len().min(first + steps);
                 let params = Params { len: (end - at) as u32, first: first as u32, end: last as u32, ..params };
-                let out = match (&mut out, &mut nothing) {
-                    (Some(out), _) => out.view_mut(at * self.limbs..end * self.limbs)?,
-                    (None, Some(nothing)) => nothing.as_view_mut(),
-                    (None, None) => unreachable!("there is one or the other"),
-                };
+                let out = out.view_mut(at * self.limbs..end * self.limbs)?;
                 // In WGSL a thread has a whole element, and the last groups have none.
                 let groups = (u64::from(params.len) * u64::from(lanes(self.limbs))).div_ceil(THREADS.into());
                 let args = &mut [
@@ -278,6 +260,7 @@ fn constants(limbs: usize) -> Vec<(&'static str, u32)> {
         ("NO_PRIME", mask::NO_PRIME),
         ("EVEN", choice::EVEN),
         ("SMALLER", choice::SMALLER),
+        ("LARGER", choice::LARGER),
     ];
     all.extend(Step::NAMES.into_iter().zip(0..));
     all
@@ -406,11 +389,8 @@ fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
     let (constants, indices, values) = (constants.read::<u64>(), indices.read::<u32>(), values.read::<u32>());
     let state = &mut state.write::<u64>()[..len * SLOTS as usize * words];
     let mask = &mut mask.write::<u32>()[..len];
-    let mut outs: Vec<&mut [u32]> = match steps.contains(&Step::Finish) {
-        true => out.write::<u32>()[..len * limbs].chunks_exact_mut(limbs).collect(),
-        false => (0..len).map(|_| Default::default()).collect(),
-    };
-    let elements = state.par_chunks_exact_mut(SLOTS as usize * words).zip(&mut outs).zip(mask).enumerate();
+    let out = out.write::<u32>()[..len * limbs].par_chunks_exact_mut(limbs);
+    let elements = state.par_chunks_exact_mut(SLOTS as usize * words).zip(out).zip(mask).enumerate();
     elements.for_each_init(
         || vec![0; 2 * words],
         |product, (i, ((slots, out), mask))| {
@@ -513,6 +493,8 @@ impl Element<'_> {
                 let swap = match wanted {
                     choice::EVEN => root[0] & 1 == 1,
                     choice::SMALLER => is_below(&other, root),
+                    // The opposite of 0 is 0.
+                    choice::LARGER => is_below(root, &other) && root.iter().any(|word| *word != 0),
                     _ => false,
                 };
                 let root = if swap { &other } else { root };
@@ -520,16 +502,6 @@ impl Element<'_> {
                 out.chunks_exact_mut(2).zip(root).for_each(|(out, word)| {
                     out.copy_from_slice(&if valid { [*word as u32, (*word >> 32) as u32] } else { [0; 2] });
                 });
-            }
-            Step::Symbol => {
-                let symbol = match self.accumulator() {
-                    one if one == self.section(section::ONE) => 1,
-                    any if any.iter().all(|word| *word == 0) => 0,
-                    _ => u32::MAX,
-                };
-                if *mask == mask::ROOT {
-                    *mask = symbol;
-                }
             }
         }
     }

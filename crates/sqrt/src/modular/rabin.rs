@@ -172,7 +172,7 @@ impl Encryption {
             constants: &self.constants,
             indices: None,
             values: values.as_view(),
-            out: Some(out.as_view_mut()),
+            out: out.as_view_mut(),
             mask: mask.as_view_mut(),
             choice: choice::ANY,
         };
