@@ -16,7 +16,7 @@ struct Params {
     uint32_t choice;
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 3)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     mod_run(const Params params, const uint32_t* program, const uint32_t* constants, const uint32_t* indices,
             const uint32_t* values, uint32_t* state, uint32_t* out, uint32_t* mask) {
     __shared__ uint32_t staged[THREADS * M_LIMBS];

@@ -1,10 +1,10 @@
-// Runs a list of steps on each element: multiplications modulo its prime, and what stands between them. One thread an
-// element. The steps from `first` to `end` are of one launch; the accumulator, which is slot 0, and the other slots lie in
-// `state`, the limbs of an element's slots at a distance of `len` words.
+// Runs a list of steps on each element: multiplications modulo its prime, and what stands between them. LANES threads an
+// element, of which the first one does what is no multiplication. The steps from `first` to `end` are of one launch; the
+// accumulator, which is slot 0, and the other slots lie in `state`, the limbs of an element's slots at a distance of `len` words.
 //
 // `constants` has for each prime HEAD words, the first of which is -1/p mod 2^32, and sections of LIMBS words. Codes and
 // sections are those of the host, and so is `m_multiply(slot: bool, at: u32)`: the accumulator times a slot, or times a
-// section, that starts there.
+// section, that starts there. Threads behind the last element do as the last one's do, and write nothing.
 
 struct Params {
     len: u32,
@@ -16,8 +16,11 @@ struct Params {
     choice: u32,
 }
 
-// The thread's element, and where the sections of its prime start.
+// The thread, its element and whether it has one, which of the element's threads it is, and where the sections of the prime start.
+var<private> thread: u32;
 var<private> element: u32;
+var<private> present: bool;
+var<private> lane: u32;
 var<private> own: u32;
 
 fn slot_at(slot: u32) -> u32 {
@@ -99,11 +102,13 @@ fn m_finish() {
 
 @compute @workgroup_size(THREADS)
 fn mod_run(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-           @builtin(local_invocation_index) thread: u32) {
-    element = (group.x + group.y * groups.x) * THREADS + thread;
-    if (element >= params.len) {
-        return;
-    }
+           @builtin(local_invocation_index) index: u32) {
+    thread = index;
+    lane = thread % LANES;
+    element = (group.x + group.y * groups.x) * (THREADS / LANES) + thread / LANES;
+    present = element < params.len;
+    element = min(element, params.len - 1u);
+    let leads = present && lane == 0u;
     var prime = 0u;
     if (params.indexed != 0u) {
         prime = indices_get(element);
@@ -130,6 +135,8 @@ fn mod_run(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
             }
             let slot = code == SQUARE || code == SLOT || code == DIGIT;
             m_multiply(slot, select(section_at(x), slot_at(x), slot));
+        } else if (!leads) {
+            // The first thread does the rest.
         } else if (code == START) {
             m_start(prime < params.primes);
         } else if (code == STORE) {
@@ -150,6 +157,9 @@ fn mod_run(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
             }
         } else { // FINISH
             m_finish();
+        }
+        if (LANES > 1u) {
+            storageBarrier();
         }
     }
 }
