@@ -367,3 +367,20 @@ fn maps_to_the_curve_are_those_of_rfc_9380() {
         assert_eq!(points, expected);
     }
 }
+
+/// Elements without a pattern, 0, where the denominator of x would be 0, and those whose sign the second coefficient tells.
+#[test]
+fn maps_to_a_curve_over_an_extension_are_those_of_arkworks() {
+    use ark_bls12_381::{Fq, Fq2, G2Affine, g2::Config as G2};
+
+    let mut elements = sample::<Fq2>(9);
+    elements.extend([Fq2::ZERO, Fq2::ONE, Fq2::new(Fq::ZERO, Fq::ONE), Fq2::new(Fq::ZERO, -Fq::ONE)]);
+    let expected: Vec<G2Affine> = elements.iter().map(|u| WBMap::<G2>::map_to_curve(*u).unwrap()).collect();
+    for device in devices() {
+        let uploaded = device.upload::<Mont<Fq2>>(&elements).unwrap();
+        let mut points = device.zeros(elements.len()).unwrap();
+        MapToCurve::<G2>::new(&device).unwrap().map(&uploaded, &mut points).unwrap();
+        let points: Vec<G2Affine> = points.to_vec().unwrap().into_iter().map(Into::into).collect();
+        assert!(points == expected, "{}", device.info().name);
+    }
+}
