@@ -218,8 +218,14 @@ pub const SQRT_POINTS: &str = include_str!("../sqrt_points.cu");
 /// `sqrt_subgroup`: whether points lie in the subgroup.
 pub const SQRT_SUBGROUP: &str = include_str!("../sqrt_subgroup.cu");
 
+/// `sqrt_multiple`: multiples of points by one scalar.
+pub const SQRT_MULTIPLE: &str = include_str!("../sqrt_multiple.cu");
+
+/// `sqrt_frobenius`: an endomorphism of points over a quadratic extension.
+pub const SQRT_FROBENIUS: &str = include_str!("../sqrt_frobenius.cu");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 52] = [
+pub const KERNELS: [(&str, &str); 54] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -262,6 +268,8 @@ pub const KERNELS: [(&str, &str); 52] = [
     ("sort_count", SORT_COUNT),
     ("sort_scatter", SORT_SCATTER),
     ("sort_sweep", SORT_SWEEP),
+    ("sqrt_frobenius", SQRT_FROBENIUS),
+    ("sqrt_multiple", SQRT_MULTIPLE),
     ("sqrt_points", SQRT_POINTS),
     ("sqrt_roots", SQRT_ROOTS),
     ("sqrt_subgroup", SQRT_SUBGROUP),

@@ -71,7 +71,7 @@ impl Outcome {
 /// a call is 20 elements for each of those that are worked on at once ([`ModSqrt::required_bytes`]).
 ///
 /// Kernels are compiled for a number of limbs and kept with the device: a new prime of the same length needs no compilation. The
-/// number of multiplications does not depend on the elements. The last subtraction of one is a branch on the CPU and in WGSL, and
+/// number of multiplications does not depend on the elements. The last subtraction of one is a branch on the CPU, and
 /// which memory is read depends on the primes and on what is found of the elements: nothing is promised of the time.
 ///
 /// ```
