@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use ark_ec::{
-    AffineRepr, CurveGroup,
+    AffineRepr, CurveConfig, CurveGroup,
     hashing::{
         curve_maps::wb::{WBConfig, WBMap},
         map_to_curve_hasher::MapToCurve as _,
@@ -56,6 +56,9 @@ pub struct HashToCurve<C: WBConfig + DeviceCurve<BaseField: RootField>> {
     inner: Arc<Inner<C>>,
 }
 
+/// The kernel of the endomorphism, and its constants.
+type Frobenius<C> = (Kernel<FrobeniusParams>, Buffer<Mont<<C as CurveConfig>::BaseField>>);
+
 struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
     device: Device,
     domain: Vec<u8>,
@@ -64,7 +67,7 @@ struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
     multiple: Kernel<MultipleParams>,
     /// Scalars of the multiplications, one after the other.
     scalars: Vec<(Buffer<u32>, u32)>,
-    frobenius: Option<(Kernel<FrobeniusParams>, Buffer<Mont<C::BaseField>>)>,
+    frobenius: Option<Frobenius<C>>,
     /// When scalars and constants are on the device.
     ready: Event,
 }
@@ -84,7 +87,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         }
         let clearing = Clearing::of::<C>()?;
         let scalar = |scalar: &BigUint| Ok((device.upload(&scalar.to_u32_digits())?, scalar.bits() as u32));
-        let frobenius = |ends: [C::BaseField; 2]| -> Result<_> {
+        let frobenius = |ends: [C::BaseField; 2]| -> Result<Frobenius<C>> {
             Ok((Kernel::new(device, frobenius_spec::<C>())?, device.upload(&ends)?))
         };
         let inner = Inner {
@@ -267,7 +270,7 @@ fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_MULTIPLE,
         Language::Wgsl { int64 } => {
-            let forms = [&seen[1], &seen[2]].map(|binding| (binding.clone(), Form::Jacobian));
+            let forms = [&seen[1], &seen[2]].map(|binding| (*binding, Form::Jacobian));
             curve_source::wgsl_kernel::<C>(int64, &forms) + evariste_shaders::SQRT_MULTIPLE
         }
     };
@@ -304,7 +307,7 @@ fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_FROBENIUS,
         Language::Wgsl { int64 } => {
-            let forms = [&seen[1], &seen[2]].map(|binding| (binding.clone(), Form::Jacobian));
+            let forms = [&seen[1], &seen[2]].map(|binding| (*binding, Form::Jacobian));
             let ends = source::wgsl_accessors::<C::BaseField>(&seen[0]);
             curve_source::wgsl_kernel::<C>(int64, &forms) + &ends + evariste_shaders::SQRT_FROBENIUS
         }
