@@ -128,7 +128,9 @@ fn params(prime: Prime) -> Result<BoxedMontyParams> {
 fn is_right(i: usize, value: &BoxedUint, root: Option<BoxedUint>, params: &BoxedMontyParams) -> bool {
     match root {
         Some(root) => {
-            i % 2 == 0 && root < **params.modulus() && BoxedMontyForm::new(root, params).square().retrieve() == *value
+            i.is_multiple_of(2)
+                && root < **params.modulus()
+                && BoxedMontyForm::new(root, params).square().retrieve() == *value
         }
         None => i % 2 == 1,
     }

@@ -135,7 +135,7 @@ fn elements<F: RootField + Default>(log_n: u32) -> Vec<F> {
 
 /// Whether element `i` of [`elements`] has a root.
 fn is_square<F: RootField>(i: usize, x: &F) -> bool {
-    i % 2 == 0 || x.is_zero()
+    i.is_multiple_of(2) || x.is_zero()
 }
 
 fn roots<F: RootField + Default>(
