@@ -16,7 +16,7 @@ struct Params {
     uint32_t choice;
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 3)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     mod_run(const Params params, const uint32_t* program, const uint32_t* constants, const uint32_t* indices,
             const uint32_t* values, uint32_t* state, uint32_t* out, uint32_t* mask) {
     __shared__ uint32_t staged[THREADS * M_LIMBS];
@@ -97,11 +97,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
 #pragma unroll
             for (int j = 0; j < M_LIMBS; j++) differs |= acc[j] ^ (active ? slots[x * slot + (size_t)j * params.len] : 0);
             if (m_any(differs) != 0 && lead && mask[element] == ROOT) mask[element] = NO_ROOT;
-        } else if (code == FINISH) {
-            uint32_t other[M_LIMBS], difference[M_LIMBS];
+        } else { // FINISH
+            uint32_t other[M_LIMBS], difference[M_LIMBS], any = 0;
             m_difference(other, p, acc, lane);
+#pragma unroll
+            for (int j = 0; j < M_LIMBS; j++) any |= acc[j];
             bool smaller = m_difference(difference, other, acc, lane) != 0, odd = m_of(acc[0], 0) & 1;
             bool swap = (params.choice == EVEN && odd) || (params.choice == SMALLER && smaller);
+            // The opposite of 0 is 0.
+            any = m_any(any);
+            if (params.choice == LARGER) swap = !smaller && any != 0;
             bool valid = m_of(lead ? mask[element] : 0, 0) == ROOT;
             if (active) {
 #pragma unroll
@@ -109,17 +114,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
                     out[element * LIMBS + lane * M_LIMBS + j] = valid ? swap ? other[j] : acc[j] : 0;
                 }
             }
-        } else { // SYMBOL
-            uint32_t differs = 0, any = 0;
-#pragma unroll
-            for (int j = 0; j < M_LIMBS; j++) {
-                any |= acc[j];
-                differs |= acc[j] ^ section[ONE * LIMBS + j];
-            }
-            any = m_any(any);
-            differs = m_any(differs);
-            uint32_t symbol = any == 0 ? 0 : differs == 0 ? 1 : 0xffffffffu;
-            if (lead && mask[element] == ROOT) mask[element] = symbol;
         }
     }
 

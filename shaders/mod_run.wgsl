@@ -1,10 +1,10 @@
-// Runs a list of steps on each element: multiplications modulo its prime, and what stands between them. One thread an
-// element. The steps from `first` to `end` are of one launch; the accumulator, which is slot 0, and the other slots lie in
-// `state`, the limbs of an element's slots at a distance of `len` words.
+// Runs a list of steps on each element: multiplications modulo its prime, and what stands between them. LANES threads an
+// element, of which the first one does what is no multiplication. The steps from `first` to `end` are of one launch; the
+// accumulator, which is slot 0, and the other slots lie in `state`, the limbs of an element's slots at a distance of `len` words.
 //
 // `constants` has for each prime HEAD words, the first of which is -1/p mod 2^32, and sections of LIMBS words. Codes and
 // sections are those of the host, and so is `m_multiply(slot: bool, at: u32)`: the accumulator times a slot, or times a
-// section, that starts there.
+// section, that starts there. Threads behind the last element do as the last one's do, and write nothing.
 
 struct Params {
     len: u32,
@@ -16,8 +16,11 @@ struct Params {
     choice: u32,
 }
 
-// The thread's element, and where the sections of its prime start.
+// The thread, its element and whether it has one, which of the element's threads it is, and where the sections of the prime start.
+var<private> thread: u32;
 var<private> element: u32;
+var<private> present: bool;
+var<private> lane: u32;
 var<private> own: u32;
 
 fn slot_at(slot: u32) -> u32 {
@@ -73,15 +76,19 @@ fn m_finish() {
     let p = section_at(MODULUS);
     var borrow = 0u;
     var less = 0u;
+    var any = 0u;
     for (var j = 0u; j < LIMBS; j++) {
         let limb = constants_get(p + j);
         let part = limb - accumulator(j);
         let other = part - borrow;
         borrow = u32(part > limb) | u32(part < borrow);
         let below = other - accumulator(j);
+        any |= accumulator(j);
         less = u32(below > other) | u32(below < less);
     }
-    let swap = (params.choice == EVEN && (accumulator(0u) & 1u) == 1u) || (params.choice == SMALLER && less == 1u);
+    // The opposite of 0 is 0.
+    let swap = (params.choice == EVEN && (accumulator(0u) & 1u) == 1u) || (params.choice == SMALLER && less == 1u)
+        || (params.choice == LARGER && less == 0u && any != 0u);
     let valid = mask_get(element) == ROOT;
     borrow = 0u;
     for (var j = 0u; j < LIMBS; j++) {
@@ -95,11 +102,13 @@ fn m_finish() {
 
 @compute @workgroup_size(THREADS)
 fn mod_run(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-           @builtin(local_invocation_index) thread: u32) {
-    element = (group.x + group.y * groups.x) * THREADS + thread;
-    if (element >= params.len) {
-        return;
-    }
+           @builtin(local_invocation_index) index: u32) {
+    thread = index;
+    lane = thread % LANES;
+    element = (group.x + group.y * groups.x) * (THREADS / LANES) + thread / LANES;
+    present = element < params.len;
+    element = min(element, params.len - 1u);
+    let leads = present && lane == 0u;
     var prime = 0u;
     if (params.indexed != 0u) {
         prime = indices_get(element);
@@ -126,6 +135,8 @@ fn mod_run(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
             }
             let slot = code == SQUARE || code == SLOT || code == DIGIT;
             m_multiply(slot, select(section_at(x), slot_at(x), slot));
+        } else if (!leads) {
+            // The first thread does the rest.
         } else if (code == START) {
             m_start(prime < params.primes);
         } else if (code == STORE) {
@@ -144,17 +155,11 @@ fn mod_run(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
             if (m_differs(true, slot_at(x)) && mask_get(element) == ROOT) {
                 mask_set(element, NO_ROOT);
             }
-        } else if (code == FINISH) {
+        } else { // FINISH
             m_finish();
-        } else { // SYMBOL
-            var any = 0u;
-            for (var j = 0u; j < LIMBS; j++) {
-                any |= accumulator(j);
-            }
-            let one = !m_differs(false, section_at(ONE));
-            if (mask_get(element) == ROOT) {
-                mask_set(element, select(select(0xffffffffu, 1u, one), 0u, any == 0u));
-            }
+        }
+        if (LANES > 1u) {
+            storageBarrier();
         }
     }
 }

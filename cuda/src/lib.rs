@@ -206,6 +206,9 @@ pub const MOD: &str =
 /// `mod_run`: a list of steps, most of them multiplications, modulo primes known at run time.
 pub const MOD_RUN: &str = include_str!("../mod_run.cu");
 
+/// `mod_symbols`: Jacobi symbols for odd moduli known at run time.
+pub const MOD_SYMBOLS: &str = include_str!("../mod_symbols.cu");
+
 /// A machine that computes roots in the steps of a program, after the arithmetic of a prime field.
 pub const SQRT: &str = include_str!("../sqrt.cuh");
 
@@ -218,8 +221,14 @@ pub const SQRT_POINTS: &str = include_str!("../sqrt_points.cu");
 /// `sqrt_subgroup`: whether points lie in the subgroup.
 pub const SQRT_SUBGROUP: &str = include_str!("../sqrt_subgroup.cu");
 
+/// `sqrt_multiple`: multiples of points by one scalar.
+pub const SQRT_MULTIPLE: &str = include_str!("../sqrt_multiple.cu");
+
+/// `sqrt_frobenius`: an endomorphism of points over a quadratic extension.
+pub const SQRT_FROBENIUS: &str = include_str!("../sqrt_frobenius.cu");
+
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
-pub const KERNELS: [(&str, &str); 51] = [
+pub const KERNELS: [(&str, &str); 54] = [
     ("aes_blocks", AES_BLOCKS),
     ("aes_borders", AES_BORDERS),
     ("aes_ctr", AES_CTR),
@@ -233,6 +242,7 @@ pub const KERNELS: [(&str, &str); 51] = [
     ("histogram", HISTOGRAM),
     ("map", MAP),
     ("mod_run", MOD_RUN),
+    ("mod_symbols", MOD_SYMBOLS),
     ("move_bytes", MOVE_BYTES),
     ("msm_accumulate", MSM_ACCUMULATE),
     ("msm_bits", MSM_BITS),
@@ -261,6 +271,8 @@ pub const KERNELS: [(&str, &str); 51] = [
     ("sort_count", SORT_COUNT),
     ("sort_scatter", SORT_SCATTER),
     ("sort_sweep", SORT_SWEEP),
+    ("sqrt_frobenius", SQRT_FROBENIUS),
+    ("sqrt_multiple", SQRT_MULTIPLE),
     ("sqrt_points", SQRT_POINTS),
     ("sqrt_roots", SQRT_ROOTS),
     ("sqrt_subgroup", SQRT_SUBGROUP),

@@ -10,6 +10,7 @@ mod devices;
 mod expressions;
 mod files;
 mod folder;
+mod points;
 mod reference;
 mod sumchecks;
 
@@ -18,6 +19,7 @@ pub use cache::cache_entries;
 pub use devices::device_names;
 pub use expressions::expressions;
 pub use files::aes_files;
+pub use points::points;
 pub use sumchecks::sumchecks;
 
 /// A fuzz target.
@@ -32,12 +34,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub static TARGETS: [Target; 6] = [
+pub static TARGETS: [Target; 7] = [
     Target { name: "aes_batches", run: aes_batches, seeds: &[] },
     Target { name: "aes_files", run: aes_files, seeds: &[] },
     Target { name: "cache_entries", run: cache_entries, seeds: &[] },
     Target { name: "device_names", run: device_names, seeds: devices::SEEDS },
     Target { name: "expressions", run: expressions, seeds: &[] },
+    Target { name: "points", run: points, seeds: &[] },
     Target { name: "sumchecks", run: sumchecks, seeds: &[] },
 ];
 

@@ -25,7 +25,7 @@ use evariste_field::{
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::Msm;
 use evariste_primitives::{RadixSort, SegmentedSum};
-use evariste_sqrt::{Decompress, Encoding, ModSqrt, Sqrt};
+use evariste_sqrt::{Decompress, Encoding, HashToCurve, Jacobi, ModSqrt, Sqrt};
 use evariste_sumcheck::Sumcheck;
 use libtest_mimic::{Failed, Trial};
 
@@ -153,10 +153,11 @@ const FAMILIES: [Family; 17] = [
     Family {
         name: "sqrt",
         add: sqrt::add,
-        cases: &["bls12-381-fr::", "bls12-381-g1::"],
+        cases: &["bls12-381-fr::", "bls12-381-g1::", "bls12-381-g2::"],
         kernels: |_| {
             let points = Decompress::<ark_bls12_381::g1::Config>::kernels(Encoding::Zcash);
-            Ok([Sqrt::<Fr>::kernels(), points].concat())
+            let hashes = HashToCurve::<ark_bls12_381::g2::Config>::kernels();
+            Ok([Sqrt::<Fr>::kernels(), points, hashes].concat())
         },
     },
     Family {
@@ -176,8 +177,10 @@ const FAMILIES: [Family; 17] = [
     Family {
         name: "modsqrt",
         add: modsqrt::add,
-        cases: &["roots", "long"],
-        kernels: |_| Ok([64, 1088, 4096].map(ModSqrt::kernels).concat()),
+        cases: &["roots", "long", "jacobi"],
+        kernels: |_| {
+            Ok([[64, 1088, 4096].map(ModSqrt::kernels).concat(), [64, 4096].map(Jacobi::kernels).concat()].concat())
+        },
     },
     Family { name: "aes-sbox", add: aes::add, cases: &["sbox::"], kernels: |info| aes_of(info, Method::Sbox) },
     Family { name: "aes-table", add: aes::add, cases: &["table::"], kernels: |info| aes_of(info, Method::Table) },

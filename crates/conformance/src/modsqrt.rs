@@ -2,9 +2,9 @@
 
 use evariste_backend::{Device, Error as DeviceError, Secrecy};
 use evariste_sqrt::{
-    Error, ModSqrt,
+    Choice, Error, ModSqrt,
     modular::{
-        BoxedUint, Choice, Outcome as Found, limbs,
+        BoxedUint, Jacobi, Outcome as Found, limbs,
         rabin::{Encryption, PublicKey},
         reference,
     },
@@ -15,6 +15,7 @@ use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, garbage, la
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("roots", roots);
     suite.add("long", long);
+    suite.add("jacobi", symbols);
     suite.add("misuse", misuse);
 }
 
@@ -43,7 +44,7 @@ fn boxed(limbs: &[u32]) -> BoxedUint {
 /// Several primes of different classes, with an index for each element.
 fn roots(device: &Device) -> Outcome {
     let primes = PRIMES.map(BoxedUint::from);
-    let plan = ModSqrt::with_primes(device, &primes, Secrecy::Public)?.choose(Choice::Smaller);
+    let plan = ModSqrt::with_primes(device, &primes, Secrecy::Public)?.choose(Choice::Larger);
     expect_equal("limbs", &plan.limbs(), &limbs(64))?;
     for len in lengths(device, &LENGTHS) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i % 4).collect();
@@ -56,8 +57,9 @@ fn roots(device: &Device) -> Outcome {
                 Some(prime) => match reference::sqrt(&number, prime) {
                     None => (None, Found::NoRoot),
                     Some(root) => {
-                        let other = prime.wrapping_sub(&root);
-                        (Some(if root < other { root } else { other }), Found::Root)
+                        // The opposite of 0 is 0.
+                        let other = if i == 0 { root.clone() } else { prime.wrapping_sub(&root) };
+                        (Some(if root < other { other } else { root }), Found::Root)
                     }
                 },
             };
@@ -108,6 +110,48 @@ fn long(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Symbols for a product of two primes, one of small primes, and 3; and for a modulus of all limbs.
+fn symbols(device: &Device) -> Outcome {
+    let moduli = [0xffff_fffb * 0xffff_ffef, 3 * 5 * 7 * 11 * 13 * 17, 3u64];
+    let plan = Jacobi::with_moduli(device, &moduli.map(BoxedUint::from), Secrecy::Public)?;
+    for len in lengths(device, &[0, 1, 300]) {
+        let indices: Vec<u32> = (0..len as u32).map(|i| i % 4).collect();
+        let numbers: Vec<u64> = (0..len).map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 64)).collect();
+        let expected = numbers.iter().zip(&indices).map(|(x, index)| match moduli.get(*index as usize) {
+            None => Found::NoPrime as u32,
+            Some(n) if x >= n => Found::TooLarge as u32,
+            Some(n) => jacobi(*x, *n),
+        });
+        let expected: Vec<u32> = expected.collect();
+        let values: Vec<u32> = numbers.iter().flat_map(|x| [*x as u32, (x >> 32) as u32]).collect();
+        let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
+        let mut symbols = garbage(device, len)?;
+        plan.symbols_mixed(&indices, &values, &mut symbols)?;
+        expect_same(&format!("{len} symbols"), &symbols.to_vec()?, &expected)?;
+    }
+    // 2^4096 − 1 is 7 modulo 8, 0 modulo 3, 1 modulo 7 and 8 modulo 11, of which 7 and 11 are 3 modulo 4.
+    let plan = Jacobi::new(device, &boxed(&[u32::MAX; 128]))?;
+    expect_equal("4096 bits", &plan.jacobi(&[0u32, 1, 2, 3, 7, 11].map(BoxedUint::from))?, &vec![0, 1, 1, 0, -1, 1])?;
+    let even =
+        expect_error("an even modulus", Jacobi::with_moduli(device, &[3u32, 4].map(BoxedUint::from), Secrecy::Public))?;
+    expect_equal("an even modulus", &even, &Error::EvenModulus { index: 1 })
+}
+
+/// (a / n), where −1 is 2³² − 1, by the law of quadratic reciprocity.
+fn jacobi(mut a: u64, mut n: u64) -> u32 {
+    let mut symbol = 1u32;
+    while a != 0 {
+        let twos = a.trailing_zeros();
+        a >>= twos;
+        let turns = twos % 2 == 1 && [3, 5].contains(&(n % 8));
+        if turns != (a % 4 == 3 && n % 4 == 3) {
+            symbol = symbol.wrapping_neg();
+        }
+        (a, n) = (n % a, a);
+    }
+    if n == 1 { symbol } else { 0 }
 }
 
 fn misuse(device: &Device) -> Outcome {

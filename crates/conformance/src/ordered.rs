@@ -456,7 +456,7 @@ fn sumchecks() -> Outcome {
 fn square_roots() -> Outcome {
     use ark_bls12_381::{Fr, g1};
     use evariste_field::Mont;
-    use evariste_sqrt::{Check, Decompress, Encoding, MapToCurve, ModSqrt, Sqrt, modular::BoxedUint};
+    use evariste_sqrt::{Check, Decompress, Encoding, Jacobi, MapToCurve, ModSqrt, Sqrt, modular::BoxedUint};
 
     let ordered = Ordered::new();
     let device = ordered.device();
@@ -484,7 +484,9 @@ fn square_roots() -> Outcome {
     values.as_view_mut().clear_on(Some(&queue))?;
     let plan = ModSqrt::new(&device, &BoxedUint::from(59u64.wrapping_neg()))?.on(&queue);
     plan.roots(&values, &mut found, &mut mask)?;
-    expect_ordered(&ordered, "roots modulo a prime that is known at run time")
+    expect_ordered(&ordered, "roots modulo a prime that is known at run time")?;
+    Jacobi::new(&device, &BoxedUint::from(15u32))?.on(&queue).symbols(&values, &mut mask)?;
+    expect_ordered(&ordered, "symbols for a modulus that is known at run time")
 }
 
 fn pipelines() -> Outcome {

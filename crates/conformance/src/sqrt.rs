@@ -1,18 +1,19 @@
 //! Square roots and points from their encodings, compared with arkworks.
 
-use ark_bls12_381::{Fq2, Fr, g1};
+use ark_bls12_381::{Fq2, Fr, g1, g2};
 use ark_ec::{
     CurveGroup, PrimeGroup,
+    hashing::{HashToCurve as _, curve_maps::wb::WBMap, map_to_curve_hasher::MapToCurveBasedHasher},
     short_weierstrass::{Affine, Projective},
 };
-use ark_ff::{AdditiveGroup, Field};
+use ark_ff::{AdditiveGroup, Field, field_hashers::DefaultFieldHasher};
 use ark_serialize::CanonicalSerialize;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use evariste_backend::{Device, Error as DeviceError};
 use evariste_curve::AffinePoint;
 use evariste_field::{Mont, small::BabyBear};
 use evariste_sqrt::{
-    Check, Choice, Config, Decompress, Encoding, Error, Method, PointError, RootField, Sqrt, reference,
+    Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, Method, PointError, RootField, Sqrt, reference,
 };
 
 use crate::{Outcome, Suite, expect_equal, expect_same, garbage, launches::lengths, other_device};
@@ -22,6 +23,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fr::ratios_and_symbols", ratios_and_symbols);
     suite.add("bls12-381-fq2::roots", roots::<Fq2>);
     suite.add("bls12-381-g1::points", points);
+    suite.add("bls12-381-g2::hashes", hashes);
     suite.add("methods", methods);
     suite.add("views", views);
     suite.add("misuse", misuse);
@@ -137,6 +139,23 @@ fn points(device: &Device) -> Outcome {
         expect_same("what is wrong", &wrong, &kinds)?;
     }
     Ok(())
+}
+
+/// Messages hashed to G2: the map over an extension, the endomorphism, and multiplications by one scalar.
+fn hashes(device: &Device) -> Outcome {
+    type Reference = MapToCurveBasedHasher<Projective<g2::Config>, DefaultFieldHasher<sha2::Sha256>, WBMap<g2::Config>>;
+
+    let domain = b"EXAMPLE-V01-CS02-with-BLS12381G2_XMD:SHA-256_SSWU_RO_";
+    let hash = HashToCurve::<g2::Config>::new(device, domain)?;
+    let reference = Reference::new(domain).map_err(|error| error.to_string())?;
+    for len in lengths(device, &[0, 1, 3, 130]) {
+        let messages: Vec<[u8; 2]> = (0..len).map(|i| (i as u16).to_le_bytes()).collect();
+        let expected = messages.iter().map(|message| reference.hash(message));
+        let expected = expected.collect::<Result<Vec<Affine<_>>, _>>().map_err(|error| error.to_string())?;
+        expect_same(&format!("{len} points"), &hash.points_of(&messages)?.to_vec()?, &expected)?;
+    }
+    let refused = HashToCurve::<g2::Config>::new(device, b"").err();
+    expect_equal("no domain", &refused, &Some(Error::Domain))
 }
 
 /// Parts of buffers, on another queue; what lies around them stays as it is.

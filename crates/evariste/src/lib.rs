@@ -34,7 +34,7 @@ pub mod prelude {
     #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
     #[cfg(feature = "sqrt")]
-    pub use evariste_sqrt::{Decompress, ModSqrt, Sqrt};
+    pub use evariste_sqrt::{Decompress, HashToCurve, Jacobi, ModSqrt, Sqrt};
     #[cfg(feature = "sumcheck")]
     pub use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck, Weight};
 }

@@ -112,6 +112,9 @@ pub enum Error {
         /// Bits of whole bytes that coordinates leave.
         actual: u32,
     },
+    /// A domain separation tag without a byte.
+    #[error("the domain separation tag is empty")]
+    Domain,
     /// Bytes that are no point.
     #[error("point {index}: {kind}")]
     Point {

@@ -2,6 +2,7 @@
 
 mod error;
 mod hash;
+mod hash_to_curve;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 mod machine;
@@ -19,8 +20,9 @@ mod tests;
 use evariste_field::{DeviceField, DevicePrimeField};
 
 pub use error::{Error, Result};
+pub use hash_to_curve::HashToCurve;
 pub use map::MapToCurve;
-pub use modular::ModSqrt;
+pub use modular::{Jacobi, ModSqrt};
 pub use plan::{Choice, Config, Method, Sqrt};
 pub use points::{Check, Decompress, Encoding, PointError, Refused};
 

@@ -7,19 +7,23 @@ use ark_ec::{
 use ark_ff::Field;
 use evariste_backend::{Arg, Device, KernelSpec, Queue, Secrecy, View, ViewMut};
 use evariste_curve::Jacobian;
-use evariste_field::{DevicePrimeField, Mont};
+use evariste_field::Mont;
 
 use crate::{
-    Error, Result,
+    Error, Result, RootField,
     machine::THREADS,
     methods::{self, Map, Prime},
-    plan::{Loaded, Params, Shape, checked_len, spec},
+    plan::{Loaded, Params, Shape, beta, checked_len, spec},
     program::Program,
 };
 
-/// `map_to_curve` of RFC 9380 for suites of the kind of BLS12-381 G1, on one device: the simplified map of Shallue, van de Woestijne
-/// and Ulas to an isogenous curve, then the isogeny, for a prime field. One thread an element, one launch, no inversion: one
-/// exponentiation as in [`Sqrt::ratios`](crate::Sqrt::ratios), and about 150 products more.
+/// The prime field under a curve.
+type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeField;
+
+/// `map_to_curve` of RFC 9380 for suites of the kind of BLS12-381's, on one device: the simplified map of Shallue, van de Woestijne
+/// and Ulas to an isogenous curve, then the isogeny, over a prime field (G1) or a quadratic extension (G2). One thread an element, one
+/// launch, no inversion: one exponentiation as in [`Sqrt::ratios`](crate::Sqrt::ratios) and about 150 products more; or for an
+/// extension two exponentiations and about 250 products.
 ///
 /// Points come in Jacobian form; they lie on the curve, and not in the subgroup.
 ///
@@ -38,17 +42,17 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub struct MapToCurve<C: WBConfig<BaseField: DevicePrimeField>> {
+pub struct MapToCurve<C: WBConfig<BaseField: RootField>> {
     device: Device,
     queue: Option<Queue>,
-    loaded: Arc<Loaded<Params, C::BaseField>>,
+    loaded: Arc<Loaded<Params, Prime0<C>>>,
 }
 
-impl<C: WBConfig<BaseField: DevicePrimeField>> MapToCurve<C> {
+impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     /// Makes the program and its tables, and compiles the kernel.
     ///
     /// # Errors
-    /// [`Error::Square`] if the constant of the simplified map is a square; [`Error::Device`] if the device refuses or fails.
+    /// [`Error::Field`] for a base field that is neither prime nor a quadratic extension x² = β of a prime field, [`Error::Square`] if the constant of the simplified map is a square; [`Error::Device`] if the device refuses or fails.
     pub fn new(device: &Device) -> Result<Self> {
         let program = Arc::new(program::<C>()?);
         let loaded = Loaded::new(device, &program, kernel::<C>(&program))?;
@@ -93,27 +97,37 @@ impl<C: WBConfig<BaseField: DevicePrimeField>> MapToCurve<C> {
     }
 }
 
-fn program<C: WBConfig<BaseField: DevicePrimeField>>() -> Result<Program<C::BaseField>> {
-    let (prime, isogeny) = (Prime::new(), &C::ISOGENY_MAP);
-    let z = <C::IsogenousCurve as SWUConfig>::ZETA;
-    if !z.legendre().is_qnr() {
+fn program<C: WBConfig<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
+    let (prime, beta, isogeny) = (Prime::new(), beta::<C::BaseField>()?, &C::ISOGENY_MAP);
+    if !<C::IsogenousCurve as SWUConfig>::ZETA.legendre().is_qnr() {
         return Err(Error::Square);
     }
-    let map = Map {
-        a: <C::IsogenousCurve as SWCurveConfig>::COEFF_A,
-        b: <C::IsogenousCurve as SWCurveConfig>::COEFF_B,
-        z,
-        x: [isogeny.x_map_numerator, isogeny.x_map_denominator],
-        y: [isogeny.y_map_numerator, isogeny.y_map_denominator],
+    let coefficients = |x: C::BaseField| x.to_base_prime_field_elements().collect::<Vec<_>>();
+    let all = |of: &[C::BaseField]| of.iter().map(|x| coefficients(*x)).collect::<Vec<_>>();
+    let (x, y) = (
+        [isogeny.x_map_numerator, isogeny.x_map_denominator].map(all),
+        [isogeny.y_map_numerator, isogeny.y_map_denominator].map(all),
+    );
+    let [a, b, z] = [
+        <C::IsogenousCurve as SWCurveConfig>::COEFF_A,
+        <C::IsogenousCurve as SWCurveConfig>::COEFF_B,
+        <C::IsogenousCurve as SWUConfig>::ZETA,
+    ]
+    .map(coefficients);
+    let Some(beta) = beta else {
+        let (x, y) = (x.map(|of| of.concat()), y.map(|of| of.concat()));
+        let [x, y] = [&x, &y].map(|of| [of[0].as_slice(), of[1].as_slice()]);
+        return Ok(methods::maps(&prime, &Map { a: a[0], b: b[0], z: z[0], x, y }));
     };
-    Ok(methods::maps(&prime, &map))
+    let [x, y] = [&x, &y].map(|of| [of[0].as_slice(), of[1].as_slice()]);
+    Ok(methods::maps2(&prime, beta, &Map { a, b, z, x, y }))
 }
 
-fn kernel<C: WBConfig<BaseField: DevicePrimeField>>(program: &Arc<Program<C::BaseField>>) -> KernelSpec {
+fn kernel<C: WBConfig<BaseField: RootField>>(program: &Arc<Program<Prime0<C>>>) -> KernelSpec {
     spec::<C::BaseField>(Shape::Maps, program, "simplified SWU")
 }
 
-impl<C: WBConfig<BaseField: DevicePrimeField>> fmt::Debug for MapToCurve<C> {
+impl<C: WBConfig<BaseField: RootField>> fmt::Debug for MapToCurve<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MapToCurve").field("device", &self.device).finish_non_exhaustive()
     }

@@ -146,7 +146,7 @@ impl Shape {
         match self {
             Shape::Roots | Shape::Ratios => degree,
             Shape::Symbols => 0,
-            Shape::Maps => 3,
+            Shape::Maps => 3 * degree,
         }
     }
 }

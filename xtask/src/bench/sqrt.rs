@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Error, Result, ensure};
 use ark_bls12_381::{Fq, Fq2, Fr, g1, g2};
 use ark_ec::{AffineRepr, short_weierstrass::Affine};
-use ark_ff::Field;
+use ark_ff::{BigInteger, Field};
 use ark_serialize::CanonicalSerialize;
 use evariste_backend::{Device, Kind};
 use evariste_curve::{AffinePoint, DeviceCurve, Points};
@@ -74,6 +74,8 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             roots::<Fq2>(session, target, "bls12-381-fq2", log_n, None);
             roots::<ark_bn254::Fq>(session, target, "bn254-fq", log_n, None);
             roots::<ark_bn254::Fr>(session, target, "bn254-fr", log_n, None);
+            roots::<ark_pallas::Fq>(session, target, "pallas-fq", log_n, None);
+            roots::<ark_pallas::Fr>(session, target, "vesta-fq", log_n, None);
             roots::<small::Goldilocks>(session, target, "goldilocks", log_n, None);
             roots::<small::BabyBear>(session, target, "baby-bear", log_n, None);
             for compared in COMPARED {
@@ -91,6 +93,8 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
         for log_n in BTreeSet::from_iter(all) {
             arkworks::<Fr>(session, "bls12-381-fr", log_n);
             arkworks::<Fq>(session, "bls12-381-fq", log_n);
+            pasta::<ark_pallas::Fq, pasta_curves::Fp>(session, "pallas-fq", log_n);
+            pasta::<ark_pallas::Fr, pasta_curves::Fq>(session, "vesta-fq", log_n);
             arkworks_points(session, log_n);
             #[cfg(feature = "blst")]
             blst::measure(session, log_n);
@@ -120,11 +124,18 @@ fn weight<F: DeviceField>() -> f64 {
     (F::LIMBS as f64 / Fr::LIMBS as f64).powi(2)
 }
 
-/// Elements of which half are squares.
+/// Squares in even places, and squares times an element that is none in odd ones: what has a root is known of all.
 fn elements<F: RootField + Default>(log_n: u32) -> Vec<F> {
     let mut elements: Vec<F> = input::random(1 << log_n);
-    elements.par_iter_mut().step_by(2).for_each(|x| *x = x.square());
+    let other = input::random::<F>(64).into_iter().find(|x| x.legendre().is_qnr());
+    let factors = [F::ONE, other.unwrap_or(F::ONE)];
+    elements.par_iter_mut().enumerate().for_each(|(i, x)| *x = x.square() * factors[i % 2]);
     elements
+}
+
+/// Whether element `i` of [`elements`] has a root.
+fn is_square<F: RootField>(i: usize, x: &F) -> bool {
+    i.is_multiple_of(2) || x.is_zero()
 }
 
 fn roots<F: RootField + Default>(
@@ -163,7 +174,7 @@ fn roots<F: RootField + Default>(
         let (roots, found) = (out.to_vec()?, mask.to_vec()?);
         let wrong = (&host, &roots, &found).into_par_iter().enumerate().find_any(|(i, (x, root, found))| {
             let is_root = root.square() == **x;
-            is_root != (**found == 1) || i % 2 == 0 && !is_root
+            is_root != (**found == 1) || is_root != is_square(*i, *x)
         });
         ensure!(wrong.is_none(), "root {} is wrong", wrong.map_or(0, |(i, _)| i));
         let timing = budget.time_queued(|| Ok(plan.roots(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
@@ -245,13 +256,46 @@ fn arkworks<F: RootField + Default>(session: &mut Session, field: &str, log_n: u
     session.measure(peer(format!("{field}/roots/host"), "arkworks", log_n), |budget| {
         let host = elements::<F>(log_n);
         let roots = || host.par_iter().map(Field::sqrt).collect::<Vec<_>>();
-        let right = roots().iter().zip(&host).all(|(root, x)| root.is_none_or(|root| root.square() == *x));
+        let right = (roots(), &host).into_par_iter().enumerate().all(|(i, (root, x))| match root {
+            Some(root) => root.square() == *x,
+            None => !is_square(i, x),
+        });
         ensure!(right, "a root is wrong");
         let timing = budget.time(|| {
             std::hint::black_box(roots());
             Ok(())
         })?;
         Ok((timing, None, format!("squared, all of 2^{log_n}")))
+    });
+}
+
+/// `pasta_curves`' roots by its tables, on all cores, each compared with ours.
+fn pasta<F, P>(session: &mut Session, field: &str, log_n: u32)
+where
+    F: RootField + ark_ff::PrimeField + Default,
+    P: pasta_curves::group::ff::PrimeField<Repr = [u8; 32]> + Send + Sync,
+{
+    session.measure(peer(format!("{field}/roots/host"), "pasta_curves", log_n), |budget| {
+        let host = elements::<F>(log_n);
+        let theirs = |x: &F| -> Option<P> {
+            let mut bytes = [0; 32];
+            bytes.iter_mut().zip(x.into_bigint().to_bytes_le()).for_each(|(byte, own)| *byte = own);
+            P::from_repr(bytes).into()
+        };
+        let inputs: Option<Vec<P>> = host.iter().map(theirs).collect();
+        let inputs = inputs.ok_or_else(|| anyhow::anyhow!("the fields are not the same"))?;
+        let roots = || inputs.par_iter().map(|x| Option::<P>::from(x.sqrt())).collect::<Vec<_>>();
+        let ours = Sqrt::<F>::new(&Device::cpu())?.roots_of(&host)?;
+        let wrong = roots().into_par_iter().zip(&ours).find_any(|(root, own)| match (root, own) {
+            (Some(root), Some(own)) => Some(*root) != theirs(own) && Some(*root) != theirs(&-*own),
+            (root, own) => root.is_some() || own.is_some(),
+        });
+        ensure!(wrong.is_none(), "a root differs from ours");
+        let timing = budget.time(|| {
+            std::hint::black_box(roots());
+            Ok(())
+        })?;
+        Ok((timing, None, format!("ours or their opposites, all of 2^{log_n}")))
     });
 }
 

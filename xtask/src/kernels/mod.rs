@@ -21,7 +21,7 @@ use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{RadixSort, SegmentedSum};
-use evariste_sqrt::{Decompress, Encoding, MapToCurve, ModSqrt, RootField, Sqrt};
+use evariste_sqrt::{Decompress, Encoding, HashToCurve, Jacobi, MapToCurve, ModSqrt, RootField, Sqrt};
 use evariste_sumcheck::Sumcheck;
 use rayon::prelude::*;
 
@@ -123,7 +123,7 @@ struct Field {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
 }
 
-const FIELDS: [Field; 15] = [
+const FIELDS: [Field; 18] = [
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
@@ -135,9 +135,17 @@ const FIELDS: [Field; 15] = [
     Field { name: "baby-bear", kernels: |_| Ok(Sqrt::<small::BabyBear>::kernels()) },
     Field { name: "bls12-381-g1", kernels: encodings::<ark_bls12_381::g1::Config> },
     Field { name: "bls12-381-g1", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g1::Config>::kernels()) },
+    Field { name: "bls12-381-g1", kernels: |_| Ok(HashToCurve::<ark_bls12_381::g1::Config>::kernels()) },
     Field { name: "bls12-381-g2", kernels: encodings::<ark_bls12_381::g2::Config> },
+    Field { name: "bls12-381-g2", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g2::Config>::kernels()) },
+    Field { name: "bls12-381-g2", kernels: |_| Ok(HashToCurve::<ark_bls12_381::g2::Config>::kernels()) },
     Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
-    Field { name: "run-time primes", kernels: |_| Ok([64, 1024, 2048, 4096].map(ModSqrt::kernels).concat()) },
+    Field {
+        name: "run-time primes",
+        kernels: |_| {
+            Ok([64, 1024, 2048, 4096].map(|bits| [ModSqrt::kernels(bits), Jacobi::kernels(bits)].concat()).concat())
+        },
+    },
     Field { name: "aes", kernels: aes },
 ];
 

@@ -17,14 +17,22 @@ use super::{
     program::{ACCUMULATOR, ARGUMENT_BITS, BITS, HEAD, MULTIPLICATIONS, SLOTS, Step, TABLE, WINDOW, section},
 };
 
-/// Threads of a workgroup: with the registers of 32 limbs a thread, three fit a multiprocessor with CUDA.
-const THREADS: u32 = 128;
+/// Threads of a multiprocessor at once: with the registers of 32 limbs a thread, as many fit one with CUDA.
+const RESIDENT: u32 = 384;
+
+/// Threads of a workgroup: where threads share an element, so few that a small batch is divided among all multiprocessors.
+const fn threads(limbs: usize) -> u32 {
+    if lanes(limbs) == 1 { 128 } else { 32 }
+}
+
+/// Rows of products that a WGSL thread has side by side: of 1, 2, 4 and 8, two are the fastest on an H200, for all lengths.
+const ROWS: usize = 2;
 
 /// Threads of a multiprocessor in one launch, for moduli of up to 32 limbs: some waves of what runs at once, so that the last
 /// one, which may not be full, is short beside them. Their slots are the memory that a batch takes.
-const THREADS_EACH: usize = 1536;
+pub(super) const THREADS_EACH: usize = 1536;
 
-/// Limbs up to which a WGSL thread has its factor and the modulus in registers.
+/// Limbs for which a launch has [`THREADS_EACH`] threads, each with an element.
 const NAMED_LIMBS: usize = 32;
 
 /// Products of limbs, of one element, in one launch: what a small GPU does in less than the seconds after which a driver
@@ -44,6 +52,7 @@ pub(crate) mod choice {
     pub(crate) const ANY: u32 = 0;
     pub(crate) const EVEN: u32 = 1;
     pub(crate) const SMALLER: u32 = 2;
+    pub(crate) const LARGER: u32 = 3;
 }
 
 #[repr(C)]
@@ -94,7 +103,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) constants: &'a Constants,
     pub(crate) indices: Option<View<'a, u32>>,
     pub(crate) values: View<'a, u32>,
-    pub(crate) out: Option<ViewMut<'a, u32>>,
+    pub(crate) out: ViewMut<'a, u32>,
     pub(crate) mask: ViewMut<'a, u32>,
     pub(crate) choice: u32,
 }
@@ -140,31 +149,22 @@ impl Machine {
     /// [`DeviceError::Length`] unless values and output have the limbs of as many elements as the mask has entries; [`DeviceError::WrongDevice`]; [`DeviceError::TooLarge`] if not even one step of one element fits what a thread may do;
     /// [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
     pub(crate) fn run(&self, queue: Option<&Queue>, program: &Program, batch: Batch<'_>) -> Result<()> {
-        let Batch { constants, indices, values, out, mut mask, choice } = batch;
+        let Batch { constants, indices, values, mut out, mut mask, choice } = batch;
         self.device.expect_same("the moduli", constants.words.device())?;
         self.device.expect_same("the values", values.device())?;
         self.device.expect_same("the mask", mask.device())?;
         if let Some(indices) = indices {
             self.device.expect_same("the indices", indices.device())?;
         }
-        if let Some(out) = &out {
-            self.device.expect_same("the output", out.device())?;
-        }
+        self.device.expect_same("the output", out.device())?;
         let len = mask.len();
         let words = len.saturating_mul(self.limbs);
         values.expect_len("the limbs of the values", words)?;
-        if let Some(out) = &out {
-            out.expect_len("the limbs of the output", words)?;
-        }
+        out.expect_len("the limbs of the output", words)?;
         if len == 0 {
             return Ok(());
         }
-        let secrecy = Secrecy::of([
-            constants.words.secrecy(),
-            values.secrecy(),
-            mask.secrecy(),
-            out.as_ref().map_or(Secrecy::Public, ViewMut::secrecy),
-        ]);
+        let secrecy = Secrecy::of([constants.words.secrecy(), values.secrecy(), mask.secrecy(), out.secrecy()]);
         let params = Params {
             len: 0,
             first: 0,
@@ -177,12 +177,6 @@ impl Machine {
         let steps = self.steps_each(program.words.len(), params)?;
         let each = self.batch_len().min(len);
         let mut state = self.device.alloc_with::<u32>(each * state_words(self.limbs), secrecy)?;
-        // A program without an output gets a place that it does not write.
-        let mut nothing = match &out {
-            Some(_) => None,
-            None => Some(self.device.alloc::<u32>(self.limbs)?),
-        };
-        let mut out = out;
         for at in (0..len).step_by(each) {
             let end = len.min(at + each);
             let values = values.view(at * self.limbs..end * self.limbs)?;
@@ -190,13 +184,9 @@ impl Machine {
             for first in (0..program.words.len()).step_by(steps) {
                 let last = program.words.len().min(first + steps);
                 let params = Params { len: (end - at) as u32, first: first as u32, end: last as u32, ..params };
-                let out = match (&mut out, &mut nothing) {
-                    (Some(out), _) => out.view_mut(at * self.limbs..end * self.limbs)?,
-                    (None, Some(nothing)) => nothing.as_view_mut(),
-                    (None, None) => unreachable!("there is one or the other"),
-                };
-                // In WGSL a thread has a whole element, and the last groups have none.
-                let groups = (u64::from(params.len) * u64::from(lanes(self.limbs))).div_ceil(THREADS.into());
+                let out = out.view_mut(at * self.limbs..end * self.limbs)?;
+                let groups =
+                    (u64::from(params.len) * u64::from(lanes(self.limbs))).div_ceil(threads(self.limbs).into());
                 let args = &mut [
                     Arg::read(&program.words),
                     Arg::read(&constants.words),
@@ -255,7 +245,7 @@ pub(crate) fn spec(limbs: usize) -> KernelSpec {
     let source = move |language| source(language, limbs);
     let step = 3 * loop_turns(limbs as u64, 0);
     KernelSpec::new("mod_run", format!("{limbs} limbs"), bindings, body, source)
-        .threads(THREADS)
+        .threads(threads(limbs))
         .turns(move |params: &Params| loop_turns((params.end - params.first).into(), step))
 }
 
@@ -278,6 +268,7 @@ fn constants(limbs: usize) -> Vec<(&'static str, u32)> {
         ("NO_PRIME", mask::NO_PRIME),
         ("EVEN", choice::EVEN),
         ("SMALLER", choice::SMALLER),
+        ("LARGER", choice::LARGER),
     ];
     all.extend(Step::NAMES.into_iter().zip(0..));
     all
@@ -287,7 +278,8 @@ fn source(language: Language, limbs: usize) -> String {
     let mut text = String::new();
     match language {
         Language::Cuda => {
-            let _ = writeln!(text, "#define THREADS {THREADS}u");
+            let threads = threads(limbs);
+            let _ = writeln!(text, "#define THREADS {threads}u\n#define BLOCKS {}", RESIDENT / threads);
             constants(limbs).iter().for_each(|(name, value)| {
                 let _ = writeln!(text, "#define {name} {value}u");
             });
@@ -302,96 +294,200 @@ fn source(language: Language, limbs: usize) -> String {
     }
 }
 
-/// `m_multiply` in WGSL: a row of products and its reduction in one go, straight-line over the limbs of the sum, which are named
-/// variables. The factor in the accumulator and the modulus are named too, unless there are too many for registers.
+/// `m_multiply` in WGSL, straight-line over the limbs of one thread, which are named variables as those of the accumulator and of the
+/// modulus are: [`ROWS`] rows of products and of their reduction side by side, from the lowest position up. Threads that share an
+/// element hand down the limbs that a block of rows pushes out of theirs, and the first one hands out the factors of the modulus
+/// for the next block, which its lowest limbs determine, at one barrier a block.
 fn multiplication(limbs: usize, int64: bool) -> String {
-    let named = limbs <= NAMED_LIMBS;
-    let (load_a, load_p) = (
-        |j: usize| format!("accumulator({j}u)"),
-        |j: usize| format!("constants_get(own + {}u)", section::MODULUS as usize * limbs + j),
-    );
-    let (a, p) = (
-        |j: usize| if named { format!("a{j}") } else { load_a(j) },
-        |j: usize| if named { format!("p{j}") } else { load_p(j) },
-    );
-    let mut text = String::new();
-    if !int64 {
-        text += source::F_MAC;
+    let (lanes, rows) = (lanes(limbs) as usize, ROWS);
+    let (shared, own) = (lanes > 1, limbs / lanes);
+    let mut text = if int64 { String::new() } else { source::F_MAC.to_owned() };
+    let mut line = |of: std::fmt::Arguments<'_>| {
+        let _ = writeln!(text, "  {of}");
+    };
+    line(format_args!("fn m_multiply(slot: bool, at: u32) {{"));
+    line(format_args!("let n0 = constants_get(own - HEAD);"));
+    for j in 0..own {
+        line(format_args!("let a{j} = accumulator(lane * {own}u + {j}u);"));
+        line(format_args!("let p{j} = constants_get(own + MODULUS * LIMBS + lane * {own}u + {j}u);"));
+        line(format_args!("var t{j} = 0u;"));
     }
-    text += "fn m_multiply(slot: bool, at: u32) {\n  let n0 = constants_get(own - HEAD);\n";
-    for j in 0..limbs {
-        if named {
-            let _ = writeln!(text, "  let a{j} = {};\n  let p{j} = {};", load_a(j), load_p(j));
+    line(format_args!("var top = 0u;"));
+    for k in 0..rows {
+        line(format_args!("var x{k} = factor(slot, at, {k}u);"));
+    }
+    if shared {
+        line(format_args!("var half = 0u;"));
+        line(format_args!("if (lane == 0u) {{"));
+        multiples(&mut line, rows, int64);
+        line(format_args!("}}"));
+        line(format_args!("workgroupBarrier();"));
+    }
+    line(format_args!("for (var i = 0u; i < LIMBS; i += {rows}u) {{"));
+    for k in 0..rows {
+        if shared {
+            line(format_args!("let m{k} = words[half + (thread - lane) * {rows}u + {k}u];"));
+            line(format_args!("let y{k} = factor(slot, at, (i + {}u) % LIMBS);", rows + k));
         }
-        let _ = writeln!(text, "  var t{j} = 0u;");
+        let zero = if int64 { "u64(0u)" } else { "0u" };
+        line(format_args!("var c{k} = {zero}; var d{k} = {zero};"));
     }
-    text += "  var top = 0u;\n  for (var i = 0u; i < LIMBS; i++) {\n";
-    if int64 {
-        let _ = write!(
-            text,
-            "    let x = u64(factor(slot, at, i));\n    var r = x * u64({}) + u64(t0);\n    var c = r >> 32u;\n\
-             \x20   let m = u64(u32(r) * n0);\n    var q = m * u64({}) + u64(u32(r));\n    var d = q >> 32u;\n",
-            a(0),
-            p(0),
-        );
-        for j in 1..limbs {
-            let _ = write!(
-                text,
-                "    r = x * u64({}) + u64(t{j}) + c; c = r >> 32u;\n\
-                 \x20   q = m * u64({}) + u64(u32(r)) + d; d = q >> 32u; t{} = u32(q);\n",
-                a(j),
-                p(j),
-                j - 1,
+    for position in 0..own + rows {
+        match position.checked_sub(own) {
+            None => line(format_args!("var v{position} = t{position};")),
+            // The row that ended brings its carries.
+            Some(k) => {
+                let above = if k == 0 { "top".to_owned() } else { format!("h{}", k - 1) };
+                if int64 {
+                    line(format_args!("let s{k} = c{k} + d{k} + u64({above});"));
+                    line(format_args!("var v{position} = u32(s{k}); let h{k} = u32(s{k} >> 32u);"));
+                } else {
+                    line(format_args!("let s{k} = c{k} + d{k};"));
+                    line(format_args!("var v{position} = s{k} + {above};"));
+                    line(format_args!("let h{k} = u32(s{k} < c{k}) + u32(v{position} < s{k});"));
+                }
+            }
+        }
+        for k in 0..rows {
+            let Some(j) = position.checked_sub(k).filter(|j| *j < own) else { continue };
+            row(
+                &mut line,
+                [&format!("v{position}"), &format!("x{k}"), &format!("m{k}")],
+                [j, k],
+                !shared && j == 0,
+                int64,
             );
         }
-        let _ = writeln!(text, "    let h = c + d + u64(top); t{} = u32(h); top = u32(h >> 32u);", limbs - 1);
+        if let Some(to) = position.checked_sub(rows) {
+            line(format_args!("t{to} = v{position};"));
+        }
+    }
+    line(format_args!("top = h{};", rows - 1));
+    if shared {
+        line(format_args!("half = HALF - half;"));
+        (0..rows).for_each(|k| line(format_args!("x{k} = y{k};")));
+        line(format_args!("if (lane == 0u) {{"));
+        multiples(&mut line, rows, int64);
+        line(format_args!("}} else {{"));
+        (0..rows).for_each(|k| line(format_args!("words[half + thread * {rows}u + {k}u] = v{k};")));
+        line(format_args!("}}"));
+        line(format_args!("workgroupBarrier();"));
+        line(format_args!("if (lane + 1u < LANES) {{"));
+        line(format_args!("var carry = 0u;"));
+        for k in 0..rows {
+            let t = own - rows + k;
+            line(format_args!("let e{k} = words[half + (thread + 1u) * {rows}u + {k}u];"));
+            line(format_args!("let f{k} = t{t} + e{k}; let g{k} = f{k} + carry;"));
+            line(format_args!("carry = u32(f{k} < e{k}) | u32(g{k} < f{k}); t{t} = g{k};"));
+        }
+        line(format_args!("top += carry;"));
+        line(format_args!("}}"));
     } else {
-        let _ = write!(
-            text,
-            "    let x = factor(slot, at, i);\n    var r = f_mac(x, {}, t0, 0u);\n    var c = r.y;\n\
-             \x20   let m = r.x * n0;\n    var q = f_mac(m, {}, r.x, 0u);\n    var d = q.y;\n",
-            a(0),
-            p(0),
-        );
-        for j in 1..limbs {
-            let _ = write!(
-                text,
-                "    r = f_mac(x, {}, t{j}, c); c = r.y;\n    q = f_mac(m, {}, r.x, d); d = q.y; t{} = q.x;\n",
-                a(j),
-                p(j),
-                j - 1,
-            );
+        (0..rows).for_each(|k| line(format_args!("x{k} = factor(slot, at, (i + {}u) % LIMBS);", rows + k)));
+    }
+    line(format_args!("}}"));
+    // Carries go on to the neighbour as often as there are neighbours.
+    if shared {
+        line(format_args!("var carry = top; top = 0u;"));
+        line(format_args!("for (var step = 1u; step < LANES; step++) {{"));
+        line(format_args!("top += carry; carry = m_below(carry, step);"));
+        for j in 0..own {
+            line(format_args!("t{j} += carry; carry = u32(t{j} < carry);"));
         }
-        let last = limbs - 1;
-        let _ = writeln!(text, "    let h = c + d; let g = h + top; t{last} = g; top = u32(h < c) + u32(g < h);");
+        line(format_args!("}}"));
+        line(format_args!("top += carry;"));
     }
-    text += "  }\n";
-    for j in 0..limbs {
-        let _ = writeln!(text, "  state_set(element + {j}u * params.len, t{j});");
+    // Less the modulus if that is not negative.
+    line(format_args!("var borrow = 0u;"));
+    for j in 0..own {
+        line(format_args!("let l{j} = t{j} - p{j}; var z{j} = l{j} - borrow;"));
+        line(format_args!("borrow = u32(l{j} > t{j}) | u32(l{j} < borrow);"));
     }
-    text + REDUCE
+    if shared {
+        line(format_args!("var lent = borrow;"));
+        line(format_args!("for (var step = 1u; step < LANES; step++) {{"));
+        line(format_args!("borrow = m_below(borrow, step + LANES - 1u);"));
+        for j in 0..own {
+            line(format_args!("let b{j} = z{j} - borrow; borrow = u32(z{j} < borrow); z{j} = b{j};"));
+        }
+        line(format_args!("lent |= borrow;"));
+        line(format_args!("}}"));
+        line(format_args!("let keep = m_last(u32(lent > top)) == 1u;"));
+    } else {
+        line(format_args!("let keep = borrow > top;"));
+    }
+    line(format_args!("if (present) {{"));
+    for j in 0..own {
+        line(format_args!("state_set(element + (lane * {own}u + {j}u) * params.len, select(z{j}, t{j}, keep));"));
+    }
+    line(format_args!("}}"));
+    line(format_args!("}}"));
+    if shared { text + &neighbours(rows) } else { text }
 }
 
-/// The end of `m_multiply`: top 2^(32 LIMBS) and the accumulator, less the modulus if that is not negative.
-const REDUCE: &str = "\
-  var borrow = 0u;
-  for (var j = 0u; j < LIMBS; j++) {
-    let limb = accumulator(j);
-    let less = limb - constants_get(own + MODULUS * LIMBS + j);
-    borrow = u32(less > limb) | u32(less < borrow);
-  }
-  if (borrow > top) {
-    return;
-  }
-  borrow = 0u;
-  for (var j = 0u; j < LIMBS; j++) {
-    let limb = accumulator(j);
-    let less = limb - constants_get(own + MODULUS * LIMBS + j);
-    state_set(element + j * params.len, less - borrow);
-    borrow = u32(less > limb) | u32(less < borrow);
-  }
+/// v = v + x a + m p at limb j of row k, with what the limbs below carried; m is found if it is to be.
+fn row(
+    line: &mut dyn FnMut(std::fmt::Arguments<'_>),
+    [v, x, m]: [&str; 3],
+    [j, k]: [usize; 2],
+    find: bool,
+    int64: bool,
+) {
+    if int64 {
+        line(format_args!("let r{k}_{j} = u64({x}) * u64(a{j}) + u64({v}) + c{k}; c{k} = r{k}_{j} >> 32u;"));
+        if find {
+            line(format_args!("let {m} = u32(r{k}_{j}) * n0;"));
+        }
+        line(format_args!("let q{k}_{j} = u64({m}) * u64(p{j}) + u64(u32(r{k}_{j})) + d{k};"));
+        line(format_args!("d{k} = q{k}_{j} >> 32u; {v} = u32(q{k}_{j});"));
+    } else {
+        line(format_args!("let r{k}_{j} = f_mac({x}, a{j}, {v}, c{k}); c{k} = r{k}_{j}.y;"));
+        if find {
+            line(format_args!("let {m} = r{k}_{j}.x * n0;"));
+        }
+        line(format_args!("let q{k}_{j} = f_mac({m}, p{j}, r{k}_{j}.x, d{k}); d{k} = q{k}_{j}.y; {v} = q{k}_{j}.x;"));
+    }
 }
-";
+
+/// The factors of the modulus for the next rows, by their lowest limbs alone.
+fn multiples(line: &mut dyn FnMut(std::fmt::Arguments<'_>), rows: usize, int64: bool) {
+    let zero = if int64 { "u64(0u)" } else { "0u" };
+    line(format_args!("{{"));
+    (0..rows).for_each(|k| line(format_args!("var c{k} = {zero}; var d{k} = {zero}; var w{k} = t{k};")));
+    for position in 0..rows {
+        for k in 0..=position {
+            let names = [format!("w{position}"), format!("x{k}"), format!("o{k}")];
+            let [v, x, m] = &names;
+            row(line, [v, x, m], [position - k, k], k == position, int64);
+        }
+    }
+    (0..rows).for_each(|k| line(format_args!("words[half + thread * {rows}u + {k}u] = o{k};")));
+    line(format_args!("}}"));
+}
+
+/// What threads that share an element tell each other. There are two places, so that one barrier is enough.
+fn neighbours(rows: usize) -> String {
+    format!(
+        "\
+const HALF = THREADS * {rows}u;
+var<workgroup> words: array<u32, 2u * HALF>;
+var<workgroup> told: array<u32, 2u * THREADS>;
+fn m_below(word: u32, turn: u32) -> u32 {{
+  let place = turn % 2u * THREADS + thread;
+  told[place] = word;
+  workgroupBarrier();
+  return select(0u, told[place - min(lane, 1u)], lane > 0u);
+}}
+fn m_last(word: u32) -> u32 {{
+  if (lane == LANES - 1u) {{
+    words[thread] = word;
+  }}
+  workgroupBarrier();
+  return words[thread - lane + LANES - 1u];
+}}
+"
+    )
+}
 
 /// The launch on the CPU, by words of 64 bits. An element's slots lie together.
 fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
@@ -406,11 +502,8 @@ fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
     let (constants, indices, values) = (constants.read::<u64>(), indices.read::<u32>(), values.read::<u32>());
     let state = &mut state.write::<u64>()[..len * SLOTS as usize * words];
     let mask = &mut mask.write::<u32>()[..len];
-    let mut outs: Vec<&mut [u32]> = match steps.contains(&Step::Finish) {
-        true => out.write::<u32>()[..len * limbs].chunks_exact_mut(limbs).collect(),
-        false => (0..len).map(|_| Default::default()).collect(),
-    };
-    let elements = state.par_chunks_exact_mut(SLOTS as usize * words).zip(&mut outs).zip(mask).enumerate();
+    let out = out.write::<u32>()[..len * limbs].par_chunks_exact_mut(limbs);
+    let elements = state.par_chunks_exact_mut(SLOTS as usize * words).zip(out).zip(mask).enumerate();
     elements.for_each_init(
         || vec![0; 2 * words],
         |product, (i, ((slots, out), mask))| {
@@ -513,6 +606,8 @@ impl Element<'_> {
                 let swap = match wanted {
                     choice::EVEN => root[0] & 1 == 1,
                     choice::SMALLER => is_below(&other, root),
+                    // The opposite of 0 is 0.
+                    choice::LARGER => is_below(root, &other) && root.iter().any(|word| *word != 0),
                     _ => false,
                 };
                 let root = if swap { &other } else { root };
@@ -520,16 +615,6 @@ impl Element<'_> {
                 out.chunks_exact_mut(2).zip(root).for_each(|(out, word)| {
                     out.copy_from_slice(&if valid { [*word as u32, (*word >> 32) as u32] } else { [0; 2] });
                 });
-            }
-            Step::Symbol => {
-                let symbol = match self.accumulator() {
-                    one if one == self.section(section::ONE) => 1,
-                    any if any.iter().all(|word| *word == 0) => 0,
-                    _ => u32::MAX,
-                };
-                if *mask == mask::ROOT {
-                    *mask = symbol;
-                }
             }
         }
     }

@@ -1,17 +1,18 @@
 //! Roots modulo primes that are known at run time only, and what rests on them.
 //!
 //! [`ModSqrt`] takes primes of 64 to 4096 bits and gives roots by the million: one kernel for each number of 32-bit limbs, to which
-//! the primes are data.
+//! the primes are data. [`Jacobi`] gives the symbols of as many values for any odd moduli of 2 to 4096 bits.
 //!
 //! # Choices
-//! - The kernel is a machine whose steps are multiplications (`program.rs`): exponentiations, the correction of Tonelli and
-//!   Shanks and Euler's criterion are lists of steps. All threads take the same steps, the multiplication stands in the text once, and
+//! - The kernel for roots is a machine whose steps are multiplications (`program.rs`): exponentiations and the correction of Tonelli
+//!   and Shanks are lists of steps. All threads take the same steps, the multiplication stands in the text once, and
 //!   work is cut between any two steps where a device limits what a thread may do in one launch.
 //! - In CUDA, up to 1024 bits, a thread has an element: the accumulator, the modulus and both halves of a product in registers. Beyond,
 //!   two threads share an element, and four beyond 2048 bits (`cuda/mod_multiply.cuh`).
 //! - Integers on the host are those of `crypto-bigint`, which are zeroed when they are secret, but for its own temporaries; primality is
 //!   `crypto-primes`'.
 
+mod jacobi;
 mod kernels;
 mod number;
 mod plan;
@@ -24,6 +25,7 @@ pub mod reference;
 mod tests;
 
 pub use crypto_bigint::BoxedUint;
+pub use jacobi::Jacobi;
 pub use number::{MAX_BITS, MIN_BITS, limbs};
-pub use plan::{Choice, ModSqrt, Outcome};
+pub use plan::{ModSqrt, Outcome};
 pub use puzzle::Puzzle;

@@ -8,24 +8,13 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::{
+    jacobi,
     kernels::{self, Batch, Constants, Machine, Program, choice, mask},
     number,
     prime::{self, Prime},
     program,
 };
-use crate::{Error, Result};
-
-/// Which of the two roots x and p − x.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Choice {
-    /// The one that the exponentiation gives: the same on every device. For p ≡ 3 (mod 4) it is a square itself.
-    #[default]
-    Any,
-    /// The even one; p is odd, so exactly one is.
-    Even,
-    /// The smaller one as an integer.
-    Smaller,
-}
+use crate::{Choice, Error, Result};
 
 /// What the mask says about an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +71,7 @@ impl Outcome {
 /// a call is 20 elements for each of those that are worked on at once ([`ModSqrt::required_bytes`]).
 ///
 /// Kernels are compiled for a number of limbs and kept with the device: a new prime of the same length needs no compilation. The
-/// number of multiplications does not depend on the elements. The last subtraction of one is a branch on the CPU and in WGSL, and
+/// number of multiplications does not depend on the elements. The last subtraction of one is a branch on the CPU, and
 /// which memory is read depends on the primes and on what is found of the elements: nothing is promised of the time.
 ///
 /// ```
@@ -111,7 +100,8 @@ struct Primes {
     values: Vec<Zeroizing<BoxedUint>>,
     constants: Constants,
     roots: Program,
-    symbols: Program,
+    /// Of the longest one.
+    bits: u32,
     /// When all of this is on the device.
     ready: Event,
 }
@@ -171,10 +161,10 @@ impl ModSqrt {
             stride: stride as u32,
         };
         let roots = Program::new(device, &program::roots(most(Prime::exponent_bits), adicity))?;
-        let symbols = Program::new(device, &program::symbols(most(|prime| prime.modulus.bits)))?;
+        let bits = most(|prime| prime.modulus.bits);
         let values = primes.iter().map(|prime| Zeroizing::new(prime.modulus.value().clone())).collect();
         let ready = device.record(None)?;
-        let primes = Arc::new(Primes { values, constants, roots, symbols, ready });
+        let primes = Arc::new(Primes { values, constants, roots, bits, ready });
         Ok(Self { machine, queue: None, choice: Choice::Any, primes })
     }
 
@@ -236,7 +226,7 @@ impl ModSqrt {
         mask: impl Into<ViewMut<'a, u32>>,
     ) -> Result<()> {
         self.one_prime()?;
-        self.run(&self.primes.roots, None, values.into(), Some(roots.into()), mask.into())
+        self.run(None, values.into(), roots.into(), mask.into())
     }
 
     /// [`ModSqrt::roots`], each modulo the prime that its index says.
@@ -250,30 +240,31 @@ impl ModSqrt {
         roots: impl Into<ViewMut<'a, u32>>,
         mask: impl Into<ViewMut<'a, u32>>,
     ) -> Result<()> {
-        self.run(&self.primes.roots, Some(indices.into()), values.into(), Some(roots.into()), mask.into())
+        self.run(Some(indices.into()), values.into(), roots.into(), mask.into())
     }
 
-    /// The Legendre symbol of each value by Euler's criterion: 1 for squares, 2³² − 1 for others, 0 for 0; and
-    /// [`Outcome::TooLarge`] for a value that is not below the prime. 5/4 as many multiplications as the prime has bits.
+    /// The Legendre symbol of each value: 1 for squares, 2³² − 1 for others, 0 for 0; and [`Outcome::TooLarge`] for a value that is
+    /// not below the prime. By divsteps, which cost far less than a root; of moduli that need not be prime,
+    /// [`Jacobi`](super::Jacobi) has the symbols, and says how. The first call compiles their kernel.
     ///
     /// # Errors
-    /// As [`ModSqrt::roots`].
+    /// As [`ModSqrt::roots`], and [`DeviceError::Compile`].
     pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         self.one_prime()?;
-        self.run(&self.primes.symbols, None, values.into(), None, symbols.into())
+        self.run_symbols(None, values.into(), symbols.into())
     }
 
     /// [`ModSqrt::symbols`], each modulo the prime that its index says, or [`Outcome::NoPrime`].
     ///
     /// # Errors
-    /// As [`ModSqrt::roots_mixed`].
+    /// As [`ModSqrt::symbols`], and [`DeviceError::Length`] unless there is an index for each symbol.
     pub fn symbols_mixed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
         values: impl Into<View<'a, u32>>,
         symbols: impl Into<ViewMut<'a, u32>>,
     ) -> Result<()> {
-        self.run(&self.primes.symbols, Some(indices.into()), values.into(), None, symbols.into())
+        self.run_symbols(Some(indices.into()), values.into(), symbols.into())
     }
 
     /// The roots of values on the host, `None` for those that are no squares. Waits for the device.
@@ -305,12 +296,30 @@ impl ModSqrt {
         }
     }
 
-    fn run(
+    fn run_symbols(
         &self,
-        program: &Program,
         indices: Option<View<'_, u32>>,
         values: View<'_, u32>,
-        out: Option<ViewMut<'_, u32>>,
+        symbols: ViewMut<'_, u32>,
+    ) -> Result<()> {
+        let Primes { constants, bits, .. } = &*self.primes;
+        let machine = jacobi::Machine::new(self.device(), self.limbs())?;
+        self.wait_for_primes()?;
+        Ok(machine.run(self.queue.as_ref(), constants, *bits, indices, values, symbols)?)
+    }
+
+    fn wait_for_primes(&self) -> Result<()> {
+        match &self.queue {
+            Some(queue) => Ok(self.device().wait_for(Some(queue), &self.primes.ready)?),
+            None => Ok(()),
+        }
+    }
+
+    fn run(
+        &self,
+        indices: Option<View<'_, u32>>,
+        values: View<'_, u32>,
+        roots: ViewMut<'_, u32>,
         mask: ViewMut<'_, u32>,
     ) -> Result<()> {
         if let Some(indices) = indices {
@@ -320,12 +329,11 @@ impl ModSqrt {
             Choice::Any => choice::ANY,
             Choice::Even => choice::EVEN,
             Choice::Smaller => choice::SMALLER,
+            Choice::Larger => choice::LARGER,
         };
-        if let Some(queue) = &self.queue {
-            self.device().wait_for(Some(queue), &self.primes.ready)?;
-        }
-        let batch = Batch { constants: &self.primes.constants, indices, values, out, mask, choice };
-        Ok(self.machine.run(self.queue.as_ref(), program, batch)?)
+        self.wait_for_primes()?;
+        let batch = Batch { constants: &self.primes.constants, indices, values, out: roots, mask, choice };
+        Ok(self.machine.run(self.queue.as_ref(), &self.primes.roots, batch)?)
     }
 }
 

@@ -120,7 +120,6 @@ impl Prime {
         let shifted = |shift: u32| value.overflowing_shr_vartime(shift).unwrap_or_else(|| self.modulus.small(0));
         let mut exponent = shifted(self.adicity + 1);
         number::store(&exponent, section(out, limbs, section::ROOT_EXPONENT));
-        number::store(&shifted(1), section(out, limbs, section::SYMBOL_EXPONENT));
         let missing = most - self.adicity;
         let one = self.modulus.form(self.modulus.small(1));
         for number in 0..missing.min(most - 1) {

@@ -37,10 +37,8 @@ pub(crate) mod section {
     pub(crate) const UNIT: u32 = 3;
     /// (q − 1)/2, for p − 1 = 2^s q with q odd.
     pub(crate) const ROOT_EXPONENT: u32 = 4;
-    /// (p − 1)/2.
-    pub(crate) const SYMBOL_EXPONENT: u32 = 5;
     /// From here on, number k is z^(−2^k) in Montgomery form, for z of order 2^s.
-    pub(crate) const POWERS: u32 = 6;
+    pub(crate) const POWERS: u32 = 5;
 }
 
 /// Words before the first section: −p⁻¹ modulo 2^64.
@@ -73,8 +71,6 @@ pub(crate) enum Step {
     Check(u32),
     /// The output becomes the accumulator or its opposite.
     Finish,
-    /// The mask becomes the symbol that the accumulator, 1, −1 or 0, stands for.
-    Symbol,
 }
 
 /// Bits of an argument of a step.
@@ -85,7 +81,7 @@ pub(crate) const MULTIPLICATIONS: u32 = 5;
 
 impl Step {
     /// The names of the codes in the sources.
-    pub(crate) const NAMES: [&'static str; 13] = [
+    pub(crate) const NAMES: [&'static str; 12] = [
         "SQUARE",
         "SLOT",
         "DIGIT",
@@ -98,7 +94,6 @@ impl Step {
         "BIT",
         "CHECK",
         "FINISH",
-        "SYMBOL",
     ];
 
     fn parts(self) -> (u32, u32, u32) {
@@ -115,7 +110,6 @@ impl Step {
             Step::Bit(bit) => (9, bit, 0),
             Step::Check(slot) => (10, slot, 0),
             Step::Finish => (11, 0, 0),
-            Step::Symbol => (12, 0, 0),
         }
     }
 
@@ -139,7 +133,6 @@ impl Step {
             9 => Step::Bit(x),
             10 => Step::Check(x),
             11 => Step::Finish,
-            12 => Step::Symbol,
             code => unreachable!("no step has the code {code}"),
         }
     }
@@ -165,14 +158,6 @@ pub(crate) fn roots(exponent_bits: u32, adicity: u32) -> Vec<Step> {
     }
     steps.extend([Step::Store(ROOT), Step::Square, Step::Check(VALUE)]);
     steps.extend([Step::Load(ROOT), Step::Constant(section::UNIT), Step::Finish]);
-    steps
-}
-
-/// Legendre symbols modulo primes of so many bits, by Euler's criterion.
-pub(crate) fn symbols(bits: u32) -> Vec<Step> {
-    let mut steps = vec![Step::Start, Step::Constant(section::SQUARE), Step::Store(VALUE)];
-    power(&mut steps, bits - 1, section::SYMBOL_EXPONENT);
-    steps.push(Step::Symbol);
     steps
 }
 
@@ -225,7 +210,7 @@ mod tests {
 
     #[test]
     fn steps_are_read_back() {
-        let codes = roots(20, 7).into_iter().chain(symbols(30)).chain(squares());
+        let codes = roots(20, 7).into_iter().chain(squares());
         codes.for_each(|step| assert_eq!(Step::decode(step.encode()), step));
         let widest = Step::Correct { bit: 4094, section: section::POWERS + 4095 };
         assert_eq!(Step::decode(widest.encode()), widest);

@@ -160,7 +160,9 @@ impl Encryption {
         let (device, limbs) = (self.machine.device(), self.machine.limbs());
         let mut words = Zeroizing::new(vec![0; limbs * messages.len()]);
         for (words, message) in words.chunks_exact_mut(limbs).zip(messages) {
-            let mut bytes = Zeroizing::new(message.as_ref().to_vec());
+            // It does not grow, which would leave a copy behind.
+            let mut bytes = Zeroizing::new(Vec::with_capacity(expected + REDUNDANCY));
+            bytes.extend_from_slice(message.as_ref());
             bytes.extend_from_within(expected - REDUNDANCY..);
             let number = Zeroizing::new(BoxedUint::from_be_slice_truncated(&bytes, 32 * limbs as u32));
             number::store(&number, words);
@@ -172,7 +174,7 @@ impl Encryption {
             constants: &self.constants,
             indices: None,
             values: values.as_view(),
-            out: Some(out.as_view_mut()),
+            out: out.as_view_mut(),
             mask: mask.as_view_mut(),
             choice: choice::ANY,
         };

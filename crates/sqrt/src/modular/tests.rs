@@ -1,18 +1,18 @@
 //! Every case on the CPU, the portable backend and the host's CUDA, against another big-integer crate.
 
-use evariste_backend::{Device, Error as DeviceError, Secrecy, ViewMut};
+use evariste_backend::{Device, Error as DeviceError, Secrecy};
 use evariste_hosted::Arithmetic;
 use num_bigint::BigUint;
 
 use super::{
-    BoxedUint, Choice, ModSqrt, Outcome,
-    kernels::{Batch, Constants, Machine, Program, choice},
+    BoxedUint, Jacobi, ModSqrt, Outcome,
+    kernels::{Batch, Constants, Machine, Program, THREADS_EACH, choice},
     limbs,
     prime::{self, Modulus},
     program::{self, HEAD, Step, section},
     reference,
 };
-use crate::Error;
+use crate::{Choice, Error};
 
 /// All that this machine has: none is there by chance, so that nothing is skipped where CI says what must be there.
 fn devices() -> Vec<Device> {
@@ -199,8 +199,8 @@ fn few_steps_of_long_numbers() {
     }
 }
 
-/// The roots, mask and symbols of programs that are cut short.
-fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint]) -> [Vec<u32>; 3] {
+/// The roots and mask of a program that is cut short.
+fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint]) -> [Vec<u32>; 2] {
     let machine = Machine::new(device, limbs(modulus.bits() as u32)).unwrap();
     let limbs = machine.limbs();
     let stride = prime::stride(limbs, adicity);
@@ -213,18 +213,130 @@ fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint])
     let constants = Constants { words: device.upload(&words).unwrap(), moduli: 1, stride: stride as u32 };
     let input = device.upload(&self::words(values, limbs)).unwrap();
     let (mut out, mut mask) = (device.alloc(input.len()).unwrap(), device.alloc(values.len()).unwrap());
-    let mut symbols = device.alloc(values.len()).unwrap();
-    let run = |steps: Vec<Step>, out: Option<ViewMut<'_, u32>>, mask: ViewMut<'_, u32>| {
-        let program = Program::new(device, &steps).unwrap();
-        let batch =
-            Batch { constants: &constants, indices: None, values: input.as_view(), out, mask, choice: choice::SMALLER };
-        machine.run(None, &program, batch).unwrap();
-    };
     // Without the comparison, which no element would pass.
-    let steps = program::roots(8, adicity).into_iter().filter(|step| !matches!(step, Step::Check(_))).collect();
-    run(steps, Some(out.as_view_mut()), mask.as_view_mut());
-    run(program::symbols(5), None, symbols.as_view_mut());
-    [out, mask, symbols].map(|buffer| buffer.to_vec().unwrap())
+    let steps: Vec<Step> =
+        program::roots(8, adicity).into_iter().filter(|step| !matches!(step, Step::Check(_))).collect();
+    let program = Program::new(device, &steps).unwrap();
+    let batch = Batch {
+        constants: &constants,
+        indices: None,
+        values: input.as_view(),
+        out: out.as_view_mut(),
+        mask: mask.as_view_mut(),
+        choice: choice::SMALLER,
+    };
+    machine.run(None, &program, batch).unwrap();
+    [out, mask].map(|buffer| buffer.to_vec().unwrap())
+}
+
+/// By the law of quadratic reciprocity, as Jacobi has it.
+fn jacobi(mut a: BigUint, mut n: BigUint) -> u32 {
+    let mut symbol = 1u32;
+    let mut turn = |if_so: bool| symbol = if if_so { symbol.wrapping_neg() } else { symbol };
+    while a != BigUint::ZERO {
+        let twos = a.trailing_zeros().unwrap_or(0);
+        a >>= twos;
+        turn(twos % 2 == 1 && n.bit(1) != n.bit(2));
+        turn(a.bit(1) && n.bit(1));
+        (a, n) = (n % &a, a);
+    }
+    if n == BigUint::from(1u32) { symbol } else { 0 }
+}
+
+fn check_symbols(device: &Device, moduli: &[BigUint], indices: &[u32], values: &[BigUint]) {
+    let limbs = limbs(moduli[0].bits() as u32);
+    let boxes: Vec<BoxedUint> = moduli.iter().map(boxed).collect();
+    let plan = Jacobi::with_moduli(device, &boxes, Secrecy::Public).unwrap();
+    assert_eq!((plan.limbs(), plan.moduli()), (limbs, moduli.len()));
+    let expected: Vec<u32> = values
+        .iter()
+        .zip(indices)
+        .map(|(value, index)| match moduli.get(*index as usize) {
+            None => Outcome::NoPrime as u32,
+            Some(n) if value >= n => Outcome::TooLarge as u32,
+            Some(n) => jacobi(value.clone(), n.clone()),
+        })
+        .collect();
+    let (input, places) = (device.upload(&words(values, limbs)).unwrap(), device.upload(indices).unwrap());
+    let mut symbols = device.upload(&vec![7; values.len()]).unwrap();
+    match moduli.len() {
+        1 => plan.symbols(&input, &mut symbols).unwrap(),
+        _ => plan.symbols_mixed(&places, &input, &mut symbols).unwrap(),
+    }
+    assert_eq!(symbols.to_vec().unwrap(), expected, "{:?}, {} bits", device.info().name, moduli[0].bits());
+}
+
+#[test]
+fn symbols_of_small_moduli_are_all_right() {
+    let moduli: Vec<BigUint> = (3u32..48).step_by(2).map(BigUint::from).collect();
+    let all = moduli.iter().zip(0u32..).flat_map(|(n, i)| {
+        let n = u32::try_from(n).unwrap();
+        (0..=n).map(move |x| (i, BigUint::from(x)))
+    });
+    let (mut indices, mut values): (Vec<u32>, Vec<BigUint>) = all.unzip();
+    indices.extend([moduli.len() as u32, u32::MAX]);
+    values.extend([BigUint::ZERO, BigUint::from(1u32)]);
+    devices().iter().for_each(|device| check_symbols(device, &moduli, &indices, &values));
+}
+
+/// Primes, squares, multiples of what values have in common with them, and the longest of their limbs.
+#[test]
+fn symbols_of_long_moduli_are_right() {
+    let devices = devices();
+    for (bits, counts) in [(64, [300, 300]), (70, [40, 40]), (1024, [9, 9]), (1088, [9, 9]), (4096, [9, 3])] {
+        let square = below(bits / 2, 17).pow(2);
+        let triple = below(bits, 1) / 3u32 * 3u32;
+        let noise = noise(5, bits) | (BigUint::from(1u32) << (bits - 1)) | BigUint::from(1u32);
+        let moduli = [below(bits, 1), square.clone(), triple, noise, below(bits, 59)];
+        let moduli: Vec<BigUint> = moduli.into_iter().filter(|n| n.bit(0)).collect();
+        for (at, device) in devices.iter().enumerate() {
+            let mut all: Vec<(u32, BigUint)> = Vec::new();
+            for (i, n) in moduli.iter().enumerate() {
+                let mut own = values(n, counts[usize::from(at > 0)]);
+                own.extend([BigUint::from(2u32), n / 3u32, below(bits / 2, 17)]);
+                all.extend(own.into_iter().map(|value| (i as u32, value)));
+            }
+            let (indices, values): (Vec<u32>, Vec<BigUint>) = all.into_iter().unzip();
+            check_symbols(device, &moduli, &indices, &values);
+        }
+    }
+    // The host forms, and more elements than the CPU takes at once.
+    let device = Device::cpu();
+    let n = below(64, 59);
+    let many = values(&n, THREADS_EACH * device.info().parallelism as usize + 3);
+    check_symbols(&device, std::slice::from_ref(&n), &vec![0; many.len()], &many);
+    let plan = Jacobi::new(&device, &BoxedUint::from(15u32)).unwrap();
+    assert_eq!(plan.jacobi(&[0u32, 1, 2, 3, 7].map(BoxedUint::from)).unwrap(), [0, 1, 1, 0, -1]);
+    assert_eq!(plan.jacobi(&[14u32, 15].map(BoxedUint::from)).unwrap_err(), Error::TooLarge { index: 1 });
+    assert_eq!(plan.jacobi(&[]).unwrap(), []);
+}
+
+#[test]
+fn what_has_no_symbols_is_refused() {
+    let device = Device::cpu();
+    let plan = |moduli: &[BigUint]| {
+        let moduli: Vec<BoxedUint> = moduli.iter().map(boxed).collect();
+        Jacobi::with_moduli(&device, &moduli, Secrecy::Public).unwrap_err()
+    };
+    let good = BigUint::from(9u32);
+    assert_eq!(plan(&[]), Error::NoModulus);
+    assert_eq!(plan(&[good.clone(), BigUint::from(10u32)]), Error::EvenModulus { index: 1 });
+    assert_eq!(plan(&[BigUint::ZERO]), Error::EvenModulus { index: 0 });
+    let bits = |actual| Error::ModulusBits { index: 1, expected: 2..=4096, actual };
+    assert_eq!(plan(&[good.clone(), BigUint::from(1u32)]), bits(1));
+    assert_eq!(plan(&[good.clone(), below(4097, 1)]), bits(4097));
+    assert_eq!(plan(&[good.clone(), below(65, 1)]), Error::ModulusLimbs { index: 1, expected: 2, actual: 4 });
+    assert!([0, 1, 4097].into_iter().all(|bits| Jacobi::kernels(bits).is_empty()));
+    let both = Jacobi::with_moduli(&device, &[boxed(&good), boxed(&good)], Secrecy::Public).unwrap();
+    assert_eq!(both.jacobi(&[]).unwrap_err(), Error::Indices { primes: 2 });
+    let upload = |len: usize| device.upload::<u32>(&vec![7; len]).unwrap();
+    let (values, short, mut symbols) = (upload(6), upload(5), upload(3));
+    let length = |what, expected, actual| Error::Device(DeviceError::Length { what, expected, actual });
+    let refused = both.symbols_mixed(&upload(2), &values, &mut symbols).unwrap_err();
+    assert_eq!(refused, length("the indices of moduli", 3, 2));
+    let refused = both.symbols_mixed(&upload(3), &short, &mut symbols).unwrap_err();
+    assert_eq!(refused, length("the limbs of the values", 6, 5));
+    assert_eq!(symbols.to_vec().unwrap(), [7; 3]);
 }
 
 #[test]
@@ -232,15 +344,16 @@ fn roots_are_those_of_the_definition() {
     for p in [below(64, 59), below(521, 1), below(1024, 19215)] {
         let prime = boxed(&p);
         let values: Vec<BoxedUint> = values(&p, 8).iter().filter(|x| **x < p).map(boxed).collect();
-        let plan = ModSqrt::new(&Device::cpu(), &prime).unwrap().choose(Choice::Smaller);
-        let found = plan.sqrt(&values).unwrap();
-        for (value, found) in values.iter().zip(found) {
-            let root = reference::sqrt(value, &prime);
-            let smaller = root.map(|root| {
-                let other = prime.wrapping_sub(&root);
-                if root < other { root } else { other }
+        let plan = ModSqrt::new(&Device::cpu(), &prime).unwrap();
+        let [smaller, larger] =
+            [Choice::Smaller, Choice::Larger].map(|choice| plan.choose(choice).sqrt(&values).unwrap());
+        for ((value, smaller), larger) in values.iter().zip(smaller).zip(larger) {
+            let both = reference::sqrt(value, &prime).map(|root| {
+                // The opposite of 0 is 0.
+                let other = if *value == BoxedUint::zero() { root.clone() } else { prime.wrapping_sub(&root) };
+                if root < other { (root, other) } else { (other, root) }
             });
-            assert_eq!(found, smaller);
+            assert_eq!(smaller.zip(larger), both);
         }
     }
 }

@@ -1,0 +1,338 @@
+use std::{fmt, sync::Arc};
+
+use ark_ec::{
+    AffineRepr, CurveConfig, CurveGroup,
+    hashing::{
+        curve_maps::wb::{WBConfig, WBMap},
+        map_to_curve_hasher::MapToCurve as _,
+    },
+    short_weierstrass::{Affine, SWCurveConfig},
+};
+use ark_ff::{
+    AdditiveGroup, Field, PrimeField,
+    field_hashers::{DefaultFieldHasher, HashToField},
+};
+use bytemuck::{Pod, Zeroable};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns,
+    parallel,
+};
+use evariste_curve::{
+    AffinePoint, DeviceCurve, Jacobian, Points, point,
+    source::{self as curve_source, Form},
+};
+use evariste_field::{
+    DeviceField, Mont,
+    source::{self, turns},
+};
+use num_bigint::BigUint;
+use rayon::prelude::*;
+use sha2::Sha256;
+
+use crate::{Error, MapToCurve, Result, RootField, machine::THREADS, plan::checked_len, subgroup::Membership};
+
+/// `hash_to_curve` of RFC 9380 with `expand_message_xmd` and SHA-256, for the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
+/// `BLS12381G2_XMD:SHA-256_SSWU_RO_` and curves like theirs: messages in, points of the subgroup of prime order out, on one device.
+///
+/// Messages are hashed to two elements of the field each on the host, on all cores; the rest happens on the device: both are mapped
+/// ([`MapToCurve`]), the points added, and the cofactor cleared, in G1 by a multiplication with 1 − z and in G2 by two with z and
+/// 1 − z (Budroni and Pintore, "Efficient hash maps to G2 on BLS curves", 2017), of 64 doublings each. The time depends on the
+/// messages: secret ones are not for this.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_sqrt::Error> {
+/// use ark_bls12_381::g2::Config;
+/// use evariste_backend::Device;
+/// use evariste_sqrt::HashToCurve;
+///
+/// let hash = HashToCurve::<Config>::new(&Device::best()?, b"EXAMPLE-V01-CS02-with-BLS12381G2_XMD:SHA-256_SSWU_RO_")?;
+/// let points = hash.points_of(&["one message", "another one"])?.to_vec()?;
+/// assert!(points.iter().all(|p| p.is_in_correct_subgroup_assuming_on_curve()));
+/// # Ok(())
+/// # }
+/// ```
+pub struct HashToCurve<C: WBConfig + DeviceCurve<BaseField: RootField>> {
+    queue: Option<Queue>,
+    inner: Arc<Inner<C>>,
+}
+
+/// The kernel of the endomorphism, and its constants.
+type Frobenius<C> = (Kernel<FrobeniusParams>, Buffer<Mont<<C as CurveConfig>::BaseField>>);
+
+struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
+    device: Device,
+    domain: Vec<u8>,
+    map: MapToCurve<C>,
+    points: Points<C>,
+    multiple: Kernel<MultipleParams>,
+    /// Scalars of the multiplications, one after the other.
+    scalars: Vec<(Buffer<u32>, u32)>,
+    frobenius: Option<Frobenius<C>>,
+    /// When scalars and constants are on the device.
+    ready: Event,
+}
+
+/// Bytes of the hash for each coefficient, for which its field must be made.
+const COEFFICIENT_BYTES: u32 = 64;
+
+impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
+    /// Makes the map, and compiles the kernels. The domain separation tag is that of RFC 9380, section 3.1.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] if the tag is empty, [`Error::Field`] for curves whose suite would take other than 64 bytes for a
+    /// coefficient, or whose cofactor is cleared in another way than those of BLS12-381 are; and as [`MapToCurve::new`].
+    pub fn new(device: &Device, domain: &[u8]) -> Result<Self> {
+        if domain.is_empty() {
+            return Err(Error::Domain);
+        }
+        let clearing = Clearing::of::<C>()?;
+        let scalar = |scalar: &BigUint| Ok((device.upload(&scalar.to_u32_digits())?, scalar.bits() as u32));
+        let frobenius = |ends: [C::BaseField; 2]| -> Result<Frobenius<C>> {
+            Ok((Kernel::new(device, frobenius_spec::<C>())?, device.upload(&ends)?))
+        };
+        let inner = Inner {
+            device: device.clone(),
+            domain: domain.to_vec(),
+            map: MapToCurve::new(device)?,
+            points: Points::new(device),
+            multiple: Kernel::new(device, multiple_spec::<C>())?,
+            scalars: clearing.scalars.iter().map(scalar).collect::<Result<_>>()?,
+            frobenius: clearing.ends.map(frobenius).transpose()?,
+            ready: device.record(None)?,
+        };
+        Ok(Self { queue: None, inner: Arc::new(inner) })
+    }
+
+    /// The same hash on a queue of its own.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+    }
+
+    /// The kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for what [`HashToCurve::new`]
+    /// refuses.
+    pub fn kernels() -> Vec<KernelSpec> {
+        let Ok(clearing) = Clearing::of::<C>() else { return Vec::new() };
+        std::iter::once(multiple_spec::<C>()).chain(clearing.ends.map(|_| frobenius_spec::<C>())).collect()
+    }
+
+    /// The point of each message, on the device.
+    ///
+    /// # Errors
+    /// [`Error::Device`]: [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^30 messages,
+    /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) for ten Jacobian points a message, and what else it fails with.
+    pub fn points_of<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
+        let (inner, queue, count) = (&*self.inner, self.queue.as_ref(), messages.len());
+        checked_len(&inner.device, "a batch of elements to map", count.saturating_mul(2))?;
+        let hasher = <DefaultFieldHasher<Sha256> as HashToField<C::BaseField>>::new(&inner.domain);
+        let hash = |message: &M| -> (C::BaseField, C::BaseField) { hasher.hash_to_field::<2>(message.as_ref()).into() };
+        // All the first elements, then all the second ones.
+        let (mut first, second): (Vec<_>, Vec<_>) = messages.par_iter().with_min_len(64).map(hash).unzip();
+        first.extend(second);
+        let mut elements = inner.device.alloc::<Mont<C::BaseField>>(2 * count)?;
+        elements.as_view_mut().write_on(queue, &first)?;
+        let mut mapped = inner.device.alloc::<Jacobian<C>>(2 * count)?;
+        let on = queue.map(|queue| (inner.map.on(queue), inner.points.on(queue)));
+        let (map, points) = on.as_ref().map_or((&inner.map, &inner.points), |(map, points)| (map, points));
+        map.map(&elements, &mut mapped)?;
+        let jacobians = || inner.device.alloc::<Jacobian<C>>(count);
+        let (mut sum, mut multiple, mut out) = (jacobians()?, jacobians()?, inner.device.alloc(count)?);
+        points.add_jacobian(mapped.view(..count)?, mapped.view(count..)?, &mut sum)?;
+        if let Some(queue) = queue {
+            inner.device.wait_for(Some(queue), &inner.ready)?;
+        }
+        let Some((kernel, ends)) = &inner.frobenius else {
+            for scalar in &inner.scalars {
+                self.multiply(scalar, sum.as_view(), multiple.as_view_mut())?;
+                std::mem::swap(&mut sum, &mut multiple);
+            }
+            points.normalise_jacobian(&sum, &mut out)?;
+            return Ok(out);
+        };
+        let [first, second] = &inner.scalars[..] else { unreachable!("there are two scalars with an endomorphism") };
+        let frobenius = |a: &Buffer<Jacobian<C>>, out: &mut Buffer<Jacobian<C>>| -> Result<()> {
+            let params = FrobeniusParams { len: count as u32 };
+            let args = &mut [Arg::read(ends), Arg::read(a), Arg::write(out)];
+            // SAFETY: both have `len` points, and there are two ends.
+            Ok(unsafe { kernel.launch(queue, params.len.div_ceil(THREADS).into(), &params, args) }?)
+        };
+        // k2 (k1 P + ψ P) + 2 ψ² P − P.
+        let (mut image, mut other) = (jacobians()?, jacobians()?);
+        frobenius(&sum, &mut image)?;
+        self.multiply(first, sum.as_view(), multiple.as_view_mut())?;
+        points.add_jacobian(&multiple, &image, &mut other)?;
+        self.multiply(second, other.as_view(), multiple.as_view_mut())?;
+        frobenius(&image, &mut other)?;
+        points.double_jacobian(&other, &mut image)?;
+        points.add_jacobian(&multiple, &image, &mut other)?;
+        points.negate_jacobian(&sum, &mut image)?;
+        points.add_jacobian(&other, &image, &mut multiple)?;
+        points.normalise_jacobian(&multiple, &mut out)?;
+        Ok(out)
+    }
+
+    /// k times each point, in launches of as many digits as a thread of the device may do.
+    fn multiply(
+        &self,
+        (scalar, bits): &(Buffer<u32>, u32),
+        base: View<'_, Jacobian<C>>,
+        mut out: ViewMut<'_, Jacobian<C>>,
+    ) -> Result<()> {
+        let (len, kernel) = (base.len() as u32, &self.inner.multiple);
+        let of = |high: u32, low: u32| MultipleParams { len, high, low, first: u32::from(high + 1 == *bits) };
+        let mut digits = (bits - 1).max(1);
+        while digits > 1 && !kernel.fits(&of(digits, 0)) {
+            digits = digits.div_ceil(2);
+        }
+        // A scalar of one digit is one launch without any.
+        let mut high = bits - 1;
+        loop {
+            let low = high.saturating_sub(digits);
+            let (params, args) = (of(high, low), &mut [Arg::read(scalar), Arg::read(base), Arg::write(out.reborrow())]);
+            // SAFETY: both have `len` points, and the scalar has `bits` digits.
+            unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &params, args) }?;
+            if low == 0 {
+                return Ok(());
+            }
+            high = low;
+        }
+    }
+}
+
+/// How points are brought to the subgroup: by k P for the one scalar, or by k2 (k1 P + ψ P) + 2 ψ² P − P for two and the endomorphism
+/// ψ (x, y) = (ends[0] x, ends[1] y), of the conjugates of x and y.
+struct Clearing<F> {
+    scalars: Vec<BigUint>,
+    ends: Option<[F; 2]>,
+}
+
+impl<F: RootField> Clearing<F> {
+    /// What gives the same as arkworks' `clear_cofactor`, which is that of the suite, for a point outside of the subgroup.
+    fn of<C: WBConfig + DeviceCurve<BaseField = F>>() -> Result<Self> {
+        let refused = Err(Error::Field { what: "hashes to curves", degree: F::extension_degree() });
+        if (F::BasePrimeField::MODULUS_BIT_SIZE + 128).div_ceil(8) != COEFFICIENT_BYTES {
+            return refused;
+        }
+        let Ok(point) = WBMap::<C>::map_to_curve(F::ONE) else { return refused };
+        let expected = C::clear_cofactor(&point);
+        let short = Membership::<F>::of::<C>().filter(|membership| membership.ends.is_some());
+        let candidates = short.into_iter().flat_map(|membership| {
+            // The scalar of the first group is z², that of the second one |z|.
+            let ends = membership.ends.filter(|_| membership.conjugate);
+            let z = if ends.is_some() { membership.scalar } else { membership.scalar.sqrt() };
+            [&z + 1u8, &z - 1u8].map(|last| {
+                let scalars = if ends.is_some() { vec![z.clone(), last] } else { vec![last] };
+                Self { scalars, ends }
+            })
+        });
+        let cofactor = Self { scalars: vec![BigUint::from_slice(&words(C::COFACTOR))], ends: None };
+        let found = candidates.chain([cofactor]).find(|clearing| clearing.apply::<C>(point) == expected);
+        found.map_or(refused, Ok)
+    }
+
+    fn apply<C: SWCurveConfig<BaseField = F>>(&self, p: Affine<C>) -> Affine<C> {
+        let times = |p: Affine<C>, k: &BigUint| p.mul_bigint(k.to_u64_digits()).into_affine();
+        let Some([u, v]) = self.ends else { return self.scalars.iter().fold(p, times) };
+        let [first, second] = &self.scalars[..] else { return Affine::zero() };
+        let image = |p: Affine<C>| Affine::new_unchecked(u * p.x.frobenius_map(1), v * p.y.frobenius_map(1));
+        let other = image(p);
+        let sum = (times(p, first) + other).into_affine();
+        (times(sum, second).into_group() + image(other).into_group().double() - p).into_affine()
+    }
+}
+
+fn words(limbs: &[u64]) -> Vec<u32> {
+    limbs.iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]).collect()
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct MultipleParams {
+    len: u32,
+    high: u32,
+    low: u32,
+    first: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct FrobeniusParams {
+    len: u32,
+}
+
+/// Points that a CPU thread takes at a time.
+const GRAIN: usize = 16;
+
+fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
+    let word = source::word::<C::BaseField>();
+    let bindings = vec![Binding::read("scalar", Word::U32), Binding::read("base", word), Binding::write("out", word)];
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_MULTIPLE,
+        Language::Wgsl { int64 } => {
+            let forms = [&seen[1], &seen[2]].map(|binding| (*binding, Form::Jacobian));
+            curve_source::wgsl_kernel::<C>(int64, &forms) + evariste_shaders::SQRT_MULTIPLE
+        }
+    };
+    let body = |params: &MultipleParams, args: &mut [CpuArg<'_>]| multiple_body::<C>(*params, args);
+    // Doublings have 8 products, or 11 where a is not 0; additions 16, and a doubling in the rare case.
+    let digit = 40 * turns::mul::<C::BaseField>();
+    KernelSpec::new("sqrt_multiple", source::label::<C::BaseField>(), bindings, body, source)
+        .threads(THREADS)
+        .turns(move |params: &MultipleParams| loop_turns((params.high - params.low).into(), digit))
+}
+
+fn multiple_body<C: DeviceCurve>(params: MultipleParams, args: &mut [CpuArg<'_>]) {
+    let [scalar, base, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let (scalar, base, each) = (scalar.read::<u32>(), base.read::<u32>(), 3 * C::BaseField::LIMBS);
+    parallel::chunks(&mut out.write::<u32>()[..params.len as usize * each], GRAIN * each, &|chunk, out| {
+        for (out, base) in out.chunks_exact_mut(each).zip(base[chunk * GRAIN * each..].chunks_exact(each)) {
+            let point = point::load(base);
+            let mut sum: point::JacobianOf<C> = if params.first == 1 { point } else { point::load(out) };
+            for bit in (params.low..params.high).rev() {
+                sum = point::jacobian_double::<C>(sum);
+                if scalar[bit as usize / 32] >> (bit % 32) & 1 == 1 {
+                    sum = point::jacobian_add::<C>(sum, point);
+                }
+            }
+            point::store(&sum, out);
+        }
+    });
+}
+
+fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
+    let word = source::word::<C::BaseField>();
+    let bindings = vec![Binding::read("ends", word), Binding::read("a", word), Binding::write("out", word)];
+    let seen = bindings.clone();
+    let source = move |language| match language {
+        Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_FROBENIUS,
+        Language::Wgsl { int64 } => {
+            let forms = [&seen[1], &seen[2]].map(|binding| (*binding, Form::Jacobian));
+            let ends = source::wgsl_accessors::<C::BaseField>(&seen[0]);
+            curve_source::wgsl_kernel::<C>(int64, &forms) + &ends + evariste_shaders::SQRT_FROBENIUS
+        }
+    };
+    let body = |params: &FrobeniusParams, args: &mut [CpuArg<'_>]| {
+        let [ends, a, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let each = 3 * C::BaseField::LIMBS;
+        let [u, v]: [C::BaseField; 2] = point::load(ends.read::<u32>());
+        let a = a.read::<u32>();
+        parallel::chunks(&mut out.write::<u32>()[..params.len as usize * each], GRAIN * each, &|chunk, out| {
+            for (out, a) in out.chunks_exact_mut(each).zip(a[chunk * GRAIN * each..].chunks_exact(each)) {
+                let [x, y, z]: point::JacobianOf<C> = point::load(a);
+                let [x, y, z] = [x, y, z].map(|x| x.frobenius_map(1));
+                point::store(&[u * x, v * y, z], out);
+            }
+        });
+    };
+    let turns = 2 * turns::mul::<C::BaseField>();
+    KernelSpec::new("sqrt_frobenius", source::label::<C::BaseField>(), bindings, body, source)
+        .threads(THREADS)
+        .turns(move |_: &FrobeniusParams| turns)
+}
+
+impl<C: WBConfig + DeviceCurve<BaseField: RootField>> fmt::Debug for HashToCurve<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashToCurve").field("device", &self.inner.device).finish_non_exhaustive()
+    }
+}

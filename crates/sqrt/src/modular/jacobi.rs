@@ -1,0 +1,542 @@
+//! Jacobi symbols by divsteps, for any odd modulus.
+
+use std::{fmt, fmt::Write, sync::Arc};
+
+use bytemuck::{Pod, Zeroable};
+use crypto_bigint::{BoxedUint, Integer};
+#[cfg(doc)]
+use evariste_backend::Error as DeviceError;
+use evariste_backend::{
+    Arg, Binding, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Word,
+    loop_turns,
+};
+use evariste_field::source;
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use super::{
+    kernels::{Constants, THREADS_EACH, mask},
+    number::{self, MAX_BITS},
+    plan::encode,
+    program::HEAD,
+};
+use crate::{Error, Result};
+
+/// Bits of the shortest modulus: that of 3.
+pub(super) const MIN_BITS: u32 = 2;
+
+/// Threads of a workgroup.
+const THREADS: u32 = 128;
+
+/// Divsteps of a batch on the GPU: their last one looks at three bits of words of 32.
+const DIVSTEPS: u32 = 30;
+
+/// Divsteps of a batch on the CPU, of words of 64 bits.
+const CPU_DIVSTEPS: u32 = 62;
+
+/// Products of limbs in one launch, of one element: what a small GPU does in less than the seconds after which a driver takes
+/// it for hanging.
+const WORK: usize = 1 << 22;
+
+/// Divsteps that end with g = 0 for every odd f below 2^bits and 0 ≤ g ≤ f, where delta begins at 1/2: Wuille's bound by convex
+/// hulls ("Bounds on divsteps iterations in safegcd", 2021).
+const fn divsteps(bits: u32) -> u32 {
+    ((45_907 * bits as u64 + 30_179) / 19_929) as u32
+}
+
+/// Jacobi symbols (x / n) for odd moduli n that are known at run time only, from 3 on and of up to 4096 bits, prime or not.
+///
+/// # Data
+/// That of [`ModSqrt`](super::ModSqrt): an element is [`Jacobi::limbs`] little-endian 32-bit limbs, zeros above its value, and n elements
+/// are n · limbs neighbouring words of a buffer. A batch may be of several moduli of the same number of limbs, with an index for
+/// each element ([`Jacobi::symbols_mixed`]). Where the modulus is prime, the symbol is Legendre's.
+///
+/// # Method
+/// Bernstein and Yang's divsteps, which look at the lowest bits of two numbers only, take (n, x) to (± gcd, 0). The symbol changes
+/// with them by the law of quadratic reciprocity. That needs the signs of numbers whose highest bits are not looked at: the signs of
+/// one batch of divsteps follow from those before and behind it, and from the signs that (1, 0) goes through with the same matrices.
+///
+/// Sources: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion", TCHES 2019(3); Hamburg, "Computing the
+/// Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271, which the signs are told apart differently from here.
+///
+/// # Cost
+/// 2.3 k divsteps for moduli of k bits, in batches of 30; for each batch four products of a word with each of the limbs. 4 · 2.3 k / 30 ·
+/// k / 32 products of words in all: for 4096 bits 160,000, where Euler's criterion takes 170 million. The memory of a call is some
+/// more than two elements for each of those that are worked on at once ([`Jacobi::required_bytes`]). What is done does not
+/// depend on the values, but for those that are refused; nothing is promised of the time.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_sqrt::Error> {
+/// use evariste_backend::Device;
+/// use evariste_sqrt::modular::{BoxedUint, Jacobi};
+///
+/// let modulus = BoxedUint::from(15u32);
+/// let symbols = Jacobi::new(&Device::best()?, &modulus)?;
+/// assert_eq!(symbols.jacobi(&[2u32, 5, 7].map(BoxedUint::from))?, [1, 0, -1]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Jacobi {
+    machine: Arc<Machine>,
+    queue: Option<Queue>,
+    moduli: Arc<Moduli>,
+}
+
+/// The moduli of a plan.
+struct Moduli {
+    values: Vec<Zeroizing<BoxedUint>>,
+    constants: Constants,
+    bits: u32,
+    /// When all of this is on the device.
+    ready: Event,
+}
+
+impl fmt::Debug for Jacobi {
+    /// Without the moduli, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, limbs, moduli) = (self.device(), self.limbs(), self.moduli());
+        f.debug_struct("Jacobi")
+            .field("device", device)
+            .field("limbs", &limbs)
+            .field("moduli", &moduli)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Jacobi {
+    /// A plan for one modulus.
+    ///
+    /// # Errors
+    /// As [`Jacobi::with_moduli`].
+    pub fn new(device: &Device, modulus: &BoxedUint) -> Result<Self> {
+        Self::with_moduli(device, std::slice::from_ref(modulus), Secrecy::Public)
+    }
+
+    /// A plan for some moduli of the same number of limbs. With [`Secrecy::Secret`], what the device holds of them is zeroed when it is
+    /// given back, and so is the scratch of every call. Whether they are primes is not looked at.
+    ///
+    /// # Errors
+    /// Each names the first modulus at fault: [`Error::EvenModulus`], [`Error::ModulusBits`] for 1 and for more than 4096 bits,
+    /// [`Error::ModulusLimbs`] for another number of limbs than the first. [`Error::NoModulus`] without a modulus. [`Error::Device`] with
+    /// [`DeviceError::Compile`], [`DeviceError::Unavailable`] where the compiler is missing, [`DeviceError::TooLarge`] for moduli
+    /// larger than a buffer, [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
+    pub fn with_moduli(device: &Device, moduli: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
+        let limbs = number::limbs(moduli.first().ok_or(Error::NoModulus)?.bits());
+        for (index, modulus) in moduli.iter().enumerate() {
+            let bits = modulus.bits();
+            if !bool::from(modulus.is_odd()) {
+                return Err(Error::EvenModulus { index });
+            }
+            if !(MIN_BITS..=MAX_BITS).contains(&bits) {
+                return Err(Error::ModulusBits { index, expected: MIN_BITS..=MAX_BITS, actual: bits });
+            }
+            let actual = number::limbs(bits);
+            if actual != limbs {
+                return Err(Error::ModulusLimbs { index, expected: limbs, actual });
+            }
+        }
+        let stride = HEAD as usize + limbs;
+        let mut words = Zeroizing::new(vec![0; stride * moduli.len()]);
+        words
+            .chunks_exact_mut(stride)
+            .zip(moduli)
+            .for_each(|(words, modulus)| number::store(modulus, &mut words[HEAD as usize..]));
+        let machine = Machine::new(device, limbs)?;
+        let constants = Constants {
+            words: device.upload_with(&words, secrecy)?,
+            moduli: moduli.len() as u32,
+            stride: stride as u32,
+        };
+        let bits = moduli.iter().map(BoxedUint::bits).max().unwrap_or(MIN_BITS);
+        let values = moduli.iter().map(|modulus| Zeroizing::new(modulus.clone())).collect();
+        let ready = device.record(None)?;
+        Ok(Self { machine, queue: None, moduli: Arc::new(Moduli { values, constants, bits, ready }) })
+    }
+
+    /// The same plan on a queue of its own. What it shares with work of other queues is ordered by events ([`Device::record`],
+    /// [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { queue: Some(queue.clone()), ..self.clone() }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.machine.device
+    }
+
+    /// 32-bit limbs of an element: [`limbs`](super::limbs) of the bits of a modulus.
+    pub fn limbs(&self) -> usize {
+        self.machine.limbs
+    }
+
+    /// How many moduli there are.
+    pub fn moduli(&self) -> usize {
+        self.moduli.values.len()
+    }
+
+    /// Bytes of scratch of a call for so many elements.
+    pub fn required_bytes(&self, len: usize) -> u64 {
+        self.machine.required_bytes(len)
+    }
+
+    /// The kernels for moduli of so many bits, for compiling them ahead; none for lengths that are refused.
+    pub fn kernels(bits: u32) -> Vec<KernelSpec> {
+        let possible = (MIN_BITS..=MAX_BITS).contains(&bits);
+        possible.then(|| spec(number::limbs(bits))).into_iter().collect()
+    }
+
+    /// The symbol of each value: 1, 2³² − 1 for −1, or 0 where value and modulus have a common divisor; and
+    /// [`Outcome::TooLarge`](super::Outcome::TooLarge) for a value that is not below the modulus.
+    ///
+    /// # Errors
+    /// [`Error::Indices`] if there are several moduli. [`Error::Device`] with [`DeviceError::Length`] unless values have
+    /// [`limbs`](Jacobi::limbs) words for each symbol, [`DeviceError::WrongDevice`], [`DeviceError::TooLarge`] if a thread of the
+    /// device may not do as much as one batch of divsteps takes; nothing is written then. [`DeviceError::OutOfMemory`],
+    /// [`DeviceError::Driver`], [`DeviceError::Lost`].
+    pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
+        self.one_modulus()?;
+        self.run(None, values.into(), symbols.into())
+    }
+
+    /// [`Jacobi::symbols`], each for the modulus that its index says, or [`Outcome::NoPrime`](super::Outcome::NoPrime) where that is not
+    /// below the number of moduli.
+    ///
+    /// # Errors
+    /// As [`Jacobi::symbols`], and [`DeviceError::Length`] unless there is an index for each symbol.
+    pub fn symbols_mixed<'a>(
+        &self,
+        indices: impl Into<View<'a, u32>>,
+        values: impl Into<View<'a, u32>>,
+        symbols: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        self.run(Some(indices.into()), values.into(), symbols.into())
+    }
+
+    /// The symbols of values on the host: 1, 0 or −1. Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::Indices`] if there are several moduli, [`Error::TooLarge`] for a value that is not below the modulus, and those of
+    /// [`Jacobi::symbols`].
+    pub fn jacobi(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
+        self.one_modulus()?;
+        if let Some(index) = values.iter().position(|value| *value >= *self.moduli.values[0]) {
+            return Err(Error::TooLarge { index });
+        }
+        let secrecy = self.moduli.constants.words.secrecy();
+        let words = self.device().upload_with(&encode(values, self.limbs()), secrecy)?;
+        let mut symbols = self.device().alloc_with(values.len(), secrecy)?;
+        let plan = Self { queue: None, ..self.clone() };
+        plan.symbols(&words, &mut symbols)?;
+        // 2³² − 1 becomes −1.
+        Ok(Zeroizing::new(symbols.to_vec()?).iter().map(|symbol| *symbol as i8).collect())
+    }
+
+    fn one_modulus(&self) -> Result<()> {
+        match self.moduli() {
+            1 => Ok(()),
+            primes => Err(Error::Indices { primes }),
+        }
+    }
+
+    fn run(&self, indices: Option<View<'_, u32>>, values: View<'_, u32>, symbols: ViewMut<'_, u32>) -> Result<()> {
+        if let Some(queue) = &self.queue {
+            self.device().wait_for(Some(queue), &self.moduli.ready)?;
+        }
+        let Moduli { constants, bits, .. } = &*self.moduli;
+        Ok(self.machine.run(self.queue.as_ref(), constants, *bits, indices, values, symbols)?)
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Params {
+    len: u32,
+    first: u32,
+    end: u32,
+    batches: u32,
+    stride: u32,
+    moduli: u32,
+    indexed: u32,
+}
+
+/// The kernel for moduli of a number of limbs.
+#[derive(Debug)]
+pub(super) struct Machine {
+    device: Device,
+    limbs: usize,
+    kernel: Kernel<Params>,
+}
+
+impl Machine {
+    /// Kept with the device: moduli of the same length share it.
+    pub(super) fn new(device: &Device, limbs: usize) -> evariste_backend::Result<Arc<Self>> {
+        device.cached_plan(&limbs.to_string(), || {
+            let kernel = Kernel::new(device, spec(limbs))?;
+            Ok(Self { device: device.clone(), limbs, kernel })
+        })
+    }
+
+    fn required_bytes(&self, len: usize) -> u64 {
+        4 * (state_words(self.limbs) * len.min(batch_len(self.device.info(), self.limbs))) as u64
+    }
+
+    /// The symbols of values for moduli of at most so many bits, which stand at word [`HEAD`] of their constants.
+    pub(super) fn run(
+        &self,
+        queue: Option<&Queue>,
+        constants: &Constants,
+        bits: u32,
+        indices: Option<View<'_, u32>>,
+        values: View<'_, u32>,
+        mut symbols: ViewMut<'_, u32>,
+    ) -> evariste_backend::Result<()> {
+        self.device.expect_same("the moduli", constants.words.device())?;
+        self.device.expect_same("the values", values.device())?;
+        self.device.expect_same("the symbols", symbols.device())?;
+        let len = symbols.len();
+        if let Some(indices) = &indices {
+            self.device.expect_same("the indices", indices.device())?;
+            indices.expect_len("the indices of moduli", len)?;
+        }
+        values.expect_len("the limbs of the values", len.saturating_mul(self.limbs))?;
+        if len == 0 {
+            return Ok(());
+        }
+        let batches = divsteps(bits).div_ceil(DIVSTEPS);
+        let params = Params {
+            len: 0,
+            first: 0,
+            end: 0,
+            batches,
+            stride: constants.stride,
+            moduli: constants.moduli,
+            indexed: indices.is_some().into(),
+        };
+        let of = |end: usize| Params { end: end as u32, ..params };
+        let mut at_once = (WORK / (4 * self.limbs)).min(batches as usize);
+        while at_once > 1 && !self.kernel.fits(&of(at_once)) {
+            at_once = at_once.div_ceil(2);
+        }
+        self.kernel.expect_fits(&of(at_once))?;
+        let secrecy = Secrecy::of([constants.words.secrecy(), values.secrecy(), symbols.secrecy()]);
+        let each = batch_len(self.device.info(), self.limbs).min(len);
+        let mut state = self.device.alloc_with::<u32>(each * state_words(self.limbs), secrecy)?;
+        for at in (0..len).step_by(each) {
+            let end = len.min(at + each);
+            let values = values.view(at * self.limbs..end * self.limbs)?;
+            let indices = indices.map_or(Ok(constants.words.as_view()), |indices| indices.view(at..end))?;
+            for first in (0..batches).step_by(at_once) {
+                let last = batches.min(first + at_once as u32);
+                let params = Params { len: (end - at) as u32, first, end: last, ..params };
+                let args = &mut [
+                    Arg::read(&constants.words),
+                    Arg::read(indices),
+                    Arg::read(values),
+                    Arg::write(&mut state),
+                    Arg::write(symbols.view_mut(at..end)?),
+                ];
+                // SAFETY: the views have `len` elements of `limbs` limbs, `state` has room for as many, every modulus that is
+                // looked at has its limbs behind `HEAD`, and threads without an element touch none.
+                unsafe { self.kernel.launch(queue, params.len.div_ceil(THREADS).into(), &params, args) }?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Words of an element between batches: f and g and their signs, delta, and the sign of the symbol.
+const fn state_words(limbs: usize) -> usize {
+    2 * limbs + 4
+}
+
+/// Elements of one launch.
+fn batch_len(info: &DeviceInfo, limbs: usize) -> usize {
+    let wanted = info.parallelism as usize * THREADS_EACH * 32 / limbs.max(32);
+    let bytes = 4 * state_words(limbs);
+    let most = usize::try_from(info.limits.buffer_bytes).unwrap_or(usize::MAX).min(u32::MAX as usize) / bytes;
+    // Multiples of 64, so that the parts of a buffer start where all devices like it.
+    (wanted.min(most) / 64 * 64).max(1)
+}
+
+fn spec(limbs: usize) -> KernelSpec {
+    let bindings = vec![
+        Binding::read("constants", Word::U32),
+        Binding::read("indices", Word::U32),
+        Binding::read("values", Word::U32),
+        Binding::write("state", Word::U32),
+        Binding::write("symbols", Word::U32),
+    ];
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| cpu(limbs, params, args);
+    let batch = loop_turns(DIVSTEPS.into(), 0) + loop_turns(limbs as u64, 0);
+    let ends = 3 * loop_turns(limbs as u64, 0);
+    KernelSpec::new("mod_symbols", format!("{limbs} limbs"), bindings, body, move |language| source(language, limbs))
+        .threads(THREADS)
+        .turns(move |params: &Params| loop_turns((params.end - params.first).into(), batch) + ends)
+}
+
+fn source(language: Language, limbs: usize) -> String {
+    let constants = [
+        ("LIMBS", limbs as u32),
+        ("HEAD", HEAD),
+        ("DIVSTEPS", DIVSTEPS),
+        ("ROOT", mask::ROOT),
+        ("TOO_LARGE", mask::TOO_LARGE),
+        ("NO_PRIME", mask::NO_PRIME),
+    ];
+    let mut text = String::new();
+    match language {
+        Language::Cuda => {
+            let _ = writeln!(text, "#define THREADS {THREADS}u");
+            constants.iter().for_each(|(name, value)| {
+                let _ = writeln!(text, "#define {name} {value}u");
+            });
+            text + evariste_cuda::MOD_SYMBOLS
+        }
+        Language::Wgsl { int64 } => {
+            constants.iter().for_each(|(name, value)| {
+                let _ = writeln!(text, "const {name} = {value}u;");
+            });
+            text + if int64 { WIDE_MAC } else { source::F_MAC } + evariste_shaders::MOD_SYMBOLS
+        }
+    }
+}
+
+/// `f_mac` where there are integers of 64 bits.
+const WIDE_MAC: &str = "\
+fn f_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {
+  let r = u64(a) * u64(b) + u64(c) + u64(d);
+  return vec2(u32(r), u32(r >> 32u));
+}
+";
+
+/// The launch on the CPU: by words of 64 bits and longer batches, all of them in the first launch of an element.
+fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
+    let [constants, indices, values, _, symbols] = args else {
+        unreachable!("the launch checks the number of buffers")
+    };
+    if params.first > 0 {
+        return;
+    }
+    let (constants, indices, values) = (constants.read::<u64>(), indices.read::<u32>(), values.read::<u32>());
+    let (words, stride) = (limbs / 2, params.stride as usize / 2);
+    let steps = params.batches * DIVSTEPS;
+    let symbols = &mut symbols.write::<u32>()[..params.len as usize];
+    symbols.par_iter_mut().zip(values.par_chunks_exact(limbs)).enumerate().for_each_init(
+        || Zeroizing::new(vec![0; 2 * (words + 1)]),
+        |pair, (i, (symbol, value))| {
+            let which = if params.indexed != 0 { indices[i] } else { 0 };
+            if which >= params.moduli {
+                *symbol = mask::NO_PRIME;
+                return;
+            }
+            let modulus = &constants[which as usize * stride + HEAD as usize / 2..][..words];
+            let (f, g) = pair.split_at_mut(words + 1);
+            f[..words].copy_from_slice(modulus);
+            let value = value.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
+            g.iter_mut().zip(value).for_each(|(word, value)| *word = value);
+            (f[words], g[words]) = (0, 0);
+            *symbol = match g.iter().rev().lt(f.iter().rev()) {
+                true => symbol_of(f, g, steps.div_ceil(CPU_DIVSTEPS)),
+                false => mask::TOO_LARGE,
+            };
+        },
+    );
+}
+
+/// The symbol (g / f), for numbers with a word of their sign above, by so many batches of divsteps. Both are used up.
+fn symbol_of(f: &mut [u64], g: &mut [u64], batches: u32) -> u32 {
+    let words = f.len() - 1;
+    let (mut delta, mut flips) = (1, 0);
+    for _ in 0..batches {
+        let batch = divsteps_of(&mut delta, f[0], g[0]);
+        let signs = [f[words], g[words]];
+        combine(f, g, batch.matrix);
+        flips ^= batch.flips ^ turns_of(&batch, signs, f[words]);
+    }
+    let sign = f[words];
+    let rest = f[1..words].iter().fold(f[0] ^ (sign | 1), |rest, word| rest | (word ^ sign));
+    match (rest, flips & 1) {
+        (0, 0) => 1,
+        (0, _) => u32::MAX,
+        _ => 0,
+    }
+}
+
+/// What a batch of divsteps does.
+struct Batch {
+    /// (u f + v g) / 2^n and (q f + r g) / 2^n are the next f and g.
+    matrix: [i64; 4],
+    /// Its lowest bit: whether the symbol changes its sign by what f and g are modulo 8.
+    flips: u64,
+    /// How often the sign of f would change if f were 1 and g nearly 0, and whether it is negative then.
+    turns: u64,
+    negative: u64,
+}
+
+fn divsteps_of(delta: &mut i64, mut f: u64, mut g: u64) -> Batch {
+    let [mut u, mut v, mut q, mut r] = [1i64, 0, 0, 1];
+    let [mut flips, mut turns, mut negative] = [0; 3];
+    for _ in 0..CPU_DIVSTEPS {
+        let odd = (g & 1).wrapping_neg();
+        let swap = odd & u64::from(*delta > 0).wrapping_neg();
+        // (g | f) (f | g) = −1 if both are 3 modulo 4; and g comes in place of f as f comes, negated, in place of g.
+        flips ^= swap & g >> 1 & !(f >> 1);
+        let signed = swap as i64;
+        let x = (f ^ g) & swap;
+        f ^= x;
+        g = (g ^ x ^ swap).wrapping_sub(swap);
+        let [y, z] = [(u ^ q) & signed, (v ^ r) & signed];
+        (u, v) = (u ^ y, v ^ z);
+        (q, r) = ((q ^ y ^ signed) - signed, (r ^ z ^ signed) - signed);
+        *delta = (*delta ^ signed) - signed + 2;
+        let sign = ((if u == 0 { v } else { u }) as u64) >> 63;
+        turns += sign ^ negative;
+        negative = sign;
+        g = g.wrapping_add(f & odd);
+        (q, r) = (q + (u & odd as i64), r + (v & odd as i64));
+        // (2 | f) = −1 if f is 3 or 5 modulo 8.
+        flips ^= f >> 1 ^ f >> 2;
+        g >>= 1;
+        (u, v) = (u << 1, v << 1);
+    }
+    Batch { matrix: [u, v, q, r], flips, turns, negative }
+}
+
+/// What the signs of a batch do to the symbol, which is of |f|: −1 for each time that f > 0 > g change places, so that f
+/// becomes negative. While f is 1 and g nearly 0, `turns` are the changes of the sign of f. No step takes a pair past another
+/// one, since the matrices have positive determinants: so the changes for (f, g) are as many, or if they cannot be by the last sign,
+/// one fewer for a pair on the left of (1, 0) and one more for one on its right.
+fn turns_of(batch: &Batch, [f_sign, g_sign]: [u64; 2], last_sign: u64) -> u64 {
+    let others = (last_sign ^ f_sign) & 1 ^ batch.negative;
+    let more = if f_sign == g_sign { others.wrapping_neg() } else { others };
+    batch.turns.wrapping_add(more).wrapping_add(!f_sign & 1) >> 1
+}
+
+/// f and g times a matrix, less the bits that its divsteps took.
+fn combine(f: &mut [u64], g: &mut [u64], [u, v, q, r]: [i64; 4]) {
+    let words = f.len() - 1;
+    let sum = |a: i64, x: u64, b: i64, y: u64, carry: i128| {
+        carry + i128::from(a) * i128::from(x) + i128::from(b) * i128::from(y)
+    };
+    let shifted = |low: u64, next: i128| low >> CPU_DIVSTEPS | (next as u64) << (u64::BITS - CPU_DIVSTEPS);
+    let [mut f_sum, mut g_sum] = [0i128; 2];
+    let [mut f_last, mut g_last] = [0; 2];
+    for j in 0..words {
+        let (x, y) = (f[j], g[j]);
+        f_sum = sum(u, x, v, y, f_sum);
+        g_sum = sum(q, x, r, y, g_sum);
+        if j > 0 {
+            (f[j - 1], g[j - 1]) = (shifted(f_last, f_sum), shifted(g_last, g_sum));
+        }
+        (f_last, g_last) = (f_sum as u64, g_sum as u64);
+        (f_sum, g_sum) = (f_sum >> 64, g_sum >> 64);
+    }
+    // The words of the signs are 0 or −1.
+    let (x, y) = (f[words] as i64, g[words] as i64);
+    f_sum -= i128::from(u & x) + i128::from(v & y);
+    g_sum -= i128::from(q & x) + i128::from(r & y);
+    (f[words - 1], g[words - 1]) = (shifted(f_last, f_sum), shifted(g_last, g_sum));
+    (f[words], g[words]) = ((f_sum >> 127) as u64, (g_sum >> 127) as u64);
+}
