@@ -10,8 +10,8 @@ use crate::{
     cpu::{self, BLOCK},
     ghash::{HashKeys, Sum},
     kernels::{
-        self, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction, GhashParams,
-        MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS,
+        self, BORDER_UNITS, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction, GhashParams,
+        MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS, WARP,
     },
     key::{HostCipher, Key},
     keystream::EqualKeys,
@@ -27,9 +27,15 @@ const MAX_TWEAKS: usize = 1 << 26;
 /// Messages that one launch of GHASH takes.
 const MAX_HASHED: usize = 1 << 24;
 
-/// Bytes of a message of a batch up to which one workgroup hashes it, in as many strides as are one launch's at most. Longer
-/// ones are hashed one after the other, each by the whole device.
-const MAX_HASHED_BYTES: usize = MAX_STRIDES as usize * THREADS as usize * BLOCK;
+/// Segments that data is cut into for GHASH, if it is long enough: as many as keep a device busy, and as few as the host
+/// puts together in microseconds.
+const MAX_SEGMENTS: u64 = 1 << 11;
+
+/// Blocks that a workgroup hashes at a time at least, if there are so many.
+const MIN_HASHED: u64 = 1 << 11;
+
+/// Blocks of a segment of a batch at most: as many strides as one launch has.
+const MAX_SEGMENT: u64 = MAX_STRIDES * THREADS as u64;
 
 /// Strides of one thread: systems end launches that take long.
 pub(crate) const MAX_STRIDES: u64 = 1 << 10;
@@ -204,6 +210,24 @@ impl Aes {
         if self.0.config.strides(info) { needed.min(enough) } else { needed }
     }
 
+    /// Workgroups of the kernel of independent blocks for some units.
+    fn block_groups(&self, units: u64) -> u64 {
+        let (info, shape) = (self.0.device.info(), self.0.shape);
+        let (each, threads) = (shape.block_units(info), shape.block_threads(info));
+        self.spread_groups(units, each.into(), threads)
+    }
+
+    /// [`Aes::groups`] of a kernel whose warps take `each` units of a workgroup's together: where workgroups stride, warps of
+    /// different ones take neighbouring parts, so that short data is spread over the device.
+    fn spread_groups(&self, units: u64, each: u64, threads: u32) -> u64 {
+        let by_warps = self.0.shape.method.tables() > 0 && each > threads.into();
+        let warps = if by_warps { u64::from(threads / WARP).max(1) } else { 1 };
+        match self.0.config.strides(self.0.device.info()) {
+            true => self.groups(units, each / warps, threads),
+            false => self.groups(units, each, threads),
+        }
+    }
+
     /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.
     fn whole_launches(&self) -> bool {
         self.0.device.info().limits.workgroup_threads == 1
@@ -329,7 +353,7 @@ impl Aes {
                 tail: if done + now == blocks { tail(range.end) as u32 } else { BLOCK as u32 },
             };
             // A run that starts in the middle reaches into one more.
-            let groups = self.groups(now + 255, u64::from(threads * CTR_RUN), threads);
+            let groups = self.spread_groups(now + 255, u64::from(threads * CTR_RUN), threads);
             let args = &mut [Arg::write(&mut *data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
             // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
             // buffers are padded to whole words; schedule and tables are of this kernel's shape.
@@ -354,7 +378,8 @@ impl Aes {
         }
         self.wait_until_ready(queue)?;
         let slot = &self.0.blocks[mode as usize][direction as usize];
-        let kernel = slot.get(&self.0.device, || self.0.shape.blocks(mode, direction, self.ciphers()))?;
+        let device = &self.0.device;
+        let kernel = slot.get(device, || self.0.shape.blocks(device.info(), mode, direction, self.ciphers()))?;
         let mut parts = batch.parts(self, |iv, blocks| match mode {
             BlockMode::Ctr => Next::Iv(cpu::add_counter(iv, blocks.into(), wide)),
             BlockMode::Tweak => Next::Iv(u128::from_le_bytes(iv).wrapping_add(blocks.into()).to_le_bytes()),
@@ -384,7 +409,7 @@ impl Aes {
             wide: wide.into(),
             ..BlockParams::default()
         };
-        let groups = self.groups(part.units.into(), THREADS.into(), THREADS);
+        let groups = self.block_groups(part.units.into());
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if mode == BlockMode::Cbc {
             let borders = match self.whole_launches() {
@@ -398,7 +423,7 @@ impl Aes {
                 Arg::read(tables),
                 Arg::read(borders.as_ref().unwrap_or(&messages)),
             ];
-            // SAFETY: as below, and there is a border for every workgroup's worth of units, if workgroups see only theirs.
+            // SAFETY: as below, and there is a border for every BORDER_UNITS units, if workgroups see only theirs.
             return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
         }
         let args = &mut [Arg::write(data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
@@ -419,12 +444,12 @@ impl Aes {
         messages: &Buffer<u32>,
         part: &Part,
     ) -> Result<Buffer<u32>> {
-        let tiles = part.units.div_ceil(THREADS);
+        let tiles = part.units.div_ceil(BORDER_UNITS);
         let mut borders = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
         let kernel = self.0.borders.get(&self.0.device, || self.0.shape.borders())?;
-        let params = BorderParams { tiles, messages: part.descriptors.len() as u32, tile_units: THREADS };
+        let params = BorderParams { tiles, messages: part.descriptors.len() as u32, tile_units: BORDER_UNITS };
         let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut borders)];
-        // SAFETY: a thread for each of `tiles` entries; unit tile · THREADS belongs to a message within the data, and what is
+        // SAFETY: a thread for each of `tiles` entries; unit tile · BORDER_UNITS belongs to a message within the data, and what is
         // chained has a block before it.
         unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
         Ok(borders)
@@ -496,9 +521,9 @@ impl Aes {
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if blocks > 0 {
             let slot = &self.0.blocks[BlockMode::Xts as usize][direction as usize];
-            let kernel = slot.get(device, || shape.blocks(BlockMode::Xts, direction, self.ciphers()))?;
+            let kernel = slot.get(device, || shape.blocks(device.info(), BlockMode::Xts, direction, self.ciphers()))?;
             let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
-            let groups = self.groups(total, THREADS.into(), THREADS);
+            let groups = self.block_groups(total);
             let args = &mut [Arg::write(&mut *data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
             // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range that the caller
             // has checked, and a tweak.
@@ -540,35 +565,44 @@ impl Aes {
     }
 
     fn ghash_part(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys, key: usize) -> Result<Sum> {
-        let (kernel, powers) = (keys.kernel()?, keys.powers());
-        let blocks = words(range.start, range.len()) as u32;
-        let mut params = GhashParams {
-            messages: 0,
+        let blocks = words(range.start, range.len());
+        if blocks == 0 {
+            return Ok(Sum::default());
+        }
+        let segment = if self.whole_launches() { blocks } else { self.segment_of(blocks) };
+        let count = blocks.div_ceil(segment);
+        let params = GhashParams {
+            count: count as u32,
             word: Place::of(range.start),
-            blocks,
+            blocks: blocks as u32,
             tail: tail(range.end) as u32,
-            segment: if self.whole_launches() { blocks } else { 1 << kernels::LOG_SEGMENT },
+            segment: segment as u32,
             power: (key * POWERS) as u32,
         };
-        let mut sums: Option<Buffer<u8>> = None;
-        loop {
-            let groups = params.blocks.div_ceil(params.segment);
-            let launch = |out: &mut Buffer<u8>| {
-                let source = sums.as_ref().unwrap_or(data);
-                // There are no messages: the tables' first words stand in for them, unread.
-                let args = &mut [Arg::read(source), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(out)];
-                // SAFETY: the range's words lie in the source; there is an output for each group; the powers reach to
-                // those of three levels.
-                Ok(unsafe { kernel.launch(None, groups.into(), &params, args) }?)
-            };
-            if groups == 1 {
-                return keys.read(launch);
-            }
-            let mut out = self.0.device.alloc_with::<u8>(groups as usize * BLOCK, Secrecy::Secret)?;
-            launch(&mut out)?;
-            let power = params.power + kernels::LOG_SEGMENT;
-            params = GhashParams { word: Place::default(), blocks: groups, tail: BLOCK as u32, power, ..params };
-            sums = Some(out);
+        let (kernel, powers) = (keys.kernel()?, keys.powers());
+        let sums = keys.read(count as usize, |out| {
+            // There are no messages: the tables' first words stand in for them, unread.
+            let args = &mut [Arg::read(data), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(out)];
+            // SAFETY: the range's words lie in the data; there is an output for each segment; the key has powers.
+            Ok(unsafe { kernel.launch(None, self.hash_groups(count), &params, args) }?)
+        })?;
+        Ok(keys.key(key).join_segments(&sums, segment, blocks))
+    }
+
+    /// Blocks of the segments that so many blocks are cut into.
+    fn segment_of(&self, blocks: u64) -> u64 {
+        let at_once = u64::from(kernels::hashed_at_once(self.0.device.info()));
+        blocks.div_ceil(MAX_SEGMENTS).max(MIN_HASHED / at_once).next_multiple_of(THREADS.into())
+    }
+
+    /// Workgroups that hash so many segments.
+    fn hash_groups(&self, segments: u64) -> u64 {
+        let info = self.0.device.info();
+        match kernels::hashed_at_once(info) {
+            1 => segments,
+            _ if self.whole_launches() => 1,
+            // Two of them fit at once.
+            _ => segments.min(2 * u64::from(info.parallelism.max(1))),
         }
     }
 
@@ -580,31 +614,33 @@ impl Aes {
         keys: &HashKeys,
         meanwhile: impl FnOnce(),
     ) -> Result<Vec<Sum>> {
-        let mut sums = Vec::with_capacity(batch.spans.len());
+        let total = batch.spans.iter().map(|span| words(span.offset, span.len)).sum();
+        let most = if self.whole_launches() { u64::from(u32::MAX) } else { self.segment_of(total).min(MAX_SEGMENT) };
+        let descriptors = batch.segments(most);
+        let (kernel, powers) = (keys.kernel()?, keys.powers());
+        let mut sums = Zeroizing::new(Vec::with_capacity(descriptors.len()));
         let mut meanwhile = Some(meanwhile);
-        for spans in batch.spans.chunks(MAX_HASHED) {
-            let part = Part::of_short(spans);
-            let messages = self.upload_descriptors(None, &part)?;
-            let mut out = self.0.device.alloc_with::<u8>(spans.len() * BLOCK, Secrecy::Secret)?;
-            let messages_count = spans.len() as u32;
-            let params = GhashParams { messages: messages_count, segment: THREADS, ..GhashParams::default() };
-            let (kernel, powers) = (keys.kernel()?, keys.powers());
+        for part in descriptors.chunks(MAX_HASHED) {
+            let words: &[u32] = bytemuck::cast_slice(part);
+            let messages: Buffer<u32> = self.0.device.upload_on(None, words, Secrecy::Public)?;
+            let mut out = self.0.device.alloc_with::<u8>(part.len() * BLOCK, Secrecy::Secret)?;
+            let params = GhashParams { count: part.len() as u32, ..GhashParams::default() };
             let args = &mut [Arg::read(data), Arg::read(&messages), Arg::read(powers), Arg::write(&mut out)];
-            // SAFETY: every message lies in the data and names powers that are there, as `Batch` checks; there is an output
+            // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an output
             // for each.
-            unsafe { kernel.launch(None, spans.len() as u64, &params, args) }?;
+            unsafe { kernel.launch(None, self.hash_groups(part.len() as u64), &params, args) }?;
             if let Some(meanwhile) = meanwhile.take() {
                 meanwhile();
             }
-            let words = Zeroizing::new(out.to_vec()?);
-            sums.extend(words.as_chunks().0.iter().map(|sum| Sum::new(*sum)));
+            sums.extend_from_slice(Zeroizing::new(out.to_vec()?).as_chunks::<BLOCK>().0);
         }
-        for (sum, span) in sums.iter_mut().zip(&batch.spans) {
-            if span.len > MAX_HASHED_BYTES {
-                *sum = self.ghash(data, span.offset..span.offset + span.len, keys, span.key)?;
-            }
-        }
-        Ok(sums)
+        let mut sums = &sums[..];
+        Ok(batch.spans.iter().map(|span| {
+            let blocks = words(span.offset, span.len);
+            let (own, rest) = sums.split_at(blocks.div_ceil(most).max(1) as usize);
+            sums = rest;
+            keys.key(span.key).join_segments(own, most, blocks)
+        }).collect())
     }
 
     /// Bytes that one launch works on at most: whole blocks.
@@ -719,6 +755,27 @@ impl Batch {
         self.spans.iter().all(|span| span.len == 0)
     }
 
+    /// Its messages as kernels see them that only read, each cut into segments of so many blocks, of which it has at least one.
+    fn segments(&self, most: u64) -> Vec<Descriptor> {
+        let mut segments = Vec::with_capacity(self.spans.len());
+        for span in &self.spans {
+            let (mut at, end) = (span.offset, span.offset + span.len);
+            let whole = Descriptor { iv: [0; BLOCK], ..span.descriptor() };
+            loop {
+                let left = words(at, end - at);
+                let Place([word_low, word_high]) = Place::of(at);
+                let rest = Descriptor { word_low, word_high, blocks: left as u32, ..whole };
+                if left <= most {
+                    segments.push(rest);
+                    break;
+                }
+                segments.push(Descriptor { blocks: most as u32, tail: BLOCK as u32, ..rest });
+                at += most as usize * BLOCK;
+            }
+        }
+        segments
+    }
+
     /// The launches that it takes. A message that does not fit goes on in the next one, which it is the first of, where
     /// `next` tells how from an initialisation vector and the blocks that came after it.
     fn parts(&self, aes: &Aes, next: impl Fn([u8; BLOCK], u64) -> Next) -> Vec<Part> {
@@ -756,17 +813,6 @@ impl Batch {
         }
         parts.push(part);
         parts
-    }
-}
-
-impl Part {
-    /// Messages for GHASH by a workgroup each; those that are too long for one count as empty.
-    fn of_short(spans: &[Span]) -> Self {
-        let descriptor = |span: &Span| {
-            let blocks = if span.len > MAX_HASHED_BYTES { 0 } else { words(span.offset, span.len) as u32 };
-            Descriptor { blocks, iv: [0; BLOCK], ..span.descriptor() }
-        };
-        Self { descriptors: spans.iter().map(descriptor).collect(), units: 0, secrecy: Secrecy::Public }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     Result,
     cpu::{BLOCK, SERIAL},
     gf128,
-    kernels::{self, GhashParams, POWERS, Slot},
+    kernels::{self, GhashParams, POWERS, SQUARES, Slot},
 };
 
 /// Bytes that one task hashes: enough to hide its start and the products that join its sum to the others'.
@@ -30,7 +30,7 @@ pub(crate) type Sum = Zeroizing<[u8; BLOCK]>;
 #[derive(Clone)]
 pub(crate) struct HashKey {
     /// H, H^2, H^4, …
-    squares: Zeroizing<[u128; POWERS]>,
+    squares: Zeroizing<[u128; SQUARES]>,
     blocks: Blocks,
 }
 
@@ -126,6 +126,18 @@ impl HashKey {
         Sum::new(gf128::to_bytes(*shifted ^ gf128::from_bytes(*part)))
     }
 
+    /// Σ X_i H^(n−1−i) over n blocks, from that of each segment of so many, of which the last may be shorter.
+    pub(crate) fn join_segments(&self, sums: &[[u8; BLOCK]], segment: u64, blocks: u64) -> Sum {
+        let Some((last, before)) = sums.split_last() else { return Sum::default() };
+        if before.is_empty() {
+            return Sum::new(*last);
+        }
+        let step = Self::new(gf128::power(&*self.squares, segment));
+        let before_last = segment * before.len() as u64;
+        let sum = step.sum(before.as_flattened());
+        self.append(&sum, last, (blocks - before_last) as usize * BLOCK)
+    }
+
     /// Σ X_i H^(n−1−i) over the n blocks of `data`, as the kernel has it: one H less than [`HashKey::extend_parallel`].
     pub(crate) fn sum(&self, data: &[u8]) -> Sum {
         #[cfg(target_arch = "x86_64")]
@@ -155,7 +167,15 @@ pub(crate) struct HashKeys {
 impl HashKeys {
     pub(crate) fn new(device: &Device, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
         let keys: Arc<[HashKey]> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
-        let words: Zeroizing<Vec<u128>> = Zeroizing::new(keys.iter().flat_map(|key| *key.squares).collect());
+        let mut words = Zeroizing::new(Vec::with_capacity(count * POWERS));
+        for key in &*keys {
+            words.extend_from_slice(&*key.squares);
+            let mut power = 1;
+            for _ in SQUARES..POWERS {
+                words.push(power);
+                power = gf128::multiply(power, key.squares[0]);
+            }
+        }
         let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
         Ok(Self { keys, powers, kernel: Slot::default(), place: Mutex::default() })
     }
@@ -169,29 +189,40 @@ impl HashKeys {
     }
 
     pub(crate) fn kernel(&self) -> Result<&Kernel<GhashParams>> {
-        self.kernel.get(self.powers.device(), || kernels::ghash(Arc::clone(&self.keys)))
+        let device = self.powers.device();
+        self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))
     }
 
-    /// Reads the sum that `launch` writes.
-    pub(crate) fn read(&self, launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>) -> Result<Sum> {
-        let device = self.powers.device();
+    /// Reads so many sums that `launch` writes.
+    pub(crate) fn read(
+        &self,
+        count: usize,
+        launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>,
+    ) -> Result<Zeroizing<Vec<[u8; BLOCK]>>> {
+        let (device, bytes) = (self.powers.device(), count * BLOCK);
         // Who finds the place taken uses one of its own.
         let mut own = None;
         let mut shared = self.place.try_lock();
         let place = shared.as_deref_mut().unwrap_or(&mut own);
-        let (mut out, host) = match place.take() {
+        let (mut out, mut host) = match place.take().filter(|(out, _)| out.len() >= bytes) {
             Some(place) => place,
-            None => (
-                device.alloc_with::<u8>(BLOCK, Secrecy::Secret)?,
-                device.host_buffer(BLOCK, Transfer::Download, Secrecy::Secret)?,
-            ),
+            None => {
+                let len = bytes.next_power_of_two();
+                (
+                    device.alloc_with::<u8>(len, Secrecy::Secret)?,
+                    device.host_buffer(len, Transfer::Download, Secrecy::Secret)?,
+                )
+            }
         };
         launch(&mut out)?;
-        let host = out.read_pinned(None, host)?.wait()?;
-        let mut sum = Sum::default();
-        sum.copy_from_slice(&host);
-        *place = Some((out, host));
-        Ok(sum)
+        let rest = host.split_off(bytes);
+        let mut host = out.view(..bytes)?.read_pinned(None, host)?.wait()?;
+        let sums = Zeroizing::new(host.as_chunks().0.to_vec());
+        // Both are of one allocation.
+        if host.join(rest).is_ok() {
+            *place = Some((out, host));
+        }
+        Ok(sums)
     }
 }
 
