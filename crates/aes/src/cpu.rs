@@ -28,6 +28,10 @@ const GRAIN: usize = 32 << 10;
 /// one.
 pub(crate) const SERIAL: usize = 128 << 10;
 
+/// Bytes from which on 32 blocks at a time are faster than as many as there are.
+#[cfg(target_arch = "x86_64")]
+const LANES: usize = 128;
+
 type Blocks<'a> = &'a mut [Array<u8, U16>];
 
 /// A counter block plus n, as a big-endian number of 128 bits, or of its last 32 bits alone.
@@ -51,6 +55,12 @@ pub(crate) fn ctr(cipher: &HostCipher, counter: [u8; BLOCK], wide: bool, skip: u
     let first = add_counter(counter, u128::from(skip > 0), wide);
     let task = |(i, chunk): (usize, &mut [u8])| {
         let counter = add_counter(first, (i * (GRAIN / BLOCK)) as u128, wide);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(lanes) = &cipher.lanes
+            && chunk.len() >= LANES
+        {
+            return lanes.counter(counter, wide).apply(chunk);
+        }
         let (blocks, tail) = Array::slice_as_chunks_mut(chunk);
         let count = blocks.len() as u128;
         with_cipher!(cipher, c => ctr_blocks(c, counter, wide, blocks));

@@ -1,8 +1,9 @@
 //! A set of keys on a device, and the launches that all modes are made of.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, mem, ops::Range, sync::Arc};
 
 use evariste_backend::{Arg, Buffer, Device, Event, Kernel, Queue, Secrecy};
+use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
@@ -24,6 +25,12 @@ const MAX_MESSAGES: usize = 1 << 30;
 /// Sectors of one launch of XTS, which has 16 bytes of memory for the tweak of each.
 const MAX_TWEAKS: usize = 1 << 26;
 
+/// Words of a sum of GHASH.
+pub(crate) const SUM_WORDS: usize = BLOCK / 4;
+
+/// Messages whose descriptors one task makes at a time, at some 10 ns each.
+const GRAIN: usize = 1 << 10;
+
 /// Messages that one launch of GHASH takes.
 const MAX_HASHED: usize = 1 << 24;
 
@@ -33,6 +40,9 @@ const MAX_SEGMENTS: u64 = 1 << 11;
 
 /// Blocks that a workgroup hashes at a time at least, if there are so many.
 const MIN_HASHED: u64 = 1 << 11;
+
+/// Blocks of a message of a batch that are one segment in any case: putting together costs the host as much as it gains.
+const MIN_CUT: u64 = 1 << 10;
 
 /// Blocks of a segment of a batch at most: as many strides as one launch has.
 const MAX_SEGMENT: u64 = MAX_STRIDES * THREADS as u64;
@@ -373,13 +383,21 @@ impl Aes {
         data: &mut Buffer<u8>,
         batch: &Batch,
     ) -> Result<()> {
+        let parts = self.prepare(queue, mode, wide, batch)?;
+        self.run(queue, mode, direction, wide, data, &parts)
+    }
+
+    /// The launches of a mode over messages, with what they read of them on the device.
+    pub(crate) fn prepare(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        wide: bool,
+        batch: &Batch,
+    ) -> Result<Vec<Prepared>> {
         if batch.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        self.wait_until_ready(queue)?;
-        let slot = &self.0.blocks[mode as usize][direction as usize];
-        let device = &self.0.device;
-        let kernel = slot.get(device, || self.0.shape.blocks(device.info(), mode, direction, self.ciphers()))?;
         let mut parts = batch.parts(self, |iv, blocks| match mode {
             BlockMode::Ctr => Next::Iv(cpu::add_counter(iv, blocks.into(), wide)),
             BlockMode::Tweak => Next::Iv(u128::from_le_bytes(iv).wrapping_add(blocks.into()).to_le_bytes()),
@@ -390,6 +408,24 @@ impl Aes {
             // Each needs the end of the one before as it was.
             parts.reverse();
         }
+        let upload = |part: Part| Ok(Prepared { messages: self.upload_descriptors(queue, &part)?, part });
+        parts.into_iter().map(upload).collect()
+    }
+
+    /// Launches what was prepared for the same mode.
+    pub(crate) fn run(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        direction: Direction,
+        wide: bool,
+        data: &mut Buffer<u8>,
+        parts: &[Prepared],
+    ) -> Result<()> {
+        self.wait_until_ready(queue)?;
+        let slot = &self.0.blocks[mode as usize][direction as usize];
+        let device = &self.0.device;
+        let kernel = slot.get(device, || self.0.shape.blocks(device.info(), mode, direction, self.ciphers()))?;
         parts.iter().try_for_each(|part| self.message_part(queue, kernel, mode, wide, data, part))
     }
 
@@ -400,9 +436,8 @@ impl Aes {
         mode: BlockMode,
         wide: bool,
         data: &mut Buffer<u8>,
-        part: &Part,
+        Prepared { part, messages }: &Prepared,
     ) -> Result<()> {
-        let messages = self.upload_descriptors(queue, part)?;
         let params = BlockParams {
             units: part.units,
             messages: part.descriptors.len() as u32,
@@ -414,19 +449,19 @@ impl Aes {
         if mode == BlockMode::Cbc {
             let borders = match self.whole_launches() {
                 true => None,
-                false => Some(self.borders(queue, data, &messages, part)?),
+                false => Some(self.borders(queue, data, messages, part)?),
             };
             let args = &mut [
                 Arg::write(data),
-                Arg::read(&messages),
+                Arg::read(messages),
                 Arg::read(schedule),
                 Arg::read(tables),
-                Arg::read(borders.as_ref().unwrap_or(&messages)),
+                Arg::read(borders.as_ref().unwrap_or(messages)),
             ];
             // SAFETY: as below, and there is a border for every BORDER_UNITS units, if workgroups see only theirs.
             return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
         }
-        let args = &mut [Arg::write(data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+        let args = &mut [Arg::write(data), Arg::read(messages), Arg::read(schedule), Arg::read(tables)];
         // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
         // the schedule; schedule and tables are of this kernel's shape.
         Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
@@ -606,41 +641,55 @@ impl Aes {
         }
     }
 
-    /// [`Aes::ghash`] of each message of a batch, with its own powers. `meanwhile` runs on the host while the device hashes.
+    /// [`Aes::ghash`] of each message of a batch, with its own powers, four words each. `parts` are what the batch was prepared
+    /// as. `meanwhile` runs on the host while the device hashes.
     pub(crate) fn ghash_messages(
         &self,
         data: &Buffer<u8>,
         batch: &Batch,
+        parts: &[Prepared],
         keys: &HashKeys,
         meanwhile: impl FnOnce(),
-    ) -> Result<Vec<Sum>> {
-        let total = batch.spans.iter().map(|span| words(span.offset, span.len)).sum();
-        let most = if self.whole_launches() { u64::from(u32::MAX) } else { self.segment_of(total).min(MAX_SEGMENT) };
-        let descriptors = batch.segments(most);
-        let (kernel, powers) = (keys.kernel()?, keys.powers());
-        let mut sums = Zeroizing::new(Vec::with_capacity(descriptors.len()));
+    ) -> Result<Zeroizing<Vec<u32>>> {
+        let blocks = |span: &Span| words(span.offset, span.len);
+        let total = batch.spans.iter().map(blocks).sum();
+        let longest = batch.spans.iter().map(blocks).max().unwrap_or(0);
+        let most = if self.whole_launches() { u64::from(u32::MAX) } else { self.segment_of(total).clamp(MIN_CUT, MAX_SEGMENT) };
         let mut meanwhile = Some(meanwhile);
-        for part in descriptors.chunks(MAX_HASHED) {
-            let words: &[u32] = bytemuck::cast_slice(part);
-            let messages: Buffer<u32> = self.0.device.upload_on(None, words, Secrecy::Public)?;
-            let mut out = self.0.device.alloc_with::<u8>(part.len() * BLOCK, Secrecy::Secret)?;
-            let params = GhashParams { count: part.len() as u32, ..GhashParams::default() };
-            let args = &mut [Arg::read(data), Arg::read(&messages), Arg::read(powers), Arg::write(&mut out)];
+        let mut hash = |messages: &Buffer<u32>, count: usize| {
+            let mut out = self.0.device.alloc_with::<u32>(count * SUM_WORDS, Secrecy::Secret)?;
+            let params = GhashParams { count: count as u32, ..GhashParams::default() };
+            let (kernel, powers) = (keys.kernel()?, keys.powers());
+            let args = &mut [Arg::read(data), Arg::read(messages), Arg::read(powers), Arg::write(&mut out)];
             // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an output
             // for each.
-            unsafe { kernel.launch(None, self.hash_groups(part.len() as u64), &params, args) }?;
+            unsafe { kernel.launch(None, self.hash_groups(count as u64), &params, args) }?;
             if let Some(meanwhile) = meanwhile.take() {
                 meanwhile();
             }
-            sums.extend_from_slice(Zeroizing::new(out.to_vec()?).as_chunks::<BLOCK>().0);
+            Result::Ok(Zeroizing::new(out.to_vec()?))
+        };
+        if let [Prepared { part, messages }] = parts
+            && part.descriptors.len() == batch.spans.len()
+            && longest <= most
+        {
+            return hash(messages, batch.spans.len());
         }
-        let mut sums = &sums[..];
-        Ok(batch.spans.iter().map(|span| {
-            let blocks = words(span.offset, span.len);
-            let (own, rest) = sums.split_at(blocks.div_ceil(most).max(1) as usize);
+        let segments = batch.segments(most);
+        let mut sums = Zeroizing::new(Vec::with_capacity(segments.len() * SUM_WORDS));
+        for part in segments.chunks(MAX_HASHED) {
+            let messages = self.0.device.upload_on(None, bytemuck::cast_slice(part), Secrecy::Public)?;
+            sums.extend_from_slice(&hash(&messages, part.len())?);
+        }
+        let mut sums: &[[u8; BLOCK]] = bytemuck::cast_slice(&sums);
+        let mut joined = Zeroizing::new(Vec::with_capacity(batch.spans.len() * SUM_WORDS));
+        for span in &batch.spans {
+            let (own, rest) = sums.split_at(blocks(span).div_ceil(most).max(1) as usize);
+            let sum = keys.key(span.key).join_segments(own, most, blocks(span));
+            joined.extend_from_slice(&bytemuck::cast::<[u8; BLOCK], [u32; SUM_WORDS]>(*sum));
             sums = rest;
-            keys.key(span.key).join_segments(own, most, blocks)
-        }).collect())
+        }
+        Ok(joined)
     }
 
     /// Bytes that one launch works on at most: whole blocks.
@@ -727,6 +776,13 @@ struct Part {
     secrecy: Secrecy,
 }
 
+/// A launch's work, with its descriptors on the device.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    part: Part,
+    messages: Buffer<u32>,
+}
+
 /// How the rest of a message starts that goes on in the next launch.
 enum Next {
     /// With this initialisation vector.
@@ -740,12 +796,16 @@ impl Batch {
     /// initialisation vectors.
     pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, spans: Vec<Span>, secrecy: Secrecy) -> Result<Self> {
         let batch = Self { spans, secrecy };
-        for (message, span) in batch.spans.iter().enumerate() {
+        let expect = |(message, span): (usize, &Span)| {
             if span.offset % BLOCK != 0 {
                 return Err(Error::Alignment { message, expected: BLOCK, actual: span.offset });
             }
             aes.expect_range(data, &(span.offset..span.offset.saturating_add(span.len)))?;
-            aes.expect_key(message, span.key)?;
+            aes.expect_key(message, span.key)
+        };
+        let spans = batch.spans.par_iter().enumerate().with_min_len(GRAIN);
+        if let Some(error) = spans.find_map_first(|span| expect(span).err()) {
+            return Err(error);
         }
         expect_disjoint(&batch.spans)?;
         Ok(batch)
@@ -786,13 +846,25 @@ impl Batch {
             units: 0,
             secrecy: self.secrecy,
         };
+        let units = |span: &Span| words(span.offset, span.len).div_ceil(per_thread);
+        let total: u64 = self.spans.iter().map(units).sum();
+        if total <= room.into() && self.spans.len() <= MAX_MESSAGES {
+            let after = |sum: &mut u32, span: &Span| Some(mem::replace(sum, *sum + units(span) as u32));
+            let firsts: Vec<u32> = self.spans.iter().scan(0, after).collect();
+            let descriptor = |(span, first_unit): (&Span, &u32)| {
+                let blocks = words(span.offset, span.len) as u32;
+                Descriptor { first_unit: *first_unit, blocks, ..span.descriptor() }
+            };
+            let descriptors = self.spans.par_iter().zip(&firsts).with_min_len(GRAIN).map(descriptor).collect();
+            return vec![Part { descriptors, units: total as u32, secrecy: self.secrecy }];
+        }
         let (mut parts, mut part) = (Vec::new(), new(self.spans.len()));
         for span in &self.spans {
             let (mut at, end) = (span.offset, span.offset + span.len);
             let mut rest = span.descriptor();
             loop {
                 if part.units == room || part.descriptors.len() == MAX_MESSAGES {
-                    parts.push(std::mem::replace(&mut part, new(0)));
+                    parts.push(mem::replace(&mut part, new(0)));
                 }
                 let (left, free) = (words(at, end - at), u64::from(room - part.units) * per_thread);
                 let now = left.min(free);
@@ -833,7 +905,8 @@ impl Drop for Part {
 }
 
 fn expect_disjoint(spans: &[Span]) -> Result<()> {
-    if spans.windows(2).all(|pair| pair[0].offset + pair[0].len <= pair[1].offset) {
+    let ordered = |pair: &[Span]| pair[0].offset + pair[0].len <= pair[1].offset;
+    if spans.par_windows(2).with_min_len(GRAIN).all(ordered) {
         return Ok(());
     }
     let mut order: Vec<(usize, &Span)> = spans.iter().enumerate().filter(|(_, span)| span.len > 0).collect();

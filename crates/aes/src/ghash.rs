@@ -15,8 +15,9 @@ use zeroize::Zeroizing;
 
 use crate::{
     Result,
-    cpu::{BLOCK, SERIAL},
+    cpu::{self, BLOCK, SERIAL},
     gf128,
+    key::HostCipher,
     kernels::{self, GhashParams, POWERS, SQUARES, Slot},
 };
 
@@ -93,23 +94,34 @@ impl HashKey {
         }
     }
 
-    /// [`HashKey::extend_parallel`] after `before`, which changes each part of the data while it is in the first caches, and
-    /// is told where it starts. Parts are whole blocks but for the last.
-    pub(crate) fn extend_after(
+    /// Encrypts data from a counter of 32 bits on, and goes on with a hash by the result, as [`HashKey::extend_parallel`] does.
+    pub(crate) fn seal(
         &self,
         sum: &[u8; BLOCK],
+        cipher: &HostCipher,
+        counter: [u8; BLOCK],
         data: &mut [u8],
-        before: impl Fn(usize, &mut [u8]) + Send + Sync,
     ) -> Sum {
         if data.len() <= SERIAL {
-            before(0, data);
-            return self.extend(sum, data);
+            return self.seal_part(sum, cipher, counter, data);
         }
         let part = |(i, part): (usize, &mut [u8])| {
-            before(i * SEGMENT, part);
-            (self.extend(&[0; BLOCK], part), part.len())
+            let counter = cpu::add_counter(counter, (i * SEGMENT / BLOCK) as u128, false);
+            (self.seal_part(&[0; BLOCK], cipher, counter, part), part.len())
         };
         self.join(sum, data.par_chunks_mut(SEGMENT).enumerate().map(part))
+    }
+
+    /// [`HashKey::seal`] on one core.
+    fn seal_part(&self, sum: &[u8; BLOCK], cipher: &HostCipher, counter: [u8; BLOCK], data: &mut [u8]) -> Sum {
+        #[cfg(target_arch = "x86_64")]
+        if let (Blocks::Lanes(powers), Some(lanes)) = (&self.blocks, &cipher.lanes)
+            && data.len() >= lanes::ROUND
+        {
+            return Sum::new(lanes::seal(powers, sum, lanes.counter(counter, false), data));
+        }
+        cpu::ctr(cipher, counter, false, 0, data);
+        self.extend(sum, data)
     }
 
     /// The hash over all parts, from the hash of each from zero on and its length.
@@ -132,9 +144,16 @@ impl HashKey {
         if before.is_empty() {
             return Sum::new(*last);
         }
-        let step = Self::new(gf128::power(&*self.squares, segment));
         let before_last = segment * before.len() as u64;
-        let sum = step.sum(before.as_flattened());
+        let step = Zeroizing::new(gf128::power(&*self.squares, segment));
+        let sum = match before.len() {
+            // A key takes as long to expand as so many products.
+            ..100 => {
+                let add = |sum, part: &[u8; BLOCK]| gf128::multiply(sum, *step) ^ gf128::from_bytes(*part);
+                Sum::new(gf128::to_bytes(before.iter().fold(0, add)))
+            }
+            _ => Self::new(*step).sum(before.as_flattened()),
+        };
         self.append(&sum, last, (blocks - before_last) as usize * BLOCK)
     }
 
@@ -248,12 +267,16 @@ mod lanes {
     use evariste_backend::cpu_has_ifma;
     use zeroize::{Zeroize, Zeroizing};
 
-    use crate::{cpu::BLOCK, gf128};
+    use crate::{
+        cpu::BLOCK,
+        gf128,
+        vaes::{self, Counter},
+    };
 
     /// Blocks between two reductions.
-    pub(super) const BLOCKS: usize = 32;
+    pub(super) const BLOCKS: usize = vaes::BLOCKS;
 
-    const ROUND: usize = BLOCKS * BLOCK;
+    pub(super) const ROUND: usize = vaes::ROUND;
 
     /// Bytes up to which blocks are taken one by one.
     const SHORT: usize = 3 * BLOCK;
@@ -298,6 +321,33 @@ mod lanes {
     pub(super) fn sum(powers: &Powers, data: &[u8]) -> [u8; BLOCK] {
         // SAFETY: as above.
         unsafe { run(powers, &[0; BLOCK], data, 1) }
+    }
+
+    /// Encrypts data, and goes on with the hash by what becomes of it: by 32 blocks while the next ones are encrypted, so that
+    /// the processor has both to do.
+    pub(super) fn seal(powers: &Powers, sum: &[u8; BLOCK], counter: Counter<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+        // SAFETY: as above; there are lanes of AES only where these have been found.
+        unsafe { seal_lanes(powers, sum, counter, data) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq,vaes")]
+    fn seal_lanes(powers: &Powers, sum: &[u8; BLOCK], mut counter: Counter<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+        let (rounds, rest) = data.as_chunks_mut::<ROUND>();
+        let mut hashed = number(*sum);
+        let mut before: Option<&[u8; ROUND]> = None;
+        for round in rounds {
+            counter.apply_round(round);
+            if let Some(before) = before {
+                hashed = reduce(products(&powers.0, hashed, before));
+            }
+            before = Some(round);
+        }
+        if let Some(before) = before {
+            hashed = reduce(products(&powers.0, hashed, before));
+        }
+        counter.apply_lanes(rest);
+        let sum = Zeroizing::new(bytemuck::cast::<_, u128>(hashed).to_be_bytes());
+        run(powers, &sum, rest, 0)
     }
 
     /// The last blocks are multiplied by the powers from number `last` on.
@@ -387,6 +437,7 @@ mod lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Key;
 
     const H: u128 = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978;
 
@@ -397,6 +448,48 @@ mod tests {
             block[..part.len()].copy_from_slice(part);
             gf128::multiply(sum ^ gf128::from_bytes(block), h)
         }))
+    }
+
+    /// Sealing is counter mode and then the hash, with and without vectors, where the counter's 32 bits start again too.
+    #[test]
+    fn sealing_hashes_the_stream() {
+        let cipher = Key::new(&[7; 24]).unwrap().cipher();
+        for len in [0, 1, 127, 128, 511, 512, 1000, 1024, 1536 + 17, SEGMENT + 1, SERIAL + 700] {
+            let plain: Vec<u8> = (0..len as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+            for counter in [[0xff; BLOCK], [3; BLOCK]] {
+                let mut expected = plain.clone();
+                for (i, part) in expected.chunks_mut(BLOCK).enumerate() {
+                    let block = cipher.encrypt(cpu::add_counter(counter, i as u128, false));
+                    part.iter_mut().zip(block).for_each(|(byte, mask)| *byte ^= mask);
+                }
+                let sum = &[0xa5; BLOCK];
+                for key in [HashKey::new(H), HashKey::portable(H)] {
+                    let mut sealed = plain.clone();
+                    let hash = key.seal(sum, &cipher, counter, &mut sealed);
+                    assert!(sealed == expected, "{len}");
+                    assert_eq!(*hash, slow(H, *sum, &expected), "{len}");
+                }
+                // And with 128 bits, from where the lower ones start again soon.
+                let counter = (u128::from_be_bytes(counter) << 32 | 0xffff_fff0).to_be_bytes();
+                let mut stream = plain.clone();
+                cpu::ctr(&cipher, counter, true, 0, &mut stream);
+                for (i, (part, plain)) in stream.chunks(BLOCK).zip(plain.chunks(BLOCK)).enumerate() {
+                    let block = cipher.encrypt(cpu::add_counter(counter, i as u128, true));
+                    assert!(part.iter().zip(plain).zip(block).all(|((a, b), mask)| *a == b ^ mask), "{len}");
+                }
+            }
+        }
+    }
+
+    /// Sums of segments make the sum of all.
+    #[test]
+    fn segments_join() {
+        let key = HashKey::new(H);
+        let data: Vec<u8> = (0..BLOCK as u32 * 1003).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        for segment in [1, 8, 64, 1002, 1003] {
+            let sums: Vec<[u8; BLOCK]> = data.chunks(segment * BLOCK).map(|part| *key.sum(part)).collect();
+            assert_eq!(key.join_segments(&sums, segment as u64, 1003), key.sum(&data), "{segment}");
+        }
     }
 
     #[test]
@@ -411,10 +504,6 @@ mod tests {
             for key in [HashKey::new(H), HashKey::portable(H)] {
                 assert_eq!(key.extend(sum, data), expected, "{len}");
                 assert_eq!(key.extend_parallel(sum, data), expected, "{len}");
-                let mut copy = vec![0; len];
-                let filled =
-                    key.extend_after(sum, &mut copy, |at, part| part.copy_from_slice(&data[at..][..part.len()]));
-                assert_eq!(filled, expected, "{len}");
                 let product = gf128::multiply(gf128::from_bytes(*key.sum(data)), H);
                 assert_eq!(gf128::to_bytes(product), slow(H, [0; BLOCK], data), "{len}");
             }

@@ -98,8 +98,8 @@ impl Aes {
         };
         // The bits of the counter that count, and the others, which tell streams apart.
         let low = if wide { u128::MAX } else { u32::MAX.into() };
-        let streams = streams.with_min_len(GRAIN).enumerate().map(sorted).filter(|stream| stream.blocks > 0);
-        let mut streams: Vec<Sorted> = streams.collect();
+        let mut streams: Vec<Sorted> = streams.with_min_len(GRAIN).enumerate().map(sorted).collect();
+        streams.retain(|stream| stream.blocks > 0);
         if !wide {
             streams = candidates(streams, !low);
         }
