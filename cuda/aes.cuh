@@ -91,6 +91,13 @@ __device__ __forceinline__ void load_tables(const uint32_t* tables) {
     __syncthreads();
 }
 
+// The first of some runs that a warp takes, which strides over them: neighbouring ones go to the warps of a workgroup, but
+// where there are too few for all warps to different workgroups, so that short data is spread over the device.
+__device__ __forceinline__ uint32_t first_run(uint32_t runs) {
+    uint32_t warp = threadIdx.x / 32u, warps = THREADS / 32u;
+    return runs < gridDim.x * warps ? blockIdx.x + gridDim.x * warp : blockIdx.x * warps + warp;
+}
+
 // The entry of byte `row` of a word in a table.
 __device__ __forceinline__ uint32_t table(uint32_t number, uint32_t word, uint32_t row) {
     uint32_t lane = threadIdx.x % COPIES * 4u;

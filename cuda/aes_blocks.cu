@@ -97,9 +97,7 @@ aes_blocks(const Params params, uint4* data, const uint4* messages, const uint4*
     }
     Walk walk = {};
     walk.key = loaded;
-    // Neighbouring runs go to different workgroups, so that what is left over at the end, and all of short data, does.
-    for (uint32_t run = blockIdx.x + gridDim.x * (threadIdx.x / 32u); run < runs;
-         run += gridDim.x * (THREADS / 32u)) {
+    for (uint32_t run = first_run(runs); run < runs; run += gridDim.x * (THREADS / 32u)) {
         uint32_t first = run * BORDER_UNITS, count = min(BORDER_UNITS, params.units - first);
 #if MODE == MODE_XTS
         walk.end = 0;

@@ -11,8 +11,8 @@ use crate::{
     cpu::{self, BLOCK},
     ghash::{HashKeys, Sum},
     kernels::{
-        self, BORDER_UNITS, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction, GhashParams,
-        MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS, WARP,
+        self, BORDER_UNITS, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction,
+        GhashParams, MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS, WARP,
     },
     key::{HostCipher, Key},
     keystream::EqualKeys,
@@ -24,9 +24,6 @@ const MAX_MESSAGES: usize = 1 << 30;
 
 /// Sectors of one launch of XTS, which has 16 bytes of memory for the tweak of each.
 const MAX_TWEAKS: usize = 1 << 26;
-
-/// Words of a sum of GHASH.
-pub(crate) const SUM_WORDS: usize = BLOCK / 4;
 
 /// Messages whose descriptors one task makes at a time, at some 10 ns each.
 const GRAIN: usize = 1 << 10;
@@ -621,7 +618,7 @@ impl Aes {
             // SAFETY: the range's words lie in the data; there is an output for each segment; the key has powers.
             Ok(unsafe { kernel.launch(None, self.hash_groups(count), &params, args) }?)
         })?;
-        Ok(keys.key(key).join_segments(&sums, segment, blocks))
+        Ok(keys.key(key).join_segments(bytemuck::cast_slice(&sums), segment, blocks))
     }
 
     /// Blocks of the segments that so many blocks are cut into.
@@ -641,7 +638,7 @@ impl Aes {
         }
     }
 
-    /// [`Aes::ghash`] of each message of a batch, with its own powers, four words each. `parts` are what the batch was prepared
+    /// [`Aes::ghash`] of each message of a batch, with its own powers, as they lie in memory. `parts` are what the batch was prepared
     /// as. `meanwhile` runs on the host while the device hashes.
     pub(crate) fn ghash_messages(
         &self,
@@ -650,24 +647,29 @@ impl Aes {
         parts: &[Prepared],
         keys: &HashKeys,
         meanwhile: impl FnOnce(),
-    ) -> Result<Zeroizing<Vec<u32>>> {
+    ) -> Result<Zeroizing<Vec<u128>>> {
         let blocks = |span: &Span| words(span.offset, span.len);
         let total = batch.spans.iter().map(blocks).sum();
         let longest = batch.spans.iter().map(blocks).max().unwrap_or(0);
-        let most = if self.whole_launches() { u64::from(u32::MAX) } else { self.segment_of(total).clamp(MIN_CUT, MAX_SEGMENT) };
+        let most = if self.whole_launches() {
+            u64::from(u32::MAX)
+        } else {
+            self.segment_of(total).clamp(MIN_CUT, MAX_SEGMENT)
+        };
         let mut meanwhile = Some(meanwhile);
         let mut hash = |messages: &Buffer<u32>, count: usize| {
-            let mut out = self.0.device.alloc_with::<u32>(count * SUM_WORDS, Secrecy::Secret)?;
             let params = GhashParams { count: count as u32, ..GhashParams::default() };
             let (kernel, powers) = (keys.kernel()?, keys.powers());
-            let args = &mut [Arg::read(data), Arg::read(messages), Arg::read(powers), Arg::write(&mut out)];
-            // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an output
-            // for each.
-            unsafe { kernel.launch(None, self.hash_groups(count as u64), &params, args) }?;
-            if let Some(meanwhile) = meanwhile.take() {
-                meanwhile();
-            }
-            Result::Ok(Zeroizing::new(out.to_vec()?))
+            keys.read(count, |out| {
+                let args = &mut [Arg::read(data), Arg::read(messages), Arg::read(powers), Arg::write(out)];
+                // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an
+                // output for each.
+                unsafe { kernel.launch(None, self.hash_groups(count as u64), &params, args) }?;
+                if let Some(meanwhile) = meanwhile.take() {
+                    meanwhile();
+                }
+                Ok(())
+            })
         };
         if let [Prepared { part, messages }] = parts
             && part.descriptors.len() == batch.spans.len()
@@ -676,17 +678,17 @@ impl Aes {
             return hash(messages, batch.spans.len());
         }
         let segments = batch.segments(most);
-        let mut sums = Zeroizing::new(Vec::with_capacity(segments.len() * SUM_WORDS));
+        let mut sums = Zeroizing::new(Vec::with_capacity(segments.len()));
         for part in segments.chunks(MAX_HASHED) {
             let messages = self.0.device.upload_on(None, bytemuck::cast_slice(part), Secrecy::Public)?;
             sums.extend_from_slice(&hash(&messages, part.len())?);
         }
         let mut sums: &[[u8; BLOCK]] = bytemuck::cast_slice(&sums);
-        let mut joined = Zeroizing::new(Vec::with_capacity(batch.spans.len() * SUM_WORDS));
+        let mut joined = Zeroizing::new(Vec::with_capacity(batch.spans.len()));
         for span in &batch.spans {
             let (own, rest) = sums.split_at(blocks(span).div_ceil(most).max(1) as usize);
             let sum = keys.key(span.key).join_segments(own, most, blocks(span));
-            joined.extend_from_slice(&bytemuck::cast::<[u8; BLOCK], [u32; SUM_WORDS]>(*sum));
+            joined.push(u128::from_ne_bytes(*sum));
             sums = rest;
         }
         Ok(joined)
@@ -809,6 +811,10 @@ impl Batch {
         }
         expect_disjoint(&batch.spans)?;
         Ok(batch)
+    }
+
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     fn is_empty(&self) -> bool {

@@ -8,7 +8,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     Aes, Config, Error, Mode, Result,
     cpu::{self, BLOCK},
-    engine::{Batch, Prepared, SUM_WORDS, Span},
+    engine::{Batch, Prepared, Span},
     gf128,
     ghash::{HashKeys, Sum},
     kernels::{BlockMode, Direction, POWERS},
@@ -226,15 +226,23 @@ impl Gcm {
     /// counters that overlap.
     pub fn seal_batch(&self, data: &mut Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
         in_pool(messages.len(), || {
-            let (starts, batch) = self.batch(data, messages)?;
-            let stream = |(message, start): (&GcmMessage<'_>, &Start)| {
+            let batch = self.batch(data, messages)?;
+            let stream = |span: &Span| {
                 // The block that masks the tag, then those of the data.
-                Stream { key: message.key, start: start.block(), blocks: 1 + message.len.div_ceil(BLOCK) as u64 }
+                let blocks = 1 + span.len.div_ceil(BLOCK) as u64;
+                Stream { key: span.key, start: Start::of(span).block(), blocks }
             };
-            self.aes.expect_apart(messages.par_iter().zip(&starts).map(stream), false)?;
-            let parts = self.aes.prepare(None, BlockMode::Ctr, false, &batch)?;
+            let streams = batch.spans().par_iter().map(stream);
+            let expect = || self.aes.expect_apart(streams, false);
+            let prepare = || self.aes.prepare(None, BlockMode::Ctr, false, &batch);
+            let (apart, parts) = match messages.len() {
+                ..=GRAIN => (expect(), prepare()),
+                _ => rayon::join(expect, prepare),
+            };
+            apart?;
+            let parts = parts?;
             self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)?;
-            self.tags(data, messages, &starts, &batch, &parts)
+            self.tags(data, messages, &batch, &parts)
         })
     }
 
@@ -253,9 +261,9 @@ impl Gcm {
         }
         tags.iter().try_for_each(|tag| self.expect_tag_len(tag.as_ref()))?;
         let (parts, expected) = in_pool(messages.len(), || -> Result<_> {
-            let (starts, batch) = self.batch(data, messages)?;
+            let batch = self.batch(data, messages)?;
             let parts = self.aes.prepare(None, BlockMode::Ctr, false, &batch)?;
-            let expected = Zeroizing::new(self.tags(data, messages, &starts, &batch, &parts)?);
+            let expected = Zeroizing::new(self.tags(data, messages, &batch, &parts)?);
             Ok((parts, expected))
         })?;
         for (message, (expected, tag)) in expected.iter().zip(tags).enumerate() {
@@ -264,7 +272,7 @@ impl Gcm {
         self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)
     }
 
-    fn batch(&self, data: &Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<(Vec<Start>, Batch)> {
+    fn batch(&self, data: &Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Batch> {
         let expect = |(i, message): (usize, &GcmMessage<'_>)| {
             self.aes.expect_key(i, message.key)?;
             expect_message(message.nonce, message.aad, message.len)
@@ -273,43 +281,46 @@ impl Gcm {
         if let Some(error) = numbered.find_map_first(|message| expect(message).err()) {
             return Err(error);
         }
-        let start = |message: &GcmMessage<'_>| {
-            let start = self.start_of(message.key, message.nonce);
-            let span =
-                Span { offset: message.offset, len: message.len, key: message.key, iv: start.counter() };
-            (start, span)
+        let span = |message: &GcmMessage<'_>| Span {
+            offset: message.offset,
+            len: message.len,
+            key: message.key,
+            iv: self.start_of(message.key, message.nonce).counter(),
         };
-        let (mut starts, mut spans) = (Vec::new(), Vec::new());
-        messages.par_iter().with_min_len(GRAIN).map(start).unzip_into_vecs(&mut starts, &mut spans);
+        let spans = messages.par_iter().with_min_len(GRAIN).map(span).collect();
         // Counters that are hashes of nonces tell of the key.
         let hashed = messages.par_iter().with_min_len(GRAIN).any(|message| message.nonce.len() != 12);
         let secrecy = if hashed { Secrecy::Secret } else { Secrecy::Public };
-        let batch = Batch::new(&self.aes, data, spans, secrecy)?;
-        Ok((starts, batch))
+        Batch::new(&self.aes, data, spans, secrecy)
     }
 
     fn tags(
         &self,
         data: &Buffer<u8>,
         messages: &[GcmMessage<'_>],
-        starts: &[Start],
         batch: &Batch,
         parts: &[Prepared],
     ) -> Result<Vec<Tag>> {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let mut masks = Zeroizing::new(Vec::new());
-        let mask = |start: &Start| u128::from_ne_bytes(*self.mask(start));
-        let meanwhile = || starts.par_iter().with_min_len(GRAIN).map(mask).collect_into_vec(&mut masks);
-        let hashes = self.aes.ghash_messages(data, batch, parts, &self.hash, meanwhile)?;
-        let hashes: &[[u32; SUM_WORDS]] = hashes.as_chunks().0;
-        let tag = |(((message, start), hash), mask): (((&GcmMessage<'_>, &Start), &[u32; SUM_WORDS]), &u128)| {
-            let hash = Sum::new(bytemuck::cast(*hash));
-            let sum = self.hash_of_sum(start, message.aad, message.len, &hash);
-            self.masked(start.key, message.aad.len(), message.len, &sum, &Zeroizing::new(mask.to_ne_bytes()))
+        // What the tags are but for the hashes of the ciphertexts, which add those times H^2: the hash is linear.
+        let mut rest = Zeroizing::new(Vec::new());
+        let without = |(message, span): (&GcmMessage<'_>, &Span)| {
+            let start = Start::of(span);
+            let sum = self.hash_of_sum(&start, message.aad, message.len, &Sum::default());
+            let tag = Zeroizing::new(self.tag(&start, message.aad.len(), message.len, &sum));
+            u128::from_ne_bytes(tag.bytes)
         };
-        Ok(messages.par_iter().zip(starts).zip(hashes).zip(&*masks).with_min_len(GRAIN).map(tag).collect())
+        let pairs = messages.par_iter().zip(batch.spans()).with_min_len(GRAIN);
+        let meanwhile = || pairs.map(without).collect_into_vec(&mut rest);
+        let hashes = self.aes.ghash_messages(data, batch, parts, &self.hash, meanwhile)?;
+        let tag = |((span, hash), rest): ((&Span, &u128), &u128)| {
+            let hash = Sum::new(hash.to_ne_bytes());
+            let hash = self.hash.key(span.key).times_square(&hash);
+            Tag { bytes: (rest ^ u128::from_ne_bytes(*hash)).to_ne_bytes(), len: self.tag_len }
+        };
+        Ok(batch.spans().par_iter().zip(&*hashes).zip(&*rest).with_min_len(GRAIN).map(tag).collect())
     }
 
     /// The first counter block of a message (SP 800-38D, 7.1, J_0).
@@ -345,17 +356,8 @@ impl Gcm {
 
     /// The tag, from the hash over associated data and data.
     pub(crate) fn tag(&self, start: &Start, aad_len: usize, len: usize, sum: &[u8; BLOCK]) -> Tag {
-        self.masked(start.key, aad_len, len, sum, &self.mask(start))
-    }
-
-    /// What the last hash is added to.
-    fn mask(&self, start: &Start) -> Zeroizing<[u8; BLOCK]> {
-        Zeroizing::new(self.aes.cipher(start.key).encrypt(start.block()))
-    }
-
-    /// [`Gcm::tag`] with its mask.
-    fn masked(&self, key: usize, aad_len: usize, len: usize, sum: &[u8; BLOCK], mask: &[u8; BLOCK]) -> Tag {
-        let sum = self.hash.key(key).extend(sum, &lengths(aad_len, len));
+        let sum = self.hash.key(start.key).extend(sum, &lengths(aad_len, len));
+        let mask = Zeroizing::new(self.aes.cipher(start.key).encrypt(start.block()));
         Tag { bytes: (u128::from_ne_bytes(*sum) ^ u128::from_ne_bytes(*mask)).to_ne_bytes(), len: self.tag_len }
     }
 
@@ -397,6 +399,12 @@ pub(crate) struct Start {
 }
 
 impl Start {
+    /// That of a message, from the counter block of its data.
+    fn of(span: &Span) -> Self {
+        let block = cpu::add_counter(span.iv, u32::MAX.into(), false);
+        Self { key: span.key, block: Zeroizing::new(u128::from_ne_bytes(block)) }
+    }
+
     /// The counter block of the first block of data.
     pub(crate) fn counter(&self) -> [u8; BLOCK] {
         cpu::add_counter(self.block(), 1, false)

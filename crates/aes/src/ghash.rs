@@ -17,8 +17,8 @@ use crate::{
     Result,
     cpu::{self, BLOCK, SERIAL},
     gf128,
-    key::HostCipher,
     kernels::{self, GhashParams, POWERS, SQUARES, Slot},
+    key::HostCipher,
 };
 
 /// Bytes that one task hashes: enough to hide its start and the products that join its sum to the others'.
@@ -95,13 +95,7 @@ impl HashKey {
     }
 
     /// Encrypts data from a counter of 32 bits on, and goes on with a hash by the result, as [`HashKey::extend_parallel`] does.
-    pub(crate) fn seal(
-        &self,
-        sum: &[u8; BLOCK],
-        cipher: &HostCipher,
-        counter: [u8; BLOCK],
-        data: &mut [u8],
-    ) -> Sum {
+    pub(crate) fn seal(&self, sum: &[u8; BLOCK], cipher: &HostCipher, counter: [u8; BLOCK], data: &mut [u8]) -> Sum {
         if data.len() <= SERIAL {
             return self.seal_part(sum, cipher, counter, data);
         }
@@ -136,6 +130,11 @@ impl HashKey {
         let power = Zeroizing::new(gf128::power(&*self.squares, len.div_ceil(BLOCK) as u64));
         let shifted = Zeroizing::new(gf128::multiply(gf128::from_bytes(*sum), *power));
         Sum::new(gf128::to_bytes(*shifted ^ gf128::from_bytes(*part)))
+    }
+
+    /// A sum times H^2.
+    pub(crate) fn times_square(&self, sum: &[u8; BLOCK]) -> Sum {
+        Sum::new(gf128::to_bytes(gf128::multiply(gf128::from_bytes(*sum), self.squares[1])))
     }
 
     /// Σ X_i H^(n−1−i) over n blocks, from that of each segment of so many, of which the last may be shorter.
@@ -212,12 +211,12 @@ impl HashKeys {
         self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))
     }
 
-    /// Reads so many sums that `launch` writes.
+    /// Reads so many sums that `launch` writes, as they lie in memory.
     pub(crate) fn read(
         &self,
         count: usize,
         launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>,
-    ) -> Result<Zeroizing<Vec<[u8; BLOCK]>>> {
+    ) -> Result<Zeroizing<Vec<u128>>> {
         let (device, bytes) = (self.powers.device(), count * BLOCK);
         // Who finds the place taken uses one of its own.
         let mut own = None;
@@ -236,7 +235,8 @@ impl HashKeys {
         launch(&mut out)?;
         let rest = host.split_off(bytes);
         let mut host = out.view(..bytes)?.read_pinned(None, host)?.wait()?;
-        let sums = Zeroizing::new(host.as_chunks().0.to_vec());
+        let mut sums = Zeroizing::new(vec![0; count]);
+        bytemuck::cast_slice_mut(&mut sums).copy_from_slice(&host);
         // Both are of one allocation.
         if host.join(rest).is_ok() {
             *place = Some((out, host));
@@ -261,7 +261,7 @@ mod lanes {
     use std::arch::x86_64::{
         __m128i, __m512i, _mm_bslli_si128, _mm_bsrli_si128, _mm_clmulepi64_si128, _mm_set_epi64x, _mm_shuffle_epi32,
         _mm_xor_si128, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32, _mm512_loadu_si512,
-        _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512, _mm512_zextsi128_si512,
+        _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
     };
 
     use evariste_backend::cpu_has_ifma;
@@ -336,9 +336,18 @@ mod lanes {
         let mut hashed = number(*sum);
         let mut before: Option<&[u8; ROUND]> = None;
         for round in rounds {
-            counter.apply_round(round);
-            if let Some(before) = before {
-                hashed = reduce(products(&powers.0, hashed, before));
+            match before {
+                None => counter.apply_round(round, |_| ()),
+                Some(before) => {
+                    let mut products = Products::new(hashed);
+                    // A part between two rounds of the cipher.
+                    counter.apply_round(round, |i| {
+                        if i <= ROUND / 64 {
+                            products.add(&powers.0, before, i - 1);
+                        }
+                    });
+                    hashed = reduce(products.sums());
+                }
             }
             before = Some(round);
         }
@@ -390,19 +399,51 @@ mod lanes {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
     fn products(powers: &[u128], sum: __m128i, data: &[u8; ROUND]) -> [__m128i; 3] {
-        let reverse = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f));
-        let mut sum = _mm512_zextsi128_si512(sum);
-        let [mut low, mut middle, mut high] = [_mm512_setzero_si512(); 3];
-        for (part, power) in data.as_chunks().0.iter().zip(powers.as_chunks::<4>().0) {
-            let power = load(bytemuck::cast_ref(power));
-            let x = _mm512_xor_si512(_mm512_shuffle_epi8(load(part), reverse), sum);
-            sum = _mm512_setzero_si512();
-            low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(x, power));
-            middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x01>(x, power));
-            middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x10>(x, power));
-            high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(x, power));
+        let mut products = Products::new(sum);
+        for part in 0..ROUND / 64 {
+            products.add(powers, data, part);
         }
-        [fold(low), fold(middle), fold(high)]
+        products.sums()
+    }
+
+    /// [`products`], of which so far some four blocks each have been added.
+    struct Products {
+        /// What is added to the next blocks.
+        sum: __m512i,
+        low: __m512i,
+        middle: __m512i,
+        high: __m512i,
+    }
+
+    impl Products {
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn new(sum: __m128i) -> Self {
+            let zero = _mm512_setzero_si512();
+            Self { sum: _mm512_zextsi128_si512(sum), low: zero, middle: zero, high: zero }
+        }
+
+        /// Adds blocks 4 · part to 4 · part + 3.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
+        fn add(&mut self, powers: &[u128], data: &[u8; ROUND], part: usize) {
+            /// The sum of all three.
+            const XOR: i32 = 0x96;
+            let reverse = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f));
+            let power = load(bytemuck::cast_ref(&powers.as_chunks::<4>().0[part]));
+            let x = _mm512_xor_si512(_mm512_shuffle_epi8(load(&data.as_chunks().0[part]), reverse), self.sum);
+            self.sum = _mm512_setzero_si512();
+            self.low = _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128::<0x00>(x, power));
+            let (a, b) = (_mm512_clmulepi64_epi128::<0x01>(x, power), _mm512_clmulepi64_epi128::<0x10>(x, power));
+            self.middle = _mm512_ternarylogic_epi64::<XOR>(self.middle, a, b);
+            self.high = _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128::<0x11>(x, power));
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn sums(&self) -> [__m128i; 3] {
+            [fold(self.low), fold(self.middle), fold(self.high)]
+        }
     }
 
     #[inline]

@@ -322,7 +322,8 @@ impl Shape {
             bindings.push(Binding::read("borders", Word::Vec4));
         }
         let source = move |language| {
-            let head = self.source(language, direction, threads, &[("MODE", mode as u32), ("BORDER_UNITS", BORDER_UNITS)]);
+            let head =
+                self.source(language, direction, threads, &[("MODE", mode as u32), ("BORDER_UNITS", BORDER_UNITS)]);
             let parts = match language {
                 Language::Cuda => {
                     [evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_BLOCKS].map(str::to_owned)
