@@ -91,6 +91,13 @@ __device__ __forceinline__ void load_tables(const uint32_t* tables) {
     __syncthreads();
 }
 
+// The first of some runs that a warp takes, which strides over them: neighbouring ones go to the warps of a workgroup, but
+// where there are too few for all warps to different workgroups, so that short data is spread over the device.
+__device__ __forceinline__ uint32_t first_run(uint32_t runs) {
+    uint32_t warp = threadIdx.x / 32u, warps = THREADS / 32u;
+    return runs < gridDim.x * warps ? blockIdx.x + gridDim.x * warp : blockIdx.x * warps + warp;
+}
+
 // The entry of byte `row` of a word in a table.
 __device__ __forceinline__ uint32_t table(uint32_t number, uint32_t word, uint32_t row) {
     uint32_t lane = threadIdx.x % COPIES * 4u;
@@ -119,12 +126,14 @@ __device__ __forceinline__ uint32_t column(uint32_t a, uint32_t b, uint32_t c, u
 __device__ __forceinline__ uint32_t last_column(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t key) {
     a = table(0, a, 0), b = table(0, b, 1), c = table(0, c, 2), d = table(0, d, 3);
 #if DECRYPT
-    // T_0 has the multiples by 14, 9, 13 and 11, whose sum is the value itself.
-    a ^= rotl16(a), b ^= rotl16(b), c ^= rotl16(c), d ^= rotl16(d);
-    a ^= rotl8(a), b ^= rotl8(b), c ^= rotl8(c), d ^= rotl8(d);
-#endif
+    // T_0 has the multiples by 14, 9, 13 and 11, whose sum is the value itself: all four sums at once.
+    uint32_t ab = __byte_perm(a, b, 0x5410) ^ __byte_perm(a, b, 0x7632);
+    uint32_t cd = __byte_perm(c, d, 0x5410) ^ __byte_perm(c, d, 0x7632);
+    return __byte_perm(ab, cd, 0x6420) ^ __byte_perm(ab, cd, 0x7531) ^ key;
+#else
     // Byte 1 of T_0 is the value itself.
     return __byte_perm(__byte_perm(a, b, 0x0051), __byte_perm(c, d, 0x0051), 0x5410) ^ key;
+#endif
 }
 
 #elif METHOD == METHOD_SBOX

@@ -79,9 +79,9 @@ aes_ctr(const Params params, uint4* data, const uint4* schedule, const uint32_t*
     uint32_t key_byte = schedule[0].w & 0xff000000u;
 
     uint32_t lane = threadIdx.x % 32u;
-    uint32_t warp = blockIdx.x * (THREADS / 32u) + threadIdx.x / 32u, warps = gridDim.x * (THREADS / 32u);
     uint32_t before = params.counter[3] >> 24; // counters of the first run that come before the stream
     uint32_t runs = run_count(params);
+    uint32_t warp = first_run(runs), warps = gridDim.x * (THREADS / 32u);
 
     for (uint32_t batch = warp; batch < runs; batch += 32u * warps) {
         Cached mine = first_rounds(run_counter(params, batch + lane * warps), schedule);

@@ -1,10 +1,11 @@
-// GHASH of segments of blocks; the twin of ghash.cu, which explains it. Products of 32 bits are made of 32-bit
+// GHASH of segments of blocks; the twin of ghash.cu, which explains it, with a workgroup for each segment: thread t takes
+// blocks t, t + 256, … by Horner's rule with H^256, then a tree with H, H^2, H^4, … adds the threads. Products of 32 bits are made of 32-bit
 // multiplications of bits four apart: the low half directly, the high half from the reversed operands.
 
 const LOG_THREADS = 8u;
 
 struct Params {
-  messages: u32,
+  count: u32,
   word: u32,
   word_high: u32,
   blocks: u32,
@@ -67,34 +68,33 @@ fn ghash(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) group
   var blocks = params.blocks;
   var tail = params.tail;
   var power = params.power;
-  // How many groups there are: the grid may reach past the last one, which must then do nothing.
-  var count = (blocks + params.segment - 1u) / max(params.segment, 1u);
-  var first = number * params.segment;
-  var end = first + params.segment;
-  var lead = count * params.segment - blocks;
-  if (params.messages > 0u) {
-    count = params.messages;
-    let message = min(number, count - 1u);
-    let head = messages_get(message * 3u);
-    let more = messages_get(message * 3u + 1u);
+  // The grid may reach past the last segment.
+  if (number >= params.count) {
+    return;
+  }
+  if (params.segment == 0u) {
+    let head = messages_get(number * 3u);
+    let more = messages_get(number * 3u + 1u);
     word = head.y;
     blocks = head.z;
     tail = more.x;
     power = more.y;
-    first = 0u;
-    end = (blocks + THREADS - 1u) / THREADS * THREADS;
-    lead = end - blocks;
+  } else {
+    let start = number * params.segment;
+    word += start;
+    blocks -= start;
+    if (blocks > params.segment) {
+      blocks = params.segment;
+      tail = 16u;
+    }
   }
-  if (number >= count) {
-    return;
-  }
-  if (lead > first) {
-    first += (lead - first) / THREADS * THREADS;
-  }
+  // What is missing in the first stride counts as zeros.
+  let end = (blocks + THREADS - 1u) / THREADS * THREADS;
+  let lead = end - blocks;
 
   let step = powers_get(power + LOG_THREADS);
   var sum = vec4<u32>();
-  for (var i = first + thread; i < end; i += THREADS) {
+  for (var i = thread; i < end; i += THREADS) {
     var x = vec4<u32>();
     if (i >= lead) {
       x = data_get(word + i - lead);

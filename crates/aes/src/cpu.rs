@@ -28,6 +28,10 @@ const GRAIN: usize = 32 << 10;
 /// one.
 pub(crate) const SERIAL: usize = 128 << 10;
 
+/// Bytes from which on 32 blocks at a time are faster than as many as there are.
+#[cfg(target_arch = "x86_64")]
+const LANES: usize = 128;
+
 type Blocks<'a> = &'a mut [Array<u8, U16>];
 
 /// A counter block plus n, as a big-endian number of 128 bits, or of its last 32 bits alone.
@@ -51,6 +55,12 @@ pub(crate) fn ctr(cipher: &HostCipher, counter: [u8; BLOCK], wide: bool, skip: u
     let first = add_counter(counter, u128::from(skip > 0), wide);
     let task = |(i, chunk): (usize, &mut [u8])| {
         let counter = add_counter(first, (i * (GRAIN / BLOCK)) as u128, wide);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(lanes) = &cipher.lanes
+            && chunk.len() >= LANES
+        {
+            return lanes.counter(counter, wide).apply(chunk);
+        }
         let (blocks, tail) = Array::slice_as_chunks_mut(chunk);
         let count = blocks.len() as u128;
         with_cipher!(cipher, c => ctr_blocks(c, counter, wide, blocks));
@@ -281,7 +291,6 @@ pub(crate) fn ghash_kernel(
     params: &GhashParams,
     data: &[u8],
     messages: &[Descriptor],
-    powers: &[u128],
     keys: &[HashKey],
     out: &mut [[u8; BLOCK]],
 ) {
@@ -289,8 +298,8 @@ pub(crate) fn ghash_kernel(
         0 => &[],
         _ => &data[word * BLOCK..][..(blocks as usize - 1) * BLOCK + tail as usize],
     };
-    if params.messages > 0 {
-        let parts = out.iter_mut().zip(&messages[..params.messages as usize]).collect();
+    if params.segment == 0 {
+        let parts = out.iter_mut().zip(&messages[..params.count as usize]).collect();
         each(
             parts,
             |(_, message)| message.blocks as usize * BLOCK,
@@ -300,21 +309,11 @@ pub(crate) fn ghash_kernel(
         );
         return;
     }
+    let (key, segment) = (&keys[params.power as usize / POWERS], params.segment as usize * BLOCK);
     let data = bytes(params.word.word(), params.blocks, params.tail);
-    let segment = params.segment as usize;
-    let groups = (params.blocks as usize).div_ceil(segment);
-    let lead = groups * segment - params.blocks as usize;
-    let power = params.power as usize;
-    let other = (!power.is_multiple_of(POWERS)).then(|| HashKey::new(powers[power]));
-    let key = other.as_ref().unwrap_or(&keys[power / POWERS]);
-    let sum = |group: usize| {
-        let start = (group * segment).saturating_sub(lead) * BLOCK;
-        let end = (((group + 1) * segment - lead) * BLOCK).min(data.len());
-        key.sum(&data[start..end])
-    };
-    match &mut out[..groups] {
-        [out] => *out = *sum(0),
-        out => out.par_iter_mut().enumerate().for_each(|(group, out)| *out = *sum(group)),
+    match &mut out[..params.count as usize] {
+        [out] => *out = *key.sum(data),
+        out => out.par_iter_mut().zip(data.par_chunks(segment)).for_each(|(out, part)| *out = *key.sum(part)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! A set of keys on a device, and the launches that all modes are made of.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, mem, ops::Range, sync::Arc};
 
 use evariste_backend::{Arg, Buffer, Device, Event, Kernel, Queue, Secrecy};
+use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
@@ -10,8 +11,8 @@ use crate::{
     cpu::{self, BLOCK},
     ghash::{HashKeys, Sum},
     kernels::{
-        self, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction, GhashParams,
-        MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS,
+        self, BORDER_UNITS, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction,
+        GhashParams, MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS, WARP,
     },
     key::{HostCipher, Key},
     keystream::EqualKeys,
@@ -24,12 +25,24 @@ const MAX_MESSAGES: usize = 1 << 30;
 /// Sectors of one launch of XTS, which has 16 bytes of memory for the tweak of each.
 const MAX_TWEAKS: usize = 1 << 26;
 
+/// Messages whose descriptors one task makes at a time, at some 10 ns each.
+const GRAIN: usize = 1 << 10;
+
 /// Messages that one launch of GHASH takes.
 const MAX_HASHED: usize = 1 << 24;
 
-/// Bytes of a message of a batch up to which one workgroup hashes it, in as many strides as are one launch's at most. Longer
-/// ones are hashed one after the other, each by the whole device.
-const MAX_HASHED_BYTES: usize = MAX_STRIDES as usize * THREADS as usize * BLOCK;
+/// Segments that data is cut into for GHASH, if it is long enough: as many as keep a device busy, and as few as the host
+/// puts together in microseconds.
+const MAX_SEGMENTS: u64 = 1 << 11;
+
+/// Blocks that a workgroup hashes at a time at least, if there are so many.
+const MIN_HASHED: u64 = 1 << 11;
+
+/// Blocks of a message of a batch that are one segment in any case: putting together costs the host as much as it gains.
+const MIN_CUT: u64 = 1 << 10;
+
+/// Blocks of a segment of a batch at most: as many strides as one launch has.
+const MAX_SEGMENT: u64 = MAX_STRIDES * THREADS as u64;
 
 /// Strides of one thread: systems end launches that take long.
 pub(crate) const MAX_STRIDES: u64 = 1 << 10;
@@ -204,6 +217,24 @@ impl Aes {
         if self.0.config.strides(info) { needed.min(enough) } else { needed }
     }
 
+    /// Workgroups of the kernel of independent blocks for some units.
+    fn block_groups(&self, units: u64) -> u64 {
+        let (info, shape) = (self.0.device.info(), self.0.shape);
+        let (each, threads) = (shape.block_units(info), shape.block_threads(info));
+        self.spread_groups(units, each.into(), threads)
+    }
+
+    /// [`Aes::groups`] of a kernel whose warps take `each` units of a workgroup's together: where workgroups stride, warps of
+    /// different ones take neighbouring parts, so that short data is spread over the device.
+    fn spread_groups(&self, units: u64, each: u64, threads: u32) -> u64 {
+        let by_warps = self.0.shape.method.tables() > 0 && each > threads.into();
+        let warps = if by_warps { u64::from(threads / WARP).max(1) } else { 1 };
+        match self.0.config.strides(self.0.device.info()) {
+            true => self.groups(units, each / warps, threads),
+            false => self.groups(units, each, threads),
+        }
+    }
+
     /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.
     fn whole_launches(&self) -> bool {
         self.0.device.info().limits.workgroup_threads == 1
@@ -329,7 +360,7 @@ impl Aes {
                 tail: if done + now == blocks { tail(range.end) as u32 } else { BLOCK as u32 },
             };
             // A run that starts in the middle reaches into one more.
-            let groups = self.groups(now + 255, u64::from(threads * CTR_RUN), threads);
+            let groups = self.spread_groups(now + 255, u64::from(threads * CTR_RUN), threads);
             let args = &mut [Arg::write(&mut *data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
             // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
             // buffers are padded to whole words; schedule and tables are of this kernel's shape.
@@ -349,12 +380,21 @@ impl Aes {
         data: &mut Buffer<u8>,
         batch: &Batch,
     ) -> Result<()> {
+        let parts = self.prepare(queue, mode, wide, batch)?;
+        self.run(queue, mode, direction, wide, data, &parts)
+    }
+
+    /// The launches of a mode over messages, with what they read of them on the device.
+    pub(crate) fn prepare(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        wide: bool,
+        batch: &Batch,
+    ) -> Result<Vec<Prepared>> {
         if batch.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        self.wait_until_ready(queue)?;
-        let slot = &self.0.blocks[mode as usize][direction as usize];
-        let kernel = slot.get(&self.0.device, || self.0.shape.blocks(mode, direction, self.ciphers()))?;
         let mut parts = batch.parts(self, |iv, blocks| match mode {
             BlockMode::Ctr => Next::Iv(cpu::add_counter(iv, blocks.into(), wide)),
             BlockMode::Tweak => Next::Iv(u128::from_le_bytes(iv).wrapping_add(blocks.into()).to_le_bytes()),
@@ -365,6 +405,24 @@ impl Aes {
             // Each needs the end of the one before as it was.
             parts.reverse();
         }
+        let upload = |part: Part| Ok(Prepared { messages: self.upload_descriptors(queue, &part)?, part });
+        parts.into_iter().map(upload).collect()
+    }
+
+    /// Launches what was prepared for the same mode.
+    pub(crate) fn run(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        direction: Direction,
+        wide: bool,
+        data: &mut Buffer<u8>,
+        parts: &[Prepared],
+    ) -> Result<()> {
+        self.wait_until_ready(queue)?;
+        let slot = &self.0.blocks[mode as usize][direction as usize];
+        let device = &self.0.device;
+        let kernel = slot.get(device, || self.0.shape.blocks(device.info(), mode, direction, self.ciphers()))?;
         parts.iter().try_for_each(|part| self.message_part(queue, kernel, mode, wide, data, part))
     }
 
@@ -375,33 +433,32 @@ impl Aes {
         mode: BlockMode,
         wide: bool,
         data: &mut Buffer<u8>,
-        part: &Part,
+        Prepared { part, messages }: &Prepared,
     ) -> Result<()> {
-        let messages = self.upload_descriptors(queue, part)?;
         let params = BlockParams {
             units: part.units,
             messages: part.descriptors.len() as u32,
             wide: wide.into(),
             ..BlockParams::default()
         };
-        let groups = self.groups(part.units.into(), THREADS.into(), THREADS);
+        let groups = self.block_groups(part.units.into());
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if mode == BlockMode::Cbc {
             let borders = match self.whole_launches() {
                 true => None,
-                false => Some(self.borders(queue, data, &messages, part)?),
+                false => Some(self.borders(queue, data, messages, part)?),
             };
             let args = &mut [
                 Arg::write(data),
-                Arg::read(&messages),
+                Arg::read(messages),
                 Arg::read(schedule),
                 Arg::read(tables),
-                Arg::read(borders.as_ref().unwrap_or(&messages)),
+                Arg::read(borders.as_ref().unwrap_or(messages)),
             ];
-            // SAFETY: as below, and there is a border for every workgroup's worth of units, if workgroups see only theirs.
+            // SAFETY: as below, and there is a border for every BORDER_UNITS units, if workgroups see only theirs.
             return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
         }
-        let args = &mut [Arg::write(data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+        let args = &mut [Arg::write(data), Arg::read(messages), Arg::read(schedule), Arg::read(tables)];
         // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
         // the schedule; schedule and tables are of this kernel's shape.
         Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
@@ -419,12 +476,12 @@ impl Aes {
         messages: &Buffer<u32>,
         part: &Part,
     ) -> Result<Buffer<u32>> {
-        let tiles = part.units.div_ceil(THREADS);
+        let tiles = part.units.div_ceil(BORDER_UNITS);
         let mut borders = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
         let kernel = self.0.borders.get(&self.0.device, || self.0.shape.borders())?;
-        let params = BorderParams { tiles, messages: part.descriptors.len() as u32, tile_units: THREADS };
+        let params = BorderParams { tiles, messages: part.descriptors.len() as u32, tile_units: BORDER_UNITS };
         let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut borders)];
-        // SAFETY: a thread for each of `tiles` entries; unit tile · THREADS belongs to a message within the data, and what is
+        // SAFETY: a thread for each of `tiles` entries; unit tile · BORDER_UNITS belongs to a message within the data, and what is
         // chained has a block before it.
         unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
         Ok(borders)
@@ -496,9 +553,9 @@ impl Aes {
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if blocks > 0 {
             let slot = &self.0.blocks[BlockMode::Xts as usize][direction as usize];
-            let kernel = slot.get(device, || shape.blocks(BlockMode::Xts, direction, self.ciphers()))?;
+            let kernel = slot.get(device, || shape.blocks(device.info(), BlockMode::Xts, direction, self.ciphers()))?;
             let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
-            let groups = self.groups(total, THREADS.into(), THREADS);
+            let groups = self.block_groups(total);
             let args = &mut [Arg::write(&mut *data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
             // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range that the caller
             // has checked, and a tweak.
@@ -540,71 +597,101 @@ impl Aes {
     }
 
     fn ghash_part(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys, key: usize) -> Result<Sum> {
-        let (kernel, powers) = (keys.kernel()?, keys.powers());
-        let blocks = words(range.start, range.len()) as u32;
-        let mut params = GhashParams {
-            messages: 0,
+        let blocks = words(range.start, range.len());
+        if blocks == 0 {
+            return Ok(Sum::default());
+        }
+        let segment = if self.whole_launches() { blocks } else { self.segment_of(blocks) };
+        let count = blocks.div_ceil(segment);
+        let params = GhashParams {
+            count: count as u32,
             word: Place::of(range.start),
-            blocks,
+            blocks: blocks as u32,
             tail: tail(range.end) as u32,
-            segment: if self.whole_launches() { blocks } else { 1 << kernels::LOG_SEGMENT },
+            segment: segment as u32,
             power: (key * POWERS) as u32,
         };
-        let mut sums: Option<Buffer<u8>> = None;
-        loop {
-            let groups = params.blocks.div_ceil(params.segment);
-            let launch = |out: &mut Buffer<u8>| {
-                let source = sums.as_ref().unwrap_or(data);
-                // There are no messages: the tables' first words stand in for them, unread.
-                let args = &mut [Arg::read(source), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(out)];
-                // SAFETY: the range's words lie in the source; there is an output for each group; the powers reach to
-                // those of three levels.
-                Ok(unsafe { kernel.launch(None, groups.into(), &params, args) }?)
-            };
-            if groups == 1 {
-                return keys.read(launch);
-            }
-            let mut out = self.0.device.alloc_with::<u8>(groups as usize * BLOCK, Secrecy::Secret)?;
-            launch(&mut out)?;
-            let power = params.power + kernels::LOG_SEGMENT;
-            params = GhashParams { word: Place::default(), blocks: groups, tail: BLOCK as u32, power, ..params };
-            sums = Some(out);
+        let (kernel, powers) = (keys.kernel()?, keys.powers());
+        let sums = keys.read(count as usize, |out| {
+            // There are no messages: the tables' first words stand in for them, unread.
+            let args = &mut [Arg::read(data), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(out)];
+            // SAFETY: the range's words lie in the data; there is an output for each segment; the key has powers.
+            Ok(unsafe { kernel.launch(None, self.hash_groups(count), &params, args) }?)
+        })?;
+        Ok(keys.key(key).join_segments(bytemuck::cast_slice(&sums), segment, blocks))
+    }
+
+    /// Blocks of the segments that so many blocks are cut into.
+    fn segment_of(&self, blocks: u64) -> u64 {
+        let at_once = u64::from(kernels::hashed_at_once(self.0.device.info()));
+        blocks.div_ceil(MAX_SEGMENTS).max(MIN_HASHED / at_once).next_multiple_of(THREADS.into())
+    }
+
+    /// Workgroups that hash so many segments.
+    fn hash_groups(&self, segments: u64) -> u64 {
+        let info = self.0.device.info();
+        match kernels::hashed_at_once(info) {
+            1 => segments,
+            _ if self.whole_launches() => 1,
+            // Two of them fit at once.
+            _ => segments.min(2 * u64::from(info.parallelism.max(1))),
         }
     }
 
-    /// [`Aes::ghash`] of each message of a batch, with its own powers. `meanwhile` runs on the host while the device hashes.
+    /// [`Aes::ghash`] of each message of a batch, with its own powers, as they lie in memory. `parts` are what the batch was prepared
+    /// as. `meanwhile` runs on the host while the device hashes.
     pub(crate) fn ghash_messages(
         &self,
         data: &Buffer<u8>,
         batch: &Batch,
+        parts: &[Prepared],
         keys: &HashKeys,
         meanwhile: impl FnOnce(),
-    ) -> Result<Vec<Sum>> {
-        let mut sums = Vec::with_capacity(batch.spans.len());
+    ) -> Result<Zeroizing<Vec<u128>>> {
+        let blocks = |span: &Span| words(span.offset, span.len);
+        let total = batch.spans.iter().map(blocks).sum();
+        let longest = batch.spans.iter().map(blocks).max().unwrap_or(0);
+        let most = if self.whole_launches() {
+            u64::from(u32::MAX)
+        } else {
+            self.segment_of(total).clamp(MIN_CUT, MAX_SEGMENT)
+        };
         let mut meanwhile = Some(meanwhile);
-        for spans in batch.spans.chunks(MAX_HASHED) {
-            let part = Part::of_short(spans);
-            let messages = self.upload_descriptors(None, &part)?;
-            let mut out = self.0.device.alloc_with::<u8>(spans.len() * BLOCK, Secrecy::Secret)?;
-            let messages_count = spans.len() as u32;
-            let params = GhashParams { messages: messages_count, segment: THREADS, ..GhashParams::default() };
+        let mut hash = |messages: &Buffer<u32>, count: usize| {
+            let params = GhashParams { count: count as u32, ..GhashParams::default() };
             let (kernel, powers) = (keys.kernel()?, keys.powers());
-            let args = &mut [Arg::read(data), Arg::read(&messages), Arg::read(powers), Arg::write(&mut out)];
-            // SAFETY: every message lies in the data and names powers that are there, as `Batch` checks; there is an output
-            // for each.
-            unsafe { kernel.launch(None, spans.len() as u64, &params, args) }?;
-            if let Some(meanwhile) = meanwhile.take() {
-                meanwhile();
-            }
-            let words = Zeroizing::new(out.to_vec()?);
-            sums.extend(words.as_chunks().0.iter().map(|sum| Sum::new(*sum)));
+            keys.read(count, |out| {
+                let args = &mut [Arg::read(data), Arg::read(messages), Arg::read(powers), Arg::write(out)];
+                // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an
+                // output for each.
+                unsafe { kernel.launch(None, self.hash_groups(count as u64), &params, args) }?;
+                if let Some(meanwhile) = meanwhile.take() {
+                    meanwhile();
+                }
+                Ok(())
+            })
+        };
+        if let [Prepared { part, messages }] = parts
+            && part.descriptors.len() == batch.spans.len()
+            && longest <= most
+        {
+            return hash(messages, batch.spans.len());
         }
-        for (sum, span) in sums.iter_mut().zip(&batch.spans) {
-            if span.len > MAX_HASHED_BYTES {
-                *sum = self.ghash(data, span.offset..span.offset + span.len, keys, span.key)?;
-            }
+        let segments = batch.segments(most);
+        let mut sums = Zeroizing::new(Vec::with_capacity(segments.len()));
+        for part in segments.chunks(MAX_HASHED) {
+            let messages = self.0.device.upload_on(None, bytemuck::cast_slice(part), Secrecy::Public)?;
+            sums.extend_from_slice(&hash(&messages, part.len())?);
         }
-        Ok(sums)
+        let mut sums: &[[u8; BLOCK]] = bytemuck::cast_slice(&sums);
+        let mut joined = Zeroizing::new(Vec::with_capacity(batch.spans.len()));
+        for span in &batch.spans {
+            let (own, rest) = sums.split_at(blocks(span).div_ceil(most).max(1) as usize);
+            let sum = keys.key(span.key).join_segments(own, most, blocks(span));
+            joined.push(u128::from_ne_bytes(*sum));
+            sums = rest;
+        }
+        Ok(joined)
     }
 
     /// Bytes that one launch works on at most: whole blocks.
@@ -691,6 +778,13 @@ struct Part {
     secrecy: Secrecy,
 }
 
+/// A launch's work, with its descriptors on the device.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    part: Part,
+    messages: Buffer<u32>,
+}
+
 /// How the rest of a message starts that goes on in the next launch.
 enum Next {
     /// With this initialisation vector.
@@ -704,19 +798,48 @@ impl Batch {
     /// initialisation vectors.
     pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, spans: Vec<Span>, secrecy: Secrecy) -> Result<Self> {
         let batch = Self { spans, secrecy };
-        for (message, span) in batch.spans.iter().enumerate() {
+        let expect = |(message, span): (usize, &Span)| {
             if span.offset % BLOCK != 0 {
                 return Err(Error::Alignment { message, expected: BLOCK, actual: span.offset });
             }
             aes.expect_range(data, &(span.offset..span.offset.saturating_add(span.len)))?;
-            aes.expect_key(message, span.key)?;
+            aes.expect_key(message, span.key)
+        };
+        let spans = batch.spans.par_iter().enumerate().with_min_len(GRAIN);
+        if let Some(error) = spans.find_map_first(|span| expect(span).err()) {
+            return Err(error);
         }
         expect_disjoint(&batch.spans)?;
         Ok(batch)
     }
 
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
     fn is_empty(&self) -> bool {
         self.spans.iter().all(|span| span.len == 0)
+    }
+
+    /// Its messages as kernels see them that only read, each cut into segments of so many blocks, of which it has at least one.
+    fn segments(&self, most: u64) -> Vec<Descriptor> {
+        let mut segments = Vec::with_capacity(self.spans.len());
+        for span in &self.spans {
+            let (mut at, end) = (span.offset, span.offset + span.len);
+            let whole = Descriptor { iv: [0; BLOCK], ..span.descriptor() };
+            loop {
+                let left = words(at, end - at);
+                let Place([word_low, word_high]) = Place::of(at);
+                let rest = Descriptor { word_low, word_high, blocks: left as u32, ..whole };
+                if left <= most {
+                    segments.push(rest);
+                    break;
+                }
+                segments.push(Descriptor { blocks: most as u32, tail: BLOCK as u32, ..rest });
+                at += most as usize * BLOCK;
+            }
+        }
+        segments
     }
 
     /// The launches that it takes. A message that does not fit goes on in the next one, which it is the first of, where
@@ -729,13 +852,25 @@ impl Batch {
             units: 0,
             secrecy: self.secrecy,
         };
+        let units = |span: &Span| words(span.offset, span.len).div_ceil(per_thread);
+        let total: u64 = self.spans.iter().map(units).sum();
+        if total <= room.into() && self.spans.len() <= MAX_MESSAGES {
+            let after = |sum: &mut u32, span: &Span| Some(mem::replace(sum, *sum + units(span) as u32));
+            let firsts: Vec<u32> = self.spans.iter().scan(0, after).collect();
+            let descriptor = |(span, first_unit): (&Span, &u32)| {
+                let blocks = words(span.offset, span.len) as u32;
+                Descriptor { first_unit: *first_unit, blocks, ..span.descriptor() }
+            };
+            let descriptors = self.spans.par_iter().zip(&firsts).with_min_len(GRAIN).map(descriptor).collect();
+            return vec![Part { descriptors, units: total as u32, secrecy: self.secrecy }];
+        }
         let (mut parts, mut part) = (Vec::new(), new(self.spans.len()));
         for span in &self.spans {
             let (mut at, end) = (span.offset, span.offset + span.len);
             let mut rest = span.descriptor();
             loop {
                 if part.units == room || part.descriptors.len() == MAX_MESSAGES {
-                    parts.push(std::mem::replace(&mut part, new(0)));
+                    parts.push(mem::replace(&mut part, new(0)));
                 }
                 let (left, free) = (words(at, end - at), u64::from(room - part.units) * per_thread);
                 let now = left.min(free);
@@ -759,17 +894,6 @@ impl Batch {
     }
 }
 
-impl Part {
-    /// Messages for GHASH by a workgroup each; those that are too long for one count as empty.
-    fn of_short(spans: &[Span]) -> Self {
-        let descriptor = |span: &Span| {
-            let blocks = if span.len > MAX_HASHED_BYTES { 0 } else { words(span.offset, span.len) as u32 };
-            Descriptor { blocks, iv: [0; BLOCK], ..span.descriptor() }
-        };
-        Self { descriptors: spans.iter().map(descriptor).collect(), units: 0, secrecy: Secrecy::Public }
-    }
-}
-
 impl Drop for Batch {
     fn drop(&mut self) {
         if self.secrecy == Secrecy::Secret {
@@ -787,7 +911,8 @@ impl Drop for Part {
 }
 
 fn expect_disjoint(spans: &[Span]) -> Result<()> {
-    if spans.windows(2).all(|pair| pair[0].offset + pair[0].len <= pair[1].offset) {
+    let ordered = |pair: &[Span]| pair[0].offset + pair[0].len <= pair[1].offset;
+    if spans.par_windows(2).with_min_len(GRAIN).all(ordered) {
         return Ok(());
     }
     let mut order: Vec<(usize, &Span)> = spans.iter().enumerate().filter(|(_, span)| span.len > 0).collect();

@@ -8,7 +8,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     Aes, Config, Error, Mode, Result,
     cpu::{self, BLOCK},
-    engine::{Batch, Span},
+    engine::{Batch, Prepared, Span},
     gf128,
     ghash::{HashKeys, Sum},
     kernels::{BlockMode, Direction, POWERS},
@@ -143,12 +143,7 @@ impl Gcm {
     pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
         let start = self.start(0, nonce, aad, data.len())?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
-            let (cipher, counter) = (self.aes.cipher(0), start.counter());
-            let encrypt = |at: usize, part: &mut [u8]| {
-                let counter = cpu::add_counter(counter, (at / BLOCK) as u128, false);
-                cpu::ctr(cipher, counter, false, 0, part);
-            };
-            let sum = self.hash.key(0).extend_after(&self.begin_hash(aad), data, encrypt);
+            let sum = self.hash.key(0).seal(&self.begin_hash(aad), self.aes.cipher(0), start.counter(), data);
             return Ok(self.tag(&start, aad.len(), data.len(), &sum));
         }
         let mut sum = self.begin_hash(aad);
@@ -230,14 +225,25 @@ impl Gcm {
     /// [`Error::RepeatedKeystream`] where a nonce comes twice with one key, or two nonces that are not 12 bytes long lead to
     /// counters that overlap.
     pub fn seal_batch(&self, data: &mut Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
-        let (starts, batch) = self.batch(data, messages)?;
-        let stream = |(message, start): (&GcmMessage<'_>, &Start)| {
-            // The block that masks the tag, then those of the data.
-            Stream { key: message.key, start: *start.block, blocks: 1 + message.len.div_ceil(BLOCK) as u64 }
-        };
-        self.aes.expect_apart(messages.par_iter().zip(&starts).map(stream), false)?;
-        self.aes.messages(None, BlockMode::Ctr, Direction::Encrypt, false, data, &batch)?;
-        self.tags(data, messages, &starts, &batch)
+        in_pool(messages.len(), || {
+            let batch = self.batch(data, messages)?;
+            let stream = |span: &Span| {
+                // The block that masks the tag, then those of the data.
+                let blocks = 1 + span.len.div_ceil(BLOCK) as u64;
+                Stream { key: span.key, start: Start::of(span).block(), blocks }
+            };
+            let streams = batch.spans().par_iter().map(stream);
+            let expect = || self.aes.expect_apart(streams, false);
+            let prepare = || self.aes.prepare(None, BlockMode::Ctr, false, &batch);
+            let (apart, parts) = match messages.len() {
+                ..=GRAIN => (expect(), prepare()),
+                _ => rayon::join(expect, prepare),
+            };
+            apart?;
+            let parts = parts?;
+            self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)?;
+            self.tags(data, messages, &batch, &parts)
+        })
     }
 
     /// Decrypts the messages if all tags are right; leaves all as they are otherwise.
@@ -254,80 +260,88 @@ impl Gcm {
             return Err(Error::Count { what: "tags", expected: messages.len(), actual: tags.len() });
         }
         tags.iter().try_for_each(|tag| self.expect_tag_len(tag.as_ref()))?;
-        let (starts, batch) = self.batch(data, messages)?;
-        let expected = Zeroizing::new(self.tags(data, messages, &starts, &batch)?);
+        let (parts, expected) = in_pool(messages.len(), || -> Result<_> {
+            let batch = self.batch(data, messages)?;
+            let parts = self.aes.prepare(None, BlockMode::Ctr, false, &batch)?;
+            let expected = Zeroizing::new(self.tags(data, messages, &batch, &parts)?);
+            Ok((parts, expected))
+        })?;
         for (message, (expected, tag)) in expected.iter().zip(tags).enumerate() {
             expect_tag(expected, tag.as_ref(), Some(message))?;
         }
-        self.aes.messages(None, BlockMode::Ctr, Direction::Encrypt, false, data, &batch)
+        self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)
     }
 
-    fn batch(&self, data: &Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<(Vec<Start>, Batch)> {
-        let start = |(i, message): (usize, &GcmMessage<'_>)| {
+    fn batch(&self, data: &Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Batch> {
+        let expect = |(i, message): (usize, &GcmMessage<'_>)| {
             self.aes.expect_key(i, message.key)?;
-            self.start(message.key, message.nonce, message.aad, message.len)
+            expect_message(message.nonce, message.aad, message.len)
         };
-        let starts = messages.par_iter().enumerate().with_min_len(GRAIN).map(start).collect::<Result<Vec<_>>>()?;
-        let span = |(message, start): (&GcmMessage<'_>, &Start)| Span {
+        let numbered = messages.par_iter().enumerate().with_min_len(GRAIN);
+        if let Some(error) = numbered.find_map_first(|message| expect(message).err()) {
+            return Err(error);
+        }
+        let span = |message: &GcmMessage<'_>| Span {
             offset: message.offset,
             len: message.len,
             key: message.key,
-            iv: start.counter(),
+            iv: self.start_of(message.key, message.nonce).counter(),
         };
-        let spans = messages.iter().zip(&starts).map(span).collect();
+        let spans = messages.par_iter().with_min_len(GRAIN).map(span).collect();
         // Counters that are hashes of nonces tell of the key.
-        let hashed = messages.iter().any(|message| message.nonce.len() != 12);
+        let hashed = messages.par_iter().with_min_len(GRAIN).any(|message| message.nonce.len() != 12);
         let secrecy = if hashed { Secrecy::Secret } else { Secrecy::Public };
-        let batch = Batch::new(&self.aes, data, spans, secrecy)?;
-        Ok((starts, batch))
+        Batch::new(&self.aes, data, spans, secrecy)
     }
 
     fn tags(
         &self,
         data: &Buffer<u8>,
         messages: &[GcmMessage<'_>],
-        starts: &[Start],
         batch: &Batch,
+        parts: &[Prepared],
     ) -> Result<Vec<Tag>> {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let mut masks = Vec::new();
-        let meanwhile =
-            || starts.par_iter().with_min_len(GRAIN).map(|start| self.mask(start)).collect_into_vec(&mut masks);
-        let hashes = self.aes.ghash_messages(data, batch, &self.hash, meanwhile)?;
-        let tag = |(((message, start), hash), mask): (((&GcmMessage<'_>, &Start), Sum), Sum)| {
-            self.masked(
-                start.key,
-                message.aad.len(),
-                message.len,
-                &self.hash_of_sum(start, message.aad, message.len, &hash),
-                &mask,
-            )
+        // What the tags are but for the hashes of the ciphertexts, which add those times H^2: the hash is linear.
+        let mut rest = Zeroizing::new(Vec::new());
+        let without = |(message, span): (&GcmMessage<'_>, &Span)| {
+            let start = Start::of(span);
+            let sum = self.hash_of_sum(&start, message.aad, message.len, &Sum::default());
+            let tag = Zeroizing::new(self.tag(&start, message.aad.len(), message.len, &sum));
+            u128::from_ne_bytes(tag.bytes)
         };
-        Ok(messages.par_iter().zip(starts).zip(hashes).zip(masks).with_min_len(GRAIN).map(tag).collect())
+        let pairs = messages.par_iter().zip(batch.spans()).with_min_len(GRAIN);
+        let meanwhile = || pairs.map(without).collect_into_vec(&mut rest);
+        let hashes = self.aes.ghash_messages(data, batch, parts, &self.hash, meanwhile)?;
+        let tag = |((span, hash), rest): ((&Span, &u128), &u128)| {
+            let hash = Sum::new(hash.to_ne_bytes());
+            let hash = self.hash.key(span.key).times_square(&hash);
+            Tag { bytes: (rest ^ u128::from_ne_bytes(*hash)).to_ne_bytes(), len: self.tag_len }
+        };
+        Ok(batch.spans().par_iter().zip(&*hashes).zip(&*rest).with_min_len(GRAIN).map(tag).collect())
     }
 
     /// The first counter block of a message (SP 800-38D, 7.1, J_0).
     pub(crate) fn start(&self, key: usize, nonce: &[u8], aad: &[u8], len: usize) -> Result<Start> {
-        if nonce.is_empty() {
-            return Err(Error::IvLength { what: "a nonce", expected: "1 or more", actual: 0 });
-        }
-        let limits = [("a nonce", nonce.len(), MAX_BYTES), ("associated data", aad.len(), MAX_BYTES)];
-        for (what, actual, limit) in limits.into_iter().chain([("a message", len, MAX_MESSAGE)]) {
-            if actual as u64 > limit {
-                return Err(Error::TooLong { what, limit, actual: actual as u64 });
-            }
-        }
-        let mut block = Zeroizing::new([0; BLOCK]);
+        expect_message(nonce, aad, len)?;
+        Ok(self.start_of(key, nonce))
+    }
+
+    /// [`Gcm::start`] of what [`expect_message`] lets through.
+    fn start_of(&self, key: usize, nonce: &[u8]) -> Start {
+        let mut block = Zeroizing::new(0_u128);
         if nonce.len() == 12 {
-            block[..12].copy_from_slice(nonce);
-            block[15] = 1;
+            let bytes: &mut [u8; BLOCK] = bytemuck::cast_mut(&mut *block);
+            bytes[..12].copy_from_slice(nonce);
+            bytes[15] = 1;
         } else {
             let hash = self.hash.key(key);
-            block = hash.extend(&hash.extend_parallel(&[0; BLOCK], nonce), &lengths(0, nonce.len()));
+            let sum = hash.extend(&hash.extend_parallel(&[0; BLOCK], nonce), &lengths(0, nonce.len()));
+            *block = u128::from_ne_bytes(*sum);
         }
-        Ok(Start { key, block })
+        Start { key, block }
     }
 
     /// The hash of key 0 over associated data, which that over the data goes on from.
@@ -342,17 +356,8 @@ impl Gcm {
 
     /// The tag, from the hash over associated data and data.
     pub(crate) fn tag(&self, start: &Start, aad_len: usize, len: usize, sum: &[u8; BLOCK]) -> Tag {
-        self.masked(start.key, aad_len, len, sum, &self.mask(start))
-    }
-
-    /// What the last hash is added to.
-    fn mask(&self, start: &Start) -> Zeroizing<[u8; BLOCK]> {
-        Zeroizing::new(self.aes.cipher(start.key).encrypt(*start.block))
-    }
-
-    /// [`Gcm::tag`] with its mask.
-    fn masked(&self, key: usize, aad_len: usize, len: usize, sum: &[u8; BLOCK], mask: &[u8; BLOCK]) -> Tag {
-        let sum = self.hash.key(key).extend(sum, &lengths(aad_len, len));
+        let sum = self.hash.key(start.key).extend(sum, &lengths(aad_len, len));
+        let mask = Zeroizing::new(self.aes.cipher(start.key).encrypt(start.block()));
         Tag { bytes: (u128::from_ne_bytes(*sum) ^ u128::from_ne_bytes(*mask)).to_ne_bytes(), len: self.tag_len }
     }
 
@@ -389,14 +394,47 @@ impl fmt::Debug for Gcm {
 /// Where a message's counter starts.
 pub(crate) struct Start {
     key: usize,
-    /// Where the nonce is hashed, a function of the key.
-    block: Zeroizing<[u8; BLOCK]>,
+    /// In the order of memory. Where the nonce is hashed, a function of the key.
+    block: Zeroizing<u128>,
 }
 
 impl Start {
+    /// That of a message, from the counter block of its data.
+    fn of(span: &Span) -> Self {
+        let block = cpu::add_counter(span.iv, u32::MAX.into(), false);
+        Self { key: span.key, block: Zeroizing::new(u128::from_ne_bytes(block)) }
+    }
+
     /// The counter block of the first block of data.
     pub(crate) fn counter(&self) -> [u8; BLOCK] {
-        cpu::add_counter(*self.block, 1, false)
+        cpu::add_counter(self.block(), 1, false)
+    }
+
+    fn block(&self) -> [u8; BLOCK] {
+        self.block.to_ne_bytes()
+    }
+}
+
+/// Refuses what the standard has no counter or tag for.
+fn expect_message(nonce: &[u8], aad: &[u8], len: usize) -> Result<()> {
+    if nonce.is_empty() {
+        return Err(Error::IvLength { what: "a nonce", expected: "1 or more", actual: 0 });
+    }
+    let limits = [("a nonce", nonce.len(), MAX_BYTES), ("associated data", aad.len(), MAX_BYTES)];
+    for (what, actual, limit) in limits.into_iter().chain([("a message", len, MAX_MESSAGE)]) {
+        if actual as u64 > limit {
+            return Err(Error::TooLong { what, limit, actual: actual as u64 });
+        }
+    }
+    Ok(())
+}
+
+/// Does work over so many messages on a thread of the pool, if they are several tasks: entering it at each of many steps takes
+/// longer than the steps.
+fn in_pool<T: Send>(messages: usize, work: impl FnOnce() -> T + Send) -> T {
+    match messages {
+        ..=GRAIN => work(),
+        _ => rayon::scope(|_| work()),
     }
 }
 

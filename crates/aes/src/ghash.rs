@@ -15,9 +15,10 @@ use zeroize::Zeroizing;
 
 use crate::{
     Result,
-    cpu::{BLOCK, SERIAL},
+    cpu::{self, BLOCK, SERIAL},
     gf128,
-    kernels::{self, GhashParams, POWERS, Slot},
+    kernels::{self, GhashParams, POWERS, SQUARES, Slot},
+    key::HostCipher,
 };
 
 /// Bytes that one task hashes: enough to hide its start and the products that join its sum to the others'.
@@ -30,7 +31,7 @@ pub(crate) type Sum = Zeroizing<[u8; BLOCK]>;
 #[derive(Clone)]
 pub(crate) struct HashKey {
     /// H, H^2, H^4, …
-    squares: Zeroizing<[u128; POWERS]>,
+    squares: Zeroizing<[u128; SQUARES]>,
     blocks: Blocks,
 }
 
@@ -93,23 +94,28 @@ impl HashKey {
         }
     }
 
-    /// [`HashKey::extend_parallel`] after `before`, which changes each part of the data while it is in the first caches, and
-    /// is told where it starts. Parts are whole blocks but for the last.
-    pub(crate) fn extend_after(
-        &self,
-        sum: &[u8; BLOCK],
-        data: &mut [u8],
-        before: impl Fn(usize, &mut [u8]) + Send + Sync,
-    ) -> Sum {
+    /// Encrypts data from a counter of 32 bits on, and goes on with a hash by the result, as [`HashKey::extend_parallel`] does.
+    pub(crate) fn seal(&self, sum: &[u8; BLOCK], cipher: &HostCipher, counter: [u8; BLOCK], data: &mut [u8]) -> Sum {
         if data.len() <= SERIAL {
-            before(0, data);
-            return self.extend(sum, data);
+            return self.seal_part(sum, cipher, counter, data);
         }
         let part = |(i, part): (usize, &mut [u8])| {
-            before(i * SEGMENT, part);
-            (self.extend(&[0; BLOCK], part), part.len())
+            let counter = cpu::add_counter(counter, (i * SEGMENT / BLOCK) as u128, false);
+            (self.seal_part(&[0; BLOCK], cipher, counter, part), part.len())
         };
         self.join(sum, data.par_chunks_mut(SEGMENT).enumerate().map(part))
+    }
+
+    /// [`HashKey::seal`] on one core.
+    fn seal_part(&self, sum: &[u8; BLOCK], cipher: &HostCipher, counter: [u8; BLOCK], data: &mut [u8]) -> Sum {
+        #[cfg(target_arch = "x86_64")]
+        if let (Blocks::Lanes(powers), Some(lanes)) = (&self.blocks, &cipher.lanes)
+            && data.len() >= lanes::ROUND
+        {
+            return Sum::new(lanes::seal(powers, sum, lanes.counter(counter, false), data));
+        }
+        cpu::ctr(cipher, counter, false, 0, data);
+        self.extend(sum, data)
     }
 
     /// The hash over all parts, from the hash of each from zero on and its length.
@@ -124,6 +130,30 @@ impl HashKey {
         let power = Zeroizing::new(gf128::power(&*self.squares, len.div_ceil(BLOCK) as u64));
         let shifted = Zeroizing::new(gf128::multiply(gf128::from_bytes(*sum), *power));
         Sum::new(gf128::to_bytes(*shifted ^ gf128::from_bytes(*part)))
+    }
+
+    /// A sum times H^2.
+    pub(crate) fn times_square(&self, sum: &[u8; BLOCK]) -> Sum {
+        Sum::new(gf128::to_bytes(gf128::multiply(gf128::from_bytes(*sum), self.squares[1])))
+    }
+
+    /// Σ X_i H^(n−1−i) over n blocks, from that of each segment of so many, of which the last may be shorter.
+    pub(crate) fn join_segments(&self, sums: &[[u8; BLOCK]], segment: u64, blocks: u64) -> Sum {
+        let Some((last, before)) = sums.split_last() else { return Sum::default() };
+        if before.is_empty() {
+            return Sum::new(*last);
+        }
+        let before_last = segment * before.len() as u64;
+        let step = Zeroizing::new(gf128::power(&*self.squares, segment));
+        let sum = match before.len() {
+            // A key takes as long to expand as so many products.
+            ..100 => {
+                let add = |sum, part: &[u8; BLOCK]| gf128::multiply(sum, *step) ^ gf128::from_bytes(*part);
+                Sum::new(gf128::to_bytes(before.iter().fold(0, add)))
+            }
+            _ => Self::new(*step).sum(before.as_flattened()),
+        };
+        self.append(&sum, last, (blocks - before_last) as usize * BLOCK)
     }
 
     /// Σ X_i H^(n−1−i) over the n blocks of `data`, as the kernel has it: one H less than [`HashKey::extend_parallel`].
@@ -155,7 +185,15 @@ pub(crate) struct HashKeys {
 impl HashKeys {
     pub(crate) fn new(device: &Device, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
         let keys: Arc<[HashKey]> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
-        let words: Zeroizing<Vec<u128>> = Zeroizing::new(keys.iter().flat_map(|key| *key.squares).collect());
+        let mut words = Zeroizing::new(Vec::with_capacity(count * POWERS));
+        for key in &*keys {
+            words.extend_from_slice(&*key.squares);
+            let mut power = 1;
+            for _ in SQUARES..POWERS {
+                words.push(power);
+                power = gf128::multiply(power, key.squares[0]);
+            }
+        }
         let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
         Ok(Self { keys, powers, kernel: Slot::default(), place: Mutex::default() })
     }
@@ -169,29 +207,41 @@ impl HashKeys {
     }
 
     pub(crate) fn kernel(&self) -> Result<&Kernel<GhashParams>> {
-        self.kernel.get(self.powers.device(), || kernels::ghash(Arc::clone(&self.keys)))
+        let device = self.powers.device();
+        self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))
     }
 
-    /// Reads the sum that `launch` writes.
-    pub(crate) fn read(&self, launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>) -> Result<Sum> {
-        let device = self.powers.device();
+    /// Reads so many sums that `launch` writes, as they lie in memory.
+    pub(crate) fn read(
+        &self,
+        count: usize,
+        launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>,
+    ) -> Result<Zeroizing<Vec<u128>>> {
+        let (device, bytes) = (self.powers.device(), count * BLOCK);
         // Who finds the place taken uses one of its own.
         let mut own = None;
         let mut shared = self.place.try_lock();
         let place = shared.as_deref_mut().unwrap_or(&mut own);
-        let (mut out, host) = match place.take() {
+        let (mut out, mut host) = match place.take().filter(|(out, _)| out.len() >= bytes) {
             Some(place) => place,
-            None => (
-                device.alloc_with::<u8>(BLOCK, Secrecy::Secret)?,
-                device.host_buffer(BLOCK, Transfer::Download, Secrecy::Secret)?,
-            ),
+            None => {
+                let len = bytes.next_power_of_two();
+                (
+                    device.alloc_with::<u8>(len, Secrecy::Secret)?,
+                    device.host_buffer(len, Transfer::Download, Secrecy::Secret)?,
+                )
+            }
         };
         launch(&mut out)?;
-        let host = out.read_pinned(None, host)?.wait()?;
-        let mut sum = Sum::default();
-        sum.copy_from_slice(&host);
-        *place = Some((out, host));
-        Ok(sum)
+        let rest = host.split_off(bytes);
+        let mut host = out.view(..bytes)?.read_pinned(None, host)?.wait()?;
+        let mut sums = Zeroizing::new(vec![0; count]);
+        bytemuck::cast_slice_mut(&mut sums).copy_from_slice(&host);
+        // Both are of one allocation.
+        if host.join(rest).is_ok() {
+            *place = Some((out, host));
+        }
+        Ok(sums)
     }
 }
 
@@ -211,18 +261,22 @@ mod lanes {
     use std::arch::x86_64::{
         __m128i, __m512i, _mm_bslli_si128, _mm_bsrli_si128, _mm_clmulepi64_si128, _mm_set_epi64x, _mm_shuffle_epi32,
         _mm_xor_si128, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32, _mm512_loadu_si512,
-        _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512, _mm512_zextsi128_si512,
+        _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
     };
 
     use evariste_backend::cpu_has_ifma;
     use zeroize::{Zeroize, Zeroizing};
 
-    use crate::{cpu::BLOCK, gf128};
+    use crate::{
+        cpu::BLOCK,
+        gf128,
+        vaes::{self, Counter},
+    };
 
     /// Blocks between two reductions.
-    pub(super) const BLOCKS: usize = 32;
+    pub(super) const BLOCKS: usize = vaes::BLOCKS;
 
-    const ROUND: usize = BLOCKS * BLOCK;
+    pub(super) const ROUND: usize = vaes::ROUND;
 
     /// Bytes up to which blocks are taken one by one.
     const SHORT: usize = 3 * BLOCK;
@@ -269,6 +323,42 @@ mod lanes {
         unsafe { run(powers, &[0; BLOCK], data, 1) }
     }
 
+    /// Encrypts data, and goes on with the hash by what becomes of it: by 32 blocks while the next ones are encrypted, so that
+    /// the processor has both to do.
+    pub(super) fn seal(powers: &Powers, sum: &[u8; BLOCK], counter: Counter<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+        // SAFETY: as above; there are lanes of AES only where these have been found.
+        unsafe { seal_lanes(powers, sum, counter, data) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq,vaes")]
+    fn seal_lanes(powers: &Powers, sum: &[u8; BLOCK], mut counter: Counter<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+        let (rounds, rest) = data.as_chunks_mut::<ROUND>();
+        let mut hashed = number(*sum);
+        let mut before: Option<&[u8; ROUND]> = None;
+        for round in rounds {
+            match before {
+                None => counter.apply_round(round, |_| ()),
+                Some(before) => {
+                    let mut products = Products::new(hashed);
+                    // A part between two rounds of the cipher.
+                    counter.apply_round(round, |i| {
+                        if i <= ROUND / 64 {
+                            products.add(&powers.0, before, i - 1);
+                        }
+                    });
+                    hashed = reduce(products.sums());
+                }
+            }
+            before = Some(round);
+        }
+        if let Some(before) = before {
+            hashed = reduce(products(&powers.0, hashed, before));
+        }
+        counter.apply_lanes(rest);
+        let sum = Zeroizing::new(bytemuck::cast::<_, u128>(hashed).to_be_bytes());
+        run(powers, &sum, rest, 0)
+    }
+
     /// The last blocks are multiplied by the powers from number `last` on.
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
     fn run(powers: &Powers, sum: &[u8; BLOCK], data: &[u8], last: usize) -> [u8; BLOCK] {
@@ -309,19 +399,51 @@ mod lanes {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
     fn products(powers: &[u128], sum: __m128i, data: &[u8; ROUND]) -> [__m128i; 3] {
-        let reverse = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f));
-        let mut sum = _mm512_zextsi128_si512(sum);
-        let [mut low, mut middle, mut high] = [_mm512_setzero_si512(); 3];
-        for (part, power) in data.as_chunks().0.iter().zip(powers.as_chunks::<4>().0) {
-            let power = load(bytemuck::cast_ref(power));
-            let x = _mm512_xor_si512(_mm512_shuffle_epi8(load(part), reverse), sum);
-            sum = _mm512_setzero_si512();
-            low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(x, power));
-            middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x01>(x, power));
-            middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x10>(x, power));
-            high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(x, power));
+        let mut products = Products::new(sum);
+        for part in 0..ROUND / 64 {
+            products.add(powers, data, part);
         }
-        [fold(low), fold(middle), fold(high)]
+        products.sums()
+    }
+
+    /// [`products`], of which so far some four blocks each have been added.
+    struct Products {
+        /// What is added to the next blocks.
+        sum: __m512i,
+        low: __m512i,
+        middle: __m512i,
+        high: __m512i,
+    }
+
+    impl Products {
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn new(sum: __m128i) -> Self {
+            let zero = _mm512_setzero_si512();
+            Self { sum: _mm512_zextsi128_si512(sum), low: zero, middle: zero, high: zero }
+        }
+
+        /// Adds blocks 4 · part to 4 · part + 3.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq")]
+        fn add(&mut self, powers: &[u128], data: &[u8; ROUND], part: usize) {
+            /// The sum of all three.
+            const XOR: i32 = 0x96;
+            let reverse = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f));
+            let power = load(bytemuck::cast_ref(&powers.as_chunks::<4>().0[part]));
+            let x = _mm512_xor_si512(_mm512_shuffle_epi8(load(&data.as_chunks().0[part]), reverse), self.sum);
+            self.sum = _mm512_setzero_si512();
+            self.low = _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128::<0x00>(x, power));
+            let (a, b) = (_mm512_clmulepi64_epi128::<0x01>(x, power), _mm512_clmulepi64_epi128::<0x10>(x, power));
+            self.middle = _mm512_ternarylogic_epi64::<XOR>(self.middle, a, b);
+            self.high = _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128::<0x11>(x, power));
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn sums(&self) -> [__m128i; 3] {
+            [fold(self.low), fold(self.middle), fold(self.high)]
+        }
     }
 
     #[inline]
@@ -356,6 +478,7 @@ mod lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Key;
 
     const H: u128 = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978;
 
@@ -366,6 +489,48 @@ mod tests {
             block[..part.len()].copy_from_slice(part);
             gf128::multiply(sum ^ gf128::from_bytes(block), h)
         }))
+    }
+
+    /// Sealing is counter mode and then the hash, with and without vectors, where the counter's 32 bits start again too.
+    #[test]
+    fn sealing_hashes_the_stream() {
+        let cipher = Key::new(&[7; 24]).unwrap().cipher();
+        for len in [0, 1, 127, 128, 511, 512, 1000, 1024, 1536 + 17, SEGMENT + 1, SERIAL + 700] {
+            let plain: Vec<u8> = (0..len as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+            for counter in [[0xff; BLOCK], [3; BLOCK]] {
+                let mut expected = plain.clone();
+                for (i, part) in expected.chunks_mut(BLOCK).enumerate() {
+                    let block = cipher.encrypt(cpu::add_counter(counter, i as u128, false));
+                    part.iter_mut().zip(block).for_each(|(byte, mask)| *byte ^= mask);
+                }
+                let sum = &[0xa5; BLOCK];
+                for key in [HashKey::new(H), HashKey::portable(H)] {
+                    let mut sealed = plain.clone();
+                    let hash = key.seal(sum, &cipher, counter, &mut sealed);
+                    assert!(sealed == expected, "{len}");
+                    assert_eq!(*hash, slow(H, *sum, &expected), "{len}");
+                }
+                // And with 128 bits, from where the lower ones start again soon.
+                let counter = (u128::from_be_bytes(counter) << 32 | 0xffff_fff0).to_be_bytes();
+                let mut stream = plain.clone();
+                cpu::ctr(&cipher, counter, true, 0, &mut stream);
+                for (i, (part, plain)) in stream.chunks(BLOCK).zip(plain.chunks(BLOCK)).enumerate() {
+                    let block = cipher.encrypt(cpu::add_counter(counter, i as u128, true));
+                    assert!(part.iter().zip(plain).zip(block).all(|((a, b), mask)| *a == b ^ mask), "{len}");
+                }
+            }
+        }
+    }
+
+    /// Sums of segments make the sum of all.
+    #[test]
+    fn segments_join() {
+        let key = HashKey::new(H);
+        let data: Vec<u8> = (0..BLOCK as u32 * 1003).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        for segment in [1, 8, 64, 1002, 1003] {
+            let sums: Vec<[u8; BLOCK]> = data.chunks(segment * BLOCK).map(|part| *key.sum(part)).collect();
+            assert_eq!(key.join_segments(&sums, segment as u64, 1003), key.sum(&data), "{segment}");
+        }
     }
 
     #[test]
@@ -380,10 +545,6 @@ mod tests {
             for key in [HashKey::new(H), HashKey::portable(H)] {
                 assert_eq!(key.extend(sum, data), expected, "{len}");
                 assert_eq!(key.extend_parallel(sum, data), expected, "{len}");
-                let mut copy = vec![0; len];
-                let filled =
-                    key.extend_after(sum, &mut copy, |at, part| part.copy_from_slice(&data[at..][..part.len()]));
-                assert_eq!(filled, expected, "{len}");
                 let product = gf128::multiply(gf128::from_bytes(*key.sum(data)), H);
                 assert_eq!(gf128::to_bytes(product), slow(H, [0; BLOCK], data), "{len}");
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Binding, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Word, loop_turns};
+use evariste_backend::{Binding, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Kind, Language, Word, loop_turns};
 
 use crate::{
     KeySize, Method, Result,
@@ -17,18 +17,27 @@ use crate::{
 /// Threads of a workgroup.
 pub(crate) const THREADS: u32 = 256;
 
-/// Threads of a workgroup of the CTR kernel with tables, where devices take so many: the round keys of AES-256 stay in
-/// 128 registers a thread.
+/// Threads of a warp of CUDA.
+pub(crate) const WARP: u32 = 32;
+
+/// Threads of a workgroup of the kernels with tables in CUDA, and of the CTR kernel where devices take so many: the round
+/// keys of AES-256 stay in 128 registers a thread.
 const TABLE_THREADS: u32 = 512;
 
 /// Blocks that one thread of the CTR kernel takes at a time.
 pub(crate) const CTR_RUN: u32 = 8;
 
-/// Blocks of a segment of GHASH.
-pub(crate) const LOG_SEGMENT: u32 = 12;
+/// Units after which CBC decryption keeps the block that the next one needs: what a workgroup or a warp takes at a time.
+pub(crate) const BORDER_UNITS: u32 = 256;
 
-/// Powers H^(2^k) that GHASH needs: three levels of segments are 2^36 blocks, and a thread's steps come on top.
-pub(crate) const POWERS: usize = 48;
+/// Powers H^(2^k) of each key, for putting sums of any number of blocks together.
+pub(crate) const SQUARES: usize = 48;
+
+/// Powers of each key that GHASH has on the device: those, and then H^0 to H^31 for the lanes of a warp.
+pub(crate) const POWERS: usize = SQUARES + 32;
+
+/// Bytes that a warp keeps of the matrices of two powers in CUDA: see `ghash.cu`.
+const MATRIX_BYTES: u32 = 2 * 16 * 33 * 4;
 
 /// The keys of the kernels' bodies for the CPU, which would expand those of the schedule anew at each launch. None where
 /// kernels are only compiled.
@@ -134,7 +143,7 @@ pub(crate) struct SerialParams {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct GhashParams {
-    pub(crate) messages: u32,
+    pub(crate) count: u32,
     pub(crate) word: Place,
     pub(crate) blocks: u32,
     pub(crate) tail: u32,
@@ -289,13 +298,32 @@ impl Shape {
             .turns(move |_: &CtrParams| self.turns_of_start(threads) + loop_turns(1, self.turns_of_blocks()))
     }
 
-    pub(crate) fn blocks(self, mode: BlockMode, direction: Direction, ciphers: Ciphers) -> KernelSpec {
+    /// Threads of a workgroup of the kernel of independent blocks.
+    pub(crate) fn block_threads(self, info: &DeviceInfo) -> u32 {
+        if info.id.kind == Kind::Wgpu { THREADS } else { self.ctr_threads(info).max(THREADS) }
+    }
+
+    /// Units that a workgroup of it takes at a time.
+    pub(crate) fn block_units(self, info: &DeviceInfo) -> u32 {
+        let threads = self.block_threads(info);
+        if info.id.kind != Kind::Wgpu && self.method.tables() > 0 { threads / WARP * BORDER_UNITS } else { threads }
+    }
+
+    pub(crate) fn blocks(
+        self,
+        info: &DeviceInfo,
+        mode: BlockMode,
+        direction: Direction,
+        ciphers: Ciphers,
+    ) -> KernelSpec {
+        let threads = self.block_threads(info);
         let mut bindings = CIPHER_BINDINGS.to_vec();
         if mode == BlockMode::Cbc {
             bindings.push(Binding::read("borders", Word::Vec4));
         }
         let source = move |language| {
-            let head = self.source(language, direction, THREADS, &[("MODE", mode as u32)]);
+            let head =
+                self.source(language, direction, threads, &[("MODE", mode as u32), ("BORDER_UNITS", BORDER_UNITS)]);
             let parts = match language {
                 Language::Cuda => {
                     [evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_BLOCKS].map(str::to_owned)
@@ -321,11 +349,11 @@ impl Shape {
             }
         };
         KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
-            .threads(THREADS)
+            .threads(threads)
             .shared_bytes(self.shared_bytes())
             .turns(move |params: &BlockParams| {
                 let tweak = if mode == BlockMode::Xts { tweak_turns(params.blocks) } else { 0 };
-                self.turns_of_start(THREADS) + loop_turns(1, tweak + self.turns_of_blocks())
+                self.turns_of_start(threads) + loop_turns(1, tweak + self.turns_of_blocks())
             })
     }
 
@@ -442,7 +470,12 @@ const CIPHER_BINDINGS: [Binding; 4] = [
     Binding::read("tables", Word::U32),
 ];
 
-pub(crate) fn ghash(keys: Arc<[HashKey]>) -> KernelSpec {
+/// Segments that a workgroup of GHASH takes at a time: one a warp in CUDA.
+pub(crate) fn hashed_at_once(info: &DeviceInfo) -> u32 {
+    if info.id.kind == Kind::Wgpu { 1 } else { THREADS / WARP }
+}
+
+pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<[HashKey]>) -> KernelSpec {
     let bindings = vec![
         Binding::read("data", Word::Vec4),
         Binding::read("messages", Word::Vec4),
@@ -453,20 +486,23 @@ pub(crate) fn ghash(keys: Arc<[HashKey]>) -> KernelSpec {
         Language::Cuda => {
             let head =
                 format!("#define PER_THREAD 1u\n#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n");
-            [&head, evariste_cuda::AES_HEADER, evariste_cuda::AES_MESSAGE, evariste_cuda::GHASH].concat()
+            let parts = [evariste_cuda::AES_HEADER, evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE];
+            [head, parts.concat(), evariste_cuda::GHASH.into()].concat()
         }
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::GHASH].concat(),
     };
     let body = move |params: &GhashParams, args: &mut [CpuArg<'_>]| {
-        let [data, messages, powers, out] = args else { unreachable!("the launch checks the number of buffers") };
-        cpu::ghash_kernel(params, data.read(), messages.read(), powers.read(), &keys, out.write());
+        let [data, messages, _, out] = args else { unreachable!("the launch checks the number of buffers") };
+        cpu::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
     };
     // A message of a batch takes as many turns as a launch has strides at most.
     let turns = |params: &GhashParams| {
-        let own = if params.messages > 0 { MAX_STRIDES } else { params.segment.div_ceil(THREADS).into() };
+        let own = if params.segment == 0 { MAX_STRIDES } else { params.segment.div_ceil(THREADS).into() };
         loop_turns(own, 0) + loop_turns(THREADS.ilog2().into(), 0)
     };
-    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(16 * THREADS).turns(turns)
+    let shared_bytes =
+        if info.id.kind == Kind::Wgpu { 16 * THREADS } else { (1 + hashed_at_once(info)) * MATRIX_BYTES };
+    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(shared_bytes).turns(turns)
 }
 
 pub(crate) fn move_bytes() -> KernelSpec {
@@ -488,14 +524,14 @@ pub(crate) fn move_bytes() -> KernelSpec {
 /// Every kernel of a shape, for compiling them ahead.
 pub(crate) fn all(shape: Shape, info: &DeviceInfo) -> Vec<KernelSpec> {
     let (both, none) = ([Direction::Encrypt, Direction::Decrypt], || Ciphers::from([]));
-    let mut specs = vec![shape.ctr(info, none()), shape.borders(), ghash(Arc::from([])), move_bytes()];
+    let mut specs = vec![shape.ctr(info, none()), shape.borders(), ghash(info, Arc::from([])), move_bytes()];
     for mode in BlockMode::ALL {
         let directions = match mode {
             BlockMode::Ecb | BlockMode::Xts => &both[..],
             BlockMode::Cbc => &both[1..],
             BlockMode::Ctr | BlockMode::Tweak => &both[..1],
         };
-        specs.extend(directions.iter().map(|direction| shape.blocks(mode, *direction, none())));
+        specs.extend(directions.iter().map(|direction| shape.blocks(info, mode, *direction, none())));
     }
     specs.push(shape.serial(SerialMode::CbcEncrypt, Direction::Encrypt, none()));
     specs.extend(both.map(|direction| shape.serial(SerialMode::XtsSteal, direction, none())));

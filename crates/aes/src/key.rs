@@ -6,6 +6,8 @@ use aes::{Aes128, Aes192, Aes256};
 use cipher::{Array, BlockCipherEncrypt, KeyInit};
 use zeroize::Zeroizing;
 
+#[cfg(target_arch = "x86_64")]
+use crate::vaes::Lanes;
 use crate::{Error, Result, tables};
 
 /// Round keys that a schedule has room for, in each direction.
@@ -123,7 +125,7 @@ impl Key {
         sliced
     }
 
-    /// RustCrypto's block cipher with this key.
+    /// The cipher with this key, for the host.
     pub(crate) fn cipher(&self) -> HostCipher {
         fn new<C: KeyInit>(bytes: &[u8]) -> C {
             match C::new_from_slice(bytes) {
@@ -131,10 +133,15 @@ impl Key {
                 Err(_) => unreachable!("the length of a key is checked when it is made"),
             }
         }
-        match self.size() {
-            KeySize::Aes128 => HostCipher::Aes128(new(&self.0)),
-            KeySize::Aes192 => HostCipher::Aes192(new(&self.0)),
-            KeySize::Aes256 => HostCipher::Aes256(new(&self.0)),
+        let blocks = match self.size() {
+            KeySize::Aes128 => BlockCipher::Aes128(new(&self.0)),
+            KeySize::Aes192 => BlockCipher::Aes192(new(&self.0)),
+            KeySize::Aes256 => BlockCipher::Aes256(new(&self.0)),
+        };
+        HostCipher {
+            blocks,
+            #[cfg(target_arch = "x86_64")]
+            lanes: Lanes::new(self),
         }
     }
 }
@@ -147,7 +154,7 @@ impl fmt::Debug for Key {
 
 /// RustCrypto's cipher of one of the key sizes. Its schedule is zeroed when dropped.
 #[derive(Clone)]
-pub(crate) enum HostCipher {
+pub(crate) enum BlockCipher {
     Aes128(Aes128),
     Aes192(Aes192),
     Aes256(Aes256),
@@ -156,14 +163,22 @@ pub(crate) enum HostCipher {
 /// Evaluates an expression with the cipher of whichever size.
 macro_rules! with_cipher {
     ($cipher:expr, $c:ident => $body:expr) => {
-        match $cipher {
-            $crate::key::HostCipher::Aes128($c) => $body,
-            $crate::key::HostCipher::Aes192($c) => $body,
-            $crate::key::HostCipher::Aes256($c) => $body,
+        match &$cipher.blocks {
+            $crate::key::BlockCipher::Aes128($c) => $body,
+            $crate::key::BlockCipher::Aes192($c) => $body,
+            $crate::key::BlockCipher::Aes256($c) => $body,
         }
     };
 }
 pub(crate) use with_cipher;
+
+/// A cipher of the host: RustCrypto's, and where the processor has its instructions, ours for counter mode.
+#[derive(Clone)]
+pub(crate) struct HostCipher {
+    pub(crate) blocks: BlockCipher,
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) lanes: Option<Lanes>,
+}
 
 impl HostCipher {
     pub(crate) fn encrypt(&self, block: [u8; 16]) -> [u8; 16] {

@@ -19,8 +19,8 @@ const FEW: usize = 1 << 12;
 /// Streams of one task.
 const GRAIN: usize = 256;
 
-/// Bits of a table of hashes for each stream: of so many one in 128 meets another by chance.
-const BITS: usize = 64;
+/// Bits of a table of hashes for each stream, at least: of so many one in 32 meets another by chance.
+const BITS: usize = 32;
 
 /// Counter blocks that follow each other, with a key.
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +62,9 @@ struct Sorted {
 
 /// Those whose key and `cycle` another one may share: by chance some that nobody shares them with, but never without one that
 /// does. The hash has a seed of its own, so that nobody can make them meet.
-fn candidates(streams: Vec<Sorted>, cycle: u128) -> Vec<Sorted> {
+fn candidates(streams: impl IndexedParallelIterator<Item = Sorted> + Clone, cycle: u128) -> Vec<Sorted> {
     let seed = RandomState::new();
-    let words = (streams.len() * BITS).next_power_of_two() / 64;
+    let words = (streams.len() * BITS).next_power_of_two().div_ceil(64);
     let table = || (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
     let [once, again] = [table(), table()];
     let place = |stream: &Sorted| {
@@ -72,8 +72,8 @@ fn candidates(streams: Vec<Sorted>, cycle: u128) -> Vec<Sorted> {
         (hash / 64 % words, 1 << (hash % 64))
     };
     // The threads have ended before `again` is read.
-    streams.par_iter().with_min_len(GRAIN).for_each(|stream| {
-        let (word, bit) = place(stream);
+    streams.clone().filter(|stream| stream.blocks > 0).for_each(|stream| {
+        let (word, bit) = place(&stream);
         if once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
             again[word].fetch_or(bit, Ordering::Relaxed);
         }
@@ -82,13 +82,17 @@ fn candidates(streams: Vec<Sorted>, cycle: u128) -> Vec<Sorted> {
         let (word, bit) = place(stream);
         again[word].load(Ordering::Relaxed) & bit != 0
     };
-    streams.into_par_iter().with_min_len(GRAIN).filter(is_met).collect()
+    streams.filter(|stream| stream.blocks > 0 && is_met(stream)).collect()
 }
 
 impl Aes {
     /// Refuses streams that have a counter block in common: sorted by key and start, each must end before the next one
     /// starts. Keys that are equal count as one. Where the counter has 32 bits, only those are sorted that may share the others.
-    pub(crate) fn expect_apart(&self, streams: impl IndexedParallelIterator<Item = Stream>, wide: bool) -> Result<()> {
+    pub(crate) fn expect_apart(
+        &self,
+        streams: impl IndexedParallelIterator<Item = Stream> + Clone,
+        wide: bool,
+    ) -> Result<()> {
         let keys = if self.keys() > 1 { self.equal_keys().of(self) } else { &[0] };
         let sorted = |(message, stream): (usize, Stream)| Sorted {
             key: keys[stream.key],
@@ -98,11 +102,11 @@ impl Aes {
         };
         // The bits of the counter that count, and the others, which tell streams apart.
         let low = if wide { u128::MAX } else { u32::MAX.into() };
-        let streams = streams.with_min_len(GRAIN).enumerate().map(sorted).filter(|stream| stream.blocks > 0);
-        let mut streams: Vec<Sorted> = streams.collect();
-        if !wide {
-            streams = candidates(streams, !low);
-        }
+        let streams = streams.with_min_len(GRAIN).enumerate().map(sorted);
+        let mut streams = match wide {
+            true => streams.filter(|stream| stream.blocks > 0).collect(),
+            false => candidates(streams, !low),
+        };
         match streams.len() {
             ..=FEW => streams.sort_unstable(),
             _ => streams.par_sort_unstable(),

@@ -19,6 +19,8 @@ mod ring;
 mod stream;
 mod tables;
 mod traits;
+#[cfg(target_arch = "x86_64")]
+mod vaes;
 mod xts;
 
 pub use cbc::Cbc;

@@ -550,7 +550,7 @@ fn gcm(device: &Device, method: Method) -> Outcome {
     Ok(())
 }
 
-/// GHASH over several levels of segments, against the hash of host slices, which is cut otherwise.
+/// GHASH of few segments, of many, and of ones of several strides, against that of RustCrypto.
 fn long_ghash(device: &Device) -> Outcome {
     let gcm = Aes::with_config(device, &[&[5; 16]], on_device(Method::fastest(device.info())))?.gcm()?;
     for len in lengths(device, &[65_536, 65_537, 3_000_001]) {

@@ -169,20 +169,19 @@ fn ctr() -> Outcome {
     Ok(())
 }
 
-/// What GHASH was launched on, first level only: parts of the range, and what sums up their segments.
+/// Powers of each key on the device.
+const POWERS: u32 = 80;
+
+/// What GHASH was launched on: parts of the range, in segments.
 fn expect_ghash(launches: &[Launch], data: u64, range: Range<u64>) -> Outcome {
     let mut cover = Cover::default();
     for launch in launches.iter().filter(|launch| launch.name == "ghash") {
-        let [messages, blocks, tail, segment, power] = [0, 3, 4, 5, 6].map(|i| launch.word(i));
-        expect_equal("messages", &messages, &0)?;
-        expect_equal("segments", &launch.groups, &u64::from(blocks.div_ceil(segment)))?;
+        let [count, blocks, tail, segment, power] = [0, 3, 4, 5, 6].map(|i| launch.word(i));
+        expect_equal("segments", &count, &blocks.div_ceil(segment))?;
+        expect_equal("room for sums", &(launch.args[3].bytes >= 16 * u64::from(count)), &true)?;
         expect_grid(launch, blocks)?;
-        if launch.args[0].memory == data && power % 48 == 0 {
-            cover.add(within(launch.wide(1), 0, blocks, tail));
-        } else {
-            let known = u64::from(blocks) * 16;
-            expect_equal("sums of segments", &launch.args[0].bytes, &known)?;
-        }
+        expect_equal("data and key", &(launch.args[0].memory, power), &(data, 0))?;
+        cover.add(within(launch.wide(1), 0, blocks, tail));
     }
     cover.expect_exactly("ghash", range)
 }
@@ -220,6 +219,7 @@ struct Described {
     first_unit: u32,
     blocks: u32,
     key: u32,
+    powers: u32,
     chained: bool,
     iv: [u8; 16],
     range: Range<u64>,
@@ -232,6 +232,7 @@ fn described(launch: &Launch) -> Vec<Described> {
             first_unit: words[0],
             blocks: words[2],
             key: words[3],
+            powers: words[5],
             chained: words[7] != 0,
             iv: bytemuck::pod_read_unaligned(bytemuck::cast_slice(&words[8..])),
             range: within(word, 0, words[2], words[4]),
@@ -448,19 +449,18 @@ fn expect_messages(launches: &[Launch], messages: &[Message], wide: bool, per_th
     })
 }
 
-/// Each message is hashed once: short ones together, long ones by themselves, with the powers of their key.
+/// Each message is hashed once, in segments, with the powers of its key.
 fn expect_hashes(launches: &[Launch], messages: &[Message]) -> Outcome {
     let mut cover = Cover::default();
-    let data = launches[0].args[0].memory;
     for launch in launches {
-        let [count, blocks, tail, power] = [0, 3, 4, 6].map(|i| launch.word(i));
-        if count > 0 {
-            described(launch).into_iter().for_each(|message| cover.add(message.range));
-        } else if launch.args[0].memory == data && power % 48 == 0 {
-            let range = within(launch.wide(1), 0, blocks, tail);
-            let key = messages.iter().find(|m| bytes(&(m.offset..m.offset + m.len)).contains(&range.start));
-            expect_equal("powers", &Some(power as usize / 48), &key.map(|message| message.key))?;
-            cover.add(range);
+        let [count, segment] = [0, 5].map(|i| launch.word(i));
+        expect_equal("a length of segments", &segment, &0)?;
+        let segments = described(launch);
+        expect_equal("segments", &(count as usize), &segments.len())?;
+        for part in segments.into_iter().filter(|part| part.blocks > 0) {
+            let key = messages.iter().find(|m| bytes(&(m.offset..m.offset + m.len)).contains(&part.range.start));
+            expect_equal("powers", &Some((part.powers / POWERS) as usize), &key.map(|message| message.key))?;
+            cover.add(part.range);
         }
     }
     // The messages as one range after the other.
