@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::{
-    kernels::{Constants, THREADS_EACH, mask},
+    kernels::{Constants, THREADS_EACH, mask, threads},
     number::{self, MAX_BITS},
     plan::encode,
     program::HEAD,
@@ -24,9 +24,6 @@ use crate::{Error, Result};
 
 /// Bits of the shortest modulus: that of 3.
 pub(super) const MIN_BITS: u32 = 2;
-
-/// Threads of a workgroup.
-const THREADS: u32 = 128;
 
 /// Divsteps of a batch on the GPU: their last one looks at three bits of words of 32.
 const DIVSTEPS: u32 = 30;
@@ -339,7 +336,7 @@ impl Machine {
                 ];
                 // SAFETY: the views have `len` elements of `limbs` limbs, `state` has room for as many, every modulus that is
                 // looked at has its limbs behind `HEAD`, and threads without an element touch none.
-                unsafe { self.kernel.launch(queue, params.len.div_ceil(THREADS).into(), &params, args) }?;
+                unsafe { self.kernel.launch(queue, params.len.div_ceil(threads(self.limbs)).into(), &params, args) }?;
             }
         }
         Ok(())
@@ -372,7 +369,7 @@ fn spec(limbs: usize) -> KernelSpec {
     let batch = loop_turns(DIVSTEPS.into(), 0) + loop_turns(limbs as u64, 0);
     let ends = 3 * loop_turns(limbs as u64, 0);
     KernelSpec::new("mod_symbols", format!("{limbs} limbs"), bindings, body, move |language| source(language, limbs))
-        .threads(THREADS)
+        .threads(threads(limbs))
         .turns(move |params: &Params| loop_turns((params.end - params.first).into(), batch) + ends)
 }
 
@@ -388,7 +385,7 @@ fn source(language: Language, limbs: usize) -> String {
     let mut text = String::new();
     match language {
         Language::Cuda => {
-            let _ = writeln!(text, "#define THREADS {THREADS}u");
+            let _ = writeln!(text, "#define THREADS {}u", threads(limbs));
             constants.iter().for_each(|(name, value)| {
                 let _ = writeln!(text, "#define {name} {value}u");
             });

@@ -20,8 +20,9 @@ use super::{
 /// Threads of a multiprocessor at once: with the registers of 32 limbs a thread, as many fit one with CUDA.
 const RESIDENT: u32 = 384;
 
-/// Threads of a workgroup: where threads share an element, so few that a small batch is divided among all multiprocessors.
-const fn threads(limbs: usize) -> u32 {
+/// Threads of a workgroup: for long elements, which threads share here, so few that a small batch is divided among all
+/// multiprocessors.
+pub(super) const fn threads(limbs: usize) -> u32 {
     if lanes(limbs) == 1 { 128 } else { 32 }
 }
 
