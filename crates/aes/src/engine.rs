@@ -673,6 +673,7 @@ impl Aes {
         };
         if let [Prepared { part, messages }] = parts
             && part.descriptors.len() == batch.spans.len()
+            && part.descriptors.len() <= MAX_HASHED
             && longest <= most
         {
             return hash(messages, batch.spans.len());

@@ -174,7 +174,8 @@ impl HashKey {
 
 /// The keys of GHASH of a plan, on the host and on its device.
 pub(crate) struct HashKeys {
-    keys: Arc<[HashKey]>,
+    /// As they were collected: a shared slice would be a copy, and the vector that it came from is not zeroed.
+    keys: Arc<Vec<HashKey>>,
     /// H, H^2, H^4, … of each key.
     powers: Buffer<u32>,
     kernel: Slot<GhashParams>,
@@ -184,9 +185,9 @@ pub(crate) struct HashKeys {
 
 impl HashKeys {
     pub(crate) fn new(device: &Device, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
-        let keys: Arc<[HashKey]> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
+        let keys: Vec<_> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
         let mut words = Zeroizing::new(Vec::with_capacity(count * POWERS));
-        for key in &*keys {
+        for key in &keys {
             words.extend_from_slice(&*key.squares);
             let mut power = 1;
             for _ in SQUARES..POWERS {
@@ -195,7 +196,7 @@ impl HashKeys {
             }
         }
         let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
-        Ok(Self { keys, powers, kernel: Slot::default(), place: Mutex::default() })
+        Ok(Self { keys: Arc::new(keys), powers, kernel: Slot::default(), place: Mutex::default() })
     }
 
     pub(crate) fn key(&self, key: usize) -> &HashKey {
@@ -477,8 +478,50 @@ mod lanes {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        alloc::{GlobalAlloc, Layout, System},
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
     use super::*;
     use crate::key::Key;
+
+    /// A key of a test of its own, to be told from all other memory.
+    const WATCHED: u128 = 0xf00d_5eed_0123_4567_89ab_cdef_dead_10cc;
+
+    /// How often it lay in memory that was given back.
+    static LEFT: AtomicUsize = AtomicUsize::new(0);
+
+    /// The system's allocator, which looks for [`WATCHED`] in what is given back.
+    struct Watching;
+
+    // SAFETY: all memory is the system's.
+    unsafe impl GlobalAlloc for Watching {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            // SAFETY: the caller's.
+            unsafe { System.alloc_zeroed(layout) }
+        }
+
+        unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+            // SAFETY: so many bytes are allocated, and `alloc` has written them all.
+            let bytes = unsafe { std::slice::from_raw_parts(memory, layout.size()) };
+            let (_, words, _) = bytemuck::pod_align_to::<u8, u128>(bytes);
+            LEFT.fetch_add(words.iter().filter(|word| **word == WATCHED).count(), Ordering::Relaxed);
+            // SAFETY: the caller's.
+            unsafe { System.dealloc(memory, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static ALLOCATOR: Watching = Watching;
+
+    #[test]
+    fn keys_leave_nothing_in_memory() {
+        drop(HashKeys::new(&Device::cpu(), |_| WATCHED, 3).unwrap());
+        assert_eq!(LEFT.load(Ordering::Relaxed), 0);
+        drop(std::hint::black_box(vec![WATCHED]));
+        assert_eq!(LEFT.load(Ordering::Relaxed), 1);
+    }
 
     const H: u128 = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978;
 

@@ -475,7 +475,7 @@ pub(crate) fn hashed_at_once(info: &DeviceInfo) -> u32 {
     if info.id.kind == Kind::Wgpu { 1 } else { THREADS / WARP }
 }
 
-pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<[HashKey]>) -> KernelSpec {
+pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     let bindings = vec![
         Binding::read("data", Word::Vec4),
         Binding::read("messages", Word::Vec4),
@@ -524,7 +524,7 @@ pub(crate) fn move_bytes() -> KernelSpec {
 /// Every kernel of a shape, for compiling them ahead.
 pub(crate) fn all(shape: Shape, info: &DeviceInfo) -> Vec<KernelSpec> {
     let (both, none) = ([Direction::Encrypt, Direction::Decrypt], || Ciphers::from([]));
-    let mut specs = vec![shape.ctr(info, none()), shape.borders(), ghash(info, Arc::from([])), move_bytes()];
+    let mut specs = vec![shape.ctr(info, none()), shape.borders(), ghash(info, Arc::default()), move_bytes()];
     for mode in BlockMode::ALL {
         let directions = match mode {
             BlockMode::Ecb | BlockMode::Xts => &both[..],

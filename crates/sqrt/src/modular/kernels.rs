@@ -11,6 +11,7 @@ use evariste_backend::{
 };
 use evariste_field::source;
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use super::{
     number::lanes,
@@ -506,7 +507,8 @@ fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
     let out = out.write::<u32>()[..len * limbs].par_chunks_exact_mut(limbs);
     let elements = state.par_chunks_exact_mut(SLOTS as usize * words).zip(out).zip(mask).enumerate();
     elements.for_each_init(
-        || vec![0; 2 * words],
+        // It never grows, which would leave a copy behind.
+        || Zeroizing::new(vec![0; 2 * words]),
         |product, (i, ((slots, out), mask))| {
             let prime = if params.indexed != 0 { indices[i] } else { 0 };
             let known = prime < params.primes;
@@ -603,7 +605,7 @@ impl Element<'_> {
                     borrow = first | second;
                     part
                 });
-                let other: Vec<u64> = other.collect();
+                let other: Zeroizing<Vec<u64>> = Zeroizing::new(other.collect());
                 let swap = match wanted {
                     choice::EVEN => root[0] & 1 == 1,
                     choice::SMALLER => is_below(&other, root),
@@ -611,7 +613,7 @@ impl Element<'_> {
                     choice::LARGER => is_below(root, &other) && root.iter().any(|word| *word != 0),
                     _ => false,
                 };
-                let root = if swap { &other } else { root };
+                let root = if swap { &other[..] } else { root };
                 let valid = *mask == mask::ROOT;
                 out.chunks_exact_mut(2).zip(root).for_each(|(out, word)| {
                     out.copy_from_slice(&if valid { [*word as u32, (*word >> 32) as u32] } else { [0; 2] });

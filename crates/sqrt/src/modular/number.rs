@@ -16,7 +16,7 @@ pub const fn limbs(bits: u32) -> usize {
     limbs.next_multiple_of(step) as usize
 }
 
-/// Threads that share an element in CUDA: so that one holds at most 32 limbs of the modulus and of the value, and two
+/// Threads of a GPU that share an element: so that one holds at most 32 limbs of the modulus and of the value, and in CUDA two
 /// accumulators of as many, in its registers.
 pub(crate) const fn lanes(limbs: usize) -> u32 {
     match limbs {
