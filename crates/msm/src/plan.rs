@@ -319,7 +319,7 @@ impl<C: MsmCurve> Msm<C> {
         }
         let each = scalar_bytes::<C::ScalarField>() as usize;
         let len = scalars.len() / each;
-        if scalars.len() % each != 0 {
+        if !scalars.len().is_multiple_of(each) {
             let expected = scalars.len().next_multiple_of(each);
             return Err(Error::Length { what: "bytes of scalars", expected, actual: scalars.len() });
         }
