@@ -216,7 +216,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     }
 
     /// Proves that the weighted sum of a statement about this prover's expression is `claim`. The tables stay as they are.
-    /// Memory beside them is half of theirs, and three quarters for [`Order::Low`], if their elements are those of challenges.
+    /// Memory beside them is half of theirs, and three quarters for [`Order::Low`](crate::Order::Low), if their elements are those of challenges.
     ///
     /// # Errors
     /// [`Error::OtherExpression`], [`Error::Length`] unless there is a table for each column, of an element for each point, and

@@ -14,7 +14,7 @@ use anyhow::Result;
 use ark_ff::FftField;
 use clap::Args;
 use evariste_aes::{Aes, KeySize, Method};
-use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, nvrtc};
+use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, Kind, nvrtc};
 use evariste_curve::{PointSum, Points};
 use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
@@ -244,8 +244,9 @@ fn aes(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
 }
 
 /// A device to plan for, with so much memory in a workgroup.
-fn device(workgroup_bytes: u32, workgroup_threads: u32, features: Features) -> DeviceInfo {
+fn device(kind: Kind, workgroup_bytes: u32, workgroup_threads: u32, features: Features) -> DeviceInfo {
     let mut info = Device::cpu().info().clone();
+    info.id.kind = kind;
     info.limits.workgroup_bytes = workgroup_bytes;
     info.limits.workgroup_threads = workgroup_threads;
     info.features = features;
@@ -258,7 +259,7 @@ pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
     for Field { name: field, kernels } in FIELDS.into_iter().chain(VECTOR_FIELDS) {
         let mut seen = BTreeSet::new();
         for workgroup_bytes in wgsl::WORKGROUP_BYTES {
-            for spec in kernels(&device(workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default()))? {
+            for spec in kernels(&device(Kind::Wgpu, workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default()))? {
                 if seen.insert((spec.name, spec.variant.clone())) {
                     let check =
                         |int64| Check { field, spec: spec.clone(), target: Target::Wgsl { int64 }, workgroup_bytes };
@@ -276,7 +277,7 @@ pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     let mut add = |Field { name: field, kernels }: Field, architecture: &str| -> Result<()> {
         let workgroup_bytes = cuda::workgroup_bytes(architecture)?;
-        let specs = kernels(&device(workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
+        let specs = kernels(&device(Kind::Cuda, workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
         let target = Target::Cuda { architecture: architecture.to_owned() };
         checks.extend(specs.into_iter().map(|spec| Check { field, spec, target: target.clone(), workgroup_bytes }));
         Ok(())
