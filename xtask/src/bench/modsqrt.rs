@@ -141,20 +141,34 @@ fn number(limbs: &[u32]) -> BoxedUint {
     BoxedUint::from_le_slice_truncated(&bytes, 32 * limbs.len() as u32)
 }
 
+fn on_device(target: &Target, prime: Prime, what: &str, log_n: u32, work: Work) -> Case {
+    Case {
+        name: format!("{}/{what}/device", prime.name),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(1 << log_n),
+        floor: Some(target.limits.floor(work)),
+    }
+}
+
+fn by_crypto_bigint(prime: Prime, what: &str, log_n: u32) -> Case {
+    Case {
+        name: format!("{}/{what}/host", prime.name),
+        device: "cpu".into(),
+        peer: Some("crypto-bigint"),
+        log_n,
+        elements: Some(1 << log_n),
+        floor: None,
+    }
+}
+
 fn roots(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
     let (limbs, elements) = (limbs(prime.bits), 1 << log_n);
     // Windows of 4 bits, against multiplications of the limits' field of 8 limbs.
     let each = 1.25 * f64::from(prime.bits) * (limbs as f64 / 8.0).powi(2);
     let work = Work { multiplications: each * elements as f64, bytes: (8 * limbs * elements) as f64 };
-    let case = Case {
-        name: format!("{}/roots/device", prime.name),
-        device: target.device.info().id.to_string(),
-        peer: None,
-        log_n,
-        elements: Some(elements),
-        floor: Some(target.limits.floor(work)),
-    };
-    session.measure(case, |budget| {
+    session.measure(on_device(target, prime, "roots", log_n, work), |budget| {
         let (device, params) = (&target.device, params(prime)?);
         let plan = ModSqrt::new(device, &prime.value())?;
         let host = values(prime, elements)?;
@@ -182,15 +196,7 @@ fn symbols(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
     // Four products of a word with each limb for 30 of 2.3 divsteps a bit.
     let each = 4.0 * 2.3 * f64::from(prime.bits) / 30.0 * limbs as f64 / 136.0;
     let work = Work { multiplications: each * elements as f64, bytes: (4 * limbs * elements) as f64 };
-    let case = Case {
-        name: format!("{}/symbols/device", prime.name),
-        device: target.device.info().id.to_string(),
-        peer: None,
-        log_n,
-        elements: Some(elements),
-        floor: Some(target.limits.floor(work)),
-    };
-    session.measure(case, |budget| {
+    session.measure(on_device(target, prime, "symbols", log_n, work), |budget| {
         let device = &target.device;
         let plan = Jacobi::new(device, &prime.value())?;
         let values = device.upload(&values(prime, elements)?)?;
@@ -210,15 +216,7 @@ fn symbols(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
 fn symbols_peer(session: &mut Session) {
     const LIMBS: usize = 1024 / Limb::BITS as usize;
     let (prime, log_n) = (PRIMES[2], CPU_LOG_N);
-    let case = Case {
-        name: format!("{}/symbols/host", prime.name),
-        device: "cpu".into(),
-        peer: Some("crypto-bigint"),
-        log_n,
-        elements: Some(1 << log_n),
-        floor: None,
-    };
-    session.measure(case, |budget| {
+    session.measure(by_crypto_bigint(prime, "symbols", log_n), |budget| {
         let fixed = |x: &BoxedUint| Uint::<LIMBS>::from_le_slice(&x.to_le_bytes());
         let modulus = Option::<Odd<Uint<LIMBS>>>::from(fixed(&prime.value()).to_odd());
         let modulus = modulus.ok_or_else(|| anyhow::anyhow!("the modulus is even"))?;
@@ -238,15 +236,7 @@ fn symbols_peer(session: &mut Session) {
 /// The power (p + 1)/4 by crypto-bigint on all cores, and its square to see whether it is a root.
 fn peer(session: &mut Session, prime: Prime) {
     let log_n = prime.log_n(CPU_LOG_N);
-    let case = Case {
-        name: format!("{}/roots/host", prime.name),
-        device: "cpu".into(),
-        peer: Some("crypto-bigint"),
-        log_n,
-        elements: Some(1 << log_n),
-        floor: None,
-    };
-    session.measure(case, |budget| {
+    session.measure(by_crypto_bigint(prime, "roots", log_n), |budget| {
         let (p, limbs, params) = (prime.value(), limbs(prime.bits), params(prime)?);
         let exponent = p.wrapping_shr_vartime(2).wrapping_add(BoxedUint::one());
         let values: Vec<BoxedUint> = values(prime, 1 << log_n)?.chunks_exact(limbs).map(number).collect();
