@@ -443,14 +443,14 @@ fn many_units(device: &Device, method: Method) -> Outcome {
 
     let key = bytes(64, 19);
     let xts = Xts::with_config(device, &key, 16, on_device(method))?;
-    let plain = bytes(16 * 2100, 20);
+    let plain = bytes(16 * 4200, 20);
     let mut expected = plain.clone();
     xts_reference(&key, 16, 3, &mut expected);
     let mut data = device.upload::<u8>(&plain)?;
     xts.encrypt_range(3, &mut data, 0..plain.len())?;
-    expect_same("2100 sectors", &data.to_vec()?, &expected)?;
+    expect_same("4200 sectors", &data.to_vec()?, &expected)?;
     xts.decrypt_range(3, &mut data, 0..plain.len())?;
-    expect_same("2100 sectors, back", &data.to_vec()?, &plain)
+    expect_same("4200 sectors, back", &data.to_vec()?, &plain)
 }
 
 /// IEEE 1619 by its definition, sector by sector.
