@@ -74,6 +74,8 @@ struct Params {
     uint32_t scales;       // where in `scale` s^i starts, i < 2^log_scales; c s^(i 2^log_scales) follows
     uint32_t log_scales;
     uint32_t interleaved; // transforms side by side
+    uint32_t pitch_in;    // log2 of the distance of transforms where they are loaded, in positions
+    uint32_t pitch_out;   // … where they are stored
 };
 
 // A root in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
@@ -161,9 +163,10 @@ __device__ __forceinline__ uint32_t address(const Params& params, const Line& li
 }
 
 // The position of row 0 of a line; that of row r is r << stride further.
-__device__ __forceinline__ uint32_t place(const Params& params, const Line& line, bool reversed, uint32_t stride) {
+__device__ __forceinline__ uint32_t place(const Params& params, const Line& line, bool reversed, uint32_t stride,
+                                          uint32_t pitch) {
     uint32_t log_lines = params.log_n - LOG_ROWS, index = line.index & ((1u << log_lines) - 1);
-    uint32_t start = line.index >> log_lines << params.log_n;
+    uint32_t start = line.index >> log_lines << pitch;
     if (reversed) return start + (reverse(index, log_lines) << LOG_ROWS);
     return start + (index >> stride << (stride + LOG_ROWS)) + (index & ((1u << stride) - 1));
 }
@@ -265,7 +268,7 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
         }
         if (first_line + column[g] < params.lines) {
             Line line = line_of(params, first_line + column[g]);
-            uint32_t start = place(params, line, IS_SET(LOAD_REVERSED), params.stride_in);
+            uint32_t start = place(params, line, IS_SET(LOAD_REVERSED), params.stride_in, params.pitch_in);
             uint32_t first = IS_SET(ROWS_IN_REVERSED) ? reverse(row[g], LOG_ROWS) : row[g];
 #pragma unroll
             for (uint32_t k = 0; k < RADIX; k++) {
@@ -320,7 +323,7 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
         Line line = line_of(params, first_line + column[g]);
         bool factors = IS_SET(TWIDDLE_OFFSET | TWIDDLE_BLOCK);
         uint32_t j = factors ? twiddle_index(params, line) : 0;
-        uint32_t start = place(params, line, IS_SET(STORE_REVERSED), params.stride_out);
+        uint32_t start = place(params, line, IS_SET(STORE_REVERSED), params.stride_out, params.pitch_out);
         uint32_t reversed = reverse(row[g], LOG_ROWS), first = swizzle(row[g] * COLUMNS + column[g]);
 #pragma unroll
         for (uint32_t k = 0; k < RADIX; k++) {
@@ -352,7 +355,7 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
         uint32_t t = threadIdx.x + k * THREADS, m = t % ROWS, line = first_line + t / ROWS;
         uint32_t p = IS_SET(ROWS_OUT_REVERSED) ? m : reverse(m, LOG_ROWS);
         if (line < params.lines) {
-            y[place(params, {line, 0}, IS_SET(STORE_REVERSED), 0) + m] =
+            y[place(params, {line, 0}, IS_SET(STORE_REVERSED), 0, params.pitch_out) + m] =
                 tile_load(tile, swizzle(p * COLUMNS + t / ROWS));
         }
     }

@@ -44,6 +44,8 @@ struct Params {
     scales: u32,
     log_scales: u32,
     interleaved: u32,
+    pitch_in: u32,
+    pitch_out: u32,
 }
 
 fn reverse(x: u32, bits: u32) -> u32 {
@@ -82,9 +84,9 @@ fn address(line: u32, position: u32) -> u32 {
 }
 
 // The position of row 0 of a line; that of row r is r << stride further.
-fn place(line: u32, reversed: bool, stride: u32) -> u32 {
+fn place(line: u32, reversed: bool, stride: u32, pitch: u32) -> u32 {
     let log_lines = params.log_n - LOG_ROWS;
-    let start = (index_of(line) >> log_lines) << params.log_n;
+    let start = (index_of(line) >> log_lines) << pitch;
     let index = index_of(line) & ((1u << log_lines) - 1u);
     if (reversed) {
         return start + (reverse(index, log_lines) << LOG_ROWS);
@@ -195,7 +197,7 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
                 row = reverse(row, log_q);
             }
         }
-        start = place(first_line + column, is_set(LOAD_REVERSED), params.stride_in);
+        start = place(first_line + column, is_set(LOAD_REVERSED), params.stride_in, params.pitch_in);
     }
     let trivial = log_q == 0u;
     let done = LOG_ROWS - LOG_RADIX - log_q + params.log_roots - LOG_ROWS;
@@ -266,7 +268,7 @@ fn ntt_pass(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         let output = select(m, reverse(m, LOG_ROWS), is_set(ROWS_OUT_REVERSED));
         let line = first_line + column;
         if (line < params.lines) {
-            let position = place(line, is_set(STORE_REVERSED), params.stride_out) + (m << params.stride_out);
+            let position = place(line, is_set(STORE_REVERSED), params.stride_out, params.pitch_out) + (m << params.stride_out);
             let x = tile_load(swizzle(reverse(output, LOG_ROWS) * COLUMNS + column));
             y_store(address(line, position), finished(x, output, line, position));
         }

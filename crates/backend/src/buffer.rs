@@ -27,6 +27,16 @@ pub trait Element: Send + Sync + 'static {
     fn decode(src: &[u8], dst: &mut [Self::Host]) -> Result<()>;
 }
 
+/// An element that is made of several of another type, such as one of an extension field.
+///
+/// # Safety
+/// [`Element::BYTES`] is a multiple of that of the part, and the device form of an element is those of its parts, one after the
+/// other; whatever parts these are, they make an element.
+pub unsafe trait Composite: Element {
+    /// What it is made of.
+    type Part: Element;
+}
+
 /// [`Element::decode`] on all cores.
 ///
 /// # Errors

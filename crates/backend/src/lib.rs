@@ -27,7 +27,7 @@ mod view;
 mod wgpu;
 
 pub use backend::{Backend, Event, Memory, Queue, Secrecy};
-pub use buffer::{Buffer, Element, decode};
+pub use buffer::{Buffer, Composite, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
 pub use cpu::{CpuArg, CpuVectors, cpu_has_ifma, cpu_vectors};

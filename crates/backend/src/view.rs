@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    Buffer, Device, Element, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut,
-    Transfer,
+    Buffer, Composite, Device, Element, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Span,
+    SpanMut, Transfer,
     buffer::{decode, grain},
     parallel,
     span::Owner,
@@ -292,6 +292,24 @@ impl<'a, T: Element> View<'a, T> {
         let bytes = self.device.info().limits.staging_bytes / T::BYTES as u64;
         // Not so many that their end could leave the range of indices.
         usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, isize::MAX as usize / 2).next_multiple_of(4)
+    }
+}
+
+impl<'a, T: Composite> View<'a, T> {
+    /// The same memory as a view of the parts of its elements, those of the first element first.
+    pub fn flattened(&self) -> View<'a, T::Part> {
+        let Self { device, memory, secrecy, .. } = *self;
+        let parts = T::BYTES / T::Part::BYTES;
+        View { device, memory, first: self.first * parts, len: self.len * parts, secrecy, element: PhantomData }
+    }
+}
+
+impl<'a, T: Composite> ViewMut<'a, T> {
+    /// The same memory as a view of the parts of its elements, those of the first element first.
+    pub fn flattened(self) -> ViewMut<'a, T::Part> {
+        let Self { device, owner, first, len, secrecy, .. } = self;
+        let parts = T::BYTES / T::Part::BYTES;
+        ViewMut { device, owner, first: first * parts, len: len * parts, secrecy, element: PhantomData }
     }
 }
 

@@ -1,15 +1,18 @@
 //! Vectors, primitives and transforms where their lengths come to 2^31 and 2^32, on a device without memory: what is accepted
 //! is launched in full, and what is not has launched nothing.
 
-use ark_ff::AdditiveGroup;
-use evariste_backend::{Buffer, Device, Element, Error, Result};
-use evariste_field::{FieldSum, Mont, Prefix, Vector, small::KoalaBear};
-use evariste_ntt::{Error as NttError, Ntt};
+use ark_ff::{AdditiveGroup, FftField};
+use evariste_backend::{Access, Buffer, Device, Element, Error, Result};
+use evariste_field::{
+    DeviceField, FieldSum, Mont, Prefix, Vector,
+    small::{Goldilocks, KoalaBear},
+};
+use evariste_ntt::{Error as NttError, Extension, Ntt, Order};
 use evariste_primitives::{Histogram, MAX_LEN, RadixSort, Scan, SegmentedSum, SortMethod};
 use libtest_mimic::Trial;
 
 use crate::{
-    Outcome, expect, expect_equal,
+    Outcome, expect, expect_equal, expect_error,
     stub::{Cover, Launch, Stub},
 };
 
@@ -133,9 +136,43 @@ fn primitives() -> Outcome {
 }
 
 fn transforms() -> Outcome {
+    transforms_over::<F>(&[1, 11, 20, 24])?;
+    transforms_over::<Goldilocks>(&[30, 31])?;
+    extensions()
+}
+
+/// Each coset of an extension to 2^31 values is written once, from all coefficients; 2^32 values are refused.
+fn extensions() -> Outcome {
+    let stub = Stub::new(1 << 40);
+    let device = stub.device();
+    let (log_n, log_blowup) = (29, 2);
+    let extension = Extension::<Goldilocks>::new(&device, log_n, log_blowup)?;
+    let given = device.alloc::<Mont<Goldilocks>>(1 << log_n)?;
+    stub.take_calls();
+    let values = extension.evaluate(&given, Goldilocks::GENERATOR, Order::BitReversed)?;
+    let mut written = Cover::default();
+    for pass in stub.take_launches().into_iter().filter(|launch| launch.name == "ntt_pass") {
+        let data = pass.args.iter().find(|arg| arg.access == Access::ReadWrite).ok_or("a pass that writes nothing")?;
+        if let [source, _] = pass.args.iter().filter(|arg| arg.bytes >= given.bytes()).collect::<Vec<_>>()[..] {
+            expect_equal("what the first pass of a coset reads", &source.bytes, &given.bytes())?;
+            written.add(data.at..data.at + given.bytes());
+        }
+    }
+    written.expect_exactly("the cosets", 0..values.bytes())?;
+
+    let extension = Extension::<Goldilocks>::new(&device, log_n, 1)?.columns(4);
+    let given = device.alloc::<Mont<Goldilocks>>(4 << log_n)?;
+    stub.take_calls();
+    let refused = extension.extend(&given, Goldilocks::GENERATOR, Order::BitReversed);
+    let error = expect_error("2^32 values", refused)?;
+    expect_equal("too many", &error, &NttError::TooLarge { expected: 32, actual: 1 << 32 })?;
+    expect("nothing is launched", stub.take_launches().is_empty())
+}
+
+fn transforms_over<F: DeviceField + FftField>(sizes: &[u32]) -> Outcome {
     let stub = Stub::new(1 << 40);
     let device: Device = stub.device();
-    for log_n in [1, 11, 20, 24] {
+    for &log_n in sizes {
         let ntt = Ntt::<F>::new(&device, log_n)?;
         for batch in [(1 << (32 - log_n)) - 1, 1 << (32 - log_n), (1 << (32 - log_n)) + 1, 1 << (34 - log_n)] {
             let len = batch << log_n;

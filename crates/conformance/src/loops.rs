@@ -310,7 +310,7 @@ fn whole_or_not_at_all(device: &Device) -> Outcome {
     const LOG_N: u32 = 12;
 
     let a = samples::<Fr>(1 << LOG_N, 57);
-    let config = Config { twiddles: Twiddles::OnTheFly, ..Config::default() };
+    let config = Config { twiddles: Some(Twiddles::OnTheFly), ..Config::default() };
     let mut transformed = device.upload::<Mont<Fr>>(&a)?;
     Ntt::<Fr>::with_config(device, LOG_N, config)?.forward(&mut transformed)?;
     let transformed = transformed.to_vec()?;

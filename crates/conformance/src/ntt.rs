@@ -32,6 +32,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
     suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
     suite.add("baby-bear::interrupted", interrupted);
+    suite.add("baby-bear-4::extensions", extensions_of_extension_elements);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
     suite.add_alone("bls12-381-fr::crossover", slices_stay_on_the_cpu_below_the_crossover);
@@ -164,7 +165,12 @@ pub(crate) fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Ve
         kernels.extend(plan.into_iter().filter(|kernel| kernel.variant.contains("interleaved") == side_by_side));
     }
     for twiddles in Twiddles::ALL {
-        kernels.extend(Ntt::<F>::kernels(info, FEW_LOG_N, Config { twiddles, split: Split::ThreeWay }, false)?);
+        kernels.extend(Ntt::<F>::kernels(
+            info,
+            FEW_LOG_N,
+            Config { twiddles: Some(twiddles), split: Split::ThreeWay },
+            false,
+        )?);
     }
     Ok(kernels)
 }
@@ -191,6 +197,8 @@ fn few_orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outc
 }
 
 fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[((u32, usize), Split)]) -> Outcome {
+    // These are kernels of their own, of which emulated devices take long to compile those over long fields.
+    let elsewhere = F::LIMBS == 1 || device.info().id.kind == Kind::Cpu;
     for &((log_n, batch), split) in runs {
         let n = 1 << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
@@ -207,6 +215,14 @@ fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[
                 expect_same(&format!("forward, {what}"), &data.to_vec()?, &reorder(&expected, output))?;
                 ntt.coset(g).input(output).output(input).inverse(&mut data)?;
                 expect_same(&format!("inverse, {what}"), &data.to_vec()?, &reorder(&x, input))?;
+                if elsewhere && g == F::GENERATOR {
+                    let mut values = device.alloc::<Mont<F>>(data.len())?;
+                    ntt.coset(g).input(input).output(output).forward_into(&data, &mut values)?;
+                    expect_same(&format!("forward into, {what}"), &values.to_vec()?, &reorder(&expected, output))?;
+                    expect_same("the source as it was", &data.to_vec()?, &reorder(&x, input))?;
+                    ntt.coset(g).input(output).output(input).inverse_into(&values, &mut data)?;
+                    expect_same(&format!("inverse into, {what}"), &data.to_vec()?, &reorder(&x, input))?;
+                }
             }
         }
     }
@@ -251,10 +267,11 @@ fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
 }
 
 /// Applies a function to each column of matrices of `rows` × `columns`, stored by rows.
-fn by_columns<F: FftField>(x: &[F], rows: usize, columns: usize, apply: impl Fn(&[F]) -> Vec<F>) -> Vec<F> {
+fn by_columns<F: Field>(x: &[F], rows: usize, columns: usize, apply: impl Fn(&[F]) -> Vec<F>) -> Vec<F> {
     let matrix = |x: &[F]| {
         let results: Vec<Vec<F>> =
             (0..columns).map(|c| apply(&(0..rows).map(|r| x[r * columns + c]).collect::<Vec<F>>())).collect();
+        let rows = results.first().map_or(0, Vec::len);
         (0..rows * columns).map(|i| results[i % columns][i / columns]).collect::<Vec<F>>()
     };
     x.chunks(rows * columns).flat_map(matrix).collect()
@@ -263,7 +280,7 @@ fn by_columns<F: FftField>(x: &[F], rows: usize, columns: usize, apply: impl Fn(
 /// Every way of splitting and every source of factors.
 fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let splits = Split::ALL.map(|split| Config { split, ..Config::default() });
-    let sources = Twiddles::ALL.map(|twiddles| Config { twiddles, split: Split::ThreeWay });
+    let sources = Twiddles::ALL.map(|twiddles| Config { twiddles: Some(twiddles), split: Split::ThreeWay });
     // An emulated GPU takes seconds to compile a kernel over many limbs.
     let sizes: &[u32] = match F::LIMBS {
         13.. if device.info().features.software => &[5],
@@ -327,7 +344,34 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
             expect_same(&format!("coefficients, {what}"), &from_coefficients.to_vec()?, &ordered)?;
         }
     }
+    let all = [(0, 2, 3, 1), (3, 1, 5, 2), (7, 2, 3, 1), (11, 1, 2, 2)];
+    let long = F::LIMBS > 2 && device.info().id.kind != Kind::Cpu;
+    for (log_n, log_blowup, columns, matrices) in if long || is_few(device) { &all[1..2] } else { &all[..] } {
+        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
+        let extension = Extension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
+        let values = samples::<F>(n * columns * matrices, 33);
+        let by_runs: Vec<F> = by_columns(&values, n, *columns, |column| {
+            let mut coefficients =
+                Radix2EvaluationDomain::<F>::new(n).map_or_else(Vec::new, |domain| domain.ifft(column));
+            coefficients.resize(size, F::ZERO);
+            arkworks(&coefficients, F::GENERATOR)
+        });
+        let given = device.upload(&values)?;
+        for order in [Order::Natural, Order::BitReversed] {
+            let expected = by_columns(&by_runs, size, *columns, |x| reference::reorder(x, Order::Natural, order));
+            let what = format!("{matrices} of 2^{log_n} × {columns} to 2^{}, {order:?}", log_n + log_blowup);
+            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &expected)?;
+            expect_same("values as they were", &given.to_vec()?, &values)?;
+        }
+    }
     let extension = Extension::<F>::new(device, 2, 1)?;
+    for (columns, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
+        let refused = extension.clone().columns(columns).extend(&device.zeros(20)?, F::ONE, Order::BitReversed);
+        let error = expect_error("columns that do not fit", refused)?;
+        expect_equal("length", &error, &Error::Length { expected: unit, actual: 20 })?;
+        let nothing = extension.clone().columns(columns).extend(&device.alloc(0)?, F::ONE, Order::BitReversed)?;
+        expect_equal("values of nothing", &nothing.len(), &0)?;
+    }
     let values = device.upload(&[F::ONE; 6])?;
     let error = expect_error("six values for runs of four", extension.extend(&values, F::ONE, Order::Natural))?;
     expect_equal("length", &error, &Error::Length { expected: 4, actual: 6 })?;
@@ -336,6 +380,38 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let beyond = F::TWO_ADICITY + 1;
     let error = expect_error("too large an extension", Extension::<F>::new(device, 1, F::TWO_ADICITY))?;
     expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })
+}
+
+/// The values of polynomials over an extension field, on a coset in the field below: each element is as many columns as it has
+/// coefficients.
+fn extensions_of_extension_elements(device: &Device) -> Outcome {
+    type F = small::BabyBear;
+    let (log_n, log_blowup, columns) = (5, 2, 3);
+    let (n, size) = (1usize << log_n, 1u64 << (log_n + log_blowup));
+    let coefficients = samples::<small::BabyBear4>(n * columns, 34);
+    let generator = F::GENERATOR;
+    let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;
+    let expected = by_columns(&coefficients, n, columns, |x| {
+        let points = (0..size).map(|k| small::BabyBear4::from_base_prime_field(generator * w.pow([k])));
+        let values: Vec<_> = points.map(|z| reference::horner(x, z)).collect();
+        reference::reorder(&values, Order::Natural, Order::BitReversed)
+    });
+    let extension = Extension::<F>::new(device, log_n, log_blowup)?.columns(4 * columns);
+    let given = device.upload::<Mont<small::BabyBear4>>(&coefficients)?;
+    let values = extension.evaluate(given.as_view().flattened(), generator, Order::BitReversed)?;
+    let expected: Vec<F> = expected.iter().flat_map(Field::to_base_prime_field_elements).collect();
+    expect_same("values", &values.to_vec()?, &expected)?;
+
+    // In place, and from one buffer to another.
+    let mut data = device.upload::<Mont<small::BabyBear4>>(&coefficients)?;
+    let ntt = Ntt::<F>::new(device, log_n)?;
+    ntt.transform().columns(4 * columns).forward(data.as_view_mut().flattened())?;
+    let mut others = device.alloc::<Mont<small::BabyBear4>>(coefficients.len())?;
+    ntt.transform().columns(4 * columns).forward_into(given.as_view().flattened(), others.as_view_mut().flattened())?;
+    expect_same("two buffers", &others.to_vec()?, &data.to_vec()?)?;
+    expect_same("the first as it was", &given.to_vec()?, &coefficients)?;
+    ntt.transform().columns(4 * columns).inverse_into(others.as_view().flattened(), data.as_view_mut().flattened())?;
+    expect_same("and back", &data.to_vec()?, &coefficients)
 }
 
 /// Host data with less device memory than it takes.
@@ -437,7 +513,7 @@ fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
 fn required_bytes(device: &Device) -> Outcome {
     type F = ark_bls12_381::Fr;
     for (log_n, twiddles) in [(16, Twiddles::Stored), (17, Twiddles::Stored), (17, Twiddles::TwoLevel)] {
-        let config = Config { twiddles, ..Config::default() };
+        let config = Config { twiddles: Some(twiddles), ..Config::default() };
         let required = Ntt::<F>::required_bytes(device, log_n, 1, config)?;
         for batch in [(1 << 32) >> log_n, 1 << 36, usize::MAX] {
             let refused = Ntt::<F>::required_bytes(device, log_n, batch, config);

@@ -347,7 +347,7 @@ fn transforms() -> Outcome {
         for (inverse, coset) in cases.clone() {
             let ordered = Ordered::new();
             let device = ordered.device();
-            let ntt = Ntt::<Fr>::with_config(&device, 9, Config { twiddles, split })?;
+            let ntt = Ntt::<Fr>::with_config(&device, 9, Config { twiddles: Some(twiddles), split })?;
             let queue = device.queue()?;
             let mut data = device.alloc::<Mont<Fr>>(x.len())?;
             data.write_on(Some(&queue), &x)?;

@@ -1,6 +1,6 @@
 use std::marker::PhantomData;
 
-use evariste_backend::{Element, Error, Result};
+use evariste_backend::{Composite, Element, Error, Result};
 
 use crate::{DeviceField, DevicePrimeField};
 
@@ -30,6 +30,12 @@ impl<F: DeviceField> Element for Mont<F> {
         }
         expect_stored::<F>(words, 1)
     }
+}
+
+// SAFETY: the device form of an element of an extension is that of its coefficients, which may be any; that of an element of a
+// prime field is its own.
+unsafe impl<F: DeviceField<BasePrimeField: DeviceField>> Composite for Mont<F> {
+    type Part = Mont<F::BasePrimeField>;
 }
 
 /// Refuses words unless all are the device form of elements of `F`, of which `each`, such as the coordinates of a point, make

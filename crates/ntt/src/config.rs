@@ -1,3 +1,9 @@
+use ark_ff::FftField;
+use evariste_backend::Device;
+use evariste_field::DeviceField;
+
+use crate::{Result, layout::Layout};
+
 /// How a plan is made. What is not set is chosen by size and device.
 ///
 /// ```
@@ -8,25 +14,39 @@
 ///
 /// let device = Device::best()?;
 /// // Tables of 2√n elements instead of n, for one multiplication more an element and pass.
-/// let config = Config { twiddles: Twiddles::TwoLevel, ..Config::default() };
+/// let config = Config { twiddles: Some(Twiddles::TwoLevel), ..Config::default() };
 /// let small = Ntt::<Fr>::required_bytes(&device, 20, 1, config)?;
 /// assert!(small < Ntt::<Fr>::required_bytes(&device, 20, 1, Config::default())?);
 /// let ntt = Ntt::<Fr>::with_config(&device, 10, config)?;
 /// # assert_eq!(ntt.size(), 1024);
+/// // What a plan of a size is made with on a device.
+/// assert_eq!(Config::default().chosen::<Fr>(&device, 10)?.twiddles, Some(Twiddles::Stored));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// Where the factors between passes come from.
-    pub twiddles: Twiddles,
+    /// Where the factors between passes come from. Unless set they are [`Twiddles::Stored`], or [`Twiddles::TwoLevel`] where
+    /// stored ones of both directions do not fit the device's memory beside data and scratch, or one buffer.
+    pub twiddles: Option<Twiddles>,
     /// How a transform is split into passes.
     pub split: Split,
 }
 
+impl Config {
+    /// The same with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it for 2^`log_n` elements.
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity), [`Error::TooLarge`](crate::Error::TooLarge).
+    pub fn chosen<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
+        let layout = Layout::new::<F>(device.info(), log_n, self)?;
+        Ok(Self { twiddles: Some(layout.twiddles), ..self })
+    }
+}
+
 /// Where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in nothing
 /// else: the roots within them are always stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Twiddles {
     /// By squaring and multiplying from the root of unity, in each thread: up to 2 log₂ n multiplications a factor.
@@ -36,7 +56,6 @@ pub enum Twiddles {
     /// As products of two, from two tables of about √n elements: one multiplication a factor.
     TwoLevel = 1,
     /// All stored, n elements for each direction, computed on the device from two such tables.
-    #[default]
     Stored = 0,
 }
 

@@ -9,8 +9,8 @@ use crate::{
     pass::{Shape, flags},
 };
 
-/// Largest size: 2^28 elements of 32 bytes are 8 GiB, and twice that is needed.
-const MAX_LOG_N: u32 = 28;
+/// Largest size: kernels count elements in 32 bits.
+const MAX_LOG_N: u32 = 31;
 
 /// Threads of a workgroup, of which three or four share a multiprocessor.
 const THREADS: u32 = 256;
@@ -42,6 +42,9 @@ const CACHED_RUN_BYTES: u32 = 32;
 
 /// log₂ of the least elements of a tile that are split into rows and runs of [`RUN_BYTES`] in the device's cache.
 const MIN_LOG_SHARE: u32 = 8;
+
+/// Percent of a device's memory that a plan with its data takes at most where factors are stored: some is others'.
+const MEMORY_PERCENT: u64 = 90;
 
 /// Share of the cache that data and scratch may have together to count as staying there.
 const CACHE_SHARE: u64 = 2;
@@ -148,15 +151,26 @@ impl Layout {
         if log_n > MAX_LOG_N {
             return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
-        Ok(Self::tiled(log_n, config, Tiling::new::<F>(info, log_n)))
+        let tiling = Tiling::new::<F>(info, log_n);
+        let layout = |twiddles| Self::tiled(log_n, config.split, twiddles, tiling);
+        if let Some(twiddles) = config.twiddles {
+            return Ok(layout(twiddles));
+        }
+        let stored = layout(Twiddles::Stored);
+        let element = u64::from(source::tile_bytes::<F>(1));
+        let tables = element * stored.twiddles().1 as u64;
+        // Of both directions, with data and scratch.
+        let all = 2 * tables + 2 * (element << log_n);
+        let fits = info.memory_bytes.is_none_or(|memory| all <= memory / 100 * MEMORY_PERCENT);
+        Ok(if fits && tables <= info.limits.buffer_bytes { stored } else { layout(Twiddles::TwoLevel) })
     }
 
-    pub(crate) fn tiled(log_n: u32, config: Config, tiling: Tiling) -> Self {
-        let log_rows = tiling.split(log_n, config.split);
+    pub(crate) fn tiled(log_n: u32, split: Split, twiddles: Twiddles, tiling: Tiling) -> Self {
+        let log_rows = tiling.split(log_n, split);
         let busy = log_n.saturating_sub(tiling.log_tiles).max(MIN_LOG_TILE);
         let columns = |rows: &u32| tiling.log_tile.min(busy.max(rows + tiling.log_run)).saturating_sub(*rows);
         let log_columns = log_rows.iter().map(columns).collect();
-        Self { log_n, log_rows, log_columns, twiddles: config.twiddles, tiling }
+        Self { log_n, log_rows, log_columns, twiddles, tiling }
     }
 
     pub(crate) fn shape(&self, pass: usize, interleaved: bool, in_place: bool, flags: u32) -> Shape {
@@ -169,17 +183,10 @@ impl Layout {
         Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags }
     }
 
-    /// The shapes of transforms of whole batches in these orders.
-    pub(crate) fn shapes(
-        &self,
-        input: Order,
-        output: Order,
-        interleaved: bool,
-        inverse: bool,
-        coset: bool,
-    ) -> Vec<Shape> {
-        let mut passes = self.passes(input, output, interleaved);
-        self.scale(&mut passes, (input, output), inverse, coset);
+    /// The shapes of transforms of whole batches between two orders, in place.
+    pub(crate) fn shapes(&self, orders: (Order, Order), interleaved: bool, inverse: bool, coset: bool) -> Vec<Shape> {
+        let mut passes = self.passes(orders, interleaved, true);
+        self.scale(&mut passes, orders, inverse, coset);
         (0..passes.len()).map(|i| self.shape_of(&passes, i)).collect()
     }
 
@@ -228,11 +235,12 @@ impl Layout {
         (tables.collect(), at)
     }
 
-    /// The passes between two orders, without direction and scaling.
-    pub(crate) fn passes(&self, input: Order, output: Order, interleaved: bool) -> Vec<Pass> {
+    /// The passes between two orders, in place or from a source of their own, without direction and scaling.
+    pub(crate) fn passes(&self, (input, output): (Order, Order), interleaved: bool, in_place: bool) -> Vec<Pass> {
         let Layout { log_n, ref log_rows, .. } = *self;
         let (starts, _) = self.twiddles();
         let scratch = self.needs_scratch(input, output);
+        let start = if in_place { Place::Data } else { Place::Source };
         let last = log_rows.len().saturating_sub(1);
         let mut left = log_n;
         let pass = |(i, &rows): (usize, &u32)| {
@@ -263,8 +271,9 @@ impl Layout {
             }
             let log_twiddles = if i == last { 0 } else { left };
             let (from, to) = match (scratch, i) {
+                (false, 0) => (start, Place::Data),
                 (false, _) => (Place::Data, Place::Data),
-                (true, 0) => (Place::Data, Place::Scratch),
+                (true, 0) => (start, Place::Scratch),
                 (true, _) if i == last => (Place::Scratch, Place::Data),
                 (true, _) => (Place::Scratch, Place::Scratch),
             };
@@ -311,6 +320,8 @@ impl Layout {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
+    /// What is transformed, where that stays as it is.
+    Source,
     Data,
     Scratch,
 }
@@ -338,15 +349,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passes_are_balanced_and_at_most_four() {
+    fn factors_are_stored_while_they_fit() {
+        let mut info = Device::cpu().info().clone();
+        let chosen = |info: &DeviceInfo, log_n| Layout::new::<Fr>(info, log_n, Config::default()).unwrap().twiddles;
+        info.memory_bytes = Some(141 << 30);
+        info.limits.buffer_bytes = 141 << 30;
+        assert_eq!(
+            [29, 30, 31].map(|log_n| chosen(&info, log_n)),
+            [Twiddles::Stored, Twiddles::TwoLevel, Twiddles::TwoLevel]
+        );
+        info.limits.buffer_bytes = 4 << 30;
+        assert_eq!([27, 28].map(|log_n| chosen(&info, log_n)), [Twiddles::Stored, Twiddles::TwoLevel]);
+        info.memory_bytes = None;
+        assert_eq!(chosen(&info, 26), Twiddles::Stored);
+    }
+
+    #[test]
+    fn passes_are_balanced_and_few() {
         let mut info = Device::cpu().info().clone();
         for (workgroup_bytes, threads) in [(16 << 10, 256), (48 << 10, 256), (227 << 10, 1024), (256 << 10, 1)] {
             (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (workgroup_bytes, threads);
-            for log_n in 0..=26 {
+            for log_n in 0..=31 {
                 let layout = Layout::new::<Fr>(&info, log_n, Config::default()).unwrap();
                 let rows = &layout.log_rows;
                 assert_eq!(rows.iter().sum::<u32>(), log_n);
-                assert!(rows.len() <= 4, "{layout:?}");
+                assert!(rows.len() <= if log_n > 28 { 5 } else { 4 }, "{layout:?}");
                 assert!(rows.iter().max().zip(rows.iter().min()).is_none_or(|(max, min)| max - min <= 1));
             }
         }

@@ -76,6 +76,8 @@ pub(crate) struct Params {
     pub(crate) scales: u32,
     pub(crate) log_scales: u32,
     pub(crate) interleaved: u32,
+    pub(crate) pitch_in: u32,
+    pub(crate) pitch_out: u32,
 }
 
 impl Params {
@@ -93,14 +95,29 @@ impl Params {
     }
 
     /// The position of row 0 of a line of 2^`log_rows` rows; that of row r is r << stride further.
-    fn place(&self, log_rows: u32, line: u32, reversed: bool, stride: u32) -> usize {
+    fn place(&self, log_rows: u32, line: u32, End { reversed, stride, pitch }: End) -> usize {
         let log_lines = self.log_n - log_rows;
-        let start = ((line >> log_lines) as usize) << self.log_n;
+        let start = ((line >> log_lines) as usize) << pitch;
         let line = line & ((1 << log_lines) - 1);
         if reversed {
             return start + ((reverse_bits(line, log_lines) as usize) << log_rows);
         }
         start + (((line >> stride) as usize) << (stride + log_rows)) + (line & ((1 << stride) - 1)) as usize
+    }
+
+    /// How lines lie where they are loaded, and where they are stored.
+    fn ends(&self) -> [End; 2] {
+        let end = |flag, stride, pitch| End { reversed: self.has(flag), stride, pitch };
+        [
+            end(flags::LOAD_REVERSED, self.stride_in, self.pitch_in),
+            end(flags::STORE_REVERSED, self.stride_out, self.pitch_out),
+        ]
+    }
+
+    /// Elements from the start of the data to the end of the last transform of which there are lines.
+    fn reach(&self, log_rows: u32, pitch: u32) -> usize {
+        let last = (self.lines.saturating_sub(1) / self.interleaved) >> (self.log_n - log_rows);
+        (((last as usize) << pitch) + (1 << self.log_n)) * self.interleaved as usize
     }
 
     /// The j of a line's twiddles.
@@ -259,8 +276,11 @@ impl Shape {
         if matches!(self.twiddles, Twiddles::Stored | Twiddles::TwoLevel) {
             let Data { input, output, input_limbs, output_limbs, .. } = data;
             let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| table.limbs);
-            let len = input_limbs.min(output_limbs);
-            let pass = Pass { shape: self, params, input, output, len, roots, twiddles, scale };
+            let (log_rows, limbs) = (self.log_rows, [input_limbs, output_limbs]);
+            for (pitch, limbs) in [params.pitch_in, params.pitch_out].into_iter().zip(limbs) {
+                assert!(params.reach(log_rows, pitch) * F::LIMBS <= limbs, "the data of a pass");
+            }
+            let pass = Pass { shape: self, params, input, output, roots, twiddles, scale };
             if let Some(words) = words {
                 return pass.run_in_words(words);
             }
@@ -380,14 +400,12 @@ impl<F: DeviceField> Data<F> {
     }
 }
 
-/// A pass over data in memory, for bodies that do several lines at a time.
+/// A pass over data in memory, for bodies that do several lines at a time. The data reaches as far as [`Params::reach`] says.
 struct Pass<'a> {
     shape: Shape,
     params: &'a Params,
     input: *const u32,
     output: *mut u32,
-    /// Limbs at `input` and at `output`, at least.
-    len: usize,
     roots: &'a [u32],
     twiddles: &'a [u32],
     scale: &'a [u32],
@@ -395,6 +413,17 @@ struct Pass<'a> {
 
 // SAFETY: tiles share no element: see `Data`.
 unsafe impl Sync for Pass<'_> {}
+
+/// How lines lie where they are loaded or stored.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    /// They are numbered by reversed block index, and contiguous.
+    reversed: bool,
+    /// log₂ of the distance of a line's elements.
+    stride: u32,
+    /// log₂ of the distance of transforms.
+    pitch: u32,
+}
 
 /// A line: its number among those of its transforms, and which of the transforms side by side it is of.
 #[derive(Clone, Copy)]
@@ -419,10 +448,9 @@ impl<F: DeviceField> Tile<'_, F> {
         let (rows, columns) = (1usize << log_rows, 1usize << log_columns);
         let count = columns.min((self.params.lines - first) as usize);
         let lines: Vec<Line> = (0..count as u32).map(|c| self.params.line(first + c)).collect();
-        let walk = |reversed: u32, stride: u32, visit: &mut dyn FnMut(u32, u32, usize, usize)| {
-            let reversed = self.params.has(reversed);
-            let places: Vec<usize> =
-                lines.iter().map(|line| self.params.place(log_rows, line.index, reversed, stride)).collect();
+        let walk = |end: End, visit: &mut dyn FnMut(u32, u32, usize, usize)| {
+            let End { stride, .. } = end;
+            let places: Vec<usize> = lines.iter().map(|line| self.params.place(log_rows, line.index, end)).collect();
             let mut visit = |m: usize, c: usize| {
                 let position = places[c] + (m << stride);
                 visit(m as u32, c as u32, position, self.params.address(lines[c], position));
@@ -436,7 +464,8 @@ impl<F: DeviceField> Tile<'_, F> {
         };
 
         let (rows_reversed, scaled) = (self.params.has(flags::ROWS_IN_REVERSED), self.params.has(flags::SCALE_IN));
-        walk(flags::LOAD_REVERSED, self.params.stride_in, &mut |m, c, position, address| {
+        let [load, store] = self.params.ends();
+        walk(load, &mut |m, c, position, address| {
             let r = if rows_reversed { reverse_bits(m, log_rows) } else { m };
             let v = self.data.load(address);
             memory[(r as usize) << log_columns | c as usize] = if scaled { v * self.scale_of(position) } else { v };
@@ -462,7 +491,7 @@ impl<F: DeviceField> Tile<'_, F> {
         let twiddled = self.params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
         let columns: Vec<usize> = lines.iter().map(|line| self.params.twiddle_index(log_rows, line.index)).collect();
         let (rows_reversed, scaled) = (self.params.has(flags::ROWS_OUT_REVERSED), self.params.has(flags::SCALE_OUT));
-        walk(flags::STORE_REVERSED, self.params.stride_out, &mut |m, c, position, address| {
+        walk(store, &mut |m, c, position, address| {
             let k = if rows_reversed { reverse_bits(m, log_rows) } else { m };
             let v = memory[(reverse_bits(k, log_rows) as usize) << log_columns | c as usize];
             let v = if twiddled { self.twiddled(v, columns[c as usize], k as usize) } else { v };

@@ -16,8 +16,8 @@ use crate::{
     tables::{Coset, Factors, factors, inverse_of_n, inverted, roots},
 };
 
-/// Cosets whose powers a plan keeps.
-const MAX_COSETS: usize = 8;
+/// Cosets whose powers a plan keeps: of low-degree extensions by 16, and some more.
+const MAX_COSETS: usize = 20;
 
 /// A plan for transforms of 2^`log_n` elements of `F` on one device.
 ///
@@ -25,7 +25,7 @@ const MAX_COSETS: usize = 8;
 /// with `ark_poly`. The inverse interpolates, n⁻¹ included. On a coset g·H the forward transform gives the values at
 /// g·w^k.
 ///
-/// A transform is split into up to four passes, each of which does transforms of up to 2^10 points in the memory of a
+/// A transform is split into up to four passes (five beyond 2^28 elements where workgroups have the least memory), each of which does transforms of up to 2^10 points in the memory of a
 /// workgroup (Bailey's four-step method, applied again to what is left); reordering happens as the passes load and
 /// store. It costs (n/2) log₂ n multiplications less the trivial ones in the passes, n for the twiddles between two
 /// passes, which are stored (n elements for each direction, those of the inverse from its first use on), and 2n on a
@@ -93,7 +93,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let device = device.clone();
         let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets });
         let plan = Self { shared, queue: None };
-        let shapes = plan.shared.layout.shapes(Order::Natural, Order::Natural, false, false, false);
+        let natural = (Order::Natural, Order::Natural);
+        let shapes = plan.shared.layout.shapes(natural, false, false, false);
         shapes.into_par_iter().try_for_each(|shape| plan.kernel(shape).map(drop))?;
         Ok(plan)
     }
@@ -115,7 +116,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     /// The kernels of a plan, for compiling them ahead: those of its transforms in natural order, one after the other, and
-    /// with `all` of columns, between all orders and on cosets too.
+    /// with `all` of columns, between all orders and on cosets too, all in place.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`].
@@ -125,7 +126,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
         for case in 0..if all { 1 << 5 } else { 2 } {
             let is = |bit: u32| case >> bit & 1 == 1;
             let [input, output] = [3, 4].map(|bit| if is(bit) { Order::BitReversed } else { Order::Natural });
-            shapes.extend(layout.shapes(input, output, is(2), is(0), is(1)));
+            shapes.extend(layout.shapes((input, output), is(2), is(0), is(1)));
         }
         let passes = shapes.into_iter().map(Shape::spec::<F>);
         Ok(passes.chain([pass::twiddles::spec::<F>()]).collect())
@@ -274,14 +275,14 @@ mod tests {
             let expected = reference::forward(&x, Fr::GENERATOR);
             // Small tiles bring several passes into reach of the naive reference.
             let tiles = [(3, 0), (4, 1), (4, 0), (5, 2), (12, 0)];
-            let configs = Twiddles::ALL.map(|twiddles| Split::ALL.map(|split| Config { twiddles, split }));
-            for ((log_tile, log_run), config) in
+            let configs = Twiddles::ALL.map(|twiddles| Split::ALL.map(|split| (twiddles, split)));
+            for ((log_tile, log_run), (twiddles, split)) in
                 tiles.iter().flat_map(|tile| configs.iter().flatten().map(|c| (*tile, *c)))
             {
                 let log_balanced = log_tile;
                 let (log_radix, log_tiles, specialised) = (2, 2, false);
                 let tiling = Tiling { log_tile, log_balanced, log_run, log_radix, threads: 1, log_tiles, specialised };
-                let layout = Layout::tiled(log_n, config, tiling);
+                let layout = Layout::tiled(log_n, split, twiddles, tiling);
                 let ntt = Ntt::<Fr>::with_layout(&device, layout).unwrap();
                 for (input, output) in orders.iter().flat_map(|i| orders.map(|o| (*i, o))) {
                     let mut data = device.upload(&reference::reorder(&x, Order::Natural, input)).unwrap();
@@ -290,7 +291,7 @@ mod tests {
                     assert_eq!(
                         data.to_vec().unwrap(),
                         reference::reorder(&expected, Order::Natural, output),
-                        "2^{log_n}, tile 2^{log_tile}, {config:?}, {input:?} to {output:?}"
+                        "2^{log_n}, tile 2^{log_tile}, {twiddles:?}, {split:?}, {input:?} to {output:?}"
                     );
                     ntt.coset(Fr::GENERATOR).input(output).output(input).inverse(&mut data).unwrap();
                     assert_eq!(data.to_vec().unwrap(), reference::reorder(&x, Order::Natural, input));
@@ -303,7 +304,7 @@ mod tests {
     fn numbers_at_their_extremes_are_errors_or_nothing_to_do() {
         let device = Device::cpu();
         let refused = |log_n| Ntt::<Goldilocks>::required_bytes(&device, log_n, 1, Config::default()).unwrap_err();
-        assert!(matches!(refused(29), Error::TooLarge { .. }));
+        assert!(matches!(refused(32), Error::TooLarge { .. }));
         assert!(matches!(refused(33), Error::TwoAdicity { .. }));
         assert!(matches!(refused(u32::MAX), Error::TwoAdicity { .. }));
         for (log_n, batch) in [(28, 16), (28, 1 << 36), (0, 1 << 32), (1, usize::MAX), (0, usize::MAX)] {
@@ -339,7 +340,8 @@ mod tests {
     /// Transforms of `columns` columns of each of `matrices` matrices, on a coset, and back.
     fn check_columns<F: DeviceField + FftField>(log_n: u32, matrices: usize, columns: usize, twiddles: Twiddles) {
         let device = Device::cpu();
-        let ntt = Ntt::<F>::with_config(&device, log_n, Config { twiddles, ..Config::default() }).unwrap();
+        let ntt =
+            Ntt::<F>::with_config(&device, log_n, Config { twiddles: Some(twiddles), ..Config::default() }).unwrap();
         let x = random::<F>((matrices * columns) << log_n);
         let mut expected = x.clone();
         for matrix in expected.chunks_mut(columns << log_n) {

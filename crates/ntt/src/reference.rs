@@ -1,6 +1,6 @@
 //! The transform by its definition, to compare with.
 
-use ark_ff::FftField;
+use ark_ff::{FftField, Field};
 
 use crate::{Order, reverse_bits};
 
@@ -22,7 +22,7 @@ pub fn forward<F: FftField>(x: &[F], g: F) -> Vec<F> {
 }
 
 /// Σ x_i z^i.
-pub fn horner<F: FftField>(x: &[F], z: F) -> F {
+pub fn horner<F: Field>(x: &[F], z: F) -> F {
     x.iter().rev().fold(F::ZERO, |sum, x| sum * z + x)
 }
 

@@ -97,6 +97,31 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run(data.into(), true)
     }
 
+    /// [`Transform::forward`] of each run of [`Ntt::size`] elements of `source`, which stays as it is, into `data`: the first pass
+    /// reads there, so that it takes no copy.
+    ///
+    /// # Errors
+    /// As [`Transform::forward`]; [`Error::Device`] also unless both are equally long.
+    pub fn forward_into<'s, 'd>(
+        &self,
+        source: impl Into<View<'s, Mont<F>>>,
+        data: impl Into<ViewMut<'d, Mont<F>>>,
+    ) -> Result<()> {
+        self.run_into(source.into(), data.into(), false)
+    }
+
+    /// [`Transform::inverse`] of `source`, which stays as it is, into `data`.
+    ///
+    /// # Errors
+    /// As [`Transform::forward_into`].
+    pub fn inverse_into<'s, 'd>(
+        &self,
+        source: impl Into<View<'s, Mont<F>>>,
+        data: impl Into<ViewMut<'d, Mont<F>>>,
+    ) -> Result<()> {
+        self.run_into(source.into(), data.into(), true)
+    }
+
     /// The forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in the same
     /// memory, which must be for both directions. The first pass starts when the first columns are on the device, and the
     /// first columns go back while the last pass works on others; [`crate::Pipeline`] overlaps several transforms.
@@ -115,11 +140,41 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run_pinned(host, secrecy, true)
     }
 
-    fn run(&self, mut data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
-        let Some(run) = self.prepare(data.as_view(), inverse)? else { return Ok(()) };
-        let mut scratch = run.scratch(data.as_view())?;
-        let len = data.len();
-        (0..run.passes.len()).try_for_each(|i| run.launch(i, 0..run.lines(i, len), data.reborrow(), &mut scratch))
+    fn run(&self, data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
+        let Some(run) = self.prepare(data.as_view(), inverse, None)? else { return Ok(()) };
+        let mut scratch = run.scratch(data.len(), data.secrecy())?;
+        run.launch_all(data.len(), Ends { source: None, data, scratch: scratch.as_mut().map(Buffer::as_view_mut) })
+    }
+
+    fn run_into(&self, source: View<'_, Mont<F>>, mut data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
+        self.plan.shared.device.expect_same("the output of a transform", data.device())?;
+        data.expect_len("the output of a transform", source.len())?;
+        let Some(run) = self.prepare(source, inverse, Some(0))? else {
+            return Ok(data.copy_from_on(self.queue, source)?);
+        };
+        let mut scratch = run.scratch(source.len(), Secrecy::of([source.secrecy(), data.secrecy()]))?;
+        let scratch = scratch.as_mut().map(Buffer::as_view_mut);
+        run.launch_all(source.len(), Ends { source: Some(source), data, scratch })
+    }
+
+    /// [`Transform::forward`] of `source` into `data`, where the results lie 2^`spread` times as far from each other as one is long.
+    /// The plan is for at least two elements, and the results are in the other order than the source.
+    pub(crate) fn spread(&self, source: View<'_, Mont<F>>, data: ViewMut<'_, Mont<F>>, spread: u32) -> Result<()> {
+        let Some(run) = self.prepare(source, false, Some(spread))? else { return Ok(()) };
+        run.launch_all(source.len(), Ends { source: Some(source), data, scratch: None })
+    }
+
+    /// [`Transform::inverse`] of `source` into `data`, with scratch that is as long.
+    pub(crate) fn inverse_by(
+        &self,
+        source: View<'_, Mont<F>>,
+        mut data: ViewMut<'_, Mont<F>>,
+        scratch: ViewMut<'_, Mont<F>>,
+    ) -> Result<()> {
+        let Some(run) = self.prepare(source, true, Some(0))? else {
+            return Ok(data.copy_from_on(self.queue, source)?);
+        };
+        run.launch_all(source.len(), Ends { source: Some(source), data, scratch: Some(scratch) })
     }
 
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {
@@ -127,8 +182,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         host.expect_download("the host memory of a transform")?;
         let len = host.len() / bytes;
         let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
-        let Some(run) = self.prepare(data.as_view(), inverse)? else { return Ok(host) };
-        let mut scratch = run.scratch(data.as_view())?;
+        let Some(run) = self.prepare(data.as_view(), inverse, None)? else { return Ok(host) };
+        let mut scratch = run.scratch(len, secrecy)?;
         let transfers = device.queue()?;
 
         // Blocks of columns where the lines of the outer passes are columns of one matrix.
@@ -159,7 +214,9 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
                     device.wait_for(self.queue, &uploaded[piece as usize])?;
                 }
                 let share = lines / pieces as u32;
-                run.launch(i, piece * share..(piece + 1) * share, data.as_view_mut(), &mut scratch)?;
+                let scratch = scratch.as_mut().map(Buffer::as_view_mut);
+                let mut ends = Ends { source: None, data: data.as_view_mut(), scratch };
+                run.launch(i, piece * share..(piece + 1) * share, &mut ends)?;
                 if i == last {
                     done.push(device.record(self.queue)?);
                 }
@@ -171,8 +228,9 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         Ok(back.wait()?)
     }
 
-    /// Checks the data and makes everything ready, unless nothing is to be done.
-    fn prepare(&self, data: View<'_, Mont<F>>, inverse: bool) -> Result<Option<Run<'a, F>>> {
+    /// Checks the data and makes everything ready, unless nothing is to be done: in place, or with a spread of the results that
+    /// go elsewhere.
+    fn prepare(&self, data: View<'_, Mont<F>>, inverse: bool, elsewhere: Option<u32>) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
         let layout = &plan.shared.layout;
         plan.shared.device.expect_same("the data of a transform", data.device())?;
@@ -190,8 +248,9 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         if layout.log_n == 0 || data.is_empty() {
             return Ok(None);
         }
-        let mut passes = layout.passes(self.input, self.output, columns > 1);
-        layout.scale(&mut passes, (self.input, self.output), inverse, !self.coset.is_one());
+        let orders = (self.input, self.output);
+        let mut passes = layout.passes(orders, columns > 1, elsewhere.is_none());
+        layout.scale(&mut passes, orders, inverse, !self.coset.is_one());
         let shapes = (0..passes.len()).map(|i| layout.shape_of(&passes, i));
         let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<Vec<_>>>()?;
         // Before the first pass: what a later one refused would leave the data half transformed.
@@ -203,7 +262,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
             coset.iter().try_for_each(|coset| plan.shared.device.wait_for(queue, &coset.ready))?;
         }
         let scratch = layout.needs_scratch(self.input, self.output);
-        Ok(Some(Run { plan, layout, queue, inverse, columns, passes, kernels, factors, coset, scratch }))
+        let pitch = layout.log_n + elsewhere.unwrap_or(0);
+        Ok(Some(Run { plan, layout, queue, inverse, columns, passes, kernels, factors, coset, scratch, pitch }))
     }
 }
 
@@ -225,14 +285,29 @@ struct Run<'a, F: DeviceField> {
     coset: Option<Coset<F>>,
     /// A second buffer is needed.
     scratch: bool,
+    /// log₂ of the distance of the results.
+    pitch: u32,
+}
+
+/// What a transform works on.
+struct Ends<'a, F: DeviceField> {
+    /// What is transformed, unless `data` is.
+    source: Option<View<'a, Mont<F>>>,
+    data: ViewMut<'a, Mont<F>>,
+    scratch: Option<ViewMut<'a, Mont<F>>>,
 }
 
 impl<F: DeviceField + FftField> Run<'_, F> {
-    fn scratch(&self, data: View<'_, Mont<F>>) -> Result<Option<Buffer<Mont<F>>>> {
+    fn scratch(&self, len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
         match self.scratch {
-            true => Ok(Some(self.plan.shared.device.alloc_with(data.len(), data.secrecy())?)),
+            true => Ok(Some(self.plan.shared.device.alloc_with(len, secrecy)?)),
             false => Ok(None),
         }
+    }
+
+    /// Queues all passes over so many elements.
+    fn launch_all(&self, len: usize, mut ends: Ends<'_, F>) -> Result<()> {
+        (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut ends))
     }
 
     /// Lines of a pass over so many elements.
@@ -241,14 +316,9 @@ impl<F: DeviceField + FftField> Run<'_, F> {
     }
 
     /// Queues pass `i` of some lines.
-    fn launch(
-        &self,
-        i: usize,
-        lines: Range<u32>,
-        data: ViewMut<'_, Mont<F>>,
-        scratch: &mut Option<Buffer<Mont<F>>>,
-    ) -> Result<()> {
+    fn launch(&self, i: usize, lines: Range<u32>, ends: &mut Ends<'_, F>) -> Result<()> {
         let (Self { plan, layout, .. }, pass) = (self, self.passes[i]);
+        let pitch = |place| if place == Place::Data { self.pitch } else { layout.log_n };
         let (shape, kernel) = &self.kernels[i];
         let params = Params {
             first: lines.start,
@@ -266,19 +336,27 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             scales: if self.coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
             log_scales: layout.log_split(),
             interleaved: self.columns as u32,
+            pitch_in: pitch(pass.from),
+            pitch_out: pitch(pass.to),
         };
         let groups = u64::from(lines.end - lines.start).div_ceil(shape.lines_per_group());
         let scale = self.coset.as_ref().map_or(Arg::read(&plan.shared.roots), |coset| Arg::read(&*coset.powers));
         let tables = [Arg::read(&plan.shared.roots), Arg::read(&self.factors.factors), scale];
-        let mut args = match (pass.from, pass.to, scratch) {
-            (Place::Data, Place::Scratch, Some(scratch)) => vec![Arg::read(&data), Arg::write(scratch)],
-            (Place::Scratch, Place::Data, Some(scratch)) => vec![Arg::read(scratch), Arg::write(data)],
-            (Place::Scratch, Place::Scratch, Some(scratch)) => vec![Arg::write(scratch)],
-            _ => vec![Arg::write(data)],
+        let Ends { source, data, scratch } = ends;
+        let mut args = match (pass.from, pass.to, source, scratch) {
+            (Place::Source, Place::Data, Some(source), _) => vec![Arg::read(*source), Arg::write(data.reborrow())],
+            (Place::Source, Place::Scratch, Some(source), Some(scratch)) => {
+                vec![Arg::read(*source), Arg::write(scratch.reborrow())]
+            }
+            (Place::Data, Place::Scratch, _, Some(scratch)) => vec![Arg::read(&*data), Arg::write(scratch.reborrow())],
+            (Place::Scratch, Place::Data, _, Some(scratch)) => vec![Arg::read(&*scratch), Arg::write(data.reborrow())],
+            (Place::Scratch, Place::Scratch, _, Some(scratch)) => vec![Arg::write(scratch.reborrow())],
+            (Place::Data, Place::Data, ..) => vec![Arg::write(data.reborrow())],
+            _ => unreachable!("passes read a source where there is one, and have scratch where they need it"),
         };
         args.extend(tables);
-        // SAFETY: lines are among those that cover exactly the elements of the data; rows and offsets of lines stay inside
-        // the tables.
+        // SAFETY: lines are among those that cover exactly the elements of the source, of which the results lie in the data, and
+        // what lies between them in the scratch, at the distances given; rows and offsets of lines stay inside the tables.
         Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args) }?)
     }
 }

@@ -65,13 +65,13 @@ struct Variant {
     host: bool,
 }
 
-const STORED: Config = Config { twiddles: Twiddles::Stored, split: Split::Balanced };
+const CHOSEN: Config = Config { twiddles: None, split: Split::Balanced };
 
 const FORWARD: Variant = Variant {
     name: "forward/natural/device",
     inverse: false,
     output: Order::Natural,
-    config: STORED,
+    config: CHOSEN,
     columns: false,
     host: false,
 };
@@ -94,28 +94,28 @@ const BATCHED: [Variant; 2] = [
 const COMPARED: [Variant; 6] = [
     Variant {
         name: "forward/natural/device/on-the-fly",
-        config: Config { twiddles: Twiddles::OnTheFly, ..STORED },
+        config: Config { twiddles: Some(Twiddles::OnTheFly), ..CHOSEN },
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/binary-powers",
-        config: Config { twiddles: Twiddles::BinaryPowers, ..STORED },
+        config: Config { twiddles: Some(Twiddles::BinaryPowers), ..CHOSEN },
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/two-level",
-        config: Config { twiddles: Twiddles::TwoLevel, ..STORED },
+        config: Config { twiddles: Some(Twiddles::TwoLevel), ..CHOSEN },
         ..FORWARD
     },
-    Variant { name: "forward/natural/device/square", config: Config { split: Split::Square, ..STORED }, ..FORWARD },
+    Variant { name: "forward/natural/device/square", config: Config { split: Split::Square, ..CHOSEN }, ..FORWARD },
     Variant {
         name: "forward/natural/device/rectangular",
-        config: Config { split: Split::Rectangular, ..STORED },
+        config: Config { split: Split::Rectangular, ..CHOSEN },
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/three-way",
-        config: Config { split: Split::ThreeWay, ..STORED },
+        config: Config { split: Split::ThreeWay, ..CHOSEN },
         ..FORWARD
     },
 ];

@@ -200,7 +200,12 @@ fn transforms<F: DeviceField + FftField>(
         kernels.extend(Ntt::<F>::kernels(&general, log_n, Config::default(), true)?);
     }
     for &twiddles in twiddles {
-        kernels.extend(Ntt::<F>::kernels(&general, 16, Config { twiddles, ..Config::default() }, true)?);
+        kernels.extend(Ntt::<F>::kernels(
+            &general,
+            16,
+            Config { twiddles: Some(twiddles), ..Config::default() },
+            true,
+        )?);
     }
     for log_n in [8, 16, 24] {
         kernels.extend(Ntt::<F>::kernels(info, log_n, Config::default(), false)?);

@@ -22,7 +22,7 @@ use std::{
 use evariste_field::ifma::{Eight, Field, Job, Lanes, Places};
 use rayon::prelude::*;
 
-use super::{Params, Pass, Shape, flags};
+use super::{End, Params, Pass, Shape, flags};
 use crate::{config::Twiddles, reverse_bits};
 
 /// Lines of a vector.
@@ -48,7 +48,6 @@ impl Job for Pass<'_> {
     unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
         let Params { first, lines, .. } = *self.params;
         let rows = 1usize << self.shape.log_rows;
-        assert!(lines as usize * rows * LIMBS <= self.len, "the data of a pass");
         // SAFETY: as the caller vouches.
         let roots = unsafe { self.roots::<LIMBS, L>(field) };
         // Tiles are narrower where threads would get none.
@@ -152,24 +151,17 @@ impl<const L: usize> Tile<'_, L> {
         }
     }
 
-    fn lines<const LIMBS: usize>(
-        &self,
-        data: *mut u32,
-        reversed: u32,
-        stride: u32,
-        nothing: &mut [u32; MAX_LIMBS],
-    ) -> Vec<Lines> {
+    fn lines<const LIMBS: usize>(&self, data: *mut u32, end: End, nothing: &mut [u32; MAX_LIMBS]) -> Vec<Lines> {
         let Pass { shape, params, .. } = self.pass;
-        let reversed = params.has(reversed);
         let lines = |vector: usize| {
             let mut lines = Lines { places: [nothing.as_mut_ptr(); LANES], steps: [0; LANES] };
             for lane in 0..LANES {
                 let line = self.first + LANES * vector + lane;
                 if line < params.lines as usize {
                     let line = params.line(line as u32);
-                    let place = params.place(shape.log_rows, line.index, reversed, stride);
+                    let place = params.place(shape.log_rows, line.index, end);
                     lines.places[lane] = data.wrapping_add(params.address(line, place) * LIMBS);
-                    lines.steps[lane] = (LIMBS * params.interleaved as usize) << stride;
+                    lines.steps[lane] = (LIMBS * params.interleaved as usize) << end.stride;
                 }
             }
             lines
@@ -182,7 +174,8 @@ impl<const L: usize> Tile<'_, L> {
         let Pass { shape, params, input, .. } = self.pass;
         let mut nothing = [0; MAX_LIMBS];
         let input = input.cast_mut();
-        let mut lines = self.lines::<LIMBS>(input, flags::LOAD_REVERSED, params.stride_in, &mut nothing);
+        let [end, _] = params.ends();
+        let mut lines = self.lines::<LIMBS>(input, end, &mut nothing);
         let (rows_reversed, scaled) = (params.has(flags::ROWS_IN_REVERSED), params.has(flags::SCALE_IN));
         for m in 0..1u32 << shape.log_rows {
             let row = if rows_reversed { reverse_bits(m, shape.log_rows) } else { m } as usize;
@@ -257,7 +250,8 @@ impl<const L: usize> Tile<'_, L> {
     unsafe fn store<const LIMBS: usize>(&self, lanes: &Lanes<LIMBS, L>, memory: &[Eight<L>]) {
         let Pass { shape: Shape { log_rows, .. }, params, output, .. } = *self.pass;
         let mut nothing = [0; MAX_LIMBS];
-        let mut lines = self.lines::<LIMBS>(output, flags::STORE_REVERSED, params.stride_out, &mut nothing);
+        let [_, end] = params.ends();
+        let mut lines = self.lines::<LIMBS>(output, end, &mut nothing);
         let (rows_reversed, scaled) = (params.has(flags::ROWS_OUT_REVERSED), params.has(flags::SCALE_OUT));
         let twiddled = params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
         let lazy = twiddled && self.field.has_room();

@@ -4,7 +4,7 @@
 use evariste_backend::parallel;
 use evariste_field::words::{Known, ROW, Row, WordField, WordJob, Words};
 
-use super::{Line, Pass, flags};
+use super::{End, Line, Pass, flags};
 use crate::{config::Twiddles, reverse_bits};
 
 impl Pass<'_> {
@@ -88,17 +88,14 @@ struct Columns {
 }
 
 impl<F: WordField> Tile<'_, F> {
-    fn places(&self, reversed: u32, stride: u32) -> Places {
-        let Pass { shape, params, len, .. } = self.pass;
-        let reversed = params.has(reversed);
+    fn places(&self, end: End) -> Places {
+        let Pass { shape, params, .. } = self.pass;
+        let End { stride, .. } = end;
         let positions: Vec<usize> =
-            self.lines.iter().map(|line| params.place(shape.log_rows, line.index, reversed, stride)).collect();
+            self.lines.iter().map(|line| params.place(shape.log_rows, line.index, end)).collect();
         let addresses: Vec<usize> =
             self.lines.iter().zip(&positions).map(|(line, position)| params.address(*line, *position)).collect();
         let step = (params.interleaved as usize) << stride;
-        let reach = ((1 << shape.log_rows) - 1) * step;
-        let limbs = size_of::<F::Word>() / size_of::<u32>();
-        assert!(addresses.iter().all(|address| (address + reach + 1) * limbs <= *len), "the data of a pass");
         Places { in_rows: are_rows(&addresses), positions, addresses, stride: 1 << stride, step }
     }
 
@@ -106,14 +103,15 @@ impl<F: WordField> Tile<'_, F> {
     fn load(&self, memory: &mut [Row<F::Word>]) {
         let Pass { shape, params, input, .. } = *self.pass;
         let input = input.cast::<F::Word>();
-        let places = self.places(flags::LOAD_REVERSED, params.stride_in);
+        let [end, _] = params.ends();
+        let places = self.places(end);
         let rows_reversed = params.has(flags::ROWS_IN_REVERSED);
         let row_of = |m: usize| if rows_reversed { self.reversed[m] } else { m } * self.vectors;
         let rows = 1 << shape.log_rows;
         if places.in_rows {
             for m in 0..rows {
                 for (row, lines) in memory[row_of(m)..].iter_mut().zip(places.addresses.as_chunks::<ROW>().0) {
-                    // SAFETY: elements of this tile's lines, inside the data as `places` has checked.
+                    // SAFETY: elements of this tile's lines, which lie inside the data.
                     *row = unsafe { input.add(lines[0] + m * places.step).cast::<Row<F::Word>>().read_unaligned() };
                 }
             }
@@ -161,7 +159,8 @@ impl<F: WordField> Tile<'_, F> {
     fn store(&self, memory: &mut [Row<F::Word>]) {
         let Pass { shape, params, output, .. } = *self.pass;
         let output = output.cast::<F::Word>();
-        let places = self.places(flags::STORE_REVERSED, params.stride_out);
+        let [_, end] = params.ends();
+        let places = self.places(end);
         let rows_reversed = params.has(flags::ROWS_OUT_REVERSED);
         let output_of = |m: usize| if rows_reversed { self.reversed[m] } else { m };
         let row_of = |m: usize| if rows_reversed { m } else { self.reversed[m] } * self.vectors;
@@ -180,7 +179,7 @@ impl<F: WordField> Tile<'_, F> {
             }
             if places.in_rows {
                 for (row, lines) in row.iter().zip(places.addresses.as_chunks::<ROW>().0) {
-                    // SAFETY: elements of this tile's lines, inside the data as `places` has checked.
+                    // SAFETY: elements of this tile's lines, which lie inside the data.
                     unsafe { output.add(lines[0] + m * places.step).cast::<Row<F::Word>>().write_unaligned(*row) };
                 }
             }
