@@ -24,16 +24,6 @@
 #define MODE_XTS 3
 #define MODE_TWEAK 4
 
-struct Params {
-    uint32_t units;
-    uint32_t messages; // how many; for XTS units of a sector
-    uint32_t wide;     // CTR only
-    uint32_t word[2];  // XTS only, as are the following: where sector 0 lies
-    uint32_t stride;
-    uint32_t blocks;
-    uint32_t key;
-};
-
 #if METHOD == METHOD_TABLES
 
 // Blocks that a thread has under way at a time.

@@ -1,12 +1,6 @@
 // borders[t] = the block before the first block of unit t * TILE_UNITS, where it is chained to that: what CBC decryption in
 // place of the workgroup before may overwrite. One thread an entry.
 
-struct Params {
-    uint32_t tiles;
-    uint32_t messages;
-    uint32_t tile_units;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_borders(const Params params, const uint4* data, const uint4* messages, uint4* borders) {
     uint32_t tile = blockIdx.x * THREADS + threadIdx.x;

@@ -8,15 +8,6 @@
 // Lookups bound the rest: 16 a round and block, one a lane and clock. Shared memory: the tables; bitsliced none.
 // Round keys stay in registers, so that 512 threads a block are as many as fit with AES-256.
 
-struct Params {
-    uint32_t counter[4]; // of block 0, as it lies in memory
-    uint32_t wide;       // the counter is 128 bits long, else 32 that wrap
-    uint32_t start[2];
-    uint32_t blocks;
-    uint32_t skip;
-    uint32_t tail;
-};
-
 // `data` from `start` on.
 __device__ __forceinline__ void add_keystream(const Params& params, uint4* data, uint32_t k, const uint4& stream) {
     uint4* place = data + k;

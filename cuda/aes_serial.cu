@@ -7,16 +7,6 @@
 #define MODE_CBC_ENCRYPT 0
 #define MODE_XTS_STEAL 1
 
-struct Params {
-    uint32_t count; // messages or sectors
-    uint32_t first; // CBC only
-    uint32_t blocks;
-    uint32_t word[2]; // XTS only, as are the following: where sector 0 lies
-    uint32_t stride;
-    uint32_t tail;
-    uint32_t key;
-};
-
 __device__ __forceinline__ uint4 cipher_one(const uint4& x, const uint4* schedule) {
     uint4 s[PER_THREAD];
 #pragma unroll

@@ -3,11 +3,6 @@
 // read neighbours), at most `run` of them. `out` holds the prefix products in between. 3 multiplications an element and
 // ROOTS inversions a block. Shared memory: two elements a thread.
 
-struct Params {
-    uint32_t len;
-    uint32_t threads;
-};
-
 extern "C" __global__ void batch_inverse(const Params params, const F* a, F* out) {
     extern __shared__ __align__(16) unsigned char shared[];
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;

@@ -2,10 +2,6 @@
 // Grid: one thread an element. No shared memory. With ASSIGN, `a` is also the output: the thread of the lower index of
 // each pair exchanges both.
 
-struct Params {
-    uint32_t log_len;
-};
-
 #ifdef ASSIGN
 extern "C" __global__ void bit_reverse(const Params params, F* a) {
 #else

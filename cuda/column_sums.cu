@@ -1,11 +1,6 @@
 // sums[c] = the sum of column c of a matrix of `rows` rows of `columns`, modulo 2^32.
 // Grid: one thread a column. No shared memory.
 
-struct Params {
-    uint32_t rows;
-    uint32_t columns;
-};
-
 extern "C" __global__ void column_sums(const Params params, const uint32_t* matrix, uint32_t* sums) {
     uint32_t column = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
     if (column >= params.columns) return;

@@ -2,11 +2,6 @@
 // Grid: one thread an element. Registers: two elements. No shared memory.
 // With ASSIGN, `a` is also the output.
 
-struct Params {
-    uint32_t len;
-    uint32_t bits;
-};
-
 #ifdef ASSIGN
 extern "C" __global__ void exponentiate(const Params params, F* a, const uint32_t* exponent) {
     F* out = a;

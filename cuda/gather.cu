@@ -1,11 +1,6 @@
 // out[i] = a[indices[i]] for i < count, and 0 where the index is not below len.
 // Grid: one thread an element. No shared memory.
 
-struct Params {
-    uint32_t len;
-    uint32_t count;
-};
-
 extern "C" __global__ void gather(const Params params, const F* a, const uint32_t* indices, F* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.count) return;

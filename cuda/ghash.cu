@@ -16,15 +16,6 @@
 // BearSSL), by Karatsuba 9 of 32 bits, 16 multiplications each; so are those that put the sums of a warp together.
 // No lookup depends on data or key.
 
-struct Params {
-    uint32_t count;   // segments
-    uint32_t word[2]; // where the data starts, as are the following not for messages
-    uint32_t blocks;
-    uint32_t tail;    // bytes in the last block
-    uint32_t segment; // blocks of each, or 0 for messages
-    uint32_t power;   // entry of H
-};
-
 #define FIRST_POWER 48u
 #define WARPS (THREADS / 32u)
 

@@ -3,17 +3,6 @@
 // Grid: one block of 256 threads for each chunk of keys and each window of WINDOW columns, the windows of a chunk side
 // by side, so that all but the first read it from cache. Shared memory: the window's counters.
 
-struct Params {
-    uint32_t len;
-    uint32_t chunk;
-    uint32_t shift;
-    uint32_t mask;
-    uint32_t bits;
-    uint32_t fields;
-    uint32_t windows;
-    uint32_t chunks;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram(const Params params, const uint32_t* keys, uint32_t* counts) {
     extern __shared__ uint32_t counters[];

@@ -2,10 +2,6 @@
 // Grid: one thread an element. Registers: a few elements. No shared memory.
 // With ASSIGN, `a` is also the output.
 
-struct Params {
-    uint32_t len;
-};
-
 #ifdef FACTOR
 #define FACTOR_BUFFER , const F* factor
 #else

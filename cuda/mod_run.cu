@@ -6,16 +6,6 @@
 // `constants` has for each prime HEAD words, the first of which is -1/p mod 2^32, and sections of LIMBS words; `state` has
 // the limbs of an element's slots at a distance of `len` words. Codes and sections are those of the host.
 
-struct Params {
-    uint32_t len;
-    uint32_t first;
-    uint32_t end;
-    uint32_t stride;
-    uint32_t primes;
-    uint32_t indexed;
-    uint32_t choice;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     mod_run(const Params params, const uint32_t* program, const uint32_t* constants, const uint32_t* indices,
             const uint32_t* values, uint32_t* state, uint32_t* out, uint32_t* mask) {

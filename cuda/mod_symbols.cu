@@ -6,16 +6,6 @@
 // whether the symbol is the opposite one. `constants` has `stride` words for each modulus, which begins at word HEAD. What is
 // done does not depend on the values.
 
-struct Params {
-    uint32_t len;
-    uint32_t first;
-    uint32_t end;
-    uint32_t batches;
-    uint32_t stride;
-    uint32_t moduli;
-    uint32_t indexed;
-};
-
 // What the signs of a batch do to the symbol, which is of |f|: -1 for each time that f > 0 > g change places, so that f becomes negative.
 // While f is 1 and g nearly 0, `turns` are the changes of the sign of f, which is `negative` then. No step takes a pair
 // past another one, since the matrices have positive determinants: so the changes for (f, g) are as many, or if they

@@ -2,23 +2,12 @@
 // words `dst_word` and `src_word`. Thread t owns word t of the target and keeps the bytes around the copy, which are zero after
 // a copy to a target that is `fresh`.
 
-struct Params {
-    uint32_t dst_word[2];
-    uint32_t src_word[2];
-    uint32_t to;
-    uint32_t from;
-    uint32_t words;    // of the target that are touched
-    uint32_t tail;     // bytes of the last of them, up to where the copy reaches
-    uint32_t src_words; // of the source that may be read
-    uint32_t fresh;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_bytes(const Params params, const uint4* src, uint4* dst) {
     src += wide_word(params.src_word), dst += wide_word(params.dst_word);
     for (size_t t = (size_t)blockIdx.x * THREADS + threadIdx.x; t < params.words; t += (size_t)gridDim.x * THREADS) {
         // Target word t starts with the source's byte 16 t + from - to, counted from src_word.
-        size_t byte = 16 * t + 16 + params.from - params.to, at = byte / 16;
+        size_t byte = 16 * t + 16 + params.from_byte - params.to, at = byte / 16;
         uint32_t shift = byte % 16;
         uint4 zero = make_uint4(0, 0, 0, 0);
         uint4 a = at >= 1 && at - 1 < params.src_words ? src[at - 1] : zero;

@@ -7,16 +7,6 @@
 //
 // A value is 2 * point + (1 if its opposite is added).
 
-struct Params {
-    uint32_t len;
-    uint32_t sentinel;
-    uint32_t slices;
-    uint32_t least;
-    uint32_t fresh;
-    // Whether point i is points[i], and there are no values.
-    uint32_t ordered;
-};
-
 // Blocks of a multiprocessor: with more, sums leave the registers.
 #define BLOCKS (F_LIMBS <= 8 ? 5 : F_LIMBS <= 12 ? 4 : 2)
 

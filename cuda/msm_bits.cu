@@ -3,12 +3,6 @@
 // Grid: one block a sum. Threads add elements one after the other, then each other's sums in a tree, in THREADS
 // elements of `scratch` for each block. No shared memory.
 
-struct Params {
-    uint32_t weighted;
-    uint32_t log;
-    uint32_t sums;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_bits(const Params params, const Xyzz* input, Xyzz* scratch, Xyzz* out) {
     uint32_t task = blockIdx.x, each = params.log + 1, bit = params.log, row = task - params.weighted * params.log;

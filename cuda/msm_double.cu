@@ -1,10 +1,5 @@
 // out[i] = 2^times a[i]. Grid: one thread a point. No shared memory.
 
-struct Params {
-    uint32_t len;
-    uint32_t times;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS) msm_double(const Params params, const Affine* a, Xyzz* out) {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= params.len) return;

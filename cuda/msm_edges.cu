@@ -1,10 +1,5 @@
 // edges[j] = 1 if keys[2 j] and keys[2 j + 1] are different buckets, else 0. Grid: one thread a pair of keys.
 
-struct Params {
-    uint32_t len;
-    uint32_t sentinel;
-};
-
 extern "C" __global__ void __launch_bounds__(256) msm_edges(const Params params, const uint32_t* keys, uint32_t* edges) {
     size_t j = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (j >= (params.len + 1) / 2) return;

@@ -6,13 +6,6 @@
 // Then the sum of i x_i is that of row weighted + r, and 2^log times that of i y_i over row r.
 // Grid: one thread a run. No shared memory.
 
-struct Params {
-    uint32_t rows;
-    uint32_t weighted;
-    uint32_t width;
-    uint32_t log;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_layer(const Params params, const Xyzz* input, Xyzz* out) {
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;

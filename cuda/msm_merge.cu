@@ -5,13 +5,6 @@
 // 2^k after it into the former's place: one addition at most. After the last launch, node 0 is stored as well.
 // No shared memory; blocks do not touch the nodes of others.
 
-struct Params {
-    uint32_t nodes;
-    uint32_t stride;
-    uint32_t sentinel;
-    uint32_t last;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_merge(const Params params, uint32_t* keys, Xyzz* sums, Xyzz* buckets) {
     uint64_t first = (uint64_t)blockIdx.x * 2 * THREADS;

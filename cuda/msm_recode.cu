@@ -14,24 +14,6 @@
 #define MONTGOMERY 1
 #define REDUCED 2
 
-struct Params {
-    uint32_t len;
-    uint32_t count;
-    uint32_t points;
-    uint32_t first;
-    uint32_t bits;
-    uint32_t digits;
-    uint32_t sets;
-    uint32_t table;
-    uint32_t sentinel;
-    uint32_t form;
-    // Whether scalars above r / 2 are replaced by their opposites.
-    uint32_t halve;
-    // Tables of odd digits, or 0, and rows of each class of them.
-    uint32_t doublings;
-    uint32_t rows;
-};
-
 extern "C" __global__ void __launch_bounds__(256)
 msm_recode(const Params params, const F* scalars, uint32_t* keys, uint32_t* values) {
     constexpr uint32_t half[F_LIMBS] = S_HALF;

@@ -4,14 +4,6 @@
 //
 // A value is 2 * point + (1 if its opposite is added).
 
-struct Params {
-    // Pairs and buckets.
-    uint32_t len;
-    uint32_t buckets;
-    // Whether point i is points[i], and there are no values.
-    uint32_t ordered;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_unbalanced(const Params params, const uint32_t* keys, const uint32_t* values, const Affine* points, Xyzz* buckets) {
     uint32_t bucket = blockIdx.x * THREADS + threadIdx.x;

@@ -11,10 +11,6 @@
 #define STEP_MAC 2
 #define STEP_KNOWN 3
 
-struct Params {
-    uint32_t len;
-};
-
 // A constant in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
 struct Known {
     F montgomery, integer, quotient;

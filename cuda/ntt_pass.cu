@@ -58,26 +58,6 @@
 #define BINARY_POWERS 2
 #define ON_THE_FLY 3
 
-struct Params {
-    uint32_t first;      // line of all transforms of the batch to start with
-    uint32_t lines;      // … and to end before
-    uint32_t log_n;      // of one transform
-    uint32_t stride_in;  // log2 of the distance of a line's elements where they are loaded
-    uint32_t stride_out; // … where they are stored
-    uint32_t flags;
-    uint32_t roots;        // where in `roots` the roots w^i start, w of order 2^log_roots, i < 2^(log_roots - 1)
-    uint32_t log_roots;
-    uint32_t twiddles;     // where in `twiddles` this pass' factors start
-    uint32_t log_twiddles; // log2 of the number of j
-    uint32_t shift;        // log2 of the power of the plan's root that w is
-    uint32_t split;        // TWO_TABLES: log2 of the entries of the first
-    uint32_t scales;       // where in `scale` s^i starts, i < 2^log_scales; c s^(i 2^log_scales) follows
-    uint32_t log_scales;
-    uint32_t interleaved; // transforms side by side
-    uint32_t pitch_in;    // log2 of the distance of transforms where they are loaded, in positions
-    uint32_t pitch_out;   // … where they are stored
-};
-
 // A root in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
 struct Root {
     F montgomery, integer, quotient;

@@ -2,14 +2,6 @@
 // first `len` of these places, with `powers` = { w^i for i < 2^split }, { c w^(i 2^split) }.
 // Grid: one thread an element. No shared memory.
 
-struct Params {
-    uint32_t len;
-    uint32_t at;
-    uint32_t log_columns;
-    uint32_t shift;
-    uint32_t split;
-};
-
 extern "C" __global__ void ntt_twiddles(const Params params, const F* powers, F* out) {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

@@ -4,11 +4,6 @@
 // read neighbours). out[i].x holds the prefix products in between. 3 multiplications an element and ROOTS inversions
 // a block come to those of the operation. Shared memory: two elements a thread.
 
-struct Params {
-    uint32_t len;
-    uint32_t threads;
-};
-
 #ifdef BINARY
 #define LOAD A p = c_load(a + i), q = c_load(b + i)
 #define OPERANDS p, q

@@ -1,10 +1,6 @@
 // out[i] = OP(a[i]), or OP(a[i], b[i]) with BINARY, on points of the types A, B and OUT.
 // Grid: one thread an element. No shared memory.
 
-struct Params {
-    uint32_t len;
-};
-
 #ifdef BINARY
 extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, const A* a, const B* b, OUT* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -2,13 +2,6 @@
 // that it has the multiples by the digits above. By digits from the highest down. Grid: one thread an element. No shared memory.
 // Doubling is left to the addition, which does it where both points are equal: so there is one addition in the code.
 
-struct Params {
-    uint32_t len;
-    uint32_t first;
-    uint32_t digits;
-    uint32_t carried;
-};
-
 extern "C" __global__ void __launch_bounds__(256)
 point_times(const Params params, const Affine* a, const uint32_t* k, Xyzz* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -2,10 +2,6 @@
 // Grid: one thread an element. Registers: a few elements. No shared memory.
 // With ASSIGN, `a` is also the output.
 
-struct Params {
-    uint32_t len;
-};
-
 #ifdef ASSIGN
 extern "C" __global__ void pointwise(const Params params, F* a, const F* b) {
     F* out = a;

@@ -2,10 +2,6 @@
 // Grid: one thread owns RUN neighbouring elements: its first by the binary digits of i, the others by one
 // multiplication each. No shared memory.
 
-struct Params {
-    uint32_t len;
-};
-
 extern "C" __global__ void powers(const Params params, const F* base, F* out) {
     size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * RUN;
     if (first >= params.len) return;

@@ -9,15 +9,6 @@
 #define THREADS (1u << LOG_THREADS)
 #define RUN (1u << LOG_RUN)
 
-struct Params {
-    uint32_t len;
-    uint32_t tiles;
-    uint32_t carried;
-    uint32_t exclusive;
-    uint32_t reversed; // the last element comes first
-    uint32_t weights;
-};
-
 #ifdef WEIGHTS
 #define WEIGHT_BUFFER , const F* weights
 #else

@@ -15,11 +15,6 @@
 #define ROUND 1
 #endif
 
-struct Params {
-    uint32_t first;
-    uint32_t end;
-};
-
 extern "C" __global__ void products(const Params params, const F* a, const F* b, F* out) {
     uint32_t start = params.first + (blockIdx.x * blockDim.x + threadIdx.x) * ROUND;
 #ifdef SERIAL

@@ -8,14 +8,6 @@
 
 #define THREADS (1u << LOG_THREADS)
 
-struct Params {
-    uint32_t len;
-    uint32_t log_chunk;
-    uint32_t chunks;
-    uint32_t reversed; // chunks are counted from the end
-    uint32_t weights;
-};
-
 #if defined(WEIGHTS)
 #define SECOND const F* weights,
 #define TERM(i) a[i]

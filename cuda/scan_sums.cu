@@ -1,11 +1,6 @@
 // sums[t] = the sum of tile t of `input`, modulo 2^32.
 // Grid: one block of 256 threads a tile of TILE elements. Elements from `len` on count as 0.
 
-struct Params {
-    uint32_t len;
-    uint32_t tiles;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_sums(const Params params, const uint32_t* input, uint32_t* sums) {
     uint32_t first = blockIdx.x * TILE + threadIdx.x, sum = 0, total;

@@ -5,11 +5,6 @@
 
 #define RUN (TILE / THREADS)
 
-struct Params {
-    uint32_t input_len;
-    uint32_t len;
-};
-
 __device__ __forceinline__ uint32_t gap(uint32_t i) {
     return i + i / 32;
 }

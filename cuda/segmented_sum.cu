@@ -4,14 +4,6 @@
 // last level, which has one slice, it stores all. Registers: two values. No shared memory.
 // Comes after a monoid: the type M and the functions m_zero() and m_add(a, b).
 
-struct Params {
-    uint32_t len;
-    uint32_t slice;
-    uint32_t slices;
-    uint32_t segments;
-    uint32_t last;
-};
-
 extern "C" __global__ void __launch_bounds__(256)
 segmented_sum(const Params params, const uint32_t* keys, const M* values, M* out, uint32_t* next_keys, M* next_values) {
     uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;

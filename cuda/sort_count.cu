@@ -4,13 +4,6 @@
 
 #define COPIES (THREADS / DIGITS)
 
-struct Params {
-    uint32_t len;
-    uint32_t tiles;
-    uint32_t shift;
-    uint32_t mask;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_count(const Params params, const uint32_t* keys, uint32_t* counts) {
     extern __shared__ uint32_t counters[];

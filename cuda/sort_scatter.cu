@@ -10,13 +10,6 @@
 #define RUN (TILE / THREADS)
 #define WORDS (DIGITS / 2)
 
-struct Params {
-    uint32_t len;
-    uint32_t tiles;
-    uint32_t shift;
-    uint32_t mask;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_scatter(const Params params, const uint32_t* keys, const uint32_t* values, const uint32_t* offsets,
              uint32_t* keys_out, uint32_t* values_out) {

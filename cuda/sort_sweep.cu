@@ -14,14 +14,6 @@
 #define DIGITS 256
 #define TICKETS 8
 
-struct Params {
-    uint32_t len;
-    uint32_t shift;
-    uint32_t mask;
-    uint32_t pass;
-    uint32_t totals;
-};
-
 // The lanes of the warp whose digit is this thread's.
 __device__ __forceinline__ uint32_t equal_lanes(uint32_t digit) {
     uint32_t lanes = 0xffffffff;
@@ -44,7 +36,7 @@ sort_sweep(const Params params, const uint32_t* keys, const uint32_t* values, co
     __shared__ uint32_t ticket;
     uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
 
-    if (thread == 0) ticket = atomicAdd(&state[params.pass], 1);
+    if (thread == 0) ticket = atomicAdd(&state[params.pass_index], 1);
 #pragma unroll
     for (int w = 0; w < WARPS; w++) counts[w][thread] = 0;
     __syncthreads();
@@ -79,7 +71,7 @@ sort_sweep(const Params params, const uint32_t* keys, const uint32_t* values, co
 #pragma unroll
     for (int w = 0; w < WARPS; w++) count += counts[w][thread];
     volatile uint64_t* own = reinterpret_cast<uint64_t*>(state + TICKETS) + (size_t)tile * DIGITS + thread;
-    uint64_t partial = (uint64_t)(2 * params.pass + 1) << 32, inclusive = (uint64_t)(2 * params.pass + 2) << 32;
+    uint64_t partial = (uint64_t)(2 * params.pass_index + 1) << 32, inclusive = (uint64_t)(2 * params.pass_index + 2) << 32;
     if (tile > 0) *own = partial | count;
 
     uint32_t unused, local = group_scan(count, unused);

@@ -1,9 +1,5 @@
 // out[i] = (ends[0] x, ends[1] y) of the conjugates of x and y of a[i]. Grid: one thread a point. No shared memory.
 
-struct Params {
-    uint32_t len;
-};
-
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_frobenius(const Params params, const F* ends, const Jacobian* a, Jacobian* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

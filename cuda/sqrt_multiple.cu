@@ -1,13 +1,6 @@
 // out[i] = k base[i], for a scalar k, by its binary digits from number `high` - 1 down to `low`: from base[i] on, which has the highest
 // one, if `first`, else from what out[i] has of the digits above. Grid: one thread a point. No shared memory.
 
-struct Params {
-    uint32_t len;
-    uint32_t high;
-    uint32_t low;
-    uint32_t first;
-};
-
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_multiple(const Params params, const uint32_t* scalar, const Jacobian* base, Jacobian* out) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -11,10 +11,6 @@
 //   STARTS, COUNTS        { where each coefficient of x starts }, { how many bytes it has }
 //   INFINITY_Y            1 if the point at infinity is (0, 1), 0 if it is (0, 0)
 
-struct Params {
-    uint32_t len;
-};
-
 __device__ __forceinline__ uint32_t e_byte(const uint8_t* point, uint32_t at) {
     return at == FLAGS_AT ? point[at] & ~FLAGS : point[at];
 }

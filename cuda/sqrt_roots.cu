@@ -2,11 +2,6 @@
 // have OUT, and are zero where the verdict is 0, unless there are PAIRS.
 // Grid: one thread an element. No shared memory. Local memory: the slots of the program.
 
-struct Params {
-    uint32_t len;
-    uint32_t want;
-};
-
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_roots(const Params params, const uint32_t* program, const F* constants, const uint32_t* hashed, const F* a,
 #if PAIRS

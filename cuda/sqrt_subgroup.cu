@@ -3,11 +3,6 @@
 // ENDOMORPHISM (ends[0] x, ends[1] y), of the conjugates of x and y if CONJUGATE.
 // Grid: one thread a point. No shared memory.
 
-struct Params {
-    uint32_t len;
-    uint32_t bits;
-};
-
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_subgroup(const Params params, const uint32_t* scalar, const F* ends, Affine* points, uint32_t* status) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

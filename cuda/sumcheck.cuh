@@ -57,25 +57,3 @@ struct Sums {
     Sum at[POINTS];
 };
 
-struct Params {
-    uint32_t pairs;
-    uint32_t log_chunk;
-    uint32_t chunks;
-    uint32_t source_stride; // from one table to the next, where they share a buffer
-    uint32_t target_stride;
-    uint32_t low_at;  // the weight of pair x is eq[low_at + low bits of x], times eq[high_at + the others]
-    uint32_t low_bits;
-    uint32_t high_at;
-    uint32_t both;    // chunks have pairs of several factors of the second kind
-    uint32_t partials_at;
-    // Where a challenge is drawn: what the round before left, and where its message goes.
-    uint32_t previous_chunks;
-    uint32_t previous_at;
-    uint32_t claim_at; // two sums that rounds have to have, of which one is read and the other written
-    uint32_t parity;
-    uint32_t lines_at;  // what the first two values of a round count in its message
-    uint32_t matrix_at; // and the others, in any round
-    uint32_t message_at;
-    uint32_t ones;      // bit j: the first point was 1 and not 0, of the round before, and of those of this launch
-    uint32_t rounds;    // of this launch, if it does all that are left
-};

@@ -3,12 +3,6 @@
 // coordinates and starts at 0, group 1 has the others.
 // Grid: one thread an entry, which has up to as many factors as its group.
 
-struct Params {
-    uint32_t low;
-    uint32_t variables;
-    uint32_t last;
-};
-
 extern "C" __global__ void sumcheck_eq(const Params params, const F* point, F* eq) {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     uint32_t first = 2u << params.low, high = params.variables - params.low;

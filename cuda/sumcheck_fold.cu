@@ -2,12 +2,7 @@
 // 2x + 1.
 // Grid: one thread an element of the target.
 
-struct FoldParams {
-    uint32_t len;
-    uint32_t neighbours;
-};
-
-extern "C" __global__ void sumcheck_fold(const FoldParams params, const SOURCE* source, const F* challenge, F* target) {
+extern "C" __global__ void sumcheck_fold(const Params params, const SOURCE* source, const F* challenge, F* target) {
     uint32_t x = blockIdx.x * blockDim.x + threadIdx.x;
     if (x >= params.len) return;
     F a = lift(source[params.neighbours ? 2 * (size_t)x : x]);

@@ -2,13 +2,6 @@
 // Grid: a block for each tile of SIDE x SIDE elements, tiles in row order; it reads rows and writes columns, through
 // shared memory with one element of padding a row, so that a column's elements lie in different banks.
 
-struct Params {
-    uint32_t rows;
-    uint32_t columns;
-    uint32_t tiles; // in a row of tiles
-    uint32_t count;
-};
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 transpose_tiles(const Params params, const F* a, F* out) {
     extern __shared__ __align__(16) unsigned char shared[];

@@ -7,22 +7,11 @@ const MODE_CTR = 2u;
 const MODE_XTS = 3u;
 const MODE_TWEAK = 4u;
 
-struct Params {
-  units: u32,
-  messages: u32,
-  wide: u32,
-  word: u32,
-  word_high: u32,
-  stride: u32,
-  blocks: u32,
-  key: u32,
-}
-
 fn find(unit: u32) -> Place {
   if (MODE == MODE_XTS) {
     let sector = unit / max(params.messages, 1u);
     let first = (unit - sector * params.messages) * PER_THREAD;
-    return Place(params.word + sector * params.stride, params.blocks, first, params.key, 16u, false,
+    return Place(params.word_0 + sector * params.stride, params.blocks, first, params.key, 16u, false,
                  xts_tweak(messages_get(sector), first));
   }
   return locate(params.messages, unit);

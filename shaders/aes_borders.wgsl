@@ -1,11 +1,5 @@
 // What CBC decryption in place of one workgroup may overwrite and the next needs; the twin of aes_borders.cu.
 
-struct Params {
-  tiles: u32,
-  messages: u32,
-  tile_units: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn aes_borders(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                @builtin(local_invocation_index) thread: u32) {

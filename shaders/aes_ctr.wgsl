@@ -1,18 +1,8 @@
 // XORs the keystream of one message onto it, in place; the twin of aes_ctr.cu. A thread takes PER_THREAD neighbouring
 // blocks at a time and strides. Buffers have fewer than 2^32 words here, so that high halves of places are zero.
 
-struct Params {
-  counter0: u32, counter1: u32, counter2: u32, counter3: u32,
-  wide: u32,
-  start: u32,
-  start_high: u32,
-  blocks: u32,
-  skip: u32,
-  tail: u32,
-}
-
 fn counter_of(k: u32) -> vec4<u32> {
-  let counter = vec4<u32>(params.counter0, params.counter1, params.counter2, params.counter3);
+  let counter = vec4<u32>(params.counter_0, params.counter_1, params.counter_2, params.counter_3);
   return add_big_endian(counter, k, params.wide != 0u);
 }
 
@@ -20,10 +10,10 @@ fn add_keystream(k: u32, stream: vec4<u32>) {
   if (k >= params.blocks) {
     return;
   }
-  let x = data_get(params.start + k);
+  let x = data_get(params.start_0 + k);
   let first = select(0u, params.skip, k == 0u);
   let end = select(16u, params.tail, k == params.blocks - 1u);
-  data_set(params.start + k, select_bytes(x, x ^ stream, first, end));
+  data_set(params.start_0 + k, select_bytes(x, x ^ stream, first, end));
 }
 
 @compute @workgroup_size(THREADS)

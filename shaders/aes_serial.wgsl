@@ -3,17 +3,6 @@
 
 const MODE_CBC_ENCRYPT = 0u;
 
-struct Params {
-  count: u32,
-  first: u32,
-  blocks: u32,
-  word: u32,
-  word_high: u32,
-  stride: u32,
-  tail: u32,
-  key: u32,
-}
-
 fn cipher_one(x: vec4<u32>, key: u32) -> vec4<u32> {
   let x$j = x;
   return cipher_all(Blocks($(x)), key).j0;
@@ -33,7 +22,7 @@ fn chain(message: u32) {
 }
 
 fn steal(sector: u32) {
-  let word = params.word + sector * params.stride + params.blocks;
+  let word = params.word_0 + sector * params.stride + params.blocks;
   let tweak = xts_tweak(messages_get(sector), params.blocks);
   let following = xts_double(tweak);
   var whole = data_get(word);

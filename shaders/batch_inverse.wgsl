@@ -1,11 +1,6 @@
 // out[i] = 1 / a[i], and 0 where a[i] is 0 (Montgomery's trick).
 // Thread t owns the elements t, t + threads, t + 2 threads, …; `out` holds the prefix products in between.
 
-struct Params {
-    len: u32,
-    threads: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn batch_inverse(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                  @builtin(local_invocation_index) local: u32) {

@@ -1,9 +1,5 @@
 // go(i, reverse(i)) for i < 2^log_len, where reverse turns the bits of an index around. One thread an element.
 
-struct Params {
-    log_len: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn bit_reverse(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                @builtin(local_invocation_index) thread: u32) {

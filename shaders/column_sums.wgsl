@@ -1,10 +1,5 @@
 // sums[c] = the sum of column c of a matrix of `rows` rows of `columns`, modulo 2^32. One thread a column.
 
-struct Params {
-    rows: u32,
-    columns: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn column_sums(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                @builtin(local_invocation_index) thread: u32) {

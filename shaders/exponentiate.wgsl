@@ -1,10 +1,5 @@
 // out[i] = a[i]^exponent, left to right over the exponent's bits. One thread an element.
 
-struct Params {
-    len: u32,
-    bits: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn exponentiate(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                 @builtin(local_invocation_index) thread: u32) {

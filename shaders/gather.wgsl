@@ -1,10 +1,5 @@
 // out[i] = a[indices[i]] for i < count, and 0 where the index is not below len. One thread an element.
 
-struct Params {
-    len: u32,
-    count: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn gather(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
           @builtin(local_invocation_index) thread: u32) {

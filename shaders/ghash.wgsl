@@ -4,16 +4,6 @@
 
 const LOG_THREADS = 8u;
 
-struct Params {
-  count: u32,
-  word: u32,
-  word_high: u32,
-  blocks: u32,
-  tail: u32,
-  segment: u32,
-  power: u32,
-}
-
 var<workgroup> sums: array<vec4<u32>, THREADS>;
 
 // The low 32 bits of a product.
@@ -64,7 +54,7 @@ fn turn(x: vec4<u32>) -> vec4<u32> {
 fn ghash(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
          @builtin(local_invocation_index) thread: u32) {
   let number = group.x + group.y * groups.x;
-  var word = params.word;
+  var word = params.word_0;
   var blocks = params.blocks;
   var tail = params.tail;
   var power = params.power;

@@ -2,17 +2,6 @@
 // The digits of a key are the `fields` groups of `bits` bits of (key >> shift) & mask; columns = fields << bits.
 // One workgroup for each chunk of keys and each window of WINDOW columns, the windows of a chunk side by side.
 
-struct Params {
-    len: u32,
-    chunk: u32,
-    shift: u32,
-    mask: u32,
-    bits: u32,
-    fields: u32,
-    windows: u32,
-    chunks: u32,
-}
-
 var<workgroup> counters: array<atomic<u32>, WINDOW>;
 
 @compute @workgroup_size(THREADS)

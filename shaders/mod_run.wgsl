@@ -6,16 +6,6 @@
 // sections are those of the host, and so is `m_multiply(slot: bool, at: u32)`: the accumulator times a slot, or times a
 // section, that starts there. Threads behind the last element do as the last one's do, and write nothing.
 
-struct Params {
-    len: u32,
-    first: u32,
-    end: u32,
-    stride: u32,
-    primes: u32,
-    indexed: u32,
-    choice: u32,
-}
-
 // The thread, its element and whether it has one, which of the element's threads it is, and where the sections of the prime start.
 var<private> thread: u32;
 var<private> element: u32;

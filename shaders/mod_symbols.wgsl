@@ -1,15 +1,5 @@
 // Jacobi symbols by divsteps: the CUDA twin says how. One thread an element. A sum of 64 bits is a word and an i32 above it.
 
-struct Params {
-    len: u32,
-    first: u32,
-    end: u32,
-    batches: u32,
-    stride: u32,
-    moduli: u32,
-    indexed: u32,
-}
-
 // What the signs of a batch do to the symbol.
 fn symbol_turns(turns: u32, negative: u32, f_sign: u32, g_sign: u32, last_sign: u32) -> u32 {
     let others = ((last_sign ^ f_sign) & 1u) ^ negative;

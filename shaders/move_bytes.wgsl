@@ -1,22 +1,9 @@
 // Copies bytes between places of any alignment; the twin of move_bytes.cu, which explains it.
 
-struct Params {
-  dst_word: u32,
-  dst_word_high: u32,
-  src_word: u32,
-  src_word_high: u32,
-  to: u32,
-  from_byte: u32,
-  words: u32,
-  tail: u32,
-  src_words: u32,
-  fresh: u32,
-}
-
 fn source(at: u32) -> vec4<u32> {
   // at counts from one word before the source.
   if (at >= 1u && at - 1u < params.src_words) {
-    return src_get(params.src_word + at - 1u);
+    return src_get(params.src_word_0 + at - 1u);
   }
   return vec4<u32>();
 }
@@ -53,10 +40,10 @@ fn move_bytes(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     if (first > 0u || end < 16u) {
       var around = vec4<u32>();
       if (params.fresh == 0u) {
-        around = dst_get(params.dst_word + t);
+        around = dst_get(params.dst_word_0 + t);
       }
       y = select_bytes(around, y, first, end);
     }
-    dst_set(params.dst_word + t, y);
+    dst_set(params.dst_word_0 + t, y);
   }
 }

@@ -1,14 +1,5 @@
 // Sums of the points of each bucket, from pairs sorted by bucket: see the CUDA twin. One thread a slice of the pairs.
 
-struct Params {
-    len: u32,
-    sentinel: u32,
-    slices: u32,
-    least: u32,
-    fresh: u32,
-    ordered: u32,
-}
-
 // What a bucket's sum starts from.
 fn started(key: u32) -> Xyzz {
     if (params.fresh == 1u) {

@@ -1,11 +1,5 @@
 // Sums of parts of rows: see the CUDA twin. One workgroup a sum.
 
-struct Params {
-    weighted: u32,
-    log: u32,
-    sums: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn msm_bits(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
             @builtin(local_invocation_index) thread: u32) {

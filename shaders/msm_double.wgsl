@@ -1,10 +1,5 @@
 // out[i] = 2^times a[i]. One thread a point.
 
-struct Params {
-    len: u32,
-    times: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn msm_double(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
               @builtin(local_invocation_index) thread: u32) {

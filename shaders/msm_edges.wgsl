@@ -1,10 +1,5 @@
 // edges[j] = 1 if keys[2 j] and keys[2 j + 1] are different buckets, else 0. One thread a pair of keys.
 
-struct Params {
-    len: u32,
-    sentinel: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn msm_edges(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {

@@ -1,12 +1,5 @@
 // One layer of the sums of buckets: see the CUDA twin. One thread a run of elements.
 
-struct Params {
-    rows: u32,
-    weighted: u32,
-    width: u32,
-    log: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn msm_layer(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) local: u32) {

@@ -1,12 +1,5 @@
 // Joins the nodes that msm_accumulate leaves: see the CUDA twin. One workgroup for 2 THREADS nodes.
 
-struct Params {
-    nodes: u32,
-    stride: u32,
-    sentinel: u32,
-    last: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn msm_merge(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {

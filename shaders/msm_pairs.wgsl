@@ -1,13 +1,6 @@
 // Adds neighbours of a list of points that is sorted by bucket: see the CUDA twin. Thread t owns the pairs t,
 // t + threads, t + 2 threads, …. Comes after `value_of(i)`, the value of element i.
 
-struct Params {
-    len: u32,
-    sentinel: u32,
-    threads: u32,
-    sides: u32,
-}
-
 fn point_of(value: u32) -> Affine {
     let point = points_load(value / 2u);
     if (value % 2u == 1u) {

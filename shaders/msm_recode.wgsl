@@ -5,22 +5,6 @@
 const PLAIN = 0u;
 const REDUCED = 2u;
 
-struct Params {
-    len: u32,
-    count: u32,
-    points: u32,
-    first: u32,
-    bits: u32,
-    digits: u32,
-    sets: u32,
-    table: u32,
-    sentinel: u32,
-    form: u32,
-    halve: u32,
-    doublings: u32,
-    rows: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn msm_recode(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
               @builtin(local_invocation_index) thread: u32) {

@@ -1,11 +1,5 @@
 // Sums of the points of each bucket, from pairs sorted by bucket: see the CUDA twin. One thread a bucket.
 
-struct Params {
-    len: u32,
-    buckets: u32,
-    ordered: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn msm_unbalanced(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                   @builtin(local_invocation_index) local: u32) {

@@ -2,10 +2,6 @@
 // with the product of x[i] and x[(i + j) mod len] added (2), or multiplied by the constant w (3). One thread an element.
 // Bound by arithmetic alone: it tells the rate of multiplications that a device can reach.
 
-struct Params {
-    len: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn mul_chain(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {

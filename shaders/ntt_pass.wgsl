@@ -28,26 +28,6 @@ const STORED = 0u;
 const TWO_TABLES = 1u;
 const BINARY_POWERS = 2u;
 
-struct Params {
-    first: u32,
-    lines: u32,
-    log_n: u32,
-    stride_in: u32,
-    stride_out: u32,
-    flags: u32,
-    roots: u32,
-    log_roots: u32,
-    twiddles: u32,
-    log_twiddles: u32,
-    shift: u32,
-    split: u32,
-    scales: u32,
-    log_scales: u32,
-    interleaved: u32,
-    pitch_in: u32,
-    pitch_out: u32,
-}
-
 fn reverse(x: u32, bits: u32) -> u32 {
     return (reverseBits(x) >> 1u) >> (31u - bits);
 }

@@ -1,14 +1,6 @@
 // Factors between two passes: out[at + (k - 1) 2^log_columns + j] = c w^(j k 2^shift) for j < 2^log_columns and the
 // first `len` of these places, with `powers` = { w^i for i < 2^split }, { c w^(i 2^split) }. One thread an element.
 
-struct Params {
-    len: u32,
-    at: u32,
-    log_columns: u32,
-    shift: u32,
-    split: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn ntt_twiddles(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                 @builtin(local_invocation_index) thread: u32) {

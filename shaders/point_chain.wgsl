@@ -1,10 +1,6 @@
 // out[i] = the sum of a[i], a[i + 1], …, a[i + LENGTH - 1], indices modulo the length, by mixed additions one after the
 // other. One thread an element. It tells the rate of additions that a device can reach.
 
-struct Params {
-    len: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn point_chain(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                @builtin(local_invocation_index) thread: u32) {

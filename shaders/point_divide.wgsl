@@ -2,11 +2,6 @@
 // division each, by Montgomery's trick. Thread t owns the elements t, t + threads, t + 2 threads, …; out[i].x holds the
 // prefix products in between.
 
-struct Params {
-    len: u32,
-    threads: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn point_divide(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                 @builtin(local_invocation_index) local: u32) {

@@ -1,9 +1,5 @@
 // out[i] = op(i), an operation on the points a[i], or a[i] and b[i]. One thread an element.
 
-struct Params {
-    len: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn point_map(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {

@@ -2,13 +2,6 @@
 // that it has the multiples by the digits above. By digits from the highest down. One thread an element. Doubling is left to
 // the addition, which does it where both points are equal: so there is one addition in the code.
 
-struct Params {
-    len: u32,
-    first: u32,
-    digits: u32,
-    carried: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn point_times(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                @builtin(local_invocation_index) thread: u32) {

@@ -1,10 +1,6 @@
 // out[i] = base[0] * base[1]^i for i < len, with base[1 + j] = base[1]^(2^j) given for j < 32.
 // One thread owns RUN neighbouring elements.
 
-struct Params {
-    len: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn powers(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
           @builtin(local_invocation_index) thread: u32) {

@@ -3,15 +3,6 @@
 // carries[tile] has the state before a tile, carries[tiles] gets the last.
 // A workgroup of 2^LOG_THREADS threads for each tile; thread t owns a run of 2^LOG_RUN neighbouring elements.
 
-struct Params {
-    len: u32,
-    tiles: u32,
-    carried: u32,
-    exclusive: u32,
-    reversed: u32,
-    weights: u32,
-}
-
 fn place(position: u32) -> u32 {
     return select(position, params.len - 1u - position, params.reversed != 0u);
 }

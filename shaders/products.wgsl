@@ -1,11 +1,6 @@
 // out[i] = a[i] b[i] for first <= i < end, with the factors and the product in PLACE while they are worked on: in storage (0), in
 // registers (1), or in workgroup memory (2). One thread a product; with SERIAL one thread for all. ROUND products a round.
 
-struct Params {
-    first: u32,
-    end: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
             @builtin(local_invocation_index) thread: u32) {

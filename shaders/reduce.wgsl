@@ -2,14 +2,6 @@
 // combine(near, far, log) joins the results of two segments, the second 2^log elements behind the first.
 // A workgroup of 2^LOG_THREADS threads for each chunk; thread t owns the chunk's elements t, t + THREADS, …
 
-struct Params {
-    len: u32,
-    log_chunk: u32,
-    chunks: u32,
-    reversed: u32,
-    weights: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn reduce(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
           @builtin(local_invocation_index) thread: u32) {

@@ -1,11 +1,6 @@
 // sums[t] = the sum of tile t of `input`, modulo 2^32. One workgroup a tile of TILE elements. Elements from `len` on
 // count as 0.
 
-struct Params {
-    len: u32,
-    tiles: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn scan_sums(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {

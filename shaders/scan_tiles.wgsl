@@ -3,11 +3,6 @@
 
 const RUN = TILE / THREADS;
 
-struct Params {
-    input_len: u32,
-    len: u32,
-}
-
 // The tile, with a gap after every 32 words, so that threads that read runs use different banks.
 var<workgroup> tile: array<u32, TILE + TILE / 32u>;
 

@@ -3,14 +3,6 @@
 // level, as elements 2 t and 2 t + 1; if they are one, the second is the identity. On the last level, which has one
 // slice, it stores all.
 
-struct Params {
-    len: u32,
-    slice: u32,
-    slices: u32,
-    segments: u32,
-    last: u32,
-}
-
 fn leave(place: u32, key: u32, sum: M) {
     next_keys_set(place, key);
     next_values_store(place, sum);

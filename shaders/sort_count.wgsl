@@ -4,13 +4,6 @@
 // Counters of each digit, so that threads rarely meet.
 const COPIES = THREADS / DIGITS;
 
-struct Params {
-    len: u32,
-    tiles: u32,
-    shift: u32,
-    mask: u32,
-}
-
 var<workgroup> counters: array<atomic<u32>, THREADS>;
 
 @compute @workgroup_size(THREADS)

@@ -5,13 +5,6 @@
 
 const WORDS = DIGITS / 2u;
 
-struct Params {
-    len: u32,
-    tiles: u32,
-    shift: u32,
-    mask: u32,
-}
-
 // The counters, then the tile in its new order: keys, and after them values.
 var<workgroup> memory: array<u32, WORDS * THREADS>;
 var<workgroup> bases: array<u32, DIGITS>;

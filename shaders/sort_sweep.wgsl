@@ -8,14 +8,6 @@
 // Half a tile of the CUDA twin, as keys and values stand side by side.
 const PART = TILE / 2u;
 
-struct Params {
-    len: u32,
-    shift: u32,
-    mask: u32,
-    pass_index: u32,
-    totals: u32,
-}
-
 var<workgroup> part_keys: array<u32, PART>;
 var<workgroup> part_values: array<u32, PART>;
 

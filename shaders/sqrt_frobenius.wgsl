@@ -1,9 +1,5 @@
 // The Frobenius endomorphism: the CUDA twin says how. One thread a point.
 
-struct Params {
-    len: u32,
-}
-
 fn conjugate(x: F) -> F {
     return F(x.c0, b_sub(b_zero(), x.c1));
 }

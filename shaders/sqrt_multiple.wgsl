@@ -1,12 +1,5 @@
 // Multiples by one scalar: the CUDA twin says how. One thread a point.
 
-struct Params {
-    len: u32,
-    high: u32,
-    low: u32,
-    first: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn sqrt_multiple(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                  @builtin(local_invocation_index) thread: u32) {

@@ -2,10 +2,6 @@
 // `counts(k)` are functions, `e_element(point, start, count)` makes an element of `e_limb`s, and `outputs(i, none)` stores what is
 // in slots, or the point at infinity. One thread a point.
 
-struct Params {
-    len: u32,
-}
-
 fn e_flags(point: u32) -> u32 {
     let at = point + FLAGS_AT;
     return (bytes_get(at / 4u) >> (8u * (at % 4u))) & 255u;

@@ -1,11 +1,6 @@
 // The results and verdicts[i] = what a program makes of element i. `inputs` loads it into slots, and `outputs` stores what is
 // in slots. One thread an element.
 
-struct Params {
-    len: u32,
-    want: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn sqrt_roots(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
               @builtin(local_invocation_index) thread: u32) {

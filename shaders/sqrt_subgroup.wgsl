@@ -1,11 +1,6 @@
 // Whether points lie in the subgroup: the CUDA twin says how. `conjugate(x)` is x where there is nothing to conjugate. One thread
 // a point.
 
-struct Params {
-    len: u32,
-    bits: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn sqrt_subgroup(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                  @builtin(local_invocation_index) thread: u32) {

@@ -2,12 +2,6 @@
 // first ones of the group that starts at coordinate `from`, or where `last` is set, of the j last ones. Group 0 has `low`
 // coordinates and starts at 0, group 1 has the others. One thread an entry.
 
-struct Params {
-    low: u32,
-    variables: u32,
-    last: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn sumcheck_eq(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                @builtin(local_invocation_index) thread: u32) {

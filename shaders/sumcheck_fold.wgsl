@@ -1,11 +1,6 @@
 // folded[x] = a + challenge * (b - a), where a and b are the elements x and x + len of the source, or with `neighbours` 2x and
 // 2x + 1. One thread an element of the result.
 
-struct Params {
-    len: u32,
-    neighbours: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn sumcheck_fold(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                  @builtin(local_invocation_index) thread: u32) {

@@ -1,10 +1,5 @@
 // out[x] = low_eq[low bits of x] * high_eq[the other bits of x]. One thread an element.
 
-struct Params {
-    len: u32,
-    low: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn sumcheck_outer(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                   @builtin(local_invocation_index) thread: u32) {

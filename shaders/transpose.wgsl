@@ -1,13 +1,6 @@
 // out[c * rows + r] = a[r * columns + c].
 // A workgroup for each tile of SIDE x SIDE elements, through workgroup memory with one element of padding a row.
 
-struct Params {
-    rows: u32,
-    columns: u32,
-    tiles: u32,
-    count: u32,
-}
-
 @compute @workgroup_size(THREADS)
 fn transpose_tiles(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                    @builtin(local_invocation_index) thread: u32) {

@@ -319,7 +319,7 @@ pub(crate) fn ghash_kernel(
 
 pub(crate) fn move_kernel(params: &MoveParams, src: &[u8], dst: &mut [u8]) {
     let len = (params.words as usize - 1) * BLOCK + params.tail as usize - params.to as usize;
-    let from = params.src_word.word() * BLOCK + params.from as usize;
+    let from = params.src_word.word() * BLOCK + params.from_byte as usize;
     let to = params.dst_word.word() * BLOCK + params.to as usize;
     let pairs = dst[to..][..len].par_chunks_mut(GRAIN).zip(src[from..][..len].par_chunks(GRAIN));
     pairs.for_each(|(dst, src)| dst.copy_from_slice(src));

@@ -2,7 +2,7 @@
 
 use std::{fmt, mem, ops::Range, sync::Arc};
 
-use evariste_backend::{Arg, Buffer, Device, Event, Kernel, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Event, Kernel, LazyKernel, Queue, Secrecy};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -12,7 +12,7 @@ use crate::{
     ghash::{HashKeys, Sum},
     kernels::{
         self, BORDER_UNITS, BlockMode, BlockParams, BorderParams, CTR_RUN, Ciphers, CtrParams, Descriptor, Direction,
-        GhashParams, MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, Slot, THREADS, WARP,
+        GhashParams, MoveParams, POWERS, Place, SerialMode, SerialParams, Shape, THREADS, WARP,
     },
     key::{HostCipher, Key},
     keystream::EqualKeys,
@@ -80,11 +80,11 @@ struct Engine {
     tables: Buffer<u32>,
     /// When schedule and tables are there, for other queues than the default one.
     ready: Event,
-    ctr: Slot<CtrParams>,
-    blocks: [[Slot<BlockParams>; 2]; 5],
-    serial: [[Slot<SerialParams>; 2]; 2],
-    borders: Slot<BorderParams>,
-    moves: Slot<MoveParams>,
+    ctr: LazyKernel<CtrParams>,
+    blocks: [[LazyKernel<BlockParams>; 2]; 5],
+    serial: [[LazyKernel<SerialParams>; 2]; 2],
+    borders: LazyKernel<BorderParams>,
+    moves: LazyKernel<MoveParams>,
 }
 
 impl Aes {
@@ -129,11 +129,11 @@ impl Aes {
             schedule,
             tables,
             ready: device.record(None)?,
-            ctr: Slot::default(),
+            ctr: LazyKernel::default(),
             blocks: Default::default(),
             serial: Default::default(),
-            borders: Slot::default(),
-            moves: Slot::default(),
+            borders: LazyKernel::default(),
+            moves: LazyKernel::default(),
         })))
     }
 
@@ -315,7 +315,7 @@ impl Aes {
                 dst_word: Place::of(to),
                 src_word: Place::of(from),
                 to: (to % BLOCK) as u32,
-                from: (from % BLOCK) as u32,
+                from_byte: (from % BLOCK) as u32,
                 words: words(to, now) as u32,
                 tail: tail(to + now) as u32,
                 src_words: words(from, now) as u32,

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use evariste_backend::{Buffer, Device, HostBuffer, Kernel, Secrecy, Transfer};
+use evariste_backend::{Buffer, Device, HostBuffer, Kernel, LazyKernel, Secrecy, Transfer};
 use ghash::{GHash, universal_hash::UniversalHash};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -17,7 +17,7 @@ use crate::{
     Result,
     cpu::{self, BLOCK, SERIAL},
     gf128,
-    kernels::{self, GhashParams, POWERS, SQUARES, Slot},
+    kernels::{self, GhashParams, POWERS, SQUARES},
     key::HostCipher,
 };
 
@@ -178,7 +178,7 @@ pub(crate) struct HashKeys {
     keys: Arc<Vec<HashKey>>,
     /// H, H^2, H^4, … of each key.
     powers: Buffer<u32>,
-    kernel: Slot<GhashParams>,
+    kernel: LazyKernel<GhashParams>,
     /// Where the last sum was written and read, for the next one.
     place: Mutex<Option<(Buffer<u8>, HostBuffer)>>,
 }
@@ -196,7 +196,7 @@ impl HashKeys {
             }
         }
         let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
-        Ok(Self { keys: Arc::new(keys), powers, kernel: Slot::default(), place: Mutex::default() })
+        Ok(Self { keys: Arc::new(keys), powers, kernel: LazyKernel::default(), place: Mutex::default() })
     }
 
     pub(crate) fn key(&self, key: usize) -> &HashKey {
@@ -209,7 +209,7 @@ impl HashKeys {
 
     pub(crate) fn kernel(&self) -> Result<&Kernel<GhashParams>> {
         let device = self.powers.device();
-        self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))
+        Ok(self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))?)
     }
 
     /// Reads so many sums that `launch` writes, as they lie in memory.

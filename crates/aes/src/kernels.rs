@@ -1,9 +1,9 @@
 //! The kernels: their declarations in all three languages.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Binding, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Kind, Language, Word, loop_turns};
+use evariste_backend::{Binding, CpuArg, DeviceInfo, KernelSpec, Kind, Language, ParamType, Word, loop_turns, params};
 
 use crate::{
     KeySize, Method, Result,
@@ -84,6 +84,11 @@ fn tweak_turns(blocks: u32) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Place(pub(crate) [u32; 2]);
 
+// SAFETY: it is an array of words.
+unsafe impl ParamType for Place {
+    const LEN: Option<usize> = Some(2);
+}
+
 impl Place {
     /// That of a byte.
     pub(crate) fn of(byte: usize) -> Self {
@@ -97,71 +102,87 @@ impl Place {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(crate) struct CtrParams {
-    pub(crate) counter: [u32; 4],
-    pub(crate) wide: u32,
-    pub(crate) start: Place,
-    pub(crate) blocks: u32,
-    pub(crate) skip: u32,
-    pub(crate) tail: u32,
+params! {
+    pub(crate) struct CtrParams {
+        /// Of block 0, as it lies in memory.
+        pub(crate) counter: [u32; 4],
+        /// The counter is 128 bits long, else 32 that wrap.
+        pub(crate) wide: u32,
+        pub(crate) start: Place,
+        pub(crate) blocks: u32,
+        pub(crate) skip: u32,
+        pub(crate) tail: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub(crate) struct BlockParams {
-    pub(crate) units: u32,
-    pub(crate) messages: u32,
-    pub(crate) wide: u32,
-    pub(crate) word: Place,
-    pub(crate) stride: u32,
-    pub(crate) blocks: u32,
-    pub(crate) key: u32,
+params! {
+    pub(crate) struct BlockParams {
+        pub(crate) units: u32,
+        /// How many; for XTS units of a sector.
+        pub(crate) messages: u32,
+        /// CTR only.
+        pub(crate) wide: u32,
+        /// XTS only, as are the following: where sector 0 lies.
+        pub(crate) word: Place,
+        pub(crate) stride: u32,
+        pub(crate) blocks: u32,
+        pub(crate) key: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(crate) struct BorderParams {
-    pub(crate) tiles: u32,
-    pub(crate) messages: u32,
-    pub(crate) tile_units: u32,
+params! {
+    pub(crate) struct BorderParams {
+        pub(crate) tiles: u32,
+        pub(crate) messages: u32,
+        pub(crate) tile_units: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub(crate) struct SerialParams {
-    pub(crate) count: u32,
-    pub(crate) first: u32,
-    pub(crate) blocks: u32,
-    pub(crate) word: Place,
-    pub(crate) stride: u32,
-    pub(crate) tail: u32,
-    pub(crate) key: u32,
+params! {
+    pub(crate) struct SerialParams {
+        /// Messages or sectors.
+        pub(crate) count: u32,
+        /// CBC only.
+        pub(crate) first: u32,
+        pub(crate) blocks: u32,
+        /// XTS only, as are the following: where sector 0 lies.
+        pub(crate) word: Place,
+        pub(crate) stride: u32,
+        pub(crate) tail: u32,
+        pub(crate) key: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub(crate) struct GhashParams {
-    pub(crate) count: u32,
-    pub(crate) word: Place,
-    pub(crate) blocks: u32,
-    pub(crate) tail: u32,
-    pub(crate) segment: u32,
-    pub(crate) power: u32,
+params! {
+    pub(crate) struct GhashParams {
+        /// Segments.
+        pub(crate) count: u32,
+        /// Where the data starts, as are the following not for messages.
+        pub(crate) word: Place,
+        pub(crate) blocks: u32,
+        /// Bytes in the last block.
+        pub(crate) tail: u32,
+        /// Blocks of each, or 0 for messages.
+        pub(crate) segment: u32,
+        /// Entry of H.
+        pub(crate) power: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(crate) struct MoveParams {
-    pub(crate) dst_word: Place,
-    pub(crate) src_word: Place,
-    pub(crate) to: u32,
-    pub(crate) from: u32,
-    pub(crate) words: u32,
-    pub(crate) tail: u32,
-    pub(crate) src_words: u32,
-    pub(crate) fresh: u32,
+params! {
+    pub(crate) struct MoveParams {
+        pub(crate) dst_word: Place,
+        pub(crate) src_word: Place,
+        pub(crate) to: u32,
+        pub(crate) from_byte: u32,
+        /// Of the target that are touched.
+        pub(crate) words: u32,
+        /// Bytes of the last of them, up to where the copy reaches.
+        pub(crate) tail: u32,
+        /// Of the source that may be read.
+        pub(crate) src_words: u32,
+        pub(crate) fresh: u32,
+    }
 }
 
 /// One message of a batch, as kernels see it: see `aes_message.cuh`.
@@ -536,26 +557,6 @@ pub(crate) fn all(shape: Shape, info: &DeviceInfo) -> Vec<KernelSpec> {
     specs.push(shape.serial(SerialMode::CbcEncrypt, Direction::Encrypt, none()));
     specs.extend(both.map(|direction| shape.serial(SerialMode::XtsSteal, direction, none())));
     specs
-}
-
-/// A kernel that is compiled at its first use.
-#[derive(Debug)]
-pub(crate) struct Slot<P>(OnceLock<Kernel<P>>);
-
-impl<P> Default for Slot<P> {
-    fn default() -> Self {
-        Self(OnceLock::new())
-    }
-}
-
-impl<P: Pod> Slot<P> {
-    pub(crate) fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
-        if let Some(kernel) = self.0.get() {
-            return Ok(kernel);
-        }
-        let kernel = Kernel::new(device, spec())?;
-        Ok(self.0.get_or_init(|| kernel))
-    }
 }
 
 // The kernels count on schedules of this many round keys.

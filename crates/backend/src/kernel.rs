@@ -1,12 +1,16 @@
 //! Kernels: declared once, with one body for each backend.
 
-use std::{any::Any, borrow::Cow, fmt, marker::PhantomData, sync::Arc};
-
-use bytemuck::Pod;
+use std::{
+    any::Any,
+    borrow::Cow,
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, OnceLock},
+};
 
 use crate::{
-    CpuArg, Device, Element, Error, Memory, Queue, Result, Secrecy, Span, SpanMut, View, ViewMut,
-    backend::shared_handle,
+    CpuArg, Device, Element, Error, Memory, ParamField, Params, Queue, Result, Secrecy, Span, SpanMut, View, ViewMut,
+    backend::shared_handle, params,
 };
 
 /// A source language, with what its target offers.
@@ -104,7 +108,7 @@ impl fmt::Debug for CpuBody {
 
 impl CpuBody {
     /// Wraps a function of the parameters and the bound buffers, in the order of the bindings.
-    pub fn new<P: Pod>(body: impl Fn(&P, &mut [CpuArg<'_>]) + Send + Sync + 'static) -> Self {
+    pub fn new<P: Params>(body: impl Fn(&P, &mut [CpuArg<'_>]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(move |params, args| body(&bytemuck::pod_read_unaligned(params), args)))
     }
 
@@ -121,11 +125,10 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 
 /// A kernel's declaration: its name, its buffers, and a body in each language.
 ///
-/// **CUDA**: `extern "C" __global__ void name(const Params params, T0* b0, T1* b1, …)`, with `Params` a struct of
-/// 32-bit words of the size of the Rust type, then the bindings in order. Dynamic shared memory is `shared_bytes`.
+/// **CUDA**: `extern "C" __global__ void name(const Params params, T0* b0, T1* b1, …)`, with `Params` what
+/// [`params!`](crate::params) declared, then the bindings in order. Dynamic shared memory is `shared_bytes`.
 ///
-/// **WGSL**: `struct Params { … }` and `fn name(…)` with
-/// `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
+/// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
 /// `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is
 /// `group.x + group.y * groups.x` with `@builtin(workgroup_id) group` and `@builtin(num_workgroups) groups`, and may
 /// reach past the last group, where the body must do nothing.
@@ -143,8 +146,8 @@ pub struct KernelSpec {
     pub threads: u32,
     /// Workgroup memory: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations in WGSL.
     pub shared_bytes: u32,
-    /// Size of the parameters in bytes, a multiple of 4.
-    pub params_bytes: usize,
+    /// The fields of the parameters.
+    pub params: &'static [ParamField],
     /// The body for the CPU.
     pub cpu: CpuBody,
     source: Arc<SourceFn>,
@@ -154,7 +157,7 @@ pub struct KernelSpec {
 impl KernelSpec {
     /// Declares a kernel with parameters `P`. `source` gives the text in a language, complete but for what
     /// [`KernelSpec`] says the backend declares; it is called only for the language of the device.
-    pub fn new<P: Pod>(
+    pub fn new<P: Params>(
         name: &'static str,
         variant: impl Into<String>,
         bindings: impl Into<Cow<'static, [Binding]>>,
@@ -162,7 +165,7 @@ impl KernelSpec {
         source: impl Fn(Language) -> String + Send + Sync + 'static,
     ) -> Self {
         const {
-            assert!(size_of::<P>().is_multiple_of(4), "parameters are 32-bit words");
+            assert!(size_of::<P>() == 4 * params::words(P::FIELDS), "parameters are 32-bit words");
             assert!(align_of::<P>() <= 4, "parameters are 32-bit words");
         }
         Self {
@@ -171,7 +174,7 @@ impl KernelSpec {
             bindings: bindings.into(),
             threads: 256,
             shared_bytes: 0,
-            params_bytes: size_of::<P>(),
+            params: P::FIELDS,
             cpu: CpuBody::new(cpu),
             source: Arc::new(source),
             turns: None,
@@ -196,10 +199,10 @@ impl KernelSpec {
     /// look at each condition included (few unless set).
     ///
     /// # Panics
-    /// If `P` is not of the size of the parameters that the kernel was declared with.
+    /// If `P` has not the fields that the kernel was declared with.
     #[must_use]
-    pub fn turns<P: Pod>(mut self, turns: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
-        assert_eq!(size_of::<P>(), self.params_bytes, "parameters of kernel {}", self.name);
+    pub fn turns<P: Params>(mut self, turns: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
+        assert_eq!(P::FIELDS, self.params, "parameters of kernel {}", self.name);
         self.turns = Some(Arc::new(move |params| turns(&bytemuck::pod_read_unaligned(params))));
         self
     }
@@ -209,9 +212,19 @@ impl KernelSpec {
         self.turns.is_some()
     }
 
-    /// The text in a language.
+    /// Size of the parameters in bytes.
+    pub fn params_bytes(&self) -> usize {
+        4 * params::words(self.params)
+    }
+
+    /// The kernel's own text in a language, without what the backend declares.
     pub fn source(&self, language: Language) -> String {
         (self.source)(language)
+    }
+
+    /// The text in CUDA C++, behind the declaration of the parameters.
+    pub fn cuda_source(&self) -> String {
+        format!("{}\n#line 1\n{}", params::cuda(self.params), self.source(Language::Cuda))
     }
 }
 
@@ -336,7 +349,7 @@ pub struct Kernel<P> {
     params: PhantomData<fn(P)>,
 }
 
-impl<P: Pod> Kernel<P> {
+impl<P: Params> Kernel<P> {
     /// Makes a kernel ready on a device.
     ///
     /// # Errors
@@ -344,9 +357,9 @@ impl<P: Pod> Kernel<P> {
     /// [`Error::Unavailable`] where the compiler is missing.
     ///
     /// # Panics
-    /// If `P` is not the type that `spec` was declared with.
+    /// If `P` has not the fields that `spec` was declared with.
     pub fn new(device: &Device, spec: KernelSpec) -> Result<Self> {
-        assert_eq!(size_of::<P>(), spec.params_bytes, "parameters of kernel {}", spec.name);
+        assert_eq!(P::FIELDS, spec.params, "parameters of kernel {}", spec.name);
         let info = device.info();
         let check = |what, limit: u32, actual: u32| {
             if actual <= limit {
@@ -419,6 +432,35 @@ impl<P: Pod> Kernel<P> {
         let (executable, spec) = (&self.executable, &self.spec);
         // SAFETY: the caller vouches for the bodies; the bindings match the declaration.
         unsafe { backend.dispatch(queue, Dispatch { executable, spec, params, args, groups }) }
+    }
+}
+
+/// A kernel that is made at its first use.
+pub struct LazyKernel<P>(OnceLock<Kernel<P>>);
+
+impl<P> Default for LazyKernel<P> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<P: Params> LazyKernel<P> {
+    /// The kernel, made as `spec` says if it is not there.
+    ///
+    /// # Errors
+    /// As [`Kernel::new`].
+    pub fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
+        if let Some(kernel) = self.0.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(device, spec())?;
+        Ok(self.0.get_or_init(|| kernel))
+    }
+}
+
+impl<P> fmt::Debug for LazyKernel<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LazyKernel").field(&self.0.get()).finish()
     }
 }
 

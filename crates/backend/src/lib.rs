@@ -18,6 +18,7 @@ mod host;
 mod info;
 mod kernel;
 pub mod parallel;
+mod params;
 mod plans;
 mod pool;
 mod span;
@@ -37,11 +38,17 @@ pub use erase::wipe;
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
-pub use kernel::{Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, Word, loop_turns};
+pub use kernel::{
+    Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel, Word, loop_turns,
+};
+pub use params::{ParamField, ParamType, Params};
 pub use plans::CACHED_PLANS;
 pub use span::{Span, SpanMut};
 pub use stream::Stream;
 pub use view::{Download, View, ViewMut};
+
+#[doc(hidden)]
+pub use bytemuck;
 
 /// What the CUDA compiler reports of one kernel, without any GPU.
 #[cfg(feature = "cuda")]

@@ -9,8 +9,9 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{Field, Zero};
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, Word};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, Word, params,
+};
 use evariste_curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz};
 use evariste_field::{Expression, Mont, Vector, reference};
 use evariste_microbench::{Place, Products, Sharing};
@@ -38,11 +39,11 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("whole_or_not_at_all", whole_or_not_at_all);
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    outer: u32,
-    inner: u32,
+params! {
+    struct Params {
+        outer: u32,
+        inner: u32,
+    }
 }
 
 impl Params {
@@ -59,8 +60,7 @@ impl Params {
 fn spec() -> KernelSpec {
     let source = |language| match language {
         Language::Cuda => {
-            "struct Params { uint32_t outer, inner; };\n\
-             extern \"C\" __global__ void turns(const Params params, uint32_t* out) {\n\
+            "extern \"C\" __global__ void turns(const Params params, uint32_t* out) {\n\
              if (blockIdx.x * blockDim.x + threadIdx.x > 0) return;\n\
              uint32_t x = 1;\n\
              for (uint32_t i = 0; i < params.outer; i++) {\n\
@@ -68,8 +68,7 @@ fn spec() -> KernelSpec {
              out[0] = x;\n}\n"
         }
         Language::Wgsl { .. } => {
-            "struct Params { outer: u32, inner: u32 }\n\
-             @compute @workgroup_size(THREADS)\n\
+            "@compute @workgroup_size(THREADS)\n\
              fn turns(@builtin(global_invocation_id) id: vec3<u32>) {\n\
              if (id.x + id.y + id.z > 0u) { return; }\n\
              var x = 1u;\n\

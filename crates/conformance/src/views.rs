@@ -1,9 +1,9 @@
 //! Parts of buffers: in launches, in transfers, and as operands of every kind of operation, on a queue of their own.
 
 use ark_bls12_381::Fq;
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, CpuArg, Device, Error, Kernel, KernelSpec, Language, Queue, Secrecy, Transfer, View, ViewMut, Word,
+    params,
 };
 use evariste_curve::{AffinePoint, Points};
 use evariste_field::{
@@ -31,14 +31,13 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
 /// Places that no binding starts at, and some that one may.
 const PLACES: [usize; 5] = [0, 1, 31, 33, 64];
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
+params! {
+    struct Params {
+        len: u32,
+    }
 }
 
 const CUDA: &str = "
-struct Params { uint32_t len; };
 extern \"C\" __global__ void halves(const Params params, const uint32_t* x, uint32_t* low, uint32_t* high) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
@@ -48,7 +47,6 @@ extern \"C\" __global__ void halves(const Params params, const uint32_t* x, uint
 ";
 
 const WGSL: &str = "
-struct Params { len: u32 }
 @compute @workgroup_size(THREADS)
 fn halves(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
           @builtin(local_invocation_index) thread: u32) {

@@ -181,6 +181,6 @@ fn moved(spec: &KernelSpec, long: &[bool]) -> KernelSpec {
     let mut moved = KernelSpec::new(spec.name, spec.variant.clone(), spec.bindings.clone(), nothing, source)
         .threads(spec.threads)
         .shared_bytes(spec.shared_bytes);
-    moved.params_bytes = spec.params_bytes;
+    moved.params = spec.params;
     moved
 }

@@ -1,15 +1,11 @@
-use std::{
-    fmt,
-    marker::PhantomData,
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use ark_ff::{AdditiveGroup, Field};
-use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View, ViewMut, Word, parallel,
+    Arg, Binding, CpuArg, Device, Element, KernelSpec, Language, LazyKernel, Queue, Result, View, ViewMut, Word,
+    parallel, params,
 };
 
 use crate::{
@@ -43,28 +39,28 @@ const GRAIN: usize = 1 << 9;
 /// The same in lanes, of which 16 share an inversion, at the least and at the most.
 const LANES_GRAIN: [usize; 2] = [1 << 8, 1 << 11];
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct MapParams {
-    len: u32,
+params! {
+    struct MapParams {
+        len: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct DivideParams {
-    len: u32,
-    threads: u32,
+params! {
+    struct DivideParams {
+        len: u32,
+        threads: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct TimesParams {
-    len: u32,
-    /// The first binary digit of the multipliers, and how many.
-    first: u32,
-    digits: u32,
-    /// The output has the multiples by the digits above.
-    carried: u32,
+params! {
+    struct TimesParams {
+        len: u32,
+        /// The first binary digit of the multipliers, and how many.
+        first: u32,
+        digits: u32,
+        /// The output has the multiples by the digits above.
+        carried: u32,
+    }
 }
 
 /// Operations on vectors of points on one device. Kernels are compiled at their first use and kept.
@@ -102,9 +98,9 @@ pub struct Points<C> {
 /// The kernels that were used so far.
 #[derive(Default)]
 struct Kernels {
-    map: [OnceLock<Kernel<MapParams>>; Map::ALL.len()],
-    divide: [OnceLock<Kernel<DivideParams>>; Divide::ALL.len()],
-    times: OnceLock<Kernel<TimesParams>>,
+    map: [LazyKernel<MapParams>; Map::ALL.len()],
+    divide: [LazyKernel<DivideParams>; Divide::ALL.len()],
+    times: LazyKernel<TimesParams>,
 }
 
 impl<C: DeviceCurve> Points<C> {
@@ -348,7 +344,7 @@ impl<C: DeviceCurve> Points<C> {
         k.expect_len("the multipliers", a.len())?;
         out.expect_len("the output", a.len())?;
         let len = checked_len(&self.device, "vector of points", a.len())?;
-        let kernel = self.kernel(&self.kernels.times, times_spec::<C>)?;
+        let kernel = self.kernels.times.get(&self.device, times_spec::<C>)?;
         let mut digits = u32::BITS;
         while digits > 1 && !kernel.fits(&TimesParams { len, first: 0, digits, carried: 1 }) {
             digits /= 2;
@@ -383,7 +379,7 @@ impl<C: DeviceCurve> Points<C> {
     /// The buffers all have `len` elements, of the forms that the operation takes.
     fn map(&self, operation: Map, len: usize, args: &mut [Arg<'_>]) -> Result<()> {
         let len = checked_len(&self.device, "vector of points", len)?;
-        let kernel = self.kernel(&self.kernels.map[operation as usize], || map_spec::<C>(operation))?;
+        let kernel = self.kernels.map[operation as usize].get(&self.device, || map_spec::<C>(operation))?;
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
         unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &MapParams { len }, args) }
     }
@@ -401,7 +397,7 @@ impl<C: DeviceCurve> Points<C> {
         let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
         let mut run = len.div_ceil(threads).clamp(MIN_RUN, MAX_RUN) as u32;
         let len = checked_len(&self.device, "vector of points", len)?;
-        let kernel = self.kernel(&self.kernels.divide[operation as usize], || divide_spec::<C>(operation))?;
+        let kernel = self.kernels.divide[operation as usize].get(&self.device, || divide_spec::<C>(operation))?;
         while run > 1 && !kernel.fits(&DivideParams { len, threads: len.div_ceil(run) }) {
             run /= 2;
         }
@@ -409,18 +405,6 @@ impl<C: DeviceCurve> Points<C> {
         let groups = threads.div_ceil(kernel.spec().threads);
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
         unsafe { kernel.launch(self.queue.as_ref(), groups.into(), &DivideParams { len, threads }, &mut args) }
-    }
-
-    fn kernel<'a, P: Pod>(
-        &self,
-        slot: &'a OnceLock<Kernel<P>>,
-        spec: impl FnOnce() -> KernelSpec,
-    ) -> Result<&'a Kernel<P>> {
-        if let Some(kernel) = slot.get() {
-            return Ok(kernel);
-        }
-        let kernel = Kernel::new(&self.device, spec())?;
-        Ok(slot.get_or_init(|| kernel))
     }
 }
 

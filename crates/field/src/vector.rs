@@ -1,12 +1,11 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
 };
 
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
-    ViewMut, parallel, wipe,
+    Arg, Binding, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result, Secrecy,
+    View, ViewMut, parallel, params, wipe,
 };
 
 use crate::{
@@ -78,36 +77,36 @@ pub struct Vector<F> {
 /// The kernels that were used so far.
 #[derive(Default)]
 struct Kernels {
-    pointwise: [[OnceLock<Kernel<PointwiseParams>>; 2]; 3],
-    inverse: OnceLock<Kernel<InverseParams>>,
-    powers: OnceLock<Kernel<PowersParams>>,
-    map: [[OnceLock<Kernel<map::Params>>; 2]; 3],
-    pow: [OnceLock<Kernel<map::PowParams>>; 2],
-    reduce: [OnceLock<Kernel<reduce::Params>>; 4],
-    prefix: [[OnceLock<Kernel<prefix::Params>>; 2]; 3],
-    bit_reverse: [OnceLock<Kernel<permute::ReverseParams>>; 2],
-    transpose: OnceLock<Kernel<permute::TransposeParams>>,
-    gather: OnceLock<Kernel<permute::GatherParams>>,
+    pointwise: [[LazyKernel<PointwiseParams>; 2]; 3],
+    inverse: LazyKernel<InverseParams>,
+    powers: LazyKernel<PowersParams>,
+    map: [[LazyKernel<map::Params>; 2]; 3],
+    pow: [LazyKernel<map::PowParams>; 2],
+    reduce: [LazyKernel<reduce::Params>; 4],
+    prefix: [[LazyKernel<prefix::Params>; 2]; 3],
+    bit_reverse: [LazyKernel<permute::ReverseParams>; 2],
+    transpose: LazyKernel<permute::TransposeParams>,
+    gather: LazyKernel<permute::GatherParams>,
     fused: Mutex<Vec<fused::Fused>>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct PointwiseParams {
-    len: u32,
+params! {
+    struct PointwiseParams {
+        len: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct InverseParams {
-    len: u32,
-    threads: u32,
+params! {
+    struct InverseParams {
+        len: u32,
+        threads: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct PowersParams {
-    len: u32,
+params! {
+    struct PowersParams {
+        len: u32,
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -242,7 +241,7 @@ impl<F: DeviceField> Vector<F> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        let kernel = self.kernel(&self.kernels.inverse, inverse_spec::<F>)?;
+        let kernel = self.kernels.inverse.get(&self.device, inverse_spec::<F>)?;
         let threads = (self.device.info().parallelism as usize).saturating_mul(INVERSE_THREADS).max(1);
         let mut run = (len as usize).div_ceil(threads).clamp(INVERSE_RUN[0], INVERSE_RUN[1]) as u32;
         while run > 1 && !kernel.fits(&InverseParams { len, threads: len.div_ceil(run) }) {
@@ -265,7 +264,7 @@ impl<F: DeviceField> Vector<F> {
         let mut bases = vec![scale];
         bases.extend(std::iter::successors(Some(base), |power| Some(power.square())).take(BINARY_POWERS));
         let bases = self.upload::<Mont<F>>(&bases, out.secrecy())?;
-        let kernel = self.kernel(&self.kernels.powers, powers_spec::<F>)?;
+        let kernel = self.kernels.powers.get(&self.device, powers_spec::<F>)?;
         let groups = u64::from(len).div_ceil(POWERS_RUN as u64).div_ceil(THREADS.into());
         let args = &mut [Arg::read(&bases), Arg::write(out)];
         // SAFETY: `base` has the scale and 32 powers, and `out` has `len` elements.
@@ -292,7 +291,7 @@ impl<F: DeviceField> Vector<F> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
         let slot = &self.kernels.pointwise[operation as usize][0];
-        let kernel = self.kernel(slot, || pointwise_spec::<F>(operation, false))?;
+        let kernel = slot.get(&self.device, || pointwise_spec::<F>(operation, false))?;
         let args = &mut [Arg::read(a), Arg::read(b), Arg::write(out)];
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
@@ -302,7 +301,7 @@ impl<F: DeviceField> Vector<F> {
         b.expect_len("the second operand", a.len())?;
         let len = self.checked_len(a.len())?;
         let slot = &self.kernels.pointwise[operation as usize][1];
-        let kernel = self.kernel(slot, || pointwise_spec::<F>(operation, true))?;
+        let kernel = slot.get(&self.device, || pointwise_spec::<F>(operation, true))?;
         let args = &mut [Arg::write(a), Arg::read(b)];
         // SAFETY: both buffers have `len` elements, and threads touch only those below it.
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
@@ -315,18 +314,6 @@ impl<F: DeviceField> Vector<F> {
             limit: MAX_LEN.into(),
             actual: len as u64,
         })
-    }
-
-    fn kernel<'a, P: Pod>(
-        &self,
-        slot: &'a OnceLock<Kernel<P>>,
-        spec: impl FnOnce() -> KernelSpec,
-    ) -> Result<&'a Kernel<P>> {
-        if let Some(kernel) = slot.get() {
-            return Ok(kernel);
-        }
-        let kernel = Kernel::new(&self.device, spec())?;
-        Ok(slot.get_or_init(|| kernel))
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-use evariste_backend::{Access, CpuArg, Error, KernelSpec, Kind, Language, Result};
+use evariste_backend::{Access, CpuArg, Error, KernelSpec, Kind, Result};
 use libloading::Symbol;
 
 use crate::{Arithmetic, POISON};
@@ -119,7 +119,7 @@ impl Compiler {
 
 /// A kernel's text with everything around it.
 fn text(spec: &KernelSpec, arithmetic: Arithmetic) -> String {
-    let source = spec.source(Language::Cuda);
+    let source = spec.cuda_source();
     let header = RUNTIME_HEADER.replace("#pragma once\n", "");
     let carry = u8::from(arithmetic == Arithmetic::CarryFlag);
     // Dynamic shared memory has as many names as the text gives it.
@@ -227,8 +227,8 @@ impl Library {
     fn expect(&self, spec: &KernelSpec) -> Result<(), String> {
         let declared: Vec<bool> = spec.bindings.iter().map(|binding| binding.access == Access::Write).collect();
         // An empty struct has one byte in C++.
-        if self.params_bytes as usize != spec.params_bytes.max(1) {
-            return Err(format!("it takes {} bytes of parameters, not {}", self.params_bytes, spec.params_bytes));
+        if self.params_bytes as usize != spec.params_bytes().max(1) {
+            return Err(format!("it takes {} bytes of parameters, not {}", self.params_bytes, spec.params_bytes()));
         }
         if self.writable != declared {
             return Err(format!("it writes buffers {:?} of {declared:?}", self.writable));

@@ -1,14 +1,13 @@
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, Device, Error, Kernel, KernelSpec, Word};
+use evariste_backend::{Arg, Binding, Buffer, Device, Error, Kernel, KernelSpec, Word, params};
 
 use crate::{Arithmetic, device};
 
 const LEN: u32 = 256;
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
+params! {
+    struct Params {
+        len: u32,
+    }
 }
 
 /// Launches the body of a kernel of 64 threads that takes `const uint32_t* a` and `uint32_t* out`, of 256 words each.
@@ -20,8 +19,7 @@ const BINDINGS: [Binding; 2] = [Binding::read("a", Word::U32), Binding::write("o
 
 fn text(body: &str) -> String {
     format!(
-        "struct Params {{ uint32_t len; }};\n\
-         extern \"C\" __global__ void x(const Params params, const uint32_t* a, uint32_t* out) {{\n\
+        "extern \"C\" __global__ void x(const Params params, const uint32_t* a, uint32_t* out) {{\n\
          extern __shared__ uint32_t shared[];\n\
          uint32_t t = threadIdx.x, i = blockIdx.x * blockDim.x + t;\n{body}\n}}"
     )
@@ -207,12 +205,11 @@ fn the_entry_must_be_as_declared() {
     let entry = |params: &str, a: &str| {
         format!("extern \"C\" __global__ void x({params}, {a} uint32_t* a, uint32_t* out) {{ out[threadIdx.x] = 1; }}")
     };
-    let declared = "struct Params { uint32_t len; }; ";
     let try_it = |text: String| run(&device, text, BINDINGS, 1);
-    try_it(declared.to_owned() + &entry("Params params", "const")).unwrap();
-    let error = try_it("struct Params { uint32_t a, b; }; ".to_owned() + &entry("Params params", "const")).unwrap_err();
+    try_it(entry("Params params", "const")).unwrap();
+    let error = try_it(entry("uint64_t params", "const")).unwrap_err();
     assert!(error.to_string().contains("8 bytes of parameters, not 4"), "{error}");
-    let error = try_it(declared.to_owned() + &entry("Params params", "")).unwrap_err();
+    let error = try_it(entry("Params params", "")).unwrap_err();
     assert!(error.to_string().contains("writes buffers"), "{error}");
     let error = try_it("nonsense".into()).unwrap_err();
     assert!(matches!(error, Error::Compile { .. }), "{error}");

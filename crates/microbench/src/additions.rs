@@ -1,8 +1,9 @@
 use std::{fmt, marker::PhantomData};
 
 use ark_ff::AdditiveGroup;
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel, params,
+};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -24,10 +25,10 @@ pub struct AddChain<C> {
     curve: PhantomData<fn() -> C>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
+params! {
+    struct Params {
+        len: u32,
+    }
 }
 
 impl<C: DeviceCurve> AddChain<C> {

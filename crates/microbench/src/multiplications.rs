@@ -1,7 +1,8 @@
 use std::{array, marker::PhantomData};
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel, params,
+};
 
 use evariste_field::{
     DeviceField, Mont, ifma, known_constants,
@@ -62,10 +63,10 @@ pub struct MulChain<F> {
     field: PhantomData<fn() -> F>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
+params! {
+    struct Params {
+        len: u32,
+    }
 }
 
 impl<F: DeviceField> MulChain<F> {

@@ -1,7 +1,8 @@
 use std::marker::PhantomData;
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel, params,
+};
 
 use evariste_field::{
     DeviceField, Mont,
@@ -78,11 +79,11 @@ pub struct Products<F> {
     field: PhantomData<fn() -> F>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    first: u32,
-    end: u32,
+params! {
+    struct Params {
+        first: u32,
+        end: u32,
+    }
 }
 
 impl<F: DeviceField> Products<F> {

@@ -2,8 +2,7 @@
 
 use std::{hint, marker::PhantomData};
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, wipe};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, params, wipe};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -25,24 +24,25 @@ pub(crate) const THREADS: u32 = 128;
 /// Threads of a workgroup that joins nodes.
 const MERGE_THREADS: u32 = 128;
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct AccumulateParams {
-    len: u32,
-    sentinel: u32,
-    slices: u32,
-    least: u32,
-    fresh: u32,
-    ordered: u32,
+params! {
+    struct AccumulateParams {
+        len: u32,
+        sentinel: u32,
+        slices: u32,
+        least: u32,
+        fresh: u32,
+        /// Whether point i is points[i], and there are no values.
+        ordered: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct MergeParams {
-    nodes: u32,
-    stride: u32,
-    sentinel: u32,
-    last: u32,
+params! {
+    struct MergeParams {
+        nodes: u32,
+        stride: u32,
+        sentinel: u32,
+        last: u32,
+    }
 }
 
 /// What slices have of the buckets at their ends.

@@ -3,9 +3,8 @@
 use std::marker::PhantomData;
 
 use ark_ff::{Field, Zero};
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, Word,
+    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, Word, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, point,
@@ -25,20 +24,20 @@ const MAX_RUN: u32 = 64;
 /// Pairs of a thread at least, however few there are.
 const MIN_RUN: u32 = 4;
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct EdgesParams {
-    len: u32,
-    sentinel: u32,
+params! {
+    struct EdgesParams {
+        len: u32,
+        sentinel: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct PairsParams {
-    len: u32,
-    sentinel: u32,
-    threads: u32,
-    sides: u32,
+params! {
+    struct PairsParams {
+        len: u32,
+        sentinel: u32,
+        threads: u32,
+        sides: u32,
+    }
 }
 
 /// A list of points sorted by bucket, and one of points that were left over on the way to it.

@@ -3,9 +3,9 @@
 use std::marker::PhantomData;
 
 use ark_ff::BigInteger;
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View, Word, parallel,
+    params,
 };
 use evariste_field::{
     DevicePrimeField,
@@ -58,22 +58,24 @@ pub(crate) struct Recoding {
     pub(crate) rows: u32,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
-    count: u32,
-    points: u32,
-    first: u32,
-    bits: u32,
-    digits: u32,
-    sets: u32,
-    table: u32,
-    sentinel: u32,
-    form: u32,
-    halve: u32,
-    doublings: u32,
-    rows: u32,
+params! {
+    struct Params {
+        len: u32,
+        count: u32,
+        points: u32,
+        first: u32,
+        bits: u32,
+        digits: u32,
+        sets: u32,
+        table: u32,
+        sentinel: u32,
+        form: u32,
+        /// Whether scalars above r / 2 are replaced by their opposites.
+        halve: u32,
+        /// Tables of odd digits, or 0, and rows of each class of them.
+        doublings: u32,
+        rows: u32,
+    }
 }
 
 #[derive(Debug)]

@@ -2,8 +2,7 @@
 
 use std::{iter, marker::PhantomData};
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, View, parallel};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, View, parallel, params};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -15,21 +14,21 @@ use crate::shared::{self, load, sum_bytes, sum_words, zero};
 /// Threads of a workgroup.
 pub(crate) const THREADS: u32 = 128;
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct LayerParams {
-    rows: u32,
-    weighted: u32,
-    width: u32,
-    log: u32,
+params! {
+    struct LayerParams {
+        rows: u32,
+        weighted: u32,
+        width: u32,
+        log: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct BitsParams {
-    weighted: u32,
-    log: u32,
-    sums: u32,
+params! {
+    struct BitsParams {
+        weighted: u32,
+        log: u32,
+        sums: u32,
+    }
 }
 
 /// How rows of 2^`log` buckets are reduced.

@@ -1,7 +1,6 @@
 //! Multiples of the bases.
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel, params};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Points, Xyzz, point,
     source::{self, Form},
@@ -16,11 +15,11 @@ const THREADS: u32 = 128;
 /// Points that are doubled and brought to affine form at once.
 const PIECE: usize = 1 << 20;
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
-    times: u32,
+params! {
+    struct Params {
+        len: u32,
+        times: u32,
+    }
 }
 
 /// Appends to `len` bases their multiples 2^(`times` k) for k from 1 to `tables` − 1.

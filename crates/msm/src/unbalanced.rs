@@ -2,8 +2,7 @@
 
 use std::marker::PhantomData;
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, parallel};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, parallel, params};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -15,12 +14,14 @@ use crate::{
     shared::{self, load, load_affine, sum_words},
 };
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
-    buckets: u32,
-    ordered: u32,
+params! {
+    struct Params {
+        /// Pairs and buckets.
+        len: u32,
+        buckets: u32,
+        /// Whether point i is points[i], and there are no values.
+        ordered: u32,
+    }
 }
 
 /// Unbalanced accumulation: Algorithm 2 of the paper that [`Accumulation`](crate::Accumulation) names.

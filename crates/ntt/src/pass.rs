@@ -2,8 +2,7 @@
 
 use std::{fmt::Write as _, marker::PhantomData};
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Binding, CpuArg, KernelSpec, Language, parallel};
+use evariste_backend::{Binding, CpuArg, KernelSpec, Language, parallel, params};
 use evariste_field::{
     DeviceField, ifma,
     source::{self, turns},
@@ -57,27 +56,41 @@ pub(crate) mod flags {
     pub(crate) const LINES_OUT: u32 = 4096;
 }
 
-/// The kernel's parameters.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub(crate) struct Params {
-    pub(crate) first: u32,
-    pub(crate) lines: u32,
-    pub(crate) log_n: u32,
-    pub(crate) stride_in: u32,
-    pub(crate) stride_out: u32,
-    pub(crate) flags: u32,
-    pub(crate) roots: u32,
-    pub(crate) log_roots: u32,
-    pub(crate) twiddles: u32,
-    pub(crate) log_twiddles: u32,
-    pub(crate) shift: u32,
-    pub(crate) split: u32,
-    pub(crate) scales: u32,
-    pub(crate) log_scales: u32,
-    pub(crate) interleaved: u32,
-    pub(crate) pitch_in: u32,
-    pub(crate) pitch_out: u32,
+params! {
+    /// The kernel's parameters.
+    pub(crate) struct Params {
+        /// Line of all transforms of the batch to start with.
+        pub(crate) first: u32,
+        /// … and to end before.
+        pub(crate) lines: u32,
+        /// Of one transform.
+        pub(crate) log_n: u32,
+        /// Log2 of the distance of a line's elements where they are loaded.
+        pub(crate) stride_in: u32,
+        /// … where they are stored.
+        pub(crate) stride_out: u32,
+        pub(crate) flags: u32,
+        /// Where in `roots` the roots w^i start, w of order 2^log_roots, i < 2^(log_roots - 1).
+        pub(crate) roots: u32,
+        pub(crate) log_roots: u32,
+        /// Where in `twiddles` this pass' factors start.
+        pub(crate) twiddles: u32,
+        /// Log2 of the number of j.
+        pub(crate) log_twiddles: u32,
+        /// Log2 of the power of the plan's root that w is.
+        pub(crate) shift: u32,
+        /// TWO_TABLES: log2 of the entries of the first.
+        pub(crate) split: u32,
+        /// Where in `scale` s^i starts, i < 2^log_scales; c s^(i 2^log_scales) follows.
+        pub(crate) scales: u32,
+        pub(crate) log_scales: u32,
+        /// Transforms side by side.
+        pub(crate) interleaved: u32,
+        /// Log2 of the distance of transforms where they are loaded, in positions.
+        pub(crate) pitch_in: u32,
+        /// … where they are stored.
+        pub(crate) pitch_out: u32,
+    }
 }
 
 impl Params {
@@ -309,14 +322,14 @@ impl Shape {
 pub(crate) mod twiddles {
     use super::*;
 
-    #[repr(C)]
-    #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-    pub(crate) struct Params {
-        pub(crate) len: u32,
-        pub(crate) at: u32,
-        pub(crate) log_columns: u32,
-        pub(crate) shift: u32,
-        pub(crate) split: u32,
+    params! {
+        pub(crate) struct Params {
+            pub(crate) len: u32,
+            pub(crate) at: u32,
+            pub(crate) log_columns: u32,
+            pub(crate) shift: u32,
+            pub(crate) split: u32,
+        }
     }
 
     /// Elements that one CPU thread takes at a time.

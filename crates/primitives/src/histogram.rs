@@ -1,9 +1,8 @@
 use std::{ops::Range, sync::Arc};
 
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word,
-    loop_turns,
+    loop_turns, params,
 };
 use rayon::prelude::*;
 
@@ -28,24 +27,24 @@ const MIN_CHUNK: u32 = 4096;
 /// Digits of a key that are counted at once, at most.
 const MAX_FIELDS: u32 = 4;
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct CountParams {
-    len: u32,
-    chunk: u32,
-    shift: u32,
-    mask: u32,
-    bits: u32,
-    fields: u32,
-    windows: u32,
-    chunks: u32,
+params! {
+    struct CountParams {
+        len: u32,
+        chunk: u32,
+        shift: u32,
+        mask: u32,
+        bits: u32,
+        fields: u32,
+        windows: u32,
+        chunks: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct SumParams {
-    rows: u32,
-    columns: u32,
+params! {
+    struct SumParams {
+        rows: u32,
+        columns: u32,
+    }
 }
 
 /// Neighbouring digits of keys, all of the same width but for the last, which may be narrower.
@@ -171,7 +170,7 @@ impl Histogram {
         let most = self.device.info().parallelism.saturating_mul(ROWS_PER_UNIT).max(1);
         let least = (columns * KEYS_PER_COUNTER).max(MIN_CHUNK);
         let mut chunk = len.div_ceil(most).max(least);
-        let params = |chunk| CountParams { chunk, fields: MAX_FIELDS, ..CountParams::zeroed() };
+        let params = |chunk| CountParams { chunk, fields: MAX_FIELDS, ..CountParams::default() };
         while chunk > MIN_CHUNK && !self.count.fits(&params(chunk)) {
             chunk = chunk.div_ceil(2);
         }

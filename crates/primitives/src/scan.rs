@@ -1,10 +1,9 @@
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word, loop_turns,
+    Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word, loop_turns, params,
 };
 use rayon::prelude::*;
 
@@ -19,18 +18,18 @@ pub(crate) const GROUP_BYTES: u32 = 4 * 2 * THREADS;
 /// Turns of such a scan.
 pub(crate) const GROUP_TURNS: u64 = loop_turns(THREADS.ilog2() as u64, 0);
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct SumsParams {
-    len: u32,
-    tiles: u32,
+params! {
+    struct SumsParams {
+        len: u32,
+        tiles: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct TilesParams {
-    input_len: u32,
-    len: u32,
+params! {
+    struct TilesParams {
+        input_len: u32,
+        len: u32,
+    }
 }
 
 /// Exclusive prefix sums of 32-bit integers, modulo 2³².

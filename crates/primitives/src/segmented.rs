@@ -1,11 +1,10 @@
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View, ViewMut,
-    Word, loop_turns, parallel,
+    Word, loop_turns, parallel, params,
 };
 
 use crate::{THREADS, checked_len};
@@ -63,14 +62,14 @@ pub unsafe trait Monoid: Send + Sync + 'static {
     fn store(value: &Self::Value, words: &mut [u32]);
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Params {
-    len: u32,
-    slice: u32,
-    slices: u32,
-    segments: u32,
-    last: u32,
+params! {
+    struct Params {
+        len: u32,
+        slice: u32,
+        slices: u32,
+        segments: u32,
+        last: u32,
+    }
 }
 
 /// Sums of the values with equal keys, where the keys are sorted.
@@ -159,7 +158,7 @@ impl<M: Monoid> SegmentedSum<M> {
         checked_len(&self.device, "segmented sum", keys.len())?;
         checked_len(&self.device, "segmented sum", out.len())?;
         let slice = self.slice(keys.len()) as u32;
-        self.kernel.expect_fits(&Params { slice, ..Params::zeroed() })?;
+        self.kernel.expect_fits(&Params { slice, ..Params::default() })?;
         out.clear_on(self.queue.as_ref())?;
         let mut level = self.level(keys, values, out.reborrow())?;
         while let Some((keys, values)) = level {
@@ -205,7 +204,7 @@ impl<M: Monoid> SegmentedSum<M> {
     fn slice(&self, len: usize) -> usize {
         let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
         let mut slice = (len / threads).clamp(MIN_SLICE, MAX_SLICE);
-        while slice > LEAST_SLICE && !self.kernel.fits(&Params { slice: slice as u32, ..Params::zeroed() }) {
+        while slice > LEAST_SLICE && !self.kernel.fits(&Params { slice: slice as u32, ..Params::default() }) {
             slice = (slice / 2).max(LEAST_SLICE);
         }
         slice

@@ -1,11 +1,10 @@
 use std::{mem, ops::Range, sync::Arc};
 
-use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Word, loop_turns,
-    wipe,
+    params, wipe,
 };
 use rayon::prelude::*;
 
@@ -58,23 +57,23 @@ impl SortMethod {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct SweepParams {
-    len: u32,
-    shift: u32,
-    mask: u32,
-    pass: u32,
-    totals: u32,
+params! {
+    struct SweepParams {
+        len: u32,
+        shift: u32,
+        mask: u32,
+        pass_index: u32,
+        totals: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct TileParams {
-    len: u32,
-    tiles: u32,
-    shift: u32,
-    mask: u32,
+params! {
+    struct TileParams {
+        len: u32,
+        tiles: u32,
+        shift: u32,
+        mask: u32,
+    }
 }
 
 /// Stable radix sort of 32-bit keys with a 32-bit value each, by any range of the keys' bits.
@@ -224,7 +223,7 @@ impl RadixSort {
                 histogram.count_digits(pairs[0][0].as_view(), digits, totals.as_view_mut())?;
                 for pass in 0..passes.count {
                     let (shift, mask) = passes.digit(pass);
-                    let params = SweepParams { len, shift, mask, pass, totals: pass << passes.bits };
+                    let params = SweepParams { len, shift, mask, pass_index: pass, totals: pass << passes.bits };
                     let [[keys, values], [moved_keys, moved_values]] = &mut pairs;
                     let args = &mut [
                         Arg::read(keys),

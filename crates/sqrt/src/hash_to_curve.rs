@@ -12,10 +12,9 @@ use ark_ff::{
     AdditiveGroup, Field, PrimeField,
     field_hashers::{DefaultFieldHasher, HashToField},
 };
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns,
-    parallel,
+    parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, Points, point,
@@ -245,19 +244,19 @@ fn words(limbs: &[u64]) -> Vec<u32> {
     limbs.iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]).collect()
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct MultipleParams {
-    len: u32,
-    high: u32,
-    low: u32,
-    first: u32,
+params! {
+    struct MultipleParams {
+        len: u32,
+        high: u32,
+        low: u32,
+        first: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct FrobeniusParams {
-    len: u32,
+params! {
+    struct FrobeniusParams {
+        len: u32,
+    }
 }
 
 /// Points that a CPU thread takes at a time.

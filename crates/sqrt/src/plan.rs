@@ -5,9 +5,9 @@ use std::{
 };
 
 use ark_ff::{Field, Zero};
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, parallel,
+    params,
 };
 use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
@@ -115,11 +115,11 @@ impl<F> Default for Config<F> {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(crate) struct Params {
-    pub(crate) len: u32,
-    pub(crate) want: u32,
+params! {
+    pub(crate) struct Params {
+        pub(crate) len: u32,
+        pub(crate) want: u32,
+    }
 }
 
 /// What a kernel takes and gives.
@@ -160,7 +160,7 @@ pub(crate) struct Loaded<P, B: DevicePrimeField> {
     ready: Event,
 }
 
-impl<P: Pod, B: DevicePrimeField> Loaded<P, B> {
+impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
     pub(crate) fn new(device: &Device, program: &Program<B>, spec: KernelSpec) -> Result<Self> {
         Ok(Self {
             kernel: Kernel::new(device, spec)?,

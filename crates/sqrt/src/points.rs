@@ -4,10 +4,9 @@ use std::{
 };
 
 use ark_ff::{AdditiveGroup, Field, PrimeField};
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns,
-    parallel,
+    parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, point,
@@ -135,17 +134,17 @@ impl Layout {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct PointsParams {
-    len: u32,
+params! {
+    struct PointsParams {
+        len: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct SubgroupParams {
-    len: u32,
-    bits: u32,
+params! {
+    struct SubgroupParams {
+        len: u32,
+        bits: u32,
+    }
 }
 
 /// The numbers of points that were refused, and why.

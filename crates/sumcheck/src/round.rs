@@ -2,8 +2,7 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Access, Binding, CpuArg, KernelSpec, Language, Word};
+use evariste_backend::{Access, Binding, CpuArg, KernelSpec, Language, Word, params};
 use evariste_field::{
     DeviceField, Expression,
     source::{self, turns, word},
@@ -38,36 +37,37 @@ macro_rules! names {
 pub(crate) const TABLES: [&str; 32] =
     names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub(crate) struct Params {
-    pub(crate) pairs: u32,
-    pub(crate) log_chunk: u32,
-    pub(crate) chunks: u32,
-    /// From one table to the next, where they share a buffer.
-    pub(crate) source_stride: u32,
-    pub(crate) target_stride: u32,
-    /// The weight of pair x is `eq[low_at + low bits of x]`, times `eq[high_at + the others]`.
-    pub(crate) low_at: u32,
-    pub(crate) low_bits: u32,
-    pub(crate) high_at: u32,
-    /// Chunks have pairs of several factors of the second kind.
-    pub(crate) both: u32,
-    pub(crate) partials_at: u32,
-    /// Where a challenge is drawn: what the round before left, and where its message goes.
-    pub(crate) previous_chunks: u32,
-    pub(crate) previous_at: u32,
-    /// Two sums that rounds have to have, of which one is read and the other written.
-    pub(crate) claim_at: u32,
-    pub(crate) parity: u32,
-    /// What the first two values of a round count in its message, and the others in any round.
-    pub(crate) lines_at: u32,
-    pub(crate) matrix_at: u32,
-    pub(crate) message_at: u32,
-    /// In bit j whether the first point was 1 and not 0: of the round before, and of those of this launch.
-    pub(crate) ones: u32,
-    /// Rounds of this launch, if it does all that are left.
-    pub(crate) rounds: u32,
+params! {
+    pub(crate) struct Params {
+        pub(crate) pairs: u32,
+        pub(crate) log_chunk: u32,
+        pub(crate) chunks: u32,
+        /// From one table to the next, where they share a buffer.
+        pub(crate) source_stride: u32,
+        pub(crate) target_stride: u32,
+        /// The weight of pair x is `eq[low_at + low bits of x]`, times `eq[high_at + the others]`.
+        pub(crate) low_at: u32,
+        pub(crate) low_bits: u32,
+        pub(crate) high_at: u32,
+        /// Chunks have pairs of several factors of the second kind.
+        pub(crate) both: u32,
+        pub(crate) partials_at: u32,
+        /// Where a challenge is drawn: what the round before left, and where its message goes.
+        pub(crate) previous_chunks: u32,
+        pub(crate) previous_at: u32,
+        /// Two sums that rounds have to have, of which one is read and the other written.
+        pub(crate) claim_at: u32,
+        pub(crate) parity: u32,
+        /// What the first two values of a round count in its message, and the others in any round.
+        pub(crate) lines_at: u32,
+        /// And the others, in any round.
+        pub(crate) matrix_at: u32,
+        pub(crate) message_at: u32,
+        /// In bit j whether the first point was 1 and not 0: of the round before, and of those of this launch.
+        pub(crate) ones: u32,
+        /// Rounds of this launch, if it does all that are left.
+        pub(crate) rounds: u32,
+    }
 }
 
 impl Params {

@@ -1,14 +1,10 @@
 //! Multilinear tables: eq, and tables with variables bound.
 
-use std::{
-    any::TypeId,
-    marker::PhantomData,
-    sync::{Arc, OnceLock},
-};
+use std::{any::TypeId, marker::PhantomData, sync::Arc};
 
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, parallel,
+    Arg, Binding, Buffer, CpuArg, Device, KernelSpec, Language, LazyKernel, Queue, Secrecy, View, ViewMut, parallel,
+    params,
 };
 use evariste_field::{
     DeviceField, Mont,
@@ -27,26 +23,26 @@ const THREADS: u32 = 256;
 /// Elements that a CPU thread takes at a time.
 const GRAIN: usize = 1 << 10;
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct EqParams {
-    low: u32,
-    variables: u32,
-    last: u32,
+params! {
+    struct EqParams {
+        low: u32,
+        variables: u32,
+        last: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct OuterParams {
-    len: u32,
-    low: u32,
+params! {
+    struct OuterParams {
+        len: u32,
+        low: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct FoldParams {
-    len: u32,
-    neighbours: u32,
+params! {
+    struct FoldParams {
+        len: u32,
+        neighbours: u32,
+    }
 }
 
 /// Operations on multilinear tables on one device: vectors of 2ⁿ elements, of which element x is the value at the point whose
@@ -66,9 +62,9 @@ pub struct Tables<E, T = E> {
 /// The kernels that were used so far.
 #[derive(Debug, Default)]
 struct Kernels {
-    eq: OnceLock<Kernel<EqParams>>,
-    outer: OnceLock<Kernel<OuterParams>>,
-    fold: [OnceLock<Kernel<FoldParams>>; 2],
+    eq: LazyKernel<EqParams>,
+    outer: LazyKernel<OuterParams>,
+    fold: [LazyKernel<FoldParams>; 2],
 }
 
 /// The tables of eq for two groups of coordinates, each for every number of these from none on: of the first ones of the
@@ -177,7 +173,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let low_eq = split.tables.view(1 << low..2 << low)?;
         let high_eq = split.tables.view((2 << low) + (1 << (n - low))..)?;
         let params = OuterParams { len: 1 << n, low: low as u32 };
-        let kernel = kernel(&self.device, &self.kernels.outer, outer_spec::<E>)?;
+        let kernel = self.kernels.outer.get(&self.device, outer_spec::<E>)?;
         let args = &mut [Arg::read(low_eq), Arg::read(high_eq), Arg::write(&mut out)];
         // SAFETY: the tables of both groups have an entry for each index, and the output has 2^n elements.
         unsafe { kernel.launch(self.queue.as_ref(), (1u64 << n).div_ceil(THREADS.into()), &params, args) }?;
@@ -194,7 +190,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let point = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), point, secrecy)?;
         let mut tables = self.device.alloc_with(len, secrecy)?;
         let params = EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::Low) };
-        let kernel = kernel(&self.device, &self.kernels.eq, eq_spec::<E>)?;
+        let kernel = self.kernels.eq.get(&self.device, eq_spec::<E>)?;
         let args = &mut [Arg::read(&point), Arg::write(&mut tables)];
         // SAFETY: the tables have `len` elements, as many as the parameters say, and the point its coordinates.
         unsafe { kernel.launch(self.queue.as_ref(), (len as u64).div_ceil(THREADS.into()), &params, args) }?;
@@ -224,7 +220,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         target: ViewMut<'_, Mont<E>>,
     ) -> Result<()> {
         let below = is_below::<E, S>()?;
-        let kernel = kernel(&self.device, &self.kernels.fold[usize::from(below)], fold_spec::<E, S>)?;
+        let kernel = self.kernels.fold[usize::from(below)].get(&self.device, fold_spec::<E, S>)?;
         let len = target.len();
         source.expect_len("a table to be folded", 2 * len)?;
         assert!(!challenge.is_empty(), "a challenge");
@@ -243,19 +239,6 @@ pub(crate) fn variables_of(len: usize) -> Result<usize> {
     }
     let expected = len.next_power_of_two().clamp(2, 1 << MAX_VARIABLES);
     Err(Error::Length { what: "the elements of a table, which are a power of two", expected, actual: len })
-}
-
-/// The kernel in a slot, compiled if need be.
-fn kernel<'a, P: Pod>(
-    device: &Device,
-    slot: &'a OnceLock<Kernel<P>>,
-    spec: impl FnOnce() -> KernelSpec,
-) -> Result<&'a Kernel<P>> {
-    if let Some(kernel) = slot.get() {
-        return Ok(kernel);
-    }
-    let kernel = Kernel::new(device, spec())?;
-    Ok(slot.get_or_init(|| kernel))
 }
 
 /// Text of a kernel whose bindings all have elements of `E`.

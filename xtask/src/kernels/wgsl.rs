@@ -55,7 +55,7 @@ fn check_entry(module: &Module, spec: &KernelSpec) -> Result<()> {
     );
     ensure!(spec.threads <= WORKGROUP_THREADS, "{} threads in a workgroup", spec.threads);
     ensure!(spec.bindings.len() <= BINDINGS, "{} buffers", spec.bindings.len());
-    ensure!(spec.params_bytes <= PARAMETER_BYTES, "{} bytes of parameters", spec.params_bytes);
+    ensure!(spec.params_bytes() <= PARAMETER_BYTES, "{} bytes of parameters", spec.params_bytes());
     Ok(())
 }
 

@@ -23,7 +23,7 @@ use std::{
 
 use libloading::Library;
 
-use crate::{Error, KernelSpec, Kind, Language, Result};
+use crate::{Error, KernelSpec, Kind, Result};
 
 /// Options of every compilation, besides the target. The assembler's report is where [`Usage`] comes from.
 pub(crate) const OPTIONS: &[&str] = &["--std=c++17", "--ptxas-options=--verbose"];
@@ -109,7 +109,7 @@ pub fn compile(spec: &KernelSpec, architecture: &str) -> Result<Compiled> {
 
 /// The text that is compiled.
 pub(crate) fn source(spec: &KernelSpec) -> String {
-    format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", spec.name, spec.source(Language::Cuda))
+    format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", spec.name, spec.cuda_source())
 }
 
 /// A kernel's name in messages.
@@ -178,7 +178,7 @@ pub(crate) fn compile_source(spec: &KernelSpec, source: &str, architecture: &str
     let found = parameters(&signature, spec.name)
         .ok_or_else(|| refuse(format!("the source has no entry: extern \"C\" __global__ void {}", spec.name)))?;
     // An empty struct has one byte in C++.
-    let mut declared = vec![spec.params_bytes.max(1)];
+    let mut declared = vec![spec.params_bytes().max(1)];
     declared.resize(1 + spec.bindings.len(), size_of::<u64>());
     if found != declared {
         return Err(refuse(format!("its arguments have {found:?} bytes, its declaration says {declared:?}")));
@@ -431,10 +431,9 @@ fn succeed(code: c_int) -> std::result::Result<(), c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Binding, Word};
+    use crate::{Binding, Language, Word, params};
 
     const BODY: &str = r#"
-        struct Params { uint32_t n; uint32_t k; };
         extern "C" __global__ void double_all(const Params params, uint64_t* x) {
             __shared__ uint64_t tile[64];
             size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
@@ -443,8 +442,15 @@ mod tests {
             if (i < params.n) x[i] = 2 * tile[threadIdx.x % 64] + params.k;
         }"#;
 
+    params! {
+        struct Scale {
+            n: u32,
+            k: u32,
+        }
+    }
+
     fn spec(body: &'static str) -> KernelSpec {
-        KernelSpec::new::<[u32; 2]>(
+        KernelSpec::new::<Scale>(
             "double_all",
             "u64",
             vec![Binding::write("x", Word::Vec2)],
@@ -509,7 +515,7 @@ mod tests {
     #[test]
     fn a_broken_source_gives_the_log_with_its_own_lines() {
         with_nvrtc(|| {
-            let broken = "struct Params { uint32_t n; };\n\nextern \"C\" __global__ void double_all() { nonsense; }";
+            let broken = "// Nothing\n\nextern \"C\" __global__ void double_all() { nonsense; }";
             let Err(Error::Compile { kernel, device, log }) = compile(&spec(broken), "sm_90") else {
                 panic!("it compiled")
             };
@@ -537,7 +543,7 @@ mod tests {
 
     #[test]
     fn an_empty_struct_of_parameters_is_one_byte() {
-        let source = "struct Params {}; extern \"C\" __global__ void empty(const Params params) {}";
+        let source = "extern \"C\" __global__ void empty(const Params params) {}";
         let spec = KernelSpec::new::<()>("empty", "", vec![], |_, _| {}, move |_| source.to_owned());
         with_nvrtc(|| assert!(compile(&spec, "sm_90").is_ok()));
     }
@@ -545,7 +551,6 @@ mod tests {
     #[test]
     fn what_is_spilled_is_told() {
         let source = r#"
-            struct Params { uint32_t n; uint32_t k; };
             extern "C" __global__ void __launch_bounds__(1024, 2) double_all(const Params params, uint64_t* x) {
                 uint64_t t[96];
                 #pragma unroll

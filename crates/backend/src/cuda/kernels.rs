@@ -93,7 +93,7 @@ impl Kernels {
 
     /// All that the kernel depends on but for the compiler's version.
     fn digest(&self, spec: &KernelSpec, source: &str) -> blake3::Hash {
-        let numbers = [spec.threads as usize, spec.shared_bytes as usize, spec.params_bytes, spec.bindings.len()];
+        let numbers = [spec.threads as usize, spec.shared_bytes as usize, spec.params_bytes(), spec.bindings.len()];
         Cache::key(&[
             b"cuda",
             source.as_bytes(),
@@ -175,7 +175,7 @@ impl Module {
             name: spec.name,
             threads: spec.threads,
             shared_bytes: spec.shared_bytes,
-            params_bytes: spec.params_bytes,
+            params_bytes: spec.params_bytes(),
             bindings: spec.bindings.len(),
         };
         module.find_function(spec)?;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
-
 use super::{
     Cuda, compiler,
     double::{self, Failure, SECRET},
@@ -12,7 +10,7 @@ use super::{
 };
 use crate::{
     Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy, SpanMut,
-    Transfer, Word, cache::Cache,
+    Transfer, Word, cache::Cache, params,
 };
 
 static COMPILER: Compiler = Compiler {
@@ -30,10 +28,10 @@ fn open(index: usize) -> Result<Device> {
     Ok(Device::unregistered(Arc::new(Cuda::of(context, Cache::at(None), &COMPILER)?)))
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Fill {
-    word: u32,
+params! {
+    struct Fill {
+        word: u32,
+    }
 }
 
 fn fill(device: &Device) -> Result<Kernel<Fill>> {

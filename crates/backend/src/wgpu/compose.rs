@@ -1,22 +1,22 @@
 //! The WGSL that a driver gets: a kernel's own text, and around it what the backend declares for it.
 //!
-//! A kernel's text has `struct Params { … }` of `u32` scalars and the entry point; it may rely on these names:
+//! A kernel's text has the entry point; it may rely on these names:
 //!
 //! - `THREADS: u32`, the size of a workgroup;
-//! - `params: Params`, unless the kernel has no parameters. It is an immediate (push constant) where the device has
+//! - `params: Params` with the fields that [`params!`](crate::params) declared, unless the kernel has none. It is an immediate (push constant) where the device has
 //!   room for it, else a uniform: a struct of `u32` scalars has the same layout in both;
 //! - for each binding `x`: `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`.
 //!
 //! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own: the accessors
 //! choose by the high bits of `i`. Where views start within what is bound, the accessors add the view's place to `i`: fields of
-//! `Params` that are put before the kernel's own. Workgroup memory starts uninitialised, as in CUDA.
+//! `Params` that are put before the others. Workgroup memory starts uninitialised, as in CUDA.
 //!
 //! `enable`, `requires` and `diagnostic` directives must come first in WGSL; they may stand at the start of any line of
 //! the text and are moved to the top. `u64` needs none.
 
 use std::fmt::Write;
 
-use crate::{Access, Binding, KernelSpec, Language, Word};
+use crate::{Access, Binding, KernelSpec, Language, Word, params};
 
 /// Where the parameters of a launch come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,10 @@ pub fn compose_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
         push(&mut text, format_args!("{line}"));
     }
     push(&mut text, format_args!("const THREADS: u32 = {}u;", spec.threads));
-    if spec.params_bytes > 0 || layout.based {
+    if !spec.params.is_empty() || layout.based {
+        let bases = spec.bindings.iter().filter(|_| layout.based).map(|binding| base(binding) + ": u32, ");
+        let fields = bases.collect::<String>() + &params::wgsl(spec.params);
+        push(&mut text, format_args!("struct Params {{ {fields}}}"));
         push(
             &mut text,
             match layout.parameters {
@@ -74,21 +77,11 @@ pub fn compose_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
         declare(&mut text, binding, first, count, layout);
         first += count;
     }
-    let bases = layout.based.then(|| spec.bindings.iter().map(|binding| base(binding) + ": u32, ").collect::<String>());
-    if let Some(bases) = bases.as_ref().filter(|_| spec.params_bytes == 0) {
-        push(&mut text, format_args!("{PARAMS} {bases}}}"));
-    }
     for line in body {
-        match (&bases, line.trim_start().strip_prefix(PARAMS)) {
-            (Some(bases), Some(fields)) => push(&mut text, format_args!("{PARAMS} {bases}{fields}")),
-            _ => push(&mut text, format_args!("{line}")),
-        }
+        push(&mut text, format_args!("{line}"));
     }
     text
 }
-
-/// How the declaration of the parameters starts.
-const PARAMS: &str = "struct Params {";
 
 /// The field that says where the view of a binding starts.
 fn base(binding: &Binding) -> String {
@@ -156,11 +149,16 @@ fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
 
+    params! {
+        struct One {
+            n: u32,
+        }
+    }
+
     fn spec() -> KernelSpec {
         let bindings = vec![Binding::read("x", Word::Vec4), Binding::write("y", Word::U32)];
-        let source =
-            |_| "enable f16;\nstruct Params { n: u32 }\n  diagnostic(off, derivative_uniformity);\nfn k() {}".into();
-        KernelSpec::new::<u32>("k", "", bindings, |_, _| {}, source).threads(64)
+        let source = |_| "enable f16;\nconst N = 1u;\n  diagnostic(off, derivative_uniformity);\nfn k() {}".into();
+        KernelSpec::new::<One>("k", "", bindings, |_, _| {}, source).threads(64)
     }
 
     #[test]
@@ -168,8 +166,8 @@ mod tests {
         let text = compose(&spec(), false);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[..3], ["enable f16;", "diagnostic(off, derivative_uniformity);", "const THREADS: u32 = 64u;"]);
-        assert_eq!(lines[lines.len() - 2..], ["struct Params { n: u32 }", "fn k() {}"]);
-        assert!(text.contains("var<immediate> params: Params;"));
+        assert_eq!(lines[lines.len() - 2..], ["const N = 1u;", "fn k() {}"]);
+        assert!(text.contains("struct Params { n: u32, }\nvar<immediate> params: Params;"));
     }
 
     #[test]

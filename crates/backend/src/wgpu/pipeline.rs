@@ -78,7 +78,7 @@ impl Variant {
 
     /// Bytes of the parameters with what stands before them.
     fn params_bytes(&self, spec: &KernelSpec) -> usize {
-        spec.params_bytes + if self.based { 4 * spec.bindings.len() } else { 0 }
+        spec.params_bytes() + if self.based { 4 * spec.bindings.len() } else { 0 }
     }
 }
 

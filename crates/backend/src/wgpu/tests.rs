@@ -10,8 +10,6 @@ use std::{
     time::Duration,
 };
 
-use bytemuck::{Pod, Zeroable};
-
 use super::{
     Wgpu,
     gpu::{Gpu, Options},
@@ -19,7 +17,7 @@ use super::{
 };
 use crate::{
     Arg, Binding, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Result, Secrecy, Span, SpanMut,
-    Transfer, Word, cache::Cache,
+    Transfer, Word, cache::Cache, params,
 };
 
 /// A device of its own with changed options, or `None`, told, without any adapter.
@@ -55,16 +53,21 @@ fn no_immediates() -> Options {
     Options { no_immediates: true, cache: Some(Cache::at(None)), ..Options::default() }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Params {
-    len: u32,
-    factor: u32,
-    offset: u32,
+params! {
+    struct Params {
+        len: u32,
+        factor: u32,
+        offset: u32,
+    }
+}
+
+params! {
+    struct Groups {
+        groups: u32,
+    }
 }
 
 const ADD: &str = "
-struct Params { len: u32, factor: u32, offset: u32 }
 @compute @workgroup_size(THREADS)
 fn add(
     @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -326,24 +329,24 @@ fn wide_words_and_int64_work_where_they_are() {
 fn grids_beyond_one_dimension_reach_every_group() {
     let Some(device) = shared() else { return };
     let source = "
-        struct Params { groups: u32 }
         @compute @workgroup_size(THREADS)
         fn mark(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
             let i = group.x + group.y * groups.x;
             if i < params.groups { y_set(i, y_get(i) + i + 1u); }
         }";
     let bindings = vec![Binding::write("y", Word::U32)];
-    let spec = KernelSpec::new::<u32>("mark", "", bindings, |_, _| {}, move |_| source.into()).threads(1);
-    let kernel = Kernel::<u32>::new(&device, spec).unwrap();
+    let spec = KernelSpec::new::<Groups>("mark", "", bindings, |_, _| {}, move |_| source.into()).threads(1);
+    let kernel = Kernel::<Groups>::new(&device, spec).unwrap();
     for groups in [65535, 65536, 131_071, 200_003] {
         let mut marks = device.zeros::<u32>(groups as usize).unwrap();
         // SAFETY: one word for each group, and groups beyond are idle.
-        unsafe { kernel.launch(None, groups.into(), &groups, &mut [Arg::write(&mut marks)]) }.unwrap();
+        unsafe { kernel.launch(None, groups.into(), &Groups { groups }, &mut [Arg::write(&mut marks)]) }.unwrap();
         assert!(marks.to_vec().unwrap().into_iter().eq(1..=groups), "{groups} groups");
     }
     let mut marks = device.zeros::<u32>(1).unwrap();
     // SAFETY: the launch is refused.
-    let error = unsafe { kernel.launch(None, 1 << 60, &0, &mut [Arg::write(&mut marks)]) }.unwrap_err();
+    let error =
+        unsafe { kernel.launch(None, 1 << 60, &Groups { groups: 0 }, &mut [Arg::write(&mut marks)]) }.unwrap_err();
     assert!(matches!(error, Error::TooLarge { actual, .. } if actual == 1 << 60), "{error}");
 }
 

@@ -5,9 +5,8 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
-use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel,
+    Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
 };
 
 use super::{THREADS, Vector, secrecy_of, variant, wgsl_kernel};
@@ -43,10 +42,10 @@ macro_rules! names {
 const COLUMNS: [&str; 32] =
     names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct Params {
-    len: u32,
+params! {
+    pub(super) struct Params {
+        len: u32,
+    }
 }
 
 /// The kernel of an expression with so many columns in bindings of their own.
@@ -147,7 +146,7 @@ impl Program {
         if called {
             text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
         }
-        text += "struct Params {\n    uint32_t len;\n};\n\nextern \"C\" __global__ void expression(const Params params";
+        text += "extern \"C\" __global__ void expression(const Params params";
         let columns = COLUMNS[..direct].iter().copied();
         let names = columns.chain((direct < self.columns.len()).then_some("rest")).chain(["constants"]);
         for name in names {
@@ -176,7 +175,7 @@ impl Program {
             mul: "f_mul",
         };
         let mut text = String::from(
-            "struct Params {\n    len: u32,\n}\n\n@compute @workgroup_size(THREADS)\n\
+            "@compute @workgroup_size(THREADS)\n\
              fn expression(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,\n\
              \x20             @builtin(local_invocation_index) thread: u32) {\n    \
              let i = (group.x + group.y * groups.x) * THREADS + thread;\n    if (i >= params.len) {\n        return;\n    }\n",

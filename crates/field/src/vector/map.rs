@@ -1,7 +1,8 @@
 //! Operations on each element of one vector.
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Word};
+use evariste_backend::{
+    Arg, Binding, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Word, params,
+};
 
 use super::{THREADS, Vector, assign_define, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
 use crate::{
@@ -10,18 +11,18 @@ use crate::{
     source::{self, turns, word},
 };
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct Params {
-    len: u32,
+params! {
+    pub(super) struct Params {
+        len: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct PowParams {
-    len: u32,
-    /// Of the exponent, without leading zeros.
-    bits: u32,
+params! {
+    pub(super) struct PowParams {
+        len: u32,
+        /// Of the exponent, without leading zeros.
+        bits: u32,
+    }
 }
 
 /// Binary digits of an exponent that are taken at once where a device allows threads few turns of loops.
@@ -220,7 +221,8 @@ impl<F: DeviceField> Vector<F> {
 
     /// `args` are the input and the output, of `len` elements, or both in one.
     fn launch_map(&self, map: Map, assign: bool, len: u32, factor: Option<F>, args: Vec<Arg<'_>>) -> Result<()> {
-        let kernel = self.kernel(&self.kernels.map[map as usize][usize::from(assign)], || spec::<F>(map, assign))?;
+        let kernel =
+            self.kernels.map[map as usize][usize::from(assign)].get(&self.device, || spec::<F>(map, assign))?;
         let secrecy = Secrecy::of(args.iter().map(Arg::secrecy));
         let factor = factor.map(|factor| self.upload::<Mont<F>>(&[factor], secrecy)).transpose()?;
         let mut args = args;
@@ -230,7 +232,7 @@ impl<F: DeviceField> Vector<F> {
     }
 
     fn pow_kernel(&self, assign: bool) -> Result<&Kernel<PowParams>> {
-        self.kernel(&self.kernels.pow[usize::from(assign)], || pow_spec::<F>(assign))
+        self.kernels.pow[usize::from(assign)].get(&self.device, || pow_spec::<F>(assign))
     }
 
     /// `args` are the input and the output of `len` elements, or both in one.

@@ -1,7 +1,8 @@
 //! Elements in another order: bit reversal, transposition, gathering.
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, Word, parallel};
+use evariste_backend::{
+    Arg, Binding, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, Word, parallel, params,
+};
 
 use super::{THREADS, TILE_BYTES, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
@@ -12,29 +13,29 @@ use crate::{
 /// Side of the tiles in which a CPU thread transposes: a tile's rows lie in as many cache lines.
 const CPU_SIDE: usize = 16;
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct ReverseParams {
-    log_len: u32,
+params! {
+    pub(super) struct ReverseParams {
+        log_len: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct TransposeParams {
-    rows: u32,
-    columns: u32,
-    /// Tiles in a row of tiles.
-    tiles: u32,
-    /// Tiles in all.
-    count: u32,
+params! {
+    pub(super) struct TransposeParams {
+        rows: u32,
+        columns: u32,
+        /// Tiles in a row of tiles.
+        tiles: u32,
+        /// Tiles in all.
+        count: u32,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct GatherParams {
-    /// Elements to choose from, and of the result.
-    len: u32,
-    count: u32,
+params! {
+    pub(super) struct GatherParams {
+        /// Elements to choose from, and of the result.
+        len: u32,
+        count: u32,
+    }
 }
 
 impl<F: DeviceField> Vector<F> {
@@ -89,7 +90,7 @@ impl<F: DeviceField> Vector<F> {
             actual: count,
         })?;
         let params = TransposeParams { rows, columns, tiles, count };
-        let kernel = self.kernel(&self.kernels.transpose, transpose_spec::<F>)?;
+        let kernel = self.kernels.transpose.get(&self.device, transpose_spec::<F>)?;
         let args = &mut [Arg::read(a), Arg::write(out)];
         // SAFETY: both buffers have rows · columns elements, and tiles are cut to the matrix.
         unsafe { kernel.launch(self.queue(), count.into(), &params, args) }
@@ -108,7 +109,7 @@ impl<F: DeviceField> Vector<F> {
         let (a, indices, out) = (a.into(), indices.into(), out.into());
         out.expect_len("the output", indices.len())?;
         let (len, count) = (self.checked_len(a.len())?, self.checked_len(indices.len())?);
-        let kernel = self.kernel(&self.kernels.gather, gather_spec::<F>)?;
+        let kernel = self.kernels.gather.get(&self.device, gather_spec::<F>)?;
         let args = &mut [Arg::read(a), Arg::read(indices), Arg::write(out)];
         // SAFETY: threads touch indices and outputs below `count` only, and elements only below `len`.
         unsafe { kernel.launch(self.queue(), count.div_ceil(THREADS).into(), &GatherParams { len, count }, args) }
@@ -123,7 +124,7 @@ impl<F: DeviceField> Vector<F> {
             let expected = u64::from(len).next_power_of_two();
             return Err(Error::Length { what: "a vector to be bit-reversed", expected, actual: len.into() });
         }
-        let kernel = self.kernel(&self.kernels.bit_reverse[usize::from(assign)], || reverse_spec::<F>(assign))?;
+        let kernel = self.kernels.bit_reverse[usize::from(assign)].get(&self.device, || reverse_spec::<F>(assign))?;
         let params = ReverseParams { log_len: len.ilog2() };
         // SAFETY: the buffers have 2^log_len elements, and reversed indices are below that too.
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &params, args) }

@@ -6,8 +6,9 @@
 //! write. So 3 additions or multiplications an element, 12/8 more for the scan of a run of 8, and 3 accesses to memory an
 //! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
+};
 
 use super::{
     Vector, assign_define, in_and_out,
@@ -31,18 +32,18 @@ pub enum Prefix {
     Exclusive,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(super) struct Params {
-    len: u32,
-    tiles: u32,
-    /// There are states before the tiles.
-    carried: u32,
-    exclusive: u32,
-    /// The last element comes first.
-    reversed: u32,
-    /// Where in the table of weights the ones of this vector start.
-    weights: u32,
+params! {
+    pub(super) struct Params {
+        len: u32,
+        tiles: u32,
+        /// There are states before the tiles.
+        carried: u32,
+        exclusive: u32,
+        /// The last element comes first.
+        reversed: u32,
+        /// Where in the table of weights the ones of this vector start.
+        weights: u32,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +168,7 @@ impl<F: DeviceField> Vector<F> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
         let (params, mut carries) = self.carries(plan, a, secrecy_of([a, out.as_view()]), len, prefix, 0)?;
-        let kernel = self.kernel(&self.kernels.prefix[plan.scan as usize][0], || spec::<F>(plan.scan, false))?;
+        let kernel = self.kernels.prefix[plan.scan as usize][0].get(&self.device, || spec::<F>(plan.scan, false))?;
         let mut args = vec![Arg::read(a), Arg::write(out), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
         // SAFETY: both buffers have `len` elements, of which threads touch no others, `carries` has a place for each
@@ -186,7 +187,7 @@ impl<F: DeviceField> Vector<F> {
     ) -> Result<Buffer<Mont<F>>> {
         let len = self.checked_len(a.len())?;
         let (params, mut carries) = self.carries(plan, a.as_view(), a.secrecy(), len, prefix, weights)?;
-        let kernel = self.kernel(&self.kernels.prefix[plan.scan as usize][1], || spec::<F>(plan.scan, true))?;
+        let kernel = self.kernels.prefix[plan.scan as usize][1].get(&self.device, || spec::<F>(plan.scan, true))?;
         let mut args = vec![Arg::write(a), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
         // SAFETY: as in `scan`; a thread reads only the elements that it writes.

@@ -8,8 +8,9 @@
 //! whose elements lie 2^d further. It is a sum or a product, or near + z^(2^d) · far for a polynomial's value at z, with
 //! those powers from a table; one multiplication an element there, and as many additions.
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
+};
 
 use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
 use crate::{
@@ -33,18 +34,18 @@ const CPU_CHUNKS: usize = 4;
 /// Binary powers in a table of weights: of the elements of a chunk of chunks, at most.
 pub(super) const WEIGHTS: usize = 64;
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(super) struct Params {
-    pub(super) len: u32,
-    /// log₂ of the elements of a chunk, the last of which may have fewer.
-    pub(super) log_chunk: u32,
-    pub(super) chunks: u32,
-    /// Chunks are counted from the end of the vector, so that it is the first elements that may lack in a chunk.
-    /// Results lie in the order of the chunks in the vector all the same.
-    pub(super) reversed: u32,
-    /// Where in the table of weights the ones of this vector start.
-    pub(super) weights: u32,
+params! {
+    pub(super) struct Params {
+        pub(super) len: u32,
+        /// log₂ of the elements of a chunk, the last of which may have fewer.
+        pub(super) log_chunk: u32,
+        pub(super) chunks: u32,
+        /// Chunks are counted from the end of the vector, so that it is the first elements that may lack in a chunk.
+        /// Results lie in the order of the chunks in the vector all the same.
+        pub(super) reversed: u32,
+        /// Where in the table of weights the ones of this vector start.
+        pub(super) weights: u32,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +248,7 @@ impl<F: DeviceField> Vector<F> {
         log: u32,
         out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
-        let kernel = self.kernel(&self.kernels.reduce[reduction as usize], || spec::<F>(reduction))?;
+        let kernel = self.kernels.reduce[reduction as usize].get(&self.device, || spec::<F>(reduction))?;
         let len = a.len() as u32;
         let longest = if log == 0 { self.log_chunk(a.len()) } else { len.next_power_of_two().ilog2() };
         let of = |log_chunk: u32| {
@@ -290,7 +291,7 @@ impl<F: DeviceField> Vector<F> {
         weights: Option<&Buffer<Mont<F>>>,
         out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
-        let kernel = self.kernel(&self.kernels.reduce[reduction as usize], || spec::<F>(reduction))?;
+        let kernel = self.kernels.reduce[reduction as usize].get(&self.device, || spec::<F>(reduction))?;
         let mut args = vec![Arg::read(a)];
         args.extend(b.map(Arg::read));
         args.extend(weights.map(Arg::read));

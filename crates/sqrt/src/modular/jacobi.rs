@@ -2,13 +2,12 @@
 
 use std::{fmt, fmt::Write, sync::Arc};
 
-use bytemuck::{Pod, Zeroable};
 use crypto_bigint::{BoxedUint, Integer};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
 use evariste_backend::{
     Arg, Binding, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Word,
-    loop_turns,
+    loop_turns, params,
 };
 use evariste_field::source;
 use rayon::prelude::*;
@@ -246,16 +245,16 @@ impl Jacobi {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Params {
-    len: u32,
-    first: u32,
-    end: u32,
-    batches: u32,
-    stride: u32,
-    moduli: u32,
-    indexed: u32,
+params! {
+    struct Params {
+        len: u32,
+        first: u32,
+        end: u32,
+        batches: u32,
+        stride: u32,
+        moduli: u32,
+        indexed: u32,
+    }
 }
 
 /// The kernel for moduli of a number of limbs.

@@ -2,12 +2,11 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use bytemuck::{Pod, Zeroable};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
-    ViewMut, Word, loop_turns,
+    ViewMut, Word, loop_turns, params,
 };
 use evariste_field::source;
 use rayon::prelude::*;
@@ -57,16 +56,16 @@ pub(crate) mod choice {
     pub(crate) const LARGER: u32 = 3;
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Params {
-    len: u32,
-    first: u32,
-    end: u32,
-    stride: u32,
-    primes: u32,
-    indexed: u32,
-    choice: u32,
+params! {
+    struct Params {
+        len: u32,
+        first: u32,
+        end: u32,
+        stride: u32,
+        primes: u32,
+        indexed: u32,
+        choice: u32,
+    }
 }
 
 /// Steps on the device.

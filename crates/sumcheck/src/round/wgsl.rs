@@ -12,29 +12,8 @@ use crate::{draw, program::Program};
 /// operands chosen by the loop's counter, since compilers take time and space for each.
 const WGSL_MULTIPLICATIONS: usize = 6;
 
-/// [`Params`](super::Params), and those of the round that is done.
-const PARAMS: &str = "struct Params {
-    pairs: u32,
-    log_chunk: u32,
-    chunks: u32,
-    source_stride: u32,
-    target_stride: u32,
-    low_at: u32,
-    low_bits: u32,
-    high_at: u32,
-    both: u32,
-    partials_at: u32,
-    previous_chunks: u32,
-    previous_at: u32,
-    claim_at: u32,
-    parity: u32,
-    lines_at: u32,
-    matrix_at: u32,
-    message_at: u32,
-    ones: u32,
-    rounds: u32,
-}
-var<private> now: Params;
+/// The parameters of the round that is done.
+const NOW: &str = "var<private> now: Params;
 ";
 
 /// `x_lift` in WGSL: what is loaded from binding `x`, as an element of `E`.
@@ -59,7 +38,7 @@ pub(crate) fn wgsl_lift<E: DeviceField, T: DeviceField>(binding: &Binding, below
 
 /// What comes before everything but the accessors in WGSL, which are rendered here too.
 fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool) -> String {
-    let mut text = source::wgsl::<E>(int64) + PARAMS;
+    let mut text = source::wgsl::<E>(int64) + NOW;
     for (binding, below) in kind.bindings::<E, T>() {
         if !below && binding.name != "state" {
             text += &source::wgsl_accessors::<E>(&binding);

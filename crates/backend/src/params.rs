@@ -1,0 +1,160 @@
+//! Parameters of kernels: declared once, in Rust, for all languages.
+
+use std::fmt::Write;
+
+use bytemuck::Pod;
+
+/// What the parameters of a kernel are made of: words, or arrays of them.
+///
+/// # Safety
+/// The type is that many words of 32 bits, without padding and aligned as one.
+pub unsafe trait ParamType: Pod {
+    /// How many words an array has; `None` for a word alone.
+    const LEN: Option<usize>;
+}
+
+// SAFETY: one word.
+unsafe impl ParamType for u32 {
+    const LEN: Option<usize> = None;
+}
+
+// SAFETY: N words.
+unsafe impl<const N: usize> ParamType for [u32; N]
+where
+    Self: Pod,
+{
+    const LEN: Option<usize> = Some(N);
+}
+
+/// A field of [`Params`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamField {
+    /// Its name in all languages.
+    pub name: &'static str,
+    /// How many words an array has; `None` for a word alone.
+    pub len: Option<usize>,
+}
+
+impl ParamField {
+    /// A field of a type.
+    pub const fn of<T: ParamType>(name: &'static str) -> Self {
+        Self { name, len: T::LEN }
+    }
+}
+
+/// The parameters of a kernel, which [`params!`](crate::params) declares. Those of a kernel without any are `()`.
+///
+/// # Safety
+/// The fields are those of the type, in their order and without padding.
+pub unsafe trait Params: Pod {
+    /// The fields, in order.
+    const FIELDS: &'static [ParamField];
+}
+
+// SAFETY: there are none.
+unsafe impl Params for () {
+    const FIELDS: &'static [ParamField] = &[];
+}
+
+/// Words of all fields.
+pub(crate) const fn words(fields: &[ParamField]) -> usize {
+    let (mut words, mut i) = (0, 0);
+    while i < fields.len() {
+        words += match fields[i].len {
+            Some(len) => len,
+            None => 1,
+        };
+        i += 1;
+    }
+    words
+}
+
+/// Declares the parameters of a kernel: a struct whose fields are `u32`, arrays of it or another
+/// [`ParamType`]. It is `Copy`, `Debug`, `Default` and [`Params`].
+///
+/// Kernels see it as `params`. CUDA has the same fields; WGSL has those that are words, and word i of an array `x` as `x_i`.
+/// Names must be no keywords of any language: WGSL reserves many, such as `from` and `pass`.
+///
+/// ```
+/// evariste_backend::params! {
+///     /// What a kernel that scales takes.
+///     pub struct ScaleParams {
+///         /// How many elements.
+///         pub len: u32,
+///         /// The factor, the low word first.
+///         pub factor: [u32; 2],
+///     }
+/// }
+/// assert_eq!(size_of::<ScaleParams>(), 12);
+/// ```
+#[macro_export]
+macro_rules! params {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $type:ty),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default)]
+        $vis struct $name {
+            $($(#[$field_meta])* $field_vis $field: $type),*
+        }
+
+        // SAFETY: all fields are words, which may be zero.
+        unsafe impl $crate::bytemuck::Zeroable for $name {}
+
+        // SAFETY: all fields are words, which may have any value, without padding between them.
+        unsafe impl $crate::bytemuck::Pod for $name {}
+
+        // SAFETY: these are the fields, which are words.
+        unsafe impl $crate::Params for $name {
+            const FIELDS: &'static [$crate::ParamField] =
+                &[$($crate::ParamField::of::<$type>(stringify!($field))),*];
+        }
+    };
+}
+
+/// The struct in CUDA C++, on one line.
+pub(crate) fn cuda(fields: &[ParamField]) -> String {
+    let mut text = String::from("struct Params {");
+    for ParamField { name, len } in fields {
+        let _ = match len {
+            Some(len) => write!(text, " uint32_t {name}[{len}];"),
+            None => write!(text, " uint32_t {name};"),
+        };
+    }
+    text + " };"
+}
+
+/// The fields of the struct in WGSL, each with its type, on one line.
+#[cfg(any(test, feature = "wgpu"))]
+pub(crate) fn wgsl(fields: &[ParamField]) -> String {
+    let mut text = String::new();
+    for ParamField { name, len } in fields {
+        let _ = match len {
+            Some(len) => (0..*len).try_for_each(|i| write!(text, "{name}_{i}: u32, ")),
+            None => write!(text, "{name}: u32, "),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    params! {
+        struct Several {
+            len: u32,
+            place: [u32; 2],
+            last: u32,
+        }
+    }
+
+    #[test]
+    fn fields_are_the_same_in_all_languages() {
+        assert_eq!(words(Several::FIELDS), 4);
+        assert_eq!(cuda(Several::FIELDS), "struct Params { uint32_t len; uint32_t place[2]; uint32_t last; };");
+        assert_eq!(wgsl(Several::FIELDS), "len: u32, place_0: u32, place_1: u32, last: u32, ");
+        assert_eq!(bytemuck::cast::<_, [u32; 4]>(Several { len: 1, place: [2, 3], last: 4 }), [1, 2, 3, 4]);
+    }
+}
