@@ -7,7 +7,6 @@
 //   side_keys, side_values   the list of those left over, values as above; from its end on, side_keys is `sentinel`
 // Grid: thread t owns the pairs t, t + threads, t + 2 threads, …. Shared memory: two elements of F a thread.
 
-
 // Blocks of a multiprocessor: they wait for memory, but with more of them points leave the registers.
 #define BLOCKS (F_LIMBS <= 8 ? 512 / THREADS : F_LIMBS <= 12 ? 384 / THREADS : 1)
 

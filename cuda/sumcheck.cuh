@@ -56,4 +56,3 @@ __device__ __forceinline__ F sum_value(const Sum& sum) {
 struct Sums {
     Sum at[POINTS];
 };
-
