@@ -497,7 +497,7 @@ pub(crate) fn hashed_at_once(info: &DeviceInfo) -> u32 {
 }
 
 pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
-    let bindings = vec![
+    let bindings = [
         Binding::read("data", Word::Vec4),
         Binding::read("messages", Word::Vec4),
         Binding::read("powers", Word::Vec4),
@@ -512,8 +512,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
         }
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::GHASH].concat(),
     };
-    let body = move |params: &GhashParams, args: &mut [CpuArg<'_>]| {
-        let [data, messages, _, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = move |params: &GhashParams, [data, messages, _, out]: &mut [CpuArg<'_>; 4]| {
         cpu::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
     };
     // A message of a batch takes as many turns as a launch has strides at most.
@@ -523,11 +522,11 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     };
     let shared_bytes =
         if info.id.kind == Kind::Wgpu { 16 * THREADS } else { (1 + hashed_at_once(info)) * MATRIX_BYTES };
-    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(shared_bytes).turns(turns)
+    KernelSpec::of("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(shared_bytes).turns(turns)
 }
 
 pub(crate) fn move_bytes() -> KernelSpec {
-    let bindings = vec![Binding::read("src", Word::Vec4), Binding::write("dst", Word::Vec4)];
+    let bindings = [Binding::read("src", Word::Vec4), Binding::write("dst", Word::Vec4)];
     let source = |language| match language {
         Language::Cuda => {
             let head = format!("#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n");
@@ -535,11 +534,10 @@ pub(crate) fn move_bytes() -> KernelSpec {
         }
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::MOVE_BYTES].concat(),
     };
-    let body = |params: &MoveParams, args: &mut [CpuArg<'_>]| {
-        let [src, dst] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &MoveParams, [src, dst]: &mut [CpuArg<'_>; 2]| {
         cpu::move_kernel(params, src.read(), dst.write());
     };
-    KernelSpec::new("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
+    KernelSpec::of("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
 }
 
 /// Every kernel of a shape, for compiling them ahead.

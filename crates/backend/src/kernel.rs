@@ -181,6 +181,21 @@ impl KernelSpec {
         }
     }
 
+    /// [`KernelSpec::new`] of a kernel that always takes as many buffers: the body for the CPU takes them as an array.
+    pub fn of<P: Params, const N: usize>(
+        name: &'static str,
+        variant: impl Into<String>,
+        bindings: [Binding; N],
+        cpu: impl Fn(&P, &mut [CpuArg<'_>; N]) + Send + Sync + 'static,
+        source: impl Fn(Language) -> String + Send + Sync + 'static,
+    ) -> Self {
+        let cpu = move |params: &P, args: &mut [CpuArg<'_>]| match args.try_into() {
+            Ok(args) => cpu(params, args),
+            Err(_) => unreachable!("the launch checks the number of buffers"),
+        };
+        Self::new(name, variant, bindings.to_vec(), cpu, source)
+    }
+
     /// Sets the threads of a workgroup (256 unless set).
     #[must_use]
     pub fn threads(mut self, threads: u32) -> Self {

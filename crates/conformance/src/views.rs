@@ -60,10 +60,8 @@ fn halves(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
 
 /// `low[i] += x[i]` and `high[i] ^= x[i]`.
 fn halves() -> KernelSpec {
-    let bindings =
-        vec![Binding::read("x", Word::U32), Binding::write("low", Word::U32), Binding::write("high", Word::U32)];
-    let body = |params: &Params, args: &mut [CpuArg<'_>]| {
-        let [x, low, high] = args else { unreachable!("the launch checks the number of buffers") };
+    let bindings = [Binding::read("x", Word::U32), Binding::write("low", Word::U32), Binding::write("high", Word::U32)];
+    let body = |params: &Params, [x, low, high]: &mut [CpuArg<'_>; 3]| {
         for (i, x) in x.read::<u32>()[..params.len as usize].iter().enumerate() {
             low.write::<u32>()[i] = low.read::<u32>()[i].wrapping_add(*x);
             high.write::<u32>()[i] ^= x;
@@ -73,7 +71,7 @@ fn halves() -> KernelSpec {
         Language::Cuda => CUDA.into(),
         Language::Wgsl { .. } => WGSL.into(),
     };
-    KernelSpec::new("halves", "views", bindings, body, source).threads(64)
+    KernelSpec::of("halves", "views", bindings, body, source).threads(64)
 }
 
 fn words(len: usize) -> Vec<u32> {

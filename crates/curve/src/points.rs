@@ -559,14 +559,13 @@ fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: 
 
 fn times_spec<C: DeviceCurve>() -> KernelSpec {
     let word = word::<C::BaseField>();
-    let bindings = vec![Binding::read("a", word), Binding::read("k", Word::U32), Binding::write("out", word)];
+    let bindings = [Binding::read("a", word), Binding::read("k", Word::U32), Binding::write("out", word)];
     let seen = [(bindings[0], Form::Affine), (bindings[2], Form::Xyzz)];
     let source = move |language| match language {
         Language::Cuda => source::cuda::<C>() + evariste_cuda::POINT_TIMES,
         Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::POINT_TIMES,
     };
-    let body = |params: &TimesParams, args: &mut [CpuArg<'_>]| {
-        let [a, k, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &TimesParams, [a, k, out]: &mut [CpuArg<'_>; 3]| {
         let (a_words, out_words) = (words::<C>(Form::Affine), words::<C>(Form::Xyzz));
         let (a, k) = (a.read::<u32>(), k.read::<u32>());
         parallel::chunks(&mut out.write::<u32>()[..params.len as usize * out_words], out_words, &|i, out| {
@@ -589,7 +588,7 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
     };
     let variant = format!("points over {}", label::<C::BaseField>());
     let add = source::turns::<C>();
-    KernelSpec::new("point_times", variant, bindings, body, source)
+    KernelSpec::of("point_times", variant, bindings, body, source)
         .threads(THREADS)
         .turns(move |params: &TimesParams| turns::repeat(2 * u64::from(params.digits), add))
 }

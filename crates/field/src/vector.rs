@@ -414,9 +414,9 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
 }
 
 fn inverse_spec<F: DeviceField>() -> KernelSpec {
-    let bindings = vec![Binding::read("a", word::<F>()), Binding::write("out", word::<F>())];
+    let bindings = [Binding::read("a", word::<F>()), Binding::write("out", word::<F>())];
     let (threads, bytes) = source::group_inverse_threads::<F>(THREADS);
-    let seen = bindings.clone();
+    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => {
             [&source::cuda::<F>(), &source::cuda_group_inverse(threads), evariste_cuda::BATCH_INVERSE].concat()
@@ -427,8 +427,7 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         }
     };
     let lanes = ifma::Field::of::<F>();
-    let body = move |params: &InverseParams, args: &mut [CpuArg<'_>]| {
-        let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = move |params: &InverseParams, [a, out]: &mut [CpuArg<'_>; 2]| {
         let limbs = params.len as usize * F::LIMBS;
         if let Some(lanes) = &lanes {
             let mut one = vec![0; F::LIMBS];
@@ -443,7 +442,7 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         let run = u64::from(params.len.div_ceil(params.threads.max(1)));
         turns::repeat(run, mul) + shared + turns::repeat(run, 2 * mul)
     };
-    KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source)
+    KernelSpec::of("batch_inverse", variant::<F>("batch"), bindings, body, source)
         .threads(threads)
         .shared_bytes(bytes)
         .turns(turns)
@@ -480,8 +479,8 @@ fn inverse_run<F: DeviceField>(a: &[u32], out: &mut [u32]) {
 }
 
 fn powers_spec<F: DeviceField>() -> KernelSpec {
-    let bindings = vec![Binding::read("base", word::<F>()), Binding::write("out", word::<F>())];
-    let seen = bindings.clone();
+    let bindings = [Binding::read("base", word::<F>()), Binding::write("out", word::<F>())];
+    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => format!("{}#define RUN {POWERS_RUN}\n{}", source::cuda::<F>(), evariste_cuda::POWERS),
         Language::Wgsl { int64 } => {
@@ -489,8 +488,7 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &run, evariste_shaders::POWERS)
         }
     };
-    let body = |params: &PowersParams, args: &mut [CpuArg<'_>]| {
-        let [base, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &PowersParams, [base, out]: &mut [CpuArg<'_>; 2]| {
         let base: Vec<F> = base.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect();
         for_each_run::<F>(&mut out.write()[..params.len as usize * F::LIMBS], &|at, out| {
             let first = at / F::LIMBS;
@@ -504,7 +502,7 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
     };
     let mul = turns::mul::<F>();
     let all = turns::repeat(BINARY_POWERS as u64, mul) + turns::repeat(POWERS_RUN as u64, mul);
-    KernelSpec::new("powers", variant::<F>("powers"), bindings, body, source)
+    KernelSpec::of("powers", variant::<F>("powers"), bindings, body, source)
         .threads(THREADS)
         .turns(move |_: &PowersParams| all)
 }

@@ -43,7 +43,7 @@ impl<C: DeviceCurve> AddChain<C> {
     /// The kernel, for compiling it ahead.
     pub fn kernel() -> KernelSpec {
         let word = word::<C::BaseField>();
-        let bindings = vec![Binding::read("a", word), Binding::write("out", word)];
+        let bindings = [Binding::read("a", word), Binding::write("out", word)];
         let seen = [(bindings[0], Form::Affine), (bindings[1], Form::Xyzz)];
         let source = move |language| match language {
             Language::Cuda => {
@@ -54,8 +54,7 @@ impl<C: DeviceCurve> AddChain<C> {
                 [&source::wgsl_kernel::<C>(int64, &seen), &length, evariste_shaders::POINT_CHAIN].concat()
             }
         };
-        let body = |params: &Params, args: &mut [CpuArg<'_>]| {
-            let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let body = |params: &Params, [a, out]: &mut [CpuArg<'_>; 2]| {
             let (len, limbs) = (params.len as usize, C::BaseField::LIMBS);
             let a = &a.read::<u32>()[..len * 2 * limbs];
             parallel::chunks(&mut out.write::<u32>()[..len * 4 * limbs], 4 * limbs, &|i, out| {
@@ -66,7 +65,7 @@ impl<C: DeviceCurve> AddChain<C> {
         };
         let variant = format!("{ADDITIONS} over {}", label::<C::BaseField>());
         let turns = turns::repeat(ADDITIONS.into(), source::turns::<C>());
-        KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+        KernelSpec::of("point_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
     }
 
     /// `out[i]` = the sum of the [`ADDITIONS`] points from `a[i]` on, indices modulo the length, by additions one

@@ -82,8 +82,8 @@ impl<F: DeviceField> MulChain<F> {
     /// The kernel of a step, for compiling it ahead.
     pub fn kernel(step: Step) -> KernelSpec {
         let word = word::<F>();
-        let bindings = vec![Binding::read("x", word), Binding::read("w", word), Binding::write("out", word)];
-        let seen = bindings.clone();
+        let bindings = [Binding::read("x", word), Binding::read("w", word), Binding::write("out", word)];
+        let seen = bindings;
         let source = move |language| match language {
             Language::Cuda => {
                 let constants = format!("#define LENGTH {MULTIPLICATIONS}\n#define STEP {}\n", step as u32);
@@ -97,8 +97,7 @@ impl<F: DeviceField> MulChain<F> {
         };
         // Lanes have chains of multiplications only.
         let lanes = ifma::Field::of::<F>().filter(|_| step == Step::Mul);
-        let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
-            let [x, w, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let body = move |params: &Params, [x, w, out]: &mut [CpuArg<'_>; 3]| {
             let limbs = params.len as usize * F::LIMBS;
             if let Some(lanes) = &lanes {
                 let out = &mut out.write::<u32>()[..limbs];
@@ -112,7 +111,7 @@ impl<F: DeviceField> MulChain<F> {
         };
         let variant = format!("{step:?} {MULTIPLICATIONS} over {}", source::label::<F>());
         let turns = turns::repeat(MULTIPLICATIONS.into(), turns::mul::<F>());
-        KernelSpec::new("mul_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+        KernelSpec::of("mul_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
     }
 
     /// Does [`MULTIPLICATIONS`] steps one after the other on each element.

@@ -99,8 +99,8 @@ impl<F: DeviceField> Products<F> {
     /// The kernel, for compiling it ahead.
     pub fn kernel(place: Place, sharing: Sharing) -> KernelSpec {
         let word = word::<F>();
-        let bindings = vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)];
-        let (seen, round, threads) = (bindings.clone(), sharing.round(), sharing.threads());
+        let bindings = [Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)];
+        let (seen, round, threads) = (bindings, sharing.round(), sharing.threads());
         // WGSL has one text for all places, which names the tile: elsewhere it has one element.
         let shared = if place == Place::Shared { 2 * round * threads } else { 1 };
         let source = move |language| match language {
@@ -118,8 +118,7 @@ impl<F: DeviceField> Products<F> {
                 [&source::wgsl::<F>(int64), &accessors, &tile, &constants, evariste_shaders::PRODUCTS].concat()
             }
         };
-        let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
-            let [a, b, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let body = move |params: &Params, [a, b, out]: &mut [CpuArg<'_>; 3]| {
             let n = F::LIMBS;
             let limbs = params.first as usize * n..params.end as usize * n;
             let (a, b) = (&a.read::<u32>()[limbs.clone()], &b.read::<u32>()[limbs.clone()]);
@@ -140,7 +139,7 @@ impl<F: DeviceField> Products<F> {
             let rounds = if sharing == Sharing::Serial { all.div_ceil(round.into()) } else { 1 };
             turns::repeat(rounds, 2 * copy + turns::repeat(round.into(), mul))
         };
-        KernelSpec::new("products", variant, bindings, body, source)
+        KernelSpec::of("products", variant, bindings, body, source)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(shared))
             .turns(turns)

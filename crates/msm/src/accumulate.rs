@@ -176,11 +176,11 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, calls::<C>(), sources)
     };
     let lanes = ifma::Field::of::<C::BaseField>();
-    let body = move |params: &AccumulateParams, args: &mut [CpuArg<'_>]| {
+    let body = move |params: &AccumulateParams, args: &mut [CpuArg<'_>; 6]| {
         accumulate::<C>(lanes.as_ref(), params, args);
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source)
+    KernelSpec::of("msm_accumulate", variant, shared::bindings(&seen), body, source)
         .threads(THREADS)
         .turns(accumulate_turns::<C>)
 }
@@ -208,7 +208,7 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
+    KernelSpec::of("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
         .threads(MERGE_THREADS)
         .turns(|_: &MergeParams| turns::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::turns::<C>()))
 }
@@ -224,10 +224,11 @@ struct Slice<'a, C: DeviceCurve> {
 }
 
 /// The body for the CPU.
-fn accumulate<C: DeviceCurve>(lanes: Option<&ifma::Field>, params: &AccumulateParams, args: &mut [CpuArg<'_>]) {
-    let [keys, values, points, buckets, node_keys, node_sums] = args else {
-        unreachable!("the launch checks the number of buffers")
-    };
+fn accumulate<C: DeviceCurve>(
+    lanes: Option<&ifma::Field>,
+    params: &AccumulateParams,
+    [keys, values, points, buckets, node_keys, node_sums]: &mut [CpuArg<'_>; 6],
+) {
     let (keys, words) = (&keys.read::<u32>()[..params.len as usize], sum_words::<C>());
     let count = keys.partition_point(|key| *key < params.sentinel);
     let (keys, values) = (&keys[..count], &values.read::<u32>()[..count]);
@@ -299,8 +300,7 @@ impl<C: DeviceCurve> Slice<'_, C> {
 }
 
 /// The body for the CPU.
-fn merge<C: DeviceCurve>(params: &MergeParams, args: &mut [CpuArg<'_>]) {
-    let [keys, sums, buckets] = args else { unreachable!("the launch checks the number of buffers") };
+fn merge<C: DeviceCurve>(params: &MergeParams, [keys, sums, buckets]: &mut [CpuArg<'_>; 3]) {
     let words = sum_words::<C>();
     let nodes = params.nodes as usize;
     let (keys, sums) = (keys.write::<u32>(), sums.write::<u32>());

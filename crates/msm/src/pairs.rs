@@ -137,9 +137,8 @@ impl<C: DeviceCurve> Pairs<C> {
 use evariste_backend::Element as _;
 
 fn edges_spec() -> KernelSpec {
-    let bindings = vec![Binding::read("keys", Word::U32), Binding::write("edges", Word::U32)];
-    let body = |params: &EdgesParams, args: &mut [CpuArg<'_>]| {
-        let [keys, edges] = args else { unreachable!("the launch checks the number of buffers") };
+    let bindings = [Binding::read("keys", Word::U32), Binding::write("edges", Word::U32)];
+    let body = |params: &EdgesParams, [keys, edges]: &mut [CpuArg<'_>; 2]| {
         let keys = keys.read::<u32>()[..params.len as usize].chunks(2);
         for (edge, keys) in edges.write::<u32>().iter_mut().zip(keys) {
             *edge = matches!(keys, [a, b] if a != b && *b < params.sentinel).into();
@@ -149,7 +148,7 @@ fn edges_spec() -> KernelSpec {
         Language::Cuda => evariste_cuda::MSM_EDGES.to_owned(),
         Language::Wgsl { .. } => evariste_shaders::MSM_EDGES.to_owned(),
     };
-    KernelSpec::new("msm_edges", "u32", bindings, body, source).threads(256)
+    KernelSpec::of("msm_edges", "u32", bindings, body, source).threads(256)
 }
 
 fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
@@ -180,9 +179,9 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
             shared::wgsl_text::<C>(int64, &seen) + &parts.concat()
         }
     };
-    let body = move |params: &PairsParams, args: &mut [CpuArg<'_>]| pairs::<C>(by_value, params, args);
+    let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 8]| pairs::<C>(by_value, params, args);
     let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, label::<C::BaseField>());
-    KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source)
+    KernelSpec::of("msm_pairs", variant, shared::bindings(&seen), body, source)
         .threads(threads)
         .shared_bytes(bytes)
         .turns(move |params: &PairsParams| pairs_turns::<C>(params, threads))
@@ -196,10 +195,11 @@ fn pairs_turns<C: DeviceCurve>(params: &PairsParams, threads: u32) -> u64 {
 }
 
 /// The body for the CPU.
-fn pairs<C: DeviceCurve>(by_value: bool, params: &PairsParams, args: &mut [CpuArg<'_>]) {
-    let [keys, values, points, edges, out_keys, out, side_keys, side_values] = args else {
-        unreachable!("the launch checks the number of buffers")
-    };
+fn pairs<C: DeviceCurve>(
+    by_value: bool,
+    params: &PairsParams,
+    [keys, values, points, edges, out_keys, out, side_keys, side_values]: &mut [CpuArg<'_>; 8],
+) {
     let (len, words) = (params.len as usize, affine_words::<C>());
     let (keys, points) = (&keys.read::<u32>()[..len], points.read::<u32>());
     let (values, edges) = (values.read::<u32>(), edges.read::<u32>());

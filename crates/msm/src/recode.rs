@@ -105,9 +105,7 @@ impl<F: DevicePrimeField> Recode<F> {
                 [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::MSM_RECODE].concat()
             }
         };
-        KernelSpec::new("msm_recode", label::<F>(), seen.to_vec(), run::<F>, source)
-            .threads(THREADS)
-            .turns(recode_turns::<F>)
+        KernelSpec::of("msm_recode", label::<F>(), seen, run::<F>, source).threads(THREADS).turns(recode_turns::<F>)
     }
 
     /// Writes a key and a value for each digit of each scalar: see `msm_recode.cu`.
@@ -216,8 +214,7 @@ fn odd(size: u32, row: u32, params: &Params, doublings: u32) -> (u32, u32) {
 }
 
 /// The body for the CPU.
-fn run<F: DevicePrimeField>(params: &Params, args: &mut [CpuArg<'_>]) {
-    let [scalars, keys, values] = args else { unreachable!("the launch checks the number of buffers") };
+fn run<F: DevicePrimeField>(params: &Params, [scalars, keys, values]: &mut [CpuArg<'_>; 3]) {
     let (len, digits) = (params.len as usize, params.digits as usize);
     let scalars = &scalars.read::<u32>()[..len * F::LIMBS];
     let buckets = 1u32 << (params.bits - 1);

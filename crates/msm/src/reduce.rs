@@ -183,7 +183,7 @@ fn layer_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
+    KernelSpec::of("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
         .threads(THREADS)
         .turns(layer_turns::<C>)
 }
@@ -203,7 +203,7 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
+    KernelSpec::of("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
         .threads(THREADS)
         .turns(bits_turns::<C>)
 }
@@ -214,8 +214,7 @@ fn bits_turns<C: DeviceCurve>(params: &BitsParams) -> u64 {
 }
 
 /// The body for the CPU.
-fn layer<C: DeviceCurve>(params: &LayerParams, args: &mut [CpuArg<'_>]) {
-    let [input, out] = args else { unreachable!("the launch checks the number of buffers") };
+fn layer<C: DeviceCurve>(params: &LayerParams, [input, out]: &mut [CpuArg<'_>; 2]) {
     let words = sum_words::<C>();
     let (runs, shift) = (params.rows * params.width, params.weighted * params.width);
     let (runs, shift) = (runs as usize, shift as usize);
@@ -246,8 +245,7 @@ fn layer<C: DeviceCurve>(params: &LayerParams, args: &mut [CpuArg<'_>]) {
 }
 
 /// The body for the CPU.
-fn bits<C: DeviceCurve>(params: &BitsParams, args: &mut [CpuArg<'_>]) {
-    let [input, _, out] = args else { unreachable!("the launch checks the number of buffers") };
+fn bits<C: DeviceCurve>(params: &BitsParams, [input, _, out]: &mut [CpuArg<'_>; 3]) {
     let (words, input) = (sum_words::<C>(), input.read::<u32>());
     let (log, each) = (params.log as usize, params.log as usize + 1);
     let weighted = params.weighted as usize;

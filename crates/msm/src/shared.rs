@@ -98,6 +98,6 @@ pub(crate) fn wgsl_text<C: DeviceCurve>(int64: bool, bindings: &[(Binding, Optio
 }
 
 /// The bindings alone.
-pub(crate) fn bindings(seen: &[(Binding, Option<Form>)]) -> Vec<Binding> {
-    seen.iter().map(|(binding, _)| *binding).collect()
+pub(crate) fn bindings<const N: usize>(seen: &[(Binding, Option<Form>); N]) -> [Binding; N] {
+    seen.map(|(binding, _)| binding)
 }

@@ -63,14 +63,13 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source)
+    KernelSpec::of("msm_double", variant, shared::bindings(&seen), run::<C>, source)
         .threads(THREADS)
         .turns(|params: &Params| turns::repeat(params.times.into(), source::turns::<C>()))
 }
 
 /// The body for the CPU.
-fn run<C: DeviceCurve>(params: &Params, args: &mut [CpuArg<'_>]) {
-    let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+fn run<C: DeviceCurve>(params: &Params, [a, out]: &mut [CpuArg<'_>; 2]) {
     let (a, words) = (a.read::<u32>(), sum_words::<C>());
     parallel::chunks(&mut out.write::<u32>()[..params.len as usize * words], words, &|i, out| {
         let point = point::xyzz_of_affine::<C>(load_affine::<C>(a, i));

@@ -83,14 +83,13 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
         2 * turns::repeat(u32::BITS.into(), 0) + turns::repeat(params.len.into(), source::turns::<C>())
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::new("msm_unbalanced", variant, shared::bindings(&seen), run::<C>, source)
+    KernelSpec::of("msm_unbalanced", variant, shared::bindings(&seen), run::<C>, source)
         .threads(accumulate::THREADS)
         .turns(turns)
 }
 
 /// The body for the CPU.
-fn run<C: DeviceCurve>(params: &Params, args: &mut [CpuArg<'_>]) {
-    let [keys, values, points, buckets] = args else { unreachable!("the launch checks the number of buffers") };
+fn run<C: DeviceCurve>(params: &Params, [keys, values, points, buckets]: &mut [CpuArg<'_>; 4]) {
     let (len, words) = (params.len as usize, sum_words::<C>());
     let (keys, values, points) = (&keys.read::<u32>()[..len], values.read::<u32>(), points.read::<u32>());
     let buckets = &mut buckets.write::<u32>()[..params.buckets as usize * words];

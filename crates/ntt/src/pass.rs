@@ -344,8 +344,7 @@ pub(crate) mod twiddles {
                 source::wgsl::<F>(int64) + &accessors + evariste_shaders::NTT_TWIDDLES
             }
         };
-        let body = |params: &Params, args: &mut [CpuArg<'_>]| {
-            let [powers, out] = args else { unreachable!("the launch checks the number of buffers") };
+        let body = |params: &Params, [powers, out]: &mut [CpuArg<'_>; 2]| {
             let powers = Table::<F>::new(powers.read());
             let range = params.at as usize * F::LIMBS..(params.at as usize + params.len as usize) * F::LIMBS;
             parallel::chunks(&mut out.write::<u32>()[range], GRAIN * F::LIMBS, &|run, out| {
@@ -358,7 +357,7 @@ pub(crate) mod twiddles {
             });
         };
         let variant = format!("twiddles over {} limbs", F::LIMBS);
-        KernelSpec::new("ntt_twiddles", variant, bindings.to_vec(), body, source).turns(|_: &Params| turns::mul::<F>())
+        KernelSpec::of("ntt_twiddles", variant, bindings, body, source).turns(|_: &Params| turns::mul::<F>())
     }
 }
 

@@ -179,9 +179,8 @@ impl Histogram {
 }
 
 fn count_spec() -> KernelSpec {
-    let bindings = vec![Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
-    let body = |params: &CountParams, args: &mut [CpuArg<'_>]| {
-        let [keys, counts] = args else { unreachable!("the launch checks the number of buffers") };
+    let bindings = [Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
+    let body = |params: &CountParams, [keys, counts]: &mut [CpuArg<'_>; 2]| {
         let columns = (params.fields << params.bits) as usize;
         let rows = counts.write::<u32>()[..params.chunks as usize * columns].par_chunks_exact_mut(columns);
         let chunks = keys.read::<u32>()[..params.len as usize].par_chunks(params.chunk as usize);
@@ -208,13 +207,12 @@ fn count_spec() -> KernelSpec {
         let keys = loop_turns(params.chunk.div_ceil(THREADS).into(), loop_turns(params.fields.into(), 0));
         keys + 2 * loop_turns((WINDOW / THREADS).into(), 0)
     };
-    KernelSpec::new("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
+    KernelSpec::of("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
 }
 
 fn sum_spec() -> KernelSpec {
-    let bindings = vec![Binding::read("matrix", Word::U32), Binding::write("sums", Word::U32)];
-    let body = |params: &SumParams, args: &mut [CpuArg<'_>]| {
-        let [matrix, sums] = args else { unreachable!("the launch checks the number of buffers") };
+    let bindings = [Binding::read("matrix", Word::U32), Binding::write("sums", Word::U32)];
+    let body = |params: &SumParams, [matrix, sums]: &mut [CpuArg<'_>; 2]| {
         let columns = params.columns as usize;
         let matrix = &matrix.read::<u32>()[..params.rows as usize * columns];
         sums.write::<u32>()[..columns].par_chunks_mut(WINDOW as usize).enumerate().for_each(|(window, sums)| {
@@ -226,7 +224,7 @@ fn sum_spec() -> KernelSpec {
         });
     };
     let source = |language| source(language, &[], &[evariste_cuda::COLUMN_SUMS], &[evariste_shaders::COLUMN_SUMS]);
-    KernelSpec::new("column_sums", "u32", bindings, body, source)
+    KernelSpec::of("column_sums", "u32", bindings, body, source)
         .threads(THREADS)
         .turns(|params: &SumParams| loop_turns(params.rows.into(), 0))
 }

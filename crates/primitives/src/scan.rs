@@ -138,9 +138,8 @@ impl Scan {
 }
 
 fn sums_spec() -> KernelSpec {
-    let bindings = vec![Binding::read("input", Word::U32), Binding::write("sums", Word::U32)];
-    let body = |params: &SumsParams, args: &mut [CpuArg<'_>]| {
-        let [input, sums] = args else { unreachable!("the launch checks the number of buffers") };
+    let bindings = [Binding::read("input", Word::U32), Binding::write("sums", Word::U32)];
+    let body = |params: &SumsParams, [input, sums]: &mut [CpuArg<'_>; 2]| {
         let input = &input.read::<u32>()[..params.len as usize];
         sums.write::<u32>()[..params.tiles as usize].par_iter_mut().enumerate().for_each(|(tile, sum)| {
             let first = (tile * TILE as usize).min(input.len());
@@ -156,7 +155,7 @@ fn sums_spec() -> KernelSpec {
             &[evariste_shaders::GROUP, evariste_shaders::SCAN_SUMS],
         )
     };
-    KernelSpec::new("scan_sums", "u32", bindings, body, source)
+    KernelSpec::of("scan_sums", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(GROUP_BYTES)
         .turns(|_: &SumsParams| loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)
@@ -164,9 +163,8 @@ fn sums_spec() -> KernelSpec {
 
 fn tiles_spec() -> KernelSpec {
     let bindings =
-        vec![Binding::read("input", Word::U32), Binding::read("offsets", Word::U32), Binding::write("out", Word::U32)];
-    let body = |params: &TilesParams, args: &mut [CpuArg<'_>]| {
-        let [input, offsets, out] = args else { unreachable!("the launch checks the number of buffers") };
+        [Binding::read("input", Word::U32), Binding::read("offsets", Word::U32), Binding::write("out", Word::U32)];
+    let body = |params: &TilesParams, [input, offsets, out]: &mut [CpuArg<'_>; 3]| {
         let input = &input.read::<u32>()[..params.input_len as usize];
         let out = out.write::<u32>()[..params.len as usize].par_chunks_mut(TILE as usize);
         out.zip(offsets.read::<u32>()).enumerate().for_each(|(tile, (out, offset))| {
@@ -186,7 +184,7 @@ fn tiles_spec() -> KernelSpec {
             &[evariste_shaders::GROUP, evariste_shaders::SCAN_TILES],
         )
     };
-    KernelSpec::new("scan_tiles", "u32", bindings, body, source)
+    KernelSpec::of("scan_tiles", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(4 * (TILE + TILE / 32) + GROUP_BYTES)
         .turns(|_: &TilesParams| 4 * loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)

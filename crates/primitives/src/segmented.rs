@@ -105,7 +105,7 @@ impl<M: Monoid> SegmentedSum<M> {
     /// The kernel, for compiling it ahead.
     pub fn kernel() -> KernelSpec {
         let word = M::word();
-        let bindings = vec![
+        let bindings = [
             Binding::read("keys", Word::U32),
             Binding::read("values", word),
             Binding::write("out", word),
@@ -121,7 +121,7 @@ impl<M: Monoid> SegmentedSum<M> {
             M::source(language, &seen) + body
         };
         let add = M::turns();
-        KernelSpec::new("segmented_sum", M::name(), bindings, run::<M>, source)
+        KernelSpec::of("segmented_sum", M::name(), bindings, run::<M>, source)
             .threads(THREADS)
             .turns(move |params: &Params| loop_turns(params.slice.into(), add))
     }
@@ -221,10 +221,7 @@ impl<M> fmt::Debug for SegmentedSum<M> {
 }
 
 /// The body for the CPU.
-fn run<M: Monoid>(params: &Params, args: &mut [CpuArg<'_>]) {
-    let [keys, values, out, next_keys, next_values] = args else {
-        unreachable!("the launch checks the number of buffers")
-    };
+fn run<M: Monoid>(params: &Params, [keys, values, out, next_keys, next_values]: &mut [CpuArg<'_>; 5]) {
     let words = M::Element::BYTES / 4;
     let (len, slice) = (params.len as usize, params.slice as usize);
     let keys = &keys.read::<u32>()[..len];

@@ -312,7 +312,7 @@ fn state_words(len: usize) -> usize {
 }
 
 fn sweep_spec() -> KernelSpec {
-    let bindings = vec![
+    let bindings = [
         Binding::read("keys", Word::U32),
         Binding::read("values", Word::U32),
         Binding::read("totals", Word::U32),
@@ -320,10 +320,7 @@ fn sweep_spec() -> KernelSpec {
         Binding::write("keys_out", Word::U32),
         Binding::write("values_out", Word::U32),
     ];
-    let body = |params: &SweepParams, args: &mut [CpuArg<'_>]| {
-        let [keys, values, totals, _, keys_out, values_out] = args else {
-            unreachable!("the launch checks the number of buffers")
-        };
+    let body = |params: &SweepParams, [keys, values, totals, _, keys_out, values_out]: &mut [CpuArg<'_>; 6]| {
         let (len, digits) = (params.len as usize, params.mask as usize + 1);
         let (keys, values) = (&keys.read::<u32>()[..len], &values.read::<u32>()[..len]);
         let mut next: Vec<usize> = vec![0; digits];
@@ -373,7 +370,7 @@ fn sweep_spec() -> KernelSpec {
         let part = loop_turns(keys.div_ceil(THREADS).into(), 0) + loop_turns(keys.into(), 0);
         loop_turns(THREADS.into(), 0) + loop_turns(params.len.div_ceil(SWEEP_TILE / 2).into(), part)
     };
-    KernelSpec::new("sort_sweep", "u32", bindings, body, source)
+    KernelSpec::of("sort_sweep", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(4 * SWEEP_TILE)
         .turns(turns)
@@ -382,9 +379,8 @@ fn sweep_spec() -> KernelSpec {
 const SCATTER_CONSTANTS: [(&str, u32); 2] = [("TILE", SCATTER_TILE), ("DIGITS", 1 << SCATTER_BITS)];
 
 fn count_spec() -> KernelSpec {
-    let bindings = vec![Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
-    let body = |params: &TileParams, args: &mut [CpuArg<'_>]| {
-        let [keys, counts] = args else { unreachable!("the launch checks the number of buffers") };
+    let bindings = [Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
+    let body = |params: &TileParams, [keys, counts]: &mut [CpuArg<'_>; 2]| {
         let tiles = params.tiles as usize;
         let counts = Scattered::new(&mut counts.write::<u32>()[..tiles << SCATTER_BITS]);
         let keys = keys.read::<u32>()[..params.len as usize].par_chunks(SCATTER_TILE as usize);
@@ -403,21 +399,18 @@ fn count_spec() -> KernelSpec {
     let turns = |_: &TileParams| {
         loop_turns((SCATTER_TILE / THREADS).into(), 0) + loop_turns(u64::from(THREADS) >> SCATTER_BITS, 0)
     };
-    KernelSpec::new("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS).turns(turns)
+    KernelSpec::of("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS).turns(turns)
 }
 
 fn scatter_spec() -> KernelSpec {
-    let bindings = vec![
+    let bindings = [
         Binding::read("keys", Word::U32),
         Binding::read("values", Word::U32),
         Binding::read("offsets", Word::U32),
         Binding::write("keys_out", Word::U32),
         Binding::write("values_out", Word::U32),
     ];
-    let body = |params: &TileParams, args: &mut [CpuArg<'_>]| {
-        let [keys, values, offsets, keys_out, values_out] = args else {
-            unreachable!("the launch checks the number of buffers")
-        };
+    let body = |params: &TileParams, [keys, values, offsets, keys_out, values_out]: &mut [CpuArg<'_>; 5]| {
         let (len, tile_len) = (params.len as usize, SCATTER_TILE as usize);
         let keys = keys.read::<u32>()[..len].par_chunks(tile_len);
         let values = values.read::<u32>()[..len].par_chunks(tile_len);
@@ -450,5 +443,5 @@ fn scatter_spec() -> KernelSpec {
         let words = loop_turns(1 << (SCATTER_BITS - 1), 0);
         3 * words + loop_turns((SCATTER_TILE / THREADS).into(), 0) + GROUP_TURNS
     };
-    KernelSpec::new("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory).turns(turns)
+    KernelSpec::of("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory).turns(turns)
 }

@@ -253,12 +253,11 @@ fn text<E: DeviceField>(language: Language, bindings: &[Binding], [cuda, wgsl]: 
 }
 
 fn eq_spec<E: DeviceField>() -> KernelSpec {
-    let bindings = vec![Binding::read("point", word::<E>()), Binding::write("eq", word::<E>())];
-    let seen = bindings.clone();
+    let bindings = [Binding::read("point", word::<E>()), Binding::write("eq", word::<E>())];
+    let seen = bindings;
     let source =
         move |language| text::<E>(language, &seen, [evariste_cuda::SUMCHECK_EQ, evariste_shaders::SUMCHECK_EQ]);
-    let body = |params: &EqParams, args: &mut [CpuArg<'_>]| {
-        let [point, eq] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &EqParams, [point, eq]: &mut [CpuArg<'_>; 2]| {
         let EqParams { low, variables, last } = *params;
         let point: Vec<E> = point.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
         let (low, all) = (low as usize, variables as usize);
@@ -284,17 +283,16 @@ fn eq_spec<E: DeviceField>() -> KernelSpec {
     };
     let mul = turns::mul::<E>();
     let turns = move |params: &EqParams| turns::repeat(params.variables.into(), mul);
-    KernelSpec::new("sumcheck_eq", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::of("sumcheck_eq", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
 }
 
 fn outer_spec<E: DeviceField>() -> KernelSpec {
     let word = word::<E>();
-    let bindings = vec![Binding::read("low_eq", word), Binding::read("high_eq", word), Binding::write("out", word)];
-    let seen = bindings.clone();
+    let bindings = [Binding::read("low_eq", word), Binding::read("high_eq", word), Binding::write("out", word)];
+    let seen = bindings;
     let source =
         move |language| text::<E>(language, &seen, [evariste_cuda::SUMCHECK_OUTER, evariste_shaders::SUMCHECK_OUTER]);
-    let body = |params: &OuterParams, args: &mut [CpuArg<'_>]| {
-        let [low_eq, high_eq, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &OuterParams, [low_eq, high_eq, out]: &mut [CpuArg<'_>; 3]| {
         let (low_eq, high_eq) = (low_eq.read::<u32>(), high_eq.read::<u32>());
         let (low, mask) = (params.low, (1usize << params.low) - 1);
         let at = |eq: &[u32], i: usize| E::load(&eq[i * E::LIMBS..]);
@@ -307,18 +305,18 @@ fn outer_spec<E: DeviceField>() -> KernelSpec {
     };
     let mul = turns::mul::<E>();
     let turns = move |_: &OuterParams| mul;
-    KernelSpec::new("sumcheck_outer", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::of("sumcheck_outer", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
 }
 
 fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
     let below = S::LIMBS < E::LIMBS;
     let word_of = if below { word::<S>() } else { word::<E>() };
-    let bindings = vec![
+    let bindings = [
         Binding::read("source", word_of),
         Binding::read("challenge", word::<E>()),
         Binding::write("folded", word::<E>()),
     ];
-    let seen = bindings.clone();
+    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => {
             let (name, extended) = if below { ("B", 1) } else { ("F", 0) };
@@ -336,8 +334,7 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
             source::wgsl::<E>(int64) + &accessors + &lift + evariste_shaders::SUMCHECK_FOLD
         }
     };
-    let body = |params: &FoldParams, args: &mut [CpuArg<'_>]| {
-        let [source, challenge, folded] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &FoldParams, [source, challenge, folded]: &mut [CpuArg<'_>; 3]| {
         let challenge = E::load(challenge.read::<u32>());
         let limbs = S::LIMBS;
         let from = source.read::<u32>();
@@ -356,5 +353,5 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
     let turns = move |_: &FoldParams| mul;
     let from = if below { ", from below" } else { "" };
     let variant = source::label::<E>() + from;
-    KernelSpec::new("sumcheck_fold", variant, bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::of("sumcheck_fold", variant, bindings, body, source).threads(THREADS).turns(turns)
 }

@@ -185,11 +185,12 @@ const fn side<F: DeviceField>() -> u32 {
 }
 
 pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
-    let (bindings, _) = in_and_out::<F>(false);
+    let word = word::<F>();
+    let bindings = [Binding::read("a", word), Binding::write("out", word)];
     let side = side::<F>();
     let threads = (side * side).min(THREADS);
     let tile = side * (side + 1);
-    let seen = bindings.clone();
+    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => format!(
             "{}#define SIDE {side}u\n#define THREADS {threads}u\n{}",
@@ -201,8 +202,7 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::TRANSPOSE)
         }
     };
-    let body = |params: &TransposeParams, args: &mut [CpuArg<'_>]| {
-        let [a, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &TransposeParams, [a, out]: &mut [CpuArg<'_>; 2]| {
         let (rows, columns, n) = (params.rows as usize, params.columns as usize, F::LIMBS);
         let a = a.read::<u32>();
         let out = &mut out.write::<u32>()[..rows * columns * n];
@@ -217,7 +217,7 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
             }
         });
     };
-    KernelSpec::new("transpose_tiles", variant::<F>("matrix"), bindings, body, source)
+    KernelSpec::of("transpose_tiles", variant::<F>("matrix"), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(tile))
         .turns(move |_: &TransposeParams| 2 * turns::repeat((side * side).div_ceil(threads).into(), 0))
@@ -225,14 +225,13 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
 
 pub(super) fn gather_spec<F: DeviceField>() -> KernelSpec {
     let word = word::<F>();
-    let bindings = vec![Binding::read("a", word), Binding::read("indices", Word::U32), Binding::write("out", word)];
+    let bindings = [Binding::read("a", word), Binding::read("indices", Word::U32), Binding::write("out", word)];
     let elements = [bindings[0], bindings[2]];
     let source = move |language| match language {
         Language::Cuda => source::cuda::<F>() + evariste_cuda::GATHER,
         Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, "", evariste_shaders::GATHER),
     };
-    let body = |params: &GatherParams, args: &mut [CpuArg<'_>]| {
-        let [a, indices, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &GatherParams, [a, indices, out]: &mut [CpuArg<'_>; 3]| {
         let n = F::LIMBS;
         let a = &a.read::<u32>()[..params.len as usize * n];
         let indices = indices.read::<u32>();
@@ -245,5 +244,5 @@ pub(super) fn gather_spec<F: DeviceField>() -> KernelSpec {
             }
         });
     };
-    KernelSpec::new("gather", variant::<F>("by index"), bindings, body, source).threads(THREADS)
+    KernelSpec::of("gather", variant::<F>("by index"), bindings, body, source).threads(THREADS)
 }
