@@ -23,7 +23,7 @@ use crate::{
     Error, Result, RootField,
     machine::{self, Machine, THREADS},
     methods::{self, Prime},
-    plan::{Loaded, beta, checked_len},
+    plan::{Loaded, beta, checked_len, launch_len, parts},
     program::Program,
     subgroup::Membership,
 };
@@ -189,6 +189,8 @@ struct Inner<C: DeviceCurve<BaseField: RootField>> {
     layout: Layout,
     points: Loaded<PointsParams, Prime0<C>>,
     subgroup: Option<Subgroup<C>>,
+    /// Points of one launch.
+    each: usize,
     products: u64,
 }
 
@@ -210,7 +212,11 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         let points = Loaded::new(device, &program, points_spec::<C>(layout, &program))?;
         let membership = if check == Check::Subgroup { Membership::<C::BaseField>::of::<C>() } else { None };
         let subgroup = membership.map(|membership| Subgroup::new(device, &membership)).transpose()?;
-        let inner = Arc::new(Inner { layout, points, subgroup, products: program.products() });
+        let launch = |subgroup: &Subgroup<C>| {
+            launch_len::<C::BaseField>(device.info(), u64::from(subgroup.bits) * PRODUCTS_OF_DIGIT)
+        };
+        let each = subgroup.as_ref().map_or(points.each, |subgroup| points.each.min(launch(subgroup)));
+        let inner = Arc::new(Inner { layout, points, subgroup, each, products: program.products() });
         Ok(Self { device: device.clone(), queue: None, inner })
     }
 
@@ -272,26 +278,39 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         if bytes.len() > u32::MAX as usize {
             return Err(too_large(u32::MAX as usize));
         }
-        let len = checked_len(&self.device, "a batch of points", len)?;
-        let params = PointsParams { len };
-        inner.points.kernel.expect_fits(&params)?;
-        let subgroup = inner.subgroup.as_ref().map(|subgroup| (subgroup, SubgroupParams { len, bits: subgroup.bits }));
-        if let Some((subgroup, params)) = &subgroup {
-            subgroup.kernel.expect_fits(params)?;
+        checked_len(&self.device, "a batch of points", len)?;
+        inner.points.kernel.expect_fits(&PointsParams { len: 0 })?;
+        if let Some(subgroup) = &inner.subgroup {
+            subgroup.kernel.expect_fits(&SubgroupParams { len: 0, bits: subgroup.bits })?;
         }
-        let groups = len.div_ceil(THREADS).into();
-        let mut args = inner.points.args(&self.device, queue)?;
-        args.extend([Arg::read(bytes), Arg::write(out.reborrow()), Arg::write(status.reborrow())]);
-        // SAFETY: there are bytes, points and statuses for `len` points, and threads touch only theirs. The program refers to
-        // its own slots, constants and digits alone, and a hash gives places in its table for any element.
-        unsafe { inner.points.kernel.launch(queue, groups, &params, &mut args)? };
-        if let Some((subgroup, params)) = subgroup {
-            let read = [Arg::read(&subgroup.scalar), Arg::read(&subgroup.ends)];
-            let mut args: Vec<_> = read.into_iter().chain([Arg::write(out), Arg::write(status)]).collect();
-            // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends.
-            unsafe { subgroup.kernel.launch(queue, groups, &params, &mut args)? };
+        for part in parts(len, inner.each) {
+            let params = PointsParams { len: part.len() as u32 };
+            let groups = params.len.div_ceil(THREADS).into();
+            let encodings = bytes.view(part.start * inner.layout.bytes..part.end * inner.layout.bytes)?;
+            let (mut out, mut status) = (out.view_mut(part.clone())?, status.view_mut(part)?);
+            let mut args = inner.points.args(&self.device, queue)?;
+            args.extend([Arg::read(encodings), Arg::write(&mut out), Arg::write(&mut status)]);
+            // SAFETY: there are bytes, points and statuses for `len` points, and threads touch only theirs. The program refers to
+            // its own slots, constants and digits alone, and a hash gives places in its table for any element.
+            unsafe { inner.points.kernel.launch(queue, groups, &params, &mut args)? };
+            if let Some(subgroup) = &inner.subgroup {
+                let params = SubgroupParams { len: params.len, bits: subgroup.bits };
+                let args =
+                    &mut [Arg::read(&subgroup.scalar), Arg::read(&subgroup.ends), Arg::write(out), Arg::write(status)];
+                // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends.
+                unsafe { subgroup.kernel.launch(queue, groups, &params, args)? };
+            }
         }
         Ok(())
+    }
+
+    /// The same operations in launches of so many points.
+    #[cfg(test)]
+    pub(crate) fn in_launches_of(mut self, each: usize) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.each = each;
+        }
+        self
     }
 
     /// The points of encodings in host memory, on the device.
@@ -344,6 +363,9 @@ fn program<C: DeviceCurve<BaseField: RootField>>() -> Result<Program<Prime0<C>>>
 
 /// Points that a CPU thread takes at a time.
 const GRAIN: usize = 16;
+
+/// Products of a doubling and an addition of Jacobian points: 8 or 11, and 11 or 16.
+pub(crate) const PRODUCTS_OF_DIGIT: u64 = 20;
 
 fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &Arc<Program<Prime0<C>>>) -> KernelSpec {
     let word = source::word::<Prime0<C>>();

@@ -242,6 +242,69 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(degree, Error::Field { what: "roots", degree: 6 });
 }
 
+/// The result of an operation, and how many launches it took.
+fn counted<T>(device: &Device, run: impl FnOnce() -> T) -> (T, u64) {
+    let before = device.stats().launches;
+    let result = run();
+    (result, device.stats().launches - before)
+}
+
+/// Two workgroups and a part of one, at once or in launches of one each.
+#[test]
+fn many_elements_are_divided_into_launches() {
+    const EACH: usize = 128;
+    for device in [Device::cpu(), Device::wgpu(0).unwrap()] {
+        let elements: Vec<_> = (0..97u8).cycle().map(F97::from).take(2 * EACH + 37).collect();
+        let u = device.upload::<Mont<F97>>(&elements).unwrap();
+        let v = device.upload::<Mont<F97>>(&elements.iter().map(|x| *x + F97::ONE).collect::<Vec<_>>()).unwrap();
+        let run = |sqrt: &Sqrt<F97>, ratios: bool| {
+            let mut out = device.upload::<Mont<F97>>(&vec![F97::from(5u8); elements.len()]).unwrap();
+            let mut mask = device.upload(&vec![7u32; elements.len()]).unwrap();
+            let ((), launches) = counted(&device, || match ratios {
+                false => sqrt.roots(&u, &mut out, &mut mask).unwrap(),
+                true => sqrt.ratios(&u, &v, &mut out, &mut mask).unwrap(),
+            });
+            ((out.to_vec().unwrap(), mask.to_vec().unwrap()), launches)
+        };
+        let sqrt = Sqrt::<F97>::new(&device).unwrap();
+        let (expected, launches) = run(&sqrt, false);
+        let (expected_ratios, _) = run(&sqrt, true);
+        assert_eq!(launches, 1);
+        let sqrt = sqrt.in_launches_of(EACH);
+        assert!(run(&sqrt, false) == (expected, 3));
+        assert!(run(&sqrt, true) == (expected_ratios, 3));
+    }
+}
+
+/// Of points the last launch has one, which is refused.
+#[test]
+fn many_points_are_divided_into_launches() {
+    use ark_bls12_381::{Fq, g1::Config as G1};
+
+    let device = Device::cpu();
+    let (_, mut bytes) = encoded::<G1>();
+    outside::<G1>().serialize_compressed(&mut bytes).unwrap();
+    outside::<G1>().serialize_compressed(&mut bytes).unwrap();
+    let run = |decompress: &Decompress<G1>| {
+        let (result, launches) = counted(&device, || decompress.try_points_of(&bytes).unwrap());
+        (result.0.to_vec().unwrap(), result.1, launches)
+    };
+    let decompress = Decompress::<G1>::new(&device, Encoding::Zcash, Check::Subgroup).unwrap();
+    let (points, wrong, launches) = run(&decompress);
+    assert_eq!((wrong.as_slice(), launches), ([7, 8].map(|i| (i, PointError::NotInSubgroup)).as_slice(), 2));
+    assert!(run(&decompress.in_launches_of(4)) == (points, wrong, 6));
+
+    let u = device.upload::<Mont<Fq>>(&sample::<Fq>(9)).unwrap();
+    let run = |map: &MapToCurve<G1>| {
+        let mut points = device.zeros(9).unwrap();
+        let ((), launches) = counted(&device, || map.map(&u, &mut points).unwrap());
+        (points.to_vec().unwrap(), launches)
+    };
+    let map = MapToCurve::<G1>::new(&device).unwrap();
+    let (points, _) = run(&map);
+    assert!(run(&map.in_launches_of(4)) == (points, 3));
+}
+
 /// Points of the subgroup with y of both kinds, the point at infinity, and their encodings by arkworks.
 fn encoded<C: DeviceCurve>() -> (Vec<Affine<C>>, Vec<u8>) {
     let multiples = (1..6u64).map(|k| (Projective::<C>::generator() * C::ScalarField::from(k)).into_affine());
