@@ -25,7 +25,7 @@ sqrt_subgroup(const Params params, const uint32_t* scalar, const F* ends, Affine
         if (scalar[bit / 32] >> (bit % 32) & 1) sum = jacobian_add_affine(sum, p);
     }
     if (params.low > 0) {
-        c_store(sums + i, sum);
+        sums[i] = sum;
         return;
     }
 #if ENDOMORPHISM
