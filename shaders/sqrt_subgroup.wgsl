@@ -13,11 +13,18 @@ fn sqrt_subgroup(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroup
         return;
     }
     var sum = jacobian_of_affine(p);
-    for (var bit = params.bits - 1u; bit > 0u; bit--) {
+    if (params.high + 1u < params.bits) {
+        sum = sums_load(i);
+    }
+    for (var bit = params.high; bit > params.low; bit--) {
         sum = jacobian_double(sum);
         if (((scalar_get((bit - 1u) / 32u) >> ((bit - 1u) % 32u)) & 1u) == 1u) {
             sum = jacobian_add_affine(sum, p);
         }
+    }
+    if (params.low > 0u) {
+        sums_store(i, sum);
+        return;
     }
     var inside = f_is_zero(sum.z);
     if (ENDOMORPHISM) {

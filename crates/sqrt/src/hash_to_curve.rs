@@ -28,7 +28,13 @@ use num_bigint::BigUint;
 use rayon::prelude::*;
 use sha2::Sha256;
 
-use crate::{Error, MapToCurve, Result, RootField, machine::THREADS, plan::checked_len, subgroup::Membership};
+use crate::{
+    Error, MapToCurve, Result, RootField,
+    machine::THREADS,
+    plan::{checked_len, launch_len, parts},
+    points::PRODUCTS_OF_DIGIT,
+    subgroup::Membership,
+};
 
 /// `hash_to_curve` of RFC 9380 with `expand_message_xmd` and SHA-256, for the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
 /// `BLS12381G2_XMD:SHA-256_SSWU_RO_` and curves like theirs: messages in, points of the subgroup of prime order out, on one device.
@@ -170,31 +176,42 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         Ok(out)
     }
 
-    /// k times each point, in launches of as many digits as a thread of the device may do.
+    /// k times each point, in launches of as many digits as a thread of the device may do, and of a bounded number of points.
     fn multiply(
         &self,
         (scalar, bits): &(Buffer<u32>, u32),
         base: View<'_, Jacobian<C>>,
         mut out: ViewMut<'_, Jacobian<C>>,
     ) -> Result<()> {
-        let (len, kernel) = (base.len() as u32, &self.inner.multiple);
-        let of = |high: u32, low: u32| MultipleParams { len, high, low, first: u32::from(high + 1 == *bits) };
+        let kernel = &self.inner.multiple;
+        let of = |len: usize, high: u32, low: u32| MultipleParams {
+            len: len as u32,
+            high,
+            low,
+            first: u32::from(high + 1 == *bits),
+        };
         let mut digits = (bits - 1).max(1);
-        while digits > 1 && !kernel.fits(&of(digits, 0)) {
+        while digits > 1 && !kernel.fits(&of(0, digits, 0)) {
             digits = digits.div_ceil(2);
         }
-        // A scalar of one digit is one launch without any.
-        let mut high = bits - 1;
-        loop {
-            let low = high.saturating_sub(digits);
-            let (params, args) = (of(high, low), &mut [Arg::read(scalar), Arg::read(base), Arg::write(out.reborrow())]);
-            // SAFETY: both have `len` points, and the scalar has `bits` digits.
-            unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &params, args) }?;
-            if low == 0 {
-                return Ok(());
+        let each = launch_len::<C::BaseField>(self.inner.device.info(), u64::from(digits) * PRODUCTS_OF_DIGIT);
+        for part in parts(base.len(), each) {
+            // A scalar of one digit is one launch without any.
+            let mut high = bits - 1;
+            loop {
+                let low = high.saturating_sub(digits);
+                let (base, out) = (base.view(part.clone())?, out.view_mut(part.clone())?);
+                let params = of(part.len(), high, low);
+                let args = &mut [Arg::read(scalar), Arg::read(base), Arg::write(out)];
+                // SAFETY: both have `len` points, and the scalar has `bits` digits.
+                unsafe { kernel.launch(self.queue.as_ref(), params.len.div_ceil(THREADS).into(), &params, args) }?;
+                if low == 0 {
+                    break;
+                }
+                high = low;
             }
-            high = low;
         }
+        Ok(())
     }
 }
 

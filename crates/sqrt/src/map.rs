@@ -13,7 +13,7 @@ use crate::{
     Error, Result, RootField,
     machine::THREADS,
     methods::{self, Map, Prime},
-    plan::{Loaded, Params, Shape, beta, checked_len, spec},
+    plan::{Loaded, Params, Shape, beta, checked_len, parts, spec},
     program::Program,
 };
 
@@ -21,8 +21,8 @@ use crate::{
 type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeField;
 
 /// `map_to_curve` of RFC 9380 for suites of the kind of BLS12-381's, on one device: the simplified map of Shallue, van de Woestijne
-/// and Ulas to an isogenous curve, then the isogeny, over a prime field (G1) or a quadratic extension (G2). One thread an element, one
-/// launch, no inversion: one exponentiation as in [`Sqrt::ratios`](crate::Sqrt::ratios) and about 150 products more; or for an
+/// and Ulas to an isogenous curve, then the isogeny, over a prime field (G1) or a quadratic extension (G2). One thread an element, no
+/// inversion: one exponentiation as in [`Sqrt::ratios`](crate::Sqrt::ratios) and about 150 products more; or for an
 /// extension two exponentiations and about 250 products.
 ///
 /// Points come in Jacobian form; they lie on the curve, and not in the subgroup.
@@ -76,24 +76,38 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     /// # Errors
     /// [`Error::Device`]: [`Length`](evariste_backend::Error::Length),
     /// [`WrongDevice`](evariste_backend::Error::WrongDevice), [`TooLarge`](evariste_backend::Error::TooLarge) for more than
-    /// 2^31 elements, [`OutOfMemory`](evariste_backend::Error::OutOfMemory) for 4 bytes an element, and what else it fails with.
+    /// 2^31 elements, [`OutOfMemory`](evariste_backend::Error::OutOfMemory) for 4 bytes an element of a launch, and what else it
+    /// fails with.
     pub fn map<'a>(
         &self,
         u: impl Into<View<'a, Mont<C::BaseField>>>,
         out: impl Into<ViewMut<'a, Jacobian<C>>>,
     ) -> Result<()> {
-        let (u, out) = (u.into(), out.into());
+        let (u, mut out) = (u.into(), out.into());
         out.expect_len("the points", u.len())?;
-        let len = checked_len(&self.device, "a batch of elements to map", u.len())?;
-        let params = Params { len, want: 0 };
-        let (queue, kernel) = (self.queue.as_ref(), &self.loaded.kernel);
-        kernel.expect_fits(&params)?;
-        let mut verdicts = self.device.alloc_with::<u32>(u.len(), Secrecy::of([u.secrecy(), out.secrecy()]))?;
-        let mut args = self.loaded.args(&self.device, queue)?;
-        args.extend([Arg::read(u), Arg::write(out), Arg::write(&mut verdicts)]);
-        // SAFETY: inputs, outputs and verdicts have `len` elements, and threads touch only those below it. The program refers to
-        // its own slots, constants and digits alone, and a hash gives places in its table for any element.
-        Ok(unsafe { kernel.launch(queue, len.div_ceil(THREADS).into(), &params, &mut args) }?)
+        checked_len(&self.device, "a batch of elements to map", u.len())?;
+        let (queue, Loaded { kernel, each, .. }) = (self.queue.as_ref(), &*self.loaded);
+        kernel.expect_fits(&Params { len: 0, want: 0 })?;
+        let secrecy = Secrecy::of([u.secrecy(), out.secrecy()]);
+        let mut verdicts = self.device.alloc_with::<u32>(u.len().min(*each), secrecy)?;
+        for part in parts(u.len(), *each) {
+            let params = Params { len: part.len() as u32, want: 0 };
+            let mut args = self.loaded.args(&self.device, queue)?;
+            args.extend([Arg::read(u.view(part.clone())?), Arg::write(out.view_mut(part)?), Arg::write(&mut verdicts)]);
+            // SAFETY: inputs and outputs have `len` elements, verdicts no fewer, and threads touch only those below it. The program
+            // refers to its own slots, constants and digits alone, and a hash gives places in its table for any element.
+            unsafe { kernel.launch(queue, params.len.div_ceil(THREADS).into(), &params, &mut args) }?;
+        }
+        Ok(())
+    }
+
+    /// The same map in launches of so many elements.
+    #[cfg(test)]
+    pub(crate) fn in_launches_of(mut self, each: usize) -> Self {
+        if let Some(loaded) = Arc::get_mut(&mut self.loaded) {
+            loaded.each = each;
+        }
+        self
     }
 }
 

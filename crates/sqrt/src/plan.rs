@@ -1,13 +1,14 @@
 use std::{
     fmt,
     marker::PhantomData,
+    ops::Range,
     sync::{Arc, Mutex, OnceLock},
 };
 
 use ark_ff::{Field, Zero};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, parallel,
-    params,
+    Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word,
+    parallel, params,
 };
 use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
@@ -157,6 +158,8 @@ pub(crate) struct Loaded<P, B: DevicePrimeField> {
     pub(crate) program: Buffer<u32>,
     pub(crate) constants: Buffer<Mont<B>>,
     pub(crate) hashed: Buffer<u32>,
+    /// Elements of one launch.
+    pub(crate) each: usize,
     ready: Event,
 }
 
@@ -167,6 +170,7 @@ impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
             program: device.upload(&program.words())?,
             constants: device.upload(&program.constants)?,
             hashed: device.upload(&program.hash.entries)?,
+            each: launch_len::<B>(device.info(), program.products()),
             ready: device.record(None)?,
         })
     }
@@ -380,8 +384,7 @@ impl<F: RootField> Sqrt<F> {
     ) -> Result<()> {
         let (a, out, mask) = (a.into(), out.into(), mask.into());
         out.expect_len("the roots", a.len())?;
-        let len = a.len();
-        self.launch(&self.inner.roots, len, vec![Arg::read(a)], Some(out), mask)
+        self.launch(&self.inner.roots, &[a], Some(out), mask)
     }
 
     /// `sqrt_ratio` of RFC 9380, appendix F.2.1: `out[i]² = u[i] / v[i]` and `mask[i] = 1` where that is a square, else
@@ -403,8 +406,7 @@ impl<F: RootField> Sqrt<F> {
         let loaded = self.loaded(&self.inner.ratios, Shape::Ratios, Method::Table, |inner| {
             inner.field.ratios(inner.non_residue, inner.choice)
         })?;
-        let len = u.len();
-        self.launch(loaded, len, vec![Arg::read(u), Arg::read(v)], Some(out), mask)
+        self.launch(loaded, &[u, v], Some(out), mask)
     }
 
     /// The quadratic residue symbol of each element, Legendre's in a prime field: `symbols[i]` is 1 for a square, 0 for 0, and
@@ -416,8 +418,7 @@ impl<F: RootField> Sqrt<F> {
         let (a, symbols) = (a.into(), symbols.into());
         let loaded =
             self.loaded(&self.inner.symbols, Shape::Symbols, Method::Power, |inner| Ok(inner.field.symbols()))?;
-        let len = a.len();
-        self.launch(loaded, len, vec![Arg::read(a)], None, symbols)
+        self.launch(loaded, &[a], None, symbols)
     }
 
     /// The roots of elements in host memory, `None` where there is none.
@@ -454,24 +455,57 @@ impl<F: RootField> Sqrt<F> {
     fn launch(
         &self,
         loaded: &Loaded<Params, F::BasePrimeField>,
-        len: usize,
-        inputs: Vec<Arg<'_>>,
-        out: Option<ViewMut<'_, Mont<F>>>,
-        verdicts: ViewMut<'_, u32>,
+        inputs: &[View<'_, Mont<F>>],
+        mut out: Option<ViewMut<'_, Mont<F>>>,
+        mut verdicts: ViewMut<'_, u32>,
     ) -> Result<()> {
+        let len = inputs[0].len();
         verdicts.expect_len("the mask", len)?;
-        let len = checked_len(&self.device, "a batch of roots", len)?;
-        let params = Params { len, want: self.inner.choice.parity() };
-        loaded.kernel.expect_fits(&params)?;
-        let mut args = loaded.args(&self.device, self.queue.as_ref())?;
-        args.extend(inputs);
-        args.extend(out.map(Arg::write));
-        args.push(Arg::write(verdicts));
-        let groups = len.div_ceil(THREADS).into();
-        // SAFETY: inputs, outputs and verdicts have `len` elements, and threads touch only those below it. The program refers to
-        // its own slots, constants and digits alone, and a hash gives places in its table for any element.
-        Ok(unsafe { loaded.kernel.launch(self.queue.as_ref(), groups, &params, &mut args) }?)
+        checked_len(&self.device, "a batch of roots", len)?;
+        let (queue, want) = (self.queue.as_ref(), self.inner.choice.parity());
+        for part in parts(len, loaded.each) {
+            let params = Params { len: part.len() as u32, want };
+            let mut args = loaded.args(&self.device, queue)?;
+            for input in inputs {
+                args.push(Arg::read(input.view(part.clone())?));
+            }
+            if let Some(out) = &mut out {
+                args.push(Arg::write(out.view_mut(part.clone())?));
+            }
+            args.push(Arg::write(verdicts.view_mut(part)?));
+            let groups = params.len.div_ceil(THREADS).into();
+            // SAFETY: inputs, outputs and verdicts have `len` elements, and threads touch only those below it. The program refers
+            // to its own slots, constants and digits alone, and a hash gives places in its table for any element.
+            unsafe { loaded.kernel.launch(queue, groups, &params, &mut args) }?;
+        }
+        Ok(())
     }
+
+    /// The same operations in launches of so many elements.
+    #[cfg(test)]
+    pub(crate) fn in_launches_of(mut self, each: usize) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            let others = [&mut inner.ratios, &mut inner.symbols].into_iter().filter_map(OnceLock::get_mut);
+            std::iter::once(&mut inner.roots).chain(others).for_each(|loaded| loaded.each = each);
+        }
+        self
+    }
+}
+
+/// Products of limbs in one launch for each unit of a device: less than a tenth of a second's on a large GPU, and on a small one
+/// less than the seconds after which systems that share it with a screen take it for hanging.
+const WORK: u64 = 1 << 31;
+
+/// Elements of a launch that takes so many products in a field for each: whole workgroups, at least one for each unit.
+pub(crate) fn launch_len<F: DeviceField>(info: &DeviceInfo, products: u64) -> usize {
+    let each = products.max(1) * (F::LIMBS * F::LIMBS) as u64 * u64::from(THREADS);
+    let groups = (WORK / each).max(1) * u64::from(info.parallelism.max(1));
+    groups as usize * THREADS as usize
+}
+
+/// The elements of each launch: of one without any if there are none, so that its arguments are checked.
+pub(crate) fn parts(len: usize, each: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len.div_ceil(each).max(1)).map(move |i| i * each..len.min((i + 1) * each))
 }
 
 /// Most elements of a batch.

@@ -5,11 +5,11 @@ use std::{
 
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns,
-    parallel, params,
+    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Word,
+    loop_turns, parallel, params,
 };
 use evariste_curve::{
-    AffinePoint, DeviceCurve, point,
+    AffinePoint, DeviceCurve, Jacobian, point,
     source::{self as curve_source, Form},
 };
 use evariste_field::{
@@ -22,7 +22,7 @@ use crate::{
     Error, Result, RootField,
     machine::{self, Machine, THREADS},
     methods::{self, Prime},
-    plan::{Loaded, beta, checked_len},
+    plan::{Loaded, beta, checked_len, launch_len, parts},
     program::Program,
     subgroup::Membership,
 };
@@ -141,9 +141,12 @@ params! {
 }
 
 params! {
+    /// The digits of the scalar from number `low` on, below `high`; the highest one of `bits` is that which the multiple starts with.
     struct SubgroupParams {
         len: u32,
         bits: u32,
+        high: u32,
+        low: u32,
     }
 }
 
@@ -155,8 +158,11 @@ pub type Refused = Vec<(usize, PointError)>;
 /// [`Method`](crate::Method) of the field, and the subgroup.
 ///
 /// The subgroup is decided by one multiplication with a short scalar where r = z⁴ − z² + 1 (BLS12-381 and its family): for G1
-/// z² P = −φ(P), of 127 doublings, and for G2 z P = ψ(P), of 63; on other curves by r P = 0, and not at all where the cofactor
-/// is 1. Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves" (2021).
+/// z² P = −φ(P), of 127 doublings, and for G2 z P = ψ(P), of 63 (Scott, "A note on group membership tests for G1, G2 and GT on BLS
+/// pairing-friendly curves", 2021); for G2 of BN254 and its family 6 z² P = ψ(P), of 126 (El Housni, Guillevic and Piellard,
+/// "Co-factor clearing and subgroup membership testing on pairing-friendly curves", 2022); on other curves by r P = 0, and not at
+/// all where the cofactor is 1. Devices that end the loops of a thread do it in several launches, with a Jacobian point for each of
+/// a launch kept between them.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_sqrt::Error> {
@@ -188,6 +194,8 @@ struct Inner<C: DeviceCurve<BaseField: RootField>> {
     layout: Layout,
     points: Loaded<PointsParams, Prime0<C>>,
     subgroup: Option<Subgroup<C>>,
+    /// Points of one launch.
+    each: usize,
     products: u64,
 }
 
@@ -196,6 +204,8 @@ struct Subgroup<C: DeviceCurve<BaseField: RootField>> {
     scalar: Buffer<u32>,
     ends: Buffer<Mont<C::BaseField>>,
     bits: u32,
+    /// Digits of one launch.
+    digits: u32,
 }
 
 impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
@@ -209,7 +219,11 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         let points = Loaded::new(device, &program, points_spec::<C>(layout, &program))?;
         let membership = if check == Check::Subgroup { Membership::<C::BaseField>::of::<C>() } else { None };
         let subgroup = membership.map(|membership| Subgroup::new(device, &membership)).transpose()?;
-        let inner = Arc::new(Inner { layout, points, subgroup, products: program.products() });
+        let launch = |subgroup: &Subgroup<C>| {
+            launch_len::<C::BaseField>(device.info(), u64::from(subgroup.bits) * PRODUCTS_OF_DIGIT)
+        };
+        let each = subgroup.as_ref().map_or(points.each, |subgroup| points.each.min(launch(subgroup)));
+        let inner = Arc::new(Inner { layout, points, subgroup, each, products: program.products() });
         Ok(Self { device: device.clone(), queue: None, inner })
     }
 
@@ -246,7 +260,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// [`Error::Device`]: [`Length`](evariste_backend::Error::Length),
     /// [`WrongDevice`](evariste_backend::Error::WrongDevice), [`TooLarge`](evariste_backend::Error::TooLarge) for encodings of
     /// 2^32 bytes or more, [`Unaligned`](evariste_backend::Error::Unaligned) for a view of bytes that is not whole words of 4,
-    /// and what else the device fails with.
+    /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) where multiples are kept between launches, and what else the device
+    /// fails with.
     pub fn points<'a>(
         &self,
         bytes: impl Into<View<'a, u8>>,
@@ -271,26 +286,50 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         if bytes.len() > u32::MAX as usize {
             return Err(too_large(u32::MAX as usize));
         }
-        let len = checked_len(&self.device, "a batch of points", len)?;
-        let params = PointsParams { len };
-        inner.points.kernel.expect_fits(&params)?;
-        let subgroup = inner.subgroup.as_ref().map(|subgroup| (subgroup, SubgroupParams { len, bits: subgroup.bits }));
-        if let Some((subgroup, params)) = &subgroup {
-            subgroup.kernel.expect_fits(params)?;
+        checked_len(&self.device, "a batch of points", len)?;
+        inner.points.kernel.expect_fits(&PointsParams { len: 0 })?;
+        if let Some(subgroup) = &inner.subgroup {
+            subgroup.launches(0).try_for_each(|params| subgroup.kernel.expect_fits(&params))?;
         }
-        let groups = len.div_ceil(THREADS).into();
-        let mut args = inner.points.args(&self.device, queue)?;
-        args.extend([Arg::read(bytes), Arg::write(out.reborrow()), Arg::write(status.reborrow())]);
-        // SAFETY: there are bytes, points and statuses for `len` points, and threads touch only theirs. The program refers to
-        // its own slots, constants and digits alone, and a hash gives places in its table for any element.
-        unsafe { inner.points.kernel.launch(queue, groups, &params, &mut args)? };
-        if let Some((subgroup, params)) = subgroup {
-            let read = [Arg::read(&subgroup.scalar), Arg::read(&subgroup.ends)];
-            let mut args: Vec<_> = read.into_iter().chain([Arg::write(out), Arg::write(status)]).collect();
-            // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends.
-            unsafe { subgroup.kernel.launch(queue, groups, &params, &mut args)? };
+        // The multiples between launches, where there are several for the digits of the subgroup's scalar.
+        let divided = inner.subgroup.as_ref().is_some_and(|subgroup| subgroup.launches(0).count() > 1);
+        let secrecy = Secrecy::of([bytes.secrecy(), out.secrecy(), status.secrecy()]);
+        let mut sums = self.device.alloc_with::<Jacobian<C>>(if divided { len.min(inner.each) } else { 0 }, secrecy)?;
+        for part in parts(len, inner.each) {
+            let params = PointsParams { len: part.len() as u32 };
+            let groups = params.len.div_ceil(THREADS).into();
+            let encodings = bytes.view(part.start * inner.layout.bytes..part.end * inner.layout.bytes)?;
+            let (mut out, mut status) = (out.view_mut(part.clone())?, status.view_mut(part)?);
+            let mut args = inner.points.args(&self.device, queue)?;
+            args.extend([Arg::read(encodings), Arg::write(&mut out), Arg::write(&mut status)]);
+            // SAFETY: there are bytes, points and statuses for `len` points, and threads touch only theirs. The program refers to
+            // its own slots, constants and digits alone, and a hash gives places in its table for any element.
+            unsafe { inner.points.kernel.launch(queue, groups, &params, &mut args)? };
+            let Some(subgroup) = &inner.subgroup else { continue };
+            for params in subgroup.launches(params.len) {
+                let args = &mut [
+                    Arg::read(&subgroup.scalar),
+                    Arg::read(&subgroup.ends),
+                    Arg::write(&mut out),
+                    Arg::write(&mut status),
+                    Arg::write(&mut sums),
+                ];
+                // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends, and as many multiples if
+                // one launch does not do all digits, else none are touched.
+                unsafe { subgroup.kernel.launch(queue, groups, &params, args)? };
+            }
         }
         Ok(())
+    }
+
+    /// The same operations in launches of so many points, and of so many digits of the subgroup's scalar.
+    #[cfg(test)]
+    pub(crate) fn in_launches_of(mut self, each: usize, digits: u32) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.each = each;
+            inner.subgroup.iter_mut().for_each(|subgroup| subgroup.digits = digits);
+        }
+        self
     }
 
     /// The points of encodings in host memory, on the device.
@@ -331,7 +370,22 @@ impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
         let (scalar, ends) = (device.upload(&membership.scalar.to_u32_digits())?, device.upload(&ends)?);
         // Uploads are there before a launch on any queue: plans are made once.
         device.sync()?;
-        Ok(Self { kernel, scalar, ends, bits: membership.scalar.bits() as u32 })
+        let bits = membership.scalar.bits() as u32;
+        let mut subgroup = Self { kernel, scalar, ends, bits, digits: (bits - 1).max(1) };
+        while subgroup.digits > 1 && !subgroup.launches(0).all(|params| subgroup.kernel.fits(&params)) {
+            subgroup.digits = subgroup.digits.div_ceil(2);
+        }
+        Ok(subgroup)
+    }
+
+    /// What each launch does for so many points: digits of the scalar from the highest on; one launch without any for a scalar
+    /// of one digit.
+    fn launches(&self, len: u32) -> impl Iterator<Item = SubgroupParams> {
+        let (bits, digits) = (self.bits, self.digits);
+        (0..(bits - 1).div_ceil(digits).max(1)).map(move |i| {
+            let high = bits - 1 - i * digits;
+            SubgroupParams { len, bits, high, low: high.saturating_sub(digits) }
+        })
     }
 }
 
@@ -343,6 +397,9 @@ fn program<C: DeviceCurve<BaseField: RootField>>() -> Result<Program<Prime0<C>>>
 
 /// Points that a CPU thread takes at a time.
 const GRAIN: usize = 16;
+
+/// Products of a doubling and an addition of Jacobian points: 8 or 11, and 11 or 16.
+pub(crate) const PRODUCTS_OF_DIGIT: u64 = 20;
 
 fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &Arc<Program<Prime0<C>>>) -> KernelSpec {
     let word = source::word::<Prime0<C>>();
@@ -493,6 +550,7 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
         Binding::read("ends", word),
         Binding::write("points", word),
         Binding::write("status", Word::U32),
+        Binding::write("sums", word),
     ];
     let (seen, short, conjugate) = (bindings.clone(), membership.ends.is_some(), membership.conjugate);
     let source = move |language| match language {
@@ -504,20 +562,21 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
         }
         Language::Wgsl { int64 } => {
             let curve = curve_source::wgsl::<C>(int64, &[Form::Jacobian]);
-            let points = curve_source::wgsl_accessors::<C>(&seen[2], Form::Affine);
+            let points = curve_source::wgsl_accessors::<C>(&seen[2], Form::Affine)
+                + &curve_source::wgsl_accessors::<C>(&seen[4], Form::Jacobian);
             let ends = source::wgsl_accessors::<C::BaseField>(&seen[1]);
             let conjugated = if conjugate { "F(x.c0, b_sub(b_zero(), x.c1))" } else { "x" };
             let text = format!("const ENDOMORPHISM = {short};\nfn conjugate(x: F) -> F {{ return {conjugated}; }}\n",);
             [&curve, &points, &ends, &text, evariste_shaders::SQRT_SUBGROUP].concat()
         }
     };
-    let (ends, scalar) = (membership.clone(), membership.scalar.to_u64_digits());
-    let body = move |params: &SubgroupParams, args: &mut [CpuArg<'_>]| subgroup_body::<C>(&ends, params.len, args);
+    let (of, scalar) = (membership.clone(), membership.scalar.clone());
+    let body = move |params: &SubgroupParams, args: &mut [CpuArg<'_>]| subgroup_body::<C>(&of, *params, args);
     // Doublings have 8 products, or 11 where a is not 0; additions 11, and a doubling in the rare case.
     let mul = turns::mul::<C::BaseField>();
-    let additions: u64 = scalar.iter().map(|word| u64::from(word.count_ones())).sum();
     let turns = move |params: &SubgroupParams| {
-        loop_turns(params.bits.into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
+        let additions = (params.low..params.high).filter(|bit| scalar.bit((*bit).into())).count() as u64;
+        loop_turns((params.high - params.low).into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
     };
     let variant = format!("{} digits over {}", membership.scalar.bits(), source::label::<C::BaseField>());
     KernelSpec::new("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
@@ -525,40 +584,53 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
 
 fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
     membership: &Membership<C::BaseField>,
-    len: u32,
+    params: SubgroupParams,
     args: &mut [CpuArg<'_>],
 ) {
-    let [_, _, points, status] = args else { unreachable!("the launch checks the number of buffers") };
-    let (limbs, len) = (2 * C::BaseField::LIMBS, len as usize);
-    let status: Vec<_> = status.write::<u32>()[..len].chunks_mut(GRAIN).map(Mutex::new).collect();
+    let [_, _, points, status, sums] = args else { unreachable!("the launch checks the number of buffers") };
+    let (limbs, each, len) = (2 * C::BaseField::LIMBS, 3 * C::BaseField::LIMBS, params.len as usize);
+    // There are no multiples where one launch does all digits.
+    let sums = sums.write::<u32>().chunks_mut(GRAIN * each).map(Some).chain(std::iter::repeat_with(|| None));
+    let status = status.write::<u32>()[..len].chunks_mut(GRAIN);
+    let status: Vec<_> = status.zip(sums).map(Mutex::new).collect();
     parallel::chunks(&mut points.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, points| {
         // Nobody else takes this chunk.
-        let Ok(mut status) = status[chunk].lock() else { return };
-        for (words, status) in points.chunks_exact_mut(limbs).zip(status.iter_mut()) {
-            if *status == 0 && !is_member::<C>(membership, point::load(words)) {
-                point::store(&point::affine_infinity::<C>(), words);
-                *status = 4;
+        let Ok(mut own) = status[chunk].lock() else { return };
+        let (status, sums) = &mut *own;
+        for (i, (words, status)) in points.chunks_exact_mut(limbs).zip(status.iter_mut()).enumerate() {
+            let p: point::AffineOf<C> = point::load(words);
+            if *status != 0 || point::affine_is_infinity::<C>(&p) {
+                continue;
+            }
+            let kept = sums.as_deref_mut().map(|sums| &mut sums[i * each..][..each]);
+            let mut sum = match &kept {
+                Some(kept) if params.high + 1 < params.bits => point::load(kept),
+                _ => point::jacobian_of_affine::<C>(p),
+            };
+            for bit in (params.low..params.high).rev() {
+                sum = point::jacobian_double::<C>(sum);
+                if membership.scalar.bit(bit.into()) {
+                    sum = point::jacobian_add_affine::<C>(sum, p);
+                }
+            }
+            match kept {
+                Some(kept) if params.low > 0 => point::store(&sum, kept),
+                _ if is_member::<C>(membership, p, sum) => {}
+                _ => {
+                    point::store(&point::affine_infinity::<C>(), words);
+                    *status = 4;
+                }
             }
         }
     });
 }
 
-/// Whether a point is in the subgroup.
+/// Whether a point whose multiple by the scalar is `multiple` is in the subgroup.
 fn is_member<C: DeviceCurve<BaseField: RootField>>(
     membership: &Membership<C::BaseField>,
     p: point::AffineOf<C>,
+    [x, y, z]: point::JacobianOf<C>,
 ) -> bool {
-    if point::affine_is_infinity::<C>(&p) {
-        return true;
-    }
-    let mut sum = point::jacobian_of_affine::<C>(p);
-    for bit in (0..membership.scalar.bits() - 1).rev() {
-        sum = point::jacobian_double::<C>(sum);
-        if membership.scalar.bit(bit) {
-            sum = point::jacobian_add_affine::<C>(sum, p);
-        }
-    }
-    let [x, y, z] = sum;
     let Some(ends) = membership.ends else { return z == C::BaseField::ZERO };
     let [u, v] = if membership.conjugate { p.map(|x| x.frobenius_map(1)) } else { p };
     let square = z.square();

@@ -16,23 +16,6 @@ pub(crate) struct Membership<F> {
     pub(crate) conjugate: bool,
 }
 
-/// What curves of the family of Barreto, Lynn and Scott with embedding degree 12 have: r = z⁴ − z² + 1.
-struct Family {
-    /// |z|.
-    z: BigUint,
-    /// z².
-    square: BigUint,
-}
-
-impl Family {
-    fn of(order: &BigUint) -> Option<Self> {
-        let square = order.sqrt() + 1u8;
-        let z = square.sqrt();
-        let found = &square * &square + 1u8 == order + &square && &z * &z == square;
-        found.then_some(Self { z, square })
-    }
-}
-
 impl<F: RootField> Membership<F> {
     /// `None` where the whole curve is the subgroup.
     pub(crate) fn of<C: DeviceCurve<BaseField = F>>() -> Option<Self> {
@@ -41,35 +24,44 @@ impl<F: RootField> Membership<F> {
             return None;
         }
         let order: BigUint = C::ScalarField::MODULUS.into();
-        let family = if C::COEFF_A.is_zero() { Family::of(&order) } else { None };
-        let short = family.and_then(|family| match F::extension_degree() {
-            1 => Self::of_first_group::<C>(&family),
-            _ => Self::of_second_group::<C>(&family, &order),
-        });
+        let short = match F::extension_degree() {
+            _ if !C::COEFF_A.is_zero() => None,
+            1 => Self::of_first_group::<C>(&order),
+            _ => Self::of_second_group::<C>(&order),
+        };
         Some(short.unwrap_or(Self { scalar: order, ends: None, conjugate: false }))
     }
 
-    /// For φ(x, y) = (β x, y) with a primitive third root of unity β, φ² + φ + 1 = 0 on the whole curve. If z² P = −φ(P), then
-    /// r P = (z⁴ − z² + 1) P = (φ² + φ + 1) P = 0. Of both β one has this on the subgroup. Bowe, "Faster subgroup checks
-    /// for BLS12-381" (2019), in the form of Scott, "A note on group membership tests" (2021).
-    fn of_first_group<C: DeviceCurve<BaseField = F>>(family: &Family) -> Option<Self> {
+    /// In the family of Barreto, Lynn and Scott with embedding degree 12, r = z⁴ − z² + 1. For φ(x, y) = (β x, y) with a
+    /// primitive third root of unity β, φ² + φ + 1 = 0 on the whole curve. If z² P = −φ(P), then r P = (z⁴ − z² + 1) P = (φ² + φ
+    /// + 1) P = 0. Of both β one has this on the subgroup. Bowe, "Faster subgroup checks for BLS12-381" (2019), in the form of
+    /// Scott, "A note on group membership tests" (2021).
+    fn of_first_group<C: DeviceCurve<BaseField = F>>(order: &BigUint) -> Option<Self> {
+        let square = order.sqrt() + 1u8;
+        let z = square.sqrt();
+        if &square * &square + 1u8 != order + &square || &z * &z != square {
+            return None;
+        }
         let p: BigUint = F::BasePrimeField::MODULUS.into();
         let beta = third_root::<F>(&p)?;
         let candidates = [beta, beta.square()].map(|beta| [beta, -F::ONE]);
-        Self::tried::<C>(&family.square, candidates, false)
+        Self::tried::<C>(&square, candidates, false)
     }
 
-    /// For ψ = the Frobenius endomorphism brought to the twist, ψ² − (z + 1) ψ + p = 0. If ψ(P) = z P, then (p − z) P = 0, and p − z
-    /// = (z − 1)² / 3 · r has no factor but r in common with the order of the twist, which is checked. Scott's paper.
-    fn of_second_group<C: DeviceCurve<BaseField = F>>(family: &Family, order: &BigUint) -> Option<Self> {
+    /// For ψ = the Frobenius endomorphism brought to the twist, or its negative: of degree p, so that ψ² − t ψ + p = 0 with |t| ≤
+    /// 2 √p. Where p = n r ± k for a short k > 0, ψ = k on the subgroup for one such ψ, where t = k + p / k = k ± 1 modulo r, and
+    /// t itself as both are short beside r. If ψ(P) = k P, then 0 = (k² − t k + p) P = (p ∓ k) P = n r P; and n has no factor in
+    /// common with the cofactor of the twist, which is checked, so that r P = 0. In the family of Barreto, Lynn and Scott k = |z|
+    /// (Scott's paper), and in that of Barreto and Naehrig k = 6 z² with n = 1 (El Housni, Guillevic and Piellard, "Co-factor
+    /// clearing and subgroup membership testing on pairing-friendly curves", 2022, section 4.3).
+    fn of_second_group<C: DeviceCurve<BaseField = F>>(order: &BigUint) -> Option<Self> {
         let p: BigUint = F::BasePrimeField::MODULUS.into();
-        let z = &family.z;
-        // (z − 1)² / 3 for both signs of z: whichever makes p.
-        let factors = [z - 1u8, z + 1u8].map(|root| &root * &root / 3u8);
-        let [positive, negative] = [&factors[0] * order + z == p, &factors[1] * order == &p + z];
-        let factor = if positive { &factors[0] } else { &factors[1] };
+        let (below, above) = (&p % order, order - &p % order);
+        let (k, multiple) = if below < above { (below, &p / order) } else { (above, &p / order + 1u8) };
         let cofactor = C::COFACTOR.iter().rev().fold(BigUint::ZERO, |x, limb| (x << 64u32) + *limb);
-        if !(positive || negative) || greatest_common_divisor(factor.clone(), cofactor) != BigUint::from(1u8) {
+        let end = &k + 1u8;
+        let short = &end * &end <= &p * 4u8 && order * order > &p * 16u8;
+        if !short || greatest_common_divisor(multiple, cofactor) != BigUint::from(1u8) {
             return None;
         }
         // (x, y) ↦ (u² x^p, u³ y^p) maps the curve to itself if u⁶ = b^(1 − p).
@@ -79,7 +71,7 @@ impl<F: RootField> Membership<F> {
         let beta = third_root::<F>(&p)?;
         let candidates = [F::ONE, beta, beta.square()].into_iter();
         let candidates = candidates.flat_map(|beta| [[square * beta, cube], [square * beta, -cube]]);
-        Self::tried::<C>(z, candidates, true)
+        Self::tried::<C>(&k, candidates, true)
     }
 
     /// With the first of these ends that the generator of the subgroup has.

@@ -7,7 +7,9 @@ use ark_ec::{
     },
     short_weierstrass::{Affine, Projective},
 };
-use ark_ff::{AdditiveGroup, Field, Fp64, Fp256, MontBackend, MontConfig, field_hashers::DefaultFieldHasher};
+use ark_ff::{
+    AdditiveGroup, Field, Fp64, Fp256, MontBackend, MontConfig, UniformRand, Zero, field_hashers::DefaultFieldHasher,
+};
 use ark_serialize::CanonicalSerialize;
 use evariste_backend::{Device, Error as DeviceError};
 use evariste_curve::DeviceCurve;
@@ -18,7 +20,7 @@ use evariste_field::{
 
 use crate::{
     Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, MapToCurve, Method, PointError, RootField, Sqrt,
-    reference,
+    reference, subgroup::Membership,
 };
 
 macro_rules! primes {
@@ -242,6 +244,71 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(degree, Error::Field { what: "roots", degree: 6 });
 }
 
+/// The result of an operation, and how many launches it took.
+fn counted<T>(device: &Device, run: impl FnOnce() -> T) -> (T, u64) {
+    let before = device.stats().launches;
+    let result = run();
+    (result, device.stats().launches - before)
+}
+
+/// Two workgroups and a part of one, at once or in launches of one each.
+#[test]
+fn many_elements_are_divided_into_launches() {
+    const EACH: usize = 128;
+    for device in [Device::cpu(), Device::wgpu(0).unwrap()] {
+        let elements: Vec<_> = (0..97u8).cycle().map(F97::from).take(2 * EACH + 37).collect();
+        let u = device.upload::<Mont<F97>>(&elements).unwrap();
+        let v = device.upload::<Mont<F97>>(&elements.iter().map(|x| *x + F97::ONE).collect::<Vec<_>>()).unwrap();
+        let run = |sqrt: &Sqrt<F97>, ratios: bool| {
+            let mut out = device.upload::<Mont<F97>>(&vec![F97::from(5u8); elements.len()]).unwrap();
+            let mut mask = device.upload(&vec![7u32; elements.len()]).unwrap();
+            let ((), launches) = counted(&device, || match ratios {
+                false => sqrt.roots(&u, &mut out, &mut mask).unwrap(),
+                true => sqrt.ratios(&u, &v, &mut out, &mut mask).unwrap(),
+            });
+            ((out.to_vec().unwrap(), mask.to_vec().unwrap()), launches)
+        };
+        let sqrt = Sqrt::<F97>::new(&device).unwrap();
+        let (expected, launches) = run(&sqrt, false);
+        let (expected_ratios, _) = run(&sqrt, true);
+        assert_eq!(launches, 1);
+        let sqrt = sqrt.in_launches_of(EACH);
+        assert!(run(&sqrt, false) == (expected, 3));
+        assert!(run(&sqrt, true) == (expected_ratios, 3));
+    }
+}
+
+/// The last launch of points has one, which is refused; the 127 digits of the subgroup's scalar take three launches for each part.
+#[test]
+fn many_points_are_divided_into_launches() {
+    use ark_bls12_381::{Fq, g1::Config as G1};
+
+    let (_, mut bytes) = encoded::<G1>();
+    outside::<G1>().serialize_compressed(&mut bytes).unwrap();
+    outside::<G1>().serialize_compressed(&mut bytes).unwrap();
+    for device in [Device::cpu(), hosted()] {
+        let run = |decompress: &Decompress<G1>| {
+            let (result, launches) = counted(&device, || decompress.try_points_of(&bytes).unwrap());
+            (result.0.to_vec().unwrap(), result.1, launches)
+        };
+        let decompress = Decompress::<G1>::new(&device, Encoding::Zcash, Check::Subgroup).unwrap();
+        let (points, wrong, launches) = run(&decompress);
+        assert_eq!((wrong.as_slice(), launches), ([7, 8].map(|i| (i, PointError::NotInSubgroup)).as_slice(), 2));
+        assert!(run(&decompress.in_launches_of(4, 50)) == (points, wrong, 12));
+    }
+
+    let device = Device::cpu();
+    let u = device.upload::<Mont<Fq>>(&sample::<Fq>(9)).unwrap();
+    let run = |map: &MapToCurve<G1>| {
+        let mut points = device.zeros(9).unwrap();
+        let ((), launches) = counted(&device, || map.map(&u, &mut points).unwrap());
+        (points.to_vec().unwrap(), launches)
+    };
+    let map = MapToCurve::<G1>::new(&device).unwrap();
+    let (points, _) = run(&map);
+    assert!(run(&map.in_launches_of(4)) == (points, 3));
+}
+
 /// Points of the subgroup with y of both kinds, the point at infinity, and their encodings by arkworks.
 fn encoded<C: DeviceCurve>() -> (Vec<Affine<C>>, Vec<u8>) {
     let multiples = (1..6u64).map(|k| (Projective::<C>::generator() * C::ScalarField::from(k)).into_affine());
@@ -337,6 +404,49 @@ fn every_device_has_the_same_points() {
         check_points::<ark_bls12_381::g2::Config>(&device, Encoding::Zcash);
         check_points::<ark_pallas::PallasConfig>(&device, Encoding::Arkworks);
     }
+}
+
+/// Points of the whole curve, of the subgroup, of the other one, and sums of those.
+fn check_membership<C: DeviceCurve<BaseField: RootField>>(device: &Device, encoding: Encoding) {
+    let mut rng = ark_std::test_rng();
+    let order = C::ScalarField::characteristic();
+    let points: Vec<Affine<C>> = (0..4)
+        .flat_map(|_| {
+            let p = loop {
+                let found = Affine::<C>::get_point_from_x_unchecked(C::BaseField::rand(&mut rng), true);
+                if let Some(p) = found {
+                    break p;
+                }
+            };
+            let [inside, other] = [C::COFACTOR, order].map(|k| p.mul_bigint(k).into_affine());
+            [p, inside, other, (other + Affine::generator()).into_affine()]
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    points.iter().for_each(|p| p.serialize_compressed(&mut bytes).unwrap());
+    let decompress = Decompress::<C>::new(device, encoding, Check::Subgroup).unwrap();
+    let (_, wrong) = decompress.try_points_of(&bytes).unwrap();
+    let outside = points.iter().enumerate().filter(|(_, p)| !p.mul_bigint(order).is_zero());
+    assert_eq!(wrong, outside.map(|(i, _)| (i, PointError::NotInSubgroup)).collect::<Vec<_>>());
+    assert_eq!(wrong.len(), 12);
+}
+
+#[test]
+fn subgroups_are_told_from_what_is_outside() {
+    check_membership::<ark_bn254::g2::Config>(&Device::cpu(), Encoding::Arkworks);
+    check_membership::<ark_bn254::g2::Config>(&Device::wgpu(0).unwrap(), Encoding::Arkworks);
+    check_membership::<ark_bls12_381::g2::Config>(&Device::cpu(), Encoding::Zcash);
+}
+
+/// Of the curves that have one, the scalar is that of the endomorphism: with the order, all of these checks would hold as well.
+#[test]
+fn scalars_of_subgroups_are_short() {
+    fn bits<C: DeviceCurve<BaseField: RootField>>() -> Option<u64> {
+        Membership::<C::BaseField>::of::<C>().map(|membership| membership.scalar.bits())
+    }
+    assert_eq!([bits::<ark_bls12_381::g1::Config>(), bits::<ark_bls12_381::g2::Config>()], [Some(128), Some(64)]);
+    assert_eq!([bits::<ark_bls12_377::g1::Config>(), bits::<ark_bls12_377::g2::Config>()], [Some(127), Some(64)]);
+    assert_eq!([bits::<ark_bn254::g1::Config>(), bits::<ark_bn254::g2::Config>()], [None, Some(127)]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::{
     program::{FIRST_CONSTANT, Fold, Points, integers},
     proof::complete,
     round::{self, Kind, Params, Source, TABLES, Target},
+    statement::last_point,
     table::{is_below, variables_of},
     transcript::bytes_of,
 };
@@ -39,7 +40,8 @@ pub(crate) const LOG_TAIL: u32 = 8;
 /// How a round's polynomial is found. The proof is the same with each, to the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// The weight is one more table, and the round is evaluated at 0, 1, … to its degree: the book's way.
+    /// The weight is one more table, and the round is evaluated at 0, 1, … to its degree: the book's way. Where the field has no
+    /// element for one degree more than the expression's, a weighted sum is found as by [`Strategy::SplitEq`].
     Textbook,
     /// As [`Strategy::Textbook`], but what the round is at 1 follows from what it is at 0 and from the claim.
     FromClaim,
@@ -408,10 +410,11 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         point: Option<Vec<E>>,
         transcript: &mut dyn Transcript<E>,
     ) -> Result<Proved<E>> {
-        let strategy = self.config.strategy;
-        let table = matches!(strategy, Strategy::Textbook | Strategy::FromClaim);
+        let by_table = matches!(self.config.strategy, Strategy::Textbook | Strategy::FromClaim);
+        let table = by_table && (point.is_none() || (statement.degree() as u64) < last_point::<E>());
+        let strategy = if by_table && !table { Strategy::SplitEq } else { self.config.strategy };
         let drawn = self.config.draw == Draw::Device
-            && !table
+            && !by_table
             && rounds == statement.num_vars()
             && draw::can::<E>(statement.degree())
             && round::shared_bytes::<E>(statement.degree(), true) <= self.shared_limit()

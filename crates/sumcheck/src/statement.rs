@@ -270,9 +270,14 @@ impl<E: DeviceField> Statement<E> {
 
 /// The largest degree over a field: the points 0 to degree are different.
 fn most_degree<E: DeviceField>() -> u64 {
+    MAX_DEGREE.min(last_point::<E>())
+}
+
+/// The last of the points 0, 1, … that are different.
+pub(crate) fn last_point<E: DeviceField>() -> u64 {
     match E::characteristic() {
-        [low, high @ ..] if high.iter().all(|limb| *limb == 0) => MAX_DEGREE.min(low - 1),
-        _ => MAX_DEGREE,
+        [low, high @ ..] if high.iter().all(|limb| *limb == 0) => low - 1,
+        _ => u64::MAX,
     }
 }
 

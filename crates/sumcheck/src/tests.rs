@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ark_bls12_381::Fr;
-use ark_ff::Field;
+use ark_ff::{Field, Fp64, MontBackend, MontConfig};
 use evariste_backend::{Buffer, Device, Secrecy};
 use evariste_field::{
     DeviceField, Expression, Mont,
@@ -141,6 +141,53 @@ fn proofs_are_those_of_the_reference_through_wgpu() {
         check_small::<BabyBear4, BabyBear>(&device, Order::Low);
         streamed::<Fr, Fr>(&device, &satisfied(4), &Weight::ZeroCheck);
     }
+}
+
+/// Up to degree 128, of which a message takes all threads of a workgroup, challenges are drawn on the device.
+#[test]
+fn degrees_around_the_largest_for_which_devices_draw() {
+    assert!(draw::can::<Fr>(128) && !draw::can::<Fr>(129));
+    for degree in [127, 128, 129] {
+        let expression = Expression::column(0).pow(degree - 1) * Expression::column(1) + 3;
+        let statement = Statement::<Fr>::new(3, &expression).unwrap();
+        let tables: Vec<Vec<Fr>> = (0..2).map(|i| random(8, i)).collect();
+        check::<Fr, Fr>(&Device::cpu(), &statement, &tables);
+    }
+}
+
+/// Memory for the sums of two rounds at once, which high degrees take more of than of anything else, is counted.
+#[test]
+fn pieces_of_tables_have_room_for_their_sums() {
+    const DEGREE: u32 = 30;
+    let (device, tables) = (Device::cpu(), [random::<Fr>(1 << 12, 1)]);
+    let statement = Statement::<Fr>::new(12, &Expression::column(0).pow(DEGREE)).unwrap();
+    let claim = reference::sum(&statement, &tables, None);
+    let plan = Sumcheck::<Fr>::new(&device, statement.expression(), Config::default()).unwrap();
+    let prove = |bytes: u64| {
+        let transcript = &mut Blake3Transcript::new(b"test");
+        plan.prove_from_host(&statement, &[&tables[0]], bytes, Secrecy::Public, claim, transcript)
+    };
+    let Error::TooLittle { expected: least, .. } = prove(0).unwrap_err() else { panic!("of nothing") };
+    let buffers = upload(&device, &tables);
+    let expected =
+        plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut Blake3Transcript::new(b"test"));
+    assert_eq!(prove(least).unwrap().proof, expected.unwrap().proof);
+    assert!((4 * 31 * 31 * 32..(1 << 12) * 64).contains(&least), "{least} bytes");
+}
+
+#[derive(MontConfig)]
+#[modulus = "17"]
+#[generator = "3"]
+struct C17;
+type F17 = Fp64<MontBackend<C17, 1>>;
+
+/// With the weight as a factor, a round's polynomial has one degree more, for which the field has no elements left.
+#[test]
+fn the_largest_degree_over_a_small_field() {
+    let most = |degree: u32| Statement::<F17>::new(2, &Expression::column(0).pow(degree));
+    assert_eq!(most(17).err(), Some(Error::Degree { most: 16, actual: 17 }));
+    let statement = most(16).unwrap().weight(Weight::Eq([3u8, 5].map(F17::from).to_vec()));
+    check::<F17, F17>(&Device::cpu(), &statement, &[random(4, 1)]);
 }
 
 #[test]

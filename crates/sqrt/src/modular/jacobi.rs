@@ -6,15 +6,15 @@ use crypto_bigint::{BoxedUint, Integer};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
 use evariste_backend::{
-    Arg, Binding, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Word,
-    loop_turns, params,
+    Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Word, loop_turns, params,
 };
 use evariste_field::source;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::{
-    kernels::{Constants, THREADS_EACH, mask, threads},
+    kernels::{Constants, batch_len, mask, threads},
+    moduli::{Moduli, same_limbs},
     number::{self, MAX_BITS},
     plan::encode,
     program::HEAD,
@@ -79,24 +79,9 @@ pub struct Jacobi {
     moduli: Arc<Moduli>,
 }
 
-/// The moduli of a plan.
-struct Moduli {
-    values: Vec<Zeroizing<BoxedUint>>,
-    constants: Constants,
-    bits: u32,
-    /// When all of this is on the device.
-    ready: Event,
-}
-
 impl fmt::Debug for Jacobi {
-    /// Without the moduli, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (device, limbs, moduli) = (self.device(), self.limbs(), self.moduli());
-        f.debug_struct("Jacobi")
-            .field("device", device)
-            .field("limbs", &limbs)
-            .field("moduli", &moduli)
-            .finish_non_exhaustive()
+        self.moduli.describe(f, "Jacobi", "moduli", (self.device(), self.limbs()))
     }
 }
 
@@ -118,7 +103,6 @@ impl Jacobi {
     /// [`DeviceError::Compile`], [`DeviceError::Unavailable`] where the compiler is missing, [`DeviceError::TooLarge`] for moduli
     /// larger than a buffer, [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
     pub fn with_moduli(device: &Device, moduli: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
-        let limbs = number::limbs(moduli.first().ok_or(Error::NoModulus)?.bits());
         for (index, modulus) in moduli.iter().enumerate() {
             let bits = modulus.bits();
             if !bool::from(modulus.is_odd()) {
@@ -127,11 +111,8 @@ impl Jacobi {
             if !(MIN_BITS..=MAX_BITS).contains(&bits) {
                 return Err(Error::ModulusBits { index, expected: MIN_BITS..=MAX_BITS, actual: bits });
             }
-            let actual = number::limbs(bits);
-            if actual != limbs {
-                return Err(Error::ModulusLimbs { index, expected: limbs, actual });
-            }
         }
+        let limbs = same_limbs(moduli.iter().map(|modulus| number::limbs(modulus.bits())))?;
         let stride = HEAD as usize + limbs;
         let mut words = Zeroizing::new(vec![0; stride * moduli.len()]);
         words
@@ -139,15 +120,8 @@ impl Jacobi {
             .zip(moduli)
             .for_each(|(words, modulus)| number::store(modulus, &mut words[HEAD as usize..]));
         let machine = Machine::new(device, limbs)?;
-        let constants = Constants {
-            words: device.upload_with(&words, secrecy)?,
-            moduli: moduli.len() as u32,
-            stride: stride as u32,
-        };
-        let bits = moduli.iter().map(BoxedUint::bits).max().unwrap_or(MIN_BITS);
-        let values = moduli.iter().map(|modulus| Zeroizing::new(modulus.clone())).collect();
-        let ready = device.record(None)?;
-        Ok(Self { machine, queue: None, moduli: Arc::new(Moduli { values, constants, bits, ready }) })
+        let moduli = Moduli::new(device, moduli.iter(), &words, secrecy)?;
+        Ok(Self { machine, queue: None, moduli: Arc::new(moduli) })
     }
 
     /// The same plan on a queue of its own. What it shares with work of other queues is ordered by events ([`Device::record`],
@@ -169,7 +143,7 @@ impl Jacobi {
 
     /// How many moduli there are.
     pub fn moduli(&self) -> usize {
-        self.moduli.values.len()
+        self.moduli.len()
     }
 
     /// Bytes of scratch of a call for so many elements.
@@ -192,7 +166,7 @@ impl Jacobi {
     /// device may not do as much as one batch of divsteps takes; nothing is written then. [`DeviceError::OutOfMemory`],
     /// [`DeviceError::Driver`], [`DeviceError::Lost`].
     pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
-        self.one_modulus()?;
+        self.moduli.one()?;
         self.run(None, values.into(), symbols.into())
     }
 
@@ -216,11 +190,8 @@ impl Jacobi {
     /// [`Error::Indices`] if there are several moduli, [`Error::TooLarge`] for a value that is not below the modulus, and those of
     /// [`Jacobi::symbols`].
     pub fn jacobi(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
-        self.one_modulus()?;
-        if let Some(index) = values.iter().position(|value| *value >= *self.moduli.values[0]) {
-            return Err(Error::TooLarge { index });
-        }
-        let secrecy = self.moduli.constants.words.secrecy();
+        self.moduli.expect_below(values)?;
+        let secrecy = self.moduli.secrecy();
         let words = self.device().upload_with(&encode(values, self.limbs()), secrecy)?;
         let mut symbols = self.device().alloc_with(values.len(), secrecy)?;
         let plan = Self { queue: None, ..self.clone() };
@@ -229,17 +200,8 @@ impl Jacobi {
         Ok(Zeroizing::new(symbols.to_vec()?).iter().map(|symbol| *symbol as i8).collect())
     }
 
-    fn one_modulus(&self) -> Result<()> {
-        match self.moduli() {
-            1 => Ok(()),
-            primes => Err(Error::Indices { primes }),
-        }
-    }
-
     fn run(&self, indices: Option<View<'_, u32>>, values: View<'_, u32>, symbols: ViewMut<'_, u32>) -> Result<()> {
-        if let Some(queue) = &self.queue {
-            self.device().wait_for(Some(queue), &self.moduli.ready)?;
-        }
+        self.moduli.wait(self.device(), self.queue.as_ref())?;
         let Moduli { constants, bits, .. } = &*self.moduli;
         Ok(self.machine.run(self.queue.as_ref(), constants, *bits, indices, values, symbols)?)
     }
@@ -275,7 +237,8 @@ impl Machine {
     }
 
     fn required_bytes(&self, len: usize) -> u64 {
-        4 * (state_words(self.limbs) * len.min(batch_len(self.device.info(), self.limbs))) as u64
+        4 * (state_words(self.limbs) * len.min(batch_len(self.device.info(), self.limbs, state_words(self.limbs))))
+            as u64
     }
 
     /// The symbols of values for moduli of at most so many bits, which stand at word [`HEAD`] of their constants.
@@ -317,7 +280,7 @@ impl Machine {
         }
         self.kernel.expect_fits(&of(at_once))?;
         let secrecy = Secrecy::of([constants.words.secrecy(), values.secrecy(), symbols.secrecy()]);
-        let each = batch_len(self.device.info(), self.limbs).min(len);
+        let each = batch_len(self.device.info(), self.limbs, state_words(self.limbs)).min(len);
         let mut state = self.device.alloc_with::<u32>(each * state_words(self.limbs), secrecy)?;
         for at in (0..len).step_by(each) {
             let end = len.min(at + each);
@@ -345,15 +308,6 @@ impl Machine {
 /// Words of an element between batches: f and g and their signs, delta, and the sign of the symbol.
 const fn state_words(limbs: usize) -> usize {
     2 * limbs + 4
-}
-
-/// Elements of one launch.
-fn batch_len(info: &DeviceInfo, limbs: usize) -> usize {
-    let wanted = info.parallelism as usize * THREADS_EACH * 32 / limbs.max(32);
-    let bytes = 4 * state_words(limbs);
-    let most = usize::try_from(info.limits.buffer_bytes).unwrap_or(usize::MAX).min(u32::MAX as usize) / bytes;
-    // Multiples of 64, so that the parts of a buffer start where all devices like it.
-    (wanted.min(most) / 64 * 64).max(1)
 }
 
 fn spec(limbs: usize) -> KernelSpec {

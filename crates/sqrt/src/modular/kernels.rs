@@ -136,7 +136,7 @@ impl Machine {
 
     /// Elements of one launch.
     fn batch_len(&self) -> usize {
-        batch_len(self.device.info(), self.limbs)
+        batch_len(self.device.info(), self.limbs, state_words(self.limbs))
     }
 
     /// Bytes of scratch for so many elements.
@@ -222,10 +222,11 @@ const fn state_words(limbs: usize) -> usize {
     SLOTS as usize * limbs
 }
 
-/// Elements of one launch: so many that the slots are some hundred megabytes on a large GPU, whatever the length of an element.
-fn batch_len(info: &DeviceInfo, limbs: usize) -> usize {
+/// Elements of one launch, with so many words of each kept between launches: so many that the slots of roots are some hundred
+/// megabytes on a large GPU, whatever the length of an element.
+pub(super) fn batch_len(info: &DeviceInfo, limbs: usize, state_words: usize) -> usize {
     let wanted = info.parallelism as usize * THREADS_EACH * NAMED_LIMBS / limbs.max(NAMED_LIMBS);
-    let bytes = 4 * state_words(limbs);
+    let bytes = 4 * state_words;
     let most = usize::try_from(info.limits.buffer_bytes).unwrap_or(usize::MAX).min(u32::MAX as usize) / bytes;
     // Multiples of 64, so that the parts of a buffer start where all devices like it.
     (wanted.min(most) / 64 * 64).max(1)

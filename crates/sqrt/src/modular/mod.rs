@@ -14,6 +14,7 @@
 
 mod jacobi;
 mod kernels;
+mod moduli;
 mod number;
 mod plan;
 mod prime;

@@ -3,18 +3,21 @@ use std::{fmt, sync::Arc};
 use crypto_bigint::{BoxedUint, Resize};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
-use evariste_backend::{Device, Event, KernelSpec, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Device, KernelSpec, Queue, Secrecy, View, ViewMut};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::{
     jacobi,
-    kernels::{self, Batch, Constants, Machine, Program, choice, mask},
+    kernels::{self, Batch, Machine, Program, choice, mask},
+    moduli::{Moduli, same_limbs},
     number,
     prime::{self, Prime},
     program,
 };
-use crate::{Choice, Error, Result};
+#[cfg(doc)]
+use crate::Error;
+use crate::{Choice, Result};
 
 /// What the mask says about an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,26 +98,15 @@ pub struct ModSqrt {
     primes: Arc<Primes>,
 }
 
-/// The primes of a plan.
+/// The primes of a plan, and the steps to roots modulo any of them.
 struct Primes {
-    values: Vec<Zeroizing<BoxedUint>>,
-    constants: Constants,
+    moduli: Moduli,
     roots: Program,
-    /// Of the longest one.
-    bits: u32,
-    /// When all of this is on the device.
-    ready: Event,
 }
 
 impl fmt::Debug for ModSqrt {
-    /// Without the primes, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (device, limbs, primes) = (self.device(), self.limbs(), self.primes.values.len());
-        f.debug_struct("ModSqrt")
-            .field("device", device)
-            .field("limbs", &limbs)
-            .field("primes", &primes)
-            .finish_non_exhaustive()
+        self.primes.moduli.describe(f, "ModSqrt", "primes", (self.device(), self.limbs()))
     }
 }
 
@@ -142,30 +134,16 @@ impl ModSqrt {
     pub fn with_primes(device: &Device, primes: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
         let primes =
             primes.iter().enumerate().map(|(index, prime)| Prime::new(index, prime)).collect::<Result<Vec<_>>>()?;
-        let first = primes.first().ok_or(Error::NoModulus)?;
-        let limbs = first.modulus.limbs;
-        for (index, prime) in primes.iter().enumerate() {
-            if prime.modulus.limbs != limbs {
-                return Err(Error::ModulusLimbs { index, expected: limbs, actual: prime.modulus.limbs });
-            }
-        }
+        let limbs = same_limbs(primes.iter().map(|prime| prime.modulus.limbs))?;
         let most = |of: fn(&Prime) -> u32| primes.iter().map(of).max().unwrap_or(1);
         let adicity = most(|prime| prime.adicity);
         let stride = prime::stride(limbs, adicity);
         let mut words = Zeroizing::new(vec![0; stride * primes.len()]);
         words.par_chunks_exact_mut(stride).zip(&primes).for_each(|(words, prime)| prime.store(adicity, words));
         let machine = Machine::new(device, limbs)?;
-        let constants = Constants {
-            words: device.upload_with(&words, secrecy)?,
-            moduli: primes.len() as u32,
-            stride: stride as u32,
-        };
         let roots = Program::new(device, &program::roots(most(Prime::exponent_bits), adicity))?;
-        let bits = most(|prime| prime.modulus.bits);
-        let values = primes.iter().map(|prime| Zeroizing::new(prime.modulus.value().clone())).collect();
-        let ready = device.record(None)?;
-        let primes = Arc::new(Primes { values, constants, roots, bits, ready });
-        Ok(Self { machine, queue: None, choice: Choice::Any, primes })
+        let moduli = Moduli::new(device, primes.iter().map(|prime| prime.modulus.value()), &words, secrecy)?;
+        Ok(Self { machine, queue: None, choice: Choice::Any, primes: Arc::new(Primes { moduli, roots }) })
     }
 
     /// The same plan on a queue of its own. What it shares with work of other queues is ordered by events ([`Device::record`],
@@ -193,7 +171,7 @@ impl ModSqrt {
 
     /// How many primes there are.
     pub fn primes(&self) -> usize {
-        self.primes.values.len()
+        self.primes.moduli.len()
     }
 
     /// Multiplications modulo the prime that one root takes.
@@ -225,7 +203,7 @@ impl ModSqrt {
         roots: impl Into<ViewMut<'a, u32>>,
         mask: impl Into<ViewMut<'a, u32>>,
     ) -> Result<()> {
-        self.one_prime()?;
+        self.primes.moduli.one()?;
         self.run(None, values.into(), roots.into(), mask.into())
     }
 
@@ -250,7 +228,7 @@ impl ModSqrt {
     /// # Errors
     /// As [`ModSqrt::roots`], and [`DeviceError::Compile`].
     pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
-        self.one_prime()?;
+        self.primes.moduli.one()?;
         self.run_symbols(None, values.into(), symbols.into())
     }
 
@@ -273,12 +251,9 @@ impl ModSqrt {
     /// [`Error::Indices`] if there are several primes, [`Error::TooLarge`] for a value that is not below the prime, and those of
     /// [`ModSqrt::roots`].
     pub fn sqrt(&self, values: &[BoxedUint]) -> Result<Vec<Option<BoxedUint>>> {
-        self.one_prime()?;
-        if let Some(index) = values.iter().position(|value| *value >= *self.primes.values[0]) {
-            return Err(Error::TooLarge { index });
-        }
+        self.primes.moduli.expect_below(values)?;
         let (limbs, device) = (self.limbs(), self.device());
-        let secrecy = self.primes.constants.words.secrecy();
+        let secrecy = self.primes.moduli.secrecy();
         let words = device.upload_with(&encode(values, limbs), secrecy)?;
         let mut roots = device.alloc_with(words.len(), secrecy)?;
         let mut mask = device.alloc_with(values.len(), secrecy)?;
@@ -289,30 +264,16 @@ impl ModSqrt {
         Ok(roots.zip(mask).map(|(root, mask)| (mask == mask::ROOT).then_some(root)).collect())
     }
 
-    fn one_prime(&self) -> Result<()> {
-        match self.primes() {
-            1 => Ok(()),
-            primes => Err(Error::Indices { primes }),
-        }
-    }
-
     fn run_symbols(
         &self,
         indices: Option<View<'_, u32>>,
         values: View<'_, u32>,
         symbols: ViewMut<'_, u32>,
     ) -> Result<()> {
-        let Primes { constants, bits, .. } = &*self.primes;
+        let moduli = &self.primes.moduli;
         let machine = jacobi::Machine::new(self.device(), self.limbs())?;
-        self.wait_for_primes()?;
-        Ok(machine.run(self.queue.as_ref(), constants, *bits, indices, values, symbols)?)
-    }
-
-    fn wait_for_primes(&self) -> Result<()> {
-        match &self.queue {
-            Some(queue) => Ok(self.device().wait_for(Some(queue), &self.primes.ready)?),
-            None => Ok(()),
-        }
+        moduli.wait(self.device(), self.queue.as_ref())?;
+        Ok(machine.run(self.queue.as_ref(), &moduli.constants, moduli.bits, indices, values, symbols)?)
     }
 
     fn run(
@@ -331,8 +292,9 @@ impl ModSqrt {
             Choice::Smaller => choice::SMALLER,
             Choice::Larger => choice::LARGER,
         };
-        self.wait_for_primes()?;
-        let batch = Batch { constants: &self.primes.constants, indices, values, out: roots, mask, choice };
+        let moduli = &self.primes.moduli;
+        moduli.wait(self.device(), self.queue.as_ref())?;
+        let batch = Batch { constants: &moduli.constants, indices, values, out: roots, mask, choice };
         Ok(self.machine.run(self.queue.as_ref(), &self.primes.roots, batch)?)
     }
 }

@@ -206,7 +206,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         kernel: &Kernel<Params>,
         kind: &Kind,
         params: &Params,
-        partials: &mut Buffer<Mont<E>>,
+        partials: ViewMut<'_, Mont<E>>,
         state: Option<&mut Buffer<u32>>,
     ) -> Result<()> {
         let (queue, pairs) = (self.queue(), params.pairs as usize);
@@ -265,7 +265,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let params = self.layout(&kernel, round, at_one);
         let len = params.chunks as usize * points.len();
         let mut partials = self.plan.device.alloc_with::<Mont<E>>(len, self.secrecy)?;
-        self.launch(&kernel, &kind, &params, &mut partials, None)?;
+        self.launch(&kernel, &kind, &params, partials.as_view_mut(), None)?;
         let mut values = vec![E::ZERO; points.len()];
         for chunk in partials.as_view().read_on(self.queue())?.wait()?.chunks_exact(points.len()) {
             values.iter_mut().zip(chunk).for_each(|(value, partial)| *value += partial);
@@ -329,13 +329,13 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             let Some(kernel) = kernel else { continue };
             let params = draws(round, previous_chunks, self.matrix_at, self.layout(kernel, round, ones[round]));
             let state = (round > 0).then_some(&mut states);
-            self.launch(kernel, kind, &params, &mut partials, state)?;
+            self.launch(kernel, kind, &params, partials.as_view_mut(), state)?;
             previous_chunks = params.chunks;
         }
         match tail {
             Some(Tail { kind, kernel, from }) => {
                 let params = draws(from, previous_chunks, self.matrix_at, self.of_tail(from, &ones));
-                self.launch(&kernel, &kind, &params, &mut partials, Some(&mut states))?;
+                self.launch(&kernel, &kind, &params, partials.as_view_mut(), Some(&mut states))?;
             }
             None => self.finish(
                 draws(num_vars, previous_chunks, self.matrix_at, Params::default()),

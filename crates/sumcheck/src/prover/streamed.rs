@@ -9,12 +9,11 @@ use std::ops::Range;
 use evariste_backend::{Buffer, Element, HostBuffer, Pending, Queue, Secrecy, Transfer, View, parallel};
 use evariste_field::{DeviceField, Mont};
 
-use super::{Config, Place, Proved, Run, Strategy, Sumcheck, points};
+use super::{Config, LEAST_LOG_CHUNK, MAX_CHUNKS, Place, Proved, Run, Strategy, Sumcheck, points};
 use crate::{
     Error, Order, Proof, Result, Statement, Transcript, Weight,
     polynomial::{evaluate, interpolate},
     proof::complete,
-    round::Params,
     transcript::bytes_of,
 };
 
@@ -57,7 +56,10 @@ impl Division {
         let resident = |bound: usize| (copies * tables * folded) << (num_vars - bound);
         let pieces = |bound: usize, log_run: usize| {
             let run = (tables * given + 2 * folded) << bound;
-            (SLOTS as u128 * (run + 6 * tables * folded)) << log_run
+            // Sums of a piece: of each chunk for each X and Y.
+            let chunks = (1 << log_run >> LEAST_LOG_CHUNK).clamp(1, u128::from(MAX_CHUNKS));
+            let sums = chunks * folded * (statement.degree() as u128 + 1).pow(2);
+            SLOTS as u128 * (((run + 6 * tables * folded) << log_run) + sums)
         };
         let mut least = whole;
         for bound in (ROUNDS..=num_vars.saturating_sub(MIN_LOG_RUN)).step_by(ROUNDS) {
@@ -260,8 +262,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                         Some(tables) => plan.tables.fold_to(tables.view(part)?, place, order, target)?,
                     }
                 }
-                let params = Params { partials_at: (at * len) as u32, ..params };
-                run.launch(&kernel, &kind, &params, &mut partials, None)?;
+                run.launch(&kernel, &kind, &params, partials.view_mut(at * len..(at + 1) * len)?, None)?;
             }
             let host = self.device.host_buffer(partials.len() * Mont::<E>::BYTES, Transfer::Download, secrecy)?;
             let pending = partials.as_view().read_pinned(plan.queue.as_ref(), host)?;
