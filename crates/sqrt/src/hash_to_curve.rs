@@ -281,8 +281,8 @@ const GRAIN: usize = 16;
 
 fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
     let word = source::word::<C::BaseField>();
-    let bindings = vec![Binding::read("scalar", Word::U32), Binding::read("base", word), Binding::write("out", word)];
-    let seen = bindings.clone();
+    let bindings = [Binding::read("scalar", Word::U32), Binding::read("base", word), Binding::write("out", word)];
+    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_MULTIPLE,
         Language::Wgsl { int64 } => {
@@ -290,16 +290,15 @@ fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
             curve_source::wgsl_kernel::<C>(int64, &forms) + evariste_shaders::SQRT_MULTIPLE
         }
     };
-    let body = |params: &MultipleParams, args: &mut [CpuArg<'_>]| multiple_body::<C>(*params, args);
+    let body = |params: &MultipleParams, args: &mut [CpuArg<'_>; 3]| multiple_body::<C>(*params, args);
     // Doublings have 8 products, or 11 where a is not 0; additions 16, and a doubling in the rare case.
     let digit = 40 * turns::mul::<C::BaseField>();
-    KernelSpec::new("sqrt_multiple", source::label::<C::BaseField>(), bindings, body, source)
+    KernelSpec::of("sqrt_multiple", source::label::<C::BaseField>(), bindings, body, source)
         .threads(THREADS)
         .turns(move |params: &MultipleParams| loop_turns((params.high - params.low).into(), digit))
 }
 
-fn multiple_body<C: DeviceCurve>(params: MultipleParams, args: &mut [CpuArg<'_>]) {
-    let [scalar, base, out] = args else { unreachable!("the launch checks the number of buffers") };
+fn multiple_body<C: DeviceCurve>(params: MultipleParams, [scalar, base, out]: &mut [CpuArg<'_>; 3]) {
     let (scalar, base, each) = (scalar.read::<u32>(), base.read::<u32>(), 3 * C::BaseField::LIMBS);
     parallel::chunks(&mut out.write::<u32>()[..params.len as usize * each], GRAIN * each, &|chunk, out| {
         for (out, base) in out.chunks_exact_mut(each).zip(base[chunk * GRAIN * each..].chunks_exact(each)) {
@@ -318,8 +317,8 @@ fn multiple_body<C: DeviceCurve>(params: MultipleParams, args: &mut [CpuArg<'_>]
 
 fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
     let word = source::word::<C::BaseField>();
-    let bindings = vec![Binding::read("ends", word), Binding::read("a", word), Binding::write("out", word)];
-    let seen = bindings.clone();
+    let bindings = [Binding::read("ends", word), Binding::read("a", word), Binding::write("out", word)];
+    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_FROBENIUS,
         Language::Wgsl { int64 } => {
@@ -328,8 +327,7 @@ fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
             curve_source::wgsl_kernel::<C>(int64, &forms) + &ends + evariste_shaders::SQRT_FROBENIUS
         }
     };
-    let body = |params: &FrobeniusParams, args: &mut [CpuArg<'_>]| {
-        let [ends, a, out] = args else { unreachable!("the launch checks the number of buffers") };
+    let body = |params: &FrobeniusParams, [ends, a, out]: &mut [CpuArg<'_>; 3]| {
         let each = 3 * C::BaseField::LIMBS;
         let [u, v]: [C::BaseField; 2] = point::load(ends.read::<u32>());
         let a = a.read::<u32>();
@@ -342,7 +340,7 @@ fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
         });
     };
     let turns = 2 * turns::mul::<C::BaseField>();
-    KernelSpec::new("sqrt_frobenius", source::label::<C::BaseField>(), bindings, body, source)
+    KernelSpec::of("sqrt_frobenius", source::label::<C::BaseField>(), bindings, body, source)
         .threads(THREADS)
         .turns(move |_: &FrobeniusParams| turns)
 }

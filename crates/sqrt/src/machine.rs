@@ -18,8 +18,8 @@ use crate::{
 pub(crate) const THREADS: u32 = 128;
 
 /// What every kernel over a machine binds first.
-pub(crate) fn bindings<B: DevicePrimeField>() -> Vec<Binding> {
-    vec![
+pub(crate) fn bindings<B: DevicePrimeField>() -> [Binding; 3] {
+    [
         Binding::read("program", Word::U32),
         Binding::read("constants", source::word::<B>()),
         Binding::read("hashed", Word::U32),

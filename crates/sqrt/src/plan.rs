@@ -530,7 +530,7 @@ const GRAIN: usize = 64;
 
 pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrimeField>>, detail: &str) -> KernelSpec {
     let (word, degree) = (source::word::<F::BasePrimeField>(), F::extension_degree() as usize);
-    let mut bindings = machine::bindings::<F::BasePrimeField>();
+    let mut bindings = machine::bindings::<F::BasePrimeField>().to_vec();
     bindings.push(Binding::read("a", word));
     if shape == Shape::Ratios {
         bindings.push(Binding::read("b", word));

@@ -403,14 +403,17 @@ pub(crate) const PRODUCTS_OF_DIGIT: u64 = 20;
 
 fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &Arc<Program<Prime0<C>>>) -> KernelSpec {
     let word = source::word::<Prime0<C>>();
-    let mut bindings = machine::bindings::<Prime0<C>>();
-    bindings.extend([
+    let [program_words, constants, hashed] = machine::bindings::<Prime0<C>>();
+    let bindings = [
+        program_words,
+        constants,
+        hashed,
         Binding::read("bytes", Word::U32),
         Binding::write("out", word),
         Binding::write("status", Word::U32),
-    ]);
+    ];
     let infinity_y = point::affine_infinity::<C>()[1] == C::BaseField::ONE;
-    let seen = bindings.clone();
+    let seen = bindings;
     let rendered = Arc::clone(program);
     let source = move |language| match language {
         Language::Cuda => {
@@ -426,12 +429,11 @@ fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &A
         }
     };
     let (run, turns) = (Arc::clone(program), program.turns());
-    let body = move |params: &PointsParams, args: &mut [CpuArg<'_>]| points_body::<C>(&run, &layout, params.len, args);
+    let body =
+        move |params: &PointsParams, args: &mut [CpuArg<'_>; 6]| points_body::<C>(&run, &layout, params.len, args);
     let variant = format!("{} bytes over {}", layout.bytes, source::label::<C::BaseField>());
     let turns = turns + loop_turns(2, loop_turns(8, 0));
-    KernelSpec::new("sqrt_points", variant, bindings, body, source)
-        .threads(THREADS)
-        .turns(move |_: &PointsParams| turns)
+    KernelSpec::of("sqrt_points", variant, bindings, body, source).threads(THREADS).turns(move |_: &PointsParams| turns)
 }
 
 fn cuda_layout(layout: &Layout, infinity_y: bool) -> String {
@@ -484,11 +486,8 @@ fn points_body<C: DeviceCurve<BaseField: RootField>>(
     program: &Program<Prime0<C>>,
     layout: &Layout,
     len: u32,
-    args: &mut [CpuArg<'_>],
+    [words, constants, hashed, bytes, out, status]: &mut [CpuArg<'_>; 6],
 ) {
-    let [words, constants, hashed, bytes, out, status] = args else {
-        unreachable!("the launch checks the number of buffers")
-    };
     let machine = Machine::<Prime0<C>>::new(program, words.read(), constants.read(), hashed.read());
     let (each, limbs, len) = (Prime0::<C>::LIMBS, 2 * C::BaseField::LIMBS, len as usize);
     let bytes = bytes.read::<u8>();
@@ -545,14 +544,14 @@ fn points_body<C: DeviceCurve<BaseField: RootField>>(
 
 fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C::BaseField>) -> KernelSpec {
     let word = source::word::<C::BaseField>();
-    let bindings = vec![
+    let bindings = [
         Binding::read("scalar", Word::U32),
         Binding::read("ends", word),
         Binding::write("points", word),
         Binding::write("status", Word::U32),
         Binding::write("sums", word),
     ];
-    let (seen, short, conjugate) = (bindings.clone(), membership.ends.is_some(), membership.conjugate);
+    let (seen, short, conjugate) = (bindings, membership.ends.is_some(), membership.conjugate);
     let source = move |language| match language {
         Language::Cuda => {
             let curve = curve_source::cuda::<C>();
@@ -571,7 +570,7 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
         }
     };
     let (of, scalar) = (membership.clone(), membership.scalar.clone());
-    let body = move |params: &SubgroupParams, args: &mut [CpuArg<'_>]| subgroup_body::<C>(&of, *params, args);
+    let body = move |params: &SubgroupParams, args: &mut [CpuArg<'_>; 5]| subgroup_body::<C>(&of, *params, args);
     // Doublings have 8 products, or 11 where a is not 0; additions 11, and a doubling in the rare case.
     let mul = turns::mul::<C::BaseField>();
     let turns = move |params: &SubgroupParams| {
@@ -579,15 +578,14 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
         loop_turns((params.high - params.low).into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
     };
     let variant = format!("{} digits over {}", membership.scalar.bits(), source::label::<C::BaseField>());
-    KernelSpec::new("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::of("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
 }
 
 fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
     membership: &Membership<C::BaseField>,
     params: SubgroupParams,
-    args: &mut [CpuArg<'_>],
+    [_, _, points, status, sums]: &mut [CpuArg<'_>; 5],
 ) {
-    let [_, _, points, status, sums] = args else { unreachable!("the launch checks the number of buffers") };
     let (limbs, each, len) = (2 * C::BaseField::LIMBS, 3 * C::BaseField::LIMBS, params.len as usize);
     // There are no multiples where one launch does all digits.
     let sums = sums.write::<u32>().chunks_mut(GRAIN * each).map(Some).chain(std::iter::repeat_with(|| None));

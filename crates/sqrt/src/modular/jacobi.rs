@@ -311,17 +311,17 @@ const fn state_words(limbs: usize) -> usize {
 }
 
 fn spec(limbs: usize) -> KernelSpec {
-    let bindings = vec![
+    let bindings = [
         Binding::read("constants", Word::U32),
         Binding::read("indices", Word::U32),
         Binding::read("values", Word::U32),
         Binding::write("state", Word::U32),
         Binding::write("symbols", Word::U32),
     ];
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| cpu(limbs, params, args);
+    let body = move |params: &Params, args: &mut [CpuArg<'_>; 5]| cpu(limbs, params, args);
     let batch = loop_turns(DIVSTEPS.into(), 0) + loop_turns(limbs as u64, 0);
     let ends = 3 * loop_turns(limbs as u64, 0);
-    KernelSpec::new("mod_symbols", format!("{limbs} limbs"), bindings, body, move |language| source(language, limbs))
+    KernelSpec::of("mod_symbols", format!("{limbs} limbs"), bindings, body, move |language| source(language, limbs))
         .threads(threads(limbs))
         .turns(move |params: &Params| loop_turns((params.end - params.first).into(), batch) + ends)
 }
@@ -362,10 +362,7 @@ fn f_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {
 ";
 
 /// The launch on the CPU: by words of 64 bits and longer batches, all of them in the first launch of an element.
-fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
-    let [constants, indices, values, _, symbols] = args else {
-        unreachable!("the launch checks the number of buffers")
-    };
+fn cpu(limbs: usize, params: &Params, [constants, indices, values, _, symbols]: &mut [CpuArg<'_>; 5]) {
     if params.first > 0 {
         return;
     }

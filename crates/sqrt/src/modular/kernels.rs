@@ -234,7 +234,7 @@ pub(super) fn batch_len(info: &DeviceInfo, limbs: usize, state_words: usize) -> 
 
 /// The kernel for moduli of so many limbs.
 pub(crate) fn spec(limbs: usize) -> KernelSpec {
-    let bindings = vec![
+    let bindings = [
         Binding::read("program", Word::U32),
         Binding::read("constants", Word::U32),
         Binding::read("indices", Word::U32),
@@ -243,12 +243,12 @@ pub(crate) fn spec(limbs: usize) -> KernelSpec {
         Binding::write("out", Word::U32),
         Binding::write("mask", Word::U32),
     ];
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| cpu(limbs, params, args);
+    let body = move |params: &Params, args: &mut [CpuArg<'_>; 7]| cpu(limbs, params, args);
     let source = move |language| source(language, limbs);
     let step = 3 * loop_turns(limbs as u64, 0);
     // In WGSL: rows of words and what neighbours are told, each in two places.
     let shared_bytes = if lanes(limbs) == 1 { 0 } else { 4 * 2 * (ROWS as u32 + 1) * threads(limbs) };
-    KernelSpec::new("mod_run", format!("{limbs} limbs"), bindings, body, source)
+    KernelSpec::of("mod_run", format!("{limbs} limbs"), bindings, body, source)
         .threads(threads(limbs))
         .shared_bytes(shared_bytes)
         .turns(move |params: &Params| loop_turns((params.end - params.first).into(), step))
@@ -495,10 +495,7 @@ fn m_last(word: u32) -> u32 {{
 }
 
 /// The launch on the CPU, by words of 64 bits. An element's slots lie together.
-fn cpu(limbs: usize, params: &Params, args: &mut [CpuArg<'_>]) {
-    let [program, constants, indices, values, state, out, mask] = args else {
-        unreachable!("the launch checks the number of buffers")
-    };
+fn cpu(limbs: usize, params: &Params, [program, constants, indices, values, state, out, mask]: &mut [CpuArg<'_>; 7]) {
     let (len, words) = (params.len as usize, limbs / 2);
     let steps: Vec<Step> = program.read::<u32>()[params.first as usize..params.end as usize]
         .iter()
