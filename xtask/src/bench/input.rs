@@ -1,11 +1,16 @@
 //! Data to work on.
 
+use std::cell::LazyCell;
+
 use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use rayon::prelude::*;
 
 /// Elements that come from one seed.
 const GRAIN: usize = 1 << 12;
+
+/// Elements that are made when they are first used: cases that are only counted need none.
+pub(crate) type Lazy<F> = LazyCell<Vec<F>, Box<dyn FnOnce() -> Vec<F>>>;
 
 /// Random elements, the same ones every time.
 pub(crate) fn random<F: UniformRand + Default + Clone + Send>(len: usize) -> Vec<F> {

@@ -8,10 +8,13 @@ mod field;
 mod input;
 mod ladder;
 mod limits;
+mod matrices;
 mod modsqrt;
 mod msm;
 mod ntt;
 pub(crate) mod plan;
+#[cfg(feature = "plonky3")]
+mod plonky3;
 mod primitives;
 mod progress;
 mod rates;
@@ -48,11 +51,12 @@ use timing::Budget;
 use wanted::Wanted;
 
 /// What is measured, in the order of the report.
-static ALGORITHMS: [&Algorithm; 10] = [
+static ALGORITHMS: [&Algorithm; 11] = [
     &field::ALGORITHM,
     &rates::ALGORITHM,
     &primitives::ALGORITHM,
     &ntt::ALGORITHM,
+    &matrices::ALGORITHM,
     &plan::ALGORITHM,
     &msm::ALGORITHM,
     &sumcheck::ALGORITHM,
@@ -76,8 +80,8 @@ pub(crate) struct Options {
     /// included, separated by commas.
     #[arg(long, value_name = "A..B")]
     log_n: Option<Sizes>,
-    /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and so aws-lc if this program is built
-    /// with that feature. The headlines have theirs anyway.
+    /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and aws-lc, blst and plonky3 if this program
+    /// is built with the features of their names. The headlines have theirs anyway.
     #[arg(long)]
     peers: bool,
     /// How much to measure. AES has hundreds of cases and takes 50 ms for each in both profiles.

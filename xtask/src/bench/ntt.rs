@@ -15,7 +15,7 @@ use evariste_ntt::{
 use rayon::prelude::*;
 
 use super::{
-    input,
+    input::{self, Lazy},
     limits::{Limits, Work},
     session::{self, Algorithm, Case, Headline, IN_TURN, Session},
     sizes::Sizes,
@@ -37,7 +37,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     is_too_large,
 };
 
-fn is_too_large(error: &anyhow::Error) -> bool {
+pub(super) fn is_too_large(error: &anyhow::Error) -> bool {
     match error.downcast_ref() {
         Some(evariste_ntt::Error::Device(error)) => session::is_too_large_for_device(error),
         Some(error) => matches!(error, evariste_ntt::Error::TooLarge { .. }),
@@ -143,16 +143,42 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
         drop(problem);
         let problem = Problem::<ark_bn254::Fr>::new("bn254-fr", log_n, 1);
         here().for_each(|target| measure(session, target, &problem, &FORWARD));
-        let both = [FORWARD, REVERSED];
-        let problem = Problem::<small::Goldilocks>::new("goldilocks", log_n, 1);
-        here().for_each(|target| both.iter().for_each(|variant| measure(session, target, &problem, variant)));
-        if log_n <= small::BabyBear::TWO_ADICITY {
-            let problem = Problem::<small::BabyBear>::new("baby-bear", log_n, 1);
-            here().for_each(|target| both.iter().for_each(|variant| measure(session, target, &problem, variant)));
-        }
+        let here: Vec<&Target> = here().collect();
+        small_field::<small::Goldilocks>(session, &here, options, "goldilocks", log_n);
+        small_field::<small::BabyBear>(session, &here, options, "baby-bear", log_n);
+        small_field::<small::KoalaBear>(session, &here, options, "koala-bear", log_n);
     }
     let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", BATCH_LOG_N, BATCH);
     targets.iter().for_each(|target| BATCHED.iter().for_each(|variant| measure(session, target, &problem, variant)));
+}
+
+/// A field that the peers, as far as they are compiled in, have too.
+#[cfg(feature = "plonky3")]
+use super::plonky3::Shared as SmallField;
+#[cfg(not(feature = "plonky3"))]
+trait SmallField: DeviceField + FftField {}
+#[cfg(not(feature = "plonky3"))]
+impl<F: DeviceField + FftField> SmallField for F {}
+
+/// Forward transforms in both orders, of sizes that there are.
+fn small_field<F: SmallField>(
+    session: &mut Session,
+    targets: &[&Target],
+    wanted: &Wanted,
+    field: &'static str,
+    log_n: u32,
+) {
+    if log_n > F::TWO_ADICITY {
+        return;
+    }
+    let problem = Problem::<F>::new(field, log_n, 1);
+    for target in targets {
+        [FORWARD, REVERSED].iter().for_each(|variant| measure(session, target, &problem, variant));
+    }
+    if wanted.peers {
+        #[cfg(feature = "plonky3")]
+        plonky3(session, &problem);
+    }
 }
 
 /// Data to transform, and what some outputs must be.
@@ -162,7 +188,7 @@ struct Problem<F> {
     log_n: u32,
     batch: usize,
     /// Made when it is first used: cases that are only counted need none.
-    input: LazyCell<Vec<F>, Box<dyn FnOnce() -> Vec<F>>>,
+    input: Lazy<F>,
     /// Places of the checked outputs, in natural order.
     places: Vec<usize>,
     forward: OnceCell<Vec<F>>,
@@ -230,9 +256,9 @@ impl<F: DeviceField + FftField> Problem<F> {
 }
 
 /// Elements that one thread evaluates.
-const GRAIN: usize = 1 << 12;
+pub(super) const GRAIN: usize = 1 << 12;
 
-fn horner_in_parallel<F: FftField>(x: &[F], z: F) -> F {
+pub(super) fn horner_in_parallel<F: FftField>(x: &[F], z: F) -> F {
     let step = z.pow([GRAIN as u64]);
     let part = |(i, chunk): (usize, &[F])| horner(chunk, z) * step.pow([i as u64]);
     x.par_chunks(GRAIN).enumerate().map(part).sum()
@@ -503,4 +529,23 @@ fn arkworks(session: &mut Session, problem: &Problem<ark_bls12_381::Fr>, limits:
         })?;
         Ok((timing, None, checked))
     });
+}
+
+/// The transforms of Plonky3 on all cores.
+#[cfg(feature = "plonky3")]
+fn plonky3<F: SmallField>(session: &mut Session, problem: &Problem<F>) {
+    use super::plonky3::{Task, measure};
+
+    for (name, order) in [("natural", Order::Natural), ("bit-reversed", Order::BitReversed)] {
+        let case = Case {
+            name: format!("{}/forward/{name}/host", problem.field),
+            device: "cpu".into(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(problem.len()),
+            floor: None,
+        };
+        let check = |output: &dyn Fn(usize) -> Result<F>| problem.check(false, order, output);
+        measure(session, case, Task::Forward(order), 1, &problem.input, check);
+    }
 }
