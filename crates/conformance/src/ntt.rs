@@ -365,6 +365,10 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
         }
     }
     let extension = Extension::<F>::new(device, 2, 1)?;
+    let mut short = device.upload(&[F::ONE; 7])?;
+    let refused = extension.extend_into(&device.zeros(4)?, F::ONE, Order::BitReversed, &mut short);
+    expect_error("an output of seven for eight values", refused)?;
+    expect_same("an output as it was", &short.to_vec()?, &[F::ONE; 7])?;
     for (columns, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
         let refused = extension.clone().columns(columns).extend(&device.zeros(20)?, F::ONE, Order::BitReversed);
         let error = expect_error("columns that do not fit", refused)?;

@@ -125,15 +125,38 @@ impl<F: DeviceField + FftField> Extension<F> {
         order: Order,
     ) -> Result<Buffer<Mont<F>>> {
         let values = values.into();
-        let mut out = self.output(values, generator)?;
-        let mut coefficients = self.small.device().alloc_with(values.len(), values.secrecy())?;
-        if !values.is_empty() {
-            let inverse = self.small.transform().columns(self.columns);
-            // What the values will lie in is free until then.
-            inverse.inverse_by(values, coefficients.as_view_mut(), out.view_mut(..values.len())?)?;
-            self.evaluate_into(coefficients.as_view(), generator, order, out.as_view_mut())?;
-        }
+        let len = self.expect(values, generator)?;
+        let mut out = self.small.device().alloc_with(len, values.secrecy())?;
+        self.extend_into(values, generator, order, &mut out)?;
         Ok(out)
+    }
+
+    /// [`Extension::extend`] into `out`, which has 2^`log_blowup` times as many elements as `values`.
+    ///
+    /// # Errors
+    /// As [`Extension::extend`]; [`Error::Device`] also for an output of another length. Nothing has been written then, unless
+    /// the device failed.
+    pub fn extend_into<'a, 'b>(
+        &self,
+        values: impl Into<View<'a, Mont<F>>>,
+        generator: F,
+        order: Order,
+        out: impl Into<ViewMut<'b, Mont<F>>>,
+    ) -> Result<()> {
+        let (values, mut out) = (values.into(), out.into());
+        let len = self.expect(values, generator)?;
+        let device = self.small.device();
+        device.expect_same("the output of an extension", out.device())?;
+        out.expect_len("the output of an extension", len)?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        let secrecy = Secrecy::of([values.secrecy(), out.secrecy()]);
+        let mut coefficients = device.alloc_with(values.len(), secrecy)?;
+        let inverse = self.small.transform().columns(self.columns);
+        // What the values will lie in is free until then.
+        inverse.inverse_by(values, coefficients.as_view_mut(), out.view_mut(..values.len())?)?;
+        self.evaluate_on(coefficients.as_view(), generator, order, out)
     }
 
     /// [`Extension::extend`] for polynomials given by their n coefficients, from the constant term on.
@@ -147,15 +170,16 @@ impl<F: DeviceField + FftField> Extension<F> {
         order: Order,
     ) -> Result<Buffer<Mont<F>>> {
         let coefficients = coefficients.into();
-        let mut out = self.output(coefficients, generator)?;
+        let len = self.expect(coefficients, generator)?;
+        let mut out = self.small.device().alloc_with(len, coefficients.secrecy())?;
         if !coefficients.is_empty() {
-            self.evaluate_into(coefficients, generator, order, out.as_view_mut())?;
+            self.evaluate_on(coefficients, generator, order, out.as_view_mut())?;
         }
         Ok(out)
     }
 
-    /// Checks what is extended, and gives memory for the values.
-    fn output(&self, given: View<'_, Mont<F>>, generator: F) -> Result<Buffer<Mont<F>>> {
+    /// Checks what is extended, and tells how many values that gives.
+    fn expect(&self, given: View<'_, Mont<F>>, generator: F) -> Result<usize> {
         let device = self.small.device();
         device.expect_same("what is extended", given.device())?;
         let unit = self.small.size().saturating_mul(self.columns);
@@ -169,10 +193,10 @@ impl<F: DeviceField + FftField> Extension<F> {
         if generator.is_zero() {
             return Err(Error::ZeroCoset);
         }
-        Ok(device.alloc_with(len as usize, given.secrecy())?)
+        Ok(len as usize)
     }
 
-    fn evaluate_into(
+    fn evaluate_on(
         &self,
         coefficients: View<'_, Mont<F>>,
         generator: F,

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use ark_ff::{FftField, batch_inversion};
 use evariste_backend::Element;
 use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{Ntt, Order, reference::root_of_unity, reverse_bits};
+use evariste_ntt::{Extension, Ntt, Order, reference::root_of_unity, reverse_bits};
 use rayon::prelude::*;
 
 use super::{
@@ -189,18 +189,10 @@ fn forward<F: DeviceField + FftField>(session: &mut Session, target: &Target, ma
 fn extend<F: DeviceField + FftField>(session: &mut Session, target: &Target, matrix: &Matrix<F>) {
     session.measure(matrix.case(EXTEND, Some(target)), |budget| {
         let device = &target.device;
-        let [small, large] = [matrix.log_n, matrix.log_n + LOG_BLOWUP].map(|log_n| Ntt::<F>::new(device, log_n));
-        let (small, large) = (small?, large?);
+        let extension = Extension::<F>::new(device, matrix.log_n, LOG_BLOWUP)?.columns(matrix.columns);
         let values = device.upload::<Mont<F>>(&matrix.input)?;
         let mut out = device.alloc::<Mont<F>>(matrix.len() << LOG_BLOWUP)?;
-        let mut work = || {
-            let (mut coefficients, mut zeros) = out.as_view_mut().split_at(matrix.len())?;
-            coefficients.copy_from(&values)?;
-            small.transform().columns(matrix.columns).inverse(coefficients)?;
-            zeros.clear()?;
-            let transform = large.coset(F::GENERATOR).columns(matrix.columns).output(Order::BitReversed);
-            anyhow::Ok(transform.forward(&mut out)?)
-        };
+        let mut work = || Ok(extension.extend_into(&values, F::GENERATOR, Order::BitReversed, &mut out)?);
         let before = device.stats().launches;
         work()?;
         let launches = device.stats().launches - before;
