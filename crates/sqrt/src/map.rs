@@ -104,9 +104,7 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     /// The same map in launches of so many elements.
     #[cfg(test)]
     pub(crate) fn in_launches_of(mut self, each: usize) -> Self {
-        if let Some(loaded) = Arc::get_mut(&mut self.loaded) {
-            loaded.each = each;
-        }
+        Arc::get_mut(&mut self.loaded).expect("a plan with one handle").each = each;
         self
     }
 }

@@ -484,10 +484,9 @@ impl<F: RootField> Sqrt<F> {
     /// The same operations in launches of so many elements.
     #[cfg(test)]
     pub(crate) fn in_launches_of(mut self, each: usize) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            let others = [&mut inner.ratios, &mut inner.symbols].into_iter().filter_map(OnceLock::get_mut);
-            std::iter::once(&mut inner.roots).chain(others).for_each(|loaded| loaded.each = each);
-        }
+        let inner = Arc::get_mut(&mut self.inner).expect("a plan with one handle");
+        let others = [&mut inner.ratios, &mut inner.symbols].into_iter().filter_map(OnceLock::get_mut);
+        std::iter::once(&mut inner.roots).chain(others).for_each(|loaded| loaded.each = each);
         self
     }
 }

@@ -325,10 +325,9 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// The same operations in launches of so many points, and of so many digits of the subgroup's scalar.
     #[cfg(test)]
     pub(crate) fn in_launches_of(mut self, each: usize, digits: u32) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.each = each;
-            inner.subgroup.iter_mut().for_each(|subgroup| subgroup.digits = digits);
-        }
+        let inner = Arc::get_mut(&mut self.inner).expect("a plan with one handle");
+        inner.each = each;
+        inner.subgroup.iter_mut().for_each(|subgroup| subgroup.digits = digits);
         self
     }
 
