@@ -165,8 +165,7 @@ impl KernelSpec {
         source: impl Fn(Language) -> String + Send + Sync + 'static,
     ) -> Self {
         const {
-            assert!(size_of::<P>() == 4 * params::words(P::FIELDS), "parameters are 32-bit words");
-            assert!(align_of::<P>() <= 4, "parameters are 32-bit words");
+            assert!(params::is_packed::<P>(), "parameters are 32-bit words");
         }
         Self {
             name,

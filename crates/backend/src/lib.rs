@@ -49,6 +49,8 @@ pub use view::{Download, View, ViewMut};
 
 #[doc(hidden)]
 pub use bytemuck;
+#[doc(hidden)]
+pub use params::is_packed;
 
 /// What the CUDA compiler reports of one kernel, without any GPU.
 #[cfg(feature = "cuda")]

@@ -69,11 +69,18 @@ pub(crate) const fn words(fields: &[ParamField]) -> usize {
     words
 }
 
+/// Whether a type of this size and alignment has the words of these fields and nothing else.
+#[doc(hidden)]
+pub const fn is_packed<P: Params>() -> bool {
+    size_of::<P>() == 4 * words(P::FIELDS) && align_of::<P>() <= 4
+}
+
 /// Declares the parameters of a kernel: a struct whose fields are `u32`, arrays of it or another
 /// [`ParamType`]. It is `Copy`, `Debug`, `Default` and [`Params`].
 ///
-/// Kernels see it as `params`. CUDA has the same fields; WGSL has those that are words, and word i of an array `x` as `x_i`.
-/// Names must be no keywords of any language: WGSL reserves many, such as `from` and `pass`.
+/// Kernels see it as `params`. CUDA has the same fields; WGSL has those that are words, and word i of an array `x` (of 32 words at
+/// most) as `x_i`. Names must be no keywords of any language, of which WGSL reserves many, such as `from` and `pass`, and not end as
+/// those of words of another array (`x_0`) or as what the backend adds for a binding (`x_base`).
 ///
 /// ```
 /// evariste_backend::params! {
@@ -110,6 +117,8 @@ macro_rules! params {
             const FIELDS: &'static [$crate::ParamField] =
                 &[$($crate::ParamField::of::<$type>(stringify!($field))),*];
         }
+
+        const _: () = assert!($crate::is_packed::<$name>(), "parameters are 32-bit words, without attributes that change this");
     };
 }
 

@@ -145,18 +145,28 @@ fn transforms() -> Outcome {
 fn extensions() -> Outcome {
     let stub = Stub::new(1 << 40);
     let device = stub.device();
-    let (log_n, log_blowup) = (29, 2);
+    let (log_n, log_blowup) = (28, 2);
     let extension = Extension::<Goldilocks>::new(&device, log_n, log_blowup)?;
-    let given = device.alloc::<Mont<Goldilocks>>(1 << log_n)?;
+    let given = device.alloc::<Mont<Goldilocks>>(2 << log_n)?;
+    let run = 8 << log_n;
     stub.take_calls();
     let values = extension.evaluate(&given, Goldilocks::GENERATOR, Order::BitReversed)?;
     let mut written = Cover::default();
+    let mut coset = 0;
     for pass in stub.take_launches().into_iter().filter(|launch| launch.name == "ntt_pass") {
         let data = pass.args.iter().find(|arg| arg.access == Access::Write).ok_or("a pass that writes nothing")?;
-        if let [source, _] = pass.args.iter().filter(|arg| arg.bytes >= given.bytes()).collect::<Vec<_>>()[..] {
-            expect_equal("what the first pass of a coset reads", &source.bytes, &given.bytes())?;
-            written.add(data.at..data.at + given.bytes());
+        let own = pass.args.len() > 4;
+        if own {
+            coset = data.at;
+            expect_equal("what the first pass of a coset reads", &pass.args[0].bytes, &given.bytes())?;
+            for i in 0..2 {
+                let start = coset + i * (run << log_blowup);
+                written.add(start..start + run);
+            }
         }
+        expect_equal("the coset that is worked on", &data.at, &coset)?;
+        let pitches = (if own { log_n } else { log_n + log_blowup }, log_n + log_blowup);
+        expect_equal("the distances of polynomials", &(pass.word(15), pass.word(16)), &pitches)?;
     }
     written.expect_exactly("the cosets", 0..values.bytes())?;
 

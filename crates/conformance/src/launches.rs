@@ -114,6 +114,8 @@ const FAMILIES: [Family; 17] = [
             "baby-bear::splits_and_twiddles",
             "baby-bear::pipelines",
             "baby-bear::pinned",
+            "baby-bear::matrices",
+            "baby-bear-4::extensions",
         ],
         kernels: ntt::kernels::<BabyBear>,
     },

@@ -57,6 +57,7 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
     suite.add(&format!("{field}::products"), products::<F>);
     suite.add(&format!("{field}::extensions"), extensions::<F>);
+    suite.add(&format!("{field}::matrices"), matrices::<F>);
     suite.add(&format!("{field}::pipelines"), pipelines::<F>);
     suite.add(&format!("{field}::pinned"), pinned::<F>);
     suite.add(&format!("{field}::pieces"), pieces::<F>);
@@ -198,7 +199,7 @@ fn few_orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outc
 
 fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[((u32, usize), Split)]) -> Outcome {
     // These are kernels of their own, of which emulated devices take long to compile those over long fields.
-    let elsewhere = F::LIMBS == 1 || device.info().id.kind == Kind::Cpu;
+    let elsewhere = F::LIMBS == 1 || !device.info().features.software;
     for &((log_n, batch), split) in runs {
         let n = 1 << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
@@ -216,10 +217,12 @@ fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[
                 ntt.coset(g).input(output).output(input).inverse(&mut data)?;
                 expect_same(&format!("inverse, {what}"), &data.to_vec()?, &reorder(&x, input))?;
                 if elsewhere && g == F::GENERATOR {
-                    let mut values = device.alloc::<Mont<F>>(data.len())?;
+                    let others = samples::<F>(data.len(), 9);
+                    let mut values = device.upload(&others)?;
                     ntt.coset(g).input(input).output(output).forward_into(&data, &mut values)?;
                     expect_same(&format!("forward into, {what}"), &values.to_vec()?, &reorder(&expected, output))?;
                     expect_same("the source as it was", &data.to_vec()?, &reorder(&x, input))?;
+                    data.write(&others)?;
                     ntt.coset(g).input(output).output(input).inverse_into(&values, &mut data)?;
                     expect_same(&format!("inverse into, {what}"), &data.to_vec()?, &reorder(&x, input))?;
                 }
@@ -340,28 +343,10 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
             let given = device.upload(&values)?;
             expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &ordered)?;
             expect_same("values as they were", &given.to_vec()?, &values)?;
+            // So that memory which is used again does not hold the result.
+            device.upload::<Mont<F>>(&samples(expected.len(), 35))?;
             let from_coefficients = extension.evaluate(&device.upload(&coefficients)?, F::GENERATOR, order)?;
             expect_same(&format!("coefficients, {what}"), &from_coefficients.to_vec()?, &ordered)?;
-        }
-    }
-    let all = [(0, 2, 3, 1), (3, 1, 5, 2), (7, 2, 3, 1), (11, 1, 2, 2)];
-    let long = F::LIMBS > 2 && device.info().id.kind != Kind::Cpu;
-    for (log_n, log_blowup, columns, matrices) in if long || is_few(device) { &all[1..2] } else { &all[..] } {
-        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
-        let extension = Extension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
-        let values = samples::<F>(n * columns * matrices, 33);
-        let by_runs: Vec<F> = by_columns(&values, n, *columns, |column| {
-            let mut coefficients =
-                Radix2EvaluationDomain::<F>::new(n).map_or_else(Vec::new, |domain| domain.ifft(column));
-            coefficients.resize(size, F::ZERO);
-            arkworks(&coefficients, F::GENERATOR)
-        });
-        let given = device.upload(&values)?;
-        for order in [Order::Natural, Order::BitReversed] {
-            let expected = by_columns(&by_runs, size, *columns, |x| reference::reorder(x, Order::Natural, order));
-            let what = format!("{matrices} of 2^{log_n} × {columns} to 2^{}, {order:?}", log_n + log_blowup);
-            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &expected)?;
-            expect_same("values as they were", &given.to_vec()?, &values)?;
         }
     }
     let extension = Extension::<F>::new(device, 2, 1)?;
@@ -384,6 +369,32 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let beyond = F::TWO_ADICITY + 1;
     let error = expect_error("too large an extension", Extension::<F>::new(device, 1, F::TWO_ADICITY))?;
     expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })
+}
+
+/// Extensions of the columns of matrices: coset by coset and whole, in one pass and in several.
+fn matrices<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let all = [(3, 1, 5, 2), (0, 2, 3, 1), (7, 2, 9, 1), (11, 1, 2, 2), (12, 4, 1, 1)];
+    // Those of several passes are many kernels more, which emulated devices compile for long.
+    let emulated = F::LIMBS > 2 && device.info().features.software;
+    for (log_n, log_blowup, columns, matrices) in if emulated || is_few(device) { &all[..1] } else { &all[..] } {
+        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
+        let extension = Extension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
+        let values = samples::<F>(n * columns * matrices, 33);
+        let by_runs: Vec<F> = by_columns(&values, n, *columns, |column| {
+            let mut coefficients =
+                Radix2EvaluationDomain::<F>::new(n).map_or_else(Vec::new, |domain| domain.ifft(column));
+            coefficients.resize(size, F::ZERO);
+            arkworks(&coefficients, F::GENERATOR)
+        });
+        let given = device.upload(&values)?;
+        for order in [Order::Natural, Order::BitReversed] {
+            let expected = by_columns(&by_runs, size, *columns, |x| reference::reorder(x, Order::Natural, order));
+            let what = format!("{matrices} of 2^{log_n} × {columns} to 2^{}, {order:?}", log_n + log_blowup);
+            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &expected)?;
+            expect_same("values as they were", &given.to_vec()?, &values)?;
+        }
+    }
+    Ok(())
 }
 
 /// The values of polynomials over an extension field, on a coset in the field below: each element is as many columns as it has
@@ -646,6 +657,21 @@ fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
         let (expected, actual) = (device.info().id, other.info().id);
         let what = "the data of a transform";
         expect_equal("device", &error, &Error::Device(DeviceError::WrongDevice { what, expected, actual }))?;
+    }
+    let refused = ntt.transform().forward_into(&data, &mut device.zeros(32)?);
+    expect_error("an output of another length", refused)?;
+    let refused = ntt.coset(F::ZERO).inverse_into(&device.zeros(16)?, &mut data);
+    expect_equal("coset", &expect_error("a coset of zero", refused)?, &Error::ZeroCoset)?;
+    if let Some(other) = other_device(device) {
+        let is_refused =
+            |refused: Result<(), Error>| matches!(refused, Err(Error::Device(DeviceError::WrongDevice { .. })));
+        let into = ntt.transform().forward_into(&other.zeros(16)?, &mut data);
+        let out_of = ntt.transform().forward_into(&data, &mut other.zeros(16)?);
+        let extension = Extension::<F>::new(device, 3, 1)?;
+        let (order, given) = (Order::BitReversed, other.zeros(8)?);
+        let extended = extension.extend_into(&given, F::ONE, order, &mut data);
+        let elsewhere = extension.extend_into(data.view(..8)?, F::ONE, order, &mut other.zeros(16)?);
+        expect("wrong devices", [into, out_of, extended, elsewhere].into_iter().all(is_refused))?;
     }
     expect_same("untouched", &data.to_vec()?, &x)?;
     ntt.forward(&mut data)?;

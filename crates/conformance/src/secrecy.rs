@@ -40,7 +40,7 @@ type Curve = ark_bls12_381::g1::Config;
 /// Its operands, and what uses them.
 type Operation = (&'static str, usize, fn(&Probe) -> Outcome);
 
-const OPERATIONS: [Operation; 39] = [
+const OPERATIONS: [Operation; 41] = [
     ("add", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
         p.watch(|| v.add(&a, &b, &mut out))
@@ -210,6 +210,18 @@ const OPERATIONS: [Operation; 39] = [
     ("extension", 1, |p| {
         let (extension, values) = (Extension::<Fr>::new(&p.device, 8, 2)?, p.first(1, 512)?);
         p.watch(|| extension.extend(&values, Fr::GENERATOR, Order::Natural))
+    }),
+    ("extension_into", 2, |p| {
+        let extension = Extension::<Fr>::new(&p.device, 12, 1)?;
+        let (values, mut out) = (p.first(1, 1 << 12)?, p.output(1 << 13)?);
+        p.watch(|| {
+            extension.extend_into(&values, Fr::GENERATOR, Order::Natural, &mut out)?;
+            extension.extend_into(&values, Fr::GENERATOR, Order::BitReversed, &mut out)
+        })
+    }),
+    ("transform_into", 2, |p| {
+        let (ntt, x, mut y) = (Ntt::<Fr>::new(&p.device, 12)?, p.first(1, 1 << 12)?, p.output(1 << 12)?);
+        p.watch(|| ntt.transform().forward_into(&x, &mut y))
     }),
     ("transfers", 1, |p| {
         let mut a = p.elements(1)?;

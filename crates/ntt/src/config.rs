@@ -27,7 +27,8 @@ use crate::{Result, layout::Layout};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Where the factors between passes come from. Unless set they are [`Twiddles::Stored`], or [`Twiddles::TwoLevel`] where
-    /// stored ones of both directions do not fit the device's memory beside data and scratch, or one buffer.
+    /// stored ones of both directions do not fit the device's memory beside data and scratch of one transform, or one buffer. Who
+    /// uses one direction alone, or more memory for other things, says what to take.
     pub twiddles: Option<Twiddles>,
     /// How a transform is split into passes.
     pub split: Split,
@@ -70,7 +71,7 @@ pub enum Split {
     /// As few balanced passes as leave elements side by side where a pass loads and stores them.
     #[default]
     Balanced,
-    /// In halves, which are split again where they are too large: 1, 2 or 4 passes. Where log₂ n is odd, one half has a
+    /// In halves, which are split again where they are too large: 1, 2, 4 or 8 passes. Where log₂ n is odd, one half has a
     /// level more, which is a step of radix 2.
     Square,
     /// Passes as large as possible, then what is left.

@@ -110,8 +110,11 @@ fn transform<F: DeviceField + FftField>(
     let cpu = Device::cpu();
     let device = if log_n < crossover::<F>(device)? { &cpu } else { device };
     let memory = device.info().memory_bytes.unwrap_or(u64::MAX);
+    let bytes = u64::from(source::tile_bytes::<F>(1)) << log_n;
     let needed = match Ntt::<F>::required_bytes(device, log_n, 1, Config::default()) {
-        Ok(bytes) => bytes.saturating_add(u64::from(source::tile_bytes::<F>(1)) << log_n),
+        // One buffer has all elements.
+        Ok(_) if bytes > device.info().limits.buffer_bytes => u64::MAX,
+        Ok(others) => others.saturating_add(bytes),
         Err(Error::TooLarge { .. }) => u64::MAX,
         Err(error) => return Err(error),
     };

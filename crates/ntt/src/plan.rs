@@ -16,8 +16,8 @@ use crate::{
     tables::{Coset, Factors, factors, inverse_of_n, inverted, roots},
 };
 
-/// Cosets whose powers a plan keeps: of low-degree extensions by 16, and some more.
-const MAX_COSETS: usize = 20;
+/// Cosets whose powers a plan keeps: of two low-degree extensions by 16, and some more.
+const MAX_COSETS: usize = 36;
 
 /// A plan for transforms of 2^`log_n` elements of `F` on one device.
 ///
@@ -213,8 +213,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
     pub(crate) fn coset_powers(&self, generator: F, inverse: bool) -> Result<Coset<F>> {
         let lock = || self.shared.cosets.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |coset: &&Coset<F>| coset.generator == generator && coset.inverse == inverse;
-        if let Some(coset) = lock().iter().find(known) {
-            return Ok(coset.clone());
+        {
+            let mut cosets = lock();
+            if let Some(i) = cosets.iter().position(|coset| known(&coset)) {
+                // Those that are used stay.
+                let coset = cosets.remove(i).unwrap_or_else(|| unreachable!("its place was found"));
+                cosets.push_front(coset.clone());
+                return Ok(coset);
+            }
         }
         let (base, scale) = match inverse {
             false => (generator, F::ONE),

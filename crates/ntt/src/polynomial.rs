@@ -9,7 +9,11 @@ use ark_ff::FftField;
 use evariste_backend::{Buffer, Device, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Mont};
 
-use crate::{Config, Error, Ntt, Order, Result, reverse_bits, tables::unity};
+use crate::{
+    Config, Error, Ntt, Order, Result, reverse_bits,
+    tables::unity,
+    transform::{Ends, Run},
+};
 
 impl<F: DeviceField + FftField> Ntt<F> {
     /// The product of two polynomials, given by their coefficients from the constant term on, as `a.len() + b.len() − 1`
@@ -55,13 +59,28 @@ fn pad<F: DeviceField>(queue: Option<&Queue>, x: View<'_, Mont<F>>, out: ViewMut
     Ok(zeros.clear_on(queue)?)
 }
 
+/// log₂ of the most cosets that are done one after the other: a plan keeps the powers of so many.
+const MAX_LOG_COSETS: u32 = 4;
+
+/// Elements from which on more than two cosets are done so: below, launches take longer than what they save.
+const MIN_COSET_LEN: usize = 1 << 10;
+
+/// How values are computed from coefficients, with everything that it takes.
+enum Evaluation<'a, F: DeviceField> {
+    /// Coset by coset.
+    Cosets(Vec<Run<'a, F>>),
+    /// By one transform behind zeros, with its scratch.
+    Whole(Option<Run<'a, F>>, Option<Buffer<Mont<F>>>),
+}
+
 /// Low-degree extensions: from the values of a polynomial on the subgroup of order n to those on a coset of the subgroup
 /// of order n·2^`log_blowup`, of several polynomials one after the other, or side by side as the columns of matrices.
 ///
 /// In bit-reversed order the values are those on 2^`log_blowup` cosets of the subgroup of order n, one after the other: they take
 /// as many transforms of n elements as these are, each of which reads the coefficients and writes where the values belong, so
-/// that nothing is padded or moved. Beside the values, the coefficients take memory. In natural order one transform of
-/// n·2^`log_blowup` elements is done, behind zeros, which takes more arithmetic and scratch as long as the values.
+/// that nothing is padded or moved. Beside the values, the coefficients take memory. In natural order, beyond a blow-up of 16, and
+/// for a few hundred elements, one transform of n·2^`log_blowup` elements is done, behind zeros, which takes more arithmetic and, in
+/// natural order, scratch as long as the values; its plan is made at the first use.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -89,7 +108,7 @@ pub struct Extension<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> Extension<F> {
-    /// Plans for 2^`log_n` values and 2^(`log_n` + `log_blowup`).
+    /// A plan for extending 2^`log_n` values to 2^(`log_n` + `log_blowup`).
     ///
     /// # Errors
     /// As [`Ntt::new`].
@@ -153,10 +172,18 @@ impl<F: DeviceField + FftField> Extension<F> {
         }
         let secrecy = Secrecy::of([values.secrecy(), out.secrecy()]);
         let mut coefficients = device.alloc_with(values.len(), secrecy)?;
-        let inverse = self.small.transform().columns(self.columns);
-        // What the values will lie in is free until then.
-        inverse.inverse_by(values, coefficients.as_view_mut(), out.view_mut(..values.len())?)?;
-        self.evaluate_on(coefficients.as_view(), generator, order, out)
+        let inverse = self.small.transform().columns(self.columns).prepare(values, true, Some(0))?;
+        let evaluation = self.prepare(values, out.as_view(), secrecy, generator, order)?;
+        match inverse {
+            None => coefficients.as_view_mut().copy_from_on(self.small.queue(), values)?,
+            Some(inverse) => {
+                // What the values will lie in is free until then.
+                let scratch = Some(out.view_mut(..values.len())?);
+                let data = coefficients.as_view_mut();
+                inverse.launch_all(values.len(), Ends { source: Some(values), data, scratch })?;
+            }
+        }
+        self.evaluate_by(evaluation, coefficients.as_view(), out)
     }
 
     /// [`Extension::extend`] for polynomials given by their n coefficients, from the constant term on.
@@ -173,7 +200,8 @@ impl<F: DeviceField + FftField> Extension<F> {
         let len = self.expect(coefficients, generator)?;
         let mut out = self.small.device().alloc_with(len, coefficients.secrecy())?;
         if !coefficients.is_empty() {
-            self.evaluate_on(coefficients, generator, order, out.as_view_mut())?;
+            let evaluation = self.prepare(coefficients, out.as_view(), coefficients.secrecy(), generator, order)?;
+            self.evaluate_by(evaluation, coefficients, out.as_view_mut())?;
         }
         Ok(out)
     }
@@ -196,33 +224,58 @@ impl<F: DeviceField + FftField> Extension<F> {
         Ok(len as usize)
     }
 
-    fn evaluate_on(
+    /// Makes everything ready for the values of polynomials with as many coefficients as `given` has elements, so that no launch
+    /// is refused when others are under way.
+    fn prepare(
         &self,
-        coefficients: View<'_, Mont<F>>,
+        given: View<'_, Mont<F>>,
+        out: View<'_, Mont<F>>,
+        secrecy: Secrecy,
         generator: F,
         order: Order,
+    ) -> Result<Evaluation<'_, F>> {
+        let (log_n, log_blowup) = (self.small.size().ilog2(), self.log_blowup);
+        let few = log_blowup <= 1 || log_blowup <= MAX_LOG_COSETS && given.len() >= MIN_COSET_LEN;
+        if order == Order::BitReversed && log_n > 0 && few {
+            let root = unity::<F>(log_n + log_blowup)?;
+            let run = |i: u32| {
+                let coset = generator * root.pow([u64::from(reverse_bits(i, log_blowup))]);
+                let transform = self.small.coset(coset).columns(self.columns).output(Order::BitReversed);
+                transform.prepare(given, false, Some(log_blowup))
+            };
+            let runs = (0..1u32 << log_blowup).map(run).collect::<Result<Option<Vec<_>>>>()?;
+            return Ok(Evaluation::Cosets(runs.unwrap_or_default()));
+        }
+        let transform = self.large()?.coset(generator).columns(self.columns).output(order);
+        let queue = self.small.queue();
+        let transform = queue.map_or_else(|| transform.clone(), |queue| transform.clone().on(queue));
+        let run = transform.prepare(out, false, None)?;
+        let scratch = run.as_ref().map(|run| run.scratch(out.len(), secrecy)).transpose()?.flatten();
+        Ok(Evaluation::Whole(run, scratch))
+    }
+
+    fn evaluate_by(
+        &self,
+        evaluation: Evaluation<'_, F>,
+        coefficients: View<'_, Mont<F>>,
         mut out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
         let unit = self.small.size() * self.columns;
-        let log_n = self.small.size().ilog2();
-        if order == Order::Natural || log_n == 0 {
-            for (i, start) in (0..out.len()).step_by(unit << self.log_blowup).enumerate() {
-                let values = out.view_mut(start..start + (unit << self.log_blowup))?;
-                pad(self.small.queue(), coefficients.view(i * unit..(i + 1) * unit)?, values)?;
+        match evaluation {
+            Evaluation::Cosets(runs) => runs.iter().enumerate().try_for_each(|(i, run)| {
+                let data = out.view_mut(i * unit..)?;
+                run.launch_all(coefficients.len(), Ends { source: Some(coefficients), data, scratch: None })
+            }),
+            Evaluation::Whole(run, mut scratch) => {
+                for (i, start) in (0..out.len()).step_by(unit << self.log_blowup).enumerate() {
+                    let values = out.view_mut(start..start + (unit << self.log_blowup))?;
+                    pad(self.small.queue(), coefficients.view(i * unit..(i + 1) * unit)?, values)?;
+                }
+                let Some(run) = run else { return Ok(()) };
+                let scratch = scratch.as_mut().map(Buffer::as_view_mut);
+                run.launch_all(out.len(), Ends { source: None, data: out, scratch })
             }
-            let large = self.large()?.coset(generator).columns(self.columns).output(order);
-            return match self.small.queue() {
-                Some(queue) => large.on(queue).forward(out),
-                None => large.forward(out),
-            };
         }
-        let root = unity::<F>(log_n + self.log_blowup)?;
-        for i in 0..1u32 << self.log_blowup {
-            let coset = generator * root.pow([u64::from(reverse_bits(i, self.log_blowup))]);
-            let transform = self.small.coset(coset).columns(self.columns).output(Order::BitReversed);
-            transform.spread(coefficients, out.view_mut(i as usize * unit..)?, self.log_blowup)?;
-        }
-        Ok(())
     }
 
     fn large(&self) -> Result<&Ntt<F>> {

@@ -157,26 +157,6 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         run.launch_all(source.len(), Ends { source: Some(source), data, scratch })
     }
 
-    /// [`Transform::forward`] of `source` into `data`, where the results lie 2^`spread` times as far from each other as one is long.
-    /// The plan is for at least two elements, and the results are in the other order than the source.
-    pub(crate) fn spread(&self, source: View<'_, Mont<F>>, data: ViewMut<'_, Mont<F>>, spread: u32) -> Result<()> {
-        let Some(run) = self.prepare(source, false, Some(spread))? else { return Ok(()) };
-        run.launch_all(source.len(), Ends { source: Some(source), data, scratch: None })
-    }
-
-    /// [`Transform::inverse`] of `source` into `data`, with scratch that is as long.
-    pub(crate) fn inverse_by(
-        &self,
-        source: View<'_, Mont<F>>,
-        mut data: ViewMut<'_, Mont<F>>,
-        scratch: ViewMut<'_, Mont<F>>,
-    ) -> Result<()> {
-        let Some(run) = self.prepare(source, true, Some(0))? else {
-            return Ok(data.copy_from_on(self.queue, source)?);
-        };
-        run.launch_all(source.len(), Ends { source: Some(source), data, scratch: Some(scratch) })
-    }
-
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {
         let (device, bytes) = (&self.plan.shared.device, Mont::<F>::BYTES);
         host.expect_download("the host memory of a transform")?;
@@ -228,9 +208,14 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         Ok(back.wait()?)
     }
 
-    /// Checks the data and makes everything ready, unless nothing is to be done: in place, or with a spread of the results that
-    /// go elsewhere.
-    fn prepare(&self, data: View<'_, Mont<F>>, inverse: bool, elsewhere: Option<u32>) -> Result<Option<Run<'a, F>>> {
+    /// Checks the data and makes everything ready, unless nothing is to be done: in place, or for results that go elsewhere, where
+    /// they lie 2^`elsewhere` times as far from each other as one is long.
+    pub(crate) fn prepare(
+        &self,
+        data: View<'_, Mont<F>>,
+        inverse: bool,
+        elsewhere: Option<u32>,
+    ) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
         let layout = &plan.shared.layout;
         plan.shared.device.expect_same("the data of a transform", data.device())?;
@@ -272,7 +257,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
 const PIECES: usize = 8;
 
 /// A transform with everything that its launches need.
-struct Run<'a, F: DeviceField> {
+pub(crate) struct Run<'a, F: DeviceField> {
     plan: &'a Ntt<F>,
     layout: &'a Layout,
     queue: Option<&'a Queue>,
@@ -290,15 +275,16 @@ struct Run<'a, F: DeviceField> {
 }
 
 /// What a transform works on.
-struct Ends<'a, F: DeviceField> {
+pub(crate) struct Ends<'a, F: DeviceField> {
     /// What is transformed, unless `data` is.
-    source: Option<View<'a, Mont<F>>>,
-    data: ViewMut<'a, Mont<F>>,
-    scratch: Option<ViewMut<'a, Mont<F>>>,
+    pub(crate) source: Option<View<'a, Mont<F>>>,
+    pub(crate) data: ViewMut<'a, Mont<F>>,
+    pub(crate) scratch: Option<ViewMut<'a, Mont<F>>>,
 }
 
 impl<F: DeviceField + FftField> Run<'_, F> {
-    fn scratch(&self, len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
+    /// Memory for what lies between passes over so many elements, if they need any.
+    pub(crate) fn scratch(&self, len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
         match self.scratch {
             true => Ok(Some(self.plan.shared.device.alloc_with(len, secrecy)?)),
             false => Ok(None),
@@ -306,7 +292,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
     }
 
     /// Queues all passes over so many elements.
-    fn launch_all(&self, len: usize, mut ends: Ends<'_, F>) -> Result<()> {
+    pub(crate) fn launch_all(&self, len: usize, mut ends: Ends<'_, F>) -> Result<()> {
         (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut ends))
     }
 

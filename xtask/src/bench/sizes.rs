@@ -11,7 +11,7 @@ use super::depth::Depth;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes(Vec<u32>);
 
-/// log₂ of the largest size there is: bytes of AES; transforms have up to 2^28 elements.
+/// log₂ of the largest size there is: bytes of AES; transforms have up to 2^31 elements.
 const MAX_LOG_N: u32 = 32;
 
 impl FromStr for Sizes {
