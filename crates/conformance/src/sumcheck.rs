@@ -62,7 +62,7 @@ fn from_host(device: &Device) -> Outcome {
     let slices: Vec<&[BabyBear]> = tables.iter().map(Vec::as_slice).collect();
     let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate(), Config::default())?;
     let transcript = || Blake3Transcript::new(b"from the host");
-    for (order, bytes) in [(Order::High, 60_000), (Order::Low, 60_000), (Order::High, 16_000)] {
+    for (order, bytes) in [(Order::High, 60_000), (Order::Low, 60_000), (Order::High, 17_000)] {
         let statement = Statement::<BabyBear4>::new(num_vars, &gate())?.weight(Weight::ZeroCheck).order(order);
         let claim = BabyBear4::ZERO;
         let lifted: Vec<Vec<BabyBear4>> = tables.iter().map(|table| lifted(table)).collect();
