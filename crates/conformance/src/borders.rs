@@ -170,8 +170,8 @@ fn extensions() -> Outcome {
     }
     written.expect_exactly("the cosets", 0..values.bytes())?;
 
-    let extension = Extension::<Goldilocks>::new(&device, log_n, 1)?.columns(4);
-    let given = device.alloc::<Mont<Goldilocks>>(4 << log_n)?;
+    let extension = Extension::<Goldilocks>::new(&device, log_n, 1)?.columns(8);
+    let given = device.alloc::<Mont<Goldilocks>>(8 << log_n)?;
     stub.take_calls();
     let refused = extension.extend(&given, Goldilocks::GENERATOR, Order::BitReversed);
     let error = expect_error("2^32 values", refused)?;
