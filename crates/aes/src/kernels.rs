@@ -113,9 +113,7 @@ params! {
         pub(crate) skip: u32,
         pub(crate) tail: u32,
     }
-}
 
-params! {
     pub(crate) struct BlockParams {
         pub(crate) units: u32,
         /// How many; for XTS units of a sector.
@@ -128,17 +126,13 @@ params! {
         pub(crate) blocks: u32,
         pub(crate) key: u32,
     }
-}
 
-params! {
     pub(crate) struct BorderParams {
         pub(crate) tiles: u32,
         pub(crate) messages: u32,
         pub(crate) tile_units: u32,
     }
-}
 
-params! {
     pub(crate) struct SerialParams {
         /// Messages or sectors.
         pub(crate) count: u32,
@@ -151,9 +145,7 @@ params! {
         pub(crate) tail: u32,
         pub(crate) key: u32,
     }
-}
 
-params! {
     pub(crate) struct GhashParams {
         /// Segments.
         pub(crate) count: u32,
@@ -167,9 +159,7 @@ params! {
         /// Entry of H.
         pub(crate) power: u32,
     }
-}
 
-params! {
     pub(crate) struct MoveParams {
         pub(crate) dst_word: Place,
         pub(crate) src_word: Place,

@@ -75,7 +75,7 @@ pub const fn is_packed<P: Params>() -> bool {
     size_of::<P>() == 4 * words(P::FIELDS) && align_of::<P>() <= 4
 }
 
-/// Declares the parameters of a kernel: a struct whose fields are `u32`, arrays of it or another
+/// Declares the parameters of kernels, each a struct whose fields are `u32`, arrays of it or another
 /// [`ParamType`]. It is `Copy`, `Debug`, `Default` and [`Params`].
 ///
 /// Kernels see it as `params`. CUDA has the same fields; WGSL has those that are words, and word i of an array `x` (of 32 words at
@@ -96,9 +96,9 @@ pub const fn is_packed<P: Params>() -> bool {
 /// ```
 #[macro_export]
 macro_rules! params {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident {
         $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $type:ty),* $(,)?
-    }) => {
+    })+) => {$(
         $(#[$meta])*
         #[repr(C)]
         #[derive(Clone, Copy, Debug, Default)]
@@ -119,7 +119,7 @@ macro_rules! params {
         }
 
         const _: () = assert!($crate::is_packed::<$name>(), "parameters are 32-bit words, without attributes that change this");
-    };
+    )+};
 }
 
 /// The struct in CUDA C++, on one line.

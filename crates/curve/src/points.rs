@@ -43,16 +43,12 @@ params! {
     struct MapParams {
         len: u32,
     }
-}
 
-params! {
     struct DivideParams {
         len: u32,
         threads: u32,
     }
-}
 
-params! {
     struct TimesParams {
         len: u32,
         /// The first binary digit of the multipliers, and how many.

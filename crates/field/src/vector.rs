@@ -94,16 +94,12 @@ params! {
     struct PointwiseParams {
         len: u32,
     }
-}
 
-params! {
     struct InverseParams {
         len: u32,
         threads: u32,
     }
-}
 
-params! {
     struct PowersParams {
         len: u32,
     }
@@ -416,14 +412,13 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
 fn inverse_spec<F: DeviceField>() -> KernelSpec {
     let bindings = [Binding::read("a", word::<F>()), Binding::write("out", word::<F>())];
     let (threads, bytes) = source::group_inverse_threads::<F>(THREADS);
-    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => {
             [&source::cuda::<F>(), &source::cuda_group_inverse(threads), evariste_cuda::BATCH_INVERSE].concat()
         }
         Language::Wgsl { int64 } => {
             let extra = source::wgsl_group_inverse::<F>(threads);
-            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::BATCH_INVERSE)
+            wgsl_kernel::<F>(int64, &bindings, &extra, evariste_shaders::BATCH_INVERSE)
         }
     };
     let lanes = ifma::Field::of::<F>();
@@ -480,12 +475,11 @@ fn inverse_run<F: DeviceField>(a: &[u32], out: &mut [u32]) {
 
 fn powers_spec<F: DeviceField>() -> KernelSpec {
     let bindings = [Binding::read("base", word::<F>()), Binding::write("out", word::<F>())];
-    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => format!("{}#define RUN {POWERS_RUN}\n{}", source::cuda::<F>(), evariste_cuda::POWERS),
         Language::Wgsl { int64 } => {
             let run = format!("const RUN = {POWERS_RUN}u;\n");
-            wgsl_kernel::<F>(int64, &seen, &run, evariste_shaders::POWERS)
+            wgsl_kernel::<F>(int64, &bindings, &run, evariste_shaders::POWERS)
         }
     };
     let body = |params: &PowersParams, [base, out]: &mut [CpuArg<'_>; 2]| {

@@ -83,14 +83,13 @@ impl<F: DeviceField> MulChain<F> {
     pub fn kernel(step: Step) -> KernelSpec {
         let word = word::<F>();
         let bindings = [Binding::read("x", word), Binding::read("w", word), Binding::write("out", word)];
-        let seen = bindings;
         let source = move |language| match language {
             Language::Cuda => {
                 let constants = format!("#define LENGTH {MULTIPLICATIONS}\n#define STEP {}\n", step as u32);
                 [&source::cuda::<F>(), &constants, evariste_cuda::MUL_CHAIN].concat()
             }
             Language::Wgsl { int64 } => {
-                let accessors: String = seen.iter().map(source::wgsl_accessors::<F>).collect();
+                let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
                 let constants = format!("const LENGTH = {MULTIPLICATIONS}u;\nconst STEP = {}u;\n", step as u32);
                 [&source::wgsl::<F>(int64), &accessors, &constants, evariste_shaders::MUL_CHAIN].concat()
             }

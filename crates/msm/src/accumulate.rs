@@ -34,9 +34,7 @@ params! {
         /// Whether point i is points[i], and there are no values.
         ordered: u32,
     }
-}
 
-params! {
     struct MergeParams {
         nodes: u32,
         stride: u32,

@@ -29,9 +29,7 @@ params! {
         len: u32,
         sentinel: u32,
     }
-}
 
-params! {
     struct PairsParams {
         len: u32,
         sentinel: u32,

@@ -21,9 +21,7 @@ params! {
         width: u32,
         log: u32,
     }
-}
 
-params! {
     struct BitsParams {
         weighted: u32,
         log: u32,

@@ -38,9 +38,7 @@ params! {
         windows: u32,
         chunks: u32,
     }
-}
 
-params! {
     struct SumParams {
         rows: u32,
         columns: u32,

@@ -23,9 +23,7 @@ params! {
         len: u32,
         tiles: u32,
     }
-}
 
-params! {
     struct TilesParams {
         input_len: u32,
         len: u32,

@@ -65,9 +65,7 @@ params! {
         pass_index: u32,
         totals: u32,
     }
-}
 
-params! {
     struct TileParams {
         len: u32,
         tiles: u32,

@@ -268,9 +268,7 @@ params! {
         low: u32,
         first: u32,
     }
-}
 
-params! {
     struct FrobeniusParams {
         len: u32,
     }
@@ -282,11 +280,10 @@ const GRAIN: usize = 16;
 fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
     let word = source::word::<C::BaseField>();
     let bindings = [Binding::read("scalar", Word::U32), Binding::read("base", word), Binding::write("out", word)];
-    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_MULTIPLE,
         Language::Wgsl { int64 } => {
-            let forms = [&seen[1], &seen[2]].map(|binding| (*binding, Form::Jacobian));
+            let forms = [&bindings[1], &bindings[2]].map(|binding| (*binding, Form::Jacobian));
             curve_source::wgsl_kernel::<C>(int64, &forms) + evariste_shaders::SQRT_MULTIPLE
         }
     };
@@ -318,12 +315,11 @@ fn multiple_body<C: DeviceCurve>(params: MultipleParams, [scalar, base, out]: &m
 fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
     let word = source::word::<C::BaseField>();
     let bindings = [Binding::read("ends", word), Binding::read("a", word), Binding::write("out", word)];
-    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_FROBENIUS,
         Language::Wgsl { int64 } => {
-            let forms = [&seen[1], &seen[2]].map(|binding| (*binding, Form::Jacobian));
-            let ends = source::wgsl_accessors::<C::BaseField>(&seen[0]);
+            let forms = [&bindings[1], &bindings[2]].map(|binding| (*binding, Form::Jacobian));
+            let ends = source::wgsl_accessors::<C::BaseField>(&bindings[0]);
             curve_source::wgsl_kernel::<C>(int64, &forms) + &ends + evariste_shaders::SQRT_FROBENIUS
         }
     };

@@ -138,9 +138,7 @@ params! {
     struct PointsParams {
         len: u32,
     }
-}
 
-params! {
     /// The digits of the scalar from number `low` on, below `high`; the highest one of `bits` is that which the multiple starts with.
     struct SubgroupParams {
         len: u32,
@@ -412,7 +410,6 @@ fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &A
         Binding::write("status", Word::U32),
     ];
     let infinity_y = point::affine_infinity::<C>()[1] == C::BaseField::ONE;
-    let seen = bindings;
     let rendered = Arc::clone(program);
     let source = move |language| match language {
         Language::Cuda => {
@@ -422,7 +419,7 @@ fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &A
         }
         Language::Wgsl { int64 } => {
             let field = source::wgsl::<Prime0<C>>(int64);
-            let accessors = source::wgsl_accessors::<Prime0<C>>(&seen[4]);
+            let accessors = source::wgsl_accessors::<Prime0<C>>(&bindings[4]);
             let layout = wgsl_layout::<Prime0<C>>(&layout, infinity_y);
             [&field, &machine::wgsl(&rendered), &accessors, &layout, evariste_shaders::SQRT_POINTS].concat()
         }

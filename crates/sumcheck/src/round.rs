@@ -58,9 +58,9 @@ params! {
         /// Two sums that rounds have to have, of which one is read and the other written.
         pub(crate) claim_at: u32,
         pub(crate) parity: u32,
-        /// What the first two values of a round count in its message, and the others in any round.
+        /// What the first two values of a round count in its message.
         pub(crate) lines_at: u32,
-        /// And the others, in any round.
+        /// What the other values of any round count.
         pub(crate) matrix_at: u32,
         pub(crate) message_at: u32,
         /// In bit j whether the first point was 1 and not 0: of the round before, and of those of this launch.

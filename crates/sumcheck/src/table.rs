@@ -29,16 +29,12 @@ params! {
         variables: u32,
         last: u32,
     }
-}
 
-params! {
     struct OuterParams {
         len: u32,
         low: u32,
     }
-}
 
-params! {
     struct FoldParams {
         len: u32,
         neighbours: u32,
@@ -254,9 +250,8 @@ fn text<E: DeviceField>(language: Language, bindings: &[Binding], [cuda, wgsl]: 
 
 fn eq_spec<E: DeviceField>() -> KernelSpec {
     let bindings = [Binding::read("point", word::<E>()), Binding::write("eq", word::<E>())];
-    let seen = bindings;
     let source =
-        move |language| text::<E>(language, &seen, [evariste_cuda::SUMCHECK_EQ, evariste_shaders::SUMCHECK_EQ]);
+        move |language| text::<E>(language, &bindings, [evariste_cuda::SUMCHECK_EQ, evariste_shaders::SUMCHECK_EQ]);
     let body = |params: &EqParams, [point, eq]: &mut [CpuArg<'_>; 2]| {
         let EqParams { low, variables, last } = *params;
         let point: Vec<E> = point.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
@@ -289,9 +284,9 @@ fn eq_spec<E: DeviceField>() -> KernelSpec {
 fn outer_spec<E: DeviceField>() -> KernelSpec {
     let word = word::<E>();
     let bindings = [Binding::read("low_eq", word), Binding::read("high_eq", word), Binding::write("out", word)];
-    let seen = bindings;
-    let source =
-        move |language| text::<E>(language, &seen, [evariste_cuda::SUMCHECK_OUTER, evariste_shaders::SUMCHECK_OUTER]);
+    let source = move |language| {
+        text::<E>(language, &bindings, [evariste_cuda::SUMCHECK_OUTER, evariste_shaders::SUMCHECK_OUTER])
+    };
     let body = |params: &OuterParams, [low_eq, high_eq, out]: &mut [CpuArg<'_>; 3]| {
         let (low_eq, high_eq) = (low_eq.read::<u32>(), high_eq.read::<u32>());
         let (low, mask) = (params.low, (1usize << params.low) - 1);
@@ -316,7 +311,6 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
         Binding::read("challenge", word::<E>()),
         Binding::write("folded", word::<E>()),
     ];
-    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => {
             let (name, extended) = if below { ("B", 1) } else { ("F", 0) };
@@ -329,8 +323,8 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
         }
         Language::Wgsl { int64 } => {
             let skip = usize::from(below);
-            let accessors: String = seen[skip..].iter().map(source::wgsl_accessors::<E>).collect();
-            let lift = round::wgsl_lift::<E, S>(&seen[0], below);
+            let accessors: String = bindings[skip..].iter().map(source::wgsl_accessors::<E>).collect();
+            let lift = round::wgsl_lift::<E, S>(&bindings[0], below);
             source::wgsl::<E>(int64) + &accessors + &lift + evariste_shaders::SUMCHECK_FOLD
         }
     };

@@ -3,8 +3,9 @@
 //! A kernel's text has the entry point; it may rely on these names:
 //!
 //! - `THREADS: u32`, the size of a workgroup;
-//! - `params: Params` with the fields that [`params!`](crate::params) declared, unless the kernel has none. It is an immediate (push constant) where the device has
-//!   room for it, else a uniform: a struct of `u32` scalars has the same layout in both;
+//! - `params: Params` with the fields that [`params!`](crate::params) declared, unless the kernel has none. It is an
+//!   immediate (push constant) where the device has room for it, else a uniform: a struct of `u32` scalars has the same
+//!   layout in both;
 //! - for each binding `x`: `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`.
 //!
 //! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own: the accessors

@@ -59,9 +59,7 @@ params! {
         factor: u32,
         offset: u32,
     }
-}
 
-params! {
     struct Groups {
         groups: u32,
     }

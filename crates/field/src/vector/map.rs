@@ -15,9 +15,7 @@ params! {
     pub(super) struct Params {
         len: u32,
     }
-}
 
-params! {
     pub(super) struct PowParams {
         len: u32,
         /// Of the exponent, without leading zeros.

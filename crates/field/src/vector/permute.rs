@@ -17,9 +17,7 @@ params! {
     pub(super) struct ReverseParams {
         log_len: u32,
     }
-}
 
-params! {
     pub(super) struct TransposeParams {
         rows: u32,
         columns: u32,
@@ -28,9 +26,7 @@ params! {
         /// Tiles in all.
         count: u32,
     }
-}
 
-params! {
     pub(super) struct GatherParams {
         /// Elements to choose from, and of the result.
         len: u32,
@@ -190,7 +186,6 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
     let side = side::<F>();
     let threads = (side * side).min(THREADS);
     let tile = side * (side + 1);
-    let seen = bindings;
     let source = move |language| match language {
         Language::Cuda => format!(
             "{}#define SIDE {side}u\n#define THREADS {threads}u\n{}",
@@ -199,7 +194,7 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
         ),
         Language::Wgsl { int64 } => {
             let extra = format!("{}const SIDE = {side}u;\n", source::wgsl_tile::<F>(tile));
-            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::TRANSPOSE)
+            wgsl_kernel::<F>(int64, &bindings, &extra, evariste_shaders::TRANSPOSE)
         }
     };
     let body = |params: &TransposeParams, [a, out]: &mut [CpuArg<'_>; 2]| {
