@@ -16,7 +16,7 @@
 // Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
 // those of neighbouring transforms.
 //
-// FLAGS, where it is defined, is params.flags known ahead: on an H200 a transform of 2^24 elements then took 3.4 instead of
+// FLAGS, where it is defined, is params.flags known ahead, and LOG_ROOT params.log_roots less LOG_ROWS: on an H200 a transform of 2^24 elements then took 3.4 instead of
 // 3.7 ms with 8 limbs, and 0.18 instead of 0.33 ms with one, most of whose instructions were about flags.
 //
 // Where F_LAZY holds, values stay in [0, 2p) until the last pass, and the roots within a pass are multiplied by with
@@ -33,6 +33,8 @@
 #define STEPS ((LOG_ROWS + LOG_RADIX - 1) / LOG_RADIX)
 // Steps of short elements are unrolled: where their elements lie in the tile is known then.
 #define UNROLLED_STEPS (F_LIMBS <= 2 ? STEPS : 1)
+// Short elements take less time to multiply by twice than stored factors take to load: few are loaded.
+#define STEPPED (FACTORS == STORED && F_LIMBS <= 2 && LOG_RADIX > 2)
 #ifdef FLAGS
 #define IS_SET(flag) ((FLAGS & (flag)) != 0)
 #else
@@ -142,6 +144,21 @@ __device__ __forceinline__ uint32_t address(const Params& params, const Line& li
 #endif
 }
 
+// How far apart elements of a line are whose rows are 2^log_rows apart.
+__device__ __forceinline__ uint32_t distance(const Params& params, uint32_t log_rows, uint32_t stride) {
+#ifdef INTERLEAVED
+    return params.interleaved << (log_rows + stride);
+#else
+    return 1u << (log_rows + stride);
+#endif
+}
+
+// The k-th element, k a constant, of those so far apart: one instruction finds it.
+template <typename T>
+__device__ __forceinline__ T* at(T* first, uint32_t k, uint32_t distance) {
+    return (T*)((char*)first + (uint64_t)distance * (k * (uint32_t)sizeof(T)));
+}
+
 // The position of row 0 of a line; that of row r is r << stride further.
 __device__ __forceinline__ uint32_t place(const Params& params, const Line& line, bool reversed, uint32_t stride,
                                           uint32_t pitch) {
@@ -231,7 +248,11 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
     roots += params.roots;
     scale += params.scales;
     twiddles += params.twiddles;
+#ifdef LOG_ROOT
+    constexpr uint32_t log_root = LOG_ROOT;
+#else
     uint32_t log_root = params.log_roots - LOG_ROWS;
+#endif
 
     // Neighbouring threads take neighbouring addresses: columns, or rows of a line of neighbours; the rows of a thread are
     // neighbours where they are reversed in memory.
@@ -249,11 +270,13 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
         if (first_line + column[g] < params.lines) {
             Line line = line_of(params, first_line + column[g]);
             uint32_t start = place(params, line, IS_SET(LOAD_REVERSED), params.stride_in, params.pitch_in);
+            // Rows first + k step, or where they are reversed in memory rows first + reverse(k).
             uint32_t first = IS_SET(ROWS_IN_REVERSED) ? reverse(row[g], LOG_ROWS) : row[g];
+            uint32_t step = distance(params, IS_SET(ROWS_IN_REVERSED) ? 0 : log_q, params.stride_in);
+            const F* from = x + address(params, line, start + (first << params.stride_in));
 #pragma unroll
             for (uint32_t k = 0; k < RADIX; k++) {
-                uint32_t m = first + (IS_SET(ROWS_IN_REVERSED) ? reverse(k << log_q, LOG_ROWS) : k << log_q);
-                e[g][k] = x[address(params, line, start + (m << params.stride_in))];
+                e[g][k] = *at(from, IS_SET(ROWS_IN_REVERSED) ? reverse(k, LOG_RADIX) : k, step);
             }
             if (IS_SET(SCALE_IN)) {
 #pragma unroll
@@ -305,24 +328,45 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
         uint32_t j = factors ? twiddle_index(params, line) : 0;
         uint32_t start = place(params, line, IS_SET(STORE_REVERSED), params.stride_out, params.pitch_out);
         uint32_t reversed = reverse(row[g], LOG_ROWS), first = swizzle(row[g] * COLUMNS + column[g]);
+#if STEPPED
+        if (factors && inside) {
+            // Outputs reversed + m ROWS / RADIX, m < RADIX: the factor of each is that of the one before times that of ROWS / RADIX.
+            const F* table = twiddles + 1 + j;
+            F factor = reversed > 0 ? table[(reversed - 1) << params.log_twiddles] : IS_SET(TWIDDLE_ZERO) ? twiddles[0] : f_one();
+            F step = table[(ROWS / RADIX - 1) << params.log_twiddles];
+            if (IS_SET(TWIDDLE_ZERO)) step = MUL(step, twiddles[1 + ((ROWS - 1) << params.log_twiddles)]);
+#pragma unroll
+            for (uint32_t m = 0; m < RADIX; m++) {
+                uint32_t k = reverse(m, LOG_RADIX);
+                e[g][k] = MUL(e[g][k], factor);
+                if (m + 1 < RADIX) factor = MUL(factor, step);
+            }
+        }
+#else
 #pragma unroll
         for (uint32_t k = 0; k < RADIX; k++) {
             uint32_t output = reversed + reverse(k, LOG_ROWS);
             if (factors && inside) e[g][k] = twiddled(params, twiddles, j, output, k == 0, e[g][k]);
         }
+#endif
+        if (!factors) {
 #pragma unroll
-        for (uint32_t k = 0; k < RADIX; k++) {
-            uint32_t output = reversed + reverse(k, LOG_ROWS);
-            uint32_t m = IS_SET(ROWS_OUT_REVERSED) ? row[g] + k : output;
-            uint32_t position = start + (m << params.stride_out);
-            if (!factors) {
-                if (IS_SET(SCALE_OUT)) e[g][k] = scaled(params, scale, position, e[g][k]);
+            for (uint32_t k = 0; k < RADIX; k++) {
+                uint32_t m = IS_SET(ROWS_OUT_REVERSED) ? row[g] + k : reversed + reverse(k, LOG_ROWS);
+                if (IS_SET(SCALE_OUT)) e[g][k] = scaled(params, scale, start + (m << params.stride_out), e[g][k]);
                 e[g][k] = CANONICAL(e[g][k]);
             }
-            if (IS_SET(LINES_OUT)) {
-                tile_store(tile, first ^ swizzle(k * COLUMNS), e[g][k]);
-            } else if (inside) {
-                y[address(params, line, position)] = e[g][k];
+        }
+        if (IS_SET(LINES_OUT)) {
+#pragma unroll
+            for (uint32_t k = 0; k < RADIX; k++) tile_store(tile, first ^ swizzle(k * COLUMNS), e[g][k]);
+        } else if (inside) {
+            uint32_t m = IS_SET(ROWS_OUT_REVERSED) ? row[g] : reversed;
+            uint32_t step = distance(params, IS_SET(ROWS_OUT_REVERSED) ? 0 : LOG_ROWS - LOG_RADIX, params.stride_out);
+            F* to = y + address(params, line, start + (m << params.stride_out));
+#pragma unroll
+            for (uint32_t k = 0; k < RADIX; k++) {
+                *at(to, IS_SET(ROWS_OUT_REVERSED) ? k : reverse(k, LOG_RADIX), step) = e[g][k];
             }
         }
     }

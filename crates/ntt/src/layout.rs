@@ -180,7 +180,8 @@ impl Layout {
         // The last pass has no factors.
         let twiddles = if pass + 1 == self.log_rows.len() { Twiddles::Stored } else { self.twiddles };
         let flags = self.tiling.specialised.then_some(flags);
-        Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags }
+        let log_root = self.tiling.specialised.then(|| self.log_roots() - log_rows);
+        Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags, log_root }
     }
 
     /// The shapes of transforms of whole batches between two orders, in place.
@@ -224,8 +225,8 @@ impl Layout {
             // The last pass has none.
             at += match self.twiddles {
                 _ if left == 0 => 0,
-                // One for output 0, and a row for each other output.
-                Twiddles::Stored => 1 + (((1 << rows) - 1) << left),
+                // One for output 0, a row for each other output, and the inverse of the first.
+                Twiddles::Stored => 2 + (((1 << rows) - 1) << left),
                 Twiddles::TwoLevel => self.powers(),
                 Twiddles::BinaryPowers => self.log_n as usize + 2,
                 Twiddles::OnTheFly => 2,

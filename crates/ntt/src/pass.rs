@@ -38,6 +38,8 @@ pub(crate) struct Shape {
     pub(crate) in_place: bool,
     /// The flags of all launches, where there is a kernel for each set of them.
     pub(crate) flags: Option<u32>,
+    /// log₂ of the roots' order over that of the pass, where there are kernels for each.
+    pub(crate) log_root: Option<u32>,
 }
 
 pub(crate) mod flags {
@@ -178,12 +180,13 @@ impl Shape {
             Language::Cuda => self.cuda::<F>(),
             Language::Wgsl { int64 } => self.wgsl::<F>(int64, &seen),
         };
-        let Self { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags } = self;
+        let Self { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags, log_root } = self;
         let variant = format!(
-            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{} over {}",
+            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{}{} over {}",
             if interleaved { ", interleaved" } else { "" },
             if in_place { ", in place" } else { "" },
             flags.map(|flags| format!(", flags {flags:#x}")).unwrap_or_default(),
+            log_root.map(|log_root| format!(", roots 2^{log_root}")).unwrap_or_default(),
             source::label::<F>(),
         );
         let (words, lanes) = (Words::of::<F>(), ifma::Field::of::<F>());
@@ -227,6 +230,9 @@ impl Shape {
         );
         if let Some(flags) = self.flags {
             let _ = writeln!(text, "#define FLAGS {flags}u");
+        }
+        if let Some(log_root) = self.log_root {
+            let _ = writeln!(text, "#define LOG_ROOT {log_root}u");
         }
         text + evariste_cuda::NTT_PASS
     }

@@ -72,6 +72,8 @@ pub(crate) fn factors<F: DeviceField + FftField>(
                 factors.view_mut(start..=start)?.write(&[factor])?;
                 let rows = layout.log_rows[i];
                 let len = ((1u32 << rows) - 1) << left;
+                let end = start + 1 + len as usize;
+                factors.view_mut(end..=end)?.write(&[inverted(factor)])?;
                 let (at, shift) = (start as u32 + 1, layout.log_n - left - rows);
                 let params = pass::twiddles::Params { len, at, log_columns: left, shift, split };
                 let kernel = Kernel::new(device, pass::twiddles::spec::<F>())?;
