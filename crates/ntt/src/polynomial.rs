@@ -102,7 +102,7 @@ enum Evaluation<'a, F: DeviceField> {
 pub struct Extension<F: DeviceField> {
     small: Ntt<F>,
     log_blowup: u32,
-    /// For natural order, from the first use on.
+    /// Of all values at once: for natural order, for many cosets of few elements, and for single values, from the first such use on.
     large: Arc<OnceLock<Ntt<F>>>,
     columns: usize,
 }
@@ -163,10 +163,8 @@ impl<F: DeviceField + FftField> Extension<F> {
         out: impl Into<ViewMut<'b, Mont<F>>>,
     ) -> Result<()> {
         let (values, mut out) = (values.into(), out.into());
-        let len = self.expect(values, generator)?;
+        self.expect_out(self.expect(values, generator)?, &out)?;
         let device = self.small.device();
-        device.expect_same("the output of an extension", out.device())?;
-        out.expect_len("the output of an extension", len)?;
         if values.is_empty() {
             return Ok(());
         }
@@ -199,11 +197,34 @@ impl<F: DeviceField + FftField> Extension<F> {
         let coefficients = coefficients.into();
         let len = self.expect(coefficients, generator)?;
         let mut out = self.small.device().alloc_with(len, coefficients.secrecy())?;
-        if !coefficients.is_empty() {
-            let evaluation = self.prepare(coefficients, out.as_view(), coefficients.secrecy(), generator, order)?;
-            self.evaluate_by(evaluation, coefficients, out.as_view_mut())?;
-        }
+        self.evaluate_into(coefficients, generator, order, &mut out)?;
         Ok(out)
+    }
+
+    /// [`Extension::evaluate`] into `out`, as [`Extension::extend_into`].
+    ///
+    /// # Errors
+    /// As [`Extension::extend_into`].
+    pub fn evaluate_into<'a, 'b>(
+        &self,
+        coefficients: impl Into<View<'a, Mont<F>>>,
+        generator: F,
+        order: Order,
+        out: impl Into<ViewMut<'b, Mont<F>>>,
+    ) -> Result<()> {
+        let (coefficients, out) = (coefficients.into(), out.into());
+        self.expect_out(self.expect(coefficients, generator)?, &out)?;
+        if coefficients.is_empty() {
+            return Ok(());
+        }
+        let secrecy = Secrecy::of([coefficients.secrecy(), out.secrecy()]);
+        let evaluation = self.prepare(coefficients, out.as_view(), secrecy, generator, order)?;
+        self.evaluate_by(evaluation, coefficients, out)
+    }
+
+    fn expect_out(&self, len: usize, out: &ViewMut<'_, Mont<F>>) -> Result<()> {
+        self.small.device().expect_same("the output of an extension", out.device())?;
+        Ok(out.expect_len("the output of an extension", len)?)
     }
 
     /// Checks what is extended, and tells how many values that gives.
