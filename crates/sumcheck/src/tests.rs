@@ -106,12 +106,14 @@ fn check_small<E: DeviceField, T: DeviceField>(device: &Device, order: Order) {
     check::<E, T>(device, &statement, &tables);
 }
 
-/// Degree 1 and degree 5, constants and integers, and more tables than WebGPU binds.
+/// Degree 1, as a zero-check too, and degree 5, constants and integers, and more tables than WebGPU binds.
 fn check_expressions(device: &Device) {
     let x: Vec<Expression> = (0..9u32).map(Expression::column).collect();
     let tables: Vec<Vec<Fr>> = (0..9).map(|i| random(8, 20 + i)).collect();
     let line = Statement::<Fr>::new(3, &x[0]).unwrap().weight(Weight::Eq(random(3, 8)));
     check::<Fr, Fr>(device, &line, &tables[..1]);
+    let equal = Statement::<Fr>::new(3, &(&x[0] - &x[1])).unwrap().weight(Weight::ZeroCheck);
+    check::<Fr, Fr>(device, &equal, &[tables[0].clone(), tables[0].clone()]);
     let r = Expression::constant(0);
     let many = x[..5].iter().cloned().product::<Expression>() * &r - (&x[5] + 3) * &x[6] * 7 - x[7].pow(2) + &x[8] - 1;
     let statement = Statement::<Fr>::new(3, &many).unwrap().constants(&random(1, 7)).order(Order::Low);
