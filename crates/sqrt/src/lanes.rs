@@ -10,6 +10,8 @@ use evariste_field::ifma::{Eight, Field, Job, Lanes, Places, STEP};
 
 use crate::hash::{Hash, logarithm};
 
+pub(crate) mod multiples;
+
 /// Vectors of eight side by side.
 const VECTORS: usize = STEP / 8;
 

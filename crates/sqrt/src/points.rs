@@ -1,5 +1,6 @@
 use std::{
     fmt,
+    marker::PhantomData,
     sync::{Arc, Mutex},
 };
 
@@ -14,7 +15,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     DeviceField, Mont,
-    ifma::STEP,
+    ifma::{self, STEP},
     source::{self, turns},
 };
 
@@ -587,26 +588,33 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
     let sums = sums.write::<u32>().chunks_mut(GRAIN * each).map(Some).chain(std::iter::repeat_with(|| None));
     let status = status.write::<u32>()[..len].chunks_mut(GRAIN);
     let status: Vec<_> = status.zip(sums).map(Mutex::new).collect();
+    let side_by_side = (params.high + 1 == params.bits && params.low == 0).then(|| SideBySide::<C>::new(membership));
+    let side_by_side = side_by_side.flatten();
     parallel::chunks(&mut points.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, points| {
         // Nobody else takes this chunk.
         let Ok(mut own) = status[chunk].lock() else { return };
         let (status, sums) = &mut *own;
+        let multiples = side_by_side.as_ref().map(|side_by_side| side_by_side.multiples(points));
         for (i, (words, status)) in points.chunks_exact_mut(limbs).zip(status.iter_mut()).enumerate() {
             let p: point::AffineOf<C> = point::load(words);
             if *status != 0 || point::affine_is_infinity::<C>(&p) {
                 continue;
             }
             let kept = sums.as_deref_mut().map(|sums| &mut sums[i * each..][..each]);
-            let mut sum = match &kept {
-                Some(kept) if params.high + 1 < params.bits => point::load(kept),
-                _ => point::jacobian_of_affine::<C>(p),
-            };
-            for bit in (params.low..params.high).rev() {
-                sum = point::jacobian_double::<C>(sum);
-                if membership.scalar.bit(bit.into()) {
-                    sum = point::jacobian_add_affine::<C>(sum, p);
+            let found = multiples.as_ref().map(|multiples| point::load::<_, 3>(&multiples[i * each..]));
+            let sum = found.filter(|[_, _, z]| *z != C::BaseField::ZERO).unwrap_or_else(|| {
+                let mut sum = match &kept {
+                    Some(kept) if params.high + 1 < params.bits => point::load(kept),
+                    _ => point::jacobian_of_affine::<C>(p),
+                };
+                for bit in (params.low..params.high).rev() {
+                    sum = point::jacobian_double::<C>(sum);
+                    if membership.scalar.bit(bit.into()) {
+                        sum = point::jacobian_add_affine::<C>(sum, p);
+                    }
                 }
-            }
+                sum
+            });
             match kept {
                 Some(kept) if params.low > 0 => point::store(&sum, kept),
                 _ if is_member::<C>(membership, p, sum) => {}
@@ -617,6 +625,51 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
             }
         }
     });
+}
+
+/// The largest β of an extension by the root of −β that is computed with in lanes of the CPU.
+pub(crate) const MAX_BETA: u8 = 6;
+
+/// Multiples by the subgroup's scalar in lanes of the CPU. Not where they are infinite in the subgroup: these would be found twice.
+struct SideBySide<C: DeviceCurve<BaseField: RootField>> {
+    lanes: ifma::Field,
+    digits: Vec<bool>,
+    beta: u8,
+    one: Vec<u32>,
+    curve: PhantomData<C>,
+}
+
+impl<C: DeviceCurve<BaseField: RootField>> SideBySide<C> {
+    fn new(membership: &Membership<C::BaseField>) -> Option<Self> {
+        membership.ends?;
+        let beta = match beta::<C::BaseField>().ok()? {
+            None => 0,
+            Some(square) => (1..=MAX_BETA).find(|beta| Prime0::<C>::from(*beta) == -square)?,
+        };
+        let lanes = ifma::Field::of::<Prime0<C>>().filter(|_| C::COEFF_A == C::BaseField::ZERO)?;
+        let digits = (0..membership.scalar.bits() - 1).rev().map(|bit| membership.scalar.bit(bit)).collect();
+        let mut one = vec![0; Prime0::<C>::LIMBS];
+        Prime0::<C>::ONE.store(&mut one);
+        Some(Self { lanes, digits, beta, one, curve: PhantomData })
+    }
+
+    /// Of up to a step of points, Jacobian. Those with z = 0 are to be found otherwise.
+    fn multiples(&self, points: &[u32]) -> Vec<u32> {
+        let limbs = C::BaseField::LIMBS;
+        let mut all = vec![0; STEP * 2 * limbs];
+        all[..points.len()].copy_from_slice(points);
+        let mut multiples = vec![0; STEP * 3 * limbs];
+        #[cfg(target_arch = "x86_64")]
+        self.lanes.run(crate::lanes::multiples::Multiples {
+            digits: &self.digits,
+            degree: limbs / Prime0::<C>::LIMBS,
+            beta: self.beta,
+            one: &self.one,
+            points: &all,
+            multiples: &mut multiples,
+        });
+        multiples
+    }
 }
 
 /// Whether a point whose multiple by the scalar is `multiple` is in the subgroup.

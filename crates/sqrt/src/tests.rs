@@ -17,6 +17,7 @@ use evariste_field::{
     Mont,
     small::{BabyBear, BabyBear2, Goldilocks},
 };
+use num_bigint::BigUint;
 
 use crate::{
     Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, MapToCurve, Method, PointError, RootField, Sqrt,
@@ -404,36 +405,61 @@ fn every_device_has_the_same_points() {
     }
 }
 
-/// Points of the whole curve, of the subgroup, of the other one, and sums of those.
+/// Points of the whole curve, of the subgroup, of the other one, and sums of those; also where the other one is small, so that
+/// multiples of points are infinite on the way to that by the scalar.
 fn check_membership<C: DeviceCurve<BaseField: RootField>>(device: &Device, encoding: Encoding) {
     let mut rng = ark_std::test_rng();
     let order = C::ScalarField::characteristic();
-    let points: Vec<Affine<C>> = (0..4)
+    let mut random = || loop {
+        let found = Affine::<C>::get_point_from_x_unchecked(C::BaseField::rand(&mut rng), true);
+        if let Some(p) = found {
+            break p;
+        }
+    };
+    let mut points: Vec<Affine<C>> = (0..4)
         .flat_map(|_| {
-            let p = loop {
-                let found = Affine::<C>::get_point_from_x_unchecked(C::BaseField::rand(&mut rng), true);
-                if let Some(p) = found {
-                    break p;
-                }
-            };
+            let p = random();
             let [inside, other] = [C::COFACTOR, order].map(|k| p.mul_bigint(k).into_affine());
             [p, inside, other, (other + Affine::generator()).into_affine()]
         })
         .collect();
+    let cofactor = C::COFACTOR.iter().rev().fold(BigUint::ZERO, |x, limb| (x << 64u32) + *limb);
+    let small: Vec<u32> =
+        (2..100).filter(|q| (&cofactor % q) == BigUint::ZERO && (2..*q).all(|d| q % d != 0)).collect();
+    for q in &small {
+        let mut without = cofactor.clone();
+        while (&without % q) == BigUint::ZERO {
+            without /= *q;
+        }
+        let mut other = loop {
+            let p = random().mul_bigint(order).mul_bigint(without.to_u64_digits());
+            if !p.is_zero() {
+                break p;
+            }
+        };
+        // A multiple of order q.
+        while !other.mul_bigint([u64::from(*q)]).is_zero() {
+            other = other.mul_bigint([u64::from(*q)]);
+        }
+        points.extend([other, other + Affine::generator()].map(CurveGroup::into_affine));
+    }
     let mut bytes = Vec::new();
     points.iter().for_each(|p| p.serialize_compressed(&mut bytes).unwrap());
     let decompress = Decompress::<C>::new(device, encoding, Check::Subgroup).unwrap();
     let (_, wrong) = decompress.try_points_of(&bytes).unwrap();
     let outside = points.iter().enumerate().filter(|(_, p)| !p.mul_bigint(order).is_zero());
     assert_eq!(wrong, outside.map(|(i, _)| (i, PointError::NotInSubgroup)).collect::<Vec<_>>());
-    assert_eq!(wrong.len(), 12);
+    assert_eq!(wrong.len(), 12 + 2 * small.len());
 }
 
 #[test]
 fn subgroups_are_told_from_what_is_outside() {
     check_membership::<ark_bn254::g2::Config>(&Device::cpu(), Encoding::Arkworks);
     check_membership::<ark_bn254::g2::Config>(&Device::wgpu(0).unwrap(), Encoding::Arkworks);
+    check_membership::<ark_bls12_381::g1::Config>(&Device::cpu(), Encoding::Zcash);
     check_membership::<ark_bls12_381::g2::Config>(&Device::cpu(), Encoding::Zcash);
+    check_membership::<ark_bls12_377::g1::Config>(&Device::cpu(), Encoding::Arkworks);
+    check_membership::<ark_bls12_377::g2::Config>(&Device::cpu(), Encoding::Arkworks);
 }
 
 /// Of the curves that have one, the scalar is that of the endomorphism: with the order, all of these checks would hold as well.
