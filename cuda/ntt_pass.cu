@@ -16,8 +16,9 @@
 // Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
 // those of neighbouring transforms.
 //
-// FLAGS, where it is defined, is params.flags known ahead, and LOG_ROOT params.log_roots less LOG_ROWS: on an H200 a transform of 2^24 elements then took 3.4 instead of
-// 3.7 ms with 8 limbs, and 0.18 instead of 0.33 ms with one, most of whose instructions were about flags.
+// FLAGS, where it is defined, is params.flags known ahead: on an H200 a transform of 2^24 elements then took 3.4 instead of
+// 3.7 ms with 8 limbs, and 0.18 instead of 0.33 ms with one, most of whose instructions were about flags. LOG_ROOT is defined
+// with it: params.log_roots less LOG_ROWS.
 //
 // Where F_LAZY holds, values stay in [0, 2p) until the last pass, and the roots within a pass are multiplied by with
 // precomputed quotients. 4 elements of 8 limbs, a root and its quotient need some 80 registers: three blocks of 256
@@ -330,11 +331,12 @@ ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twid
         uint32_t reversed = reverse(row[g], LOG_ROWS), first = swizzle(row[g] * COLUMNS + column[g]);
 #if STEPPED
         if (factors && inside) {
-            // Outputs reversed + m ROWS / RADIX, m < RADIX: the factor of each is that of the one before times that of ROWS / RADIX.
+            // Outputs reversed + m ROWS / RADIX, m < RADIX: each has the factor of the one before, times that of ROWS / RADIX.
             const F* table = twiddles + 1 + j;
-            F factor = reversed > 0 ? table[(reversed - 1) << params.log_twiddles] : IS_SET(TWIDDLE_ZERO) ? twiddles[0] : f_one();
-            F step = table[(ROWS / RADIX - 1) << params.log_twiddles];
-            if (IS_SET(TWIDDLE_ZERO)) step = MUL(step, twiddles[1 + ((ROWS - 1) << params.log_twiddles)]);
+            F factor = IS_SET(TWIDDLE_ZERO) ? f_load(twiddles) : f_one();
+            if (reversed > 0) factor = f_load(table + ((reversed - 1) << params.log_twiddles));
+            F step = f_load(table + ((ROWS / RADIX - 1) << params.log_twiddles));
+            if (IS_SET(TWIDDLE_ZERO)) step = MUL(step, f_load(twiddles + 1 + ((ROWS - 1) << params.log_twiddles)));
 #pragma unroll
             for (uint32_t m = 0; m < RADIX; m++) {
                 uint32_t k = reverse(m, LOG_RADIX);

@@ -180,7 +180,7 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
         start = place(first_line + column, is_set(LOAD_REVERSED), params.stride_in, params.pitch_in);
     }
     let trivial = log_q == 0u;
-    let done = LOG_ROWS - LOG_RADIX - log_q + params.log_roots - LOG_ROWS;
+    let done = LOG_ROWS - LOG_RADIX - log_q + log_root();
     let i = row & (q - 1u);
     var e0 = element(first, first_line, start, row, column);
     var e1 = element(first, first_line, start, row + q, column);

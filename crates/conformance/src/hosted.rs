@@ -8,7 +8,7 @@ use crate::Case;
 
 /// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few sizes, and
 /// what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 16] = [
+const CARRY_FLAG: [&str; 17] = [
     "launches::",
     "device::views::",
     "field::bls12-377-fr::chains",
@@ -18,6 +18,7 @@ const CARRY_FLAG: [&str; 16] = [
     "ntt::bls12-381-fr::edge_values",
     "ntt::goldilocks::sizes",
     "ntt::baby-bear::sizes",
+    "ntt::baby-bear::long",
     "primitives::sort_large",
     "curve::through-origin::",
     "curve::bn254-g1::lengths",

@@ -31,6 +31,8 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("pallas-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_pallas::Fq>);
     suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
     suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
+    suite.add("goldilocks::long", long::<small::Goldilocks>);
+    suite.add("baby-bear::long", long::<small::BabyBear>);
     suite.add("baby-bear::interrupted", interrupted);
     suite.add("baby-bear-4::extensions", extensions_of_extension_elements);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
@@ -239,7 +241,25 @@ const ORDERS: [(Order, Order); 4] = {
 
 /// Transforms side by side, in several matrices.
 fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let all = if is_brief::<F>(device) { &FEW_MATRICES[..] } else { &MATRICES };
+    columns_of::<F>(device, if is_brief::<F>(device) { &FEW_MATRICES[..] } else { &MATRICES })?;
+    let ntt = Ntt::<F>::new(device, 2)?;
+    let mut data = device.upload(&[F::ONE; 20])?;
+    for (count, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
+        let error = expect_error("columns that do not fit", ntt.transform().columns(count).forward(&mut data))?;
+        expect_equal("length", &error, &Error::Length { expected: unit, actual: 20 })?;
+    }
+    expect_same("untouched", &data.to_vec()?, &[F::ONE; 20])
+}
+
+/// Elements enough for every unit of a device, so that threads take as many short ones as they can, in passes of as many points as
+/// that and of more.
+fn long<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let log_n = if device.info().features.software { 12 } else { 18 };
+    orders_cosets_batches_of::<F>(device, &[((log_n, 1), Split::Balanced), ((log_n, 1), Split::ThreeWay)])?;
+    columns_of::<F>(device, &[((log_n, 3, 1), Split::Balanced), ((log_n, 3, 1), Split::ThreeWay)])
+}
+
+fn columns_of<F: DeviceField + FftField>(device: &Device, all: &[((u32, usize, usize), Split)]) -> Outcome {
     for &((log_n, count, matrices), split) in all {
         let n = 1usize << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
@@ -260,13 +280,7 @@ fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
             }
         }
     }
-    let ntt = Ntt::<F>::new(device, 2)?;
-    let mut data = device.upload(&[F::ONE; 20])?;
-    for (count, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
-        let error = expect_error("columns that do not fit", ntt.transform().columns(count).forward(&mut data))?;
-        expect_equal("length", &error, &Error::Length { expected: unit, actual: 20 })?;
-    }
-    expect_same("untouched", &data.to_vec()?, &[F::ONE; 20])
+    Ok(())
 }
 
 /// Applies a function to each column of matrices of `rows` × `columns`, stored by rows.
@@ -660,6 +674,9 @@ fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
     }
     let refused = ntt.transform().forward_into(&data, &mut device.zeros(32)?);
     expect_error("an output of another length", refused)?;
+    let extension = Extension::<F>::new(device, 3, 1)?;
+    let refused = extension.evaluate_into(&device.zeros(16)?, F::ONE, Order::Natural, &mut data);
+    expect_error("an output of another length", refused)?;
     let refused = ntt.coset(F::ZERO).inverse_into(&device.zeros(16)?, &mut data);
     expect_equal("coset", &expect_error("a coset of zero", refused)?, &Error::ZeroCoset)?;
     if let Some(other) = other_device(device) {
@@ -671,7 +688,8 @@ fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
         let (order, given) = (Order::BitReversed, other.zeros(8)?);
         let extended = extension.extend_into(&given, F::ONE, order, &mut data);
         let elsewhere = extension.extend_into(data.view(..8)?, F::ONE, order, &mut other.zeros(16)?);
-        expect("wrong devices", [into, out_of, extended, elsewhere].into_iter().all(is_refused))?;
+        let evaluated = extension.evaluate_into(&given, F::ONE, order, &mut data);
+        expect("wrong devices", [into, out_of, extended, elsewhere, evaluated].into_iter().all(is_refused))?;
     }
     expect_same("untouched", &data.to_vec()?, &x)?;
     ntt.forward(&mut data)?;

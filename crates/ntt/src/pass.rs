@@ -26,7 +26,7 @@ pub(crate) struct Shape {
     pub(crate) log_rows: u32,
     /// log₂ of the lines of a tile.
     pub(crate) log_columns: u32,
-    /// log₂ of the elements that a thread of a GPU takes in a step: 1, 2 or 4. In WGSL 2 at most.
+    /// log₂ of the elements that a thread of a GPU takes in a step: 4 at most, in WGSL 2.
     pub(crate) log_radix: u32,
     /// Threads of a workgroup, which share the tile.
     pub(crate) threads: u32,
@@ -261,11 +261,12 @@ impl Shape {
             text,
             "const LOG_ROWS = {log_rows}u;\nconst LOG_COLUMNS = {log_columns}u;\nconst LOG_RADIX = {}u;\n\
              const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst BANKS = {}u;\n\
-             fn flags() -> u32 {{ return {}; }}\n",
+             fn flags() -> u32 {{ return {}; }}\nfn log_root() -> u32 {{ return {}; }}\n",
             log_radix.min(2),
             twiddles as u32,
             (128 / source::word::<F>().bytes()).ilog2(),
             self.flags.map_or("params.flags".to_owned(), |flags| format!("{flags}u")),
+            self.log_root.map_or("params.log_roots - LOG_ROWS".to_owned(), |log_root| format!("{log_root}u")),
         );
         text + evariste_shaders::NTT_PASS
     }

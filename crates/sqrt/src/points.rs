@@ -395,6 +395,7 @@ fn program<C: DeviceCurve<BaseField: RootField>>() -> Result<Program<Prime0<C>>>
 
 /// Points that a CPU thread takes at a time.
 const GRAIN: usize = 16;
+const _: () = assert!(GRAIN <= STEP);
 
 /// Products of a doubling and an addition of Jacobian points: 8 or 11, and 11 or 16.
 pub(crate) const PRODUCTS_OF_DIGIT: u64 = 20;
@@ -590,31 +591,32 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
     let status: Vec<_> = status.zip(sums).map(Mutex::new).collect();
     let side_by_side = (params.high + 1 == params.bits && params.low == 0).then(|| SideBySide::<C>::new(membership));
     let side_by_side = side_by_side.flatten();
+    let multiplied = |mut sum: point::JacobianOf<C>, p: point::AffineOf<C>| {
+        for bit in (params.low..params.high).rev() {
+            sum = point::jacobian_double::<C>(sum);
+            if membership.scalar.bit(bit.into()) {
+                sum = point::jacobian_add_affine::<C>(sum, p);
+            }
+        }
+        sum
+    };
     parallel::chunks(&mut points.write::<u32>()[..len * limbs], GRAIN * limbs, &|chunk, points| {
         // Nobody else takes this chunk.
         let Ok(mut own) = status[chunk].lock() else { return };
         let (status, sums) = &mut *own;
-        let multiples = side_by_side.as_ref().map(|side_by_side| side_by_side.multiples(points));
+        let enough = status.iter().filter(|status| **status == 0).count() >= MIN_SIDE_BY_SIDE;
+        let multiples = side_by_side.as_ref().filter(|_| enough).map(|side_by_side| side_by_side.multiples(points));
         for (i, (words, status)) in points.chunks_exact_mut(limbs).zip(status.iter_mut()).enumerate() {
             let p: point::AffineOf<C> = point::load(words);
             if *status != 0 || point::affine_is_infinity::<C>(&p) {
                 continue;
             }
             let kept = sums.as_deref_mut().map(|sums| &mut sums[i * each..][..each]);
-            let found = multiples.as_ref().map(|multiples| point::load::<_, 3>(&multiples[i * each..]));
-            let sum = found.filter(|[_, _, z]| *z != C::BaseField::ZERO).unwrap_or_else(|| {
-                let mut sum = match &kept {
-                    Some(kept) if params.high + 1 < params.bits => point::load(kept),
-                    _ => point::jacobian_of_affine::<C>(p),
-                };
-                for bit in (params.low..params.high).rev() {
-                    sum = point::jacobian_double::<C>(sum);
-                    if membership.scalar.bit(bit.into()) {
-                        sum = point::jacobian_add_affine::<C>(sum, p);
-                    }
-                }
-                sum
-            });
+            let sum = match (&multiples, &kept) {
+                (Some(multiples), _) => point::load(&multiples[i * each..]),
+                (None, Some(kept)) if params.high + 1 < params.bits => multiplied(point::load(kept), p),
+                (None, _) => multiplied(point::jacobian_of_affine::<C>(p), p),
+            };
             match kept {
                 Some(kept) if params.low > 0 => point::store(&sum, kept),
                 _ if is_member::<C>(membership, p, sum) => {}
@@ -630,7 +632,12 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
 /// The largest β of an extension by the root of −β that is computed with in lanes of the CPU.
 pub(crate) const MAX_BETA: u8 = 6;
 
-/// Multiples by the subgroup's scalar in lanes of the CPU. Not where they are infinite in the subgroup: these would be found twice.
+/// Points of a step from which on the step takes less time than they do one after the other.
+const MIN_SIDE_BY_SIDE: usize = 6;
+
+/// Multiples by the subgroup's scalar in lanes of the CPU, where the curve has an endomorphism. Formulas there are not complete: where
+/// an addition would be a doubling or its sum infinite, z is 0 at the end. Of a point of the subgroup no multiple on the way by a
+/// scalar below r / 2 is, so that such points are outside, as z = 0 says.
 struct SideBySide<C: DeviceCurve<BaseField: RootField>> {
     lanes: ifma::Field,
     digits: Vec<bool>,
@@ -653,21 +660,26 @@ impl<C: DeviceCurve<BaseField: RootField>> SideBySide<C> {
         Some(Self { lanes, digits, beta, one, curve: PhantomData })
     }
 
-    /// Of up to a step of points, Jacobian. Those with z = 0 are to be found otherwise.
+    /// Of up to a step of points, Jacobian.
     fn multiples(&self, points: &[u32]) -> Vec<u32> {
         let limbs = C::BaseField::LIMBS;
         let mut all = vec![0; STEP * 2 * limbs];
         all[..points.len()].copy_from_slice(points);
         let mut multiples = vec![0; STEP * 3 * limbs];
+        let degree = limbs / Prime0::<C>::LIMBS;
+        let Self { lanes, digits, beta, one, .. } = self;
         #[cfg(target_arch = "x86_64")]
-        self.lanes.run(crate::lanes::multiples::Multiples {
-            digits: &self.digits,
-            degree: limbs / Prime0::<C>::LIMBS,
-            beta: self.beta,
-            one: &self.one,
+        lanes.run(crate::lanes::multiples::Multiples {
+            digits,
+            degree,
+            beta: *beta,
+            one,
             points: &all,
             multiples: &mut multiples,
         });
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("no {lanes:?} is made for {multiples:?} by {digits:?} over {one:?}, {degree} and {beta}");
+        #[cfg(target_arch = "x86_64")]
         multiples
     }
 }

@@ -8,7 +8,8 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{
-    AdditiveGroup, Field, Fp64, Fp256, MontBackend, MontConfig, UniformRand, Zero, field_hashers::DefaultFieldHasher,
+    AdditiveGroup, Field, Fp64, Fp256, MontBackend, MontConfig, PrimeField, UniformRand, Zero,
+    field_hashers::DefaultFieldHasher,
 };
 use ark_serialize::CanonicalSerialize;
 use evariste_backend::{Device, Error as DeviceError};
@@ -426,22 +427,24 @@ fn check_membership<C: DeviceCurve<BaseField: RootField>>(device: &Device, encod
     let cofactor = C::COFACTOR.iter().rev().fold(BigUint::ZERO, |x, limb| (x << 64u32) + *limb);
     let small: Vec<u32> =
         (2..100).filter(|q| (&cofactor % q) == BigUint::ZERO && (2..*q).all(|d| q % d != 0)).collect();
+    let times = |p: Affine<C>, k: &BigUint| p.mul_bigint(k.to_u64_digits()).into_affine();
     for q in &small {
-        let mut without = cofactor.clone();
+        let (mut without, prime) = (cofactor.clone(), BigUint::from(*q));
         while (&without % q) == BigUint::ZERO {
             without /= *q;
         }
-        let mut other = loop {
-            let p = random().mul_bigint(order).mul_bigint(without.to_u64_digits());
-            if !p.is_zero() {
-                break p;
-            }
-        };
+        let outside = (0..32).map(|_| times(times(random(), &C::ScalarField::MODULUS.into()), &without));
+        let mut other = outside.into_iter().find(|p| !p.is_zero()).unwrap();
         // A multiple of order q.
-        while !other.mul_bigint([u64::from(*q)]).is_zero() {
-            other = other.mul_bigint([u64::from(*q)]);
+        for _ in 0..32 {
+            let multiple = times(other, &prime);
+            if multiple.is_zero() {
+                break;
+            }
+            other = multiple;
         }
-        points.extend([other, other + Affine::generator()].map(CurveGroup::into_affine));
+        assert!(times(other, &prime).is_zero());
+        points.extend([other, (other + Affine::generator()).into_affine()]);
     }
     let mut bytes = Vec::new();
     points.iter().for_each(|p| p.serialize_compressed(&mut bytes).unwrap());
@@ -460,6 +463,30 @@ fn subgroups_are_told_from_what_is_outside() {
     check_membership::<ark_bls12_381::g2::Config>(&Device::cpu(), Encoding::Zcash);
     check_membership::<ark_bls12_377::g1::Config>(&Device::cpu(), Encoding::Arkworks);
     check_membership::<ark_bls12_377::g2::Config>(&Device::cpu(), Encoding::Arkworks);
+}
+
+/// Members in every place of steps of which some are full, beside points that are outside, infinite or refused.
+fn check_members<C: DeviceCurve<BaseField: RootField>>(encoding: Encoding) {
+    const LEN: u64 = 37;
+    let mut points: Vec<Affine<C>> =
+        (1..=LEN).map(|k| (Projective::<C>::generator() * C::ScalarField::from(k)).into_affine()).collect();
+    (points[5], points[9], points[20]) = (outside::<C>(), Affine::identity(), outside::<C>());
+    let mut bytes = Vec::new();
+    points.iter().for_each(|p| p.serialize_compressed(&mut bytes).unwrap());
+    let decompress = Decompress::<C>::new(&Device::cpu(), encoding, Check::Subgroup).unwrap();
+    (points[5], points[20]) = (Affine::identity(), Affine::identity());
+    let refused = [5, 20].map(|i| (i, PointError::NotInSubgroup));
+    let (found, wrong) = decompress.try_points_of(&bytes).unwrap();
+    assert_eq!((found.to_vec().unwrap(), &wrong[..]), (points, &refused[..]));
+}
+
+#[test]
+fn members_of_subgroups_are_found_in_every_place() {
+    check_members::<ark_bls12_381::g1::Config>(Encoding::Zcash);
+    check_members::<ark_bls12_381::g2::Config>(Encoding::Zcash);
+    check_members::<ark_bls12_377::g1::Config>(Encoding::Arkworks);
+    check_members::<ark_bls12_377::g2::Config>(Encoding::Arkworks);
+    check_members::<ark_bn254::g2::Config>(Encoding::Arkworks);
 }
 
 /// Of the curves that have one, the scalar is that of the endomorphism: with the order, all of these checks would hold as well.
