@@ -44,16 +44,11 @@ __device__ __forceinline__ void blake3_mix(uint32_t& a, uint32_t& b, uint32_t& c
     b = __funnelshift_r(b ^ c, b ^ c, 7);
 }
 
-// The compression function of BLAKE3 with its whole output. Its rounds are one behind the other in the text, so that no word of
-// the block moves.
+// The compression function of BLAKE3 with its whole output. A block goes through it once or a few times, and fetching the text of
+// seven rounds one behind the other takes longer than moving the words of the message for each.
 __device__ __forceinline__ void blake3_compress(const uint32_t* cv, const uint32_t* block, uint32_t counter, uint32_t bytes,
                                                 uint32_t flags, uint32_t* out) {
-    constexpr int order[7][16] = {
-        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
-        {3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1}, {10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6},
-        {12, 13, 9, 11, 15, 10, 14, 8, 7, 2, 5, 3, 0, 1, 6, 4}, {9, 14, 11, 5, 8, 12, 15, 1, 13, 3, 0, 10, 2, 6, 4, 7},
-        {11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13},
-    };
+    constexpr int order[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8};
     uint32_t m[16], v[16];
 #pragma unroll
     for (int i = 0; i < 16; i++) m[i] = block[i];
@@ -67,17 +62,21 @@ __device__ __forceinline__ void blake3_compress(const uint32_t* cv, const uint32
     v[13] = 0;
     v[14] = bytes;
     v[15] = flags;
-#pragma unroll
+#pragma unroll 1
     for (int round = 0; round < 7; round++) {
-        const int* at = order[round];
-        blake3_mix(v[0], v[4], v[8], v[12], m[at[0]], m[at[1]]);
-        blake3_mix(v[1], v[5], v[9], v[13], m[at[2]], m[at[3]]);
-        blake3_mix(v[2], v[6], v[10], v[14], m[at[4]], m[at[5]]);
-        blake3_mix(v[3], v[7], v[11], v[15], m[at[6]], m[at[7]]);
-        blake3_mix(v[0], v[5], v[10], v[15], m[at[8]], m[at[9]]);
-        blake3_mix(v[1], v[6], v[11], v[12], m[at[10]], m[at[11]]);
-        blake3_mix(v[2], v[7], v[8], v[13], m[at[12]], m[at[13]]);
-        blake3_mix(v[3], v[4], v[9], v[14], m[at[14]], m[at[15]]);
+        blake3_mix(v[0], v[4], v[8], v[12], m[0], m[1]);
+        blake3_mix(v[1], v[5], v[9], v[13], m[2], m[3]);
+        blake3_mix(v[2], v[6], v[10], v[14], m[4], m[5]);
+        blake3_mix(v[3], v[7], v[11], v[15], m[6], m[7]);
+        blake3_mix(v[0], v[5], v[10], v[15], m[8], m[9]);
+        blake3_mix(v[1], v[6], v[11], v[12], m[10], m[11]);
+        blake3_mix(v[2], v[7], v[8], v[13], m[12], m[13]);
+        blake3_mix(v[3], v[4], v[9], v[14], m[14], m[15]);
+        uint32_t permuted[16];
+#pragma unroll
+        for (int i = 0; i < 16; i++) permuted[i] = m[order[i]];
+#pragma unroll
+        for (int i = 0; i < 16; i++) m[i] = permuted[i];
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
@@ -142,7 +141,7 @@ __device__ __forceinline__ void previous_values(const Params& params, const F* p
 }
 
 // The challenge behind the round with these values, `round` rounds behind the first that the parameters speak of, of which it
-// leaves the message. The last thread alone finds the sum that the next round has to have, and leaves it too: others go on.
+// leaves the message.
 __device__ __forceinline__ F draw(const Params& params, uint32_t round, const F* inputs, F* partials, uint32_t* state, F* tile) {
     Drawing shared = drawing(tile);
     uint32_t thread = threadIdx.x, parity = (params.parity + round) & 1;
@@ -221,13 +220,18 @@ __device__ __forceinline__ F draw(const Params& params, uint32_t round, const F*
         }
         parts[c] = sum;
     }
-    if (thread == THREADS - 1 && blockIdx.x == 0) {
-        F value = shared.message[DEGREE - 1];
-        F zero = PREVIOUS_FIRST ? shared.values[1 - (params.ones >> round & 1)] : f_zero();
-#pragma unroll 1
-        for (int j = DEGREE - 1; j >= 0; j--) value = f_add(draw_f_mul(value, challenge), j > 0 ? shared.message[j - 1] : zero);
-        partials[params.claim_at + 1 - parity] = value;
-        shared.values[0] = value;
-    }
     return challenge;
+}
+
+// The sum that the round behind this challenge has to have, found and left by the last thread alone: others go on.
+__device__ __forceinline__ void next_claim(const Params& params, uint32_t round, F* partials, F* tile, const F& challenge) {
+    Drawing shared = drawing(tile);
+    uint32_t parity = (params.parity + round) & 1;
+    if (threadIdx.x != THREADS - 1 || blockIdx.x != 0) return;
+    F value = shared.message[DEGREE - 1];
+    F zero = PREVIOUS_FIRST ? shared.values[1 - (params.ones >> round & 1)] : f_zero();
+#pragma unroll 1
+    for (int j = DEGREE - 1; j >= 0; j--) value = f_add(draw_f_mul(value, challenge), j > 0 ? shared.message[j - 1] : zero);
+    partials[params.claim_at + 1 - parity] = value;
+    shared.values[0] = value;
 }

@@ -10,6 +10,7 @@ sumcheck_round(const Params params, SOURCES const F* inputs, F* partials STATE) 
 #if DRAWN
     previous_values(params, partials, tile, drawing(tile).values);
     F challenge = draw(params, 0, inputs, partials, state, tile);
+    next_claim(params, 0, partials, tile, challenge);
 #else
     F challenge = f_load(inputs);
 #endif

@@ -32,6 +32,8 @@ sumcheck_tail(const Params params, SOURCES const F* inputs, F* partials, uint32_
             table_of(params, ARGUMENTS table, round + 1)[x] = f_add(a, draw_f_mul(f_sub(b, a), challenge));
         }
         __syncthreads();
+        // Beside what other warps do at the points, where pairs are few.
+        next_claim(params, round, partials, tile, challenge);
 #pragma unroll 1
         for (uint32_t first = 0; first < POINTS; first += groups) {
             uint32_t p = first + thread / group;
