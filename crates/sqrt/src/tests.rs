@@ -427,7 +427,13 @@ fn check_membership<C: DeviceCurve<BaseField: RootField>>(device: &Device, encod
     let cofactor = C::COFACTOR.iter().rev().fold(BigUint::ZERO, |x, limb| (x << 64u32) + *limb);
     let small: Vec<u32> =
         (2..100).filter(|q| (&cofactor % q) == BigUint::ZERO && (2..*q).all(|d| q % d != 0)).collect();
-    let times = |p: Affine<C>, k: &BigUint| p.mul_bigint(k.to_u64_digits()).into_affine();
+    // Curves may multiply by an endomorphism that is right in the subgroup alone.
+    let times = |p: Affine<C>, k: &BigUint| {
+        let digits = (0..k.bits()).rev().map(|bit| k.bit(bit));
+        digits
+            .fold(Projective::<C>::zero(), |sum, digit| if digit { sum.double() + p } else { sum.double() })
+            .into_affine()
+    };
     for q in &small {
         let (mut without, prime) = (cofactor.clone(), BigUint::from(*q));
         while (&without % q) == BigUint::ZERO {
@@ -436,7 +442,7 @@ fn check_membership<C: DeviceCurve<BaseField: RootField>>(device: &Device, encod
         let outside = (0..32).map(|_| times(times(random(), &C::ScalarField::MODULUS.into()), &without));
         let mut other = outside.into_iter().find(|p| !p.is_zero()).unwrap();
         // A multiple of order q.
-        for _ in 0..32 {
+        for _ in 0..128 {
             let multiple = times(other, &prime);
             if multiple.is_zero() {
                 break;
