@@ -58,10 +58,10 @@ impl<const LIMBS: usize, const L: usize> Coordinates<LIMBS, L> {
         from_fn(|i| self.lanes.reduce(&self.lanes.normalise(&self.lanes.add(&a[i], &b[i]))))
     }
 
-    /// a, and `times` · b taken from it or added, for at most [`MAX_BETA`] times.
+    /// a + `times` · b, or a − `times` · b if that is `taken` from a, for at most [`MAX_BETA`] times.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-    fn and(&self, a: &Both<L>, b: &Both<L>, times: u8, taken: bool) -> Both<L> {
+    fn with_multiple(&self, a: &Both<L>, b: &Both<L>, times: u8, taken: bool) -> Both<L> {
         from_fn(|i| {
             let mut x = if taken { self.lanes.add(&a[i], &self.lanes.multiple(2 * times)) } else { a[i] };
             for _ in 0..times {
@@ -75,7 +75,7 @@ impl<const LIMBS: usize, const L: usize> Coordinates<LIMBS, L> {
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     fn times<const D: usize>(&self, times: u8, a: &Coordinate<L, D>) -> Coordinate<L, D> {
-        from_fn(|c| self.and(&a[c], &a[c], times - 1, false))
+        from_fn(|c| self.with_multiple(&a[c], &a[c], times - 1, false))
     }
 
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
@@ -91,7 +91,7 @@ impl<const LIMBS: usize, const L: usize> Coordinates<LIMBS, L> {
             let high = product(&self.lanes, &a[1], &b[1]);
             let both = product(&self.lanes, &self.sum(&a[0], &a[1]), &self.sum(&b[0], &b[1]));
             r[last] = difference(&self.lanes, &difference(&self.lanes, &both, &r[0]), &high);
-            r[0] = self.and(&r[0], &high, self.beta, true);
+            r[0] = self.with_multiple(&r[0], &high, self.beta, true);
         }
         r
     }
@@ -105,9 +105,9 @@ impl<const LIMBS: usize, const L: usize> Coordinates<LIMBS, L> {
         }
         // (a0 + a1)(a0 − β a1) + (β − 1) a0 a1.
         let cross = product(&self.lanes, &a[0], &a[last]);
-        let factor = self.and(&a[0], &a[last], self.beta, true);
+        let factor = self.with_multiple(&a[0], &a[last], self.beta, true);
         let norm = product(&self.lanes, &self.sum(&a[0], &a[last]), &factor);
-        r[0] = if self.beta > 1 { self.and(&norm, &cross, self.beta - 1, false) } else { norm };
+        r[0] = if self.beta > 1 { self.with_multiple(&norm, &cross, self.beta - 1, false) } else { norm };
         r[last] = self.sum(&cross, &cross);
         r
     }
