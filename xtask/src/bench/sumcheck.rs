@@ -1,6 +1,9 @@
 //! Sumchecks with the transcript on the device, whose proofs are verified.
 
-use std::cell::RefCell;
+use std::{
+    cell::RefCell,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Error, Result, ensure};
 use ark_bls12_381::Fr;
@@ -8,7 +11,8 @@ use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{Buffer, Device, Kind, Secrecy};
 use evariste_field::{Expression, Mont, Vector};
 use evariste_sumcheck::{
-    self as sumcheck, Blake3Transcript, Config, Draw, Proved, Statement, Strategy, SubClaim, Sumcheck, Weight,
+    self as sumcheck, Blake3Transcript, Closure, Config, Draw, Proved, Statement, Strategy, SubClaim, Sumcheck,
+    Transcript, Weight,
 };
 use rayon::prelude::*;
 
@@ -19,7 +23,7 @@ use super::{
     session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
     sizes::Sizes,
     target::Target,
-    timing::Budget,
+    timing::{Budget, Timing},
     wanted::Wanted,
 };
 
@@ -77,6 +81,7 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             }
             OTHERS.iter().for_each(|way| zero_check(session, target, log_n, *way));
             two_rounds(session, target, log_n);
+            rounds(session, target, log_n);
             many_tables(session, target, log_n);
             if wanted.peers && target.device.info().id.kind == Kind::Cpu {
                 arkworks(session, target, log_n);
@@ -185,6 +190,81 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
         };
         Ok((timing, Some(launches), checked))
     });
+}
+
+/// Rounds that are measured each for itself, as profiles of HyperPlonk's sumcheck show them.
+const ROUNDS: u32 = 13;
+
+/// The first rounds of a proof one by one, each until the host has drawn its challenge: what a read and the next launch take counts,
+/// and the tables of eq in the first one.
+fn rounds(session: &mut Session, target: &Target, log_n: u32) {
+    let mut measured = None;
+    for round in 0..ROUNDS.min(log_n) {
+        let pairs = (1u64 << (log_n - 1 - round)) as f64;
+        // The first evaluates at one point; others fold three tables, which halves them, and evaluate at two.
+        let work = match round {
+            0 => Work { multiplications: 3.0 * pairs, bytes: 6.0 * BYTES * pairs },
+            _ => Work { multiplications: 10.0 * pairs, bytes: 18.0 * BYTES * pairs },
+        };
+        let limits = &target.limits;
+        let described = Case {
+            name: format!("bls12-381-fr/zero-check/round-{:02}/host-transcript", round + 1),
+            device: target.device.info().id.to_string(),
+            peer: None,
+            log_n,
+            elements: Some(2 * pairs as usize),
+            floor: Some(limits.floor(work)),
+        };
+        session.measure(described, |budget| {
+            let times: &mut Vec<Vec<Duration>> = match &mut measured {
+                Some(times) => times,
+                none => none.insert(times_of_rounds(target, log_n, budget)?),
+            };
+            let times = &mut times[round as usize];
+            times.sort_unstable();
+            let timing = Timing { median: times[times.len() / 2], min: times[0], runs: times.len(), batch: 1 };
+            let seconds = timing.median.as_secs_f64();
+            let shares = [work.bytes / limits.copy_bytes_per_s, work.multiplications / limits.mul_per_s];
+            let [copy, mul] = shares.map(|share| 100.0 * share / seconds);
+            Ok((timing, None, format!("verified; {copy:.1}% of copy bandwidth, {mul:.1}% of multiplications")))
+        });
+    }
+}
+
+/// The times of each round of several proofs.
+fn times_of_rounds(target: &Target, log_n: u32, budget: &Budget) -> Result<Vec<Vec<Duration>>> {
+    let (gate, statement) = (gate(), statement(log_n)?);
+    let config = Config { strategy: Strategy::ZeroCheck, draw: Draw::Host, check: false };
+    let plan = Sumcheck::<Fr>::new(&target.device, &gate, config)?;
+    let tables = satisfied(&target.device, 1 << log_n)?;
+    let given: Vec<_> = tables.iter().collect();
+    let stamps = RefCell::new(Vec::new());
+    let stamped = || {
+        let (mut inner, stamps) = (transcript(), &stamps);
+        Closure::new(move |message: &[u8]| -> Fr {
+            Transcript::<Fr>::absorb(&mut inner, message);
+            let challenge = inner.challenge();
+            stamps.borrow_mut().push(Instant::now());
+            challenge
+        })
+    };
+    let proved = plan.prove(&statement, &given, Fr::ZERO, &mut stamped())?;
+    let _ = statement.verify(Fr::ZERO, &proved.proof, &mut stamped())?;
+    // The point of eq comes first, by a challenge for each variable.
+    let before = log_n as usize - 1;
+    let mut times = vec![Vec::new(); log_n as usize];
+    let start = Instant::now();
+    while times[0].len() < budget.runs || start.elapsed() < budget.time {
+        stamps.borrow_mut().clear();
+        let again = plan.prove(&statement, &given, Fr::ZERO, &mut stamped())?;
+        ensure!(again.proof == proved.proof, "another proof");
+        let stamps = stamps.borrow();
+        ensure!(stamps.len() == 2 * log_n as usize, "{} challenges of a proof", stamps.len());
+        for (times, stamps) in times.iter_mut().zip(stamps[before..].windows(2)) {
+            times.push(stamps[1] - stamps[0]);
+        }
+    }
+    Ok(times)
 }
 
 /// Three such tables in host memory.
