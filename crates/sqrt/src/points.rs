@@ -568,7 +568,10 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
         }
     };
     let (of, scalar) = (membership.clone(), membership.scalar.clone());
-    let body = move |params: &SubgroupParams, args: &mut [CpuArg<'_>; 5]| subgroup_body::<C>(&of, *params, args);
+    let side_by_side = SideBySide::<C>::new(membership);
+    let body = move |params: &SubgroupParams, args: &mut [CpuArg<'_>; 5]| {
+        subgroup_body::<C>(&of, side_by_side.as_ref(), *params, args);
+    };
     // Doublings have 8 products, or 11 where a is not 0; additions 11, and a doubling in the rare case.
     let mul = turns::mul::<C::BaseField>();
     let turns = move |params: &SubgroupParams| {
@@ -581,6 +584,7 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
 
 fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
     membership: &Membership<C::BaseField>,
+    side_by_side: Option<&SideBySide<C>>,
     params: SubgroupParams,
     [_, _, points, status, sums]: &mut [CpuArg<'_>; 5],
 ) {
@@ -589,8 +593,7 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
     let sums = sums.write::<u32>().chunks_mut(GRAIN * each).map(Some).chain(std::iter::repeat_with(|| None));
     let status = status.write::<u32>()[..len].chunks_mut(GRAIN);
     let status: Vec<_> = status.zip(sums).map(Mutex::new).collect();
-    let side_by_side = (params.high + 1 == params.bits && params.low == 0).then(|| SideBySide::<C>::new(membership));
-    let side_by_side = side_by_side.flatten();
+    let side_by_side = side_by_side.filter(|_| params.high + 1 == params.bits && params.low == 0);
     let multiplied = |mut sum: point::JacobianOf<C>, p: point::AffineOf<C>| {
         for bit in (params.low..params.high).rev() {
             sum = point::jacobian_double::<C>(sum);
@@ -605,7 +608,7 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
         let Ok(mut own) = status[chunk].lock() else { return };
         let (status, sums) = &mut *own;
         let enough = status.iter().filter(|status| **status == 0).count() >= MIN_SIDE_BY_SIDE;
-        let multiples = side_by_side.as_ref().filter(|_| enough).map(|side_by_side| side_by_side.multiples(points));
+        let multiples = side_by_side.filter(|_| enough).map(|side_by_side| side_by_side.multiples(points));
         for (i, (words, status)) in points.chunks_exact_mut(limbs).zip(status.iter_mut()).enumerate() {
             let p: point::AffineOf<C> = point::load(words);
             if *status != 0 || point::affine_is_infinity::<C>(&p) {

@@ -37,10 +37,6 @@ const LEAST_LOG_CHUNK: u32 = 6;
 /// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.
 pub(crate) const LOG_TAIL: u32 = 8;
 
-/// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point, and takes NVRTC
-/// 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
-pub(crate) const MAX_TAIL_POINTS: usize = 12;
-
 /// How a round's polynomial is found. The proof is the same with each, to the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
@@ -206,7 +202,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 kinds.push(in_place(&first));
                 then_on.push(in_place(&then));
             }
-            kinds.extend(then_on.into_iter().flat_map(|kind| [Kind { tail: true, ..kind.clone() }, kind]));
+            kinds.extend(then_on.into_iter().flat_map(|kind| kind.tail().into_iter().chain([kind])));
             if !zero {
                 kinds.push(Kind { points: Points::ENDS, ..start.clone() });
             }

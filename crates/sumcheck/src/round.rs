@@ -33,6 +33,10 @@ macro_rules! names {
     };
 }
 
+/// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point, and takes NVRTC
+/// 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
+const MAX_TAIL_POINTS: usize = 12;
+
 /// Names of tables that have a binding of their own.
 pub(crate) const TABLES: [&str; 32] =
     names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
@@ -142,6 +146,11 @@ pub(crate) fn threads<E: DeviceField>() -> u32 {
 }
 
 impl Kind {
+    /// The kernel in which one workgroup does this round and all behind it, unless it would take long to compile.
+    pub(crate) fn tail(&self) -> Option<Self> {
+        (self.points.len() <= MAX_TAIL_POINTS).then(|| Self { tail: true, ..self.clone() })
+    }
+
     /// Whether a table has elements of the field below.
     fn is_below(&self, table: usize) -> bool {
         match self.source {

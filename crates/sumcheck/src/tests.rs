@@ -157,6 +157,17 @@ fn degrees_around_the_largest_for_which_devices_draw() {
     }
 }
 
+/// That kernel has the expression once for each point. Zero-checks of degree d evaluate later rounds at d points.
+#[test]
+fn rounds_at_many_points_are_not_compiled_into_one_kernel() {
+    let tails = |degree: u32| {
+        let kernels = Sumcheck::<Fr>::kernels(&Expression::column(0).pow(degree));
+        kernels.iter().filter(|kernel| kernel.name == "sumcheck_tail").count()
+    };
+    assert!(tails(8) > 0);
+    assert_eq!([14, 32, 128].map(tails), [0; 3]);
+}
+
 /// Memory for the sums of two rounds at once, which high degrees take more of than of anything else, is counted.
 #[test]
 fn pieces_of_tables_have_room_for_their_sums() {

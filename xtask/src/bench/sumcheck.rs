@@ -249,7 +249,7 @@ fn times_of_rounds(target: &Target, log_n: u32, budget: &Budget) -> Result<Vec<V
         })
     };
     let proved = plan.prove(&statement, &given, Fr::ZERO, &mut stamped())?;
-    let _ = statement.verify(Fr::ZERO, &proved.proof, &mut stamped())?;
+    check(&given, &statement.verify(Fr::ZERO, &proved.proof, &mut stamped())?)?;
     // The point of eq comes first, by a challenge for each variable.
     let before = log_n as usize - 1;
     let mut times = vec![Vec::new(); log_n as usize];

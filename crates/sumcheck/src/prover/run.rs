@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use evariste_backend::{Arg, Buffer, Kernel, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Expression, Mont};
 
-use super::{LEAST_LOG_CHUNK, LOG_CHUNK, LOG_TAIL, MAX_CHUNKS, MAX_TAIL_POINTS, Sumcheck, points};
+use super::{LEAST_LOG_CHUNK, LOG_CHUNK, LOG_TAIL, MAX_CHUNKS, Sumcheck, points};
 use crate::{
     Error, Order, Result, Statement,
     program::{Fold, Points},
@@ -353,10 +353,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
     /// loops turn often enough; `later` is how rounds from the third on are done.
     fn tail(&self, later: Option<&(Kind, Option<Arc<Kernel<Params>>>)>, ones: &[bool]) -> Result<Option<Tail>> {
         let num_vars = self.statement.num_vars();
-        let Some((kind, Some(_))) = later.filter(|(kind, _)| kind.points.len() <= MAX_TAIL_POINTS) else {
-            return Ok(None);
-        };
-        let kind = Kind { tail: true, ..kind.clone() };
+        let Some((kind, Some(_))) = later else { return Ok(None) };
+        let Some(kind) = kind.tail() else { return Ok(None) };
         let kernel = self.plan.kernel(&self.expression, kind.clone())?;
         let first = num_vars.saturating_sub(1 + LOG_TAIL as usize).max(2);
         let from = (first..num_vars).find(|from| kernel.fits(&self.of_tail(*from, ones)));
