@@ -61,6 +61,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::Length`], [`crate::Error::Driver`], [`crate::Error::Lost`].
     fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending>;
 
+    /// [`Backend::read`] into the host memory of a copy that is under way, once that is done: no one waits for it in between where
+    /// the device keeps the order of copies. As it stands here, the host waits.
+    ///
+    /// # Errors
+    /// As [`Backend::read`], and those of the copy before.
+    fn read_after(&self, queue: &Queue, src: Span<'_>, before: Pending) -> Result<Pending> {
+        self.read(queue, src, before.wait()?)
+    }
+
     /// [`Backend::write`] of a matrix of `rows` rows, one block of columns after the other: there are `pieces` such blocks of
     /// equal width, and for each an event that marks when it is there. As it stands here, they are all there at the end.
     ///

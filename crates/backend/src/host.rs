@@ -168,7 +168,7 @@ pub enum Transfer {
 }
 
 /// What a backend provides for a copy that is under way.
-pub trait PendingCopy: Send {
+pub trait PendingCopy: Any + Send {
     /// Waits for the copy.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ pub struct Pending(Box<dyn PendingCopy>);
 
 impl Pending {
     /// Wraps a backend's own.
-    pub fn new(raw: impl PendingCopy + 'static) -> Self {
+    pub fn new(raw: impl PendingCopy) -> Self {
         Self(Box::new(raw))
     }
 
@@ -199,6 +199,22 @@ impl Pending {
     /// [`crate::Error::Driver`], [`crate::Error::Lost`].
     pub fn wait(self) -> Result<HostBuffer> {
         self.0.wait()
+    }
+
+    /// The backend's own.
+    ///
+    /// # Errors
+    /// The copy as it was, if it is of another type.
+    pub fn downcast<T: PendingCopy>(self) -> Result<Box<T>, Self> {
+        let copy: &dyn Any = &*self.0;
+        if !copy.is::<T>() {
+            return Err(self);
+        }
+        let copy: Box<dyn Any> = self.0;
+        match copy.downcast() {
+            Ok(copy) => Ok(copy),
+            Err(_) => unreachable!("the copy was just found to be of this type"),
+        }
     }
 }
 

@@ -10,6 +10,8 @@ const SLOTS: usize = 3;
 /// Device memory and queues for a stream of pieces: while one is worked on, the next is on its way to the device and the one
 /// before on its way back.
 ///
+/// The host memory of a piece is one or more parts, each pinned ([`Device::host_buffer`]), which lie side by side on the device.
+///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use evariste_backend::{Device, Secrecy, Stream, Transfer};
@@ -26,21 +28,21 @@ const SLOTS: usize = 3;
 ///         rest.view_mut(2..4)?.copy_from_on(Some(queue), &given)?;
 ///         Ok::<_, evariste_backend::Error>(4..6)
 ///     };
-///     done.extend(stream.run(host, work)?);
+///     done.extend(stream.run(vec![host], work)?);
 /// }
-/// while let Some(host) = stream.next()? {
-///     done.push(host);
+/// while let Some(parts) = stream.next()? {
+///     done.push(parts);
 /// }
-/// assert!(done.iter().map(|host| host[0]).eq(0..5));
+/// assert!(done.iter().map(|parts| parts[0][0]).eq(0..5));
 /// # Ok(())
 /// # }
 /// ```
 pub struct Stream<T: Element> {
     idle: Vec<Slot<T>>,
     /// Oldest first.
-    busy: VecDeque<(Slot<T>, Pending)>,
+    busy: VecDeque<(Slot<T>, Vec<Pending>)>,
     /// What a call that failed had waited for: older than all that are busy.
-    kept: Option<HostBuffer>,
+    kept: Option<Vec<HostBuffer>>,
 }
 
 struct Slot<T: Element> {
@@ -58,24 +60,25 @@ impl<T: Element> Stream<T> {
         Ok(Self { idle: (0..SLOTS).map(slot).collect::<Result<_>>()?, busy: VecDeque::new(), kept: None })
     }
 
-    /// Copies `host` to the first elements of a piece's memory, has `work` queue what is to be done with it, and copies the
-    /// elements that `work` names back into `host`, which must be for both directions and which they must fill. Gives the host
-    /// memory of an earlier call when all pieces are in use, in the order of the calls.
+    /// Copies the parts of `host` one behind the other to the first elements of a piece's memory, has `work` queue what is to be
+    /// done with it, and copies the elements that `work` names back into the same parts, which must be for both directions and
+    /// which they must fill. Nothing is waited for but the oldest piece, if all memory is in use: its host memory is given then,
+    /// that of an earlier call, in the order of the calls.
     ///
     /// `work` finds in the memory what an earlier piece left behind the elements of this one, and it must queue everything on
     /// the queue that it is given; what it shares with other pieces is its task to order by events.
     ///
     /// # Errors
-    /// [`Error::Length`] if `host` is no whole number of elements, longer than the memory, or not filled by the elements that
-    /// `work` names, [`Error::WrongTransfer`], [`Error::WrongDevice`], [`Error::OutOfRange`], [`Error::Unaligned`] for parts
-    /// of the memory that are not whole words of 4 bytes, [`Error::Driver`], [`Error::Lost`], and those of `work`. `host` is
+    /// [`Error::Length`] if a part is no whole number of elements, if all are longer than the memory, or not filled by the elements
+    /// that `work` names, [`Error::WrongTransfer`], [`Error::WrongDevice`], [`Error::OutOfRange`], [`Error::Unaligned`] for parts
+    /// that are not whole words of 4 bytes, [`Error::Driver`], [`Error::Lost`], and those of `work`. `host` is
     /// dropped then; the results of earlier calls are given by later ones, but for one that the device failed to give.
     pub fn run<E: From<Error>>(
         &mut self,
-        host: HostBuffer,
+        host: Vec<HostBuffer>,
         work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
-    ) -> Result<Option<HostBuffer>, E> {
-        host.expect_download("the host memory of a stream")?;
+    ) -> Result<Option<Vec<HostBuffer>>, E> {
+        host.iter().try_for_each(|part| part.expect_download("the host memory of a stream"))?;
         if self.idle.is_empty() {
             self.kept = self.next()?;
         }
@@ -91,33 +94,54 @@ impl<T: Element> Stream<T> {
     /// # Errors
     /// [`Error::Driver`], [`Error::Lost`].
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
-    pub fn next(&mut self) -> Result<Option<HostBuffer>> {
+    pub fn next(&mut self) -> Result<Option<Vec<HostBuffer>>> {
         if let Some(kept) = self.kept.take() {
             return Ok(Some(kept));
         }
         let Some((slot, pending)) = self.busy.pop_front() else { return Ok(None) };
         self.idle.push(slot);
-        Ok(Some(pending.wait()?))
+        pending.into_iter().map(Pending::wait).collect::<Result<_>>().map(Some)
     }
 }
 
 impl<T: Element> Slot<T> {
     fn queue<E: From<Error>>(
         &mut self,
-        host: HostBuffer,
+        host: Vec<HostBuffer>,
         work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
-    ) -> Result<Pending, E> {
+    ) -> Result<Vec<Pending>, E> {
+        const WHAT: &str = "the host memory of a stream";
+
         let Self { queue, data } = self;
-        let len = host.len() / T::BYTES;
-        if len * T::BYTES != host.len() || len > data.len() {
-            let (expected, actual) = (data.bytes(), host.len() as u64);
-            return Err(Error::Length { what: "the host memory of a stream", expected, actual }.into());
+        let memory = data.bytes();
+        let mut lengths = Vec::with_capacity(host.len());
+        let mut len = 0usize;
+        for part in &host {
+            let elements = part.len() / T::BYTES;
+            len = len.saturating_add(elements);
+            if elements * T::BYTES != part.len() || len > data.len() {
+                return Err(Error::Length { what: WHAT, expected: memory, actual: part.len() as u64 }.into());
+            }
+            lengths.push(elements);
         }
-        let uploaded = data.view_mut(..len)?.write_pinned(Some(queue), host)?;
+        let mut writes = Vec::with_capacity(host.len());
+        let mut at = 0;
+        for (part, len) in host.into_iter().zip(&lengths) {
+            writes.push(data.view_mut(at..at + len)?.write_pinned(Some(queue), part)?);
+            at += len;
+        }
         let back = work(queue, data)?;
-        // The memory is free again as soon as the device has the data, while it still works on it.
-        let host = uploaded.wait()?;
-        Ok(data.view(back)?.read_pinned(Some(queue), host)?)
+        let back = data.view(back)?;
+        if back.len() != len {
+            let (expected, actual) = ((len * T::BYTES) as u64, back.bytes());
+            return Err(Error::Length { what: WHAT, expected, actual }.into());
+        }
+        let mut at = 0;
+        let read = |(write, len): (Pending, usize)| {
+            at += len;
+            back.view(at - len..at)?.read_pinned_after(queue, write)
+        };
+        Ok(writes.into_iter().zip(lengths).map(read).collect::<Result<_>>()?)
     }
 }
 
@@ -141,7 +165,7 @@ mod tests {
         let host = |word: u8, len| {
             let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
             host.fill(word);
-            host
+            vec![host]
         };
         let mut given = Vec::new();
         for word in 0..8 {
@@ -157,6 +181,6 @@ mod tests {
         while let Some(host) = stream.next().unwrap() {
             given.push(host);
         }
-        assert!(given.iter().map(|host| host[7]).eq(0..8));
+        assert!(given.iter().map(|host| host[0][7]).eq(0..8));
     }
 }

@@ -201,6 +201,13 @@ impl<'a, T: Element> View<'a, T> {
         backend.read(queue.unwrap_or_else(|| backend.default_queue()), span, host)
     }
 
+    /// [`View::read_pinned`] into the host memory of a write that is under way, which must be for both directions: the device
+    /// reads it first and then writes it, and nobody waits in between.
+    pub(crate) fn read_pinned_after(&self, queue: &Queue, write: Pending) -> Result<Pending> {
+        let span = self.span_of(&self.expect_words("read")?);
+        self.device.backend().read_after(queue, span, write)
+    }
+
     /// [`View::read_pinned`] of a matrix of `rows` rows, in as many blocks of neighbouring columns of equal width as there
     /// are events in `after`. Each is copied after its event, while those behind are still worked on; where a device does not
     /// copy by columns, after the last.

@@ -10,8 +10,8 @@ use evariste_backend::{
 };
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Error, Extension, Ntt, Order, Pipeline, Split, Twiddles, crossover, forward, forward_in_pieces, inverse,
-    inverse_in_pieces, reference, set_crossover,
+    Config, Error, Extension, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles, crossover, forward,
+    forward_out_of_core, inverse, inverse_out_of_core, reference, set_crossover,
 };
 
 use libtest_mimic::Failed;
@@ -62,7 +62,7 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::matrices"), matrices::<F>);
     suite.add(&format!("{field}::pipelines"), pipelines::<F>);
     suite.add(&format!("{field}::pinned"), pinned::<F>);
-    suite.add(&format!("{field}::pieces"), pieces::<F>);
+    suite.add(&format!("{field}::out-of-core"), out_of_core::<F>);
     suite.add(&format!("{field}::host_slices"), host_slices::<F>);
     suite.add(&format!("{field}::misuse"), misuse::<F>);
 }
@@ -449,23 +449,36 @@ fn extensions_of_extension_elements(device: &Device) -> Outcome {
 }
 
 /// Host data with less device memory than it takes.
-fn pieces<F: DeviceField + FftField>(device: &Device) -> Outcome {
+fn out_of_core<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let element = Mont::<F>::BYTES as u64;
     let all = [(3u32, 4), (8, 5), (0, 4), (1, 7), (4, 4), (5, 4), (11, 9), (12, u64::MAX)];
     for &(log_n, lines) in if is_brief::<F>(device) { &all[..2] } else { &all } {
         let x = samples::<F>(1 << log_n, 33);
         let bytes = ((11 * element) << log_n.div_ceil(2)).saturating_mul(lines);
         let mut y = x.clone();
-        forward_in_pieces(device, &mut y, bytes)?;
+        forward_out_of_core(device, &mut y, bytes)?;
         expect_same(&format!("forward 2^{log_n} by {lines} lines"), &y, &arkworks(&x, F::ONE))?;
-        inverse_in_pieces(device, &mut y, bytes)?;
+        inverse_out_of_core(device, &mut y, bytes)?;
         expect_same(&format!("inverse 2^{log_n} by {lines} lines"), &y, &x)?;
     }
+    // One plan for several slices, whatever the direction.
+    let x = samples::<F>(1 << 7, 33);
+    let mut plan = OutOfCore::<F>::new(device, 7, (11 * element) << 4 << 2, Secrecy::Secret)?;
+    let mut y = x.clone();
+    for turn in ["the first", "the second"] {
+        plan.forward(&mut y)?;
+        expect_same(&format!("forward, {turn} time"), &y, &arkworks(&x, F::ONE))?;
+        plan.inverse(&mut y)?;
+        expect_same(&format!("inverse, {turn} time"), &y, &x)?;
+    }
+    let error = expect_error("half a slice", plan.forward(&mut y[1..]))?;
+    expect_equal("length", &error, &Error::Length { expected: 128, actual: 127 })?;
+    expect_same("untouched", &y, &x)?;
     let mut x = samples::<F>(64, 33);
     let least = 4 * 8 * 11 * element;
-    let error = expect_error("less than four columns", forward_in_pieces(device, &mut x, least - 1))?;
+    let error = expect_error("less than four columns", forward_out_of_core(device, &mut x, least - 1))?;
     expect_equal("memory", &error, &Error::TooLittle { expected: least, actual: least - 1 })?;
-    let error = expect_error("a length of 63", forward_in_pieces(device, &mut x[1..], u64::MAX))?;
+    let error = expect_error("a length of 63", forward_out_of_core(device, &mut x[1..], u64::MAX))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
     expect_same("untouched", &x, &samples::<F>(64, 33))
 }
@@ -589,7 +602,7 @@ fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
 fn interrupted(device: &Device) -> Outcome {
     type F = small::BabyBear;
     let whole = samples::<F>(1 << 10, 31);
-    // Eight pieces of each half.
+    // Eight pieces of each step, each in eight blocks.
     let device_bytes = 11 << 9;
     let recorder = Recorder::plain(device);
     let device = &Device::unregistered(Arc::clone(&recorder) as _);
@@ -597,7 +610,7 @@ fn interrupted(device: &Device) -> Outcome {
     for reads in 0.. {
         recorder.fail_read_after(reads);
         let mut x = whole.clone();
-        match forward_in_pieces(device, &mut x, device_bytes) {
+        match forward_out_of_core(device, &mut x, device_bytes) {
             Ok(()) => {
                 expect_same("after all reads", &x, &arkworks(&whole, F::ONE))?;
                 break;
@@ -610,7 +623,7 @@ fn interrupted(device: &Device) -> Outcome {
             }
         }
     }
-    expect_equal("reads that lose nothing, and others", &(refused, interrupted), &(12, 4))
+    expect_equal("reads that lose nothing, and others", &(refused, interrupted), &(96, 32))
 }
 
 fn host_slices<F: DeviceField + FftField>(device: &Device) -> Outcome {

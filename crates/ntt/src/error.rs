@@ -38,7 +38,7 @@ pub enum Error {
         /// Elements given.
         actual: usize,
     },
-    /// Less device memory than one line of a transform in pieces needs.
+    /// Less device memory than a line of a transform out of core needs.
     #[error("a line of the transform takes {expected} bytes of device memory, got {actual}")]
     TooLittle {
         /// Bytes of one line with its scratch.

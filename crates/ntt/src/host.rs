@@ -6,9 +6,9 @@ use ark_ff::FftField;
 use evariste_backend::{Buffer, Crossovers, Device, fastest};
 use evariste_field::{DeviceField, Mont, source};
 
-use crate::{Config, Error, Ntt, Result, forward_in_pieces, inverse_in_pieces};
+use crate::{Config, Error, Ntt, Result, forward_out_of_core, inverse_out_of_core};
 
-/// Transforms a host slice on a device, natural order to natural order, in place; in pieces ([`forward_in_pieces`]) where
+/// Transforms a host slice on a device, natural order to natural order, in place; out of core ([`forward_out_of_core`]) where
 /// the device does not hold it.
 ///
 /// The plan is kept with the device ([`Device::cached_plan`]). A slice that the CPU transforms in less time than the way
@@ -19,7 +19,7 @@ use crate::{Config, Error, Ntt, Result, forward_in_pieces, inverse_in_pieces};
 /// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then.
 /// [`Error::Interrupted`] if the device failed while the result came back: parts of it may be there.
 pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
-    transform(device, x, |ntt, data| ntt.forward(data), forward_in_pieces)
+    transform(device, x, |ntt, data| ntt.forward(data), forward_out_of_core)
 }
 
 /// The inverse of [`forward`].
@@ -27,7 +27,7 @@ pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Resul
 /// # Errors
 /// As [`forward`].
 pub fn inverse<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
-    transform(device, x, |ntt, data| ntt.inverse(data), inverse_in_pieces)
+    transform(device, x, |ntt, data| ntt.inverse(data), inverse_out_of_core)
 }
 
 /// log₂ of the length from which on [`forward`] and [`inverse`] work on `device` and not on the CPU: 0 for the CPU itself.
@@ -98,7 +98,7 @@ fn transform<F: DeviceField + FftField>(
     device: &Device,
     x: &mut [F],
     apply: impl Fn(&Ntt<F>, &mut Buffer<Mont<F>>) -> Result<()>,
-    in_pieces: impl Fn(&Device, &mut [F], u64) -> Result<()>,
+    out_of_core: impl Fn(&Device, &mut [F], u64) -> Result<()>,
 ) -> Result<()> {
     if x.is_empty() {
         return Ok(());
@@ -119,7 +119,7 @@ fn transform<F: DeviceField + FftField>(
         Err(error) => return Err(error),
     };
     if needed > memory / 10 * 9 {
-        return in_pieces(device, x, memory / 2);
+        return out_of_core(device, x, memory / 2);
     }
     let ntt = plan::<F>(device, log_n)?;
     let mut buffer = device.upload(x)?;

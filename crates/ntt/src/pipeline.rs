@@ -78,15 +78,16 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
             return Err(Error::Length { expected, actual: host.len() / bytes });
         }
         let transform = self.transform.clone();
-        self.stream.run(host, |queue: &Queue, data: &mut Buffer<Mont<F>>| {
+        let done = self.stream.run(vec![host], |queue: &Queue, data: &mut Buffer<Mont<F>>| {
             let transform = transform.on(queue);
             if inverse {
                 transform.inverse(&mut *data)?
             } else {
                 transform.forward(&mut *data)?
             }
-            Ok(0..expected)
-        })
+            Ok::<_, Error>(0..expected)
+        })?;
+        Ok(done.and_then(only))
     }
 
     /// Waits for the oldest result that was not given yet, if there is one.
@@ -95,8 +96,13 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// [`Error::Device`].
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
-        Ok(self.stream.next()?)
+        Ok(self.stream.next()?.and_then(only))
     }
+}
+
+/// The host memory of a transform, which is a single part.
+fn only(mut parts: Vec<HostBuffer>) -> Option<HostBuffer> {
+    parts.pop()
 }
 
 impl<F: DeviceField> fmt::Debug for Pipeline<'_, F> {

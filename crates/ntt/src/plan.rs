@@ -335,11 +335,11 @@ mod tests {
         }
         let mut host = random::<Goldilocks>(16);
         for device_bytes in [0, 1] {
-            let error = crate::forward_in_pieces(&device, &mut host, device_bytes).unwrap_err();
+            let error = crate::forward_out_of_core(&device, &mut host, device_bytes).unwrap_err();
             assert!(matches!(error, Error::TooLittle { .. }), "{error}");
         }
         let expected = reference::forward(&host, Goldilocks::from(1));
-        crate::forward_in_pieces(&device, &mut host, u64::MAX).unwrap();
+        crate::forward_out_of_core(&device, &mut host, u64::MAX).unwrap();
         assert_eq!(host, expected);
     }
 

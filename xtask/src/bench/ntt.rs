@@ -8,7 +8,7 @@ use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Ntt, Order, Pipeline, Split, Twiddles, forward_in_pieces,
+    Config, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
@@ -134,7 +134,7 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
             single(session, target, &problem);
             pinned(session, target, &problem);
             seven(session, target, &problem);
-            pieces(session, target, &problem);
+            out_of_core(session, target, &problem);
         });
         if options.peers {
             let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
@@ -422,8 +422,8 @@ const STREAM: u32 = 8;
 /// Host memories that are under way at once.
 const IN_FLIGHT: usize = 4;
 
-/// A transform of a host slice in pieces of an eighth of it.
-fn pieces<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+/// A transform of a host slice in pieces of an eighth of it, with a plan made before.
+fn out_of_core<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     let case = Case {
         name: format!("{}/forward/natural/out-of-core", problem.field),
         device: target.device.info().id.to_string(),
@@ -434,10 +434,11 @@ fn pieces<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
     };
     session.measure(case, |budget| {
         let bytes = (11 * problem.len() * Mont::<F>::BYTES) as u64 / 8;
+        let mut plan = OutOfCore::<F>::new(&target.device, problem.log_n, bytes, Secrecy::Public)?;
         let mut x = problem.input.clone();
-        forward_in_pieces(&target.device, &mut x, bytes)?;
+        plan.forward(&mut x)?;
         let checked = problem.check(false, Order::Natural, |i| Ok(x[i]))?;
-        Ok((budget.time(|| Ok(forward_in_pieces(&target.device, &mut x, bytes)?))?, None, checked))
+        Ok((budget.time(|| Ok(plan.forward(&mut x)?))?, None, checked))
     });
 }
 

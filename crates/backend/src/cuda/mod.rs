@@ -143,6 +143,23 @@ impl Cuda {
         Ok(memory)
     }
 
+    /// Queues a copy into host memory of this device.
+    fn read_into(&self, queue: &Queue, src: Span<'_>, mut flight: Flight) -> Result<Pending> {
+        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src.memory())?, flight.memory().len());
+        let source = memory.range("read", src.at(), src.bytes())?;
+        expect_len("the target of a read, in bytes", src.bytes(), bytes as u64)?;
+        self.context.bind()?;
+        memory.use_on(stream)?;
+        if bytes > 0 {
+            let target: *mut c_void = flight.memory().as_mut_ptr().cast();
+            // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
+            // until the copy is done.
+            unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }?;
+        }
+        self.downloads.add(bytes as u64);
+        Ok(Pending::new(flight.queued(&self.events)?))
+    }
+
     fn expect_host(&self, buffer: &HostBuffer) -> Result<()> {
         let staging = own(buffer.downcast_ref::<CudaStaging>(), "host buffer", &self.info)?;
         self.context.expect("host buffer", staging.context())
@@ -254,21 +271,20 @@ impl Backend for Cuda {
     }
 
     fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
-        let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src.memory())?, dst.len());
-        let source = memory.range("read", src.at(), src.bytes())?;
-        expect_len("the target of a read, in bytes", src.bytes(), bytes as u64)?;
         self.expect_host(&dst)?;
-        self.context.bind()?;
-        memory.use_on(stream)?;
-        let mut flight = Flight::new(dst, &self.staging, stream);
-        if bytes > 0 {
-            let target: *mut c_void = flight.memory().as_mut_ptr().cast();
-            // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
-            // until the copy is done.
-            unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }?;
+        let flight = Flight::new(dst, &self.staging, self.stream(queue)?);
+        self.read_into(queue, src, flight)
+    }
+
+    fn read_after(&self, queue: &Queue, src: Span<'_>, before: Pending) -> Result<Pending> {
+        let before = match before.downcast::<Flight>() {
+            Ok(before) => before,
+            Err(before) => return self.read(queue, src, before.wait()?),
+        };
+        match before.again(self.stream(queue)?) {
+            Ok(flight) => self.read_into(queue, src, flight),
+            Err(before) => self.read(queue, src, Pending::new(*before).wait()?),
         }
-        self.downloads.add(bytes as u64);
-        Ok(Pending::new(flight.queued(&self.events)?))
     }
 
     fn write_columns(

@@ -318,6 +318,17 @@ impl Flight {
         self.flying.as_mut().map_or(&mut [], |flight| &mut flight.buffer)
     }
 
+    /// The same memory for one more copy behind those that it is in, if it is for both directions and they are on `stream`.
+    pub(super) fn again(mut self: Box<Self>, stream: &Arc<Stream>) -> Result<Self, Box<Self>> {
+        match &mut self.flying {
+            Some(flight) if flight.buffer.transfer() != Transfer::Upload && Arc::ptr_eq(&self.stream, stream) => {
+                flight.end = None;
+                Ok(*self)
+            }
+            _ => Err(self),
+        }
+    }
+
     /// Marks the end of the copies.
     pub(super) fn queued(mut self, events: &Arc<Events>) -> Result<Self> {
         if let Some(flight) = &mut self.flying {

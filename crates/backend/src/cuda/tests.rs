@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy, SpanMut,
-    Transfer, Word, cache::Cache, params,
+    Stream, Transfer, Word, cache::Cache, params,
 };
 
 static COMPILER: Compiler = Compiler {
@@ -246,6 +246,58 @@ fn copies_between_devices_hold_both() {
             drop((y, device));
             double::run_all();
             assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}: {copied:?}");
+        }
+    }
+}
+
+/// Parts of host memory go to the device and come back into the same place, and no call leaves them under a copy.
+#[test]
+fn streams_keep_their_memory_until_copies_are_done() {
+    for function in ["none", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"] {
+        for (n, failure) in (0..12).flat_map(|n| [(n, Failure::Once), (n, Failure::Late), (n, Failure::Lasting)]) {
+            let case = format!("call {n} of {function} fails: {failure:?}");
+            double::reset(false);
+            let device = open(0).unwrap();
+            let mut stream = Stream::<u32>::new(&device, 12, Secrecy::Secret).unwrap();
+            let piece = |i: u8| {
+                let mut all = device.host_buffer(32, Transfer::Both, Secrecy::Secret).unwrap();
+                all.fill(i);
+                let rest = all.split_off(12);
+                vec![rest, all]
+            };
+            let pieces: Vec<_> = (0..6).map(piece).collect();
+            double::fail(function, n, failure);
+            let mut done = Vec::new();
+            let mut failed = 0;
+            for parts in pieces {
+                let work = |queue: &Queue, data: &mut Buffer<u32>| {
+                    let (given, rest) = data.as_view_mut().split_at(8)?;
+                    rest.into_part(1..4)?.copy_from_on(Some(queue), given.view(..3)?)?;
+                    Ok::<_, Error>(1..9)
+                };
+                match stream.run(parts, work) {
+                    Ok(parts) => done.extend(parts),
+                    Err(_) => failed += 1,
+                }
+            }
+            for _ in 0..6 {
+                match stream.next() {
+                    Ok(parts) => done.extend(parts),
+                    Err(_) => failed += 1,
+                }
+            }
+            double::heal();
+            if function == "none" {
+                assert_eq!((done.len(), failed), (6, 0), "{case}");
+            }
+            for parts in &done {
+                // Seven elements of the piece, and one that was behind them.
+                let bytes = [&parts[0][..], &parts[1][..]].concat();
+                assert!(bytes[..28].iter().all(|byte| *byte == bytes[0]), "{case}: {bytes:?}");
+            }
+            drop((done, stream, device));
+            double::run_all();
+            assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
         }
     }
 }

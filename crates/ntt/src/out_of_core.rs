@@ -1,0 +1,410 @@
+//! Transforms of host data that the device's memory does not hold: Bailey's four steps (D. H. Bailey, "FFTs in external or
+//! hierarchical memory", 1990), with pieces of columns and then of rows on the device.
+//!
+//! The data is a matrix of R rows and C columns, stored by rows, n = R · C, and in the end another of C rows and R columns:
+//!
+//! ```text
+//! X[k1 + R k2] = Σ_c (w_n^(c k1) Σ_r x[r C + c] w_R^(r k1)) w_C^(c k2)
+//! ```
+//!
+//! A piece of the first step is a block of columns c, which the host gathers into pinned memory. On the device it is transformed
+//! along r, multiplied by the factors w_n^(c k1), and cut into blocks of rows k1, each of which is transposed: it comes back as
+//! blocks (k1, c) of which each lies in one run. A piece of the second step is a block of rows k1: one such run of each piece of
+//! the first. Side by side they are a matrix with a row for each c, are transformed along c, and come back into the same runs,
+//! from where the host takes rows k2. So the host copies each element twice, in runs of some rows; all other copies are the
+//! device's, of large blocks.
+
+use std::{fmt, ops::Range};
+
+use ark_ff::FftField;
+use evariste_backend::{
+    Buffer, Device, DeviceId, Element, Error as DeviceError, Event, HostBuffer, Queue, Secrecy, Stream, Transfer,
+    ViewMut, decode, parallel,
+};
+use evariste_field::{DeviceField, Mont, Vector, source};
+use rayon::prelude::*;
+
+use crate::{Error, Ntt, Result, reference::root_of_unity};
+
+/// Device memory in elements for each of a piece of the first step: three are on their way, with as much for their transposes
+/// and as scratch, and there are two tables of factors.
+const MEMORY: u64 = 3 * 3 + 2;
+
+/// log₂ of the least elements that are cut into pieces, and of the least lines of a piece: rows of so many have the alignment
+/// of elements in host memory.
+const MIN_LOG_N: u32 = 4;
+const MIN_LINES: usize = 4;
+
+/// A plan for transforms of host slices that the device's memory does not hold, natural order to natural order, in place.
+///
+/// It has the device's memory for pieces of a slice, and as much pinned host memory as a slice takes. Each element passes to the
+/// device and back twice, while others are worked on; all arithmetic is the device's.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_ntt::Error> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::{Device, Secrecy};
+/// use evariste_ntt::OutOfCore;
+///
+/// let device = Device::best()?;
+/// // At most 200 KiB of device memory for data of 512 KiB.
+/// let mut plan = OutOfCore::<Fr>::new(&device, 14, 200 << 10, Secrecy::Public)?;
+/// let mut x: Vec<Fr> = (0..1 << 14).map(Fr::from).collect();
+/// plan.forward(&mut x)?;
+/// plan.inverse(&mut x)?;
+/// assert_eq!(x[77], Fr::from(77));
+/// # Ok(())
+/// # }
+/// ```
+pub struct OutOfCore<F: DeviceField> {
+    device: Device,
+    log_n: u32,
+    secrecy: Secrecy,
+    steps: Steps<F>,
+}
+
+enum Steps<F: DeviceField> {
+    /// Of few elements, which the device holds.
+    One(Ntt<F>),
+    Two(Box<Pieces<F>>),
+}
+
+impl<F: DeviceField + FftField> OutOfCore<F> {
+    /// For slices of 2^`log_n` elements, with at most `device_bytes` of device memory for data, factors and scratch at a time;
+    /// tables, of about √n elements for each direction, come on top. Device and host memory is of this secrecy; that of the
+    /// slices is the caller's.
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::TooLittle`] if not even four columns of √n elements and what belongs
+    /// to them fit, [`Error::Device`], also for want of host memory.
+    pub fn new(device: &Device, log_n: u32, device_bytes: u64, secrecy: Secrecy) -> Result<Self> {
+        if log_n > F::TWO_ADICITY {
+            return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
+        }
+        let bytes = u64::from(source::tile_bytes::<F>(1));
+        if log_n >= usize::BITS - bytes.ilog2() - 1 {
+            let expected = usize::BITS - bytes.ilog2() - 2;
+            return Err(Error::TooLarge { expected, actual: 1u64.checked_shl(log_n).unwrap_or(u64::MAX) });
+        }
+        let line = (MEMORY * bytes) << log_n.div_ceil(2);
+        let lines = usize::try_from(device_bytes / line).unwrap_or(usize::MAX);
+        if lines < MIN_LINES {
+            return Err(Error::TooLittle { expected: MIN_LINES as u64 * line, actual: device_bytes });
+        }
+        let steps = match log_n < MIN_LOG_N {
+            true => Steps::One(Ntt::new(device, log_n)?),
+            false => Steps::Two(Box::new(Pieces::new(device, log_n, 1 << lines.ilog2(), secrecy)?)),
+        };
+        Ok(Self { device: device.clone(), log_n, secrecy, steps })
+    }
+
+    /// Evaluates the polynomial with the coefficients `x` at all 2^`log_n`-th roots of unity, in place.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Device`]; the slice is unchanged then. [`Error::Interrupted`] if the device failed in the
+    /// second half of the work: parts of the result are there.
+    pub fn forward(&mut self, x: &mut [F]) -> Result<()> {
+        self.run(x, false)
+    }
+
+    /// Interpolates: the inverse of [`OutOfCore::forward`].
+    ///
+    /// # Errors
+    /// As [`OutOfCore::forward`].
+    pub fn inverse(&mut self, x: &mut [F]) -> Result<()> {
+        self.run(x, true)
+    }
+
+    fn run(&mut self, x: &mut [F], inverse: bool) -> Result<()> {
+        let expected = 1 << self.log_n;
+        if x.len() != expected {
+            return Err(Error::Length { expected, actual: x.len() });
+        }
+        match &mut self.steps {
+            Steps::One(ntt) => {
+                let mut data = self.device.upload_with::<Mont<F>>(x, self.secrecy)?;
+                if inverse {
+                    ntt.inverse(&mut data)?
+                } else {
+                    ntt.forward(&mut data)?
+                }
+                let result = data.as_view().read_on(None)?;
+                result.wait_into(x).map_err(Error::Interrupted)
+            }
+            Steps::Two(pieces) => pieces.run(&self.device, x, inverse),
+        }
+    }
+}
+
+impl<F: DeviceField> fmt::Debug for OutOfCore<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutOfCore").field("device", &self.device).field("log_n", &self.log_n).finish_non_exhaustive()
+    }
+}
+
+/// [`OutOfCore::forward`] of one slice, with a plan that is made for it and public memory.
+///
+/// # Errors
+/// [`Error::NotPowerOfTwo`], and as [`OutOfCore::new`] and [`OutOfCore::forward`].
+pub fn forward_out_of_core<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
+    match plan(device, x, device_bytes)? {
+        Some(mut plan) => plan.forward(x),
+        None => Ok(()),
+    }
+}
+
+/// The inverse of [`forward_out_of_core`].
+///
+/// # Errors
+/// As [`forward_out_of_core`].
+pub fn inverse_out_of_core<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
+    match plan(device, x, device_bytes)? {
+        Some(mut plan) => plan.inverse(x),
+        None => Ok(()),
+    }
+}
+
+/// For a slice, unless that is empty.
+fn plan<F: DeviceField + FftField>(device: &Device, x: &[F], device_bytes: u64) -> Result<Option<OutOfCore<F>>> {
+    if x.is_empty() {
+        return Ok(None);
+    }
+    if !x.len().is_power_of_two() {
+        return Err(Error::NotPowerOfTwo { actual: x.len() });
+    }
+    OutOfCore::new(device, x.len().ilog2(), device_bytes, Secrecy::Public).map(Some)
+}
+
+/// The two steps in pieces.
+struct Pieces<F: DeviceField> {
+    grid: Grid,
+    secrecy: Secrecy,
+    /// Along the columns of x, and along the rows of what the first step leaves.
+    ntts: [Ntt<F>; 2],
+    stream: Stream<Mont<F>>,
+    /// What the pieces of the first step, each in as many blocks as the second has pieces, lie in; empty where the device failed
+    /// to give some of it back.
+    host: Vec<Vec<HostBuffer>>,
+}
+
+/// How a matrix is cut.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    rows: usize,
+    columns: usize,
+    /// Columns of a piece of the first step, and rows of one of the second.
+    width: usize,
+    height: usize,
+}
+
+impl Grid {
+    /// Pieces of the first and of the second step.
+    fn pieces(self) -> [usize; 2] {
+        [self.columns / self.width, self.rows / self.height]
+    }
+
+    /// Elements of a block that a piece of either step has of one of the other.
+    fn block(self) -> usize {
+        self.width * self.height
+    }
+}
+
+impl<F: DeviceField + FftField> Pieces<F> {
+    /// With pieces of up to `lines` lines.
+    fn new(device: &Device, log_n: u32, lines: usize, secrecy: Secrecy) -> Result<Self> {
+        let (log_rows, log_columns) = (log_n / 2, log_n.div_ceil(2));
+        let (rows, columns) = (1 << log_rows, 1 << log_columns);
+        let grid = Grid { rows, columns, width: lines.min(columns), height: lines.min(rows) };
+        let ntts = [Ntt::new(device, log_rows)?, Ntt::new(device, log_columns)?];
+        let stream = Stream::new(device, (2 * rows * grid.width).max(columns * grid.height), secrecy)?;
+        let host = host_memory(device, grid, Mont::<F>::BYTES, secrecy)?;
+        Ok(Self { grid, secrecy, ntts, stream, host })
+    }
+
+    fn run(&mut self, device: &Device, x: &mut [F], inverse: bool) -> Result<()> {
+        let done = self.steps(device, x, inverse);
+        if done.is_err() {
+            // What is on its way is waited for, and nothing of this call is left to the next.
+            while self.stream.next().map_or(true, |parts| parts.is_some()) {}
+        }
+        done
+    }
+
+    fn steps(&mut self, device: &Device, x: &mut [F], inverse: bool) -> Result<()> {
+        let Self { grid, secrecy, ntts: [first, second], stream, host } = self;
+        let (grid, bytes) = (*grid, Mont::<F>::BYTES);
+        let Grid { rows, columns, width, height } = grid;
+        let log_n = rows.ilog2() + columns.ilog2();
+        let Some(root) = root_of_unity::<F>(log_n) else {
+            return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
+        };
+        let root = if inverse { root.inverse().unwrap_or(F::ONE) } else { root };
+        let mut blocks = std::mem::take(host);
+        if blocks.is_empty() {
+            blocks = host_memory(device, grid, bytes, *secrecy)?;
+        }
+
+        let mut factors = Factors::new(device, root, rows, width)?;
+        let mut turned = Vec::with_capacity(blocks.len());
+        for (i, mut parts) in blocks.into_iter().enumerate() {
+            for (j, part) in parts.iter_mut().enumerate() {
+                parallel::chunks(part, width * bytes, &|r, row| {
+                    Mont::<F>::encode(&x[(j * height + r) * columns + i * width..][..width], row);
+                });
+            }
+            let len = rows * width;
+            let work = |queue: &Queue, data: &mut Buffer<Mont<F>>| {
+                let (mut piece, rest) = data.as_view_mut().split_at(len)?;
+                let mut out = rest.into_part(..len)?;
+                apply(first, width, queue, inverse, &mut piece)?;
+                factors.multiply(queue, &mut piece)?;
+                let vector = factors.vector.on(queue);
+                for at in (0..len).step_by(grid.block()) {
+                    let block = at..at + grid.block();
+                    vector.transpose(piece.view(block.clone())?, height, out.view_mut(block)?)?;
+                }
+                Ok::<_, Error>(len..2 * len)
+            };
+            turned.extend(stream.run(parts, work)?);
+        }
+        while let Some(parts) = stream.next()? {
+            turned.push(parts);
+        }
+        drop(factors);
+
+        let mut written = false;
+        let mut finished = Vec::with_capacity(grid.pieces()[1]);
+        let mut store = |parts: Vec<HostBuffer>| {
+            written = true;
+            let i = finished.len();
+            let row = |(k, row): (usize, &mut [F])| {
+                let run = &parts[k / width][k % width * height * bytes..][..height * bytes];
+                decode::<Mont<F>>(run, &mut row[i * height..][..height])
+            };
+            x.par_chunks_mut(rows).enumerate().try_for_each(row)?;
+            finished.push(parts);
+            Ok::<_, Error>(())
+        };
+        let second_step = || {
+            let mut turned: Vec<_> = turned.into_iter().map(Vec::into_iter).collect();
+            for _ in 0..grid.pieces()[1] {
+                let parts = turned.iter_mut().filter_map(Iterator::next).collect();
+                let work = |queue: &Queue, data: &mut Buffer<Mont<F>>| {
+                    let piece: Range<usize> = 0..columns * height;
+                    apply(second, height, queue, inverse, &mut data.view_mut(piece.clone())?)?;
+                    Ok::<_, Error>(piece)
+                };
+                if let Some(parts) = stream.run(parts, work)? {
+                    store(parts)?;
+                }
+            }
+            while let Some(parts) = stream.next()? {
+                store(parts)?;
+            }
+            Ok(())
+        };
+        match second_step() {
+            Err(Error::Device(error)) if written => return Err(Error::Interrupted(error)),
+            done => done?,
+        }
+        // In the order of the first step again.
+        let mut finished: Vec<_> = finished.into_iter().map(Vec::into_iter).collect();
+        let piece = |_| finished.iter_mut().filter_map(Iterator::next).collect();
+        *host = (0..grid.pieces()[0]).map(piece).collect();
+        Ok(())
+    }
+}
+
+/// Transforms a piece of `lines` columns.
+fn apply<F: DeviceField + FftField>(
+    ntt: &Ntt<F>,
+    lines: usize,
+    queue: &Queue,
+    inverse: bool,
+    piece: &mut ViewMut<'_, Mont<F>>,
+) -> Result<()> {
+    let transform = ntt.transform().columns(lines).on(queue);
+    if inverse { transform.inverse(piece.reborrow()) } else { transform.forward(piece.reborrow()) }
+}
+
+/// Pinned memory for the pieces of the first step, each in the blocks that it shares with those of the second.
+fn host_memory(device: &Device, grid: Grid, bytes: usize, secrecy: Secrecy) -> Result<Vec<Vec<HostBuffer>>> {
+    let [first, second] = grid.pieces();
+    let mut pieces = Vec::new();
+    if pieces.try_reserve_exact(first).is_err() {
+        let requested = (first * size_of::<Vec<HostBuffer>>()) as u64;
+        return Err(DeviceError::OutOfMemory { device: DeviceId::CPU, requested, available: None }.into());
+    }
+    for _ in 0..first {
+        let mut rest = device.host_buffer(second * grid.block() * bytes, Transfer::Both, secrecy)?;
+        let mut parts = Vec::with_capacity(second);
+        for _ in 1..second {
+            let after = rest.split_off(grid.block() * bytes);
+            parts.push(std::mem::replace(&mut rest, after));
+        }
+        parts.push(rest);
+        pieces.push(parts);
+    }
+    Ok(pieces)
+}
+
+/// The factors w^(jk) between the two steps, of one piece after the other.
+struct Factors<F: DeviceField> {
+    vector: Vector<F>,
+    /// Row k of the piece whose turn it is: w^(jk) for its columns j.
+    now: Buffer<Mont<F>>,
+    /// w^(width · k) everywhere in row k: from a piece to the next.
+    step: Buffer<Mont<F>>,
+    /// When the factors are those of the next piece.
+    ready: Event,
+}
+
+impl<F: DeviceField> Factors<F> {
+    /// Those of the first of the pieces of `rows` rows and `width` columns.
+    fn new(device: &Device, root: F, rows: usize, width: usize) -> Result<Self> {
+        let vector = Vector::<F>::new(device);
+        let len = rows * width;
+        let mut now = device.alloc::<Mont<F>>(len)?;
+        let mut step = device.alloc::<Mont<F>>(len)?;
+        // Column j is w^j to the powers k: from one column to twice as many, as rows that are transposed in the end.
+        vector.powers(F::ONE, F::ONE, step.view_mut(..rows)?)?;
+        let mut done = 1;
+        while done < width {
+            let (from, to) = step.as_view_mut().split_at(done * rows)?;
+            let mut to = to.into_part(..done * rows)?;
+            repeat(&vector, root.pow([done as u64]), rows, to.reborrow())?;
+            vector.mul_assign(to, &from)?;
+            done *= 2;
+        }
+        vector.transpose(&step, width, &mut now)?;
+        // The first piece needs no step, so that there is time for one more transpose through a buffer of its own.
+        let mut rows_of_steps = device.alloc::<Mont<F>>(len)?;
+        repeat(&vector, root.pow([width as u64]), rows, rows_of_steps.as_view_mut())?;
+        vector.transpose(&rows_of_steps, width, &mut step)?;
+        let ready = device.record(None)?;
+        Ok(Self { vector, now, step, ready })
+    }
+
+    /// Multiplies the next piece by its factors.
+    fn multiply(&mut self, queue: &Queue, piece: &mut ViewMut<'_, Mont<F>>) -> Result<()> {
+        let device = self.now.device().clone();
+        let vector = self.vector.on(queue);
+        device.wait_for(Some(queue), &self.ready)?;
+        vector.mul_assign(piece, &self.now)?;
+        vector.mul_assign(&mut self.now, &self.step)?;
+        self.ready = device.record(Some(queue))?;
+        Ok(())
+    }
+}
+
+/// Fills each row of `len` elements with the powers of `base`.
+fn repeat<F: DeviceField>(vector: &Vector<F>, base: F, len: usize, mut rows: ViewMut<'_, Mont<F>>) -> Result<()> {
+    vector.powers(base, F::ONE, rows.view_mut(..len)?)?;
+    let mut done = len;
+    while done < rows.len() {
+        let (from, to) = rows.reborrow().split_at(done)?;
+        to.into_part(..done)?.copy_from(&from)?;
+        done *= 2;
+    }
+    Ok(())
+}
