@@ -14,6 +14,7 @@ use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
 
 mod extension;
 mod inverse;
+mod parts;
 pub mod turns;
 
 /// The arithmetic of `F` in CUDA C++: constants, then `field.cuh` and `inverse.cuh`, then `extension.cuh` for each extension.
@@ -106,6 +107,7 @@ pub const fn word<F: DeviceField>() -> Word {
 
 /// The arithmetic of `F` in WGSL, with 64-bit integers or without, with the same results.
 ///
+/// With 64-bit integers, factors of many limbs are cut into parts of 29 bits, whose products are added without carries.
 /// Multiplication keeps its outer loop and writes the pass over the limbs straight-line on named scalars, with the
 /// modulus as literals, and rotates the first operand, so that nothing is indexed: the one style that every compiler
 /// for WGSL turns into fast code in short time.
@@ -282,7 +284,11 @@ impl Wgsl {
         text += &self.reduce();
         text += &self.add();
         text += &self.sub();
-        text += &if self.int64 { self.mul_u64() } else { self.mul_u32() };
+        text += &match (self.int64, parts::count(n)) {
+            (true, Some(parts)) => parts::mul(&self.constants, parts),
+            (true, None) => self.mul_u64(),
+            (false, _) => self.mul_u32(),
+        };
         text
     }
 
