@@ -1,6 +1,7 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
 // The CUDA twin says what lines, tiles, factors and flags are. A thread takes GROUPS times RADIX elements: rows i + k q of
-// one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there.
+// one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there. What is done with the elements
+// of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two`, `four`, and `whole`, which reduces what they leave.
 
 const ROWS = 1u << LOG_ROWS;
 const COLUMNS = 1u << LOG_COLUMNS;
@@ -103,14 +104,14 @@ fn twiddled(x: F, j: u32, k: u32) -> F {
     let zero = is_set(TWIDDLE_ZERO);
     if (FACTORS == STORED) {
         if (k == 0u && !zero) {
-            return x;
+            return whole(x);
         }
         let row = 1u + (((k - 1u) << params.log_twiddles) | j);
         return f_mul(x, twiddles_load(params.twiddles + select(row, 0u, k == 0u)));
     }
     var e = (j * k) << params.shift;
     if (e == 0u && !zero) {
-        return x;
+        return whole(x);
     }
     if (FACTORS == TWO_TABLES) {
         let y = f_mul(x, twiddles_load(params.twiddles + (e & ((1u << params.split) - 1u))));
@@ -133,14 +134,6 @@ fn twiddled(x: F, j: u32, k: u32) -> F {
         e >>= 1u;
     }
     return y;
-}
-
-// x times root i, which is one if `trivial`. Of the three forms of a root, Montgomery's is the first.
-fn times(x: F, i: u32, trivial: bool) -> F {
-    if (trivial) {
-        return x;
-    }
-    return f_mul(x, roots_load(3u * (params.roots + i)));
 }
 
 // Row r of a column: from memory in the first step, then from the tile.
@@ -185,28 +178,17 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
     var e0 = element(first, first_line, start, row, column);
     var e1 = element(first, first_line, start, row + q, column);
     if (LOG_RADIX == 1u) {
-        let d = f_sub(e0, e1);
-        e0 = f_add(e0, e1);
-        e1 = times(d, i << done, trivial);
+        let y = two(e0, e1, i << done, trivial);
+        e0 = y.e0;
+        e1 = y.e1;
     } else {
-        var e2 = element(first, first_line, start, row + 2u * q, column);
-        var e3 = element(first, first_line, start, row + 3u * q, column);
-        var d = f_sub(e0, e2);
-        e0 = f_add(e0, e2);
-        e2 = times(d, i << done, trivial);
-        d = f_sub(e1, e3);
-        e1 = f_add(e1, e3);
-        e3 = times(d, (i + q) << done, false);
-        if (levels == 2u) {
-            d = f_sub(e0, e1);
-            e0 = f_add(e0, e1);
-            e1 = times(d, i << (done + 1u), trivial);
-            d = f_sub(e2, e3);
-            e2 = f_add(e2, e3);
-            e3 = times(d, i << (done + 1u), trivial);
-        }
-        tile_store(swizzle((row + 2u * q) * COLUMNS + column), e2);
-        tile_store(swizzle((row + 3u * q) * COLUMNS + column), e3);
+        let e2 = element(first, first_line, start, row + 2u * q, column);
+        let e3 = element(first, first_line, start, row + 3u * q, column);
+        let y = four(Four(e0, e1, e2, e3), i << done, q << done, trivial, levels == 2u);
+        e0 = y.e0;
+        e1 = y.e1;
+        tile_store(swizzle((row + 2u * q) * COLUMNS + column), y.e2);
+        tile_store(swizzle((row + 3u * q) * COLUMNS + column), y.e3);
     }
     tile_store(swizzle(row * COLUMNS + column), e0);
     tile_store(swizzle((row + q) * COLUMNS + column), e1);
@@ -220,7 +202,7 @@ fn finished(x: F, output: u32, line: u32, position: u32) -> F {
     if (is_set(SCALE_OUT)) {
         return scaled(position, x);
     }
-    return x;
+    return whole(x);
 }
 
 @compute @workgroup_size(THREADS)

@@ -21,6 +21,10 @@ pub const POWERS: &str = include_str!("../powers.wgsl");
 
 /// `ntt_pass`: one pass of a number-theoretic transform.
 pub const NTT_PASS: &str = include_str!("../ntt_pass.wgsl");
+/// Butterflies of elements that are reduced, before [`NTT_PASS`].
+pub const NTT_PLAIN: &str = include_str!("../ntt_plain.wgsl");
+/// Butterflies of elements whose sums are not, before [`NTT_PASS`].
+pub const NTT_LAZY: &str = include_str!("../ntt_lazy.wgsl");
 
 /// `ntt_twiddles`: the factors between two passes.
 pub const NTT_TWIDDLES: &str = include_str!("../ntt_twiddles.wgsl");

@@ -128,6 +128,25 @@ fn wgsl_level(field: &Arithmetic, level: usize, int64: bool) -> String {
     }
 }
 
+/// Arithmetic in WGSL with 64-bit integers for butterflies whose elements are sums that are not reduced, where a field has any: a type
+/// `FParts`, `f_parts` and `f_joined` from and to `F`, `f_parts_mul`, `f_parts_add`, `f_parts_sub`, `f_parts_sub_sums` (of sums of
+/// two), `f_parts_reduce`. Elements in `F` are below 2.2 p then, and [`wgsl_lazy_factor`] tells what factors are.
+pub fn wgsl_lazy<F: DeviceField>() -> Option<String> {
+    match &F::arithmetic().0 {
+        Kind::Prime { constants, .. } => parts::Lazy::new(constants).map(|lazy| lazy.render()),
+        Kind::Extension(_) => None,
+    }
+}
+
+/// What a factor is multiplied by before `f_parts` makes it the second one of `f_parts_mul`: 1 where a field has no such products.
+pub fn wgsl_lazy_factor<F: DeviceField>() -> F {
+    let shift = match &F::arithmetic().0 {
+        Kind::Prime { constants, .. } => parts::Lazy::new(constants).map_or(0, |lazy| lazy.shift()),
+        Kind::Extension(_) => 0,
+    };
+    F::from(1u64 << shift)
+}
+
 /// `f_inverse` in WGSL, for the field and those below it.
 fn wgsl_inverse(field: &Arithmetic, level: usize) -> String {
     match &field.0 {

@@ -268,7 +268,10 @@ impl Shape {
             self.flags.map_or("params.flags".to_owned(), |flags| format!("{flags}u")),
             self.log_root.map_or("params.log_roots - LOG_ROWS".to_owned(), |log_root| format!("{log_root}u")),
         );
-        text + evariste_shaders::NTT_PASS
+        match source::wgsl_lazy::<F>().filter(|_| int64) {
+            Some(lazy) => text + &lazy + evariste_shaders::NTT_LAZY + evariste_shaders::NTT_PASS,
+            None => text + evariste_shaders::NTT_PLAIN + evariste_shaders::NTT_PASS,
+        }
     }
 
     /// The body for the CPU: a thread owns a tile, as a workgroup does.

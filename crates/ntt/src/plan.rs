@@ -111,7 +111,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
             return Err(Error::TooLarge { expected: 32, actual: len });
         }
         let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { len } else { 0 };
-        let tables = 2 * layout.twiddles().1 + 3 * (2 * layout.roots() + 1);
+        let tables = 2 * layout.twiddles().1 + 3 * (2 * layout.roots() + 1) + 2 * layout.roots();
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }
 

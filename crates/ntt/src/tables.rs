@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ark_ff::FftField;
 use evariste_backend::{Arg, Buffer, Device, Event, Kernel, ViewMut};
-use evariste_field::{DeviceField, Mont, Vector, known_constants};
+use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
 
 use crate::{Error, Result, Twiddles, layout::Layout, pass, reference::root_of_unity};
 
@@ -37,12 +37,21 @@ pub(crate) fn inverted<F: FftField>(x: F) -> F {
     x.inverse().unwrap_or(F::ONE)
 }
 
-/// The roots within passes as known constants, forward then inverse, and n⁻¹.
+/// The roots within passes as known constants, forward then inverse, and n⁻¹; behind them the roots again, as factors of
+/// [`source::wgsl_lazy`].
 pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u32>> {
     let root = unity::<F>(layout.log_roots())?;
     let powers = |base: F| std::iter::successors(Some(F::ONE), move |x| Some(*x * base)).take(layout.roots());
     let inverse_of_n = inverse_of_n::<F>(layout.log_n)?;
-    Ok(known_constants(powers(root).chain(powers(inverted(root))).chain([inverse_of_n])))
+    let roots = || powers(root).chain(powers(inverted(root)));
+    let mut limbs = known_constants(roots().chain([inverse_of_n]));
+    let factor = source::wgsl_lazy_factor::<F>();
+    for root in roots() {
+        let at = limbs.len();
+        limbs.resize(at + F::LIMBS, 0);
+        (root * factor).store(&mut limbs[at..]);
+    }
+    Ok(limbs)
 }
 
 /// The tables of the factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.

@@ -4,6 +4,8 @@
 //! This is Montgomery's multiplication by columns (P. L. Montgomery, "Modular multiplication without trial division", 1985), with
 //! a row for each part of the first factor and the radix of the parts. So that the product is that of [`super::wgsl`]'s R, the
 //! second factor is multiplied by what the radix' power is more than R, a shift that costs nothing.
+//!
+//! Where elements stay in parts, sums have no carries either, and are reduced when they would grow too long.
 
 use std::fmt::Write as _;
 
@@ -127,6 +129,121 @@ fn product(constants: &Constants, parts: usize) -> String {
     text
 }
 
+/// Times p below which elements in limbs are, between what is done with them in parts.
+const STORED: f64 = 2.2;
+
+/// Parts up to which the columns hold products of differences, whose parts are up to 5 · 2^29.
+const MOST_UNREDUCED: usize = 10;
+
+/// Bits by which a product's bound falls, at least.
+const LEAST_SHIFT: usize = 5;
+
+/// Butterflies in parts, for fields that they serve.
+pub(super) struct Lazy<'a> {
+    constants: &'a Constants,
+    parts: usize,
+    /// p over the weight of the last part, and 2^(32 limbs) / p.
+    last: f64,
+    room: f64,
+}
+
+impl<'a> Lazy<'a> {
+    pub(super) fn new(constants: &'a Constants) -> Option<Self> {
+        let limbs = constants.modulus.len();
+        let parts = count(limbs)?;
+        let p = constants.modulus.iter().rev().fold(0.0, |p, limb| p * 32f64.exp2() + f64::from(*limb));
+        let last = p / ((BITS * (parts - 1)) as f64).exp2();
+        let room = ((32 * limbs) as f64).exp2() / p;
+        let lazy = Self { constants, parts, last, room };
+        (parts <= MOST_UNREDUCED && lazy.shift() >= LEAST_SHIFT && lazy.is_bounded()).then_some(lazy)
+    }
+
+    /// A factor in parts is multiplied by 2 to the power of this, modulo p, for a product that is R's.
+    pub(super) fn shift(&self) -> usize {
+        BITS * self.parts - 32 * self.constants.modulus.len()
+    }
+
+    /// The multiple of p that is added to a difference: no part is negative if those of what is subtracted are below
+    /// `units` · 2^29, and it is below `below` times p.
+    fn multiple(&self, below: f64, units: u32) -> u32 {
+        let serves = |times: &u32| (f64::from(*times) * self.last).floor() - f64::from(units) > (below * self.last).ceil();
+        (below.ceil() as u32..).find(serves).unwrap_or(u32::MAX)
+    }
+
+    /// Of a difference of two elements, and of two sums of two.
+    fn multiples(&self) -> [u32; 2] {
+        [self.multiple(STORED, 1), self.multiple(2.0 * STORED, 2)]
+    }
+
+    /// Whether everything that a butterfly of four elements computes is as long as it may be, in the worst case.
+    fn is_bounded(&self) -> bool {
+        let [one, two] = self.multiples().map(f64::from);
+        // Of a factor below p.
+        let product = |x: f64| 1.0 + x / self.room / (self.shift() as f64).exp2();
+        let difference = product(STORED + one);
+        let products = [2.0 * difference, product(2.0 * STORED + two), product(difference + one)];
+        let unreduced = [4.0 * STORED, 2.0 * STORED + two, STORED + one + difference, STORED + 2.0 * one];
+        self.room >= STORED
+            && products.iter().all(|x| *x <= STORED)
+            && unreduced.iter().all(|x| *x <= 16.0 && x * self.last < 32f64.exp2())
+    }
+
+    /// What is added to a difference, as parts of which all but the last have `units` · 2^29 of the next.
+    fn padded(&self, times: u32, units: u32) -> Vec<u32> {
+        let mut multiple = vec![0; self.constants.modulus.len() + 1];
+        let mut carry = 0;
+        for (limb, p) in multiple.iter_mut().zip(self.constants.modulus.iter().chain([&0])) {
+            let sum = u64::from(*p) * u64::from(times) + carry;
+            (*limb, carry) = (sum as u32, sum >> 32);
+        }
+        let last = self.parts - 1;
+        let pad = |i: usize| match i {
+            0 => part_of(&multiple, 0) + (units << BITS),
+            i if i < last => part_of(&multiple, i) + (units << BITS) - units,
+            _ => part_of(&multiple, last) + (part_of(&multiple, last + 1) << BITS) - units,
+        };
+        (0..self.parts).map(pad).collect()
+    }
+
+    /// `f_parts_add`, `f_parts_sub` of what is below 2.2 p, `f_parts_sub_sums` of sums of two such, and `f_parts_reduce`, after
+    /// which a sum or difference of sums is below 2.1 p.
+    pub(super) fn render(&self) -> String {
+        let all = |part: &dyn Fn(usize) -> String| list(self.parts, part);
+        let mut text = format!(
+            "fn f_parts_add(a: FParts, b: FParts) -> FParts {{ return FParts({}); }}\n",
+            all(&|i| format!("a.p{i} + b.p{i}")),
+        );
+        let [one, two] = self.multiples();
+        for (name, times, units) in [("f_parts_sub", one, 1), ("f_parts_sub_sums", two, 2)] {
+            let padded = self.padded(times, units);
+            let parts = all(&|i| format!("a.p{i} + ({}u - b.p{i})", padded[i]));
+            let _ = writeln!(text, "fn {name}(a: FParts, b: FParts) -> FParts {{ return FParts({parts}); }}");
+        }
+        // The quotient from the last two parts, never too large and at most one too small.
+        let (last, before) = (self.parts - 1, self.parts - 2);
+        let unit = (BITS as f64).exp2();
+        let inverse = (1.0 - (-16f64).exp2()) / (self.last * unit);
+        let _ = writeln!(
+            text,
+            "fn f_parts_reduce(a: FParts) -> FParts {{\n\
+             \x20 let q = u64(u32((f32(a.p{last}) * {unit:.1}f + f32(a.p{before})) * {inverse:e}f));",
+        );
+        // Less q p, as more by q times the complement of p, of which the last part loses what is too much.
+        for i in 0..self.parts {
+            let part = part_of(&self.constants.modulus, i);
+            let complement = if i == 0 { (1 << BITS) - part } else { MASK - part };
+            let carry = if i == 0 { String::new() } else { format!(" + (s{} >> {BITS}u)", i - 1) };
+            let _ = writeln!(text, "  let s{i} = u64(a.p{i}) + q * {complement}lu{carry};");
+        }
+        let part = |i| match i == last {
+            true => format!("u32(s{last}) - (u32(q) << {BITS}u)"),
+            false => format!("u32(s{i}) & {MASK}u"),
+        };
+        let _ = writeln!(text, "  return FParts({});\n}}", all(&part));
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,5 +310,61 @@ mod tests {
             assert_eq!(joined, value, "{limbs} limbs");
         }
         assert_eq!((count(LEAST_LIMBS - 1), count(MOST_LIMBS + 1)), (None, None));
+    }
+
+    /// Σ 2^(29 i) times part i, as limbs.
+    fn value(parts: &[u32]) -> Vec<u32> {
+        let mut limbs = vec![0u32; parts.len() + 1];
+        for (i, part) in parts.iter().enumerate() {
+            let (at, left) = (BITS * i / 32, BITS * i % 32);
+            let mut carry = u64::from(*part) << left;
+            for limb in &mut limbs[at..] {
+                carry += u64::from(*limb);
+                *limb = carry as u32;
+                carry >>= 32;
+            }
+        }
+        limbs
+    }
+
+    #[test]
+    fn differences_stay_positive_and_below_their_bounds() {
+        let mut full = Constants::of::<ark_bls12_381::Fr>();
+        full.modulus[7] |= 1 << 31;
+        for (constants, lazy) in [
+            (Constants::of::<ark_bls12_381::Fr>(), true),
+            (Constants::of::<ark_bn254::Fr>(), true),
+            (Constants::of::<ark_bn254::Fq>(), true),
+            // Too many parts, too few, and no room above p.
+            (Constants::of::<ark_bls12_381::Fq>(), false),
+            (Constants::of::<crate::small::Goldilocks>(), false),
+            (full, false),
+        ] {
+            let Some(found) = Lazy::new(&constants) else {
+                assert!(!lazy, "{:x?}", constants.modulus);
+                continue;
+            };
+            assert!(lazy, "{:x?}", constants.modulus);
+            for (times, units) in found.multiples().into_iter().zip([1, 2]) {
+                let padded = found.padded(times, units);
+                let mut expected = vec![0; found.parts + 1];
+                let mut carry = 0;
+                for (limb, p) in expected.iter_mut().zip(&constants.modulus) {
+                    carry += u64::from(*p) * u64::from(times);
+                    *limb = carry as u32;
+                    carry >>= 32;
+                }
+                expected[constants.modulus.len()] = carry as u32;
+                assert_eq!(value(&padded), expected, "{times} p with {units} units");
+                let (last, others) = padded.split_last().unwrap();
+                assert!(others.iter().all(|part| *part >= units * MASK && *part <= (units + 1) << BITS));
+                let most = (f64::from(units) * STORED * found.last).ceil();
+                assert!(f64::from(*last) >= most && f64::from(*last) < 16.0 * found.last);
+            }
+            // The columns of the longest first factor.
+            let longest = u128::from(5u32 << (BITS - 1)) * 2;
+            let columns = found.parts as u128 * (longest + u128::from(MASK)) * u128::from(MASK) + (1 << 36);
+            assert!(columns < 1 << 64);
+        }
     }
 }
