@@ -1,4 +1,11 @@
-use std::{fmt, ops::Range, sync::Arc};
+use std::{
+    fmt,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use evariste_backend::{Buffer, Device, Queue, Secrecy};
 use rayon::prelude::*;
@@ -277,20 +284,29 @@ impl Gcm {
             self.aes.expect_key(i, message.key)?;
             expect_message(message.nonce, message.aad, message.len)
         };
+        // One pass over all: a second one finds out what is wrong, should anything be.
+        let (wrong, hashed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let span = |(i, message): (usize, &GcmMessage<'_>)| {
+            let &GcmMessage { offset, len, key, nonce, .. } = message;
+            if expect((i, message)).is_err() {
+                wrong.store(true, Ordering::Relaxed);
+                return Span { offset, len, key, iv: [0; BLOCK] };
+            }
+            if nonce.len() != 12 {
+                hashed.store(true, Ordering::Relaxed);
+            }
+            Span { offset, len, key, iv: self.start_of(key, nonce).counter() }
+        };
         let numbered = messages.par_iter().enumerate().with_min_len(GRAIN);
-        if let Some(error) = numbered.find_map_first(|message| expect(message).err()) {
+        let mut spans: Vec<Span> = numbered.clone().map(span).collect();
+        if wrong.into_inner()
+            && let Some(error) = numbered.find_map_first(|message| expect(message).err())
+        {
+            spans.iter_mut().for_each(|span| span.iv.zeroize());
             return Err(error);
         }
-        let span = |message: &GcmMessage<'_>| Span {
-            offset: message.offset,
-            len: message.len,
-            key: message.key,
-            iv: self.start_of(message.key, message.nonce).counter(),
-        };
-        let spans = messages.par_iter().with_min_len(GRAIN).map(span).collect();
         // Counters that are hashes of nonces tell of the key.
-        let hashed = messages.par_iter().with_min_len(GRAIN).any(|message| message.nonce.len() != 12);
-        let secrecy = if hashed { Secrecy::Secret } else { Secrecy::Public };
+        let secrecy = if hashed.into_inner() { Secrecy::Secret } else { Secrecy::Public };
         Batch::new(&self.aes, data, spans, secrecy)
     }
 

@@ -61,14 +61,21 @@ struct Sorted {
 }
 
 /// Those whose key and `cycle` another one may share: by chance some that nobody shares them with, but never without one that
-/// does. The hash has a seed of its own, so that nobody can make them meet.
+/// does. The hash, of two folded products as in wyhash, has seeds of its own, so that nobody can make them meet.
 fn candidates(streams: impl IndexedParallelIterator<Item = Sorted> + Clone, cycle: u128) -> Vec<Sorted> {
-    let seed = RandomState::new();
+    let random = RandomState::new();
+    let seeds = [0u64, 1, 2].map(|i| random.hash_one(i));
     let words = (streams.len() * BITS).next_power_of_two().div_ceil(64);
     let table = || (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
     let [once, again] = [table(), table()];
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        product as u64 ^ (product >> 64) as u64
+    };
     let place = |stream: &Sorted| {
-        let hash = seed.hash_one((stream.key, stream.start & cycle)) as usize;
+        let start = stream.start & cycle;
+        let hash = fold(start as u64 ^ seeds[0], (start >> 64) as u64 ^ seeds[1]);
+        let hash = fold(hash ^ u64::from(stream.key), seeds[2] | 1) as usize;
         (hash / 64 % words, 1 << (hash % 64))
     };
     // The threads have ended before `again` is read.

@@ -166,7 +166,8 @@ impl<'a> Lazy<'a> {
     /// The multiple of p that is added to a difference: no part is negative if those of what is subtracted are below
     /// `units` · 2^29, and it is below `below` times p.
     fn multiple(&self, below: f64, units: u32) -> u32 {
-        let serves = |times: &u32| (f64::from(*times) * self.last).floor() - f64::from(units) > (below * self.last).ceil();
+        let serves =
+            |times: &u32| (f64::from(*times) * self.last).floor() - f64::from(units) > (below * self.last).ceil();
         (below.ceil() as u32..).find(serves).unwrap_or(u32::MAX)
     }
 
