@@ -18,11 +18,12 @@
 //
 // Otherwise thread u owns unit u, that is PER_THREAD blocks, and strides; for CBC workgroups load, wait, and store.
 
-#define MODE_ECB 0
-#define MODE_CBC 1
-#define MODE_CTR 2
-#define MODE_XTS 3
-#define MODE_TWEAK 4
+
+#if MODE == MODE_CBC
+#define BORDERS , uint4
+#else
+#define BORDERS
+#endif
 
 #if METHOD == METHOD_TABLES
 
@@ -71,11 +72,7 @@ __device__ __forceinline__ uint4 shuffle(const uint4& x, uint32_t lane) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-aes_blocks(const Params params, uint4* data, const uint4* messages, const uint4* schedule, const uint32_t* tables
-#if MODE == MODE_CBC
-           , const uint4* borders
-#endif
-) {
+aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t BORDERS)) {
     load_tables(tables);
     uint32_t lane = threadIdx.x % 32u;
     uint32_t runs = params.units / BORDER_UNITS + (params.units % BORDER_UNITS > 0 ? 1 : 0);
@@ -194,11 +191,7 @@ __device__ __forceinline__ Place find(const Params& params, const uint4* message
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-aes_blocks(const Params params, uint4* data, const uint4* messages, const uint4* schedule, const uint32_t* tables
-#if MODE == MODE_CBC
-           , const uint4* borders
-#endif
-) {
+aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t BORDERS)) {
     load_tables(tables);
     for (uint32_t tile = blockIdx.x; tile * THREADS < params.units; tile += gridDim.x) {
         uint32_t unit = tile * THREADS + threadIdx.x;

@@ -2,7 +2,7 @@
 // place of the workgroup before may overwrite. One thread an entry.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-aes_borders(const Params params, const uint4* data, const uint4* messages, uint4* borders) {
+aes_borders(const Params params, BUFFERS(uint4, uint4, uint4)) {
     uint32_t tile = blockIdx.x * THREADS + threadIdx.x;
     if (tile >= params.tiles) return;
     Place place = locate(messages, params.messages, tile * params.tile_units);

@@ -4,8 +4,6 @@
 // MODE_XTS_STEAL    the last two blocks of each sector, of which the last has `tail` bytes: block `blocks` of a sector is
 //                   the last whole one; sectors lie `stride` words apart, sector i has the encrypted tweak i of `messages`
 
-#define MODE_CBC_ENCRYPT 0
-#define MODE_XTS_STEAL 1
 
 __device__ __forceinline__ uint4 cipher_one(const uint4& x, const uint4* schedule) {
     uint4 s[PER_THREAD];
@@ -16,7 +14,7 @@ __device__ __forceinline__ uint4 cipher_one(const uint4& x, const uint4* schedul
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-aes_serial(const Params params, uint4* data, const uint4* messages, const uint4* schedule, const uint32_t* tables) {
+aes_serial(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t)) {
     load_tables(tables);
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < params.count; i += gridDim.x * THREADS) {
 #if MODE == MODE_CBC_ENCRYPT

@@ -3,7 +3,7 @@
 // read neighbours), at most `run` of them. `out` holds the prefix products in between. 3 multiplications an element and
 // ROOTS inversions a block. Shared memory: two elements a thread.
 
-extern "C" __global__ void batch_inverse(const Params params, const F* a, F* out) {
+extern "C" __global__ void batch_inverse(const Params params, BUFFERS(F, F)) {
     extern __shared__ __align__(16) unsigned char shared[];
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
     F product = f_one();

@@ -3,9 +3,9 @@
 // each pair exchanges both.
 
 #ifdef ASSIGN
-extern "C" __global__ void bit_reverse(const Params params, F* a) {
+extern "C" __global__ void bit_reverse(const Params params, BUFFERS(F)) {
 #else
-extern "C" __global__ void bit_reverse(const Params params, const F* a, F* out) {
+extern "C" __global__ void bit_reverse(const Params params, BUFFERS(F, F)) {
 #endif
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >> params.log_len != 0) return;

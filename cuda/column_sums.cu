@@ -1,7 +1,7 @@
 // sums[c] = the sum of column c of a matrix of `rows` rows of `columns`, modulo 2^32.
 // Grid: one thread a column. No shared memory.
 
-extern "C" __global__ void column_sums(const Params params, const uint32_t* matrix, uint32_t* sums) {
+extern "C" __global__ void column_sums(const Params params, BUFFERS(uint32_t, uint32_t)) {
     uint32_t column = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
     if (column >= params.columns) return;
 #pragma unroll 8

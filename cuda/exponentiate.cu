@@ -3,10 +3,10 @@
 // With ASSIGN, `a` is also the output.
 
 #ifdef ASSIGN
-extern "C" __global__ void exponentiate(const Params params, F* a, const uint32_t* exponent) {
+extern "C" __global__ void exponentiate(const Params params, BUFFERS(F, uint32_t)) {
     F* out = a;
 #else
-extern "C" __global__ void exponentiate(const Params params, const F* a, F* out, const uint32_t* exponent) {
+extern "C" __global__ void exponentiate(const Params params, BUFFERS(F, F, uint32_t)) {
 #endif
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

@@ -4,7 +4,7 @@
 // by side, so that all but the first read it from cache. Shared memory: the window's counters.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-histogram(const Params params, const uint32_t* keys, uint32_t* counts) {
+histogram(const Params params, BUFFERS(uint32_t, uint32_t)) {
     extern __shared__ uint32_t counters[];
     uint32_t chunk = blockIdx.x / params.windows, window = blockIdx.x % params.windows * WINDOW;
     uint32_t columns = params.fields << params.bits, width = min(columns - window, WINDOW);

@@ -3,16 +3,16 @@
 // With ASSIGN, `a` is also the output.
 
 #ifdef FACTOR
-#define FACTOR_BUFFER , const F* factor
+#define FACTOR_BUFFER , F
 #else
 #define FACTOR_BUFFER
 #endif
 
 #ifdef ASSIGN
-extern "C" __global__ void map(const Params params, F* a FACTOR_BUFFER) {
+extern "C" __global__ void map(const Params params, BUFFERS(F FACTOR_BUFFER)) {
     F* out = a;
 #else
-extern "C" __global__ void map(const Params params, const F* a, F* out FACTOR_BUFFER) {
+extern "C" __global__ void map(const Params params, BUFFERS(F, F FACTOR_BUFFER)) {
 #endif
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

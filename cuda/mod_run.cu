@@ -7,8 +7,7 @@
 // the limbs of an element's slots at a distance of `len` words. Codes and sections are those of the host.
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    mod_run(const Params params, const uint32_t* program, const uint32_t* constants, const uint32_t* indices,
-            const uint32_t* values, uint32_t* state, uint32_t* out, uint32_t* mask) {
+    mod_run(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)) {
     __shared__ uint32_t staged[THREADS * M_LIMBS];
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x, element = thread / LANES;
     uint32_t lane = threadIdx.x % LANES;

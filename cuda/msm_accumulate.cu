@@ -11,8 +11,7 @@
 #define BLOCKS (F_LIMBS <= 8 ? 5 : F_LIMBS <= 12 ? 4 : 2)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-msm_accumulate(const Params params, const uint32_t* keys, const uint32_t* values, const Affine* points, Xyzz* buckets,
-               uint32_t* node_keys, Xyzz* node_sums) {
+msm_accumulate(const Params params, BUFFERS(uint32_t, uint32_t, Affine, Xyzz, uint32_t, Xyzz)) {
     uint32_t thread = blockIdx.x * THREADS + threadIdx.x;
     if (thread >= params.slices) return;
     // Pairs before the sentinels.

@@ -4,7 +4,7 @@
 // elements of `scratch` for each block. No shared memory.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-msm_bits(const Params params, const Xyzz* input, Xyzz* scratch, Xyzz* out) {
+msm_bits(const Params params, BUFFERS(Xyzz, Xyzz, Xyzz)) {
     uint32_t task = blockIdx.x, each = params.log + 1, bit = params.log, row = task - params.weighted * params.log;
     if (task < params.weighted * each) {
         row = task / each;

@@ -7,7 +7,7 @@
 // Grid: one thread a run. No shared memory.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-msm_layer(const Params params, const Xyzz* input, Xyzz* out) {
+msm_layer(const Params params, BUFFERS(Xyzz, Xyzz)) {
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (thread >= (size_t)params.rows * params.width) return;
     bool weighted = thread < (size_t)params.weighted * params.width;

@@ -64,8 +64,7 @@ __device__ __forceinline__ void store_affine(Affine* out, const F& x, const F& y
 // What a pair needs is asked for a product or more before it is used: its points while the pair before is added, and their
 // places in memory one pair earlier.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-msm_pairs(const Params params, const uint32_t* keys, const uint32_t* values, const Affine* points, const uint32_t* edges,
-          uint32_t* out_keys, Affine* out, uint32_t* side_keys, uint32_t* side_values) {
+msm_pairs(const Params params, BUFFERS(uint32_t, uint32_t, Affine, uint32_t, uint32_t, Affine, uint32_t, uint32_t)) {
     extern __shared__ __align__(16) unsigned char shared[];
     uint32_t thread = blockIdx.x * THREADS + threadIdx.x, len = (params.len + 1) / 2;
     F product = f_one();

@@ -9,13 +9,8 @@
 // Comes after the arithmetic of the scalar field and these constants:
 //   S_HALF  { (r - 1) / 2 }, r the modulus
 
-// What scalars are: integers; Montgomery forms; integers to be taken modulo r.
-#define PLAIN 0
-#define MONTGOMERY 1
-#define REDUCED 2
-
 extern "C" __global__ void __launch_bounds__(256)
-msm_recode(const Params params, const F* scalars, uint32_t* keys, uint32_t* values) {
+msm_recode(const Params params, BUFFERS(F, uint32_t, uint32_t)) {
     constexpr uint32_t half[F_LIMBS] = S_HALF;
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

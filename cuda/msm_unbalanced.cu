@@ -5,7 +5,7 @@
 // A value is 2 * point + (1 if its opposite is added).
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-msm_unbalanced(const Params params, const uint32_t* keys, const uint32_t* values, const Affine* points, Xyzz* buckets) {
+msm_unbalanced(const Params params, BUFFERS(uint32_t, uint32_t, Affine, Xyzz)) {
     uint32_t bucket = blockIdx.x * THREADS + threadIdx.x;
     if (bucket >= params.buckets) return;
     // Its first pair.

@@ -6,17 +6,13 @@
 // Grid: one thread an element. Registers: two elements. No shared memory. Bound by arithmetic alone: it tells the rate
 // of multiplications that a device can reach.
 
-#define STEP_MUL 0
-#define STEP_SQUARE 1
-#define STEP_MAC 2
-#define STEP_KNOWN 3
 
 // A constant in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
 struct Known {
     F montgomery, integer, quotient;
 };
 
-extern "C" __global__ void mul_chain(const Params params, const F* x, const Known* w, F* out) {
+extern "C" __global__ void mul_chain(const Params params, BUFFERS(F, Known, F)) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F factor = x[i], product = factor;

@@ -16,9 +16,10 @@
 // Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
 // those of neighbouring transforms.
 //
-// FLAGS, where it is defined, is params.flags known ahead: on an H200 a transform of 2^24 elements then took 3.4 instead of
-// 3.7 ms with 8 limbs, and 0.18 instead of 0.33 ms with one, most of whose instructions were about flags. LOG_ROOT is defined
-// with it: params.log_roots less LOG_ROWS.
+// The flags and the values of FACTORS are declared in `pass.rs` of the crate for transforms, which says what each does. FLAGS,
+// where it is defined, is params.flags known ahead: on an H200 a transform of 2^24 elements then took 3.4 instead of 3.7 ms
+// with 8 limbs, and 0.18 instead of 0.33 ms with one, most of whose instructions were about flags. LOG_ROOT is defined with it:
+// params.log_roots less LOG_ROWS.
 //
 // Where F_LAZY holds, values stay in [0, 2p) until the last pass, and the roots within a pass are multiplied by with
 // precomputed quotients. 4 elements of 8 limbs, a root and its quotient need some 80 registers: three blocks of 256
@@ -41,25 +42,6 @@
 #else
 #define IS_SET(flag) ((params.flags & (flag)) != 0)
 #endif
-
-#define LOAD_REVERSED 1u     // lines are numbered by reversed block index, and contiguous, where they are loaded
-#define STORE_REVERSED 2u    // … where they are stored
-#define ROWS_IN_REVERSED 4u  // row m in memory is element reverse(m) of the line
-#define ROWS_OUT_REVERSED 8u // output k goes to row reverse(k)
-#define TWIDDLE_OFFSET 16u   // j is the line's offset within its stride
-#define TWIDDLE_BLOCK 32u    // j is the reversed index of the line's block
-#define TWIDDLE_ZERO 64u     // output 0 has a factor too
-#define SCALE_IN 128u        // element i is multiplied by scale(i) when loaded
-#define SCALE_OUT 256u       // … when stored
-#define SCALE_REVERSED 512u  // i is the reversed place
-#define SCALE_CONSTANT 1024u // scale(i) is the same for all i
-#define LINES_IN 2048u       // the elements of a line are neighbours where they are loaded
-#define LINES_OUT 4096u      // … where they are stored
-
-#define STORED 0
-#define TWO_TABLES 1
-#define BINARY_POWERS 2
-#define ON_THE_FLY 3
 
 // A root in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
 struct Root {
@@ -243,11 +225,11 @@ __device__ __forceinline__ constexpr uint32_t log_distance(uint32_t step) {
 
 #ifdef IN_PLACE
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-ntt_pass(const Params params, F* x, const Root* roots, const F* twiddles, const F* scale) {
+ntt_pass(const Params params, BUFFERS(F, Root, F, F)) {
     F* y = x;
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-ntt_pass(const Params params, const F* x, F* y, const Root* roots, const F* twiddles, const F* scale) {
+ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
 #endif
     extern __shared__ __align__(16) unsigned char shared[];
     FWord* tile = reinterpret_cast<FWord*>(shared);

@@ -1,7 +1,7 @@
 // out[i] = the sum of a[i], a[i + 1], …, a[i + LENGTH - 1], indices modulo the length, by mixed additions one after the
 // other. Grid: one thread an element. No shared memory. It tells the rate of additions that a device can reach.
 
-extern "C" __global__ void __launch_bounds__(256) point_chain(const Params params, const Affine* a, Xyzz* out) {
+extern "C" __global__ void __launch_bounds__(256) point_chain(const Params params, BUFFERS(Affine, Xyzz)) {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     Xyzz sum = xyzz_infinity();

@@ -7,11 +7,11 @@
 #ifdef BINARY
 #define LOAD A p = c_load(a + i), q = c_load(b + i)
 #define OPERANDS p, q
-extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params params, const A* a, const A* b, Affine* out) {
+extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params params, BUFFERS(A, A, Affine)) {
 #else
 #define LOAD A p = c_load(a + i)
 #define OPERANDS p
-extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params params, const A* a, Affine* out) {
+extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params params, BUFFERS(A, Affine)) {
 #endif
     extern __shared__ __align__(16) unsigned char shared[];
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;

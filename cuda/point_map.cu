@@ -2,12 +2,12 @@
 // Grid: one thread an element. No shared memory.
 
 #ifdef BINARY
-extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, const A* a, const B* b, OUT* out) {
+extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, BUFFERS(A, B, OUT)) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < params.len) out[i] = OP(c_load(a + i), c_load(b + i));
 }
 #else
-extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, const A* a, OUT* out) {
+extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, BUFFERS(A, OUT)) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < params.len) out[i] = OP(c_load(a + i));
 }

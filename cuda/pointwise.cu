@@ -3,10 +3,10 @@
 // With ASSIGN, `a` is also the output.
 
 #ifdef ASSIGN
-extern "C" __global__ void pointwise(const Params params, F* a, const F* b) {
+extern "C" __global__ void pointwise(const Params params, BUFFERS(F, F)) {
     F* out = a;
 #else
-extern "C" __global__ void pointwise(const Params params, const F* a, const F* b, F* out) {
+extern "C" __global__ void pointwise(const Params params, BUFFERS(F, F, F)) {
 #endif
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < params.len) out[i] = OP(a[i], b[i]);

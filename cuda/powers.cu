@@ -2,7 +2,7 @@
 // Grid: one thread owns RUN neighbouring elements: its first by the binary digits of i, the others by one
 // multiplication each. No shared memory.
 
-extern "C" __global__ void powers(const Params params, const F* base, F* out) {
+extern "C" __global__ void powers(const Params params, BUFFERS(F, F)) {
     size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * RUN;
     if (first >= params.len) return;
     F x = base[0];

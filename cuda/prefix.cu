@@ -10,18 +10,18 @@
 #define RUN (1u << LOG_RUN)
 
 #ifdef WEIGHTS
-#define WEIGHT_BUFFER , const F* weights
+#define WEIGHT_BUFFER , F
 #else
 #define WEIGHT_BUFFER
 #endif
 
 #ifdef ASSIGN
 extern "C" __global__ void __launch_bounds__(THREADS)
-prefix(const Params params, F* a, F* carries WEIGHT_BUFFER) {
+prefix(const Params params, BUFFERS(F, F WEIGHT_BUFFER)) {
     F* out = a;
 #else
 extern "C" __global__ void __launch_bounds__(THREADS)
-prefix(const Params params, const F* a, F* out, F* carries WEIGHT_BUFFER) {
+prefix(const Params params, BUFFERS(F, F, F WEIGHT_BUFFER)) {
 #endif
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);

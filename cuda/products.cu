@@ -5,9 +5,6 @@
 // Grid: one thread a product; with SERIAL one thread for all, SERIAL products a round. Registers: two elements a product
 // of a round. Shared memory: two elements a product of a round and thread. Bound by latency if serial, by memory if not.
 
-#define PLACE_GLOBAL 0
-#define PLACE_PRIVATE 1
-#define PLACE_SHARED 2
 
 #ifdef SERIAL
 #define ROUND SERIAL
@@ -15,7 +12,7 @@
 #define ROUND 1
 #endif
 
-extern "C" __global__ void products(const Params params, const F* a, const F* b, F* out) {
+extern "C" __global__ void products(const Params params, BUFFERS(F, F, F)) {
     uint32_t start = params.first + (blockIdx.x * blockDim.x + threadIdx.x) * ROUND;
 #ifdef SERIAL
     uint32_t end = params.end;

@@ -9,10 +9,10 @@
 #define THREADS (1u << LOG_THREADS)
 
 #if defined(WEIGHTS)
-#define SECOND const F* weights,
+#define SECOND F,
 #define TERM(i) a[i]
 #elif defined(PRODUCTS)
-#define SECOND const F* b,
+#define SECOND F,
 #define TERM(i) f_mul(a[i], b[i])
 #else
 #define SECOND
@@ -20,7 +20,7 @@
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-reduce(const Params params, const F* a, SECOND F* out) {
+reduce(const Params params, BUFFERS(F, SECOND F)) {
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     uint32_t thread = threadIdx.x, chunk = blockIdx.x, size = 1u << params.log_chunk;

@@ -10,7 +10,7 @@ __device__ __forceinline__ uint32_t gap(uint32_t i) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_tiles(const Params params, const uint32_t* input, const uint32_t* offsets, uint32_t* out) {
+scan_tiles(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t)) {
     extern __shared__ uint32_t tile[];
     uint32_t first = blockIdx.x * TILE, total;
 #pragma unroll

@@ -5,7 +5,7 @@
 // Comes after a monoid: the type M and the functions m_zero() and m_add(a, b).
 
 extern "C" __global__ void __launch_bounds__(256)
-segmented_sum(const Params params, const uint32_t* keys, const M* values, M* out, uint32_t* next_keys, M* next_values) {
+segmented_sum(const Params params, BUFFERS(uint32_t, M, M, uint32_t, M)) {
     uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
     if (thread >= params.slices) return;
     size_t i = (size_t)thread * params.slice, end = i + params.slice < params.len ? i + params.slice : params.len;

@@ -5,7 +5,7 @@
 #define COPIES (THREADS / DIGITS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_count(const Params params, const uint32_t* keys, uint32_t* counts) {
+sort_count(const Params params, BUFFERS(uint32_t, uint32_t)) {
     extern __shared__ uint32_t counters[];
     uint32_t thread = threadIdx.x, first = blockIdx.x * TILE + thread;
     counters[thread] = 0;

@@ -11,8 +11,7 @@
 #define WORDS (DIGITS / 2)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_scatter(const Params params, const uint32_t* keys, const uint32_t* values, const uint32_t* offsets,
-             uint32_t* keys_out, uint32_t* values_out) {
+sort_scatter(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)) {
     extern __shared__ uint32_t memory[];
     __shared__ uint32_t bases[DIGITS];
     uint32_t thread = threadIdx.x, start = blockIdx.x * TILE, valid = min(params.len - start, TILE);

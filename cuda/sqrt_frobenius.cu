@@ -1,7 +1,7 @@
 // out[i] = (ends[0] x, ends[1] y) of the conjugates of x and y of a[i]. Grid: one thread a point. No shared memory.
 
 extern "C" __global__ void __launch_bounds__(128)
-sqrt_frobenius(const Params params, const F* ends, const Jacobian* a, Jacobian* out) {
+sqrt_frobenius(const Params params, BUFFERS(F, Jacobian, Jacobian)) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     Jacobian point = c_load(a + i);

@@ -2,7 +2,7 @@
 // one, if `first`, else from what out[i] has of the digits above. Grid: one thread a point. No shared memory.
 
 extern "C" __global__ void __launch_bounds__(128)
-sqrt_multiple(const Params params, const uint32_t* scalar, const Jacobian* base, Jacobian* out) {
+sqrt_multiple(const Params params, BUFFERS(uint32_t, Jacobian, Jacobian)) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     Jacobian point = c_load(base + i), sum = params.first ? point : c_load(out + i);

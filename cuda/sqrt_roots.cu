@@ -2,15 +2,20 @@
 // have OUT, and are zero where the verdict is 0, unless there are PAIRS.
 // Grid: one thread an element. No shared memory. Local memory: the slots of the program.
 
-extern "C" __global__ void __launch_bounds__(128)
-sqrt_roots(const Params params, const uint32_t* program, const F* constants, const uint32_t* hashed, const F* a,
 #if PAIRS
-           const F* b,
+#define SECOND , F
+#else
+#define SECOND
 #endif
+
 #if OUT > 0
-           F* out,
+#define RESULTS , F
+#else
+#define RESULTS
 #endif
-           uint32_t* verdicts) {
+
+extern "C" __global__ void __launch_bounds__(128)
+sqrt_roots(const Params params, BUFFERS(uint32_t, F, uint32_t, F SECOND RESULTS, uint32_t)) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F slots[SLOTS];

@@ -6,7 +6,7 @@
 // Grid: one thread a point. No shared memory.
 
 extern "C" __global__ void __launch_bounds__(128)
-sqrt_subgroup(const Params params, const uint32_t* scalar, const F* ends, Affine* points, uint32_t* status, Jacobian* sums) {
+sqrt_subgroup(const Params params, BUFFERS(uint32_t, F, Affine, uint32_t, Jacobian)) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len || status[i]) return;
     Affine p = c_load(points + i);

@@ -4,7 +4,7 @@
 // Grid: a block for each chunk. Shared memory: one element a thread, and that of `draw`.
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-sumcheck_round(const Params params, SOURCES const F* inputs, F* partials STATE) {
+sumcheck_round(const Params params, BUFFERS(SOURCE_TYPES F, F STATE_TYPE)) {
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
 #if DRAWN

@@ -9,7 +9,7 @@
 // Grid: one block. Shared memory: one element a thread, and that of `draw`.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sumcheck_tail(const Params params, SOURCES const F* inputs, F* partials, uint32_t* state) {
+sumcheck_tail(const Params params, BUFFERS(SOURCE_TYPES F, F, uint32_t)) {
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     F* values = drawing(tile).values;

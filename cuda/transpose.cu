@@ -3,7 +3,7 @@
 // shared memory with one element of padding a row, so that a column's elements lie in different banks.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-transpose_tiles(const Params params, const F* a, F* out) {
+transpose_tiles(const Params params, BUFFERS(F, F)) {
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     uint32_t top = blockIdx.x / params.tiles * SIDE, left = blockIdx.x % params.tiles * SIDE;

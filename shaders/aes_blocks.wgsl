@@ -1,11 +1,6 @@
 // The modes whose blocks do not wait for each other, in place, over many messages or sectors; the twin of aes_blocks.cu,
 // which explains the modes. MODE is a constant before it, and `borders_get` where CBC has no borders a stub.
 
-const MODE_ECB = 0u;
-const MODE_CBC = 1u;
-const MODE_CTR = 2u;
-const MODE_XTS = 3u;
-const MODE_TWEAK = 4u;
 
 fn find(unit: u32) -> Place {
   if (MODE == MODE_XTS) {

@@ -1,8 +1,6 @@
 // What goes block after block within a message or sector, in place: one thread each; the twin of aes_serial.cu, which
 // explains the modes. MODE is a constant before it.
 
-const MODE_CBC_ENCRYPT = 0u;
-
 fn cipher_one(x: vec4<u32>, key: u32) -> vec4<u32> {
   let x$j = x;
   return cipher_all(Blocks($(x)), key).j0;

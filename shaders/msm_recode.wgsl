@@ -2,9 +2,6 @@
 // Comes after the arithmetic of the scalar field and these functions: `s_square()` and `s_unit()`, R^2 and 1 as limbs;
 // `s_above(s)`, whether an integer is above (r - 1) / 2; `s_shift(s, bits)`, an integer shifted down.
 
-const PLAIN = 0u;
-const REDUCED = 2u;
-
 @compute @workgroup_size(THREADS)
 fn msm_recode(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
               @builtin(local_invocation_index) thread: u32) {

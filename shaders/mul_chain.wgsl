@@ -1,5 +1,5 @@
-// out[i] = LENGTH steps from x[i], each of which waits for the one before: multiplied by x[i] (STEP 0), squared (1),
-// with the product of x[i] and x[(i + j) mod len] added (2), or multiplied by the constant w (3). One thread an element.
+// out[i] = LENGTH steps from x[i], each of which waits for the one before: as STEP says: see the
+// CUDA twin. One thread an element.
 // Bound by arithmetic alone: it tells the rate of multiplications that a device can reach.
 
 @compute @workgroup_size(THREADS)
@@ -12,24 +12,24 @@ fn mul_chain(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     var factor = x_load(i);
     var product = factor;
     var sum = f_zero();
-    if (STEP == 3u) {
+    if (STEP == STEP_KNOWN) {
         factor = w_load(0u);
     }
     var k = i;
     for (var j = 0u; j < LENGTH; j++) {
-        if (STEP == 1u) {
+        if (STEP == STEP_SQUARE) {
             factor = product;
         }
-        if (STEP == 2u) {
+        if (STEP == STEP_MAC) {
             product = x_load(k);
             k = select(k + 1u, 0u, k + 1u == params.len);
         }
         product = f_mul(product, factor);
-        if (STEP == 2u) {
+        if (STEP == STEP_MAC) {
             sum = f_add(sum, product);
         }
     }
-    if (STEP == 2u) {
+    if (STEP == STEP_MAC) {
         product = sum;
     }
     out_store(i, product);

@@ -1,5 +1,5 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
-// The CUDA twin says what lines, tiles, factors and flags are. A thread takes GROUPS times RADIX elements: rows i + k q of
+// The CUDA twin says what lines, tiles and factors are. A thread takes GROUPS times RADIX elements: rows i + k q of
 // one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there. What is done with the elements
 // of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two`, `four`, and `whole`, which reduces what they leave.
 
@@ -10,24 +10,6 @@ const TILE = 1u << LOG_TILE;
 const RADIX = 1u << LOG_RADIX;
 const GROUPS = TILE / RADIX / THREADS;
 const FIRST_LEVELS = (LOG_ROWS - 1u) % LOG_RADIX + 1u;
-
-const LOAD_REVERSED = 1u;
-const STORE_REVERSED = 2u;
-const ROWS_IN_REVERSED = 4u;
-const ROWS_OUT_REVERSED = 8u;
-const TWIDDLE_OFFSET = 16u;
-const TWIDDLE_BLOCK = 32u;
-const TWIDDLE_ZERO = 64u;
-const SCALE_IN = 128u;
-const SCALE_OUT = 256u;
-const SCALE_REVERSED = 512u;
-const SCALE_CONSTANT = 1024u;
-const LINES_IN = 2048u;
-const LINES_OUT = 4096u;
-
-const STORED = 0u;
-const TWO_TABLES = 1u;
-const BINARY_POWERS = 2u;
 
 fn reverse(x: u32, bits: u32) -> u32 {
     return (reverseBits(x) >> 1u) >> (31u - bits);

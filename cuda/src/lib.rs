@@ -293,22 +293,25 @@ mod tests {
 
     use super::*;
 
-    /// The names that follow `__global__ void`, behind launch bounds.
-    fn entries(source: &str) -> impl Iterator<Item = &str> {
+    /// The names that follow `__global__ void`, behind launch bounds, and what follows them up to the body.
+    fn entries(source: &str) -> impl Iterator<Item = (&str, &str)> {
         source.split("__global__ void").skip(1).filter_map(|rest| {
             let rest = match rest.trim_start().strip_prefix("__launch_bounds__") {
                 Some(bounds) => bounds.split_once(')')?.1,
                 None => rest,
             };
-            rest.split_once('(').map(|(name, _)| name.trim())
+            let (name, rest) = rest.split_once('(')?;
+            Some((name.trim(), rest.split_once(" {")?.0))
         })
     }
 
     #[test]
-    fn every_kernel_is_listed_under_its_entry() {
+    fn every_kernel_is_listed_under_its_entry_and_takes_what_is_declared() {
         for (name, source) in KERNELS {
-            let found: Vec<&str> = entries(source).collect();
-            assert!(!found.is_empty() && found.iter().all(|entry| *entry == name), "{name}: {found:?}");
+            let found: Vec<(&str, &str)> = entries(source).collect();
+            assert!(!found.is_empty() && found.iter().all(|(entry, _)| *entry == name), "{name}: {found:?}");
+            let declared = |parameters: &str| parameters.starts_with("const Params params, BUFFERS(");
+            assert!(found.iter().all(|(_, parameters)| declared(parameters)), "{name} takes {found:?}");
         }
         for file in fs::read_dir(env!("CARGO_MANIFEST_DIR")).unwrap() {
             let path = file.unwrap().path();

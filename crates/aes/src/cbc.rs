@@ -1,14 +1,17 @@
 use std::{iter, ops::Range};
 
-use evariste_backend::{Buffer, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Queue, Secrecy};
 
 use crate::{
     Aes, Error, Message, Mode, Result,
+    batch::{Batch, Next, Part, Span},
     cpu::{self, BLOCK},
-    engine::{Batch, Span},
-    kernels::{BlockMode, Direction},
+    kernels::{BORDER_UNITS, BlockMode, BorderParams, Direction, SerialMode, SerialParams, THREADS},
     ring::Ring,
 };
+
+/// Blocks that one launch chains in CBC encryption, for the same reason, and since emulated GPUs end long loops.
+const MAX_CHAIN: u32 = 1 << 11;
 
 /// Cipher block chaining, without padding. Decryption works on all blocks at once; encryption goes block after block, so
 /// that only batches of messages ([`Aes::cbc_encrypt_batch`]) keep a device busy.
@@ -47,6 +50,48 @@ impl Aes {
     fn cbc_messages(&self, data: &Buffer<u8>, messages: &[Message]) -> Result<Batch> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
         Batch::new(self, data, messages.iter().map(Message::span).collect(), Secrecy::Public)
+    }
+
+    /// CBC encryption of messages, each by one thread.
+    fn cbc_encrypt(&self, data: &mut Buffer<u8>, batch: &Batch) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
+        let slot = &self.0.serial[mode as usize][direction as usize];
+        let kernel = slot.get(&self.0.device, || self.0.shape.serial(mode, direction, self.ciphers()))?;
+        for part in batch.parts(self, |_, _| Next::Chained) {
+            let messages = self.upload_descriptors(None, &part)?;
+            let count = part.descriptors.len() as u32;
+            let groups = self.groups(count.into(), THREADS.into(), THREADS);
+            let longest = part.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
+            for first in (0..longest).step_by(MAX_CHAIN as usize) {
+                let params = SerialParams { count, first, blocks: MAX_CHAIN, ..SerialParams::default() };
+                let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+                let args = &mut [Arg::write(&mut *data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+                // SAFETY: every message lies in the data and names a key, as `Batch` checks.
+                unsafe { kernel.launch(None, groups, &params, args) }?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn borders(
+        &self,
+        queue: Option<&Queue>,
+        data: &Buffer<u8>,
+        messages: &Buffer<u32>,
+        part: &Part,
+    ) -> Result<Buffer<u32>> {
+        let tiles = part.units.div_ceil(BORDER_UNITS);
+        let mut borders = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
+        let kernel = self.0.borders.get(&self.0.device, || self.0.shape.borders())?;
+        let params = BorderParams { tiles, messages: part.descriptors.len() as u32, tile_units: BORDER_UNITS };
+        let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut borders)];
+        // SAFETY: a thread for each of `tiles` entries; unit tile · BORDER_UNITS belongs to a message within the data, and what is
+        // chained has a block before it.
+        unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
+        Ok(borders)
     }
 }
 

@@ -1,14 +1,15 @@
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::{
     Aes, Error, Mode, Result,
+    batch::{Batch, Span},
+    copies::{tail, words},
     cpu::{self, BLOCK},
-    engine::{Batch, Span},
-    kernels::{BlockMode, Direction},
+    kernels::{BlockMode, CTR_RUN, CtrParams, Direction, Place},
     keystream::Stream,
     ring::Ring,
 };
@@ -79,6 +80,45 @@ impl Aes {
         };
         self.expect_apart(messages.par_iter().map(stream), counter.wide())?;
         self.messages(None, BlockMode::Ctr, Direction::Encrypt, counter.wide(), data, &batch)
+    }
+
+    /// XORs the keystream from byte `skip` of the block of `counter` on; the range starts `skip` bytes after a word.
+    pub(crate) fn ctr_aligned(
+        &self,
+        queue: Option<&Queue>,
+        data: &mut Buffer<u8>,
+        range: Range<usize>,
+        counter: [u8; BLOCK],
+        wide: bool,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.wait_until_ready(queue)?;
+        let (device, shape) = (&self.0.device, self.0.shape);
+        let kernel = self.0.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
+        let threads = shape.ctr_threads(device.info());
+        let blocks = words(range.start, range.len());
+        let mut done = 0;
+        while done < blocks {
+            let now = (blocks - done).min(self.0.config.launch_blocks());
+            let params = CtrParams {
+                counter: bytemuck::cast(cpu::add_counter(counter, done.into(), wide)),
+                wide: wide.into(),
+                start: Place::of(range.start + done as usize * BLOCK),
+                blocks: now as u32,
+                skip: if done == 0 { (range.start % BLOCK) as u32 } else { 0 },
+                tail: if done + now == blocks { tail(range.end) as u32 } else { BLOCK as u32 },
+            };
+            // A run that starts in the middle reaches into one more.
+            let groups = self.spread_groups(now + 255, u64::from(threads * CTR_RUN), threads);
+            let args = &mut [Arg::write(&mut *data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
+            // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
+            // buffers are padded to whole words; schedule and tables are of this kernel's shape.
+            unsafe { kernel.launch(queue, groups, &params, args) }?;
+            done += now;
+        }
+        Ok(())
     }
 }
 
@@ -264,10 +304,12 @@ impl Ctr {
         let mut first = Zeroizing::new([0; BLOCK]);
         let first = &mut first[..head];
         first.copy_from_slice(&data[..head]);
-        let position = self.position + head as u128;
         let mut ring = Ring::for_len(&self.aes, data.len(), BLOCK)?;
-        let work = |queue: &Queue, piece: &mut Buffer<u8>, at, len| {
-            self.apply_at(Some(queue), position + at as u128, piece, 0..len)
+        let (next, _) = self.block_at(self.position + head as u128);
+        let wide = self.counter.wide();
+        let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
+            let counter = cpu::add_counter(next, (at / BLOCK) as u128, wide);
+            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, wide)
         };
         ring.run(&mut data[head..], work, |_| ())?;
         cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, first);

@@ -4,9 +4,9 @@ use evariste_backend::{Buffer, Queue, Secrecy};
 
 use crate::{
     Aes, Message, Mode, Result,
+    batch::{Batch, Span},
     cbc::expect_blocks,
     cpu,
-    engine::{Batch, Span},
     kernels::{BlockMode, Direction},
     ring::Ring,
 };

@@ -14,8 +14,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     Aes, Config, Error, Mode, Result,
+    batch::{Batch, Prepared, Span},
     cpu::{self, BLOCK},
-    engine::{Batch, Prepared, Span},
     gf128,
     ghash::{HashKeys, Sum},
     kernels::{BlockMode, Direction, POWERS},

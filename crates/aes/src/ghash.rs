@@ -3,6 +3,8 @@
 //! By carry-less products of AVX-512 where the processor has them, 32 blocks to a reduction; else by RustCrypto's GHASH, which
 //! is also what the former is tested against.
 
+mod launches;
+
 use std::{
     fmt,
     sync::{Arc, Mutex},

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{Binding, CpuArg, DeviceInfo, KernelSpec, Kind, Language, ParamType, Word, loop_turns, params};
+use evariste_backend::{
+    Binding, CpuArg, DeviceInfo, KernelSpec, Kind, Language, ParamType, Word, constants, loop_turns, params,
+};
 
 use crate::{
     KeySize, Method, Result,
@@ -99,6 +101,25 @@ impl Place {
     /// The number of the word.
     pub(crate) fn word(self) -> usize {
         (u64::from(self.0[0]) | u64::from(self.0[1]) << 32) as usize
+    }
+}
+
+constants! {
+    /// The values of MODE in the sources of independent blocks.
+    mod block_modes {
+        MODE_ECB = BlockMode::Ecb as u32,
+        MODE_CBC = BlockMode::Cbc as u32,
+        MODE_CTR = BlockMode::Ctr as u32,
+        MODE_XTS = BlockMode::Xts as u32,
+        MODE_TWEAK = BlockMode::Tweak as u32,
+    }
+}
+
+constants! {
+    /// The values of MODE in the sources of what goes block after block.
+    mod serial_modes {
+        MODE_CBC_ENCRYPT = SerialMode::CbcEncrypt as u32,
+        MODE_XTS_STEAL = SerialMode::XtsSteal as u32,
     }
 }
 
@@ -360,6 +381,7 @@ impl Shape {
             }
         };
         KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
+            .constants(block_modes::ALL)
             .threads(threads)
             .shared_bytes(self.shared_bytes())
             .turns(move |params: &BlockParams| {
@@ -396,6 +418,7 @@ impl Shape {
         };
         let bindings = CIPHER_BINDINGS.to_vec();
         KernelSpec::new("aes_serial", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
+            .constants(serial_modes::ALL)
             .threads(THREADS)
             .shared_bytes(self.shared_bytes())
             .turns(move |params: &SerialParams| {

@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+mod batch;
+mod blocks;
 mod cbc;
 mod config;
+mod copies;
 mod cpu;
 mod crossover;
 mod ctr_mode;

@@ -1,19 +1,22 @@
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Device, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Queue, Secrecy};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::{
     Aes, Config, Error, Mode, Result,
+    batch::{Batch, Span},
     cpu::{self, BLOCK},
-    engine::Sectors,
-    kernels::Direction,
+    kernels::{BlockMode, BlockParams, Direction, Place, SerialMode, SerialParams, THREADS},
     ring::Ring,
 };
 
 /// The longest sector: 2^20 blocks (IEEE 1619, NIST SP 800-38E).
 const MAX_SECTOR: usize = BLOCK << 20;
+
+/// Sectors of one launch of XTS, which has 16 bytes of memory for the tweak of each.
+const MAX_TWEAKS: usize = 1 << 26;
 
 /// XTS (IEEE 1619, NIST SP 800-38E), for sectors of storage: the length stays, each sector depends on its number, and a
 /// sector that is not whole blocks steals from its last one.
@@ -172,6 +175,92 @@ impl Xts {
         self.aes.aligned(queue, data, sectors.range(), 0, |data, start| {
             self.aes.xts(queue, data, Sectors { start, ..sectors }, direction)
         })
+    }
+}
+
+/// Sectors of XTS that follow each other in a buffer.
+#[derive(Clone, Copy, Debug)]
+struct Sectors {
+    start: usize,
+    /// Of each.
+    bytes: usize,
+    count: usize,
+    /// The number of the first.
+    first: u128,
+}
+
+impl Sectors {
+    fn range(&self) -> Range<usize> {
+        self.start..self.start + self.bytes * self.count
+    }
+}
+
+impl Aes {
+    /// XTS over sectors of equal length from the start of a word on, with key 0 for the data and key 1 for the tweaks.
+    /// Several sectors must be whole blocks long.
+    fn xts(&self, queue: Option<&Queue>, data: &mut Buffer<u8>, sectors: Sectors, direction: Direction) -> Result<()> {
+        self.expect_range(data, &sectors.range())?;
+        self.wait_until_ready(queue)?;
+        let most = (self.launch_bytes() / sectors.bytes).clamp(1, MAX_TWEAKS);
+        for at in (0..sectors.count).step_by(most) {
+            let part = Sectors {
+                start: sectors.start + at * sectors.bytes,
+                count: most.min(sectors.count - at),
+                first: sectors.first + at as u128,
+                ..sectors
+            };
+            self.xts_part(queue, data, part, direction)?;
+        }
+        Ok(())
+    }
+
+    fn xts_part(
+        &self,
+        queue: Option<&Queue>,
+        data: &mut Buffer<u8>,
+        sectors: Sectors,
+        direction: Direction,
+    ) -> Result<()> {
+        let (device, shape) = (&self.0.device, self.0.shape);
+        let Sectors { start, bytes: sector_bytes, count: sectors, first } = sectors;
+        let tweaks = self.tweaks(queue, first, sectors)?;
+        let (whole, part) = (sector_bytes / BLOCK, sector_bytes % BLOCK);
+        let blocks = (whole - usize::from(part > 0)) as u32;
+        let units = blocks.div_ceil(self.per_thread());
+        let total = u64::from(units) * sectors as u64;
+        let (word, stride) = (Place::of(start), whole as u32);
+        let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+        if blocks > 0 {
+            let slot = &self.0.blocks[BlockMode::Xts as usize][direction as usize];
+            let kernel = slot.get(device, || shape.blocks(device.info(), BlockMode::Xts, direction, self.ciphers()))?;
+            let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
+            let groups = self.block_groups(total);
+            let args = &mut [Arg::write(&mut *data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range that the caller
+            // has checked, and a tweak.
+            unsafe { kernel.launch(queue, groups, &params, args) }?;
+        }
+        if part > 0 {
+            let slot = &self.0.serial[SerialMode::XtsSteal as usize][direction as usize];
+            let kernel = slot.get(device, || shape.serial(SerialMode::XtsSteal, direction, self.ciphers()))?;
+            let (count, tail) = (sectors as u32, part as u32);
+            let params = SerialParams { count, first: 0, blocks, word, stride, tail, key: 0 };
+            let groups = self.groups(sectors as u64, THREADS.into(), THREADS);
+            let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            // SAFETY: the last whole block of each sector and the short one after it are within the range that the caller has
+            // checked.
+            unsafe { kernel.launch(queue, groups, &params, args) }?;
+        }
+        Ok(())
+    }
+
+    /// The numbers of sectors, encrypted with key 1.
+    fn tweaks(&self, queue: Option<&Queue>, first: u128, sectors: usize) -> Result<Buffer<u8>> {
+        let mut tweaks = self.0.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
+        let message = Span { offset: 0, len: sectors * BLOCK, key: 1, iv: first.to_le_bytes() };
+        let batch = Batch::new(self, &tweaks, vec![message], Secrecy::Public)?;
+        self.messages(queue, BlockMode::Tweak, Direction::Encrypt, false, &mut tweaks, &batch)?;
+        Ok(tweaks)
     }
 }
 

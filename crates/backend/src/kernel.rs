@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
-    CpuArg, Device, Element, Error, Memory, ParamField, Params, Queue, Result, Secrecy, Span, SpanMut, View, ViewMut,
-    backend::shared_handle, params,
+    Constant, CpuArg, Device, Element, Error, Memory, ParamField, Params, Queue, Result, Secrecy, Span, SpanMut, View,
+    ViewMut, backend::shared_handle, params,
 };
 
 /// A source language, with what its target offers.
@@ -125,8 +125,9 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 
 /// A kernel's declaration: its name, its buffers, and a body in each language.
 ///
-/// **CUDA**: `extern "C" __global__ void name(const Params params, T0* b0, T1* b1, …)`, with `Params` what
-/// [`params!`](crate::params) declared, then the bindings in order. Dynamic shared memory is `shared_bytes`.
+/// **CUDA**: `extern "C" __global__ void name(const Params params, BUFFERS(T0, T1, …))`, with `Params` what
+/// [`params!`](crate::params) declared and `BUFFERS` the bindings in order, under their names, as pointers to these types, which are
+/// `const` where they are only read. Dynamic shared memory is `shared_bytes`.
 ///
 /// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
 /// `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is
@@ -148,6 +149,8 @@ pub struct KernelSpec {
     pub shared_bytes: u32,
     /// The fields of the parameters.
     pub params: &'static [ParamField],
+    /// Constants that the sources see.
+    pub constants: Vec<Constant>,
     /// The body for the CPU.
     pub cpu: CpuBody,
     source: Arc<SourceFn>,
@@ -174,6 +177,7 @@ impl KernelSpec {
             threads: 256,
             shared_bytes: 0,
             params: P::FIELDS,
+            constants: Vec::new(),
             cpu: CpuBody::new(cpu),
             source: Arc::new(source),
             turns: None,
@@ -209,6 +213,13 @@ impl KernelSpec {
         self
     }
 
+    /// Adds constants that the sources see, which [`constants!`](crate::constants) declares (there are none unless added).
+    #[must_use]
+    pub fn constants(mut self, constants: &[Constant]) -> Self {
+        self.constants.extend_from_slice(constants);
+        self
+    }
+
     /// Sets the most turns that the loops of one thread take in WGSL with these parameters, loops within loops and the last
     /// look at each condition included (few unless set).
     ///
@@ -236,9 +247,10 @@ impl KernelSpec {
         (self.source)(language)
     }
 
-    /// The text in CUDA C++, behind the declaration of the parameters.
+    /// The text in CUDA C++, behind the declarations of the parameters, the constants and the buffers.
     pub fn cuda_source(&self) -> String {
-        format!("{}\n#line 1\n{}", params::cuda(self.params), self.source(Language::Cuda))
+        let (constants, buffers) = (params::cuda_constants(&self.constants), params::cuda_buffers(&self.bindings));
+        format!("{}\n{constants}{buffers}#line 1\n{}", params::cuda(self.params), self.source(Language::Cuda))
     }
 }
 

@@ -41,7 +41,7 @@ pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
 pub use kernel::{
     Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel, Word, loop_turns,
 };
-pub use params::{ParamField, ParamType, Params};
+pub use params::{Constant, ParamField, ParamType, Params};
 pub use plans::CACHED_PLANS;
 pub use span::{Span, SpanMut};
 pub use stream::Stream;

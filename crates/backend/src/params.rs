@@ -1,8 +1,10 @@
-//! Parameters of kernels: declared once, in Rust, for all languages.
+//! Parameters, buffers and constants of kernels: declared once, in Rust, for all languages.
 
 use std::fmt::Write;
 
 use bytemuck::Pod;
+
+use crate::{Access, Binding};
 
 /// What the parameters of a kernel are made of: words, or arrays of them.
 ///
@@ -122,6 +124,65 @@ macro_rules! params {
     )+};
 }
 
+/// A constant that a kernel's sources see: its name in all languages, and its value.
+pub type Constant = (&'static str, u32);
+
+/// Declares constants that the host and kernels share, such as bits of a parameter: a module of `u32`, and all of them as `ALL`,
+/// for [`KernelSpec::constants`](crate::KernelSpec::constants).
+///
+/// ```
+/// evariste_backend::constants! {
+///     mod flags {
+///         /// Elements are read from the highest down.
+///         DOWN = 1,
+///         TWICE = 2,
+///     }
+/// }
+/// assert_eq!(flags::ALL, [("DOWN", flags::DOWN), ("TWICE", 2)]);
+/// ```
+#[macro_export]
+macro_rules! constants {
+    ($(#[$meta:meta])* $vis:vis mod $module:ident { $($(#[$doc:meta])* $name:ident = $value:expr),* $(,)? }) => {
+        $(#[$meta])*
+        $vis mod $module {
+            #[allow(unused_imports, reason = "values may be those of types beside the module")]
+            use super::*;
+
+            $($(#[$doc])* pub(crate) const $name: u32 = $value;)*
+
+            /// All of them, by name.
+            pub(crate) const ALL: &[$crate::Constant] = &[$((stringify!($name), $name)),*];
+        }
+    };
+}
+
+/// The constants in CUDA C++, a line each.
+pub(crate) fn cuda_constants(constants: &[Constant]) -> String {
+    constants.iter().map(|(name, value)| format!("#define {name} {value}u\n")).collect()
+}
+
+/// The constants in WGSL, on one line.
+#[cfg(any(test, feature = "wgpu"))]
+pub(crate) fn wgsl_constants(constants: &[Constant]) -> String {
+    constants.iter().map(|(name, value)| format!("const {name} = {value}u; ")).collect()
+}
+
+/// `BUFFERS(T, …)` in CUDA C++: the buffers as the entry takes them, each a pointer to the type that is given for it.
+pub(crate) fn cuda_buffers(bindings: &[Binding]) -> String {
+    let types: Vec<String> = (0..bindings.len()).map(|i| format!("T{i}")).collect();
+    let pointers = bindings.iter().zip(&types).map(|(binding, of)| match binding.access {
+        Access::Read => format!("const {of}* {}", binding.name),
+        Access::Write => format!("{of}* {}", binding.name),
+    });
+    let pointers: Vec<String> = pointers.collect();
+    // What is given may be a macro of several types.
+    format!(
+        "#define BUFFERS(...) BUFFERS_OF(__VA_ARGS__)\n#define BUFFERS_OF({}) {}\n",
+        types.join(", "),
+        pointers.join(", ")
+    )
+}
+
 /// The struct in CUDA C++, on one line.
 pub(crate) fn cuda(fields: &[ParamField]) -> String {
     let mut text = String::from("struct Params {");
@@ -157,6 +218,27 @@ mod tests {
             place: [u32; 2],
             last: u32,
         }
+    }
+
+    constants! {
+        mod flags {
+            DOWN = 1,
+            TWICE = 2,
+        }
+    }
+
+    #[test]
+    fn constants_are_the_same_in_all_languages() {
+        assert_eq!(cuda_constants(flags::ALL), "#define DOWN 1u\n#define TWICE 2u\n");
+        assert_eq!(wgsl_constants(flags::ALL), "const DOWN = 1u; const TWICE = 2u; ");
+        assert_eq!(flags::DOWN | flags::TWICE, 3);
+    }
+
+    #[test]
+    fn buffers_have_the_names_and_the_access_of_their_bindings() {
+        let bindings = [Binding::read("a", crate::Word::U32), Binding::write("out", crate::Word::Vec4)];
+        let text = cuda_buffers(&bindings);
+        assert!(text.ends_with("#define BUFFERS_OF(T0, T1) const T0* a, T1* out\n"), "{text}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::{
 
 use ark_bls12_381::{Fq, Fq2, Fr};
 use evariste_aes::{Aes, KeySize, Method};
-use evariste_backend::{Backend, Device, DeviceInfo, Executable, KernelSpec};
+use evariste_backend::{Backend, Device, DeviceInfo, Executable, KernelSpec, Kind};
 use evariste_curve::{DeviceCurve, PointSum, Points};
 use evariste_field::{
     DeviceField, Expression, FieldSum, Vector,
@@ -360,7 +360,13 @@ pub fn launches(device: &Device) -> Vec<Trial> {
 }
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
+    let info = suite.device.info();
+    let emulated = info.id.kind == Kind::Wgpu && info.features.software;
     for family in &FAMILIES {
+        if emulated {
+            suite.skip(family.name, "emulated: its other trials launch the same kernels at more sizes");
+            continue;
+        }
         let device = suite.device.clone();
         // The trials take their turns themselves.
         suite.push(family.name, move || family.run(&device));

@@ -50,8 +50,14 @@ fn is_zero<F: DeviceField>(x: F) -> bool {
     x == F::ZERO
 }
 
-/// The arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve.cuh`.
+/// The arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve.cuh`. Over an extension of a field with long
+/// elements, the products in that field are called (`extension.cuh`).
 pub fn cuda<C: DeviceCurve>() -> String {
+    format!("#define F_CALLS 1\n{}", cuda_inlined::<C>())
+}
+
+/// [`cuda`] with all products inlined, for kernels with few in their text.
+pub fn cuda_inlined<C: DeviceCurve>() -> String {
     let a: Vec<String> = limbs(C::COEFF_A).iter().map(|limb| format!("{limb:#010x}u")).collect();
     format!(
         "{}#define C_A {{ {} }}\n#define C_A_ZERO {}\n#define C_B_ZERO {}\n{}",

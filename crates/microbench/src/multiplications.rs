@@ -1,7 +1,7 @@
 use std::{array, marker::PhantomData};
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel, params,
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, constants, parallel, params,
 };
 
 use evariste_field::{
@@ -14,6 +14,16 @@ use crate::THREADS;
 /// Steps that one run of [`MulChain`] does on each element: some hundred times what loading and storing the element
 /// costs on any device.
 pub const MULTIPLICATIONS: u32 = 512;
+
+constants! {
+    /// The values of STEP in the sources: [`Step`].
+    mod steps {
+        STEP_MUL = Step::Mul as u32,
+        STEP_SQUARE = Step::Square as u32,
+        STEP_MAC = Step::Mac as u32,
+        STEP_KNOWN = Step::Known as u32,
+    }
+}
 
 /// What [`MulChain`] does with each element x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +120,10 @@ impl<F: DeviceField> MulChain<F> {
         };
         let variant = format!("{step:?} {MULTIPLICATIONS} over {}", source::label::<F>());
         let turns = turns::repeat(MULTIPLICATIONS.into(), turns::mul::<F>());
-        KernelSpec::of("mul_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+        KernelSpec::of("mul_chain", variant, bindings, body, source)
+            .constants(steps::ALL)
+            .threads(THREADS)
+            .turns(move |_: &Params| turns)
     }
 
     /// Does [`MULTIPLICATIONS`] steps one after the other on each element.

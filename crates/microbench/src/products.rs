@@ -1,13 +1,22 @@
 use std::marker::PhantomData;
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel, params,
+    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, constants, parallel, params,
 };
 
 use evariste_field::{
     DeviceField, Mont,
     source::{self, turns, word},
 };
+
+constants! {
+    /// The values of PLACE in the sources: [`Place`].
+    mod places {
+        PLACE_GLOBAL = Place::Global as u32,
+        PLACE_PRIVATE = Place::Private as u32,
+        PLACE_SHARED = Place::Shared as u32,
+    }
+}
 
 /// Where factors and products are while they are worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,6 +149,7 @@ impl<F: DeviceField> Products<F> {
             turns::repeat(rounds, 2 * copy + turns::repeat(round.into(), mul))
         };
         KernelSpec::of("products", variant, bindings, body, source)
+            .constants(places::ALL)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(shared))
             .turns(turns)

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use ark_ff::BigInteger;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View, Word, parallel,
-    params,
+    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View, Word, constants,
+    parallel, params,
 };
 use evariste_field::{
     DevicePrimeField,
@@ -27,6 +27,15 @@ pub(crate) enum ScalarForm {
     Montgomery,
     /// Integers to be taken modulo the order.
     Reduced,
+}
+
+constants! {
+    /// What scalars are: [`ScalarForm`].
+    mod forms {
+        PLAIN = ScalarForm::Plain as u32,
+        MONTGOMERY = ScalarForm::Montgomery as u32,
+        REDUCED = ScalarForm::Reduced as u32,
+    }
 }
 
 /// Which digits are made of which scalars, and what their buckets and points are.
@@ -105,7 +114,10 @@ impl<F: DevicePrimeField> Recode<F> {
                 [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::MSM_RECODE].concat()
             }
         };
-        KernelSpec::of("msm_recode", label::<F>(), seen, run::<F>, source).threads(THREADS).turns(recode_turns::<F>)
+        KernelSpec::of("msm_recode", label::<F>(), seen, run::<F>, source)
+            .constants(forms::ALL)
+            .threads(THREADS)
+            .turns(recode_turns::<F>)
     }
 
     /// Writes a key and a value for each digit of each scalar: see `msm_recode.cu`.
@@ -182,14 +194,14 @@ fn wgsl_integers<F: DevicePrimeField>() -> String {
 
 /// The integer that a scalar of the device stands for.
 fn integer<F: DevicePrimeField>(form: u32, limbs: &[u32]) -> F::BigInt {
-    if form == ScalarForm::Montgomery as u32 {
+    if form == forms::MONTGOMERY {
         return F::load(limbs).into_bigint();
     }
     let mut value = F::BigInt::default();
     for (i, limb) in limbs.iter().enumerate() {
         value.as_mut()[i / 2] |= u64::from(*limb) << (32 * (i % 2));
     }
-    if form == ScalarForm::Reduced as u32 && value >= F::MODULUS {
+    if form == forms::REDUCED && value >= F::MODULUS {
         value = F::from_le_bytes_mod_order(&value.to_bytes_le()).into_bigint();
     }
     value

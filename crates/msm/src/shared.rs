@@ -86,8 +86,9 @@ pub(crate) fn text<C: DeviceCurve>(
 
 /// The text of a kernel in CUDA C++ behind constants.
 pub(crate) fn cuda_text<C: DeviceCurve>(constants: &str, calls: bool, kernel: &str) -> String {
+    let curve = if calls { source::cuda_inlined::<C>() } else { source::cuda::<C>() };
     let calls = format!("#define X_CALLS {}\n", u8::from(calls));
-    [&source::cuda::<C>(), constants, &calls, evariste_cuda::MSM_HEADER, kernel].concat()
+    [&curve, constants, &calls, evariste_cuda::MSM_HEADER, kernel].concat()
 }
 
 /// What comes before a kernel in WGSL.

@@ -1,8 +1,8 @@
-//! The one kernel of a transform: see `cuda/ntt_pass.cu` for what lines, tiles and flags are.
+//! The one kernel of a transform: see `cuda/ntt_pass.cu` for what lines and tiles are.
 
 use std::{fmt::Write as _, marker::PhantomData};
 
-use evariste_backend::{Binding, CpuArg, KernelSpec, Language, parallel, params};
+use evariste_backend::{Binding, CpuArg, KernelSpec, Language, constants, parallel, params};
 use evariste_field::{
     DeviceField, ifma,
     source::{self, turns},
@@ -42,20 +42,46 @@ pub(crate) struct Shape {
     pub(crate) log_root: Option<u32>,
 }
 
-pub(crate) mod flags {
-    pub(crate) const LOAD_REVERSED: u32 = 1;
-    pub(crate) const STORE_REVERSED: u32 = 2;
-    pub(crate) const ROWS_IN_REVERSED: u32 = 4;
-    pub(crate) const ROWS_OUT_REVERSED: u32 = 8;
-    pub(crate) const TWIDDLE_OFFSET: u32 = 16;
-    pub(crate) const TWIDDLE_BLOCK: u32 = 32;
-    pub(crate) const TWIDDLE_ZERO: u32 = 64;
-    pub(crate) const SCALE_IN: u32 = 128;
-    pub(crate) const SCALE_OUT: u32 = 256;
-    pub(crate) const SCALE_REVERSED: u32 = 512;
-    pub(crate) const SCALE_CONSTANT: u32 = 1024;
-    pub(crate) const LINES_IN: u32 = 2048;
-    pub(crate) const LINES_OUT: u32 = 4096;
+constants! {
+    /// What a launch does beside its transforms.
+    pub(crate) mod flags {
+        /// Lines are numbered by reversed block index, and contiguous, where they are loaded.
+        LOAD_REVERSED = 1,
+        /// … where they are stored.
+        STORE_REVERSED = 2,
+        /// Row m in memory is element reverse(m) of the line.
+        ROWS_IN_REVERSED = 4,
+        /// Output k goes to row reverse(k).
+        ROWS_OUT_REVERSED = 8,
+        /// j is the line's offset within its stride.
+        TWIDDLE_OFFSET = 16,
+        /// j is the reversed index of the line's block.
+        TWIDDLE_BLOCK = 32,
+        /// Output 0 has a factor too.
+        TWIDDLE_ZERO = 64,
+        /// Element i is multiplied by scale(i) when loaded.
+        SCALE_IN = 128,
+        /// … when stored.
+        SCALE_OUT = 256,
+        /// i is the reversed place.
+        SCALE_REVERSED = 512,
+        /// scale(i) is the same for all i.
+        SCALE_CONSTANT = 1024,
+        /// The elements of a line are neighbours where they are loaded.
+        LINES_IN = 2048,
+        /// … where they are stored.
+        LINES_OUT = 4096,
+    }
+}
+
+constants! {
+    /// Where factors come from: [`Twiddles`].
+    pub(crate) mod factors {
+        STORED = Twiddles::Stored as u32,
+        TWO_TABLES = Twiddles::TwoLevel as u32,
+        BINARY_POWERS = Twiddles::BinaryPowers as u32,
+        ON_THE_FLY = Twiddles::OnTheFly as u32,
+    }
 }
 
 params! {
@@ -193,6 +219,8 @@ impl Shape {
         let body = move |params: &Params, args: &mut [CpuArg<'_>]| self.run::<F>(words, lanes.as_ref(), params, args);
         let turns = self.turns::<F>();
         KernelSpec::new("ntt_pass", variant, bindings, body, source)
+            .constants(flags::ALL)
+            .constants(factors::ALL)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(1 << (log_rows + log_columns)))
             .turns(move |_: &Params| turns)

@@ -208,6 +208,13 @@ impl Kind {
         (tables.iter().map(parameter).collect(), names)
     }
 
+    /// The types of tables in CUDA, each with a comma.
+    fn cuda_types<E: DeviceField, T: DeviceField>(&self) -> String {
+        let bindings = self.bindings::<E, T>();
+        let types = bindings[..self.table_bindings()].iter().map(|(_, below)| if *below { "B, " } else { "F, " });
+        types.collect()
+    }
+
     /// Those of tables.
     fn table_bindings(&self) -> usize {
         let sources = if self.is_packed() { 1 } else { self.tables };

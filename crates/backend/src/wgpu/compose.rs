@@ -3,6 +3,7 @@
 //! A kernel's text has the entry point; it may rely on these names:
 //!
 //! - `THREADS: u32`, the size of a workgroup;
+//! - the constants that [`constants!`](crate::constants) declared, if the kernel has any;
 //! - `params: Params` with the fields that [`params!`](crate::params) declared, unless the kernel has none. It is an
 //!   immediate (push constant) where the device has room for it, else a uniform: a struct of `u32` scalars has the same
 //!   layout in both;
@@ -60,6 +61,9 @@ pub fn compose_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
         push(&mut text, format_args!("{line}"));
     }
     push(&mut text, format_args!("const THREADS: u32 = {}u;", spec.threads));
+    if !spec.constants.is_empty() {
+        push(&mut text, format_args!("{}", params::wgsl_constants(&spec.constants).trim_end()));
+    }
     if !spec.params.is_empty() || layout.based {
         let bases = spec.bindings.iter().filter(|_| layout.based).map(|binding| base(binding) + ": u32, ");
         let fields = bases.collect::<String>() + &params::wgsl(spec.params);

@@ -146,14 +146,14 @@ impl Program {
         if called {
             text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
         }
-        text += "extern \"C\" __global__ void expression(const Params params";
-        let columns = COLUMNS[..direct].iter().copied();
-        let names = columns.chain((direct < self.columns.len()).then_some("rest")).chain(["constants"]);
-        for name in names {
-            let _ = write!(text, ", const F* {name}");
-        }
-        text += ", F* out) {\n    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n    \
-                 if (i >= params.len) return;\n";
+        // The columns, what else there is of them, the constants, and what comes out.
+        let buffers = direct + usize::from(direct < self.columns.len()) + 2;
+        let _ = write!(
+            text,
+            "extern \"C\" __global__ void expression(const Params params, BUFFERS({})) {{\n    \
+             size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n    if (i >= params.len) return;\n",
+            vec!["F"; buffers].join(", ")
+        );
         for slot in 0..self.slots {
             let _ = writeln!(text, "    F r{slot};");
         }

@@ -31,10 +31,12 @@ fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points: usiz
     );
     let (parameters, names) = kind.cuda_tables::<E, T>();
     let (eq, weights) = if kind.weighted { ("const F* eq, ", "eq, ") } else { ("", "") };
-    let state = if kind.drawn.is_some() { ", uint32_t* state" } else { "" };
+    let types = kind.cuda_types::<E, T>() + if kind.weighted { "F, " } else { "" };
+    let state = if kind.drawn.is_some() { ", uint32_t" } else { "" };
     let _ = writeln!(
         text,
-        "#define SOURCES {parameters}{eq}\n#define ARGUMENTS {names}\n#define WEIGHTS {weights}\n#define STATE {state}"
+        "#define SOURCES {parameters}{eq}\n#define SOURCE_TYPES {types}\n#define ARGUMENTS {names}\n#define WEIGHTS {weights}\n\
+         #define STATE_TYPE {state}"
     );
     if let Some(previous) = &kind.drawn {
         text += &draw::cuda::<E>(degree, previous);

@@ -1,0 +1,111 @@
+//! Modes whose blocks are independent, over messages.
+
+use evariste_backend::{Arg, Buffer, Kernel, Queue};
+
+use crate::{
+    Aes, Result,
+    batch::{Batch, Next, Part, Prepared},
+    cpu,
+    kernels::{BlockMode, BlockParams, Direction},
+};
+
+impl Aes {
+    /// A mode of independent blocks over messages of this device's buffer `data`.
+    pub(crate) fn messages(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        direction: Direction,
+        wide: bool,
+        data: &mut Buffer<u8>,
+        batch: &Batch,
+    ) -> Result<()> {
+        let parts = self.prepare(queue, mode, wide, batch)?;
+        self.run(queue, mode, direction, wide, data, &parts)
+    }
+
+    /// The launches of a mode over messages, with what they read of them on the device.
+    pub(crate) fn prepare(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        wide: bool,
+        batch: &Batch,
+    ) -> Result<Vec<Prepared>> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut parts = batch.parts(self, |iv, blocks| match mode {
+            BlockMode::Ctr => Next::Iv(cpu::add_counter(iv, blocks.into(), wide)),
+            BlockMode::Tweak => Next::Iv(u128::from_le_bytes(iv).wrapping_add(blocks.into()).to_le_bytes()),
+            BlockMode::Cbc => Next::Chained,
+            BlockMode::Ecb | BlockMode::Xts => Next::Iv(iv),
+        });
+        if mode == BlockMode::Cbc {
+            // Each needs the end of the one before as it was.
+            parts.reverse();
+        }
+        let upload = |part: Part| Ok(Prepared { messages: self.upload_descriptors(queue, &part)?, part });
+        parts.into_iter().map(upload).collect()
+    }
+
+    /// Launches what was prepared for the same mode.
+    pub(crate) fn run(
+        &self,
+        queue: Option<&Queue>,
+        mode: BlockMode,
+        direction: Direction,
+        wide: bool,
+        data: &mut Buffer<u8>,
+        parts: &[Prepared],
+    ) -> Result<()> {
+        self.wait_until_ready(queue)?;
+        let slot = &self.0.blocks[mode as usize][direction as usize];
+        let device = &self.0.device;
+        let kernel = slot.get(device, || self.0.shape.blocks(device.info(), mode, direction, self.ciphers()))?;
+        parts.iter().try_for_each(|part| self.message_part(queue, kernel, mode, wide, data, part))
+    }
+
+    fn message_part(
+        &self,
+        queue: Option<&Queue>,
+        kernel: &Kernel<BlockParams>,
+        mode: BlockMode,
+        wide: bool,
+        data: &mut Buffer<u8>,
+        Prepared { part, messages }: &Prepared,
+    ) -> Result<()> {
+        let params = BlockParams {
+            units: part.units,
+            messages: part.descriptors.len() as u32,
+            wide: wide.into(),
+            ..BlockParams::default()
+        };
+        let groups = self.block_groups(part.units.into());
+        let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+        if mode == BlockMode::Cbc {
+            let borders = match self.whole_launches() {
+                true => None,
+                false => Some(self.borders(queue, data, messages, part)?),
+            };
+            let args = &mut [
+                Arg::write(data),
+                Arg::read(messages),
+                Arg::read(schedule),
+                Arg::read(tables),
+                Arg::read(borders.as_ref().unwrap_or(messages)),
+            ];
+            // SAFETY: as below, and there is a border for every BORDER_UNITS units, if workgroups see only theirs.
+            return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
+        }
+        let args = &mut [Arg::write(data), Arg::read(messages), Arg::read(schedule), Arg::read(tables)];
+        // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
+        // the schedule; schedule and tables are of this kernel's shape.
+        Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
+    }
+
+    pub(crate) fn upload_descriptors(&self, queue: Option<&Queue>, part: &Part) -> Result<Buffer<u32>> {
+        let words = bytemuck::cast_slice(&part.descriptors);
+        Ok(self.0.device.upload_on(queue, words, part.secrecy)?)
+    }
+}
