@@ -1,75 +1,86 @@
-//! Prime fields of which an element is one word, for CPU bodies of kernels: loops over many elements that compilers make
-//! vector code of.
+//! Prime fields of which an element is one word, for CPU bodies of kernels: many elements side by side in lanes of vectors.
 //!
 //! Elements stay in the device's form, x · 2^32 or x · 2^64 mod p, and always below p. What a job does is compiled for AVX-512,
-//! for AVX2 and for what the rest of the program is compiled for, and the best that the processor has is taken when it runs;
-//! on ARM the last is NEON.
+//! for AVX2 and for what the rest of the program is compiled for, and the best that the processor has is taken when it runs.
+//! The first two are written out; the last are short arrays, of which compilers make vectors where there are some, on ARM NEON.
 
 use std::fmt;
 
 use bytemuck::Pod;
 use evariste_backend::{CpuVectors, cpu_vectors};
 
+use self::portable::Portable;
 #[cfg(doc)]
 use crate::small::Goldilocks;
 use crate::{DeviceField, arithmetic::Kind};
 
-/// Elements of a row: a loop over so many is unrolled into whole vectors.
-pub const ROW: usize = 16;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
 
-/// Elements that are computed with together.
-pub type Row<W> = [W; ROW];
+/// Lanes at most, and elements that a radix step holds at most.
+pub const MAX_LANES: usize = 16;
 
-/// Arithmetic on elements of one word.
+/// Arithmetic on elements of one word, alone and in lanes: as many side by side as a vector holds. A value of such a type is
+/// there only where the processor has the instructions that its functions use.
 pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// An element: `u32` or `u64`.
     type Word: Pod + fmt::Debug + Send + Sync;
 
-    /// a + b.
-    fn add(self, a: Self::Word, b: Self::Word) -> Self::Word;
+    /// [`WordField::LANES`] elements.
+    type Lanes: Copy + fmt::Debug;
 
-    /// a − b.
-    fn sub(self, a: Self::Word, b: Self::Word) -> Self::Word;
+    /// Elements in lanes, a power of two and at most [`MAX_LANES`].
+    const LANES: usize;
+
+    /// log₂ of the lanes that registers hold with what is computed from them: 4 at most.
+    const LOG_RADIX: usize;
 
     /// a · b.
-    fn mul(self, a: Self::Word, b: Self::Word) -> Self::Word;
+    fn mul_word(self, a: Self::Word, b: Self::Word) -> Self::Word;
 
     /// What [`WordField::mul_known`] takes beside a factor.
     fn known(self, factor: Self::Word) -> Known<Self::Word>;
 
-    /// a · b, for a factor b that many elements are multiplied by.
-    fn mul_known(self, a: Self::Word, b: Known<Self::Word>) -> Self::Word;
+    /// Neighbouring elements, aligned as words are.
+    ///
+    /// # Safety
+    /// All can be read.
+    unsafe fn load(self, from: *const Self::Word) -> Self::Lanes;
 
-    /// Each element by the factor in its place.
-    #[inline(always)]
-    fn mul_row(self, row: &mut Row<Self::Word>, factors: &Row<Self::Word>) {
-        for i in 0..ROW {
-            row[i] = self.mul(row[i], factors[i]);
-        }
-    }
+    /// Stores elements to where neighbours belong, aligned as words are.
+    ///
+    /// # Safety
+    /// All can be written.
+    unsafe fn store(self, to: *mut Self::Word, x: Self::Lanes);
 
-    /// A butterfly: (u + v, u − v).
-    #[inline(always)]
-    fn sum_and_difference(self, u: &mut Row<Self::Word>, v: &mut Row<Self::Word>) {
-        for i in 0..ROW {
-            (u[i], v[i]) = (self.add(u[i], v[i]), self.sub(u[i], v[i]));
-        }
-    }
+    /// One element in all lanes.
+    fn splat(self, word: Self::Word) -> Self::Lanes;
 
-    /// A butterfly: (u + v, (u − v) · w).
-    #[inline(always)]
-    fn butterfly(self, u: &mut Row<Self::Word>, v: &mut Row<Self::Word>, w: Known<Self::Word>) {
-        for i in 0..ROW {
-            (u[i], v[i]) = (self.add(u[i], v[i]), self.mul_known(self.sub(u[i], v[i]), w));
-        }
-    }
+    /// a + b.
+    fn add(self, a: Self::Lanes, b: Self::Lanes) -> Self::Lanes;
+
+    /// a − b.
+    fn sub(self, a: Self::Lanes, b: Self::Lanes) -> Self::Lanes;
+
+    /// a · b.
+    fn mul(self, a: Self::Lanes, b: Self::Lanes) -> Self::Lanes;
+
+    /// (u − v) · w, for a factor w that many elements are multiplied by.
+    fn mul_difference(self, u: Self::Lanes, v: Self::Lanes, w: Known<Self::Word>) -> Self::Lanes;
+
+    /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it: one of the steps of which a
+    /// transposition is made.
+    fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2];
 }
 
-/// A factor, with its product by p⁻¹ where that spares a multiplication.
+/// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹, or its high half.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<W> {
     factor: W,
-    quotient: W,
+    more: W,
 }
 
 /// A prime below 2^31.
@@ -89,9 +100,7 @@ impl Word31 {
     }
 }
 
-impl WordField for Word31 {
-    type Word = u32;
-
+impl Word31 {
     #[inline(always)]
     fn add(self, a: u32, b: u32) -> u32 {
         let sum = a + b;
@@ -112,43 +121,24 @@ impl WordField for Word31 {
 
     #[inline(always)]
     fn known(self, factor: u32) -> Known<u32> {
-        Known { factor, quotient: factor.wrapping_mul(self.inverse) }
+        Known { factor, more: factor.wrapping_mul(self.inverse) }
     }
 
+    /// The same as a product, for a factor b that is known, and any word a.
     #[inline(always)]
     fn mul_known(self, a: u32, b: Known<u32>) -> u32 {
-        self.reduced(a, b.factor, a.wrapping_mul(b.quotient))
+        self.reduced(a, b.factor, a.wrapping_mul(b.more))
     }
 }
 
 /// 2^64 − 2^32 + 1.
 const GOLDILOCKS: u64 = 0xffff_ffff_0000_0001;
 
-/// The field of [`Goldilocks`]: `BY_HALVES`, with products of 32-bit halves, as vectors have them; else with those of a
-/// processor's words.
+/// The field of [`Goldilocks`].
 #[derive(Clone, Copy, Debug)]
-pub struct Word64<const BY_HALVES: bool>;
+pub struct Word64;
 
-impl<const BY_HALVES: bool> Word64<BY_HALVES> {
-    /// The low and the high word of a · b.
-    #[inline(always)]
-    fn product(a: u64, b: u64) -> (u64, u64) {
-        if !BY_HALVES {
-            let product = u128::from(a) * u128::from(b);
-            return (product as u64, (product >> 64) as u64);
-        }
-        const LOW: u64 = u32::MAX as u64;
-        let ([a0, a1], [b0, b1]) = ([a & LOW, a >> 32], [b & LOW, b >> 32]);
-        let low = a0 * b0;
-        let first = a1 * b0 + (low >> 32);
-        let second = a0 * b1 + (first & LOW);
-        (low & LOW | second << 32, a1 * b1 + (first >> 32) + (second >> 32))
-    }
-}
-
-impl<const BY_HALVES: bool> WordField for Word64<BY_HALVES> {
-    type Word = u64;
-
+impl Word64 {
     #[inline(always)]
     fn add(self, a: u64, b: u64) -> u64 {
         // a − (p − b): with b = 0 a itself, which is below p.
@@ -164,7 +154,8 @@ impl<const BY_HALVES: bool> WordField for Word64<BY_HALVES> {
 
     #[inline(always)]
     fn mul(self, a: u64, b: u64) -> u64 {
-        let (low, high) = Self::product(a, b);
+        let product = u128::from(a) * u128::from(b);
+        let (low, high) = (product as u64, (product >> 64) as u64);
         // p⁻¹ = 2^32 + 1 mod 2^64, so the quotient q is low + low · 2^32, and the high word of q · p is q − ⌊q / 2^32⌋, less 1
         // where the low words of q · (1 − 2^32), which is low, need a borrow: where q is less than low.
         let quotient = low.wrapping_add(low << 32);
@@ -174,7 +165,7 @@ impl<const BY_HALVES: bool> WordField for Word64<BY_HALVES> {
 
     #[inline(always)]
     fn known(self, factor: u64) -> Known<u64> {
-        Known { factor, quotient: 0 }
+        Known { factor, more: factor >> 32 }
     }
 
     #[inline(always)]
@@ -220,36 +211,31 @@ impl Words {
         Some(Self { field, vectors })
     }
 
+    /// That of `F` with each kind of vectors that this processor has, the best last: for comparing what they do.
+    pub fn each_of<F: DeviceField>() -> Vec<Self> {
+        let Some(best) = Self::of::<F>() else { return Vec::new() };
+        let kinds = [CpuVectors::Baseline, CpuVectors::Avx2, CpuVectors::Avx512];
+        kinds.into_iter().filter(|vectors| *vectors <= best.vectors).map(|vectors| Self { vectors, ..best }).collect()
+    }
+
     /// Does a job on this thread.
     #[inline]
     pub fn run<J: WordJob>(self, job: J) -> J::Output {
         match (self.field, self.vectors) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: found on this processor.
-            (Kinds::Word31(field), CpuVectors::Avx512) => unsafe { avx512(job, field) },
+            (Kinds::Word31(field), CpuVectors::Avx512) => unsafe { avx512::run(job, avx512::Word31x16::new(field)) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            (Kinds::Word31(field), CpuVectors::Avx2) => unsafe { avx2(job, field) },
-            (Kinds::Word31(field), _) => job.run(field),
+            (Kinds::Word31(field), CpuVectors::Avx2) => unsafe { avx2::run(job, avx2::Word31x8::new(field)) },
+            (Kinds::Word31(field), _) => job.run(Portable(field)),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            (Kinds::Goldilocks, CpuVectors::Avx512) => unsafe { avx512(job, Word64::<true>) },
-            // Halves take longer in vectors of four than words do one by one.
-            (Kinds::Goldilocks, _) => job.run(Word64::<false>),
+            (Kinds::Goldilocks, CpuVectors::Avx512) => unsafe { avx512::run(job, avx512::Word64x8::new()) },
+            // Products of halves take longer in vectors of four than words do one by one.
+            (Kinds::Goldilocks, _) => job.run(Portable(Word64)),
         }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn avx512<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
-    job.run(field)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
-    job.run(field)
 }
 
 #[cfg(test)]
@@ -275,30 +261,63 @@ mod tests {
             for &a in self.values {
                 for &b in self.values {
                     let [x, y] = [word(a), word(b)];
-                    assert_eq!(element(field.mul(x, y)), a * b, "{a} · {b}");
-                    let (mut u, mut v) = ([x; ROW], [y; ROW]);
-                    field.butterfly(&mut u, &mut v, field.known(x));
-                    assert!(u.iter().all(|u| element(*u) == a + b), "{a} + {b}");
-                    assert!(v.iter().all(|v| element(*v) == (a - b) * a), "({a} − {b}) · {a}");
-                    field.sum_and_difference(&mut u, &mut v);
-                    field.mul_row(&mut u, &[y; ROW]);
-                    assert!(u.iter().all(|u| element(*u) == (a + b + (a - b) * a) * b), "{a}, {b}");
-                    assert!(v.iter().all(|v| element(*v) == a + b - (a - b) * a), "{a}, {b}");
+                    assert_eq!(element(field.mul_word(x, y)), a * b, "{a} · {b}");
+                    let [u, v] = [x, y].map(|word| field.splat(word));
+                    let results = [
+                        (field.add(u, v), a + b),
+                        (field.sub(u, v), a - b),
+                        (field.mul(u, v), a * b),
+                        (field.mul_difference(u, v, field.known(x)), (a - b) * a),
+                    ];
+                    for (lanes, expected) in results {
+                        assert!(words(field, lanes).iter().all(|word| element(*word) == expected), "{a}, {b}");
+                    }
                 }
             }
+
+            // Lanes are where they belong, and keep to themselves.
+            let all: Vec<F::Word> = self.values.iter().map(|x| word(*x)).collect();
+            let (a, b) = (&self.values[..F::LANES], &self.values[F::LANES..2 * F::LANES]);
+            // SAFETY: there are twice as many values as lanes.
+            let [u, v] = [0, F::LANES].map(|at| unsafe { field.load(all[at..].as_ptr()) });
+            let expect = |lanes: F::Lanes, expected: &dyn Fn(usize) -> E| {
+                for (lane, word) in words(field, lanes).into_iter().enumerate() {
+                    assert_eq!(element(word), expected(lane), "lane {lane}");
+                }
+            };
+            expect(u, &|lane| a[lane]);
+            expect(field.add(u, v), &|lane| a[lane] + b[lane]);
+            expect(field.sub(u, v), &|lane| a[lane] - b[lane]);
+            expect(field.mul(u, v), &|lane| a[lane] * b[lane]);
+            expect(field.mul_difference(u, v, field.known(all[3])), &|lane| (a[lane] - b[lane]) * a[3]);
+            let exchanged = [
+                field.exchange::<0>(u, v),
+                field.exchange::<1>(u, v),
+                field.exchange::<2>(u, v),
+                field.exchange::<3>(u, v),
+            ];
+            for (bit, [first, second]) in exchanged.into_iter().enumerate().take(F::LANES.ilog2() as usize) {
+                let has = |lane: usize| lane >> bit & 1 == 1;
+                expect(first, &|lane| if has(lane) { b[lane ^ 1 << bit] } else { a[lane] });
+                expect(second, &|lane| if has(lane) { b[lane] } else { a[lane ^ 1 << bit] });
+            }
         }
+    }
+
+    fn words<F: WordField>(field: F, lanes: F::Lanes) -> Vec<F::Word> {
+        let mut words = vec![bytemuck::Zeroable::zeroed(); F::LANES];
+        // SAFETY: as many as there are lanes.
+        unsafe { field.store(words.as_mut_ptr(), lanes) };
+        words
     }
 
     fn check<E: DeviceField>() {
         let mut values: Vec<E> = [0u64, 1, 2, u32::MAX.into(), 1 << 32, 1 << 63, u64::MAX].map(E::from).to_vec();
         values.extend(values.clone().iter().map(|x| -*x));
         values.extend((0..40).map(|i| E::from(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i + 1))));
-        let Some(best) = Words::of::<E>() else { return assert!(cpu_vectors().is_none()) };
-        for vectors in [CpuVectors::Baseline, CpuVectors::Avx2, CpuVectors::Avx512] {
-            if vectors <= best.vectors {
-                Words { vectors, ..best }.run(Check { values: &values });
-            }
-        }
+        let all = Words::each_of::<E>();
+        assert_eq!(all.is_empty(), cpu_vectors().is_none());
+        all.into_iter().for_each(|words| words.run(Check { values: &values }));
     }
 
     #[test]

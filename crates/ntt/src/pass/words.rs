@@ -1,24 +1,59 @@
-//! The body of a pass over prime fields of one word: a tile lies in memory row by row, in whole rows of [`ROW`] lines, and loops
-//! over these are vector code.
+//! The body of a pass over prime fields of one word, in lanes of vectors.
+//!
+//! A tile is some neighbouring lines. Its levels of butterflies are done in steps of up to four, for which registers hold 2^4
+//! rows of as many lines as a vector has lanes. The first step loads them from the data and the last stores them there, with
+//! their factors, where lines lie side by side; steps between leave them in the tile's memory, row by row. Where a line is a run
+//! of its own, squares of rows and lines are transposed on their way into the tile's memory and out of it. What is rare (other
+//! factors, lines that fill no vector) is done one by one, there too.
+
+use std::ptr;
 
 use evariste_backend::parallel;
-use evariste_field::words::{Known, ROW, Row, WordField, WordJob, Words};
+use evariste_field::words::{Known, MAX_LANES, WordField, WordJob, Words};
 
 use super::{End, Line, Pass, flags};
 use crate::{config::Twiddles, reverse_bits};
 
+/// Bytes of a tile, which should stay in the level 2 cache of a core with what it is made from.
+const TILE_BYTES: usize = 1 << 16;
+
+/// Tiles that a thread should get at the least, where these would be narrow otherwise.
+const TILES_PER_THREAD: usize = 4;
+
+/// Bytes of a line of cache.
+const CACHE_LINE: usize = 64;
+
 impl Pass<'_> {
     /// Does it on all cores.
     pub(super) fn run_in_words(&self, words: Words) {
-        let lines = self.params.lines - self.params.first;
-        let log_columns = self.shape.log_columns;
-        parallel::ranges(lines.div_ceil(1 << log_columns) as usize, &|tiles| words.run(Tiles { pass: self, tiles }));
+        words.run(Whole { pass: self, words });
+    }
+}
+
+/// A pass, to be divided among threads.
+struct Whole<'a> {
+    pass: &'a Pass<'a>,
+    words: Words,
+}
+
+impl WordJob for Whole<'_> {
+    type Output = ();
+
+    fn run<F: WordField>(self, _: F) {
+        let Self { pass, words } = self;
+        let lines = (pass.params.lines - pass.params.first) as usize;
+        let most = (TILE_BYTES / size_of::<F::Word>()) >> pass.shape.log_rows;
+        let shared = lines / (TILES_PER_THREAD * rayon::current_num_threads());
+        let width = shared.max(1).ilog2().clamp(F::LANES.ilog2(), most.max(F::LANES).ilog2());
+        parallel::ranges(lines.div_ceil(1 << width), &|tiles| words.run(Tiles { pass, width: 1 << width, tiles }));
     }
 }
 
 /// Tiles that one thread does one after the other.
 struct Tiles<'a> {
     pass: &'a Pass<'a>,
+    /// Lines of a tile, whole vectors.
+    width: u32,
     tiles: std::ops::Range<usize>,
 }
 
@@ -27,39 +62,98 @@ impl WordJob for Tiles<'_> {
 
     #[inline(always)]
     fn run<F: WordField>(self, field: F) {
-        let (params, shape) = (self.pass.params, self.pass.shape);
-        let half = 1 << shape.log_rows >> 1;
-        let step = params.log_roots - shape.log_rows;
-        let roots: &[F::Word] = bytemuck::cast_slice(self.pass.roots);
-        let roots: Vec<Known<F::Word>> =
-            (0..half).map(|i| field.known(roots[3 * (params.roots as usize + (i << step))])).collect();
-        let reversed: Vec<usize> =
-            (0..1 << shape.log_rows).map(|row| reverse_bits(row, shape.log_rows) as usize).collect();
-        let vectors = (1_usize << shape.log_columns).div_ceil(ROW);
-        let mut memory = vec![[bytemuck::Zeroable::zeroed(); ROW]; vectors << shape.log_rows];
-        for tile in self.tiles {
-            let first = params.first + ((tile as u32) << shape.log_columns);
-            let count = (params.lines - first).min(1 << shape.log_columns);
-            let lines: Vec<Line> = (first..first + count).map(|line| params.line(line)).collect();
-            let vectors = (count as usize).div_ceil(ROW);
-            let memory = &mut memory[..vectors << shape.log_rows];
-            let tile = Tile { pass: self.pass, field, lines: &lines, vectors, reversed: &reversed };
-            tile.load(memory);
-            tile.transform(memory, &roots);
-            tile.store(memory);
+        let Self { pass, width, tiles } = self;
+        let rows = 1 << pass.shape.log_rows;
+        let reversed: Vec<usize> = (0..rows).map(|row| reverse_bits(row, pass.shape.log_rows) as usize).collect();
+        let steps = Steps::new(pass, field);
+        // Neighbouring rows start in other lines of cache, so that those of a step, which are apart by powers of two, do too.
+        let pitch = width as usize + CACHE_LINE / size_of::<F::Word>();
+        let spare = CACHE_LINE / size_of::<F::Word>();
+        let mut memory: Vec<F::Word> = vec![bytemuck::Zeroable::zeroed(); rows as usize * pitch + spare];
+        let aligned = memory.as_ptr().align_offset(CACHE_LINE).min(spare);
+        let mut tile = Tile {
+            pass,
+            field,
+            steps: &steps,
+            reversed: &reversed,
+            pitch,
+            inside: (0..rows as usize).map(|row| row * pitch).collect(),
+            vectors: (0..width as usize / F::LANES).map(|vector| vector * F::LANES).collect(),
+            lines: Vec::new(),
+            memory: &mut memory[aligned..],
+        };
+        for i in tiles {
+            let first = pass.params.first + i as u32 * width;
+            let count = (pass.params.lines - first).min(width);
+            tile.lines.clear();
+            tile.lines.extend((first..first + count).map(|line| pass.params.line(line)));
+            tile.run();
         }
     }
 }
 
+/// Levels of butterflies that are done at once.
+struct Step<W> {
+    log_radix: usize,
+    /// log₂ of the rows of each transform that is left.
+    log_rows: usize,
+    /// For each row among those that a level pairs, the roots of all levels, first level first.
+    roots: Vec<Known<W>>,
+}
+
+struct Steps<W>(Vec<Step<W>>);
+
+impl<W: bytemuck::Pod> Steps<W> {
+    fn new<F: WordField<Word = W>>(pass: &Pass<'_>, field: F) -> Self {
+        let log_rows = pass.shape.log_rows as usize;
+        let words: &[W] = bytemuck::cast_slice(pass.roots);
+        let shift = pass.params.log_roots as usize - log_rows;
+        let root = |e: usize| field.known(words[3 * (pass.params.roots as usize + (e << shift))]);
+        let count = log_rows.div_ceil(F::LOG_RADIX);
+        let mut left = log_rows;
+        let step = |i: usize| {
+            // The last step, which has the fewest products, takes what is left over.
+            let log_radix = log_rows / count + usize::from(i >= count - log_rows % count);
+            let (done, distance) = (log_rows - left, left - log_radix);
+            let groups = (0..1 << distance).flat_map(|row| {
+                let level = move |level: usize| {
+                    (0..1 << (log_radix - 1 - level)).map(move |j| (row + (j << distance)) << (done + level))
+                };
+                (0..log_radix).flat_map(level)
+            });
+            let step = Step { log_radix, log_rows: left, roots: groups.map(root).collect() };
+            left -= log_radix;
+            step
+        };
+        Self((0..count).map(step).collect())
+    }
+}
+
 /// Neighbouring lines of a pass.
-struct Tile<'a, F> {
+struct Tile<'a, F: WordField> {
     pass: &'a Pass<'a>,
     field: F,
-    lines: &'a [Line],
-    /// Rows of [`ROW`] lines.
-    vectors: usize,
+    steps: &'a Steps<F::Word>,
     /// The numbers of rows in the reverse order of bits.
     reversed: &'a [usize],
+    /// From a row of the memory to the next.
+    pitch: usize,
+    /// Where rows start in the memory.
+    inside: Vec<usize>,
+    /// Where the vectors of a row do.
+    vectors: Vec<usize>,
+    lines: Vec<Line>,
+    memory: &'a mut [F::Word],
+}
+
+/// How the lines of a tile lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// In whole vectors of neighbours.
+    SideBySide,
+    /// Each is a run of its own, and there are whole squares of rows and lines.
+    Runs,
+    Other,
 }
 
 /// Where the lines of a tile lie.
@@ -70,24 +164,286 @@ struct Places {
     /// From an element of a line to the next: in positions, and in addresses.
     stride: usize,
     step: usize,
-    /// The lines are whole rows of neighbours.
-    in_rows: bool,
+    form: Form,
 }
 
-/// Whether numbers are whole rows, in each of which they follow each other.
-fn are_rows(numbers: &[usize]) -> bool {
-    let (rows, rest) = numbers.as_chunks::<ROW>();
-    rest.is_empty() && rows.iter().all(|row| row.windows(2).all(|pair| pair[1] == pair[0] + 1))
+/// Words of a tile, in the data or in its own memory: of row r and vector v at `rows[r] + vectors[v]`.
+#[derive(Clone, Copy)]
+struct Side<'a, W> {
+    words: *mut W,
+    rows: &'a [usize],
+    vectors: &'a [usize],
 }
 
-/// The indices of the factors of a tile's lines.
-struct Columns {
-    columns: Vec<usize>,
-    /// They are whole rows that follow each other.
-    in_rows: bool,
+impl<W> Side<'_, W> {
+    #[inline(always)]
+    fn at(&self, row: usize, vector: usize) -> *mut W {
+        self.words.wrapping_add(self.rows[row] + self.vectors[vector])
+    }
+}
+
+/// Factors by which rows are multiplied as they are loaded.
+struct Before<'a, W> {
+    /// One for each vector of each row: the lines of a vector are columns of one line of a matrix.
+    factors: &'a [W],
+}
+
+/// Factors by which rows are multiplied as they are stored: of row r and vector v at `rows[r] + vectors[v]`.
+#[derive(Clone, Copy)]
+struct After<'a, W> {
+    words: &'a [W],
+    rows: &'a [usize],
+    vectors: &'a [usize],
+    /// That of row 0 of all lines, unless it is 1.
+    zero: Option<W>,
+}
+
+/// What [`After`] holds.
+const NOTHING: u8 = 0;
+/// A factor for each lane.
+const LANES: u8 = 1;
+/// A factor for all lanes of a vector.
+const VECTORS: u8 = 2;
+
+/// Whether numbers are whole vectors, in each of which they follow each other.
+fn are_neighbours(numbers: &[usize], lanes: usize) -> bool {
+    let vectors = numbers.chunks_exact(lanes);
+    vectors.remainder().is_empty() && vectors.into_iter().all(|vector| vector.windows(2).all(|x| x[1] == x[0] + 1))
+}
+
+/// Whether numbers are whole vectors, in each of which they are the same.
+fn are_same(numbers: &[usize], lanes: usize) -> bool {
+    let vectors = numbers.chunks_exact(lanes);
+    vectors.remainder().is_empty() && vectors.into_iter().all(|vector| vector.iter().all(|x| *x == vector[0]))
+}
+
+/// For j from 0 to 15.
+macro_rules! each {
+    (|$j:ident| $body:expr) => { each!(|$j| $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
+    (|$j:ident| $body:expr; $($number:literal)*) => { $({ const $j: usize = $number; $body })* };
+}
+
+/// For each pair of a level among 16 rows, with the number of the root among those of steps of four levels: written out, for
+/// lanes to stay in registers.
+macro_rules! pairs {
+    (8, $body:ident) => { $body!(0 8 0, 1 9 1, 2 10 2, 3 11 3, 4 12 4, 5 13 5, 6 14 6, 7 15 7) };
+    (4, $body:ident) => { $body!(0 4 8, 1 5 9, 2 6 10, 3 7 11, 8 12 8, 9 13 9, 10 14 10, 11 15 11) };
+    (2, $body:ident) => { $body!(0 2 12, 1 3 13, 4 6 12, 5 7 13, 8 10 12, 9 11 13, 12 14 12, 13 15 13) };
+    (1, $body:ident) => { $body!(0 1 14, 2 3 14, 4 5 14, 6 7 14, 8 9 14, 10 11 14, 12 13 14, 14 15 14) };
+}
+
+/// Transforms of 2^`LOG_RADIX` rows: in the last step, where the first root of each level is 1, with that in mind.
+#[inline(always)]
+fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
+    field: F,
+    x: &mut [F::Lanes; MAX_LANES],
+    roots: &[Known<F::Word>],
+) {
+    let roots = &roots[..(1 << LOG_RADIX) - 1];
+    macro_rules! level {
+        ($($u:literal $v:literal $root:literal),*) => { $(
+            if $v < 1 << LOG_RADIX {
+                let (u, v) = (x[$u], x[$v]);
+                x[$u] = field.add(u, v);
+                x[$v] = if LAST && [0, 8, 12, 14].contains(&$root) {
+                    field.sub(u, v)
+                } else {
+                    field.mul_difference(u, v, roots[($root + (1 << LOG_RADIX)) - 16])
+                };
+            }
+        )* };
+    }
+    if LOG_RADIX > 3 {
+        pairs!(8, level);
+    }
+    if LOG_RADIX > 2 {
+        pairs!(4, level);
+    }
+    if LOG_RADIX > 1 {
+        pairs!(2, level);
+    }
+    pairs!(1, level);
+}
+
+/// Transposes a square.
+#[inline(always)]
+fn transpose<F: WordField>(field: F, x: &mut [F::Lanes; MAX_LANES]) {
+    macro_rules! exchange {
+        ($bit:literal: $($u:literal $v:literal $root:literal),*) => { $(
+            if $v < F::LANES {
+                [x[$u], x[$v]] = field.exchange::<$bit>(x[$u], x[$v]);
+            }
+        )* };
+    }
+    macro_rules! bit3 { ($($pairs:tt)*) => { exchange!(3: $($pairs)*) } }
+    macro_rules! bit2 { ($($pairs:tt)*) => { exchange!(2: $($pairs)*) } }
+    macro_rules! bit1 { ($($pairs:tt)*) => { exchange!(1: $($pairs)*) } }
+    macro_rules! bit0 { ($($pairs:tt)*) => { exchange!(0: $($pairs)*) } }
+    pairs!(8, bit3);
+    pairs!(4, bit2);
+    pairs!(2, bit1);
+    pairs!(1, bit0);
 }
 
 impl<F: WordField> Tile<'_, F> {
+    #[inline(always)]
+    fn run(&mut self) {
+        let Pass { shape, params, input, output, .. } = *self.pass;
+        let rows = 1usize << shape.log_rows;
+        let [load, store] = params.ends().map(|end| self.places(end));
+        let vectors = self.lines.len().div_ceil(F::LANES);
+
+        let positions_are_same = load.form == Form::SideBySide && are_same(&load.positions, F::LANES);
+        let scaled = params.has(flags::SCALE_IN);
+        let row_of = |m: usize| if params.has(flags::ROWS_IN_REVERSED) { self.reversed[m] } else { m };
+        let mut before = Vec::new();
+        if scaled && positions_are_same && self.steps.0.len() > 1 {
+            for row in 0..rows {
+                let mut last = None;
+                for position in load.positions.iter().step_by(F::LANES) {
+                    // Neighbours are mostly columns of one line too.
+                    let factor = match last {
+                        Some((at, factor)) if at == position => factor,
+                        _ => self.scale_of(position + row_of(row) * load.stride),
+                    };
+                    last = Some((position, factor));
+                    before.push(factor);
+                }
+            }
+        }
+        let loads = load.form == Form::SideBySide && (!scaled || !before.is_empty());
+        let rows_in: Vec<usize> = (0..rows).map(|r| row_of(r) * load.step).collect();
+        let vectors_in: Vec<usize> = load.addresses.iter().copied().step_by(F::LANES).collect();
+        if !loads {
+            self.load(&load);
+        }
+
+        // What row a result lies in, and which output it is.
+        let rows_out_reversed = params.has(flags::ROWS_OUT_REVERSED);
+        let place_of = |r: usize| if rows_out_reversed { r } else { self.reversed[r] };
+        let table: &[F::Word] = bytemuck::cast_slice(self.pass.twiddles);
+        let columns: Vec<usize> =
+            self.lines.iter().map(|line| params.twiddle_index(shape.log_rows, line.index)).collect();
+        let twiddled = params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
+        let kind = match twiddled {
+            false => Some(NOTHING),
+            true if shape.twiddles != Twiddles::Stored => None,
+            true if are_same(&columns, F::LANES) => Some(VECTORS),
+            true if are_neighbours(&columns, F::LANES) => Some(LANES),
+            true => None,
+        };
+        let stores = store.form == Form::SideBySide && kind.is_some() && !params.has(flags::SCALE_OUT);
+        let rows_out: Vec<usize> = (0..rows).map(|r| place_of(r) * store.step).collect();
+        let vectors_out: Vec<usize> = store.addresses.iter().copied().step_by(F::LANES).collect();
+        let start = params.twiddles as usize;
+        let factors: Vec<usize> = (0..if stores { rows } else { 0 })
+            .map(|r| start + 1 + (self.reversed[r].saturating_sub(1) << params.log_twiddles))
+            .collect();
+        let columns_of_vectors: Vec<usize> = columns.iter().copied().step_by(F::LANES).collect();
+        let after = After {
+            words: table,
+            rows: &factors,
+            vectors: &columns_of_vectors,
+            zero: (twiddled && params.has(flags::TWIDDLE_ZERO)).then(|| table[start]),
+        };
+
+        let inside = Side { words: self.memory.as_mut_ptr(), rows: &self.inside, vectors: &self.vectors[..vectors] };
+        let source = Side { words: input.cast::<F::Word>().cast_mut(), rows: &rows_in, vectors: &vectors_in };
+        let sink = Side { words: output.cast::<F::Word>(), rows: &rows_out, vectors: &vectors_out };
+        let last = self.steps.0.len() - 1;
+        for (i, step) in self.steps.0.iter().enumerate() {
+            let from = if i == 0 && loads { source } else { inside };
+            let before = Before { factors: if i == 0 { &before } else { &[] } };
+            let (to, kind) = if i == last && stores { (sink, kind) } else { (inside, Some(NOTHING)) };
+            macro_rules! radix {
+                ($($log:literal)*) => {
+                    match (step.log_radix, kind) {
+                        $(
+                            ($log, _) if $log > F::LOG_RADIX => unreachable!("registers hold no such step"),
+                            // SAFETY: both sides hold the rows and vectors of this tile: `inside` in the tile's memory,
+                            // the others in the data, as `places` gives them, where no other tile has them.
+                            ($log, _) if i < last && before.factors.is_empty() => unsafe {
+                                self.step::<$log, false, false, NOTHING>(step, from, to, &before, &after)
+                            },
+                            // SAFETY: as above.
+                            ($log, _) if i < last => unsafe {
+                                self.step::<$log, false, true, NOTHING>(step, from, to, &before, &after)
+                            },
+                            // SAFETY: as above.
+                            ($log, Some(LANES)) => unsafe {
+                                self.step::<$log, true, false, LANES>(step, from, to, &before, &after)
+                            },
+                            // SAFETY: as above.
+                            ($log, Some(VECTORS)) => unsafe {
+                                self.step::<$log, true, false, VECTORS>(step, from, to, &before, &after)
+                            },
+                            // SAFETY: as above.
+                            ($log, _) => unsafe {
+                                self.step::<$log, true, false, NOTHING>(step, from, to, &before, &after)
+                            },
+                        )*
+                        _ => unreachable!("steps have one to four levels"),
+                    }
+                };
+            }
+            radix!(1 2 3 4);
+        }
+        if !stores {
+            self.store(&store, &columns);
+        }
+    }
+
+    /// # Safety
+    /// `from` can be read and `to` written, in all rows and vectors.
+    #[inline(always)]
+    unsafe fn step<const LOG_RADIX: usize, const LAST: bool, const SCALED: bool, const FACTORS: u8>(
+        &self,
+        step: &Step<F::Word>,
+        from: Side<'_, F::Word>,
+        to: Side<'_, F::Word>,
+        before: &Before<'_, F::Word>,
+        after: &After<'_, F::Word>,
+    ) {
+        let field = self.field;
+        let vectors = from.vectors.len();
+        let distance = (1usize << step.log_rows) >> LOG_RADIX;
+        let mut x = [field.splat(bytemuck::Zeroable::zeroed()); MAX_LANES];
+        for block in (0..from.rows.len()).step_by(1 << step.log_rows) {
+            for (row, roots) in (block..block + distance).zip(step.roots.chunks_exact((1 << LOG_RADIX) - 1)) {
+                for vector in 0..vectors {
+                    each!(|J| if J < 1 << LOG_RADIX {
+                        let row = row + J * distance;
+                        // SAFETY: as the caller vouches.
+                        x[J] = unsafe { field.load(from.at(row, vector)) };
+                        if SCALED {
+                            x[J] = field.mul(x[J], field.splat(before.factors[row * vectors + vector]));
+                        }
+                    });
+                    butterflies::<F, LOG_RADIX, LAST>(field, &mut x, roots);
+                    each!(|J| if J < 1 << LOG_RADIX {
+                        let row = row + J * distance;
+                        if FACTORS != NOTHING && (J != 0 || row > 0) {
+                            let factors = &after.words[after.rows[row] + after.vectors[vector]..];
+                            let factors = if FACTORS == VECTORS {
+                                field.splat(factors[0])
+                            } else {
+                                // SAFETY: as many as there are lanes.
+                                unsafe { field.load(factors[..F::LANES].as_ptr()) }
+                            };
+                            x[J] = field.mul(x[J], factors);
+                        } else if FACTORS != NOTHING
+                            && let Some(zero) = after.zero
+                        {
+                            x[J] = field.mul(x[J], field.splat(zero));
+                        }
+                        // SAFETY: as the caller vouches.
+                        unsafe { field.store(to.at(row, vector), x[J]) };
+                    });
+                }
+            }
+        }
+    }
+
     fn places(&self, end: End) -> Places {
         let Pass { shape, params, .. } = self.pass;
         let End { stride, .. } = end;
@@ -96,146 +452,137 @@ impl<F: WordField> Tile<'_, F> {
         let addresses: Vec<usize> =
             self.lines.iter().zip(&positions).map(|(line, position)| params.address(*line, *position)).collect();
         let step = (params.interleaved as usize) << stride;
-        Places { in_rows: are_rows(&addresses), positions, addresses, stride: 1 << stride, step }
+        let form = if are_neighbours(&addresses, F::LANES) {
+            Form::SideBySide
+        } else if step == 1 && addresses.len().is_multiple_of(F::LANES) && 1 << shape.log_rows >= F::LANES {
+            Form::Runs
+        } else {
+            Form::Other
+        };
+        Places { positions, addresses, stride: 1 << stride, step, form }
     }
 
+    /// All lines into the tile's memory, with their scales.
     #[inline(always)]
-    fn load(&self, memory: &mut [Row<F::Word>]) {
+    fn load(&mut self, places: &Places) {
         let Pass { shape, params, input, .. } = *self.pass;
         let input = input.cast::<F::Word>();
-        let [end, _] = params.ends();
-        let places = self.places(end);
         let rows_reversed = params.has(flags::ROWS_IN_REVERSED);
-        let row_of = |m: usize| if rows_reversed { self.reversed[m] } else { m } * self.vectors;
         let rows = 1 << shape.log_rows;
-        if places.in_rows {
-            for m in 0..rows {
-                for (row, lines) in memory[row_of(m)..].iter_mut().zip(places.addresses.as_chunks::<ROW>().0) {
-                    // SAFETY: elements of this tile's lines, which lie inside the data.
-                    *row = unsafe { input.add(lines[0] + m * places.step).cast::<Row<F::Word>>().read_unaligned() };
+        let (field, reversed, pitch) = (self.field, self.reversed, self.pitch);
+        let row_of = |m: usize| if rows_reversed { reversed[m] } else { m } * pitch;
+        if places.form == Form::Runs {
+            let mut x = [field.splat(bytemuck::Zeroable::zeroed()); MAX_LANES];
+            for (vector, lines) in places.addresses.chunks_exact(F::LANES).enumerate() {
+                for m in (0..rows).step_by(F::LANES) {
+                    each!(|J| if J < F::LANES {
+                        // SAFETY: as many elements of a line of this tile, which lies inside the data.
+                        x[J] = unsafe { field.load(input.add(lines[J] + m)) };
+                    });
+                    transpose(field, &mut x);
+                    each!(|J| if J < F::LANES {
+                        let row = &mut self.memory[row_of(m + J) + vector * F::LANES..][..F::LANES];
+                        // SAFETY: as many words as there are lanes.
+                        unsafe { field.store(row.as_mut_ptr(), x[J]) };
+                    });
                 }
             }
         } else {
-            for (vector, lines) in places.addresses.chunks(ROW).enumerate() {
-                for m in 0..rows {
-                    let row = &mut memory[row_of(m) + vector];
-                    for (slot, line) in row.iter_mut().zip(lines) {
-                        // SAFETY: as above.
-                        *slot = unsafe { input.add(line + m * places.step).read_unaligned() };
-                    }
+            for m in 0..rows {
+                for (slot, line) in self.memory[row_of(m)..].iter_mut().zip(&places.addresses) {
+                    // SAFETY: elements of this tile's lines, which lie inside the data.
+                    *slot = unsafe { input.add(line + m * places.step).read() };
                 }
             }
         }
         if params.has(flags::SCALE_IN) {
             for m in 0..rows {
-                self.scale(&places, m, &mut memory[row_of(m)..][..self.vectors]);
+                self.scale(places, m, row_of(m));
             }
         }
     }
 
-    /// All levels of butterflies.
+    /// All lines from the tile's memory, with their factors and scales.
     #[inline(always)]
-    fn transform(&self, memory: &mut [Row<F::Word>], roots: &[Known<F::Word>]) {
-        let rows = 1usize << self.pass.shape.log_rows;
-        for step in 0..self.pass.shape.log_rows {
-            let half = rows >> (step + 1);
-            for block in memory.chunks_exact_mut(2 * half * self.vectors) {
-                let (top, bottom) = block.split_at_mut(half * self.vectors);
-                for (u, v) in top[..self.vectors].iter_mut().zip(&mut bottom[..self.vectors]) {
-                    self.field.sum_and_difference(u, v);
-                }
-                for i in 1..half {
-                    let w = roots[i << step];
-                    let range = i * self.vectors..(i + 1) * self.vectors;
-                    for (u, v) in top[range.clone()].iter_mut().zip(&mut bottom[range]) {
-                        self.field.butterfly(u, v, w);
-                    }
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn store(&self, memory: &mut [Row<F::Word>]) {
+    fn store(&mut self, places: &Places, columns: &[usize]) {
         let Pass { shape, params, output, .. } = *self.pass;
         let output = output.cast::<F::Word>();
-        let [_, end] = params.ends();
-        let places = self.places(end);
         let rows_reversed = params.has(flags::ROWS_OUT_REVERSED);
-        let output_of = |m: usize| if rows_reversed { self.reversed[m] } else { m };
-        let row_of = |m: usize| if rows_reversed { m } else { self.reversed[m] } * self.vectors;
-        let twiddled = params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
-        let columns: Vec<usize> =
-            self.lines.iter().map(|line| params.twiddle_index(shape.log_rows, line.index)).collect();
-        let columns = Columns { in_rows: are_rows(&columns), columns };
+        let (field, reversed, pitch) = (self.field, self.reversed, self.pitch);
+        let output_of = |m: usize| if rows_reversed { reversed[m] } else { m };
+        let row_of = |m: usize| if rows_reversed { m } else { reversed[m] } * pitch;
         let rows = 1 << shape.log_rows;
         for m in 0..rows {
-            let row = &mut memory[row_of(m)..][..self.vectors];
-            if twiddled {
-                self.twiddle(&columns, output_of(m), row);
+            if params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK) {
+                self.twiddle(columns, output_of(m), row_of(m));
             }
             if params.has(flags::SCALE_OUT) {
-                self.scale(&places, m, row);
-            }
-            if places.in_rows {
-                for (row, lines) in row.iter().zip(places.addresses.as_chunks::<ROW>().0) {
-                    // SAFETY: elements of this tile's lines, which lie inside the data.
-                    unsafe { output.add(lines[0] + m * places.step).cast::<Row<F::Word>>().write_unaligned(*row) };
-                }
+                self.scale(places, m, row_of(m));
             }
         }
-        if !places.in_rows {
-            for (vector, lines) in places.addresses.chunks(ROW).enumerate() {
-                for m in 0..rows {
-                    for (x, line) in memory[row_of(m) + vector].iter().zip(lines) {
-                        // SAFETY: as above.
-                        unsafe { output.add(line + m * places.step).write_unaligned(*x) };
-                    }
+        if places.form == Form::Runs {
+            let mut x = [field.splat(bytemuck::Zeroable::zeroed()); MAX_LANES];
+            for (vector, lines) in places.addresses.chunks_exact(F::LANES).enumerate() {
+                for m in (0..rows).step_by(F::LANES) {
+                    each!(|J| if J < F::LANES {
+                        let row = &self.memory[row_of(m + J) + vector * F::LANES..][..F::LANES];
+                        // SAFETY: as many words as there are lanes.
+                        x[J] = unsafe { field.load(row.as_ptr()) };
+                    });
+                    transpose(field, &mut x);
+                    each!(|J| if J < F::LANES {
+                        // SAFETY: as many elements of a line of this tile, which lies inside the data.
+                        unsafe { field.store(output.add(lines[J] + m), x[J]) };
+                    });
+                }
+            }
+        } else {
+            for m in 0..rows {
+                for (x, line) in self.memory[row_of(m)..].iter().zip(&places.addresses) {
+                    // SAFETY: elements of this tile's lines, which lie inside the data.
+                    unsafe { output.add(line + m * places.step).write(*x) };
                 }
             }
         }
     }
 
-    /// Multiplies each line of a row by a factor of its own.
+    /// Multiplies each line of the row that starts at a place of the memory by a factor of its own.
     #[inline(always)]
-    fn multiply(&self, row: &mut [Row<F::Word>], factor: impl Fn(usize) -> F::Word) {
-        for (vector, row) in row.iter_mut().enumerate() {
-            let mut factors = *row;
-            let lines = self.lines.len().min((vector + 1) * ROW) - vector * ROW;
-            for (lane, slot) in factors[..lines].iter_mut().enumerate() {
-                *slot = factor(vector * ROW + lane);
+    fn multiply(&mut self, row: usize, factor: impl Fn(usize) -> F::Word) {
+        let mut factors: [F::Word; MAX_LANES] = bytemuck::Zeroable::zeroed();
+        for first in (0..self.lines.len()).step_by(F::LANES) {
+            for (lane, slot) in factors[..(self.lines.len() - first).min(F::LANES)].iter_mut().enumerate() {
+                *slot = factor(first + lane);
             }
-            self.field.mul_row(row, &factors);
+            let words = self.memory[row + first..][..F::LANES].as_mut_ptr();
+            // SAFETY: as many words as there are lanes, of both.
+            unsafe {
+                let product = self.field.mul(self.field.load(words), self.field.load(ptr::from_ref(&factors).cast()));
+                self.field.store(words, product);
+            }
         }
     }
 
     /// Output `k` times the factors of lines with the indices `columns`.
     #[inline(always)]
-    fn twiddle(&self, Columns { columns, in_rows }: &Columns, k: usize, row: &mut [Row<F::Word>]) {
+    fn twiddle(&mut self, columns: &[usize], k: usize, row: usize) {
         let Pass { shape, params, twiddles, .. } = self.pass;
         let table: &[F::Word] = &bytemuck::cast_slice(twiddles)[params.twiddles as usize..];
-        let zero = params.has(flags::TWIDDLE_ZERO);
         if shape.twiddles == Twiddles::TwoLevel {
             for level in [0, 1] {
                 self.multiply(row, |c| table[params.two_levels(columns[c], k)[level]]);
             }
         } else if k > 0 {
             let entries = &table[1 + ((k - 1) << params.log_twiddles)..][..1 << params.log_twiddles];
-            if *in_rows {
-                for (row, columns) in row.iter_mut().zip(columns.as_chunks::<ROW>().0) {
-                    self.field.mul_row(row, &entries[columns[0]..].as_chunks().0[0]);
-                }
-            } else {
-                self.multiply(row, |c| entries[columns[c]]);
-            }
-        } else if zero {
+            self.multiply(row, |c| entries[columns[c]]);
+        } else if params.has(flags::TWIDDLE_ZERO) {
             self.multiply(row, |_| table[0]);
         }
     }
 
     /// Row `m` of the lines at `places` times their scales.
     #[inline(always)]
-    fn scale(&self, places: &Places, m: usize, row: &mut [Row<F::Word>]) {
+    fn scale(&mut self, places: &Places, m: usize, row: usize) {
         let Pass { params, scale, .. } = self.pass;
         let scale: &[F::Word] = bytemuck::cast_slice(scale);
         if params.has(flags::SCALE_CONSTANT) {
@@ -244,5 +591,141 @@ impl<F: WordField> Tile<'_, F> {
         for level in [0, 1] {
             self.multiply(row, |c| scale[params.scale_entries(places.positions[c] + m * places.stride)[level]]);
         }
+    }
+
+    /// The scale of a position.
+    #[inline(always)]
+    fn scale_of(&self, position: usize) -> F::Word {
+        let Pass { params, scale, .. } = self.pass;
+        let scale: &[F::Word] = bytemuck::cast_slice(scale);
+        if params.has(flags::SCALE_CONSTANT) {
+            return scale[params.scales as usize];
+        }
+        let [low, high] = params.scale_entries(position).map(|entry| scale[entry]);
+        self.field.mul_word(low, high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_ff::{FftField, UniformRand};
+    use evariste_field::{
+        DeviceField,
+        small::{BabyBear, Goldilocks, KoalaBear},
+    };
+
+    use super::*;
+    use crate::{
+        Order, Split,
+        layout::{Layout, Tiling},
+        pass::{Data, Params, Shape, Table, Tile as Reference},
+        tables,
+    };
+
+    fn random<F: DeviceField + UniformRand>(len: usize) -> Vec<u32> {
+        let mut rng = ark_std::test_rng();
+        let mut limbs = vec![0; len * F::LIMBS];
+        limbs.chunks_exact_mut(F::LIMBS).for_each(|limbs| F::rand(&mut rng).store(limbs));
+        limbs
+    }
+
+    /// Passes of every kind, of `batch` transforms or matrices of columns, with tables of anything, by all that this processor
+    /// has, compared with the body over arkworks' arithmetic.
+    fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, columns: usize) {
+        let (log_balanced, log_run, log_radix, log_tiles) = (log_tile, 0, 2, 2);
+        let tiling = Tiling { log_tile, log_balanced, log_run, log_radix, threads: 1, log_tiles, specialised: false };
+        let len = (batch * columns) << log_n;
+        let source = random::<F>(len);
+        let all: Vec<Words> = Words::each_of::<F>();
+        for case in 0..1 << 5 {
+            let is = |bit: u32| case >> bit & 1 == 1;
+            let order = |bit| if is(bit) { Order::BitReversed } else { Order::Natural };
+            let (orders, inverse, coset) = ((order(0), order(1)), is(2), is(3));
+            let twiddles = if is(4) { Twiddles::TwoLevel } else { Twiddles::Stored };
+            let layout = Layout::tiled(log_n, Split::Balanced, twiddles, tiling);
+            let roots = tables::roots::<F>(&layout).unwrap();
+            let mut factors = random::<F>(layout.twiddles().1.max(1));
+            if twiddles == Twiddles::TwoLevel {
+                // The first power of each level, by which only some bodies multiply.
+                for (start, _) in &layout.twiddles().0[..layout.log_rows.len() - 1] {
+                    for entry in [*start, start + (1 << layout.log_split())] {
+                        F::ONE.store(&mut factors[entry * F::LIMBS..][..F::LIMBS]);
+                    }
+                }
+            }
+            let scale = random::<F>(3 * (2 * layout.roots() + 1) + layout.powers());
+            let mut passes = layout.passes(orders, columns > 1, false);
+            layout.scale(&mut passes, orders, inverse, coset);
+            for (i, pass) in passes.iter().enumerate() {
+                let shape = Shape { in_place: false, ..layout.shape_of(&passes, i) };
+                let params = Params {
+                    first: 0,
+                    lines: (len >> pass.log_rows) as u32,
+                    log_n,
+                    stride_in: pass.stride_in,
+                    stride_out: pass.stride_out,
+                    flags: pass.flags,
+                    roots: if inverse { layout.roots() as u32 } else { 0 },
+                    log_roots: layout.log_roots(),
+                    twiddles: pass.twiddles as u32,
+                    log_twiddles: pass.log_twiddles,
+                    shift: pass.shift,
+                    split: layout.log_split(),
+                    scales: 0,
+                    log_scales: layout.log_split(),
+                    interleaved: columns as u32,
+                    pitch_in: log_n,
+                    pitch_out: log_n,
+                };
+                let mut expected = vec![0; source.len()];
+                let data = Data::<F>::new(source.as_ptr(), expected.as_mut_ptr(), source.len(), source.len());
+                let step = params.log_roots - shape.log_rows;
+                let root = |i: usize| Table::<F>::new(&roots).at(3 * (params.roots as usize + (i << step)));
+                let within: Vec<F> = (0..1 << shape.log_rows >> 1).map(root).collect();
+                let [twiddles, scales] = [&factors, &scale].map(|table| Table::<F>::new(table));
+                let tile = Reference { shape, params: &params, data, twiddles, scale: scales, roots: &within };
+                let mut memory = vec![F::ZERO; 1 << (shape.log_rows + shape.log_columns)];
+                (0..params.lines).step_by(1 << shape.log_columns).for_each(|first| tile.run(first, &mut memory));
+                for words in &all {
+                    let mut output = vec![0; source.len()];
+                    let pass = Pass {
+                        shape,
+                        params: &params,
+                        input: source.as_ptr(),
+                        output: output.as_mut_ptr(),
+                        roots: &roots,
+                        twiddles: &factors,
+                        scale: &scale,
+                    };
+                    pass.run_in_words(*words);
+                    assert!(output == expected, "{words:?}: 2^{log_n} × {columns}, {batch} times, {params:?}");
+                }
+            }
+        }
+    }
+
+    fn check_all<F: DeviceField + FftField>() {
+        // A single pass of each number of rows, on lines that fill vectors or do not.
+        for log_n in 1..=9 {
+            check::<F>(log_n, 12, 1, 1);
+            check::<F>(log_n, 12, 5, 3);
+            check::<F>(log_n, 12, 32, 1);
+            check::<F>(log_n, 12, 1, 16);
+        }
+        // Two and three passes.
+        for (log_n, log_tile) in [(5, 3), (7, 4), (8, 4), (9, 5), (10, 5), (11, 4), (13, 7)] {
+            check::<F>(log_n, log_tile, 1, 1);
+        }
+        for (batch, columns) in [(2, 1), (1, 9), (2, 16), (1, 40), (1, 64)] {
+            check::<F>(8, 4, batch, columns);
+            check::<F>(9, 3, batch, columns);
+        }
+    }
+
+    #[test]
+    fn passes_are_those_of_arkworks_in_all_vectors() {
+        check_all::<Goldilocks>();
+        check_all::<BabyBear>();
+        check_all::<KoalaBear>();
     }
 }

@@ -1,0 +1,139 @@
+//! Words in vectors of AVX2.
+
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi32, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_min_epu32, _mm256_mul_epu32,
+    _mm256_mullo_epi32, _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_shuffle_epi32, _mm256_slli_epi64,
+    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_epi64, _mm256_unpackhi_epi64,
+    _mm256_unpacklo_epi64,
+};
+
+use super::{Known, Word31, WordField, WordJob};
+
+/// Does a job that is compiled for AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) fn run<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
+    job.run(field)
+}
+
+/// Eight elements of a prime field below 2^31.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word31x8(Word31);
+
+impl Word31x8 {
+    /// # Safety
+    /// The processor has AVX2.
+    #[inline(always)]
+    pub(super) unsafe fn new(field: Word31) -> Self {
+        Self(field)
+    }
+
+    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, of which the low halves are
+    /// zero: their high halves, plus p where they are negative.
+    #[inline(always)]
+    fn reduced(self, products: [__m256i; 2], quotients: __m256i) -> __m256i {
+        // SAFETY: the processor has the instructions, or there were no `self`.
+        unsafe {
+            let p = _mm256_set1_epi32(self.0.modulus as i32);
+            let even = _mm256_sub_epi64(products[0], _mm256_mul_epu32(quotients, p));
+            let quotients = _mm256_shuffle_epi32::<0b11_11_01_01>(quotients);
+            let odd = _mm256_sub_epi64(products[1], _mm256_mul_epu32(quotients, p));
+            let difference = _mm256_blend_epi32::<0b1010_1010>(_mm256_shuffle_epi32::<0b11_11_01_01>(even), odd);
+            _mm256_min_epu32(difference, _mm256_add_epi32(difference, p))
+        }
+    }
+}
+
+impl WordField for Word31x8 {
+    type Word = u32;
+    type Lanes = __m256i;
+
+    const LANES: usize = 8;
+    const LOG_RADIX: usize = 3;
+
+    #[inline(always)]
+    fn mul_word(self, a: u32, b: u32) -> u32 {
+        self.0.mul(a, b)
+    }
+
+    #[inline(always)]
+    fn known(self, factor: u32) -> Known<u32> {
+        self.0.known(factor)
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const u32) -> __m256i {
+        // SAFETY: as the caller vouches; the processor has the instructions, or there were no `self`.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u32, x: __m256i) {
+        // SAFETY: as the caller vouches; and as above.
+        unsafe { _mm256_storeu_si256(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u32) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe { _mm256_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let sum = _mm256_add_epi32(a, b);
+            _mm256_min_epu32(sum, _mm256_sub_epi32(sum, self.splat(self.0.modulus)))
+        }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let difference = _mm256_sub_epi32(a, b);
+            _mm256_min_epu32(difference, _mm256_add_epi32(difference, self.splat(self.0.modulus)))
+        }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let a_odd = _mm256_shuffle_epi32::<0b11_11_01_01>(a);
+            let b_odd = _mm256_shuffle_epi32::<0b11_11_01_01>(b);
+            let products = [_mm256_mul_epu32(a, b), _mm256_mul_epu32(a_odd, b_odd)];
+            let low = _mm256_blend_epi32::<0b1010_1010>(products[0], _mm256_slli_epi64::<32>(products[1]));
+            self.reduced(products, _mm256_mullo_epi32(low, self.splat(self.0.inverse)))
+        }
+    }
+
+    #[inline(always)]
+    fn mul_difference(self, u: __m256i, v: __m256i, w: Known<u32>) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            // Below 2p, which is a word: a product with what is below p needs no more.
+            let even = _mm256_add_epi32(_mm256_sub_epi32(u, v), self.splat(self.0.modulus));
+            let odd = _mm256_shuffle_epi32::<0b11_11_01_01>(even);
+            let (factor, more) = (self.splat(w.factor), self.splat(w.more));
+            let products = [_mm256_mul_epu32(even, factor), _mm256_mul_epu32(odd, factor)];
+            self.reduced(products, _mm256_mullo_epi32(even, more))
+        }
+    }
+
+    #[inline(always)]
+    fn exchange<const BIT: usize>(self, a: __m256i, b: __m256i) -> [__m256i; 2] {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            match BIT {
+                0 => [
+                    _mm256_blend_epi32::<0b1010_1010>(a, _mm256_slli_epi64::<32>(b)),
+                    _mm256_blend_epi32::<0b1010_1010>(_mm256_srli_epi64::<32>(a), b),
+                ],
+                1 => [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)],
+                2 => [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)],
+                _ => [a, b],
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Words in vectors of AVX-512.
+
+use std::{
+    arch::x86_64::{
+        __m512i, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask, _mm512_loadu_si512,
+        _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64, _mm512_min_epu32, _mm512_mul_epu32,
+        _mm512_mullo_epi32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
+        _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi32,
+        _mm512_sub_epi64,
+    },
+    hint,
+};
+
+use super::{GOLDILOCKS, Known, Word31, Word64, WordField, WordJob};
+
+/// Does a job that is compiled for AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn run<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
+    job.run(field)
+}
+
+/// Which lanes of two vectors, the second's behind the first's, [`WordField::exchange`] puts where.
+const fn exchanged<const LANES: usize>(bit: usize) -> [[usize; LANES]; 2] {
+    let mut places = [[0; LANES]; 2];
+    let mut lane = 0;
+    while lane < LANES {
+        let has = lane >> bit & 1 == 1;
+        let other = lane ^ 1 << bit;
+        places[0][lane] = if has { LANES + other } else { lane };
+        places[1][lane] = if has { LANES + lane } else { other };
+        lane += 1;
+    }
+    places
+}
+
+/// Sixteen elements of a prime field below 2^31.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word31x16(Word31);
+
+impl Word31x16 {
+    /// # Safety
+    /// The processor has AVX-512 F.
+    #[inline(always)]
+    pub(super) unsafe fn new(field: Word31) -> Self {
+        Self(field)
+    }
+
+    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, of which the low halves are
+    /// zero: their high halves, plus p where they are negative. The quotients by p are products of words, of which compilers
+    /// know that no more of them counts: of halves of longer ones they made products of 64 bits.
+    #[inline(always)]
+    fn reduced(self, products: [__m512i; 2], quotients: __m512i) -> __m512i {
+        // SAFETY: the processor has the instructions, or there were no `self`.
+        unsafe {
+            let p = _mm512_set1_epi32(self.0.modulus as i32);
+            let even = _mm512_sub_epi64(products[0], _mm512_mul_epu32(quotients, p));
+            let quotients = _mm512_shuffle_epi32::<0b11_11_01_01>(quotients);
+            let odd = _mm512_sub_epi64(products[1], _mm512_mul_epu32(quotients, p));
+            let difference = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
+            _mm512_min_epu32(difference, _mm512_add_epi32(difference, p))
+        }
+    }
+}
+
+impl WordField for Word31x16 {
+    type Word = u32;
+    type Lanes = __m512i;
+
+    const LANES: usize = 16;
+    const LOG_RADIX: usize = 4;
+
+    #[inline(always)]
+    fn mul_word(self, a: u32, b: u32) -> u32 {
+        self.0.mul(a, b)
+    }
+
+    #[inline(always)]
+    fn known(self, factor: u32) -> Known<u32> {
+        self.0.known(factor)
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const u32) -> __m512i {
+        // SAFETY: as the caller vouches; the processor has the instructions, or there were no `self`.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u32, x: __m512i) {
+        // SAFETY: as the caller vouches; and as above.
+        unsafe { _mm512_storeu_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u32) -> __m512i {
+        // SAFETY: as for `reduced`.
+        unsafe { _mm512_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let sum = _mm512_add_epi32(a, b);
+            _mm512_min_epu32(sum, _mm512_sub_epi32(sum, self.splat(self.0.modulus)))
+        }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let difference = _mm512_sub_epi32(a, b);
+            _mm512_min_epu32(difference, _mm512_add_epi32(difference, self.splat(self.0.modulus)))
+        }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let a_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(a);
+            let b_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(b);
+            let products = [_mm512_mul_epu32(a, b), _mm512_mul_epu32(a_odd, b_odd)];
+            let low = _mm512_mask_shuffle_epi32::<0b10_10_00_00>(products[0], 0xaaaa, products[1]);
+            self.reduced(products, _mm512_mullo_epi32(low, self.splat(self.0.inverse)))
+        }
+    }
+
+    #[inline(always)]
+    fn mul_difference(self, u: __m512i, v: __m512i, w: Known<u32>) -> __m512i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            // Below 2p, which is a word: a product with what is below p needs no more.
+            let even = _mm512_add_epi32(_mm512_sub_epi32(u, v), self.splat(self.0.modulus));
+            let odd = _mm512_shuffle_epi32::<0b11_11_01_01>(even);
+            let (factor, more) = (self.splat(w.factor), self.splat(w.more));
+            let products = [_mm512_mul_epu32(even, factor), _mm512_mul_epu32(odd, factor)];
+            self.reduced(products, _mm512_mullo_epi32(even, more))
+        }
+    }
+
+    #[inline(always)]
+    fn exchange<const BIT: usize>(self, a: __m512i, b: __m512i) -> [__m512i; 2] {
+        const fn places(bit: usize) -> [[u32; 16]; 2] {
+            let places = exchanged::<16>(bit);
+            let mut words = [[0; 16]; 2];
+            let mut i = 0;
+            while i < 32 {
+                words[i / 16][i % 16] = places[i / 16][i % 16] as u32;
+                i += 1;
+            }
+            words
+        }
+        let [first, second] = const { places(BIT) };
+        // SAFETY: as for `reduced`; the places are sixteen words.
+        unsafe {
+            let [first, second] = [self.load(first.as_ptr()), self.load(second.as_ptr())];
+            [_mm512_permutex2var_epi32(a, first, b), _mm512_permutex2var_epi32(a, second, b)]
+        }
+    }
+}
+
+/// Eight elements of the field of Goldilocks, with products of 32-bit halves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word64x8 {
+    /// 1, which compilers must not know: they would make two instructions of a subtraction of 1 in some lanes.
+    one: u64,
+}
+
+impl Word64x8 {
+    /// # Safety
+    /// The processor has AVX-512 F.
+    #[inline(always)]
+    pub(super) unsafe fn new() -> Self {
+        Self { one: hint::black_box(1) }
+    }
+
+    /// a · b, for b with its halves below: as [`Word64::mul`].
+    #[inline(always)]
+    fn product(self, a: __m512i, b: __m512i, b_high: __m512i) -> __m512i {
+        // SAFETY: the processor has the instructions, or there were no `self`.
+        unsafe {
+            let mask = _mm512_set1_epi64(i64::from(u32::MAX));
+            let a_high = _mm512_srli_epi64::<32>(a);
+            let low = _mm512_mul_epu32(a, b);
+            let first = _mm512_add_epi64(_mm512_mul_epu32(a_high, b), _mm512_srli_epi64::<32>(low));
+            let second = _mm512_add_epi64(_mm512_mul_epu32(a, b_high), _mm512_and_si512(first, mask));
+            let high = _mm512_add_epi64(_mm512_mul_epu32(a_high, b_high), _mm512_srli_epi64::<32>(first));
+            let high = _mm512_add_epi64(high, _mm512_srli_epi64::<32>(second));
+            // The low half of `second` behind that of `low`.
+            let low = _mm512_mask_shuffle_epi32::<0b10_10_00_00>(low, 0xaaaa, second);
+
+            let quotient = _mm512_add_epi64(low, _mm512_slli_epi64::<32>(low));
+            let borrow = _mm512_cmplt_epu64_mask(quotient, low);
+            let multiple = _mm512_sub_epi64(quotient, _mm512_srli_epi64::<32>(quotient));
+            let multiple = _mm512_mask_sub_epi64(multiple, borrow, multiple, self.splat(self.one));
+            self.sub(high, multiple)
+        }
+    }
+}
+
+impl WordField for Word64x8 {
+    type Word = u64;
+    type Lanes = __m512i;
+
+    const LANES: usize = 8;
+    const LOG_RADIX: usize = 4;
+
+    #[inline(always)]
+    fn mul_word(self, a: u64, b: u64) -> u64 {
+        Word64.mul(a, b)
+    }
+
+    #[inline(always)]
+    fn known(self, factor: u64) -> Known<u64> {
+        Word64.known(factor)
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const u64) -> __m512i {
+        // SAFETY: as the caller vouches; the processor has the instructions, or there were no `self`.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u64, x: __m512i) {
+        // SAFETY: as the caller vouches; and as above.
+        unsafe { _mm512_storeu_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u64) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe { _mm512_set1_epi64(word as i64) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe { self.sub(a, _mm512_sub_epi64(self.splat(GOLDILOCKS), b)) }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe {
+            let difference = _mm512_sub_epi64(a, b);
+            let borrow = _mm512_cmplt_epu64_mask(a, b);
+            _mm512_mask_add_epi64(difference, borrow, difference, self.splat(GOLDILOCKS))
+        }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        let b_high = unsafe { _mm512_srli_epi64::<32>(b) };
+        self.product(a, b, b_high)
+    }
+
+    #[inline(always)]
+    fn mul_difference(self, u: __m512i, v: __m512i, w: Known<u64>) -> __m512i {
+        self.product(self.sub(u, v), self.splat(w.factor), self.splat(w.more))
+    }
+
+    #[inline(always)]
+    fn exchange<const BIT: usize>(self, a: __m512i, b: __m512i) -> [__m512i; 2] {
+        const fn places(bit: usize) -> [[u64; 8]; 2] {
+            let places = exchanged::<8>(bit % 3);
+            let mut words = [[0; 8]; 2];
+            let mut i = 0;
+            while i < 16 {
+                words[i / 8][i % 8] = places[i / 8][i % 8] as u64;
+                i += 1;
+            }
+            words
+        }
+        let [first, second] = const { places(BIT) };
+        // SAFETY: as for `product`; the places are eight words.
+        unsafe {
+            let [first, second] = [self.load(first.as_ptr()), self.load(second.as_ptr())];
+            [_mm512_permutex2var_epi64(a, first, b), _mm512_permutex2var_epi64(a, second, b)]
+        }
+    }
+}
