@@ -24,6 +24,11 @@ fn times(x: FParts, i: u32) -> FParts {
     return f_parts_mul(x, f_parts(roots_load(factors + params.roots + i)));
 }
 
+// x times a factor between passes, below 2 p: the pass behind takes it as it is.
+fn product(x: F, factor: F) -> F {
+    return f_joined(f_parts_mul(f_parts(x), f_factor(factor)));
+}
+
 // What parts are in limbs when they are reduced.
 fn reduced(x: FParts) -> F {
     return f_joined(f_parts_reduce(x));
@@ -62,6 +67,7 @@ fn four(e: Four, root: u32, quarter: u32, trivial: bool, second: bool) -> Four {
     if (trivial) {
         return Four(reduced(f_parts_add(s, t)), reduced(y1), reduced(f_parts_add(u, v)), reduced(y3));
     }
-    let y2 = f_parts_add(u, v);
-    return Four(reduced(f_parts_add(s, t)), f_joined(times(y1, 2u * root)), reduced(y2), f_joined(times(y3, 2u * root)));
+    // Two products are short enough.
+    let y2 = f_parts_carried(f_parts_add(u, v));
+    return Four(reduced(f_parts_add(s, t)), f_joined(times(y1, 2u * root)), f_joined(y2), f_joined(times(y3, 2u * root)));
 }

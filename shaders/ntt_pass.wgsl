@@ -1,7 +1,7 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
 // The CUDA twin says what lines, tiles and factors are. A thread takes GROUPS times RADIX elements: rows i + k q of
 // one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there. What is done with the elements
-// of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two`, `four`, and `whole`, which reduces what they leave.
+// of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two`, `four`, `product`, and `whole`, which reduces what they leave.
 
 const ROWS = 1u << LOG_ROWS;
 const COLUMNS = 1u << LOG_COLUMNS;
@@ -81,23 +81,23 @@ fn twiddle_index(line: u32) -> u32 {
     return reverse(index >> params.stride_in, log_lines - params.stride_in);
 }
 
-// x times the factor of output k and index j.
+// x times the factor of output k and index j, as the next pass takes it.
 fn twiddled(x: F, j: u32, k: u32) -> F {
     let zero = is_set(TWIDDLE_ZERO);
     if (FACTORS == STORED) {
         if (k == 0u && !zero) {
-            return whole(x);
+            return x;
         }
         let row = 1u + (((k - 1u) << params.log_twiddles) | j);
-        return f_mul(x, twiddles_load(params.twiddles + select(row, 0u, k == 0u)));
+        return product(x, twiddles_load(params.twiddles + select(row, 0u, k == 0u)));
     }
     var e = (j * k) << params.shift;
     if (e == 0u && !zero) {
-        return whole(x);
+        return x;
     }
     if (FACTORS == TWO_TABLES) {
-        let y = f_mul(x, twiddles_load(params.twiddles + (e & ((1u << params.split) - 1u))));
-        return f_mul(y, twiddles_load(params.twiddles + (1u << params.split) + (e >> params.split)));
+        let y = product(x, twiddles_load(params.twiddles + (e & ((1u << params.split) - 1u))));
+        return product(y, twiddles_load(params.twiddles + (1u << params.split) + (e >> params.split)));
     }
     var y = x;
     if (zero) {

@@ -16,6 +16,10 @@ fn whole(x: F) -> F {
     return x;
 }
 
+fn product(x: F, factor: F) -> F {
+    return f_mul(x, factor);
+}
+
 // x times root i, which is one if `trivial`. Of the three forms of a root, Montgomery's is the first.
 fn times(x: F, i: u32, trivial: bool) -> F {
     if (trivial) {

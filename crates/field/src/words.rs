@@ -41,7 +41,7 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// a · b.
     fn mul_word(self, a: Self::Word, b: Self::Word) -> Self::Word;
 
-    /// What [`WordField::mul_known`] takes beside a factor.
+    /// What [`WordField::mul_difference`] takes beside a factor.
     fn known(self, factor: Self::Word) -> Known<Self::Word>;
 
     /// Neighbouring elements, aligned as words are.

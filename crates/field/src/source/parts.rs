@@ -206,8 +206,8 @@ impl<'a> Lazy<'a> {
         (0..self.parts).map(pad).collect()
     }
 
-    /// `f_parts_add`, `f_parts_sub` of what is below 2.2 p, `f_parts_sub_sums` of sums of two such, and `f_parts_reduce`, after
-    /// which a sum or difference of sums is below 2.1 p.
+    /// `f_parts_add`, `f_parts_sub` of what is below 2.2 p, `f_parts_sub_sums` of sums of two such, `f_parts_reduce`, after
+    /// which a sum or difference of sums is below 2.1 p, and `f_parts_carried`, which only shortens the parts of a sum.
     pub(super) fn render(&self) -> String {
         let all = |part: &dyn Fn(usize) -> String| list(self.parts, part);
         let mut text = format!(
@@ -220,6 +220,12 @@ impl<'a> Lazy<'a> {
             let parts = all(&|i| format!("a.p{i} + ({}u - b.p{i})", padded[i]));
             let _ = writeln!(text, "fn {name}(a: FParts, b: FParts) -> FParts {{ return FParts({parts}); }}");
         }
+        text += "fn f_parts_carried(a: FParts) -> FParts {\n  let s0 = a.p0;\n";
+        for i in 1..self.parts {
+            let _ = writeln!(text, "  let s{i} = a.p{i} + (s{} >> {BITS}u);", i - 1);
+        }
+        let short = |i| if i + 1 == self.parts { format!("s{i}") } else { format!("s{i} & {MASK}u") };
+        let _ = writeln!(text, "  return FParts({});\n}}", all(&short));
         // The quotient from the last two parts, never too large and at most one too small.
         let (last, before) = (self.parts - 1, self.parts - 2);
         let unit = (BITS as f64).exp2();
