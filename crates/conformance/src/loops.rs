@@ -264,7 +264,7 @@ const OPERATIONS: [Operation; 9] = [
     ("powers", 100, |device| check_powers(device, 20, &[0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321, 7])),
     ("products", 100, |device| check_products(device, 200)),
     ("inverse", 2000, |device| check_inverse(device, 5000)),
-    ("reductions", 110, |device| check_reductions(device, 70_000)),
+    ("reductions", 120, |device| check_reductions(device, 70_000)),
     ("histogram", 200, |device| check_histogram(device, 300_000)),
     ("msm", 4000, |device| check_msm(device, 200)),
 ];

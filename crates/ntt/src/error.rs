@@ -38,10 +38,10 @@ pub enum Error {
         /// Elements given.
         actual: usize,
     },
-    /// Less device memory than a line of a transform out of core needs.
-    #[error("a line of the transform takes {expected} bytes of device memory, got {actual}")]
+    /// Less device memory than the smallest pieces of a transform out of core take.
+    #[error("the smallest pieces of the transform take {expected} bytes of device memory, got {actual}")]
     TooLittle {
-        /// Bytes of one line with its scratch.
+        /// Bytes of the smallest pieces with their scratch.
         expected: u64,
         /// Bytes given.
         actual: u64,

@@ -11,8 +11,8 @@
 //! along r, multiplied by the factors w_n^(c k1), and cut into blocks of rows k1, each of which is transposed: it comes back as
 //! blocks (k1, c) of which each lies in one run. A piece of the second step is a block of rows k1: one such run of each piece of
 //! the first. Side by side they are a matrix with a row for each c, are transformed along c, and come back into the same runs,
-//! from where the host takes rows k2. So the host copies each element twice, in runs of some rows; all other copies are the
-//! device's, of large blocks.
+//! from where the host takes rows k2. So the host copies each element twice, in runs of as many elements as a piece has lines; all
+//! other copies are the device's, of blocks of as many elements as the square of that.
 
 use std::{fmt, ops::Range};
 
@@ -30,10 +30,16 @@ use crate::{Error, Ntt, Result, reference::root_of_unity};
 /// and as scratch, and there are two tables of factors.
 const MEMORY: u64 = 3 * 3 + 2;
 
-/// log₂ of the least elements that are cut into pieces, and of the least lines of a piece: rows of so many have the alignment
-/// of elements in host memory.
+/// log₂ of the least elements that are cut into pieces.
 const MIN_LOG_N: u32 = 4;
+
+/// Lines of a piece, at least: rows of so many have the alignment of elements in host memory.
 const MIN_LINES: usize = 4;
+
+/// Bytes of a block that a piece of either step shares with one of the other, at least, if there are more blocks than these: each is a
+/// copy of its own.
+const MIN_BLOCK: usize = 4096;
+const FEW_BLOCKS: u128 = 4096;
 
 /// A plan for transforms of host slices that the device's memory does not hold, natural order to natural order, in place.
 ///
@@ -72,11 +78,11 @@ enum Steps<F: DeviceField> {
 impl<F: DeviceField + FftField> OutOfCore<F> {
     /// For slices of 2^`log_n` elements, with at most `device_bytes` of device memory for data, factors and scratch at a time;
     /// tables, of about √n elements for each direction, come on top. Device and host memory is of this secrecy; that of the
-    /// slices is the caller's.
+    /// slices is the caller's. The less device memory, the smaller the copies: best are pieces of some hundred columns.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::TooLittle`] if not even four columns of √n elements and what belongs
-    /// to them fit, [`Error::Device`], also for want of host memory.
+    /// to them fit, or for large n as many as make copies of 4 KiB, [`Error::Device`], also for want of host memory.
     pub fn new(device: &Device, log_n: u32, device_bytes: u64, secrecy: Secrecy) -> Result<Self> {
         if log_n > F::TWO_ADICITY {
             return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
@@ -86,14 +92,18 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
             let expected = usize::BITS - bytes.ilog2() - 2;
             return Err(Error::TooLarge { expected, actual: 1u64.checked_shl(log_n).unwrap_or(u64::MAX) });
         }
-        let line = (MEMORY * bytes) << log_n.div_ceil(2);
+        let log_line = log_n.div_ceil(2);
+        let line = (MEMORY * bytes) << log_line;
         let lines = usize::try_from(device_bytes / line).unwrap_or(usize::MAX);
-        if lines < MIN_LINES {
-            return Err(Error::TooLittle { expected: MIN_LINES as u64 * line, actual: device_bytes });
+        let least = least_lines(log_n, bytes);
+        if lines < least {
+            return Err(Error::TooLittle { expected: least as u64 * line, actual: device_bytes });
         }
+        // One call takes fewer than 2^32 elements.
+        let lines = (1 << lines.ilog2()).min(1 << 31u32.saturating_sub(log_line)).max(MIN_LINES);
         let steps = match log_n < MIN_LOG_N {
             true => Steps::One(Ntt::new(device, log_n)?),
-            false => Steps::Two(Box::new(Pieces::new(device, log_n, 1 << lines.ilog2(), secrecy)?)),
+            false => Steps::Two(Box::new(Pieces::new(device, log_n, lines, secrecy)?)),
         };
         Ok(Self { device: device.clone(), log_n, secrecy, steps })
     }
@@ -175,6 +185,15 @@ fn plan<F: DeviceField + FftField>(device: &Device, x: &[F], device_bytes: u64) 
     OutOfCore::new(device, x.len().ilog2(), device_bytes, Secrecy::Public).map(Some)
 }
 
+/// Lines that a piece has at least, a power of two.
+fn least_lines(log_n: u32, bytes: u64) -> usize {
+    let serves = |lines: &usize| {
+        let block = lines * lines;
+        block * bytes as usize >= MIN_BLOCK || (1u128 << log_n) / block as u128 <= FEW_BLOCKS
+    };
+    (0..).map(|i| MIN_LINES << i).find(serves).unwrap_or(MIN_LINES)
+}
+
 /// The two steps in pieces.
 struct Pieces<F: DeviceField> {
     grid: Grid,
@@ -222,12 +241,18 @@ impl<F: DeviceField + FftField> Pieces<F> {
     }
 
     fn run(&mut self, device: &Device, x: &mut [F], inverse: bool) -> Result<()> {
+        // Of a call that panicked.
+        self.drain();
         let done = self.steps(device, x, inverse);
         if done.is_err() {
-            // What is on its way is waited for, and nothing of this call is left to the next.
-            while self.stream.next().map_or(true, |parts| parts.is_some()) {}
+            self.drain();
         }
         done
+    }
+
+    /// Waits for what is on its way, so that nothing of a call is left to the next.
+    fn drain(&mut self) {
+        while self.stream.next().map_or(true, |parts| parts.is_some()) {}
     }
 
     fn steps(&mut self, device: &Device, x: &mut [F], inverse: bool) -> Result<()> {
@@ -330,14 +355,10 @@ fn apply<F: DeviceField + FftField>(
 /// Pinned memory for the pieces of the first step, each in the blocks that it shares with those of the second.
 fn host_memory(device: &Device, grid: Grid, bytes: usize, secrecy: Secrecy) -> Result<Vec<Vec<HostBuffer>>> {
     let [first, second] = grid.pieces();
-    let mut pieces = Vec::new();
-    if pieces.try_reserve_exact(first).is_err() {
-        let requested = (first * size_of::<Vec<HostBuffer>>()) as u64;
-        return Err(DeviceError::OutOfMemory { device: DeviceId::CPU, requested, available: None }.into());
-    }
+    let mut pieces = list(first)?;
     for _ in 0..first {
         let mut rest = device.host_buffer(second * grid.block() * bytes, Transfer::Both, secrecy)?;
-        let mut parts = Vec::with_capacity(second);
+        let mut parts = list(second)?;
         for _ in 1..second {
             let after = rest.split_off(grid.block() * bytes);
             parts.push(std::mem::replace(&mut rest, after));
@@ -346,6 +367,18 @@ fn host_memory(device: &Device, grid: Grid, bytes: usize, secrecy: Secrecy) -> R
         pieces.push(parts);
     }
     Ok(pieces)
+}
+
+/// A list with room for so many.
+fn list<T>(len: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(len) {
+        Ok(()) => Ok(list),
+        Err(_) => {
+            let requested = (len * size_of::<T>()) as u64;
+            Err(DeviceError::OutOfMemory { device: DeviceId::CPU, requested, available: None }.into())
+        }
+    }
 }
 
 /// The factors w^(jk) between the two steps, of one piece after the other.

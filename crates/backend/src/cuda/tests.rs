@@ -259,9 +259,11 @@ fn streams_keep_their_memory_until_copies_are_done() {
             double::reset(false);
             let device = open(0).unwrap();
             let mut stream = Stream::<u32>::new(&device, 12, Secrecy::Secret).unwrap();
-            let piece = |i: u8| {
+            // Eight words, of which the last five are the first part.
+            let piece = |i: u32| {
                 let mut all = device.host_buffer(32, Transfer::Both, Secrecy::Secret).unwrap();
-                all.fill(i);
+                let words: Vec<u32> = (0..8).map(|k| 100 * i + (k + 5) % 8).collect();
+                all.copy_from_slice(bytemuck::cast_slice(&words));
                 let rest = all.split_off(12);
                 vec![rest, all]
             };
@@ -270,9 +272,10 @@ fn streams_keep_their_memory_until_copies_are_done() {
             let mut done = Vec::new();
             let mut failed = 0;
             for parts in pieces {
+                // Where each word goes: the parts were exchanged, and come back one further.
                 let work = |queue: &Queue, data: &mut Buffer<u32>| {
-                    let (given, rest) = data.as_view_mut().split_at(8)?;
-                    rest.into_part(1..4)?.copy_from_on(Some(queue), given.view(..3)?)?;
+                    let (given, mut rest) = data.as_view_mut().split_at(8)?;
+                    rest.view_mut(..1)?.copy_from_on(Some(queue), given.view(..1)?)?;
                     Ok::<_, Error>(1..9)
                 };
                 match stream.run(parts, work) {
@@ -287,14 +290,20 @@ fn streams_keep_their_memory_until_copies_are_done() {
                 }
             }
             double::heal();
+            let words = |parts: &Vec<HostBuffer>| -> Vec<u32> {
+                assert_eq!([parts[0].len(), parts[1].len()], [20, 12], "{case}");
+                parts.iter().flat_map(|part| bytemuck::pod_collect_to_vec(part)).collect()
+            };
+            let found: Vec<Vec<u32>> = done.iter().map(words).collect();
+            // What was given to the device: 5 + 3 words in this order, then all one further, the first again at the end.
+            let expected = |i: u32| -> Vec<u32> { (0..8).map(|k| 100 * i + (k + 1) % 8).collect() };
             if function == "none" {
-                assert_eq!((done.len(), failed), (6, 0), "{case}");
+                assert_eq!((found.len(), failed), (6, 0), "{case}");
+                assert!(found.iter().enumerate().all(|(i, words)| *words == expected(i as u32)), "{case}: {found:?}");
             }
-            for parts in &done {
-                // Seven elements of the piece, and one that was behind them.
-                let bytes = [&parts[0][..], &parts[1][..]].concat();
-                assert!(bytes[..28].iter().all(|byte| *byte == bytes[0]), "{case}: {bytes:?}");
-            }
+            // In order, and whole.
+            assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{case}: {found:?}");
+            assert!(found.iter().all(|words| *words == expected(words[0] / 100)), "{case}: {found:?}");
             drop((done, stream, device));
             double::run_all();
             assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
