@@ -182,5 +182,6 @@ fn moved(spec: &KernelSpec, long: &[bool]) -> KernelSpec {
         .threads(spec.threads)
         .shared_bytes(spec.shared_bytes);
     moved.params = spec.params;
+    moved.constants.clone_from(&spec.constants);
     moved
 }
