@@ -16,7 +16,7 @@ use evariste_field::{
 use crate::THREADS;
 
 /// Additions that one run of [`AddChain`] does for each point.
-pub const ADDITIONS: u32 = 64;
+pub const ADDITIONS: u32 = 60;
 
 /// Many mixed additions for each point and nothing else, so that the time of a run is that of its arithmetic: the rate
 /// of additions that a device can reach.
