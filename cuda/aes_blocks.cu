@@ -7,11 +7,11 @@
 //               encrypted tweak i of `messages`; a sector's last block that takes part in stealing is not counted
 // MODE_TWEAK    the encryption of iv + i as a little-endian number: the tweaks of XTS
 //
-// Grid: a unit is the work of one thread, and what lies before every BORDER_UNITS units was copied to `borders` by
-// aes_borders for CBC, which needs the ciphertext of the block before, that another thread overwrites.
+// Grid: a unit is the work of one thread, and what lies before every PREVIOUS_UNITS units was copied to `previous` by
+// aes_previous for CBC, which needs the ciphertext of the block before, that another thread overwrites.
 //
 // With tables, whose lookups bound it (160 for a block of AES-128, one a lane and clock), warps stride over runs of
-// BORDER_UNITS units, lane l owning units l, l + 32, …, AT_ONCE of them under way at a time, with the round keys in
+// PREVIOUS_UNITS units, lane l owning units l, l + 32, …, AT_ONCE of them under way at a time, with the round keys in
 // registers: 512 threads a workgroup are as many as fit with AES-256. What depends on the message or the sector is
 // computed anew only where a lane comes to another one; within a sector a lane's next tweak is the last one times x^32.
 // CBC gets the block before from the neighbouring lane, or from what the warp loaded last.
@@ -20,9 +20,9 @@
 
 
 #if MODE == MODE_CBC
-#define BORDERS , uint4
+#define PREVIOUS , uint4
 #else
-#define BORDERS
+#define PREVIOUS
 #endif
 
 #if METHOD == METHOD_TABLES
@@ -72,10 +72,10 @@ __device__ __forceinline__ uint4 shuffle(const uint4& x, uint32_t lane) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t BORDERS)) {
+aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS)) {
     load_tables(tables);
     uint32_t lane = threadIdx.x % 32u;
-    uint32_t runs = params.units / BORDER_UNITS + (params.units % BORDER_UNITS > 0 ? 1 : 0);
+    uint32_t runs = params.units / PREVIOUS_UNITS + (params.units % PREVIOUS_UNITS > 0 ? 1 : 0);
     uint4 keys[ROUNDS + 1];
     uint32_t loaded = params.key;
 #pragma unroll
@@ -85,7 +85,7 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t BORDERS)) 
     Walk walk = {};
     walk.key = loaded;
     for (uint32_t run = first_run(runs); run < runs; run += gridDim.x * (THREADS / 32u)) {
-        uint32_t first = run * BORDER_UNITS, count = min(BORDER_UNITS, params.units - first);
+        uint32_t first = run * PREVIOUS_UNITS, count = min(PREVIOUS_UNITS, params.units - first);
 #if MODE == MODE_XTS
         walk.end = 0;
 #elif MODE == MODE_CBC
@@ -124,7 +124,7 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t BORDERS)) 
                 y[j] = y[j] ^ mask[j];
 #elif MODE == MODE_CBC
                 bool goes_on = block > 0 || walk.chained;
-                if (b == 0 && j == 0 && lane == 0 && goes_on) carried = borders[run];
+                if (b == 0 && j == 0 && lane == 0 && goes_on) carried = previous[run];
                 uint4 before = shuffle(y[j], (lane + 31u) % 32u);
                 mask[j] = goes_on ? (lane == 0 ? carried : before) : walk.iv;
                 carried = before;
@@ -191,7 +191,7 @@ __device__ __forceinline__ Place find(const Params& params, const uint4* message
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t BORDERS)) {
+aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS)) {
     load_tables(tables);
     for (uint32_t tile = blockIdx.x; tile * THREADS < params.units; tile += gridDim.x) {
         uint32_t unit = tile * THREADS + threadIdx.x;
@@ -205,7 +205,7 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t BORDERS)) 
 #endif
 #if MODE == MODE_CBC
         if (place.first > 0 || place.chained) {
-            before = threadIdx.x == 0 ? borders[tile * (THREADS / BORDER_UNITS)] : *(words + place.first - 1);
+            before = threadIdx.x == 0 ? previous[tile * (THREADS / PREVIOUS_UNITS)] : *(words + place.first - 1);
         }
 #endif
 #pragma unroll

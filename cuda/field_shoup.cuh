@@ -17,7 +17,7 @@ __device__ __forceinline__ void f_mad_low(uint32_t* even, uint32_t* odd, const u
 // below column F_LIMBS - 2 are left out of q, which makes it one less only where the fraction that q cuts off is below
 // F_LIMBS / 2^32: then a w - q p is below (1 + a / B + F_LIMBS / 2^32) p, still under 2p as F_LAZY requires.
 // a w - q p = a w + q (B - p) mod B takes low halves of products only; rows of B - p that are zero are skipped.
-__device__ __forceinline__ F f_mul_known(const F& a, const F& w, const F& quotient) {
+__device__ __forceinline__ F f_mul_shoup(const F& a, const F& w, const F& quotient) {
     constexpr int cut = F_LIMBS - 2;
     uint32_t even[F_LIMBS + 4] = {}, odd[F_LIMBS + 4] = {};
 #pragma unroll

@@ -44,7 +44,7 @@ extern "C" __global__ void mul_chain(const Params params, BUFFERS(F, Known, F)) 
 #elif F_LAZY
     F integer = w->integer, quotient = w->quotient;
 #pragma unroll 1
-    for (uint32_t j = 0; j < LENGTH; j++) product = f_mul_known(product, integer, quotient);
+    for (uint32_t j = 0; j < LENGTH; j++) product = f_mul_shoup(product, integer, quotient);
     product = f_reduce(product);
 #else
     factor = w->montgomery;

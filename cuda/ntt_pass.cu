@@ -55,7 +55,7 @@ struct Root {
 #define CANONICAL f_reduce
 
 __device__ __forceinline__ F mul_root(const F& x, const Root* root) {
-    return f_mul_known(x, f_load(&root->integer), f_load(&root->quotient));
+    return f_mul_shoup(x, f_load(&root->integer), f_load(&root->quotient));
 }
 #else
 #define ADD f_add

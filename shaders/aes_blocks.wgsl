@@ -1,5 +1,5 @@
 // The modes whose blocks do not wait for each other, in place, over many messages or sectors; the twin of aes_blocks.cu,
-// which explains the modes. MODE is a constant before it, and `borders_get` where CBC has no borders a stub.
+// which explains the modes. MODE is a constant before it, and `previous_get` where CBC has no previous a stub.
 
 
 fn find(unit: u32) -> Place {
@@ -23,7 +23,7 @@ fn load(place: Place, block: u32) -> vec4<u32> {
 fn previous(place: Place, tile: u32, thread: u32) -> vec4<u32> {
   if (MODE == MODE_CBC && (place.first > 0u || place.chained)) {
     if (thread == 0u) {
-      return borders_get(tile);
+      return previous_get(tile);
     }
     return data_get(place.word + place.first - 1u);
   }

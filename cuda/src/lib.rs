@@ -61,8 +61,8 @@ pub const AES_CTR: &str = include_str!("../aes_ctr.cu");
 /// `aes_blocks`: modes whose blocks do not wait for each other.
 pub const AES_BLOCKS: &str = include_str!("../aes_blocks.cu");
 
-/// `aes_borders`: what CBC decryption in place needs of the neighbouring workgroup.
-pub const AES_BORDERS: &str = include_str!("../aes_borders.cu");
+/// `aes_previous`: what CBC decryption in place needs of the neighbouring workgroup.
+pub const AES_PREVIOUS: &str = include_str!("../aes_previous.cu");
 
 /// `aes_serial`: modes that go block after block.
 pub const AES_SERIAL: &str = include_str!("../aes_serial.cu");
@@ -230,7 +230,7 @@ pub const SQRT_FROBENIUS: &str = include_str!("../sqrt_frobenius.cu");
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
 pub const KERNELS: [(&str, &str); 54] = [
     ("aes_blocks", AES_BLOCKS),
-    ("aes_borders", AES_BORDERS),
+    ("aes_previous", AES_PREVIOUS),
     ("aes_ctr", AES_CTR),
     ("aes_serial", AES_SERIAL),
     ("batch_inverse", BATCH_INVERSE),

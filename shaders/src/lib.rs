@@ -56,8 +56,8 @@ pub const AES_CTR: &str = include_str!("../aes_ctr.wgsl");
 /// `aes_blocks`: modes whose blocks do not wait for each other.
 pub const AES_BLOCKS: &str = include_str!("../aes_blocks.wgsl");
 
-/// `aes_borders`: what CBC decryption in place needs of the neighbouring workgroup.
-pub const AES_BORDERS: &str = include_str!("../aes_borders.wgsl");
+/// `aes_previous`: what CBC decryption in place needs of the neighbouring workgroup.
+pub const AES_PREVIOUS: &str = include_str!("../aes_previous.wgsl");
 
 /// `aes_serial`: modes that go block after block.
 pub const AES_SERIAL: &str = include_str!("../aes_serial.wgsl");
@@ -227,7 +227,7 @@ pub const SQRT_FROBENIUS: &str = include_str!("../sqrt_frobenius.wgsl");
 /// Every kernel: the name of its entry, and its source. Tests launch each, so a new one stands here too.
 pub const KERNELS: [(&str, &str); 54] = [
     ("aes_blocks", AES_BLOCKS),
-    ("aes_borders", AES_BORDERS),
+    ("aes_previous", AES_PREVIOUS),
     ("aes_ctr", AES_CTR),
     ("aes_serial", AES_SERIAL),
     ("batch_inverse", BATCH_INVERSE),

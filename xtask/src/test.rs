@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use evariste_backend::{Device, DeviceId, Kind, cpu_has_ifma, nvrtc};
+use evariste_backend::{CpuVectors, Device, DeviceId, Kind, cpu_vectors, nvrtc};
 use libtest_mimic::{Arguments, FormatSetting, Trial};
 
 use crate::{
@@ -50,7 +50,7 @@ enum Requirement {
     /// An NVIDIA GPU.
     Cuda,
     /// The CUDA sources run on the host, which takes GCC.
-    Hosted,
+    Emulator,
 }
 
 impl Requirement {
@@ -60,18 +60,18 @@ impl Requirement {
             Requirement::Wgpu => "wgpu",
             Requirement::Nvrtc => "nvrtc",
             Requirement::Cuda => "cuda",
-            Requirement::Hosted => "hosted",
+            Requirement::Emulator => "emulator",
         }
     }
 
-    fn is_met(self, devices: &[Device], hosted: bool) -> bool {
+    fn is_met(self, devices: &[Device], emulator: bool) -> bool {
         let kind = |kind| devices.iter().any(|device| device.info().id.kind == kind);
         match self {
             Requirement::Cpu => kind(Kind::Cpu),
             Requirement::Wgpu => kind(Kind::Wgpu),
             Requirement::Cuda => kind(Kind::Cuda),
             Requirement::Nvrtc => nvrtc::version().is_ok(),
-            Requirement::Hosted => hosted,
+            Requirement::Emulator => emulator,
         }
     }
 }
@@ -126,11 +126,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         trials.extend(devices.iter().flat_map(evariste_conformance::long));
     }
     matrix.run_trials(trials, FormatSetting::Pretty);
-    let hosted = options.device.is_empty() && matrix.run_hosted();
+    let emulator = options.device.is_empty() && matrix.run_emulator();
     matrix.run_kernels()?;
 
     let mut total = matrix.print();
-    for requirement in options.require.iter().filter(|requirement| !requirement.is_met(&devices, hosted)) {
+    for requirement in options.require.iter().filter(|requirement| !requirement.is_met(&devices, emulator)) {
         println!("FAILED: {} is required", requirement.name());
         total.add(Counts::FAILED);
     }
@@ -167,7 +167,7 @@ impl Matrix {
         if self.filter.is_some() {
             return;
         }
-        if !cpu_has_ifma() {
+        if cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
             self.miss("lanes", "the processor has no AVX-512 IFMA, so that the tests of lanes did not run".into());
             self.add("lanes", "workspace", Counts::SKIPPED);
         }
@@ -200,15 +200,15 @@ impl Matrix {
     }
 
     /// The CUDA sources on the host. Whether there is what they take.
-    fn run_hosted(&mut self) -> bool {
-        match evariste_conformance::hosted() {
+    fn run_emulator(&mut self) -> bool {
+        match evariste_conformance::emulator() {
             Ok(trials) => {
                 self.run_trials(trials, FormatSetting::Terse);
                 true
             }
             Err(error) => {
-                self.miss("hosted", error.to_string());
-                self.add("hosted", "all", Counts::SKIPPED);
+                self.miss("emulator", error.to_string());
+                self.add("emulator", "all", Counts::SKIPPED);
                 false
             }
         }

@@ -84,18 +84,18 @@ impl Aes {
         let groups = self.block_groups(part.units.into());
         let (schedule, tables) = (&self.0.schedule, &self.0.tables);
         if mode == BlockMode::Cbc {
-            let borders = match self.whole_launches() {
+            let previous = match self.whole_launches() {
                 true => None,
-                false => Some(self.borders(queue, data, messages, part)?),
+                false => Some(self.previous(queue, data, messages, part)?),
             };
             let args = &mut [
                 Arg::write(data),
                 Arg::read(messages),
                 Arg::read(schedule),
                 Arg::read(tables),
-                Arg::read(borders.as_ref().unwrap_or(messages)),
+                Arg::read(previous.as_ref().unwrap_or(messages)),
             ];
-            // SAFETY: as below, and there is a border for every BORDER_UNITS units, if workgroups see only theirs.
+            // SAFETY: as below, and there is a border for every PREVIOUS_UNITS units, if workgroups see only theirs.
             return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
         }
         let args = &mut [Arg::write(data), Arg::read(messages), Arg::read(schedule), Arg::read(tables)];

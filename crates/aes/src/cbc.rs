@@ -6,7 +6,7 @@ use crate::{
     Aes, Error, Message, Mode, Result,
     batch::{Batch, Next, Part, Span},
     cpu::{self, BLOCK},
-    kernels::{BORDER_UNITS, BlockMode, BorderParams, Direction, SerialMode, SerialParams, THREADS},
+    kernels::{BlockMode, Direction, PREVIOUS_UNITS, PreviousParams, SerialMode, SerialParams, THREADS},
     ring::Ring,
 };
 
@@ -76,22 +76,22 @@ impl Aes {
         Ok(())
     }
 
-    pub(crate) fn borders(
+    pub(crate) fn previous(
         &self,
         queue: Option<&Queue>,
         data: &Buffer<u8>,
         messages: &Buffer<u32>,
         part: &Part,
     ) -> Result<Buffer<u32>> {
-        let tiles = part.units.div_ceil(BORDER_UNITS);
-        let mut borders = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
-        let kernel = self.0.borders.get(&self.0.device, || self.0.shape.borders())?;
-        let params = BorderParams { tiles, messages: part.descriptors.len() as u32, tile_units: BORDER_UNITS };
-        let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut borders)];
-        // SAFETY: a thread for each of `tiles` entries; unit tile · BORDER_UNITS belongs to a message within the data, and what is
+        let tiles = part.units.div_ceil(PREVIOUS_UNITS);
+        let mut previous = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
+        let kernel = self.0.previous.get(&self.0.device, || self.0.shape.previous())?;
+        let params = PreviousParams { tiles, messages: part.descriptors.len() as u32, tile_units: PREVIOUS_UNITS };
+        let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut previous)];
+        // SAFETY: a thread for each of `tiles` entries; unit tile · PREVIOUS_UNITS belongs to a message within the data, and what is
         // chained has a block before it.
         unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
-        Ok(borders)
+        Ok(previous)
     }
 }
 

@@ -109,8 +109,9 @@ pub(crate) fn cbc_decrypt(cipher: &HostCipher, iv: [u8; BLOCK], data: &mut [u8])
         return one(iv, data);
     }
     // What comes before each task, which the task before overwrites.
-    let borders: Vec<[u8; BLOCK]> = data.chunks_exact(GRAIN).map(|chunk| last_block(&chunk[GRAIN - BLOCK..])).collect();
-    in_parallel(data, GRAIN, |(i, chunk)| one(if i == 0 { iv } else { borders[i - 1] }, chunk));
+    let previous: Vec<[u8; BLOCK]> =
+        data.chunks_exact(GRAIN).map(|chunk| last_block(&chunk[GRAIN - BLOCK..])).collect();
+    in_parallel(data, GRAIN, |(i, chunk)| one(if i == 0 { iv } else { previous[i - 1] }, chunk));
 }
 
 /// One sector of at least a block, between the tweaks from the encrypted one `tweak` on, with stealing.

@@ -185,7 +185,7 @@ impl Ctr {
     pub fn seek(&mut self, position: u128) -> Result<()> {
         let limit = self.counter.limit();
         if position > limit {
-            return Err(Error::Keystream { position, len: 0, limit });
+            return Err(Error::Keystream { position, len: 0, expected: limit });
         }
         self.position = position;
         Ok(())
@@ -322,7 +322,7 @@ pub(crate) fn expect_stream(position: u128, len: usize, counter: Counter) -> Res
     let limit = counter.limit();
     match position.checked_add(len as u128) {
         Some(end) if end <= limit => Ok(()),
-        _ => Err(Error::Keystream { position, len: len as u64, limit }),
+        _ => Err(Error::Keystream { position, len: len as u64, expected: limit }),
     }
 }
 

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use crate::{
     Config, Error, KeySize, Method, Result,
     cpu::BLOCK,
-    kernels::{self, BlockParams, BorderParams, Ciphers, CtrParams, MoveParams, SerialParams, Shape, WARP},
+    kernels::{self, BlockParams, Ciphers, CtrParams, MoveParams, PreviousParams, SerialParams, Shape, WARP},
     key::{HostCipher, Key},
     keystream::EqualKeys,
     tables,
@@ -50,7 +50,7 @@ pub(crate) struct Engine {
     pub(crate) ctr: LazyKernel<CtrParams>,
     pub(crate) blocks: [[LazyKernel<BlockParams>; 2]; 5],
     pub(crate) serial: [[LazyKernel<SerialParams>; 2]; 2],
-    pub(crate) borders: LazyKernel<BorderParams>,
+    pub(crate) previous: LazyKernel<PreviousParams>,
     pub(crate) moves: LazyKernel<MoveParams>,
 }
 
@@ -99,7 +99,7 @@ impl Aes {
             ctr: LazyKernel::default(),
             blocks: Default::default(),
             serial: Default::default(),
-            borders: LazyKernel::default(),
+            previous: LazyKernel::default(),
             moves: LazyKernel::default(),
         })))
     }

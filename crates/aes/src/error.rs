@@ -72,22 +72,22 @@ pub enum Error {
     #[error("the two keys of XTS are equal")]
     EqualKeys,
     /// The keystream ends before the data does: its counter would repeat.
-    #[error("the keystream has {limit} bytes: {len} bytes from position {position} on would repeat it")]
+    #[error("the keystream has {expected} bytes: {len} bytes from position {position} on would repeat it")]
     Keystream {
         /// Where the data starts in the stream.
         position: u128,
         /// Bytes of data.
         len: u64,
         /// Bytes of the whole stream.
-        limit: u128,
+        expected: u128,
     },
     /// More than a mode takes at once.
-    #[error("{what} can have at most {limit} bytes, got {actual}")]
+    #[error("{what} can have at most {expected} bytes, got {actual}")]
     TooLong {
         /// The argument at fault.
         what: &'static str,
         /// The most that is possible.
-        limit: u64,
+        expected: u64,
         /// What was given.
         actual: u64,
     },

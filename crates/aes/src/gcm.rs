@@ -439,7 +439,7 @@ fn expect_message(nonce: &[u8], aad: &[u8], len: usize) -> Result<()> {
     let limits = [("a nonce", nonce.len(), MAX_BYTES), ("associated data", aad.len(), MAX_BYTES)];
     for (what, actual, limit) in limits.into_iter().chain([("a message", len, MAX_MESSAGE)]) {
         if actual as u64 > limit {
-            return Err(Error::TooLong { what, limit, actual: actual as u64 });
+            return Err(Error::TooLong { what, expected: limit, actual: actual as u64 });
         }
     }
     Ok(())

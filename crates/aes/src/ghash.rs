@@ -267,7 +267,7 @@ mod lanes {
         _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
     };
 
-    use evariste_backend::cpu_has_ifma;
+    use evariste_backend::{CpuVectors, cpu_vectors};
     use zeroize::{Zeroize, Zeroizing};
 
     use crate::{
@@ -309,7 +309,7 @@ mod lanes {
     }
 
     pub(super) fn available() -> bool {
-        cpu_has_ifma()
+        cpu_vectors() >= Some(CpuVectors::Avx512Ifma)
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("pclmulqdq")
             && is_x86_feature_detected!("vpclmulqdq")

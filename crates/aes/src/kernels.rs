@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::{
-    Binding, CpuArg, DeviceInfo, KernelSpec, Kind, Language, ParamType, Word, constants, loop_turns, params,
+    Binding, BindingType, CpuArg, DeviceInfo, KernelSpec, Kind, Language, ParamType, constants, loop_turns, params,
 };
 
 use crate::{
@@ -30,7 +30,7 @@ const TABLE_THREADS: u32 = 512;
 pub(crate) const CTR_RUN: u32 = 8;
 
 /// Units after which CBC decryption keeps the block that the next one needs: what a workgroup or a warp takes at a time.
-pub(crate) const BORDER_UNITS: u32 = 256;
+pub(crate) const PREVIOUS_UNITS: u32 = 256;
 
 /// Powers H^(2^k) of each key, for putting sums of any number of blocks together.
 pub(crate) const SQUARES: usize = 48;
@@ -148,7 +148,7 @@ params! {
         pub(crate) key: u32,
     }
 
-    pub(crate) struct BorderParams {
+    pub(crate) struct PreviousParams {
         pub(crate) tiles: u32,
         pub(crate) messages: u32,
         pub(crate) tile_units: u32,
@@ -338,7 +338,7 @@ impl Shape {
     /// Units that a workgroup of it takes at a time.
     pub(crate) fn block_units(self, info: &DeviceInfo) -> u32 {
         let threads = self.block_threads(info);
-        if info.id.kind != Kind::Wgpu && self.method.tables() > 0 { threads / WARP * BORDER_UNITS } else { threads }
+        if info.id.kind != Kind::Wgpu && self.method.tables() > 0 { threads / WARP * PREVIOUS_UNITS } else { threads }
     }
 
     pub(crate) fn blocks(
@@ -351,17 +351,17 @@ impl Shape {
         let threads = self.block_threads(info);
         let mut bindings = CIPHER_BINDINGS.to_vec();
         if mode == BlockMode::Cbc {
-            bindings.push(Binding::read("borders", Word::Vec4));
+            bindings.push(Binding::read("previous", BindingType::Vec4));
         }
         let source = move |language| {
             let head =
-                self.source(language, direction, threads, &[("MODE", mode as u32), ("BORDER_UNITS", BORDER_UNITS)]);
+                self.source(language, direction, threads, &[("MODE", mode as u32), ("PREVIOUS_UNITS", PREVIOUS_UNITS)]);
             let parts = match language {
                 Language::Cuda => {
                     [evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_BLOCKS].map(str::to_owned)
                 }
                 Language::Wgsl { .. } => {
-                    let stub = if mode == BlockMode::Cbc { "" } else { BORDERS_STUB };
+                    let stub = if mode == BlockMode::Cbc { "" } else { PREVIOUS_STUB };
                     let body = stub.to_owned() + &self.unroll(evariste_shaders::AES_BLOCKS);
                     [evariste_shaders::AES_XTS.into(), evariste_shaders::AES_MESSAGE.into(), body]
                 }
@@ -430,11 +430,11 @@ impl Shape {
             })
     }
 
-    pub(crate) fn borders(self) -> KernelSpec {
+    pub(crate) fn previous(self) -> KernelSpec {
         let bindings = vec![
-            Binding::read("data", Word::Vec4),
-            Binding::read("messages", Word::Vec4),
-            Binding::write("borders", Word::Vec4),
+            Binding::read("data", BindingType::Vec4),
+            Binding::read("messages", BindingType::Vec4),
+            Binding::write("previous", BindingType::Vec4),
         ];
         let units = self.per_thread();
         let source = move |language| match language {
@@ -442,18 +442,18 @@ impl Shape {
                 let head = format!(
                     "#define PER_THREAD {units}u\n#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n"
                 );
-                [&head, evariste_cuda::AES_HEADER, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_BORDERS].concat()
+                [&head, evariste_cuda::AES_HEADER, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_PREVIOUS].concat()
             }
             Language::Wgsl { .. } => {
                 let head = format!("const PER_THREAD = {units}u;\n");
-                [&head, evariste_shaders::AES_MESSAGE, evariste_shaders::AES_BORDERS].concat()
+                [&head, evariste_shaders::AES_MESSAGE, evariste_shaders::AES_PREVIOUS].concat()
             }
         };
         // The CPU's body of CBC decryption keeps what it needs itself.
-        let body = |_: &BorderParams, _: &mut [CpuArg<'_>]| {};
-        KernelSpec::new("aes_borders", format!("{units} blocks a thread"), bindings, body, source)
+        let body = |_: &PreviousParams, _: &mut [CpuArg<'_>]| {};
+        KernelSpec::new("aes_previous", format!("{units} blocks a thread"), bindings, body, source)
             .threads(THREADS)
-            .turns(|_: &BorderParams| loop_turns(u32::BITS.into(), 0))
+            .turns(|_: &PreviousParams| loop_turns(u32::BITS.into(), 0))
     }
 
     /// Turns of the loops of a thread beside those of its blocks: it helps to load tables, and looks for its message.
@@ -492,16 +492,19 @@ impl Shape {
     }
 }
 
-const BORDERS_STUB: &str = "fn borders_get(i: u32) -> vec4<u32> { return vec4<u32>(); }\n";
+const PREVIOUS_STUB: &str = "fn previous_get(i: u32) -> vec4<u32> { return vec4<u32>(); }\n";
 
-const CTR_BINDINGS: [Binding; 3] =
-    [Binding::write("data", Word::Vec4), Binding::read("schedule", Word::Vec4), Binding::read("tables", Word::U32)];
+const CTR_BINDINGS: [Binding; 3] = [
+    Binding::write("data", BindingType::Vec4),
+    Binding::read("schedule", BindingType::Vec4),
+    Binding::read("tables", BindingType::U32),
+];
 
 const CIPHER_BINDINGS: [Binding; 4] = [
-    Binding::write("data", Word::Vec4),
-    Binding::read("messages", Word::Vec4),
-    Binding::read("schedule", Word::Vec4),
-    Binding::read("tables", Word::U32),
+    Binding::write("data", BindingType::Vec4),
+    Binding::read("messages", BindingType::Vec4),
+    Binding::read("schedule", BindingType::Vec4),
+    Binding::read("tables", BindingType::U32),
 ];
 
 /// Segments that a workgroup of GHASH takes at a time: one a warp in CUDA.
@@ -511,10 +514,10 @@ pub(crate) fn hashed_at_once(info: &DeviceInfo) -> u32 {
 
 pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     let bindings = [
-        Binding::read("data", Word::Vec4),
-        Binding::read("messages", Word::Vec4),
-        Binding::read("powers", Word::Vec4),
-        Binding::write("out", Word::Vec4),
+        Binding::read("data", BindingType::Vec4),
+        Binding::read("messages", BindingType::Vec4),
+        Binding::read("powers", BindingType::Vec4),
+        Binding::write("out", BindingType::Vec4),
     ];
     let source = |language| match language {
         Language::Cuda => {
@@ -539,7 +542,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
 }
 
 pub(crate) fn move_bytes() -> KernelSpec {
-    let bindings = [Binding::read("src", Word::Vec4), Binding::write("dst", Word::Vec4)];
+    let bindings = [Binding::read("src", BindingType::Vec4), Binding::write("dst", BindingType::Vec4)];
     let source = |language| match language {
         Language::Cuda => {
             let head = format!("#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n");
@@ -556,7 +559,7 @@ pub(crate) fn move_bytes() -> KernelSpec {
 /// Every kernel of a shape, for compiling them ahead.
 pub(crate) fn all(shape: Shape, info: &DeviceInfo) -> Vec<KernelSpec> {
     let (both, none) = ([Direction::Encrypt, Direction::Decrypt], || Ciphers::from([]));
-    let mut specs = vec![shape.ctr(info, none()), shape.borders(), ghash(info, Arc::default()), move_bytes()];
+    let mut specs = vec![shape.ctr(info, none()), shape.previous(), ghash(info, Arc::default()), move_bytes()];
     for mode in BlockMode::ALL {
         let directions = match mode {
             BlockMode::Ecb | BlockMode::Xts => &both[..],

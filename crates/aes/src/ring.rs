@@ -1,6 +1,6 @@
 //! Host data through a device in pieces: while one piece is worked on, the next comes and the last one goes.
 //!
-//! Each slot has a queue, a piece of device memory, and pinned host memory for either direction that lives as long as the
+//! Each stage has a queue, a piece of device memory, and pinned host memory for either direction that lives as long as the
 //! ring: it is zeroed once at the end, not piece by piece. Data is copied once on the host in each direction, by all
 //! cores, or not at all where it is pinned already.
 
@@ -14,7 +14,7 @@ use crate::{Aes, Result, cpu::BLOCK};
 /// Bytes that one thread copies at a time: they stay in its second cache.
 const COPY_GRAIN: usize = 256 << 10;
 
-/// Pieces of data of known length that a slot takes at least, so that there is something to overlap.
+/// Pieces of data of known length that a stage takes at least, so that there is something to overlap.
 const ROUNDS: usize = 2;
 
 /// Bytes under which pieces are not cut smaller: at 50 GB/s a copy takes as long as its launch then.
@@ -23,13 +23,13 @@ const MIN_PIECE: usize = 512 << 10;
 /// Pieces of device memory, each with a queue of its own where the device has several.
 pub(crate) struct Ring<'a> {
     aes: &'a Aes,
-    slots: Vec<Slot>,
+    stages: Vec<Stage>,
     piece_bytes: usize,
     /// What memory for uploads is for. Readers may read what they have written, at a crawl from memory for uploads only.
     up: Transfer,
 }
 
-struct Slot {
+struct Stage {
     queue: Queue,
     buffer: Buffer<u8>,
     /// Host memory on its way up, or back from there.
@@ -53,13 +53,13 @@ impl<'a> Ring<'a> {
         Self::new(aes, aes.config().piece_bytes(), aes.config().queue_count(), Transfer::Both)
     }
 
-    fn new(aes: &'a Aes, piece_bytes: usize, slots: usize, up: Transfer) -> Result<Self> {
-        let slot = |_| -> Result<Slot> {
+    fn new(aes: &'a Aes, piece_bytes: usize, stages: usize, up: Transfer) -> Result<Self> {
+        let stage = |_| -> Result<Stage> {
             let queue = aes.device().queue()?;
             let buffer = aes.device().alloc_with::<u8>(piece_bytes, Secrecy::Secret)?;
-            Ok(Slot { queue, buffer, up: None, down: None })
+            Ok(Stage { queue, buffer, up: None, down: None })
         };
-        Ok(Self { aes, slots: (0..slots).map(slot).collect::<Result<_>>()?, piece_bytes, up })
+        Ok(Self { aes, stages: (0..stages).map(stage).collect::<Result<_>>()?, piece_bytes, up })
     }
 
     /// Bytes of a piece. Only the last one may be shorter.
@@ -85,24 +85,24 @@ impl<'a> Ring<'a> {
         work: &(impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()> + Sync),
         mut done: impl FnMut(&[u8]) + Send,
     ) -> Result<()> {
-        let count = self.slots.len();
+        let count = self.stages.len();
         let pieces = data.len().div_ceil(self.piece_bytes);
         for i in 0..pieces + count {
             let start = data.len().min(i * self.piece_bytes);
             let (before, rest) = data.split_at_mut(start);
             let len = rest.len().min(self.piece_bytes);
             let next = &rest[..len];
-            let finished = self.slots[i % count].finished()?;
-            // The next piece goes up as soon as it is copied, while the last one of this slot is still being copied out.
+            let finished = self.stages[i % count].finished()?;
+            // The next piece goes up as soon as it is copied, while the last one of this stage is still being copied out.
             let send = || {
                 if len == 0 {
                     return Ok(());
                 }
                 let mut host = self.host_for_upload(i % count, len)?;
                 copy(next, &mut host);
-                let slot = &mut self.slots[i % count];
-                slot.send(host)?;
-                work(&slot.queue, &mut slot.buffer, start, len)
+                let stage = &mut self.stages[i % count];
+                stage.send(host)?;
+                work(&stage.queue, &mut stage.buffer, start, len)
             };
             let store = || {
                 if let Some((host, range)) = &finished {
@@ -124,7 +124,7 @@ impl<'a> Ring<'a> {
         work: impl Fn(&Queue, &mut Buffer<u8>, u64, usize) -> Result<()>,
         mut done: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let count = self.slots.len();
+        let count = self.stages.len();
         let (mut at, mut i, mut last) = (0, 0, usize::MAX);
         while i < last.saturating_add(count) {
             let mut len = 0;
@@ -136,12 +136,12 @@ impl<'a> Ring<'a> {
                 }
                 if len > 0 {
                     drop(host.split_off(len));
-                    let slot = &mut self.slots[i % count];
-                    slot.send(host)?;
-                    work(&slot.queue, &mut slot.buffer, at, len)?;
+                    let stage = &mut self.stages[i % count];
+                    stage.send(host)?;
+                    work(&stage.queue, &mut stage.buffer, at, len)?;
                 }
             }
-            let finished = self.slots[i % count].finished()?.map(|(host, _)| host);
+            let finished = self.stages[i % count].finished()?.map(|(host, _)| host);
             if let Some(host) = &finished {
                 done(host)?;
             }
@@ -159,7 +159,7 @@ impl<'a> Ring<'a> {
         data: &mut HostBuffer,
         work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<()>,
     ) -> Result<()> {
-        let count = self.slots.len();
+        let count = self.stages.len();
         let mut rest = data.split_off(0);
         let (mut start, mut done) = (0, Vec::new());
         for i in 0.. {
@@ -167,32 +167,32 @@ impl<'a> Ring<'a> {
             if len == 0 {
                 break;
             }
-            let slot = &mut self.slots[i % count];
-            slot.turn()?;
-            done.extend(slot.finished()?.map(|(host, _)| host));
+            let stage = &mut self.stages[i % count];
+            stage.turn()?;
+            done.extend(stage.finished()?.map(|(host, _)| host));
             let tail = rest.split_off(len);
-            slot.send(mem::replace(&mut rest, tail))?;
-            work(&slot.queue, &mut slot.buffer, start, len)?;
+            stage.send(mem::replace(&mut rest, tail))?;
+            work(&stage.queue, &mut stage.buffer, start, len)?;
             start += len;
             // Queued only now, so that the link has the next piece while the host waits for this one's upload.
             if i > 0 {
-                self.slots[(i - 1) % count].turn()?;
+                self.stages[(i - 1) % count].turn()?;
             }
         }
         let pieces = start.div_ceil(self.piece_bytes);
         for i in pieces..pieces + count {
-            let slot = &mut self.slots[i % count];
-            slot.turn()?;
-            done.extend(slot.finished()?.map(|(host, _)| host));
+            let stage = &mut self.stages[i % count];
+            stage.turn()?;
+            done.extend(stage.finished()?.map(|(host, _)| host));
         }
         // Where a part does not belong, there is a defect in the lines above.
         done.into_iter().for_each(|part| assert!(data.join(part).is_ok(), "parts come back in order"));
         Ok(())
     }
 
-    /// Host memory of a slot for the next `len` bytes.
-    fn host_for_upload(&mut self, slot: usize, len: usize) -> Result<HostBuffer> {
-        let mut host = match self.slots[slot].up.take() {
+    /// Host memory of a stage for the next `len` bytes.
+    fn host_for_upload(&mut self, stage: usize, len: usize) -> Result<HostBuffer> {
+        let mut host = match self.stages[stage].up.take() {
             Some(pending) => pending.wait()?,
             None => self.aes.device().host_buffer(self.piece_bytes, self.up, Secrecy::Secret)?,
         };
@@ -200,8 +200,8 @@ impl<'a> Ring<'a> {
         Ok(host)
     }
 
-    /// Queues the download of what a slot works on.
-    fn receive(&mut self, slot: usize, host: Option<HostBuffer>, range: Range<usize>) -> Result<()> {
+    /// Queues the download of what a stage works on.
+    fn receive(&mut self, stage: usize, host: Option<HostBuffer>, range: Range<usize>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
@@ -210,13 +210,13 @@ impl<'a> Ring<'a> {
             None => self.aes.device().host_buffer(self.piece_bytes, Transfer::Download, Secrecy::Secret)?,
         };
         drop(host.split_off(range.len()));
-        let slot = &mut self.slots[slot];
-        slot.down = Some((slot.buffer.view(..host.len())?.read_pinned(Some(&slot.queue), host)?, range));
+        let stage = &mut self.stages[stage];
+        stage.down = Some((stage.buffer.view(..host.len())?.read_pinned(Some(&stage.queue), host)?, range));
         Ok(())
     }
 }
 
-impl Slot {
+impl Stage {
     /// Queues the upload of a piece.
     fn send(&mut self, host: HostBuffer) -> Result<()> {
         if !host.len().is_multiple_of(BLOCK) {

@@ -259,14 +259,14 @@ fn open(path: &Path) -> Result<(File, u64)> {
 
 fn to_usize(len: u64) -> Result<usize> {
     let limit = usize::MAX as u64;
-    usize::try_from(len).map_err(|_| Error::TooLong { what: "a file", limit, actual: len })
+    usize::try_from(len).map_err(|_| Error::TooLong { what: "a file", expected: limit, actual: len })
 }
 
 fn expect_message(len: u64) -> Result<()> {
     if len <= MAX_MESSAGE {
         return Ok(());
     }
-    Err(Error::TooLong { what: "a message", limit: MAX_MESSAGE, actual: len })
+    Err(Error::TooLong { what: "a message", expected: MAX_MESSAGE, actual: len })
 }
 
 /// Links that are followed, as systems do.

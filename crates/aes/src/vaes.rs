@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-use evariste_backend::cpu_has_ifma;
+use evariste_backend::{CpuVectors, cpu_vectors};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -38,7 +38,9 @@ pub(crate) struct Counter<'a> {
 impl Lanes {
     /// None where the processor lacks the instructions.
     pub(crate) fn new(key: &Key) -> Option<Self> {
-        let available = cpu_has_ifma() && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("vaes");
+        let available = cpu_vectors() >= Some(CpuVectors::Avx512Ifma)
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("vaes");
         if !available {
             return None;
         }

@@ -23,11 +23,11 @@ use rayon::prelude::*;
 use crate::{
     Backend, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, HostMemory, KernelSpec,
     Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
-    erase::erase,
     kernel::{ArgSpan, own},
     parallel,
     pool::Pool,
     span::expect_len,
+    zeroize::zeroize,
 };
 
 /// Alignment of all memory: a cache line, and the widest vector register.
@@ -49,13 +49,6 @@ const FEW_ARGS: usize = 6;
 /// The environment variable that keeps bodies of kernels for the CPU to instructions that every processor has.
 const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
 
-/// Whether bodies of kernels for the CPU may use AVX-512 with IFMA and VBMI2: the processor has both, and the environment
-/// variable `EVARISTE_CPU` is not `portable`. The first answer stands.
-pub fn cpu_has_ifma() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| detect_ifma() && !is_portable())
-}
-
 /// Vectors that bodies of kernels for the CPU are compiled for. A processor that has one has those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuVectors {
@@ -65,6 +58,8 @@ pub enum CpuVectors {
     Avx2,
     /// AVX-512 with its instructions for bytes, words and shorter vectors (F, BW, DQ, VL).
     Avx512,
+    /// AVX-512 with, besides, multiplications of 52 bits (IFMA) and shifts across lanes (VBMI2).
+    Avx512Ifma,
 }
 
 /// The best vectors of this processor, or none where the environment variable `EVARISTE_CPU` is `portable`: bodies are then
@@ -84,7 +79,9 @@ fn detect_vectors() -> CpuVectors {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl");
+    let ifma = is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vbmi2");
     match is_x86_feature_detected!("avx2") {
+        _ if avx512 && ifma => CpuVectors::Avx512Ifma,
         _ if avx512 => CpuVectors::Avx512,
         true => CpuVectors::Avx2,
         false => CpuVectors::Baseline,
@@ -94,19 +91,6 @@ fn detect_vectors() -> CpuVectors {
 #[cfg(not(target_arch = "x86_64"))]
 fn detect_vectors() -> CpuVectors {
     CpuVectors::Baseline
-}
-
-#[cfg(target_arch = "x86_64")]
-fn detect_ifma() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512ifma")
-        && is_x86_feature_detected!("avx512vbmi2")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn detect_ifma() -> bool {
-    false
 }
 
 #[derive(Debug)]
@@ -132,7 +116,8 @@ impl Cpu {
             id: DeviceId::CPU,
             name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             driver: format!("rayon, {} threads", rayon::current_num_threads()),
-            architecture: std::env::consts::ARCH.to_owned() + if cpu_has_ifma() { ", AVX-512 IFMA" } else { "" },
+            architecture: std::env::consts::ARCH.to_owned()
+                + if cpu_vectors() >= Some(CpuVectors::Avx512Ifma) { ", AVX-512 IFMA" } else { "" },
             uuid: None,
             memory_bytes,
             parallelism: rayon::current_num_threads() as u32,
@@ -404,7 +389,7 @@ impl Block {
     fn retire(mut self, shared: &Shared) {
         let class = self.class;
         if self.secrecy == Secrecy::Secret {
-            erase(self.bytes_mut(class as usize));
+            zeroize(self.bytes_mut(class as usize));
         }
         drop(shared.pool.give(class, self));
     }
@@ -529,12 +514,12 @@ fn processor_name() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arg, Binding, Device, Kernel, Word};
+    use crate::{Arg, Binding, BindingType, Device, Kernel};
 
     #[test]
     fn a_body_with_a_defect_fails_its_launch_and_no_more() {
         let body = |_: &(), args: &mut [CpuArg<'_>]| args[0].write::<u32>().fill(1);
-        let spec = KernelSpec::new("defect", "", vec![Binding::read("x", Word::U32)], body, |_| String::new());
+        let spec = KernelSpec::new("defect", "", vec![Binding::read("x", BindingType::U32)], body, |_| String::new());
         let device = Device::cpu();
         let kernel = Kernel::<()>::new(&device, spec).unwrap();
         let x = device.upload::<u32>(&[7; 5]).unwrap();

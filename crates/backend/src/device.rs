@@ -216,7 +216,7 @@ impl Device {
         let bytes = bytes.ok_or(Error::TooLarge {
             what: "buffer",
             device: self.info().id,
-            limit: limit / T::BYTES as u64,
+            expected: limit / T::BYTES as u64,
             actual: len as u64,
         })?;
         let memory: Memory = match self.0.backend.alloc(bytes, secrecy) {

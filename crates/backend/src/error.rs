@@ -105,14 +105,14 @@ pub enum Error {
         actual: Transfer,
     },
     /// More than the device can hold in one piece.
-    #[error("{what} is too large for {device}: at most {limit}, got {actual}")]
+    #[error("{what} is too large for {device}: at most {expected}, got {actual}")]
     TooLarge {
         /// What exceeds the limit.
         what: &'static str,
         /// The device.
         device: DeviceId,
         /// The largest value the device takes.
-        limit: u64,
+        expected: u64,
         /// The value given.
         actual: u64,
     },

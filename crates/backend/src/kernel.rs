@@ -36,7 +36,7 @@ pub enum Access {
 
 /// The unit in which WGSL sees a buffer. CUDA and CPU bodies cast as they like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Word {
+pub enum BindingType {
     /// `u32`.
     U32,
     /// `vec2<u32>`.
@@ -45,22 +45,22 @@ pub enum Word {
     Vec4,
 }
 
-impl Word {
+impl BindingType {
     /// The widest word of which elements of `bytes` bytes (a multiple of 4) are made.
     pub const fn of(bytes: usize) -> Self {
         match bytes {
-            b if b % 16 == 0 => Word::Vec4,
-            b if b % 8 == 0 => Word::Vec2,
-            _ => Word::U32,
+            b if b % 16 == 0 => BindingType::Vec4,
+            b if b % 8 == 0 => BindingType::Vec2,
+            _ => BindingType::U32,
         }
     }
 
     /// Its size.
     pub const fn bytes(self) -> u64 {
         match self {
-            Word::U32 => 4,
-            Word::Vec2 => 8,
-            Word::Vec4 => 16,
+            BindingType::U32 => 4,
+            BindingType::Vec2 => 8,
+            BindingType::Vec4 => 16,
         }
     }
 }
@@ -68,7 +68,7 @@ impl Word {
 /// One buffer that a kernel takes.
 ///
 /// In WGSL a binding `x` is seen through `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`,
-/// with `W` the [`Word`] and `i` counting words of what is bound: the backend writes these functions, since an allocation may
+/// with `W` the [`BindingType`] and `i` counting words of what is bound: the backend writes these functions, since an allocation may
 /// be made of several buffers of its API, and a view may start anywhere in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
@@ -77,18 +77,18 @@ pub struct Binding {
     /// How it is used.
     pub access: Access,
     /// How WGSL sees it.
-    pub word: Word,
+    pub binding_type: BindingType,
 }
 
 impl Binding {
     /// A buffer that is only read.
-    pub const fn read(name: &'static str, word: Word) -> Self {
-        Self { name, access: Access::Read, word }
+    pub const fn read(name: &'static str, binding_type: BindingType) -> Self {
+        Self { name, access: Access::Read, binding_type }
     }
 
     /// A buffer that is written, and may be read.
-    pub const fn write(name: &'static str, word: Word) -> Self {
-        Self { name, access: Access::Write, word }
+    pub const fn write(name: &'static str, binding_type: BindingType) -> Self {
+        Self { name, access: Access::Write, binding_type }
     }
 }
 
@@ -342,7 +342,7 @@ impl<'a> Arg<'a> {
         if span.is_whole() {
             return Ok(());
         }
-        let (word, end) = (binding.word.bytes(), span.at() + span.bytes());
+        let (word, end) = (binding.binding_type.bytes(), span.at() + span.bytes());
         if span.at().is_multiple_of(word) && (end.is_multiple_of(word) || end == span.memory().bytes()) {
             return Ok(());
         }
@@ -391,7 +391,7 @@ impl<P: Params> Kernel<P> {
             if actual <= limit {
                 return Ok(());
             }
-            Err(Error::TooLarge { what, device: info.id, limit: limit.into(), actual: actual.into() })
+            Err(Error::TooLarge { what, device: info.id, expected: limit.into(), actual: actual.into() })
         };
         if info.limits.workgroup_threads > 1 {
             check("workgroup", info.limits.workgroup_threads, spec.threads)?;
@@ -423,14 +423,19 @@ impl<P: Params> Kernel<P> {
         if actual <= limit {
             return Ok(());
         }
-        Err(Error::TooLarge { what: "the work of one thread, in turns of its loops,", device: info.id, limit, actual })
+        Err(Error::TooLarge {
+            what: "the work of one thread, in turns of its loops,",
+            device: info.id,
+            expected: limit,
+            actual,
+        })
     }
 
     /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::Arguments`] if `args` are not those declared, [`Error::Unaligned`] for a view that is
-    /// not whole words of its binding ([`Binding::word`]) and does not end with its buffer, [`Error::TooLarge`] if the loops
+    /// not whole words of its binding ([`Binding::binding_type`]) and does not end with its buffer, [`Error::TooLarge`] if the loops
     /// of a thread may take more turns than the device allows, [`Error::Driver`], [`Error::Lost`].
     ///
     /// # Safety

@@ -9,7 +9,6 @@ mod crossover;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
-mod erase;
 mod error;
 #[cfg(all(feature = "fuzz", any(feature = "cuda", feature = "wgpu")))]
 #[doc(hidden)]
@@ -26,26 +25,28 @@ mod stream;
 mod view;
 #[cfg(feature = "wgpu")]
 mod wgpu;
+mod zeroize;
 
 pub use backend::{Backend, Event, Memory, Queue, Secrecy};
 pub use buffer::{Buffer, Composite, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
-pub use cpu::{CpuArg, CpuVectors, cpu_has_ifma, cpu_vectors};
+pub use cpu::{CpuArg, CpuVectors, cpu_vectors};
 pub use crossover::{Crossovers, fastest};
 pub use device::{DEVICE_VARIABLE, Device, Discovered};
-pub use erase::wipe;
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
 pub use kernel::{
-    Access, Arg, Binding, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel, Word, loop_turns,
+    Access, Arg, Binding, BindingType, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel,
+    loop_turns,
 };
 pub use params::{Constant, ParamField, ParamType, Params};
 pub use plans::CACHED_PLANS;
 pub use span::{Span, SpanMut};
 pub use stream::Stream;
 pub use view::{Download, View, ViewMut};
+pub use zeroize::zeroize_vec;
 
 #[doc(hidden)]
 pub use bytemuck;
@@ -57,4 +58,4 @@ pub use params::is_packed;
 pub use cuda::compiler as nvrtc;
 /// How the portable backend composes one kernel's WGSL, without any GPU.
 #[cfg(feature = "wgpu")]
-pub use wgpu::compose as wgsl;
+pub use wgpu::codegen as wgsl;

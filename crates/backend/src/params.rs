@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn buffers_have_the_names_and_the_access_of_their_bindings() {
-        let bindings = [Binding::read("a", crate::Word::U32), Binding::write("out", crate::Word::Vec4)];
+        let bindings = [Binding::read("a", crate::BindingType::U32), Binding::write("out", crate::BindingType::Vec4)];
         let text = cuda_buffers(&bindings);
         assert!(text.ends_with("#define BUFFERS_OF(T0, T1) const T0* a, T1* out\n"), "{text}");
     }

@@ -38,14 +38,14 @@ const SLOTS: usize = 3;
 /// # }
 /// ```
 pub struct Stream<T: Element> {
-    idle: Vec<Slot<T>>,
+    idle: Vec<Stage<T>>,
     /// Oldest first.
-    busy: VecDeque<(Slot<T>, Vec<Pending>)>,
+    busy: VecDeque<(Stage<T>, Vec<Pending>)>,
     /// What a call that failed had waited for: older than all that are busy.
     kept: Option<Vec<HostBuffer>>,
 }
 
-struct Slot<T: Element> {
+struct Stage<T: Element> {
     queue: Queue,
     data: Buffer<T>,
 }
@@ -56,8 +56,8 @@ impl<T: Element> Stream<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
-        let slot = |_| Ok(Slot { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
-        Ok(Self { idle: (0..SLOTS).map(slot).collect::<Result<_>>()?, busy: VecDeque::new(), kept: None })
+        let stage = |_| Ok(Stage { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
+        Ok(Self { idle: (0..SLOTS).map(stage).collect::<Result<_>>()?, busy: VecDeque::new(), kept: None })
     }
 
     /// Copies the parts of `host` one behind the other to the first elements of a piece's memory, has `work` queue what is to be
@@ -82,10 +82,10 @@ impl<T: Element> Stream<T> {
         if self.idle.is_empty() {
             self.kept = self.next()?;
         }
-        let Some(slot) = self.idle.last_mut() else { unreachable!("the oldest slot has just become idle") };
+        let Some(stage) = self.idle.last_mut() else { unreachable!("the oldest stage has just become idle") };
         // Idle as long as `work` may fail or panic.
-        let pending = slot.queue(host, work)?;
-        self.busy.extend(self.idle.pop().map(|slot| (slot, pending)));
+        let pending = stage.queue(host, work)?;
+        self.busy.extend(self.idle.pop().map(|stage| (stage, pending)));
         Ok(self.kept.take())
     }
 
@@ -98,13 +98,13 @@ impl<T: Element> Stream<T> {
         if let Some(kept) = self.kept.take() {
             return Ok(Some(kept));
         }
-        let Some((slot, pending)) = self.busy.pop_front() else { return Ok(None) };
-        self.idle.push(slot);
+        let Some((stage, pending)) = self.busy.pop_front() else { return Ok(None) };
+        self.idle.push(stage);
         pending.into_iter().map(Pending::wait).collect::<Result<_>>().map(Some)
     }
 }
 
-impl<T: Element> Slot<T> {
+impl<T: Element> Stage<T> {
     fn queue<E: From<Error>>(
         &mut self,
         host: Vec<HostBuffer>,

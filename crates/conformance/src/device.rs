@@ -237,7 +237,8 @@ fn too_large_then_usable(device: &Device) -> Outcome {
     let limit = device.info().limits.buffer_bytes;
     for len in [usize::MAX, (limit as usize).saturating_add(1)] {
         let error = expect_error("an allocation past the limit", device.alloc::<u8>(len))?;
-        let expected = Error::TooLarge { what: "buffer", device: device.info().id, limit, actual: len as u64 };
+        let expected =
+            Error::TooLarge { what: "buffer", device: device.info().id, expected: limit, actual: len as u64 };
         expect_equal("limit", &error, &expected)?;
     }
     // As large as the limits allow, and larger than any memory: refused when memory runs out, if not by the limit.

@@ -207,7 +207,7 @@ const FAMILIES: [Family; 17] = [
     Family {
         name: "aes-borders",
         add: aes::add,
-        cases: &["borders", "sbox::cbc", "bitsliced::cbc"],
+        cases: &["boundaries", "sbox::cbc", "bitsliced::cbc"],
         kernels: aes_borders,
     },
 ];

@@ -1,14 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod aes;
-mod borders;
+mod boundaries;
 mod child;
 mod curve;
 mod curves;
 mod device;
+mod emulator;
 mod field;
 mod fields;
-mod hosted;
 mod launches;
 mod loops;
 mod modsqrt;
@@ -36,7 +36,7 @@ use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
 pub use curves::Bls24;
-pub use hosted::hosted;
+pub use emulator::emulator;
 pub use launches::launches;
 
 /// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
@@ -94,7 +94,7 @@ pub fn common() -> Vec<Trial> {
         .into_iter()
         .chain([launches::common(), stub::common()])
         .chain(ordered::common())
-        .chain(borders::common())
+        .chain(boundaries::common())
         .chain(aes::common())
         .collect()
 }

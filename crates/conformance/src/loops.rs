@@ -10,7 +10,7 @@ use ark_ec::{
 };
 use ark_ff::{Field, Zero};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, Word, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, params,
 };
 use evariste_curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz};
 use evariste_field::{Expression, Mont, Vector, reference};
@@ -82,7 +82,7 @@ fn spec() -> KernelSpec {
             out.write::<u32>()[0] = params.result();
         }
     };
-    let bindings = vec![Binding::write("out", Word::U32)];
+    let bindings = vec![Binding::write("out", BindingType::U32)];
     KernelSpec::new("turns", "of two loops", bindings, body, move |language| source(language).to_owned())
         .threads(64)
         .turns(|params: &Params| params.turns())
@@ -111,7 +111,7 @@ fn turns(device: &Device) -> Outcome {
         Some(limit) => {
             expect("more turns do not fit", !kernel.fits(&more))?;
             let (limit, what) = (limit.into(), "the work of one thread, in turns of its loops,");
-            let expected = Error::TooLarge { what, device: device.info().id, limit, actual: more.turns() };
+            let expected = Error::TooLarge { what, device: device.info().id, expected: limit, actual: more.turns() };
             expect_equal("more turns", &expect_error("more turns", run(more))?, &expected)
         }
     }
@@ -213,7 +213,9 @@ fn many_keys_by_one_workgroup(device: &Device) -> Outcome {
             sorted.sort_by_key(|i| keys[*i as usize] >> 3 & 0xffff);
             (sorted.iter().map(|i| keys[*i as usize]).collect(), sorted)
         }
-        Err(Error::TooLarge { limit, .. }) if device.info().limits.loop_turns.map(u64::from) == Some(limit) => {
+        Err(Error::TooLarge { expected: limit, .. })
+            if device.info().limits.loop_turns.map(u64::from) == Some(limit) =>
+        {
             (keys, values)
         }
         Err(error) => return Err(error.into()),
@@ -297,7 +299,7 @@ fn refused(device: &Device) -> Outcome {
     let mut out = device.upload::<Mont<Fr>>(&[Fr::from(5); 10])?;
     let gate = Expression::column(0).pow(1 << 20);
     let error = expect_error("an expression of 20 products", vector.evaluate_expression(&gate, &[&a], &[], &mut out))?;
-    expect("the error says so", matches!(error, Error::TooLarge { limit: 100, .. }))?;
+    expect("the error says so", matches!(error, Error::TooLarge { expected: 100, .. }))?;
     expect_same("untouched", &out.to_vec()?, &[Fr::from(5); 10])
 }
 

@@ -319,7 +319,7 @@ fn small_buffers(device: &Device) -> Outcome {
     let refused = Msm::<C>::new(device, &bases, wide)?.evaluate(&scalars);
     let limit = device.info().limits.buffer_bytes;
     let is_right =
-        |error| matches!(error, Error::Device(evariste_backend::Error::TooLarge { limit: l, .. }) if l == limit);
+        |error| matches!(error, Error::Device(evariste_backend::Error::TooLarge { expected: l, .. }) if l == limit);
     expect(&format!("the error of {refused:?}"), refused.is_err_and(is_right))
 }
 

@@ -10,7 +10,7 @@ use evariste_backend::{
 };
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Error, Extension, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles, crossover, forward,
+    Config, Error, LowDegreeExtension, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles, crossover, forward,
     forward_out_of_core, inverse, inverse_out_of_core, reference, set_crossover,
 };
 
@@ -347,7 +347,7 @@ fn products<F: DeviceField + FftField>(device: &Device) -> Outcome {
 fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
     for (log_n, log_blowup, count) in [(0, 0, 1), (0, 3, 2), (3, 1, 3), (5, 2, 1), (8, 4, 2)] {
         let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
-        let extension = Extension::<F>::new(device, log_n, log_blowup)?;
+        let extension = LowDegreeExtension::<F>::new(device, log_n, log_blowup)?;
         let coefficients = samples::<F>(n * count, 32);
         let values: Vec<F> = coefficients.chunks(n).flat_map(|x| arkworks(x, F::ONE)).collect();
         let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;
@@ -368,7 +368,7 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
             expect_same(&format!("coefficients, {what}"), &from_coefficients.to_vec()?, &ordered)?;
         }
     }
-    let extension = Extension::<F>::new(device, 2, 1)?;
+    let extension = LowDegreeExtension::<F>::new(device, 2, 1)?;
     let mut short = device.upload(&[F::ONE; 7])?;
     let refused = extension.extend_into(&device.zeros(4)?, F::ONE, Order::BitReversed, &mut short);
     expect_error("an output of seven for eight values", refused)?;
@@ -386,7 +386,7 @@ fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let error = expect_error("a coset of zero", extension.extend(&device.zeros(4)?, F::ZERO, Order::Natural))?;
     expect_equal("coset", &error, &Error::ZeroCoset)?;
     let beyond = F::TWO_ADICITY + 1;
-    let error = expect_error("too large an extension", Extension::<F>::new(device, 1, F::TWO_ADICITY))?;
+    let error = expect_error("too large an extension", LowDegreeExtension::<F>::new(device, 1, F::TWO_ADICITY))?;
     expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })
 }
 
@@ -397,7 +397,7 @@ fn matrices<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let emulated = F::LIMBS > 2 && device.info().features.software;
     for (log_n, log_blowup, columns, matrices) in if emulated || is_few(device) { &all[..1] } else { &all[..] } {
         let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
-        let extension = Extension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
+        let extension = LowDegreeExtension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
         let values = samples::<F>(n * columns * matrices, 33);
         let by_runs: Vec<F> = by_columns(&values, n, *columns, |column| {
             let mut coefficients =
@@ -430,7 +430,7 @@ fn extensions_of_extension_elements(device: &Device) -> Outcome {
         let values: Vec<_> = points.map(|z| reference::horner(x, z)).collect();
         reference::reorder(&values, Order::Natural, Order::BitReversed)
     });
-    let extension = Extension::<F>::new(device, log_n, log_blowup)?.columns(4 * columns);
+    let extension = LowDegreeExtension::<F>::new(device, log_n, log_blowup)?.columns(4 * columns);
     let given = device.upload::<Mont<small::BabyBear4>>(&coefficients)?;
     let values = extension.evaluate(given.as_view().flattened(), generator, Order::BitReversed)?;
     let expected: Vec<F> = expected.iter().flat_map(Field::to_base_prime_field_elements).collect();
@@ -692,7 +692,7 @@ fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
     }
     let refused = ntt.transform().forward_into(&data, &mut device.zeros(32)?);
     expect_error("an output of another length", refused)?;
-    let extension = Extension::<F>::new(device, 3, 1)?;
+    let extension = LowDegreeExtension::<F>::new(device, 3, 1)?;
     let refused = extension.evaluate_into(&device.zeros(16)?, F::ONE, Order::Natural, &mut data);
     expect_error("an output of another length", refused)?;
     let refused = ntt.coset(F::ZERO).inverse_into(&device.zeros(16)?, &mut data);
@@ -702,7 +702,7 @@ fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
             |refused: Result<(), Error>| matches!(refused, Err(Error::Device(DeviceError::WrongDevice { .. })));
         let into = ntt.transform().forward_into(&other.zeros(16)?, &mut data);
         let out_of = ntt.transform().forward_into(&data, &mut other.zeros(16)?);
-        let extension = Extension::<F>::new(device, 3, 1)?;
+        let extension = LowDegreeExtension::<F>::new(device, 3, 1)?;
         let (order, given) = (Order::BitReversed, other.zeros(8)?);
         let extended = extension.extend_into(&given, F::ONE, order, &mut data);
         let elsewhere = extension.extend_into(data.view(..8)?, F::ONE, order, &mut other.zeros(16)?);

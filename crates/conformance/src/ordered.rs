@@ -494,7 +494,7 @@ fn pipelines() -> Outcome {
     use ark_ff::FftField;
     use evariste_backend::Element;
     use evariste_field::Mont;
-    use evariste_ntt::{Extension, Ntt, Order, Pipeline};
+    use evariste_ntt::{LowDegreeExtension, Ntt, Order, Pipeline};
 
     let bytes = Mont::<Fr>::BYTES << 9;
     for inverse in [false, true] {
@@ -534,7 +534,7 @@ fn pipelines() -> Outcome {
     a.as_view_mut().clear_on(Some(&queue))?;
     b.as_view_mut().clear_on(Some(&queue))?;
     Ntt::<Fr>::new(&device, 9)?.on(&queue).product(&a, b.view(3..)?)?;
-    let extension = Extension::<Fr>::new(&device, 6, 1)?.on(&queue);
+    let extension = LowDegreeExtension::<Fr>::new(&device, 6, 1)?.on(&queue);
     extension.extend(&b, Fr::GENERATOR, Order::Natural)?;
     expect_ordered(&ordered, "products and extensions")?;
 

@@ -16,7 +16,7 @@ use ark_ff::FftField;
 use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
 use evariste_curve::{Jacobian, PointSum, Points, Xyzz};
 use evariste_field::{Expression, FieldSum, Mont, Prefix, Vector};
-use evariste_ntt::{Extension, Ntt, Order};
+use evariste_ntt::{LowDegreeExtension, Ntt, Order};
 use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum};
 use libtest_mimic::Failed;
 
@@ -208,11 +208,11 @@ const OPERATIONS: [Operation; 41] = [
         p.watch(|| ntt.product(&a, &b))
     }),
     ("extension", 1, |p| {
-        let (extension, values) = (Extension::<Fr>::new(&p.device, 8, 2)?, p.first(1, 512)?);
+        let (extension, values) = (LowDegreeExtension::<Fr>::new(&p.device, 8, 2)?, p.first(1, 512)?);
         p.watch(|| extension.extend(&values, Fr::GENERATOR, Order::Natural))
     }),
     ("extension_into", 2, |p| {
-        let extension = Extension::<Fr>::new(&p.device, 12, 1)?;
+        let extension = LowDegreeExtension::<Fr>::new(&p.device, 12, 1)?;
         let (values, mut out) = (p.first(1, 1 << 12)?, p.output(1 << 13)?);
         p.watch(|| {
             extension.extend_into(&values, Fr::GENERATOR, Order::Natural, &mut out)?;

@@ -216,7 +216,7 @@ fn misuse(device: &Device) -> Outcome {
     expect_equal("a short table", &prove(&statement, &[given[0], given[1], &short]), &Some(unequal))?;
     let other = Statement::<Fr>::new(2, &Expression::column(0))?;
     expect_equal("another expression", &prove(&other, &given), &Some(Error::OtherExpression))?;
-    let none = Error::Variables { most: 31, actual: 0 };
+    let none = Error::Variables { expected: 31, actual: 0 };
     expect_equal("no variables", &Statement::<Fr>::new(0, &gate()).err(), &Some(none))?;
     if let Some(other) = other_device(device) {
         let foreign = other.upload::<Mont<Fr>>(&tables[0])?;

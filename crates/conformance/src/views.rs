@@ -2,8 +2,8 @@
 
 use ark_bls12_381::Fq;
 use evariste_backend::{
-    Arg, Binding, CpuArg, Device, Error, Kernel, KernelSpec, Language, Queue, Secrecy, Transfer, View, ViewMut, Word,
-    params,
+    Arg, Binding, BindingType, CpuArg, Device, Error, Kernel, KernelSpec, Language, Queue, Secrecy, Transfer, View,
+    ViewMut, params,
 };
 use evariste_curve::{AffinePoint, Points};
 use evariste_field::{
@@ -60,7 +60,11 @@ fn halves(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
 
 /// `low[i] += x[i]` and `high[i] ^= x[i]`.
 fn halves() -> KernelSpec {
-    let bindings = [Binding::read("x", Word::U32), Binding::write("low", Word::U32), Binding::write("high", Word::U32)];
+    let bindings = [
+        Binding::read("x", BindingType::U32),
+        Binding::write("low", BindingType::U32),
+        Binding::write("high", BindingType::U32),
+    ];
     let body = |params: &Params, [x, low, high]: &mut [CpuArg<'_>; 3]| {
         for (i, x) in x.read::<u32>()[..params.len as usize].iter().enumerate() {
             low.write::<u32>()[i] = low.read::<u32>()[i].wrapping_add(*x);

@@ -19,9 +19,9 @@ fn main() -> ExitCode {
             Err(error) => trials.push(skipped(found.id.to_string(), &error.to_string())),
         }
     }
-    match evariste_conformance::hosted() {
-        Ok(hosted) => trials.extend(hosted),
-        Err(error) => trials.push(skipped("hosted", &error.to_string())),
+    match evariste_conformance::emulator() {
+        Ok(emulator) => trials.extend(emulator),
+        Err(error) => trials.push(skipped("emulator", &error.to_string())),
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -1,7 +1,7 @@
 //! Sums of affine points in lanes of AVX-512, for CPU bodies of kernels.
 
 use ark_ff::Field;
-use evariste_backend::wipe;
+use evariste_backend::zeroize_vec;
 use evariste_field::{DeviceField, ifma, invert};
 
 use crate::{DeviceCurve, point};
@@ -34,5 +34,5 @@ pub fn add_affine<C: DeviceCurve>(
         let inverse = C::BaseField::load(&inverses[i * limbs..]);
         point::store(&point::affine_add::<C>(at(a, i), at(b, i), inverse), &mut out[i * words..][..words]);
     }
-    wipe(&mut special);
+    zeroize_vec(&mut special);
 }

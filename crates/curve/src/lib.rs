@@ -36,8 +36,8 @@ unsafe impl<C: DeviceCurve> Monoid for PointSum<C> {
         format!("points over {}", evariste_field::source::label::<C::BaseField>())
     }
 
-    fn word() -> evariste_backend::Word {
-        evariste_field::source::word::<C::BaseField>()
+    fn binding_type() -> evariste_backend::BindingType {
+        evariste_field::source::binding_type::<C::BaseField>()
     }
 
     fn source(language: evariste_backend::Language, bindings: &[evariste_backend::Binding]) -> String {

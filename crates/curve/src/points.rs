@@ -4,7 +4,7 @@ use ark_ff::{AdditiveGroup, Field};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, CpuArg, Device, Element, KernelSpec, Language, LazyKernel, Queue, Result, View, ViewMut, Word,
+    Arg, Binding, BindingType, CpuArg, Device, Element, KernelSpec, Language, LazyKernel, Queue, Result, View, ViewMut,
     parallel, params,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 };
 use evariste_field::{
     DeviceField, ifma,
-    source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse, word},
+    source::{binding_type, cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse},
 };
 use evariste_primitives::checked_len;
 
@@ -417,7 +417,7 @@ fn words<C: DeviceCurve>(form: Form) -> usize {
 
 /// The operands `a` and perhaps `b`, as bindings and as the arguments of a call.
 fn operands<C: DeviceCurve>(inputs: &[Form]) -> (Vec<Binding>, &'static str) {
-    let word = word::<C::BaseField>();
+    let word = binding_type::<C::BaseField>();
     let call = if inputs.len() == 1 { "a_load(i)" } else { "a_load(i), b_load(i)" };
     (["a", "b"].iter().zip(inputs).map(|(name, _)| Binding::read(name, word)).collect(), call)
 }
@@ -425,7 +425,7 @@ fn operands<C: DeviceCurve>(inputs: &[Form]) -> (Vec<Binding>, &'static str) {
 fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
     let (function, inputs, output) = operation.signature();
     let (mut bindings, call) = operands::<C>(inputs);
-    bindings.push(Binding::write("out", word::<C::BaseField>()));
+    bindings.push(Binding::write("out", binding_type::<C::BaseField>()));
     let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(inputs.iter().copied().chain([output])).collect();
     let source = move |language| match language {
         Language::Cuda => {
@@ -461,7 +461,7 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
 fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
     let (denominator, finish, inputs) = operation.signature();
     let (mut bindings, call) = operands::<C>(inputs);
-    bindings.push(Binding::write("out", word::<C::BaseField>()));
+    bindings.push(Binding::write("out", binding_type::<C::BaseField>()));
     let forms = inputs.iter().copied().chain([Form::Affine]);
     let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(forms).collect();
     let (threads, bytes) = group_inverse_threads::<C::BaseField>(THREADS);
@@ -554,8 +554,8 @@ fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: 
 }
 
 fn times_spec<C: DeviceCurve>() -> KernelSpec {
-    let word = word::<C::BaseField>();
-    let bindings = [Binding::read("a", word), Binding::read("k", Word::U32), Binding::write("out", word)];
+    let word = binding_type::<C::BaseField>();
+    let bindings = [Binding::read("a", word), Binding::read("k", BindingType::U32), Binding::write("out", word)];
     let seen = [(bindings[0], Form::Affine), (bindings[2], Form::Xyzz)];
     let source = move |language| match language {
         Language::Cuda => source::cuda::<C>() + evariste_cuda::POINT_TIMES,

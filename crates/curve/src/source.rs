@@ -3,7 +3,7 @@
 //! In both languages a kernel sees the types `Affine`, `Xyzz` and `Jacobian` and functions that start with the lower
 //! case name of what they give, such as `xyzz_add_affine(a, b)`: see `cuda/curve.cuh`.
 
-use evariste_backend::{Access, Binding, Word};
+use evariste_backend::{Access, Binding, BindingType};
 
 use crate::DeviceCurve;
 use evariste_field::{DeviceField, source};
@@ -109,7 +109,7 @@ fn wgsl_constant<F: DeviceField>(name: &'static str, value: F) -> String {
     if is_zero(value) {
         return format!("fn {name}() -> F {{ return f_zero(); }}\n");
     }
-    let word = source::word::<F>();
+    let word = source::binding_type::<F>();
     let words: Vec<String> = limbs(value)
         .chunks(word.bytes() as usize / 4)
         .map(|limbs| limbs.iter().map(|limb| format!("{limb}u")).collect::<Vec<_>>().join(", "))
@@ -126,11 +126,11 @@ fn wgsl_constant<F: DeviceField>(name: &'static str, value: F) -> String {
     )
 }
 
-const fn word_type(word: Word) -> &'static str {
+const fn word_type(word: BindingType) -> &'static str {
     match word {
-        Word::U32 => "u32",
-        Word::Vec2 => "vec2<u32>",
-        Word::Vec4 => "vec4<u32>",
+        BindingType::U32 => "u32",
+        BindingType::Vec2 => "vec2<u32>",
+        BindingType::Vec4 => "vec4<u32>",
     }
 }
 

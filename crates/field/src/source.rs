@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use ark_ff::PrimeField;
-use evariste_backend::{Access, Binding, Word};
+use evariste_backend::{Access, Binding, BindingType};
 
 use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
 
@@ -78,7 +78,7 @@ fn renamed(text: &str, names: &[(char, String)]) -> String {
         rest = after;
         let tail = &word[1..];
         let ours = |from: char| {
-            let upper = word.starts_with(from) && (tail.is_empty() || tail.starts_with('_') || tail == "Word");
+            let upper = word.starts_with(from) && (tail.is_empty() || tail.starts_with('_') || tail == "BindingType");
             upper || word.starts_with(from.to_ascii_lowercase()) && tail.starts_with('_')
         };
         match names.iter().find(|(from, _)| ours(*from)) {
@@ -101,8 +101,8 @@ pub fn label<F: DeviceField>() -> String {
 }
 
 /// How WGSL sees a buffer of elements of `F`.
-pub const fn word<F: DeviceField>() -> Word {
-    Word::of(4 * F::LIMBS)
+pub const fn binding_type<F: DeviceField>() -> BindingType {
+    BindingType::of(4 * F::LIMBS)
 }
 
 /// The arithmetic of `F` in WGSL, with 64-bit integers or without, with the same results.
@@ -241,14 +241,14 @@ pub const fn tile_bytes<F: DeviceField>(len: u32) -> u32 {
 
 /// Limbs in a word.
 const fn lanes<F: DeviceField>() -> usize {
-    word::<F>().bytes() as usize / 4
+    binding_type::<F>().bytes() as usize / 4
 }
 
 fn word_type<F: DeviceField>() -> &'static str {
-    match word::<F>() {
-        Word::U32 => "u32",
-        Word::Vec2 => "vec2<u32>",
-        Word::Vec4 => "vec4<u32>",
+    match binding_type::<F>() {
+        BindingType::U32 => "u32",
+        BindingType::Vec2 => "vec2<u32>",
+        BindingType::Vec4 => "vec4<u32>",
     }
 }
 

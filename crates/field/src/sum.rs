@@ -1,6 +1,6 @@
 use std::marker::PhantomData;
 
-use evariste_backend::{Binding, Language, Word};
+use evariste_backend::{Binding, BindingType, Language};
 use evariste_primitives::Monoid;
 
 use crate::{DeviceField, Mont, source};
@@ -35,8 +35,8 @@ unsafe impl<F: DeviceField> Monoid for FieldSum<F> {
         format!("sum over {}", source::label::<F>())
     }
 
-    fn word() -> Word {
-        source::word::<F>()
+    fn binding_type() -> BindingType {
+        source::binding_type::<F>()
     }
 
     fn source(language: Language, bindings: &[Binding]) -> String {

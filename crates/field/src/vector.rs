@@ -5,13 +5,13 @@ use std::{
 
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result, Secrecy,
-    View, ViewMut, parallel, params, wipe,
+    View, ViewMut, parallel, params, zeroize_vec,
 };
 
 use crate::{
     DeviceField, Mont,
     ifma::{self, Factor},
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
     sums::{self, Sums},
 };
 
@@ -307,7 +307,7 @@ impl<F: DeviceField> Vector<F> {
         u32::try_from(len).ok().filter(|len| *len <= MAX_LEN).ok_or(Error::TooLarge {
             what: "vector",
             device: self.device.info().id,
-            limit: MAX_LEN.into(),
+            expected: MAX_LEN.into(),
             actual: len as u64,
         })
     }
@@ -342,7 +342,7 @@ fn variant<F: DeviceField>(detail: &str) -> String {
 }
 
 fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelSpec {
-    let word = word::<F>();
+    let word = binding_type::<F>();
     let bindings = match assign {
         true => vec![Binding::write("a", word), Binding::read("b", word)],
         false => vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)],
@@ -410,7 +410,7 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
 }
 
 fn inverse_spec<F: DeviceField>() -> KernelSpec {
-    let bindings = [Binding::read("a", word::<F>()), Binding::write("out", word::<F>())];
+    let bindings = [Binding::read("a", binding_type::<F>()), Binding::write("out", binding_type::<F>())];
     let (threads, bytes) = source::group_inverse_threads::<F>(THREADS);
     let source = move |language| match language {
         Language::Cuda => {
@@ -448,7 +448,7 @@ pub fn invert<F: DeviceField>(elements: &mut [u32]) {
     let mut before = elements.to_vec();
     inverse_run::<F>(&before, elements);
     // It may come of secrets.
-    wipe(&mut before);
+    zeroize_vec(&mut before);
 }
 
 /// Montgomery's trick over one run, with the prefix products in `out`.
@@ -474,7 +474,7 @@ fn inverse_run<F: DeviceField>(a: &[u32], out: &mut [u32]) {
 }
 
 fn powers_spec<F: DeviceField>() -> KernelSpec {
-    let bindings = [Binding::read("base", word::<F>()), Binding::write("out", word::<F>())];
+    let bindings = [Binding::read("base", binding_type::<F>()), Binding::write("out", binding_type::<F>())];
     let source = move |language| match language {
         Language::Cuda => format!("{}#define RUN {POWERS_RUN}\n{}", source::cuda::<F>(), evariste_cuda::POWERS),
         Language::Wgsl { int64 } => {
@@ -503,7 +503,7 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
 
 /// The data of a kernel from `a` to `out`, or in place: what it binds, and in WGSL how it stores then.
 fn in_and_out<F: DeviceField>(assign: bool) -> (Vec<Binding>, &'static str) {
-    let word = word::<F>();
+    let word = binding_type::<F>();
     match assign {
         true => (vec![Binding::write("a", word)], "fn out_store(i: u32, v: F) { a_store(i, v); }\n"),
         false => (vec![Binding::read("a", word), Binding::write("out", word)], ""),

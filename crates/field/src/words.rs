@@ -42,7 +42,7 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     fn mul_word(self, a: Self::Word, b: Self::Word) -> Self::Word;
 
     /// What [`WordField::mul_difference`] takes beside a factor.
-    fn known(self, factor: Self::Word) -> Known<Self::Word>;
+    fn shoup(self, factor: Self::Word) -> Shoup<Self::Word>;
 
     /// Neighbouring elements, aligned as words are.
     ///
@@ -69,7 +69,7 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     fn mul(self, a: Self::Lanes, b: Self::Lanes) -> Self::Lanes;
 
     /// (u − v) · w, for a factor w that many elements are multiplied by.
-    fn mul_difference(self, u: Self::Lanes, v: Self::Lanes, w: Known<Self::Word>) -> Self::Lanes;
+    fn mul_difference(self, u: Self::Lanes, v: Self::Lanes, w: Shoup<Self::Word>) -> Self::Lanes;
 
     /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it: one of the steps of which a
     /// transposition is made.
@@ -78,7 +78,7 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
 
 /// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹, or its high half.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<W> {
+pub struct Shoup<W> {
     factor: W,
     more: W,
 }
@@ -120,13 +120,13 @@ impl Word31 {
     }
 
     #[inline(always)]
-    fn known(self, factor: u32) -> Known<u32> {
-        Known { factor, more: factor.wrapping_mul(self.inverse) }
+    fn shoup(self, factor: u32) -> Shoup<u32> {
+        Shoup { factor, more: factor.wrapping_mul(self.inverse) }
     }
 
     /// The same as a product, for a factor b that is known, and any word a.
     #[inline(always)]
-    fn mul_known(self, a: u32, b: Known<u32>) -> u32 {
+    fn mul_shoup(self, a: u32, b: Shoup<u32>) -> u32 {
         self.reduced(a, b.factor, a.wrapping_mul(b.more))
     }
 }
@@ -164,12 +164,12 @@ impl Word64 {
     }
 
     #[inline(always)]
-    fn known(self, factor: u64) -> Known<u64> {
-        Known { factor, more: factor >> 32 }
+    fn shoup(self, factor: u64) -> Shoup<u64> {
+        Shoup { factor, more: factor >> 32 }
     }
 
     #[inline(always)]
-    fn mul_known(self, a: u64, b: Known<u64>) -> u64 {
+    fn mul_shoup(self, a: u64, b: Shoup<u64>) -> u64 {
         self.mul(a, b.factor)
     }
 }
@@ -200,7 +200,7 @@ enum Kinds {
 impl Words {
     /// That of `F`, if it is [`Goldilocks`] or a prime field below 2^31.
     pub fn of<F: DeviceField>() -> Option<Self> {
-        let vectors = cpu_vectors()?;
+        let vectors = cpu_vectors()?.min(CpuVectors::Avx512);
         let field = match F::arithmetic().0 {
             Kind::Prime { constants, .. } if constants.modulus[..] == [1, u32::MAX] => Kinds::Goldilocks,
             Kind::Prime { constants, .. } if constants.modulus.len() == 1 && !constants.full => {
@@ -267,7 +267,7 @@ mod tests {
                         (field.add(u, v), a + b),
                         (field.sub(u, v), a - b),
                         (field.mul(u, v), a * b),
-                        (field.mul_difference(u, v, field.known(x)), (a - b) * a),
+                        (field.mul_difference(u, v, field.shoup(x)), (a - b) * a),
                     ];
                     for (lanes, expected) in results {
                         assert!(words(field, lanes).iter().all(|word| element(*word) == expected), "{a}, {b}");
@@ -289,7 +289,7 @@ mod tests {
             expect(field.add(u, v), &|lane| a[lane] + b[lane]);
             expect(field.sub(u, v), &|lane| a[lane] - b[lane]);
             expect(field.mul(u, v), &|lane| a[lane] * b[lane]);
-            expect(field.mul_difference(u, v, field.known(all[3])), &|lane| (a[lane] - b[lane]) * a[3]);
+            expect(field.mul_difference(u, v, field.shoup(all[3])), &|lane| (a[lane] - b[lane]) * a[3]);
             let exchanged = [
                 field.exchange::<0>(u, v),
                 field.exchange::<1>(u, v),

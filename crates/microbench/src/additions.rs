@@ -10,7 +10,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     DeviceField,
-    source::{label, turns, word},
+    source::{binding_type, label, turns},
 };
 
 use crate::THREADS;
@@ -42,7 +42,7 @@ impl<C: DeviceCurve> AddChain<C> {
 
     /// The kernel, for compiling it ahead.
     pub fn kernel() -> KernelSpec {
-        let word = word::<C::BaseField>();
+        let word = binding_type::<C::BaseField>();
         let bindings = [Binding::read("a", word), Binding::write("out", word)];
         let seen = [(bindings[0], Form::Affine), (bindings[1], Form::Xyzz)];
         let source = move |language| match language {
@@ -80,7 +80,7 @@ impl<C: DeviceCurve> AddChain<C> {
         let len = u32::try_from(a.len()).map_err(|_| Error::TooLarge {
             what: "vector of points",
             device: a.device().info().id,
-            limit: u32::MAX.into(),
+            expected: u32::MAX.into(),
             actual: a.len() as u64,
         })?;
         let args = &mut [Arg::read(a), Arg::write(out)];

@@ -5,8 +5,8 @@ use evariste_backend::{
 };
 
 use evariste_field::{
-    DeviceField, Mont, ifma, known_constants,
-    source::{self, turns, word},
+    DeviceField, Mont, ifma, shoup_constants,
+    source::{self, binding_type, turns},
 };
 
 use crate::THREADS;
@@ -85,13 +85,13 @@ impl<F: DeviceField> MulChain<F> {
     /// # Errors
     /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing, [`Error::OutOfMemory`].
     pub fn new(device: &Device, step: Step, w: F) -> Result<Self> {
-        let w = device.upload::<u32>(&known_constants([w]))?;
+        let w = device.upload::<u32>(&shoup_constants([w]))?;
         Ok(Self { kernel: Kernel::new(device, Self::kernel(step))?, w, field: PhantomData })
     }
 
     /// The kernel of a step, for compiling it ahead.
     pub fn kernel(step: Step) -> KernelSpec {
-        let word = word::<F>();
+        let word = binding_type::<F>();
         let bindings = [Binding::read("x", word), Binding::read("w", word), Binding::write("out", word)];
         let source = move |language| match language {
             Language::Cuda => {
@@ -137,7 +137,7 @@ impl<F: DeviceField> MulChain<F> {
         let len = u32::try_from(x.len()).map_err(|_| Error::TooLarge {
             what: "vector",
             device: x.device().info().id,
-            limit: u32::MAX.into(),
+            expected: u32::MAX.into(),
             actual: x.len() as u64,
         })?;
         let args = &mut [Arg::read(x), Arg::read(&self.w), Arg::write(out)];

@@ -6,7 +6,7 @@ use evariste_backend::{
 
 use evariste_field::{
     DeviceField, Mont,
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 constants! {
@@ -107,7 +107,7 @@ impl<F: DeviceField> Products<F> {
 
     /// The kernel, for compiling it ahead.
     pub fn kernel(place: Place, sharing: Sharing) -> KernelSpec {
-        let word = word::<F>();
+        let word = binding_type::<F>();
         let bindings = [Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)];
         let (seen, round, threads) = (bindings, sharing.round(), sharing.threads());
         // WGSL has one text for all places, which names the tile: elsewhere it has one element.
@@ -166,7 +166,7 @@ impl<F: DeviceField> Products<F> {
         let len = u32::try_from(a.len()).map_err(|_| Error::TooLarge {
             what: "vector",
             device: a.device().info().id,
-            limit: u32::MAX.into(),
+            expected: u32::MAX.into(),
             actual: a.len() as u64,
         })?;
         let mut count = len.max(1);

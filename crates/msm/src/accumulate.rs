@@ -2,7 +2,7 @@
 
 use std::{hint, marker::PhantomData};
 
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, params, wipe};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, params, zeroize_vec};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -293,7 +293,7 @@ impl<C: DeviceCurve> Slice<'_, C> {
             };
             point::store(&sum, &mut buckets[at * words..][..words]);
         });
-        wipe(&mut found_before);
+        zeroize_vec(&mut found_before);
     }
 }
 

@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use evariste_backend::Error as DeviceError;
 
 /// A result of this crate.
@@ -18,14 +20,12 @@ pub enum Error {
         actual: usize,
     },
     /// A value of the configuration that makes no sense.
-    #[error("{what} must lie between {least} and {most}, got {actual}")]
+    #[error("{what} must lie between {} and {}, got {actual}", .expected.start(), .expected.end())]
     Config {
         /// The field of the configuration.
         what: &'static str,
-        /// The least value.
-        least: u32,
-        /// The greatest value.
-        most: u32,
+        /// The values that it may have.
+        expected: RangeInclusive<u32>,
         /// The value given.
         actual: u32,
     },

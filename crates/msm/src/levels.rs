@@ -3,7 +3,7 @@
 use std::mem;
 
 use ark_ff::{AdditiveGroup, Field, Zero};
-use evariste_backend::wipe;
+use evariste_backend::zeroize_vec;
 use evariste_curve::{
     DeviceCurve, lanes,
     point::{self, AffineOf},
@@ -55,28 +55,28 @@ impl Level {
         reserve(&mut self.points, points * words);
     }
 
-    fn wipe(&mut self) {
-        wipe(&mut self.runs);
-        wipe(&mut self.numbers);
-        wipe(&mut self.points);
+    fn zeroize_vec(&mut self) {
+        zeroize_vec(&mut self.runs);
+        zeroize_vec(&mut self.numbers);
+        zeroize_vec(&mut self.points);
     }
 }
 
 /// Room for so many elements in all, so that none are moved later and left behind.
 fn reserve<T: Copy + Default>(memory: &mut Vec<T>, len: usize) {
     if memory.capacity() < len {
-        wipe(memory);
+        zeroize_vec(memory);
         memory.reserve_exact(len);
     }
 }
 
 impl<C: DeviceCurve> Drop for Levels<'_, C> {
     fn drop(&mut self) {
-        self.level.wipe();
-        self.next.wipe();
-        wipe(&mut self.pairs);
-        wipe(&mut self.odd);
-        self.additions.wipe();
+        self.level.zeroize_vec();
+        self.next.zeroize_vec();
+        zeroize_vec(&mut self.pairs);
+        zeroize_vec(&mut self.odd);
+        self.additions.zeroize_vec();
     }
 }
 
@@ -259,12 +259,12 @@ impl<C: DeviceCurve> Additions<'_, C> {
         }
     }
 
-    fn wipe(&mut self) {
-        wipe(&mut self.prefixes);
-        wipe(&mut self.lone);
-        self.gathered.iter_mut().for_each(wipe);
-        wipe(&mut self.sums);
-        wipe(&mut self.scratch);
+    fn zeroize_vec(&mut self) {
+        zeroize_vec(&mut self.prefixes);
+        zeroize_vec(&mut self.lone);
+        self.gathered.iter_mut().for_each(zeroize_vec);
+        zeroize_vec(&mut self.sums);
+        zeroize_vec(&mut self.scratch);
     }
 }
 

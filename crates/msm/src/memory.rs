@@ -124,13 +124,17 @@ impl<C: MsmCurve> Msm<C> {
             match (group, piece) {
                 (1, 1) if !fits => {
                     let (what, least, most) = ("the bits of so many digits", MIN_WINDOW, MAX_WINDOW - 1);
-                    return Err(Error::Config { what, least, most, actual: window });
+                    return Err(Error::Config { what, expected: least..=most, actual: window });
                 }
                 (1, 1) if largest > limit => {
                     let device = self.device.info().id;
-                    return Err(
-                        DeviceError::TooLarge { what: "a buffer of one sum", device, limit, actual: largest }.into()
-                    );
+                    return Err(DeviceError::TooLarge {
+                        what: "a buffer of one sum",
+                        device,
+                        expected: limit,
+                        actual: largest,
+                    }
+                    .into());
                 }
                 (1, 1) => {
                     let expected = self.bytes_of(&layout, 1, 1);
@@ -177,7 +181,7 @@ pub(crate) fn doublings(len: usize, depth: u32) -> Result<u32> {
     let most = (MAX_PAIRS / len.max(1) as u64).saturating_sub(1).min(MAX_WINDOW.into()) as u32;
     match depth <= most {
         true => Ok(depth + 1),
-        false => Err(Error::Config { what: "the doublings of so many bases", least: 0, most, actual: depth }),
+        false => Err(Error::Config { what: "the doublings of so many bases", expected: 0..=most, actual: depth }),
     }
 }
 
@@ -191,7 +195,7 @@ pub(crate) fn multiples<C: MsmCurve>(
     // Points have numbers of 31 bits.
     if len as u64 > MAX_PAIRS {
         let (device, limit, actual) = (device.info().id, MAX_PAIRS, len as u64);
-        return Err(DeviceError::TooLarge { what: "the bases of a plan", device, limit, actual }.into());
+        return Err(DeviceError::TooLarge { what: "the bases of a plan", device, expected: limit, actual }.into());
     }
     Ok(match config.precompute {
         Precompute::None => Multiples::None,
@@ -259,6 +263,6 @@ mod tests {
         let layout = msm.layout_within(limit, u64::MAX, (1 << 20, 1, 254)).unwrap();
         assert!(layout.in_pieces && 4 * layout.piece as u64 * u64::from(layout.digits) <= limit, "{layout:?}");
         let slices = msm.layout_within(1 << 10, u64::MAX, (10, 1, 2));
-        assert!(matches!(slices, Err(Error::Device(DeviceError::TooLarge { limit: 1024, .. }))), "{slices:?}");
+        assert!(matches!(slices, Err(Error::Device(DeviceError::TooLarge { expected: 1024, .. }))), "{slices:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use ark_ff::{Field, Zero};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, Word, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, point,
@@ -135,7 +135,7 @@ impl<C: DeviceCurve> Pairs<C> {
 use evariste_backend::Element as _;
 
 fn edges_spec() -> KernelSpec {
-    let bindings = [Binding::read("keys", Word::U32), Binding::write("edges", Word::U32)];
+    let bindings = [Binding::read("keys", BindingType::U32), Binding::write("edges", BindingType::U32)];
     let body = |params: &EdgesParams, [keys, edges]: &mut [CpuArg<'_>; 2]| {
         let keys = keys.read::<u32>()[..params.len as usize].chunks(2);
         for (edge, keys) in edges.write::<u32>().iter_mut().zip(keys) {

@@ -7,7 +7,7 @@ use std::{
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::Zero;
 use evariste_backend::{
-    Buffer, Device, Error as DeviceError, Event, HostBuffer, KernelSpec, Queue, Secrecy, View, ViewMut, wipe,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, KernelSpec, Queue, Secrecy, View, ViewMut, zeroize_vec,
 };
 use evariste_curve::{AffinePoint, Xyzz};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
@@ -566,11 +566,11 @@ impl<C: MsmCurve> Msm<C> {
             let mut points = points.as_view().read_on(queue)?.wait()?;
             let mut own = finish::rows::<C>(reduction, &points, weight);
             rows.iter_mut().zip(&own).for_each(|(row, own)| *row += own);
-            wipe(&mut points);
-            wipe(&mut own);
+            zeroize_vec(&mut points);
+            zeroize_vec(&mut own);
         }
         let sums = finish::sums::<C>(&rows, layout.sets as usize, layout.window);
-        wipe(&mut rows);
+        zeroize_vec(&mut rows);
         Ok(sums)
     }
 
@@ -635,7 +635,9 @@ fn expect_multiple(count: usize, len: usize, actual: usize) -> Result<()> {
 
 fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     let check = |what, value: Option<u32>, least, most| match value {
-        Some(actual) if !(least..=most).contains(&actual) => Err(Error::Config { what, least, most, actual }),
+        Some(actual) if !(least..=most).contains(&actual) => {
+            Err(Error::Config { what, expected: least..=most, actual })
+        }
         _ => Ok(()),
     };
     check("the bits of a digit", config.window, MIN_WINDOW, MAX_WINDOW)?;

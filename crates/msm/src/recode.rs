@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 
 use ark_ff::BigInteger;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View, Word, constants,
-    parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View,
+    constants, parallel, params,
 };
 use evariste_field::{
     DevicePrimeField,
-    source::{self, label, turns, word},
+    source::{self, binding_type, label, turns},
 };
 
 /// Threads of a workgroup.
@@ -100,9 +100,9 @@ impl<F: DevicePrimeField> Recode<F> {
 
     pub(crate) fn spec() -> KernelSpec {
         let seen = [
-            Binding::read("scalars", word::<F>()),
-            Binding::write("keys", Word::U32),
-            Binding::write("values", Word::U32),
+            Binding::read("scalars", binding_type::<F>()),
+            Binding::write("keys", BindingType::U32),
+            Binding::write("values", BindingType::U32),
         ];
         let source = move |language| match language {
             Language::Cuda => {

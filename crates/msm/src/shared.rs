@@ -1,12 +1,12 @@
 //! What the kernels share.
 
 use ark_ff::AdditiveGroup;
-use evariste_backend::{Binding, Element as _, Language, Queue, Word};
+use evariste_backend::{Binding, BindingType, Element as _, Language, Queue};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::{DeviceField, Mont, source::word};
+use evariste_field::{DeviceField, Mont, source::binding_type};
 
 /// x, y, zz, zzz, as CPU bodies compute with them.
 pub(crate) type Sum<C> = point::XyzzOf<C>;
@@ -51,22 +51,22 @@ pub(crate) fn load_affine<C: DeviceCurve>(points: &[u32], i: usize) -> point::Af
 
 /// A buffer of points.
 pub(crate) fn points<C: DeviceCurve>(name: &'static str, form: Form) -> (Binding, Option<Form>) {
-    (Binding::read(name, word::<C::BaseField>()), Some(form))
+    (Binding::read(name, binding_type::<C::BaseField>()), Some(form))
 }
 
 /// A buffer of points that is written.
 pub(crate) fn points_out<C: DeviceCurve>(name: &'static str, form: Form) -> (Binding, Option<Form>) {
-    (Binding::write(name, word::<C::BaseField>()), Some(form))
+    (Binding::write(name, binding_type::<C::BaseField>()), Some(form))
 }
 
 /// A buffer of integers.
 pub(crate) fn words(name: &'static str) -> (Binding, Option<Form>) {
-    (Binding::read(name, Word::U32), None)
+    (Binding::read(name, BindingType::U32), None)
 }
 
 /// A buffer of integers that is written.
 pub(crate) fn words_out(name: &'static str) -> (Binding, Option<Form>) {
-    (Binding::write(name, Word::U32), None)
+    (Binding::write(name, BindingType::U32), None)
 }
 
 /// The text of a kernel over points: the arithmetic of the curve, accessors, and the kernel itself. With `calls`, products are

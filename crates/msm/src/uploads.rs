@@ -34,14 +34,14 @@ pub(crate) struct Uploads<'a, F: DevicePrimeField> {
     device: &'a Device,
     origin: Origin<'a, F>,
     pieces: Vec<Range<usize>>,
-    slots: Vec<Slot<F>>,
+    stages: Vec<Stage<F>>,
     /// Where the device works.
     work: Option<&'a Queue>,
     /// Where several pieces come.
     queue: Option<Queue>,
 }
 
-struct Slot<F: DevicePrimeField> {
+struct Stage<F: DevicePrimeField> {
     scalars: Buffer<Mont<F>>,
     /// When the piece that lies there has been read.
     free: Option<Event>,
@@ -58,23 +58,23 @@ impl<'a, F: DevicePrimeField> Uploads<'a, F> {
     ) -> Result<Self> {
         let queue = if pieces.len() > 1 { Some(device.queue()?) } else { None };
         // All memory now: what is allocated later comes behind the work that has been queued by then.
-        let slot = |slot| {
-            let len = pieces.iter().skip(slot).step_by(SLOTS).map(Range::len).max().unwrap_or(0);
-            Ok(Slot { scalars: device.alloc_with(len, secrecy)?, free: None })
+        let stage = |stage| {
+            let len = pieces.iter().skip(stage).step_by(SLOTS).map(Range::len).max().unwrap_or(0);
+            Ok(Stage { scalars: device.alloc_with(len, secrecy)?, free: None })
         };
-        let slots = (0..SLOTS.min(pieces.len())).map(slot).collect::<Result<_>>()?;
-        Ok(Self { device, origin, pieces, slots, work, queue })
+        let stages = (0..SLOTS.min(pieces.len())).map(stage).collect::<Result<_>>()?;
+        Ok(Self { device, origin, pieces, stages, work, queue })
     }
 
     /// Calls `read` with the scalars of a piece, the next one each time. What it queues where the device works finds them there.
     pub(crate) fn with(&mut self, piece: usize, read: impl FnOnce(View<'_, Mont<F>>) -> Result<()>) -> Result<()> {
         let (queue, place, range) = (self.queue.as_ref(), piece % SLOTS, self.pieces[piece].clone());
-        let slot = &mut self.slots[place];
-        if let Some(free) = slot.free.take() {
+        let stage = &mut self.stages[place];
+        if let Some(free) = stage.free.take() {
             self.device.wait_for(queue, &free)?;
         }
         let len = range.len();
-        let mut scalars = slot.scalars.view_mut(..len)?;
+        let mut scalars = stage.scalars.view_mut(..len)?;
         match &mut self.origin {
             Origin::Slice(host) => scalars.write_on(queue.or(self.work), &host[range])?,
             Origin::Pinned { left, sent } => {
@@ -85,9 +85,9 @@ impl<'a, F: DevicePrimeField> Uploads<'a, F> {
         if queue.is_some() {
             self.device.wait_for(self.work, &self.device.record(queue)?)?;
         }
-        read(slot.scalars.view(..len)?)?;
+        read(stage.scalars.view(..len)?)?;
         if queue.is_some() {
-            slot.free = Some(self.device.record(self.work)?);
+            stage.free = Some(self.device.record(self.work)?);
         }
         Ok(())
     }

@@ -21,5 +21,5 @@ pub use order::{Order, reverse_bits};
 pub use out_of_core::{OutOfCore, forward_out_of_core, inverse_out_of_core};
 pub use pipeline::Pipeline;
 pub use plan::Ntt;
-pub use polynomial::Extension;
+pub use polynomial::LowDegreeExtension;
 pub use transform::Transform;

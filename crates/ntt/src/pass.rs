@@ -194,7 +194,7 @@ impl Shape {
     }
 
     pub(crate) fn spec<F: DeviceField>(self) -> KernelSpec {
-        let word = source::word::<F>();
+        let word = source::binding_type::<F>();
         let data = match self.in_place {
             true => vec![Binding::write("x", word)],
             false => vec![Binding::read("x", word), Binding::write("y", word)],
@@ -292,7 +292,7 @@ impl Shape {
              fn flags() -> u32 {{ return {}; }}\nfn log_root() -> u32 {{ return {}; }}\n",
             log_radix.min(2),
             twiddles as u32,
-            (128 / source::word::<F>().bytes()).ilog2(),
+            (128 / source::binding_type::<F>().bytes()).ilog2(),
             self.flags.map_or("params.flags".to_owned(), |flags| format!("{flags}u")),
             self.log_root.map_or("params.log_roots - LOG_ROWS".to_owned(), |log_root| format!("{log_root}u")),
         );
@@ -374,7 +374,8 @@ pub(crate) mod twiddles {
     const GRAIN: usize = 1 << 10;
 
     pub(crate) fn spec<F: DeviceField>() -> KernelSpec {
-        let bindings = [Binding::read("powers", source::word::<F>()), Binding::write("out", source::word::<F>())];
+        let bindings =
+            [Binding::read("powers", source::binding_type::<F>()), Binding::write("out", source::binding_type::<F>())];
         let source = move |language| match language {
             Language::Cuda => source::cuda::<F>() + evariste_cuda::NTT_TWIDDLES,
             Language::Wgsl { int64 } => {

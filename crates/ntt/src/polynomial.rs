@@ -87,11 +87,11 @@ enum Evaluation<'a, F: DeviceField> {
 /// use ark_ff::FftField;
 /// use evariste_backend::Device;
 /// use evariste_field::{Mont, small::BabyBear};
-/// use evariste_ntt::{Extension, Order};
+/// use evariste_ntt::{LowDegreeExtension, Order};
 ///
 /// let device = Device::best()?;
 /// // A trace of 8 rows and 3 columns, by rows; each column becomes the values of its polynomial at 32 points.
-/// let extension = Extension::<BabyBear>::new(&device, 3, 2)?.columns(3);
+/// let extension = LowDegreeExtension::<BabyBear>::new(&device, 3, 2)?.columns(3);
 /// let trace = device.upload::<Mont<BabyBear>>(&[BabyBear::from(5); 8 * 3])?;
 /// let values = extension.extend(&trace, BabyBear::GENERATOR, Order::BitReversed)?;
 /// assert_eq!(values.to_vec()?, [BabyBear::from(5); 32 * 3]);
@@ -99,7 +99,7 @@ enum Evaluation<'a, F: DeviceField> {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Extension<F: DeviceField> {
+pub struct LowDegreeExtension<F: DeviceField> {
     small: Ntt<F>,
     log_blowup: u32,
     /// Of all values at once: for natural order, for many cosets of few elements, and for single values, from the first such use on.
@@ -107,7 +107,7 @@ pub struct Extension<F: DeviceField> {
     columns: usize,
 }
 
-impl<F: DeviceField + FftField> Extension<F> {
+impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     /// A plan for extending 2^`log_n` values to 2^(`log_n` + `log_blowup`).
     ///
     /// # Errors
@@ -150,10 +150,10 @@ impl<F: DeviceField + FftField> Extension<F> {
         Ok(out)
     }
 
-    /// [`Extension::extend`] into `out`, which has 2^`log_blowup` times as many elements as `values`.
+    /// [`LowDegreeExtension::extend`] into `out`, which has 2^`log_blowup` times as many elements as `values`.
     ///
     /// # Errors
-    /// As [`Extension::extend`]; [`Error::Device`] also for an output of another length. Nothing has been written then, unless
+    /// As [`LowDegreeExtension::extend`]; [`Error::Device`] also for an output of another length. Nothing has been written then, unless
     /// the device failed.
     pub fn extend_into<'a, 'b>(
         &self,
@@ -184,10 +184,10 @@ impl<F: DeviceField + FftField> Extension<F> {
         self.evaluate_by(evaluation, coefficients.as_view(), out)
     }
 
-    /// [`Extension::extend`] for polynomials given by their n coefficients, from the constant term on.
+    /// [`LowDegreeExtension::extend`] for polynomials given by their n coefficients, from the constant term on.
     ///
     /// # Errors
-    /// As [`Extension::extend`].
+    /// As [`LowDegreeExtension::extend`].
     pub fn evaluate<'a>(
         &self,
         coefficients: impl Into<View<'a, Mont<F>>>,
@@ -201,10 +201,10 @@ impl<F: DeviceField + FftField> Extension<F> {
         Ok(out)
     }
 
-    /// [`Extension::evaluate`] into `out`, as [`Extension::extend_into`].
+    /// [`LowDegreeExtension::evaluate`] into `out`, as [`LowDegreeExtension::extend_into`].
     ///
     /// # Errors
-    /// As [`Extension::extend_into`].
+    /// As [`LowDegreeExtension::extend_into`].
     pub fn evaluate_into<'a, 'b>(
         &self,
         coefficients: impl Into<View<'a, Mont<F>>>,
@@ -308,10 +308,10 @@ impl<F: DeviceField + FftField> Extension<F> {
     }
 }
 
-impl<F: DeviceField> fmt::Debug for Extension<F> {
+impl<F: DeviceField> fmt::Debug for LowDegreeExtension<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { small, log_blowup, columns, .. } = self;
-        f.debug_struct("Extension")
+        f.debug_struct("LowDegreeExtension")
             .field("small", small)
             .field("log_blowup", log_blowup)
             .field("columns", columns)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ark_ff::FftField;
 use evariste_backend::{Arg, Buffer, Device, Event, Kernel, ViewMut};
-use evariste_field::{DeviceField, Mont, Vector, known_constants, source};
+use evariste_field::{DeviceField, Mont, Vector, shoup_constants, source};
 
 use crate::{Error, Result, Twiddles, layout::Layout, pass, reference::root_of_unity};
 
@@ -44,7 +44,7 @@ pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u3
     let powers = |base: F| std::iter::successors(Some(F::ONE), move |x| Some(*x * base)).take(layout.roots());
     let inverse_of_n = inverse_of_n::<F>(layout.log_n)?;
     let roots = || powers(root).chain(powers(inverted(root)));
-    let mut limbs = known_constants(roots().chain([inverse_of_n]));
+    let mut limbs = shoup_constants(roots().chain([inverse_of_n]));
     let factor = source::wgsl_lazy_factor::<F>();
     for root in roots() {
         let at = limbs.len();

@@ -1,8 +1,8 @@
 use std::{ops::Range, sync::Arc};
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word,
-    loop_turns, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Queue, Result, Secrecy, View,
+    ViewMut, loop_turns, params,
 };
 use rayon::prelude::*;
 
@@ -122,7 +122,12 @@ impl Histogram {
         let (shift, bits) = checked_bits(&bits)?;
         if bits > MAX_BITS {
             let (device, limit) = (self.device.info().id, MAX_BITS.into());
-            return Err(Error::TooLarge { what: "the digit of a histogram", device, limit, actual: bits.into() });
+            return Err(Error::TooLarge {
+                what: "the digit of a histogram",
+                device,
+                expected: limit,
+                actual: bits.into(),
+            });
         }
         out.expect_len("the output of a histogram", 1 << bits)?;
         self.count_digits(keys, Digits { shift, total: bits, bits, fields: 1 }, out)
@@ -177,7 +182,7 @@ impl Histogram {
 }
 
 fn count_spec() -> KernelSpec {
-    let bindings = [Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
+    let bindings = [Binding::read("keys", BindingType::U32), Binding::write("counts", BindingType::U32)];
     let body = |params: &CountParams, [keys, counts]: &mut [CpuArg<'_>; 2]| {
         let columns = (params.fields << params.bits) as usize;
         let rows = counts.write::<u32>()[..params.chunks as usize * columns].par_chunks_exact_mut(columns);
@@ -209,7 +214,7 @@ fn count_spec() -> KernelSpec {
 }
 
 fn sum_spec() -> KernelSpec {
-    let bindings = [Binding::read("matrix", Word::U32), Binding::write("sums", Word::U32)];
+    let bindings = [Binding::read("matrix", BindingType::U32), Binding::write("sums", BindingType::U32)];
     let body = |params: &SumParams, [matrix, sums]: &mut [CpuArg<'_>; 2]| {
         let columns = params.columns as usize;
         let matrix = &matrix.read::<u32>()[..params.rows as usize * columns];

@@ -41,7 +41,7 @@ const THREADS: u32 = 256;
 pub fn checked_len(device: &Device, what: &'static str, len: usize) -> Result<u32> {
     match u32::try_from(len) {
         Ok(short) if len <= MAX_LEN => Ok(short),
-        _ => Err(Error::TooLarge { what, device: device.info().id, limit: MAX_LEN as u64, actual: len as u64 }),
+        _ => Err(Error::TooLarge { what, device: device.info().id, expected: MAX_LEN as u64, actual: len as u64 }),
     }
 }
 

@@ -3,7 +3,8 @@ use std::sync::Arc;
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, Word, loop_turns, params,
+    Arg, Binding, BindingType, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, loop_turns,
+    params,
 };
 use rayon::prelude::*;
 
@@ -136,7 +137,7 @@ impl Scan {
 }
 
 fn sums_spec() -> KernelSpec {
-    let bindings = [Binding::read("input", Word::U32), Binding::write("sums", Word::U32)];
+    let bindings = [Binding::read("input", BindingType::U32), Binding::write("sums", BindingType::U32)];
     let body = |params: &SumsParams, [input, sums]: &mut [CpuArg<'_>; 2]| {
         let input = &input.read::<u32>()[..params.len as usize];
         sums.write::<u32>()[..params.tiles as usize].par_iter_mut().enumerate().for_each(|(tile, sum)| {
@@ -160,8 +161,11 @@ fn sums_spec() -> KernelSpec {
 }
 
 fn tiles_spec() -> KernelSpec {
-    let bindings =
-        [Binding::read("input", Word::U32), Binding::read("offsets", Word::U32), Binding::write("out", Word::U32)];
+    let bindings = [
+        Binding::read("input", BindingType::U32),
+        Binding::read("offsets", BindingType::U32),
+        Binding::write("out", BindingType::U32),
+    ];
     let body = |params: &TilesParams, [input, offsets, out]: &mut [CpuArg<'_>; 3]| {
         let input = &input.read::<u32>()[..params.input_len as usize];
         let out = out.write::<u32>()[..params.len as usize].par_chunks_mut(TILE as usize);

@@ -3,8 +3,8 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View, ViewMut,
-    Word, loop_turns, parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, Secrecy,
+    View, ViewMut, loop_turns, parallel, params,
 };
 
 use crate::{THREADS, checked_len};
@@ -40,7 +40,7 @@ pub unsafe trait Monoid: Send + Sync + 'static {
     fn name() -> String;
 
     /// How WGSL sees buffers of them.
-    fn word() -> Word;
+    fn binding_type() -> BindingType;
 
     /// The type `M` of values as they lie in buffers, and the functions `m_zero()` and `m_add(a, b)`. In WGSL also the
     /// accessors `x_load(i: u32) -> M` and, where it is written, `x_store(i: u32, value: M)` of each of `bindings`.
@@ -104,12 +104,12 @@ impl<M: Monoid> SegmentedSum<M> {
 
     /// The kernel, for compiling it ahead.
     pub fn kernel() -> KernelSpec {
-        let word = M::word();
+        let word = M::binding_type();
         let bindings = [
-            Binding::read("keys", Word::U32),
+            Binding::read("keys", BindingType::U32),
             Binding::read("values", word),
             Binding::write("out", word),
-            Binding::write("next_keys", Word::U32),
+            Binding::write("next_keys", BindingType::U32),
             Binding::write("next_values", word),
         ];
         let seen = [bindings[1], bindings[2], bindings[4]];

@@ -3,8 +3,8 @@ use std::{mem, ops::Range, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Word, loop_turns,
-    params, wipe,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut,
+    loop_turns, params, zeroize_vec,
 };
 use rayon::prelude::*;
 
@@ -311,12 +311,12 @@ fn state_words(len: usize) -> usize {
 
 fn sweep_spec() -> KernelSpec {
     let bindings = [
-        Binding::read("keys", Word::U32),
-        Binding::read("values", Word::U32),
-        Binding::read("totals", Word::U32),
-        Binding::write("state", Word::U32),
-        Binding::write("keys_out", Word::U32),
-        Binding::write("values_out", Word::U32),
+        Binding::read("keys", BindingType::U32),
+        Binding::read("values", BindingType::U32),
+        Binding::read("totals", BindingType::U32),
+        Binding::write("state", BindingType::U32),
+        Binding::write("keys_out", BindingType::U32),
+        Binding::write("values_out", BindingType::U32),
     ];
     let body = |params: &SweepParams, [keys, values, totals, _, keys_out, values_out]: &mut [CpuArg<'_>; 6]| {
         let (len, digits) = (params.len as usize, params.mask as usize + 1);
@@ -349,9 +349,9 @@ fn sweep_spec() -> KernelSpec {
                 values_out.write(*place, *value);
                 *place += 1;
             }
-            wipe(&mut places);
+            zeroize_vec(&mut places);
         });
-        wipe(&mut next);
+        zeroize_vec(&mut next);
     };
     let source = |language| {
         let constants = [("TILE", SWEEP_TILE)];
@@ -377,7 +377,7 @@ fn sweep_spec() -> KernelSpec {
 const SCATTER_CONSTANTS: [(&str, u32); 2] = [("TILE", SCATTER_TILE), ("DIGITS", 1 << SCATTER_BITS)];
 
 fn count_spec() -> KernelSpec {
-    let bindings = [Binding::read("keys", Word::U32), Binding::write("counts", Word::U32)];
+    let bindings = [Binding::read("keys", BindingType::U32), Binding::write("counts", BindingType::U32)];
     let body = |params: &TileParams, [keys, counts]: &mut [CpuArg<'_>; 2]| {
         let tiles = params.tiles as usize;
         let counts = Scattered::new(&mut counts.write::<u32>()[..tiles << SCATTER_BITS]);
@@ -402,11 +402,11 @@ fn count_spec() -> KernelSpec {
 
 fn scatter_spec() -> KernelSpec {
     let bindings = [
-        Binding::read("keys", Word::U32),
-        Binding::read("values", Word::U32),
-        Binding::read("offsets", Word::U32),
-        Binding::write("keys_out", Word::U32),
-        Binding::write("values_out", Word::U32),
+        Binding::read("keys", BindingType::U32),
+        Binding::read("values", BindingType::U32),
+        Binding::read("offsets", BindingType::U32),
+        Binding::write("keys_out", BindingType::U32),
+        Binding::write("values_out", BindingType::U32),
     ];
     let body = |params: &TileParams, [keys, values, offsets, keys_out, values_out]: &mut [CpuArg<'_>; 5]| {
         let (len, tile_len) = (params.len as usize, SCATTER_TILE as usize);

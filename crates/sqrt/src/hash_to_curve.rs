@@ -13,8 +13,8 @@ use ark_ff::{
     field_hashers::{DefaultFieldHasher, HashToField},
 };
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word, loop_turns,
-    parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut,
+    loop_turns, parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, Points, point,
@@ -278,8 +278,9 @@ params! {
 const GRAIN: usize = 16;
 
 fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
-    let word = source::word::<C::BaseField>();
-    let bindings = [Binding::read("scalar", Word::U32), Binding::read("base", word), Binding::write("out", word)];
+    let word = source::binding_type::<C::BaseField>();
+    let bindings =
+        [Binding::read("scalar", BindingType::U32), Binding::read("base", word), Binding::write("out", word)];
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_MULTIPLE,
         Language::Wgsl { int64 } => {
@@ -313,7 +314,7 @@ fn multiple_body<C: DeviceCurve>(params: MultipleParams, [scalar, base, out]: &m
 }
 
 fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
-    let word = source::word::<C::BaseField>();
+    let word = source::binding_type::<C::BaseField>();
     let bindings = [Binding::read("ends", word), Binding::read("a", word), Binding::write("out", word)];
     let source = move |language| match language {
         Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_FROBENIUS,

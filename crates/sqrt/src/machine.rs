@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use evariste_backend::{Binding, Word};
+use evariste_backend::{Binding, BindingType};
 use evariste_field::{
     DevicePrimeField,
     ifma::{self, STEP},
@@ -20,9 +20,9 @@ pub(crate) const THREADS: u32 = 128;
 /// What every kernel over a machine binds first.
 pub(crate) fn bindings<B: DevicePrimeField>() -> [Binding; 3] {
     [
-        Binding::read("program", Word::U32),
-        Binding::read("constants", source::word::<B>()),
-        Binding::read("hashed", Word::U32),
+        Binding::read("program", BindingType::U32),
+        Binding::read("constants", source::binding_type::<B>()),
+        Binding::read("hashed", BindingType::U32),
     ]
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use ark_ff::{Field, Zero};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut, Word,
-    parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language, Queue, View,
+    ViewMut, parallel, params,
 };
 use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
@@ -515,7 +515,7 @@ pub(crate) fn checked_len(device: &Device, what: &'static str, len: usize) -> Re
         Ok(short) if len <= MAX_LEN => Ok(short),
         _ => {
             let (device, limit, actual) = (device.info().id, MAX_LEN as u64, len as u64);
-            Err(Error::Device(evariste_backend::Error::TooLarge { what, device, limit, actual }))
+            Err(Error::Device(evariste_backend::Error::TooLarge { what, device, expected: limit, actual }))
         }
     }
 }
@@ -528,7 +528,7 @@ fn detail(method: Method, choice: Choice) -> String {
 const GRAIN: usize = 64;
 
 pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrimeField>>, detail: &str) -> KernelSpec {
-    let (word, degree) = (source::word::<F::BasePrimeField>(), F::extension_degree() as usize);
+    let (word, degree) = (source::binding_type::<F::BasePrimeField>(), F::extension_degree() as usize);
     let mut bindings = machine::bindings::<F::BasePrimeField>().to_vec();
     bindings.push(Binding::read("a", word));
     if shape == Shape::Ratios {
@@ -537,7 +537,7 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
     if shape != Shape::Symbols {
         bindings.push(Binding::write("out", word));
     }
-    bindings.push(Binding::write("verdicts", Word::U32));
+    bindings.push(Binding::write("verdicts", BindingType::U32));
     let seen = bindings.clone();
     let rendered = Arc::clone(program);
     let source = move |language| match language {

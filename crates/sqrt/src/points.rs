@@ -6,7 +6,7 @@ use std::{
 
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Word,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut,
     loop_turns, parallel, params,
 };
 use evariste_curve::{
@@ -277,7 +277,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
             Error::Device(evariste_backend::Error::TooLarge {
                 what,
                 device,
-                limit: limit as u64,
+                expected: limit as u64,
                 actual: bytes.len() as u64,
             })
         };
@@ -401,15 +401,15 @@ const _: () = assert!(GRAIN <= STEP);
 pub(crate) const PRODUCTS_OF_DIGIT: u64 = 20;
 
 fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &Arc<Program<Prime0<C>>>) -> KernelSpec {
-    let word = source::word::<Prime0<C>>();
+    let word = source::binding_type::<Prime0<C>>();
     let [program_words, constants, hashed] = machine::bindings::<Prime0<C>>();
     let bindings = [
         program_words,
         constants,
         hashed,
-        Binding::read("bytes", Word::U32),
+        Binding::read("bytes", BindingType::U32),
         Binding::write("out", word),
-        Binding::write("status", Word::U32),
+        Binding::write("status", BindingType::U32),
     ];
     let infinity_y = point::affine_infinity::<C>()[1] == C::BaseField::ONE;
     let rendered = Arc::clone(program);
@@ -541,12 +541,12 @@ fn points_body<C: DeviceCurve<BaseField: RootField>>(
 }
 
 fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C::BaseField>) -> KernelSpec {
-    let word = source::word::<C::BaseField>();
+    let word = source::binding_type::<C::BaseField>();
     let bindings = [
-        Binding::read("scalar", Word::U32),
+        Binding::read("scalar", BindingType::U32),
         Binding::read("ends", word),
         Binding::write("points", word),
-        Binding::write("status", Word::U32),
+        Binding::write("status", BindingType::U32),
         Binding::write("sums", word),
     ];
     let (seen, short, conjugate) = (bindings, membership.ends.is_some(), membership.conjugate);

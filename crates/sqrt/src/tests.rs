@@ -55,12 +55,12 @@ primes! {
 struct StarkConfig;
 type Stark = Fp256<MontBackend<StarkConfig, 4>>;
 
-fn hosted() -> Device {
-    evariste_hosted::device(evariste_hosted::Arithmetic::CarryFlag).unwrap()
+fn emulator() -> Device {
+    evariste_emulator::device(evariste_emulator::Arithmetic::CarryFlag).unwrap()
 }
 
 fn devices() -> [Device; 3] {
-    [Device::cpu(), Device::wgpu(0).unwrap(), hosted()]
+    [Device::cpu(), Device::wgpu(0).unwrap(), emulator()]
 }
 
 /// Squares and what is none, and the edges.
@@ -286,7 +286,7 @@ fn many_points_are_divided_into_launches() {
     let (_, mut bytes) = encoded::<G1>();
     outside::<G1>().serialize_compressed(&mut bytes).unwrap();
     outside::<G1>().serialize_compressed(&mut bytes).unwrap();
-    for device in [Device::cpu(), hosted()] {
+    for device in [Device::cpu(), emulator()] {
         let run = |decompress: &Decompress<G1>| {
             let (points, wrong) = decompress.try_points_of(&bytes).unwrap();
             (points.to_vec().unwrap(), wrong)
@@ -400,7 +400,7 @@ fn every_device_has_the_same_points() {
     for device in devices() {
         check_points::<ark_bls12_381::g1::Config>(&device, Encoding::Zcash);
     }
-    for device in [Device::wgpu(0).unwrap(), hosted()] {
+    for device in [Device::wgpu(0).unwrap(), emulator()] {
         check_points::<ark_bls12_381::g2::Config>(&device, Encoding::Zcash);
         check_points::<ark_pallas::PallasConfig>(&device, Encoding::Arkworks);
     }

@@ -9,18 +9,18 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// There is nothing to sum over, or more than tables can have.
-    #[error("a sumcheck has between 1 and {most} variables, got {actual}")]
+    #[error("a sumcheck has between 1 and {expected} variables, got {actual}")]
     Variables {
         /// The most variables.
-        most: usize,
+        expected: usize,
         /// The number given.
         actual: usize,
     },
     /// An expression that does not depend on a table, or of a degree that is too large.
-    #[error("the degree of an expression lies between 1 and {most}, got {actual}")]
+    #[error("the degree of an expression lies between 1 and {expected}, got {actual}")]
     Degree {
         /// The largest degree: what is supported, and less than the characteristic.
-        most: u64,
+        expected: u64,
         /// That of the expression.
         actual: u64,
     },

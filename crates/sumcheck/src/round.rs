@@ -2,10 +2,10 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use evariste_backend::{Access, Binding, CpuArg, KernelSpec, Language, Word, params};
+use evariste_backend::{Access, Binding, BindingType, CpuArg, KernelSpec, Language, params};
 use evariste_field::{
     DeviceField, Expression,
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 use crate::{
@@ -179,19 +179,19 @@ impl Kind {
         let names = if self.is_packed() { &["tables"] } else { &TABLES[..self.tables] };
         let with_word = |(table, name): (usize, &&'static str)| {
             let below = self.is_below(table);
-            (source(name, if below { word::<T>() } else { word::<E>() }), below)
+            (source(name, if below { binding_type::<T>() } else { binding_type::<E>() }), below)
         };
         let mut bindings: Vec<(Binding, bool)> = names.iter().enumerate().map(with_word).collect();
         if self.target == Target::Packed {
-            bindings.push((Binding::write("folded", word::<E>()), false));
+            bindings.push((Binding::write("folded", binding_type::<E>()), false));
         }
         if self.weighted {
-            bindings.push((Binding::read("eq", word::<E>()), false));
+            bindings.push((Binding::read("eq", binding_type::<E>()), false));
         }
-        bindings.push((Binding::read("inputs", word::<E>()), false));
-        bindings.push((Binding::write("partials", word::<E>()), false));
+        bindings.push((Binding::read("inputs", binding_type::<E>()), false));
+        bindings.push((Binding::write("partials", binding_type::<E>()), false));
         if self.drawn.is_some() {
-            bindings.push((Binding::write("state", Word::U32), false));
+            bindings.push((Binding::write("state", BindingType::U32), false));
         }
         bindings
     }

@@ -81,12 +81,12 @@ impl<E: DeviceField> Statement<E> {
     /// last one.
     pub fn new(num_vars: usize, expression: &Expression) -> Result<Self> {
         if num_vars == 0 || num_vars > MAX_VARIABLES {
-            return Err(Error::Variables { most: MAX_VARIABLES, actual: num_vars });
+            return Err(Error::Variables { expected: MAX_VARIABLES, actual: num_vars });
         }
         let (least, most) = (1, most_degree::<E>());
         let degree = expression.degree();
         if degree < least || degree > most {
-            return Err(Error::Degree { most, actual: degree });
+            return Err(Error::Degree { expected: most, actual: degree });
         }
         let columns = expression.columns();
         let column = |step| if let Step::Column(column) = step { Some(column as usize) } else { None };

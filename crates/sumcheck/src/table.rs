@@ -8,7 +8,7 @@ use evariste_backend::{
 };
 use evariste_field::{
     DeviceField, Mont,
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 use crate::{
@@ -179,7 +179,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     pub(crate) fn split_eq(&self, point: &[E], order: Order, secrecy: Secrecy) -> Result<SplitEq<E>> {
         let variables = point.len();
         if variables == 0 || variables > MAX_VARIABLES {
-            return Err(Error::Variables { most: MAX_VARIABLES, actual: variables });
+            return Err(Error::Variables { expected: MAX_VARIABLES, actual: variables });
         }
         let low = low_group(variables, order);
         let len = (2usize << low) + (2usize << (variables - low));
@@ -249,7 +249,7 @@ fn text<E: DeviceField>(language: Language, bindings: &[Binding], [cuda, wgsl]: 
 }
 
 fn eq_spec<E: DeviceField>() -> KernelSpec {
-    let bindings = [Binding::read("point", word::<E>()), Binding::write("eq", word::<E>())];
+    let bindings = [Binding::read("point", binding_type::<E>()), Binding::write("eq", binding_type::<E>())];
     let source =
         move |language| text::<E>(language, &bindings, [evariste_cuda::SUMCHECK_EQ, evariste_shaders::SUMCHECK_EQ]);
     let body = |params: &EqParams, [point, eq]: &mut [CpuArg<'_>; 2]| {
@@ -282,7 +282,7 @@ fn eq_spec<E: DeviceField>() -> KernelSpec {
 }
 
 fn outer_spec<E: DeviceField>() -> KernelSpec {
-    let word = word::<E>();
+    let word = binding_type::<E>();
     let bindings = [Binding::read("low_eq", word), Binding::read("high_eq", word), Binding::write("out", word)];
     let source = move |language| {
         text::<E>(language, &bindings, [evariste_cuda::SUMCHECK_OUTER, evariste_shaders::SUMCHECK_OUTER])
@@ -305,11 +305,11 @@ fn outer_spec<E: DeviceField>() -> KernelSpec {
 
 fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
     let below = S::LIMBS < E::LIMBS;
-    let word_of = if below { word::<S>() } else { word::<E>() };
+    let word_of = if below { binding_type::<S>() } else { binding_type::<E>() };
     let bindings = [
         Binding::read("source", word_of),
-        Binding::read("challenge", word::<E>()),
-        Binding::write("folded", word::<E>()),
+        Binding::read("challenge", binding_type::<E>()),
+        Binding::write("folded", binding_type::<E>()),
     ];
     let source = move |language| match language {
         Language::Cuda => {

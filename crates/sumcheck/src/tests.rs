@@ -198,7 +198,7 @@ type F17 = Fp64<MontBackend<C17, 1>>;
 #[test]
 fn the_largest_degree_over_a_small_field() {
     let most = |degree: u32| Statement::<F17>::new(2, &Expression::column(0).pow(degree));
-    assert_eq!(most(17).err(), Some(Error::Degree { most: 16, actual: 17 }));
+    assert_eq!(most(17).err(), Some(Error::Degree { expected: 16, actual: 17 }));
     let statement = most(16).unwrap().weight(Weight::Eq([3u8, 5].map(F17::from).to_vec()));
     check::<F17, F17>(&Device::cpu(), &statement, &[random(4, 1)]);
 }
@@ -347,9 +347,9 @@ fn any_changed_byte_is_refused() {
 #[test]
 fn misuse_is_told() {
     let device = Device::cpu();
-    assert_eq!(Statement::<Fr>::new(0, &gate()).err(), Some(Error::Variables { most: 31, actual: 0 }));
+    assert_eq!(Statement::<Fr>::new(0, &gate()).err(), Some(Error::Variables { expected: 31, actual: 0 }));
     let constant = Expression::integer(3);
-    assert_eq!(Statement::<Fr>::new(3, &constant).err(), Some(Error::Degree { most: MAX_DEGREE, actual: 0 }));
+    assert_eq!(Statement::<Fr>::new(3, &constant).err(), Some(Error::Degree { expected: MAX_DEGREE, actual: 0 }));
     let gap = Expression::column(u32::MAX) * Expression::column(0).pow(2);
     assert_eq!(Statement::<Fr>::new(3, &gap).err(), Some(Error::UnusedColumn { column: 1, columns: 1 << 32 }));
     assert_eq!(Sumcheck::<BabyBear4, Goldilocks>::new(&device, &gate(), Config::default()).err(), Some(Error::Field));

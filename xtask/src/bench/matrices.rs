@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use ark_ff::{FftField, batch_inversion};
 use evariste_backend::Element;
 use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{Extension, Ntt, Order, reference::root_of_unity, reverse_bits};
+use evariste_ntt::{LowDegreeExtension, Ntt, Order, reference::root_of_unity, reverse_bits};
 use rayon::prelude::*;
 
 use super::{
@@ -189,7 +189,7 @@ fn forward<F: DeviceField + FftField>(session: &mut Session, target: &Target, ma
 fn extend<F: DeviceField + FftField>(session: &mut Session, target: &Target, matrix: &Matrix<F>) {
     session.measure(matrix.case(EXTEND, Some(target)), |budget| {
         let device = &target.device;
-        let extension = Extension::<F>::new(device, matrix.log_n, LOG_BLOWUP)?.columns(matrix.columns);
+        let extension = LowDegreeExtension::<F>::new(device, matrix.log_n, LOG_BLOWUP)?.columns(matrix.columns);
         let values = device.upload::<Mont<F>>(&matrix.input)?;
         let mut out = device.alloc::<Mont<F>>(matrix.len() << LOG_BLOWUP)?;
         let mut work = || Ok(extension.extend_into(&values, F::GENERATOR, Order::BitReversed, &mut out)?);

@@ -264,7 +264,8 @@ mod tests {
         one("scan/device", None, 1);
         one("sort-in-turn/device", None, 2);
         session.measure(case("huge/device", None), |_| {
-            Err(backend::Error::TooLarge { what: "buffer", device: backend::DeviceId::CPU, limit: 1, actual: 2 }.into())
+            Err(backend::Error::TooLarge { what: "buffer", device: backend::DeviceId::CPU, expected: 1, actual: 2 }
+                .into())
         });
         session.measure(case("wrong/device", None), |_| anyhow::bail!("output 3 is wrong"));
     }

@@ -25,7 +25,7 @@ const PARAMETER_BYTES: usize = 128;
 
 /// Parses, validates and translates a kernel, and checks what naga does not: workgroup memory, and the declaration.
 pub(crate) fn check(spec: &KernelSpec, int64: bool, workgroup_bytes: u32) -> Result<Takes> {
-    let text = wgsl::compose(spec, int64);
+    let text = wgsl::generate(spec, int64);
     let module = naga::front::wgsl::parse_str(&text).map_err(|error| anyhow!(error.emit_to_string(&text)))?;
     let capabilities =
         Capabilities::IMMEDIATES | if int64 { Capabilities::SHADER_INT64 } else { Capabilities::empty() };

@@ -431,7 +431,7 @@ fn succeed(code: c_int) -> std::result::Result<(), c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Binding, Language, Word, params};
+    use crate::{Binding, BindingType, Language, params};
 
     const BODY: &str = r#"
         extern "C" __global__ void double_all(const Params params, uint64_t* x) {
@@ -453,7 +453,7 @@ mod tests {
         KernelSpec::new::<Scale>(
             "double_all",
             "u64",
-            vec![Binding::write("x", Word::Vec2)],
+            vec![Binding::write("x", BindingType::Vec2)],
             |_, _| {},
             move |language| {
                 assert_eq!(language, Language::Cuda);

@@ -20,7 +20,7 @@ use super::{
 use crate::{Error, KernelSpec, Result, cache::Cache};
 
 /// A kernel of this device, empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
-type Slot = Arc<Mutex<Option<Arc<Module>>>>;
+type Entry = Arc<Mutex<Option<Arc<Module>>>>;
 
 /// What compiles: NVRTC, or in tests a double.
 pub(super) struct Compiler {
@@ -45,7 +45,7 @@ pub(super) struct Kernels {
     architecture: String,
     cache: Cache,
     compiler: &'static Compiler,
-    slots: Mutex<HashMap<blake3::Hash, Slot>>,
+    entries: Mutex<HashMap<blake3::Hash, Entry>>,
     compiled: AtomicU64,
     cache_hits: AtomicU64,
     nanoseconds: AtomicU64,
@@ -58,7 +58,7 @@ impl Kernels {
             architecture: architecture.to_owned(),
             cache,
             compiler,
-            slots: Mutex::default(),
+            entries: Mutex::default(),
             compiled: AtomicU64::new(0),
             cache_hits: AtomicU64::new(0),
             nanoseconds: AtomicU64::new(0),
@@ -75,19 +75,19 @@ impl Kernels {
     pub(super) fn get(&self, spec: &KernelSpec) -> Result<Arc<Module>> {
         let source = compiler::source(spec);
         let digest = self.digest(spec, &source);
-        let slot = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(digest).or_default())
+        let entry = {
+            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(entries.entry(digest).or_default())
         };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = &*slot {
+        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = &*entry {
             return Ok(Arc::clone(module));
         }
         let start = Instant::now();
         let module = Arc::new(self.load(spec, &source, &digest, start)?);
         let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-        *slot = Some(Arc::clone(&module));
+        *entry = Some(Arc::clone(&module));
         Ok(module)
     }
 

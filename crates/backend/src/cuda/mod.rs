@@ -232,7 +232,12 @@ impl Backend for Cuda {
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
         let limit = self.info.limits.buffer_bytes;
         if bytes > limit {
-            return Err(Error::TooLarge { what: "an allocation", device: self.info.id, limit, actual: bytes });
+            return Err(Error::TooLarge {
+                what: "an allocation",
+                device: self.info.id,
+                expected: limit,
+                actual: bytes,
+            });
         }
         self.context.bind()?;
         Ok(Memory::new(self.heap.alloc(bytes, secrecy)?, bytes))
@@ -424,7 +429,12 @@ impl Backend for Cuda {
         module.expect_arguments(job.params.len(), job.args.len())?;
         if job.groups > MAX_GROUPS {
             let (device, limit) = (self.info.id, MAX_GROUPS);
-            return Err(Error::TooLarge { what: "the number of workgroups", device, limit, actual: job.groups });
+            return Err(Error::TooLarge {
+                what: "the number of workgroups",
+                device,
+                expected: limit,
+                actual: job.groups,
+            });
         }
         self.context.bind()?;
 

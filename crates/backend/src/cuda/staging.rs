@@ -19,7 +19,7 @@ use super::{
     stream::{Event, Events, Stream, Timing},
 };
 use crate::{
-    DeviceId, Error, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, erase::erase, pool::Pool,
+    DeviceId, Error, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, pool::Pool, zeroize::zeroize,
 };
 
 /// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction: more than two
@@ -161,7 +161,7 @@ impl Staging {
 
     /// Puts an unused block into its pool.
     fn shelve(&self, mut block: Block) {
-        block.wipe();
+        block.zeroize_vec();
         drop(self.pool(block.transfer).give(block.class, block));
     }
 
@@ -231,10 +231,10 @@ impl Block {
     }
 
     /// Zeroes a secret block that no transfer uses.
-    fn wipe(&mut self) {
+    fn zeroize_vec(&mut self) {
         if self.secrecy == Secrecy::Secret {
             // SAFETY: the block has `class` bytes and is borrowed exclusively; no buffer of it is left.
-            erase(unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.class as usize) });
+            zeroize(unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.class as usize) });
             self.secrecy = Secrecy::Public;
         }
     }
@@ -242,7 +242,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.wipe();
+        self.zeroize_vec();
         if self.context.bind().is_ok() {
             // SAFETY: allocated in `new`, and no transfer uses it: those own their block.
             let _ = unsafe { call!(self.context, cuMemFreeHost(self.start.as_ptr().cast())) };

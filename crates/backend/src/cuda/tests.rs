@@ -9,8 +9,8 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy, SpanMut,
-    Stream, Transfer, Word, cache::Cache, params,
+    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy,
+    SpanMut, Stream, Transfer, cache::Cache, params,
 };
 
 static COMPILER: Compiler = Compiler {
@@ -35,7 +35,7 @@ params! {
 }
 
 fn fill(device: &Device) -> Result<Kernel<Fill>> {
-    let bindings = vec![Binding::write("x", Word::U32)];
+    let bindings = vec![Binding::write("x", BindingType::U32)];
     Kernel::new(device, KernelSpec::new::<Fill>("fill", "test", bindings, |_, _| {}, |_| String::new()))
 }
 

@@ -361,7 +361,7 @@ impl Gpu {
     fn create(&self, size: u64, usage: wgpu::BufferUsages, mapped: bool, requested: u64) -> Result<wgpu::Buffer> {
         if size > self.max_buffer_bytes {
             let (what, limit) = ("buffer", self.max_buffer_bytes);
-            return Err(Error::TooLarge { what, device: self.info.id, limit, actual: requested });
+            return Err(Error::TooLarge { what, device: self.info.id, expected: limit, actual: requested });
         }
         if self.fails("create_buffer") {
             return Err(Error::OutOfMemory { device: self.info.id, requested, available: None });

@@ -20,7 +20,7 @@ impl WgpuMemory {
     pub(super) fn new(gpu: &Arc<Gpu>, bytes: u64, secrecy: Secrecy) -> Result<Self> {
         let limit = gpu.info.limits.buffer_bytes;
         if bytes > limit {
-            return Err(Error::TooLarge { what: "allocation", device: gpu.info.id, limit, actual: bytes });
+            return Err(Error::TooLarge { what: "allocation", device: gpu.info.id, expected: limit, actual: bytes });
         }
         let mut memory = Self { gpu: Arc::clone(gpu), chunks: Vec::new(), bytes, secrecy };
         let mut left = bytes;

@@ -1,7 +1,7 @@
 //! Any GPU with Vulkan, Metal or DirectX 12, through wgpu.
 //!
 //! - Memory is made of chunks, since APIs bind as little as 128 MiB at once; kernels see through them by accessors that
-//!   [`compose`] writes.
+//!   [`codegen`] writes.
 //! - A view of memory is a window of it, from the last aligned place before it on. Where that is not its start, the accessors of
 //!   a pipeline of its own add the difference, which passes with the parameters.
 //! - There is one queue. Commands are batched and submitted when a batch is worth it, and by whatever waits.
@@ -31,7 +31,7 @@ use crate::{
 };
 
 mod adapters;
-pub mod compose;
+pub mod codegen;
 mod event;
 mod gpu;
 mod memory;
@@ -350,7 +350,7 @@ fn bind<'a>(gpu: &Arc<Gpu>, spec: &KernelSpec, args: &'a [Arg<'_>]) -> Result<Bo
         if window.base > 0 {
             based = true;
             bases.resize(args.len(), 0);
-            bases[index] = (window.base / binding.word.bytes()) as u32;
+            bases[index] = (window.base / binding.binding_type.bytes()) as u32;
         }
     }
     // The API takes one buffer for reading or for writing, whatever the ranges are.
@@ -367,7 +367,12 @@ fn grid(gpu: &Gpu, groups: u64) -> Result<[u32; 2]> {
     let most = u64::from(gpu.max_groups.max(1));
     let limit = most * most;
     if groups > limit {
-        return Err(Error::TooLarge { what: "the grid of a launch", device: gpu.info.id, limit, actual: groups });
+        return Err(Error::TooLarge {
+            what: "the grid of a launch",
+            device: gpu.info.id,
+            expected: limit,
+            actual: groups,
+        });
     }
     let rows = groups.div_ceil(most).max(1);
     Ok([groups.div_ceil(rows) as u32, rows as u32])

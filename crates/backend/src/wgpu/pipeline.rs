@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    compose::{Layout, Parameters, compose_for},
+    codegen::{Layout, Parameters, generate_for},
     gpu::Gpu,
 };
 use crate::{Access, Error, Executable, KernelSpec, Result, cache::Cache, kernel::own};
@@ -127,7 +127,7 @@ fn parameters(gpu: &Gpu, bytes: usize) -> Result<Parameters> {
     } else if actual <= limit {
         Ok(Parameters::Uniform)
     } else {
-        Err(Error::TooLarge { what: "the parameters of a kernel", device: gpu.info.id, limit, actual })
+        Err(Error::TooLarge { what: "the parameters of a kernel", device: gpu.info.id, expected: limit, actual })
     }
 }
 
@@ -138,14 +138,14 @@ fn build(gpu: &Gpu, spec: &KernelSpec, variant: &Variant) -> Result<Arc<Pipeline
         return Err(Error::TooLarge {
             what: "the buffers of a kernel, in bindings,",
             device: gpu.info.id,
-            limit,
+            expected: limit,
             actual,
         });
     }
     let parameters = parameters(gpu, variant.params_bytes(spec))?;
     let (int64, chunk_bytes) = (gpu.info.features.int64, gpu.chunk_bytes);
     let layout = Layout { int64, parameters, chunks, chunk_bytes, based: *based, shared: *shared };
-    let text = compose_for(spec, &layout);
+    let text = generate_for(spec, &layout);
     let digest = Cache::key(&[spec.name.as_bytes(), text.as_bytes()]);
     if let Some(pipeline) = gpu.pipelines.find(&digest) {
         return Ok(pipeline);

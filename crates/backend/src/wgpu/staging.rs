@@ -17,7 +17,7 @@ use super::{
     recorder::Recorder,
 };
 use crate::{
-    DeviceId, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, erase::erase, kernel::own, pool::Pool,
+    DeviceId, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, kernel::own, pool::Pool, zeroize::zeroize,
 };
 
 /// Alignment that encoders of elements count on.
@@ -166,7 +166,7 @@ impl Drop for WgpuHost {
     fn drop(&mut self) {
         let Some(mut staging) = self.staging.take() else { return };
         if self.secrecy == Secrecy::Secret {
-            erase(staging.bytes_mut());
+            zeroize(staging.bytes_mut());
         }
         let pool = match self.transfer {
             Transfer::Upload => &*self.gpu.uploads,
@@ -209,7 +209,7 @@ impl Upload {
         buffer.clone().map_async(wgpu::MapMode::Write, .., move |mapped| {
             if let Some(mut staging) = mapped.ok().filter(|()| !fails).and_then(|()| Staging::of(buffer).ok()) {
                 if secrecy == Secrecy::Secret {
-                    erase(staging.bytes_mut());
+                    zeroize(staging.bytes_mut());
                 }
                 drop(pool.upgrade().and_then(|pool| pool.give(bytes, staging)));
             }

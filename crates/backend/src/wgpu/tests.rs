@@ -16,8 +16,8 @@ use super::{
     pipeline::{Program, Variant},
 };
 use crate::{
-    Arg, Binding, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Result, Secrecy, Span, SpanMut,
-    Transfer, Word, cache::Cache, params,
+    Arg, Binding, BindingType, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Result, Secrecy, Span,
+    SpanMut, Transfer, cache::Cache, params,
 };
 
 /// A device of its own with changed options, or `None`, told, without any adapter.
@@ -77,7 +77,7 @@ fn add(
 
 /// `y = y·factor + x + offset`, element by element.
 fn add(device: &Device, threads: u32) -> Kernel<Params> {
-    let bindings = vec![Binding::read("x", Word::U32), Binding::write("y", Word::U32)];
+    let bindings = vec![Binding::read("x", BindingType::U32), Binding::write("y", BindingType::U32)];
     let spec = KernelSpec::new::<Params>("add", "test", bindings, |_, _| {}, |_| ADD.into()).threads(threads);
     Kernel::new(device, spec).unwrap()
 }
@@ -144,13 +144,13 @@ fn allocations_of_many_chunks_are_one_to_kernels_and_copies() {
     assert!(matches!(huge, Err(Error::TooLarge { .. })), "{huge:?}");
     let limit = device.info().limits.buffer_bytes;
     let error = backend.alloc(limit + 1, Secrecy::Public).unwrap_err();
-    assert!(matches!(error, Error::TooLarge { limit: l, actual, .. } if (l, actual) == (limit, limit + 1)));
+    assert!(matches!(error, Error::TooLarge { expected: l, actual, .. } if (l, actual) == (limit, limit + 1)));
 }
 
 /// A bit of everything, with memory and a kernel of its own, so that some is new in each round.
 fn work(device: &Device, round: usize) -> Result<()> {
     let len = 100 + 1000 * round;
-    let bindings = vec![Binding::read("x", Word::U32), Binding::write("y", Word::U32)];
+    let bindings = vec![Binding::read("x", BindingType::U32), Binding::write("y", BindingType::U32)];
     let source = move |_| format!("// {round}\n{ADD}");
     let spec = KernelSpec::new::<Params>("add", "test", bindings, |_, _| {}, source).threads(64);
     let kernel = Kernel::<Params>::new(device, spec)?;
@@ -275,7 +275,7 @@ fn sizes_at_their_extremes_are_errors() {
 #[test]
 fn a_kernel_with_more_chunks_than_bindings_is_refused() {
     let Some(device) = open(tiny_chunks()) else { return };
-    let bindings: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| Binding::read(name, Word::Vec4)).into();
+    let bindings: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| Binding::read(name, BindingType::Vec4)).into();
     let source = "@compute @workgroup_size(THREADS) fn five() { _ = a_get(0u) + b_get(0u) + c_get(0u) + d_get(0u) + e_get(0u); }";
     let spec = KernelSpec::new::<()>("five", "", bindings, |_, _| {}, move |_| source.into());
     let kernel = Kernel::<()>::new(&device, spec).unwrap();
@@ -284,7 +284,7 @@ fn a_kernel_with_more_chunks_than_bindings_is_refused() {
     // SAFETY: the body reads the first word of each buffer.
     let error = unsafe { kernel.launch(None, 1, &(), &mut args) }.unwrap_err();
     assert!(
-        matches!(error, Error::TooLarge { limit, .. } if limit == u64::from(device.info().limits.bindings)),
+        matches!(error, Error::TooLarge { expected: limit, .. } if limit == u64::from(device.info().limits.bindings)),
         "{error}"
     );
     drop(args);
@@ -306,7 +306,7 @@ fn wide_words_and_int64_work_where_they_are() {
                 let v = x_get(id.x); {square} y_set(id.x, vec4<u32>(w, v.yx)); }}"
             )
         };
-        let bindings = vec![Binding::read("x", Word::Vec2), Binding::write("y", Word::Vec4)];
+        let bindings = vec![Binding::read("x", BindingType::Vec2), Binding::write("y", BindingType::Vec4)];
         let spec = KernelSpec::new::<()>("square", "", bindings, |_, _| {}, source).threads(8);
         let kernel = Kernel::<()>::new(&device, spec).unwrap();
         let values = [3, 0xffff, 70000, u32::MAX, 5, 6, 7, 8];
@@ -332,7 +332,7 @@ fn grids_beyond_one_dimension_reach_every_group() {
             let i = group.x + group.y * groups.x;
             if i < params.groups { y_set(i, y_get(i) + i + 1u); }
         }";
-    let bindings = vec![Binding::write("y", Word::U32)];
+    let bindings = vec![Binding::write("y", BindingType::U32)];
     let spec = KernelSpec::new::<Groups>("mark", "", bindings, |_, _| {}, move |_| source.into()).threads(1);
     let kernel = Kernel::<Groups>::new(&device, spec).unwrap();
     for groups in [65535, 65536, 131_071, 200_003] {

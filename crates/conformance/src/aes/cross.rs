@@ -31,7 +31,7 @@ pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add("host_slices", host_slices);
     suite.add_alone("crossovers", crossovers);
     suite.add("counters_carry_and_wrap", counters);
-    suite.add("borders", borders);
+    suite.add("boundaries", borders);
     suite.add("split_launches", split_launches);
     suite.add("configurations", configurations);
     suite.add("long_ghash", long_ghash);

@@ -196,7 +196,7 @@ fn gcm() -> Outcome {
                 if range.len() > BORDER - 32 {
                     let error = expect_error("too long", gcm.seal_range(&[1; 12], &[], &mut data, range.clone()))?;
                     let (limit, actual) = (BORDER as u64 - 32, range.len() as u64);
-                    let expected = evariste_aes::Error::TooLong { what: "a message", limit, actual };
+                    let expected = evariste_aes::Error::TooLong { what: "a message", expected: limit, actual };
                     expect_equal("too long", &error, &expected)?;
                     expect_equal("launches", &place.stub.take_launches().len(), &0)?;
                     continue;

@@ -59,7 +59,7 @@ fn keystream_repetition(device: &Device) -> Outcome {
     let mut stream = Ctr::new(device, &[0; 16], &[0xff; 16])?.counter(Counter::Bits32);
     stream.seek(limit - 100)?;
     let mut slice = bytes(101, 1);
-    let expected = Error::Keystream { position: limit - 100, len: 101, limit };
+    let expected = Error::Keystream { position: limit - 100, len: 101, expected: limit };
     expect_equal("slice", &expect_error("slice", stream.apply(&mut slice))?, &expected)?;
     expect_same("slice", &slice, &bytes(101, 1))?;
     let mut data = device.upload::<u8>(&slice)?;
@@ -80,7 +80,7 @@ fn keystream_repetition(device: &Device) -> Outcome {
     let mut stream = stream.counter(Counter::Bits32);
     expect_equal("remaining", &stream.remaining(), &0)?;
     let mut slice = [7; 20];
-    let expected = Error::Keystream { position: 1 << 40, len: 20, limit };
+    let expected = Error::Keystream { position: 1 << 40, len: 20, expected: limit };
     expect_equal("slice", &expect_error("slice", stream.apply(&mut slice))?, &expected)?;
     expect("keystream", stream.try_apply_keystream(&mut slice).is_err())?;
     expect("keystream", stream.try_write_keystream(&mut slice).is_err())?;

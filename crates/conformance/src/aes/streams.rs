@@ -214,7 +214,7 @@ fn targets(device: &Device) -> Outcome {
         let [hole, none] = ["hole", "none"].map(|name| folder.file(name));
         let error = expect_error("too long", gcm.seal_file(&[2; 12], &[], &hole, &none, |_| heard += 1))?;
         let (limit, actual) = ((1 << 36) - 32, (1 << 36) - 31);
-        expect_equal("too long", &error, &Error::TooLong { what: "a message", limit, actual })?;
+        expect_equal("too long", &error, &Error::TooLong { what: "a message", expected: limit, actual })?;
         expect_equal("pieces", &heard, &0)?;
         folder.expect_files(8)?;
     }

@@ -8,7 +8,7 @@
 //! So one factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]), or is a constant
 //! brought to the form x · R beforehand ([`Lanes::constants`]), and what is stored needs no correction.
 
-use evariste_backend::cpu_has_ifma;
+use evariste_backend::{CpuVectors, cpu_vectors};
 
 use crate::{Arithmetic, DeviceField, arithmetic::Kind};
 
@@ -77,7 +77,7 @@ pub trait Job {
 impl Field {
     /// The constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
     pub fn of<F: DeviceField>() -> Option<Self> {
-        if !(MIN_LIMBS..=MAX_LIMBS).contains(&F::LIMBS) || !cpu_has_ifma() {
+        if !(MIN_LIMBS..=MAX_LIMBS).contains(&F::LIMBS) || cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
             return None;
         }
         match F::arithmetic() {

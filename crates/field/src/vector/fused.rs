@@ -13,7 +13,7 @@ use super::{THREADS, Vector, secrecy_of, variant, wgsl_kernel};
 use crate::{
     DeviceField, Expression, Mont,
     expression::{Step, Tape},
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 /// Kernels of expressions that a [`Vector`] keeps, the last used first.
@@ -387,7 +387,7 @@ impl<F: DeviceField> Vector<F> {
 }
 
 fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
-    let word = word::<F>();
+    let word = binding_type::<F>();
     let mut bindings: Vec<Binding> = COLUMNS[..direct].iter().map(|name| Binding::read(name, word)).collect();
     if direct < program.columns.len() {
         bindings.push(Binding::read("rest", word));

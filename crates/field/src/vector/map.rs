@@ -1,14 +1,14 @@
 //! Operations on each element of one vector.
 
 use evariste_backend::{
-    Arg, Binding, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Word, params,
+    Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, params,
 };
 
 use super::{THREADS, Vector, assign_define, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
 use crate::{
     Canonical, DeviceField, DevicePrimeField, Mont,
     ifma::{self, Factor},
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 params! {
@@ -299,7 +299,7 @@ fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], assign: bool, len: u32, f: 
 pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
     let (mut bindings, store) = in_and_out::<F>(assign);
     if matches!(map, Map::Scale) {
-        bindings.push(Binding::read("factor", word::<F>()));
+        bindings.push(Binding::read("factor", binding_type::<F>()));
     }
     let seen = bindings.clone();
     let source = move |language| match language {
@@ -349,7 +349,7 @@ fn multiply<F: DeviceField>(lanes: &ifma::Field, scale: bool, assign: bool, para
 
 pub(super) fn pow_spec<F: DeviceField>(assign: bool) -> KernelSpec {
     let (elements, store) = in_and_out::<F>(assign);
-    let bindings = [elements.clone(), vec![Binding::read("exponent", Word::U32)]].concat();
+    let bindings = [elements.clone(), vec![Binding::read("exponent", BindingType::U32)]].concat();
     let source = move |language| match language {
         Language::Cuda => format!("{}{}{}", source::cuda::<F>(), assign_define(assign), evariste_cuda::EXPONENTIATE),
         Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, store, evariste_shaders::EXPONENTIATE),

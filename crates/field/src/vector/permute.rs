@@ -1,13 +1,13 @@
 //! Elements in another order: bit reversal, transposition, gathering.
 
 use evariste_backend::{
-    Arg, Binding, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, Word, parallel, params,
+    Arg, Binding, BindingType, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, parallel, params,
 };
 
 use super::{THREADS, TILE_BYTES, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont,
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 /// Side of the tiles in which a CPU thread transposes: a tile's rows lie in as many cache lines.
@@ -82,7 +82,7 @@ impl<F: DeviceField> Vector<F> {
         let count = u32::try_from(count).map_err(|_| Error::TooLarge {
             what: "the tiles of a matrix",
             device,
-            limit,
+            expected: limit,
             actual: count,
         })?;
         let params = TransposeParams { rows, columns, tiles, count };
@@ -181,7 +181,7 @@ const fn side<F: DeviceField>() -> u32 {
 }
 
 pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
-    let word = word::<F>();
+    let word = binding_type::<F>();
     let bindings = [Binding::read("a", word), Binding::write("out", word)];
     let side = side::<F>();
     let threads = (side * side).min(THREADS);
@@ -219,8 +219,8 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
 }
 
 pub(super) fn gather_spec<F: DeviceField>() -> KernelSpec {
-    let word = word::<F>();
-    let bindings = [Binding::read("a", word), Binding::read("indices", Word::U32), Binding::write("out", word)];
+    let word = binding_type::<F>();
+    let bindings = [Binding::read("a", word), Binding::read("indices", BindingType::U32), Binding::write("out", word)];
     let elements = [bindings[0], bindings[2]];
     let source = move |language| match language {
         Language::Cuda => source::cuda::<F>() + evariste_cuda::GATHER,

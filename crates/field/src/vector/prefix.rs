@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     DeviceField, Mont,
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 /// log₂ of the elements that one thread goes through.
@@ -233,9 +233,9 @@ impl<F: DeviceField> Vector<F> {
 pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {
     let combine = scan.combine();
     let (mut bindings, store) = in_and_out::<F>(assign);
-    bindings.push(Binding::write("carries", word::<F>()));
+    bindings.push(Binding::write("carries", binding_type::<F>()));
     if combine.has_weights() {
-        bindings.push(Binding::read("weights", word::<F>()));
+        bindings.push(Binding::read("weights", binding_type::<F>()));
     }
     let threads = tile_threads::<F>();
     let seen = bindings.clone();

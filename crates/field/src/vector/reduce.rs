@@ -15,7 +15,7 @@ use evariste_backend::{
 use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont, ifma,
-    source::{self, turns, word},
+    source::{self, binding_type, turns},
 };
 
 /// Most chunks of a vector: one workgroup reduces their results, a few for each thread. On a GPU of 132 multiprocessors
@@ -304,7 +304,7 @@ impl<F: DeviceField> Vector<F> {
 
 pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
     let combine = reduction.combine();
-    let word = word::<F>();
+    let word = binding_type::<F>();
     let mut bindings = vec![Binding::read("a", word)];
     if reduction == Reduction::InnerProduct {
         bindings.push(Binding::read("b", word));

@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi64,
 };
 
-use super::{Known, Word31, WordField, WordJob};
+use super::{Shoup, Word31, WordField, WordJob};
 
 /// Does a job that is compiled for AVX2.
 #[target_feature(enable = "avx2")]
@@ -56,8 +56,8 @@ impl WordField for Word31x8 {
     }
 
     #[inline(always)]
-    fn known(self, factor: u32) -> Known<u32> {
-        self.0.known(factor)
+    fn shoup(self, factor: u32) -> Shoup<u32> {
+        self.0.shoup(factor)
     }
 
     #[inline(always)]
@@ -109,7 +109,7 @@ impl WordField for Word31x8 {
     }
 
     #[inline(always)]
-    fn mul_difference(self, u: __m256i, v: __m256i, w: Known<u32>) -> __m256i {
+    fn mul_difference(self, u: __m256i, v: __m256i, w: Shoup<u32>) -> __m256i {
         // SAFETY: as for `reduced`.
         unsafe {
             // Below 2p, which is a word: a product with what is below p needs no more.

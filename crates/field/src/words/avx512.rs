@@ -11,7 +11,7 @@ use std::{
     hint,
 };
 
-use super::{GOLDILOCKS, Known, Word31, Word64, WordField, WordJob};
+use super::{GOLDILOCKS, Shoup, Word31, Word64, WordField, WordJob};
 
 /// Does a job that is compiled for AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -75,8 +75,8 @@ impl WordField for Word31x16 {
     }
 
     #[inline(always)]
-    fn known(self, factor: u32) -> Known<u32> {
-        self.0.known(factor)
+    fn shoup(self, factor: u32) -> Shoup<u32> {
+        self.0.shoup(factor)
     }
 
     #[inline(always)]
@@ -128,7 +128,7 @@ impl WordField for Word31x16 {
     }
 
     #[inline(always)]
-    fn mul_difference(self, u: __m512i, v: __m512i, w: Known<u32>) -> __m512i {
+    fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u32>) -> __m512i {
         // SAFETY: as for `reduced`.
         unsafe {
             // Below 2p, which is a word: a product with what is below p needs no more.
@@ -213,8 +213,8 @@ impl WordField for Word64x8 {
     }
 
     #[inline(always)]
-    fn known(self, factor: u64) -> Known<u64> {
-        Word64.known(factor)
+    fn shoup(self, factor: u64) -> Shoup<u64> {
+        Word64.shoup(factor)
     }
 
     #[inline(always)]
@@ -259,7 +259,7 @@ impl WordField for Word64x8 {
     }
 
     #[inline(always)]
-    fn mul_difference(self, u: __m512i, v: __m512i, w: Known<u64>) -> __m512i {
+    fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u64>) -> __m512i {
         self.product(self.sub(u, v), self.splat(w.factor), self.splat(w.more))
     }
 

@@ -4,7 +4,7 @@ use std::{array, fmt};
 
 use bytemuck::Pod;
 
-use super::{Known, Word31, Word64, WordField};
+use super::{Shoup, Word31, Word64, WordField};
 
 /// Lanes: as many words as a vector of NEON holds.
 const LANES: usize = 4;
@@ -20,8 +20,8 @@ pub(super) trait Scalar: Copy + fmt::Debug + Send + Sync {
     fn add(self, a: Self::Word, b: Self::Word) -> Self::Word;
     fn sub(self, a: Self::Word, b: Self::Word) -> Self::Word;
     fn mul(self, a: Self::Word, b: Self::Word) -> Self::Word;
-    fn known(self, factor: Self::Word) -> Known<Self::Word>;
-    fn mul_known(self, a: Self::Word, b: Known<Self::Word>) -> Self::Word;
+    fn shoup(self, factor: Self::Word) -> Shoup<Self::Word>;
+    fn mul_shoup(self, a: Self::Word, b: Shoup<Self::Word>) -> Self::Word;
 }
 
 macro_rules! scalar {
@@ -45,13 +45,13 @@ macro_rules! scalar {
             }
 
             #[inline(always)]
-            fn known(self, factor: $word) -> Known<$word> {
-                self.known(factor)
+            fn shoup(self, factor: $word) -> Shoup<$word> {
+                self.shoup(factor)
             }
 
             #[inline(always)]
-            fn mul_known(self, a: $word, b: Known<$word>) -> $word {
-                self.mul_known(a, b)
+            fn mul_shoup(self, a: $word, b: Shoup<$word>) -> $word {
+                self.mul_shoup(a, b)
             }
         }
     };
@@ -73,8 +73,8 @@ impl<S: Scalar> WordField for Portable<S> {
     }
 
     #[inline(always)]
-    fn known(self, factor: S::Word) -> Known<S::Word> {
-        self.0.known(factor)
+    fn shoup(self, factor: S::Word) -> Shoup<S::Word> {
+        self.0.shoup(factor)
     }
 
     #[inline(always)]
@@ -119,9 +119,9 @@ impl<S: Scalar> WordField for Portable<S> {
     }
 
     #[inline(always)]
-    fn mul_difference(self, mut u: Self::Lanes, v: Self::Lanes, w: Known<S::Word>) -> Self::Lanes {
+    fn mul_difference(self, mut u: Self::Lanes, v: Self::Lanes, w: Shoup<S::Word>) -> Self::Lanes {
         for i in 0..LANES {
-            u[i] = self.0.mul_known(self.0.sub(u[i], v[i]), w);
+            u[i] = self.0.mul_shoup(self.0.sub(u[i], v[i]), w);
         }
         u
     }

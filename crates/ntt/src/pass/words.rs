@@ -9,7 +9,7 @@
 use std::ptr;
 
 use evariste_backend::parallel;
-use evariste_field::words::{Known, MAX_LANES, WordField, WordJob, Words};
+use evariste_field::words::{MAX_LANES, Shoup, WordField, WordJob, Words};
 
 use super::{End, Line, Pass, flags};
 use crate::{config::Twiddles, reverse_bits};
@@ -98,7 +98,7 @@ struct Step<W> {
     /// log₂ of the rows of each transform that is left.
     log_rows: usize,
     /// For each row among those that a level pairs, the roots of all levels, first level first.
-    roots: Vec<Known<W>>,
+    roots: Vec<Shoup<W>>,
 }
 
 struct Steps<W>(Vec<Step<W>>);
@@ -108,7 +108,7 @@ impl<W: bytemuck::Pod> Steps<W> {
         let log_rows = pass.shape.log_rows as usize;
         let words: &[W] = bytemuck::cast_slice(pass.roots);
         let shift = pass.params.log_roots as usize - log_rows;
-        let root = |e: usize| field.known(words[3 * (pass.params.roots as usize + (e << shift))]);
+        let root = |e: usize| field.shoup(words[3 * (pass.params.roots as usize + (e << shift))]);
         let count = log_rows.div_ceil(F::LOG_RADIX);
         let mut left = log_rows;
         let step = |i: usize| {
@@ -237,7 +237,7 @@ macro_rules! pairs {
 fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
     field: F,
     x: &mut [F::Lanes; MAX_LANES],
-    roots: &[Known<F::Word>],
+    roots: &[Shoup<F::Word>],
 ) {
     let roots = &roots[..(1 << LOG_RADIX) - 1];
     macro_rules! level {

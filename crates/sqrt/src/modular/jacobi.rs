@@ -6,7 +6,8 @@ use crypto_bigint::{BoxedUint, Integer};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
 use evariste_backend::{
-    Arg, Binding, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Word, loop_turns, params,
+    Arg, Binding, BindingType, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, loop_turns,
+    params,
 };
 use evariste_field::source;
 use rayon::prelude::*;
@@ -312,11 +313,11 @@ const fn state_words(limbs: usize) -> usize {
 
 fn spec(limbs: usize) -> KernelSpec {
     let bindings = [
-        Binding::read("constants", Word::U32),
-        Binding::read("indices", Word::U32),
-        Binding::read("values", Word::U32),
-        Binding::write("state", Word::U32),
-        Binding::write("symbols", Word::U32),
+        Binding::read("constants", BindingType::U32),
+        Binding::read("indices", BindingType::U32),
+        Binding::read("values", BindingType::U32),
+        Binding::write("state", BindingType::U32),
+        Binding::write("symbols", BindingType::U32),
     ];
     let body = move |params: &Params, args: &mut [CpuArg<'_>; 5]| cpu(limbs, params, args);
     let batch = loop_turns(DIVSTEPS.into(), 0) + loop_turns(limbs as u64, 0);

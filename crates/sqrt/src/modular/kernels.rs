@@ -5,8 +5,8 @@ use std::{fmt::Write, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
-    ViewMut, Word, loop_turns, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Queue, Result,
+    Secrecy, View, ViewMut, loop_turns, params,
 };
 use evariste_field::source;
 use rayon::prelude::*;
@@ -235,13 +235,13 @@ pub(super) fn batch_len(info: &DeviceInfo, limbs: usize, state_words: usize) -> 
 /// The kernel for moduli of so many limbs.
 pub(crate) fn spec(limbs: usize) -> KernelSpec {
     let bindings = [
-        Binding::read("program", Word::U32),
-        Binding::read("constants", Word::U32),
-        Binding::read("indices", Word::U32),
-        Binding::read("values", Word::U32),
-        Binding::write("state", Word::U32),
-        Binding::write("out", Word::U32),
-        Binding::write("mask", Word::U32),
+        Binding::read("program", BindingType::U32),
+        Binding::read("constants", BindingType::U32),
+        Binding::read("indices", BindingType::U32),
+        Binding::read("values", BindingType::U32),
+        Binding::write("state", BindingType::U32),
+        Binding::write("out", BindingType::U32),
+        Binding::write("mask", BindingType::U32),
     ];
     let body = move |params: &Params, args: &mut [CpuArg<'_>; 7]| cpu(limbs, params, args);
     let source = move |language| source(language, limbs);

@@ -1,7 +1,7 @@
 //! Every case on the CPU, the portable backend and the host's CUDA, against another big-integer crate.
 
 use evariste_backend::{Device, Error as DeviceError, Secrecy};
-use evariste_hosted::Arithmetic;
+use evariste_emulator::Arithmetic;
 use num_bigint::BigUint;
 
 use super::{
@@ -18,7 +18,7 @@ use crate::{Choice, Error};
 fn devices() -> Vec<Device> {
     let mut devices = vec![Device::cpu()];
     devices.extend(Device::wgpu(0));
-    devices.extend(evariste_hosted::device(Arithmetic::CarryFlag));
+    devices.extend(evariste_emulator::device(Arithmetic::CarryFlag));
     devices
 }
 
@@ -186,7 +186,7 @@ fn long_primes() {
 #[test]
 fn few_steps_of_long_numbers() {
     let cpu = Device::cpu();
-    let portable = evariste_hosted::device(Arithmetic::Portable);
+    let portable = evariste_emulator::device(Arithmetic::Portable);
     for (bits, less, adicity) in [(1088, 1, 8), (4096, 2549, 4)] {
         let modulus = below(bits, less);
         let values = values(&modulus, 19);
@@ -398,7 +398,7 @@ fn what_makes_no_plan_is_refused() {
 
 #[test]
 fn refused_calls_write_nothing() {
-    let (device, other) = (Device::cpu(), evariste_hosted::device(Arithmetic::Portable));
+    let (device, other) = (Device::cpu(), evariste_emulator::device(Arithmetic::Portable));
     let plan = ModSqrt::new(&device, &boxed(&below(65, 49))).unwrap();
     assert_eq!(plan.limbs(), 4);
     let upload = |device: &Device, len: usize| device.upload::<u32>(&vec![7; len]).unwrap();

@@ -212,19 +212,19 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let places = self.constants(&(0..=degree as u64).map(E::from).collect::<Vec<_>>(), secrecy)?;
         let ready = self.device.record(self.queue.as_ref())?;
 
-        struct Slot<'p, E: DeviceField, T: DeviceField> {
+        struct Stage<'p, E: DeviceField, T: DeviceField> {
             run: Run<'p, 'p, E, T>,
             folded: Folded<E>,
             /// Partial sums of a piece on their way: its number, where they are, and where they come to.
             sums: Option<(usize, Buffer<Mont<E>>, Pending)>,
         }
         let values = points(Strategy::Textbook, degree as u64, false);
-        let mut slots = Vec::with_capacity(SLOTS);
+        let mut stages = Vec::with_capacity(SLOTS);
         for plan in &plans {
             self.device.wait_for(plan.queue.as_ref(), &ready)?;
             let packed = self.device.alloc_with::<Mont<E>>(tables * 2 * run, secrecy)?;
             let run = plan.start(&own, Place::Packed(packed, 2 * run), own_point.as_deref(), false, false)?;
-            slots.push(Slot { run, folded: Folded::new(plan, pieces, round, secrecy)?, sums: None });
+            stages.push(Stage { run, folded: Folded::new(plan, pieces, round, secrecy)?, sums: None });
         }
         let mut grid = vec![vec![E::ZERO; degree + 1]; degree + 1];
         let mut add = |sums: Option<(usize, Buffer<Mont<E>>, Pending)>| -> Result<()> {
@@ -243,7 +243,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             Ok(())
         };
         self.stream(pieces, &queues, secrecy, |i, piece, data| {
-            let Slot { run, folded, sums } = &mut slots[i];
+            let Stage { run, folded, sums } = &mut stages[i];
             add(sums.take())?;
             let plan = run.plan;
             let kind = run.kind(0, true, &values, None)?;
@@ -269,7 +269,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             *sums = Some((piece, partials, pending));
             Ok(())
         })?;
-        slots.into_iter().try_for_each(|slot| add(slot.sums))?;
+        stages.into_iter().try_for_each(|stage| add(stage.sums))?;
         Ok(grid)
     }
 
@@ -289,13 +289,13 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let ready = self.device.record(self.queue.as_ref())?;
         let queues = (0..SLOTS).map(|_| self.device.queue()).collect::<Result<Vec<_>, _>>()?;
         let plans: Vec<Self> = queues.iter().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
-        let mut slots = Vec::with_capacity(SLOTS);
+        let mut stages = Vec::with_capacity(SLOTS);
         for plan in &plans {
             self.device.wait_for(plan.queue.as_ref(), &ready)?;
-            slots.push(Folded::new(plan, pieces, before.len(), secrecy)?);
+            stages.push(Folded::new(plan, pieces, before.len(), secrecy)?);
         }
         self.stream(pieces, &queues, secrecy, |i, piece, data| {
-            let (plan, folded, order) = (&plans[i], &mut slots[i], statement.binding_order());
+            let (plan, folded, order) = (&plans[i], &mut stages[i], statement.binding_order());
             folded.fold(plan, data, &before, pieces, order)?;
             for table in 0..statement.tables() {
                 let target = out.view_mut(table * left + piece * run..table * left + (piece + 1) * run)?;
@@ -327,10 +327,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             let host = self.device.host_buffer(len * Mont::<T>::BYTES, Transfer::Upload, secrecy)?;
             Ok((queue, Some(host), None, self.device.alloc_with::<Mont<T>>(len, secrecy)?))
         };
-        let mut slots = queues.iter().map(new).collect::<Result<Vec<_>>>()?;
-        let count = slots.len();
+        let mut stages = queues.iter().map(new).collect::<Result<Vec<_>>>()?;
+        let count = stages.len();
         for piece in 0..pieces.count() {
-            let (queue, host, pending, data) = &mut slots[piece % count];
+            let (queue, host, pending, data) = &mut stages[piece % count];
             let mut host = match (pending.take(), host.take()) {
                 (Some(pending), _) => Pending::wait(pending)?,
                 (None, Some(host)) => host,
@@ -340,7 +340,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             *pending = Some(data.as_view_mut().write_pinned(Some(queue), host)?);
             work(piece % count, piece, data.as_view())?;
         }
-        slots
+        stages
             .into_iter()
             .filter_map(|(_, _, pending, _)| pending)
             .try_for_each(|pending| Ok(pending.wait().map(drop)?))

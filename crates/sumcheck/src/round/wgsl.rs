@@ -22,7 +22,7 @@ pub(crate) fn wgsl_lift<E: DeviceField, T: DeviceField>(binding: &Binding, below
     if !below {
         return format!("fn {name}_lift(i: u32) -> F {{ return {name}_load(i); }}\n");
     }
-    let (limbs, lanes) = (T::LIMBS, binding.word.bytes() as usize / 4);
+    let (limbs, lanes) = (T::LIMBS, binding.binding_type.bytes() as usize / 4);
     let mut text = format!("fn {name}_lift(i: u32) -> F {{\n");
     for word in 0..limbs / lanes {
         let _ = writeln!(text, "  let w{word} = {name}_get(i * {}u + {word}u);", limbs / lanes);

@@ -34,7 +34,7 @@ pub fn device(arithmetic: Arithmetic) -> Result<Device> {
     let cpu = Device::cpu();
     let mut info = cpu.info().clone();
     info.name = "CUDA on the host".into();
-    info.architecture = "hosted".into();
+    info.architecture = "emulator".into();
     info.driver = format!("{arithmetic:?}");
     info.parallelism = 4;
     // Those of an H100, so that plans are the same as there.
@@ -48,24 +48,24 @@ pub fn device(arithmetic: Arithmetic) -> Result<Device> {
         ..info.limits
     };
     info.features = Features { int64: true, queues: false, forward_progress: true, software: true };
-    Ok(Device::unregistered(Arc::new(Hosted { cpu, info, compiler: Compiler::new(arithmetic)? })))
+    Ok(Device::unregistered(Arc::new(Emulator { cpu, info, compiler: Compiler::new(arithmetic)? })))
 }
 
 /// Memory, queues and copies are those of the CPU; kernels are not.
 #[derive(Debug)]
-struct Hosted {
+struct Emulator {
     cpu: Device,
     info: DeviceInfo,
     compiler: Compiler,
 }
 
-impl Hosted {
+impl Emulator {
     fn refuse(&self, call: &'static str, reason: String) -> Error {
         Error::Driver { device: self.info.id, call, reason }
     }
 }
 
-impl Backend for Hosted {
+impl Backend for Emulator {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -140,7 +140,7 @@ impl Backend for Hosted {
         let blocks = u32::try_from(job.groups).map_err(|_| Error::TooLarge {
             what: "grid",
             device: self.info.id,
-            limit: u32::MAX.into(),
+            expected: u32::MAX.into(),
             actual: job.groups,
         })?;
         // The CPU's memory is seen by the bodies of its kernels only: so this launch is one of them.

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 /// Zeroes all memory of a vector, that behind its elements too, and leaves it empty. For CPU bodies of kernels, whose memory
 /// may hold what comes of secrets: at the speed of memory, so that it need not be told when it does.
-pub fn wipe<T: Copy + Default>(memory: &mut Vec<T>) {
+pub fn zeroize_vec<T: Copy + Default>(memory: &mut Vec<T>) {
     memory.clear();
     memory.resize(memory.capacity(), T::default());
     hint::black_box(&mut *memory);
@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 20;
 
 /// Zeroes memory before it goes to someone else, at the speed of memory: volatile writes of single words took five times
 /// as long as the copies they clean up after.
-pub(crate) fn erase(bytes: &mut [u8]) {
+pub(crate) fn zeroize(bytes: &mut [u8]) {
     match bytes.len() {
         0..=PIECE => bytes.fill(0),
         _ => bytes.par_chunks_mut(PIECE).for_each(|piece| piece.fill(0)),
@@ -36,9 +36,9 @@ mod tests {
     fn vectors_are_wiped_to_their_capacity() {
         let mut memory = vec![7u32; 100];
         memory.truncate(50);
-        wipe(&mut memory);
+        zeroize_vec(&mut memory);
         assert!(memory.is_empty() && memory.capacity() >= 100);
-        // SAFETY: it has room for so many, which `wipe` has written.
+        // SAFETY: it has room for so many, which `zeroize_vec` has written.
         unsafe { memory.set_len(100) };
         assert_eq!(memory, [0; 100]);
     }
@@ -47,7 +47,7 @@ mod tests {
     fn everything_is_zeroed() {
         for len in [0, 1, 100, PIECE, 3 * PIECE + 5] {
             let mut bytes = vec![0xa5; len];
-            erase(&mut bytes);
+            zeroize(&mut bytes);
             assert!(bytes.iter().all(|byte| *byte == 0));
         }
     }

@@ -18,7 +18,7 @@
 
 use std::fmt::Write;
 
-use crate::{Access, Binding, KernelSpec, Language, Word, params};
+use crate::{Access, Binding, BindingType, KernelSpec, Language, params};
 
 /// Where the parameters of a launch come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,13 +47,13 @@ pub struct Layout<'a> {
 }
 
 /// The text of a kernel as most devices get it: parameters as immediates, every buffer in one chunk.
-pub fn compose(spec: &KernelSpec, int64: bool) -> String {
+pub fn generate(spec: &KernelSpec, int64: bool) -> String {
     let (parameters, chunk_bytes) = (Parameters::Immediate, 1 << 30);
-    compose_for(spec, &Layout { int64, parameters, chunks: &[], chunk_bytes, based: false, shared: false })
+    generate_for(spec, &Layout { int64, parameters, chunks: &[], chunk_bytes, based: false, shared: false })
 }
 
 /// The text of a kernel for a given layout.
-pub fn compose_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
+pub fn generate_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
     let source = spec.source(Language::Wgsl { int64: layout.int64 });
     let (directives, body): (Vec<_>, Vec<_>) = source.lines().partition(|line| is_directive(line));
     let mut text = String::with_capacity(source.len() + 1024);
@@ -103,10 +103,10 @@ fn is_directive(line: &str) -> bool {
 fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, layout: &Layout<'_>) {
     let name = binding.name;
     let i = if layout.based { format!("(i + params.{})", base(binding)) } else { "i".into() };
-    let word = match binding.word {
-        Word::U32 => "u32",
-        Word::Vec2 => "vec2<u32>",
-        Word::Vec4 => "vec4<u32>",
+    let word = match binding.binding_type {
+        BindingType::U32 => "u32",
+        BindingType::Vec2 => "vec2<u32>",
+        BindingType::Vec4 => "vec4<u32>",
     };
     let access = match binding.access {
         Access::Read if !layout.shared => "read",
@@ -126,7 +126,7 @@ fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, layout:
         }
         return;
     }
-    let words = (layout.chunk_bytes / binding.word.bytes()).max(1);
+    let words = (layout.chunk_bytes / binding.binding_type.bytes()).max(1);
     let (shift, mask) = (words.ilog2(), words - 1);
     let cases = |case: &dyn Fn(u32) -> String| -> String {
         let others: String = (1..count).map(|chunk| format!("    case {chunk}u: {{ {} }}\n", case(chunk))).collect();
@@ -161,14 +161,14 @@ mod tests {
     }
 
     fn spec() -> KernelSpec {
-        let bindings = vec![Binding::read("x", Word::Vec4), Binding::write("y", Word::U32)];
+        let bindings = vec![Binding::read("x", BindingType::Vec4), Binding::write("y", BindingType::U32)];
         let source = |_| "enable f16;\nconst N = 1u;\n  diagnostic(off, derivative_uniformity);\nfn k() {}".into();
         KernelSpec::new::<One>("k", "", bindings, |_, _| {}, source).threads(64)
     }
 
     #[test]
     fn directives_come_first_and_the_rest_keeps_its_order() {
-        let text = compose(&spec(), false);
+        let text = generate(&spec(), false);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[..3], ["enable f16;", "diagnostic(off, derivative_uniformity);", "const THREADS: u32 = 64u;"]);
         assert_eq!(lines[lines.len() - 2..], ["const N = 1u;", "fn k() {}"]);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn read_only_bindings_have_no_setter() {
-        let text = compose(&spec(), false);
+        let text = generate(&spec(), false);
         assert!(text.contains("fn x_get(i: u32) -> vec4<u32> { return x_chunk0[i]; }"));
         assert!(!text.contains("x_set") && text.contains("fn y_set(i: u32, value: u32)"));
     }
@@ -186,7 +186,7 @@ mod tests {
     fn chunks_are_chosen_by_the_high_bits() {
         let (parameters, chunks) = (Parameters::Uniform, &[2, 3]);
         let layout = Layout { int64: false, parameters, chunks, chunk_bytes: 1 << 10, based: false, shared: false };
-        let text = compose_for(&spec(), &layout);
+        let text = generate_for(&spec(), &layout);
         assert!(text.contains("@group(1) @binding(0) var<uniform> params: Params;"));
         assert!(text.contains("@binding(1) var<storage, read> x_chunk1: array<vec4<u32>>;"));
         assert!(text.contains("@binding(4) var<storage, read_write> y_chunk2: array<u32>;"));

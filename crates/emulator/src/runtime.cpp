@@ -59,7 +59,7 @@ struct Region {
     bool writable, shared;
 };
 
-const HostedLaunch* launch;
+const EmulatedLaunch* launch;
 char* error;
 uint32_t thread, block;
 uint32_t now, block_start;
@@ -76,15 +76,15 @@ void* buffers[MOST_BUFFERS];
 char* stacks;
 uintptr_t stack; // of the thread that runs
 
-#if defined(__x86_64__) && !defined(HOSTED_UCONTEXT)
+#if defined(__x86_64__) && !defined(EMULATOR_UCONTEXT)
 
 void* scheduler;
 void* fibers[MOST_THREADS];
 
 asm(R"(
 .text
-.type hosted_switch, @function
-hosted_switch:
+.type emulator_switch, @function
+emulator_switch:
     pushq %rbp
     pushq %rbx
     pushq %r12
@@ -101,10 +101,10 @@ hosted_switch:
     popq %rbp
     ret
 )");
-extern "C" void hosted_switch(void** from, void* to) __attribute__((visibility("hidden")));
+extern "C" void emulator_switch(void** from, void* to) __attribute__((visibility("hidden")));
 
-void enter() { hosted_switch(&scheduler, fibers[thread]); }
-void leave() { hosted_switch(&fibers[thread], scheduler); }
+void enter() { emulator_switch(&scheduler, fibers[thread]); }
+void leave() { emulator_switch(&fibers[thread], scheduler); }
 
 void prepare(uint32_t t, void (*body)()) {
     // As if it had just called the switch: six registers, the place to return to, and the alignment of a call.
@@ -236,8 +236,8 @@ void touch(const Region& region, uintptr_t address, Access kind) {
 extern "C" char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" char _end[] __attribute__((visibility("hidden")));
 // Static shared memory, if the kernel has any.
-extern "C" char __start_hosted_shared[] __attribute__((weak, visibility("hidden")));
-extern "C" char __stop_hosted_shared[] __attribute__((weak, visibility("hidden")));
+extern "C" char __start_emulator_shared[] __attribute__((weak, visibility("hidden")));
+extern "C" char __stop_emulator_shared[] __attribute__((weak, visibility("hidden")));
 
 // Whether a word of a buffer holds what new memory is filled with, and one beside it too: values that happen to do so are
 // not taken for it.
@@ -310,7 +310,7 @@ struct SourceLocation {
 }
 
 void body() {
-    hosted_call(params, buffers);
+    emulator_call(params, buffers);
     states[thread] = DONE;
     leave();
     abort();
@@ -404,37 +404,37 @@ struct FreeStacks {
 
 } // namespace
 
-uint32_t hosted_thread() { return thread; }
-uint32_t hosted_block() { return block; }
-uint32_t hosted_threads() { return launch->threads; }
-uint32_t hosted_blocks() { return launch->blocks; }
+uint32_t emulator_thread() { return thread; }
+uint32_t emulator_block() { return block; }
+uint32_t emulator_threads() { return launch->threads; }
+uint32_t emulator_blocks() { return launch->blocks; }
 
-void hosted_fail(const char* what) {
+void emulator_fail(const char* what) {
     report("%s", what);
     stop();
 }
 
-void hosted_syncthreads() { wait(AT_BLOCK_BARRIER); }
+void emulator_syncthreads() { wait(AT_BLOCK_BARRIER); }
 
-void hosted_syncwarp() { wait(AT_WARP_BARRIER); }
+void emulator_syncwarp() { wait(AT_WARP_BARRIER); }
 
 // Two rows of slots in turn: a lane writes one again only when all have read it.
-const uint32_t* hosted_exchange(uint32_t mask, uint32_t value) {
-    if (mask != 0xffffffffu) hosted_fail("exchanges values with a part of a warp");
+const uint32_t* emulator_exchange(uint32_t mask, uint32_t value) {
+    if (mask != 0xffffffffu) emulator_fail("exchanges values with a part of a warp");
     uint32_t* row = slots[turns[thread] ^= 1];
     row[thread] = value;
     wait(AT_EXCHANGE);
     return row + thread / LANES * LANES;
 }
 
-uint32_t hosted_atomic_add(uint32_t* place, uint32_t value) {
+uint32_t emulator_atomic_add(uint32_t* place, uint32_t value) {
     access(place, sizeof *place, SOFT_WRITE);
     uint32_t before = *place;
     *place += value;
     return before;
 }
 
-EXPORT int hosted_run(HostedLaunch* job) {
+EXPORT int emulator_run(EmulatedLaunch* job) {
     launch = job;
     error = job->error;
     error[0] = 0;
@@ -446,14 +446,14 @@ EXPORT int hosted_run(HostedLaunch* job) {
     if (stacks == nullptr) stacks = static_cast<char*>(pages(MOST_THREADS * STACK_BYTES));
     ready = ready && stacks != nullptr;
     for (uint32_t b = 0; ready && b < job->buffer_count; b++) {
-        const HostedBuffer& buffer = job->buffers[b];
+        const EmulatedBuffer& buffer = job->buffers[b];
         buffers[b] = reinterpret_cast<void*>(buffer.start);
         ready = add_region(buffer.start, buffer.bytes, buffer.len, buffer.writable != 0, false);
     }
-    ready = ready && add_region(reinterpret_cast<uintptr_t>(hosted_dynamic_shared), job->shared_bytes, 0, true, true);
-    size_t statics = __stop_hosted_shared - __start_hosted_shared;
+    ready = ready && add_region(reinterpret_cast<uintptr_t>(emulator_dynamic_shared), job->shared_bytes, 0, true, true);
+    size_t statics = __stop_emulator_shared - __start_emulator_shared;
     if (statics > 0) {
-        ready = ready && add_region(reinterpret_cast<uintptr_t>(__start_hosted_shared), statics, 0, true, true);
+        ready = ready && add_region(reinterpret_cast<uintptr_t>(__start_emulator_shared), statics, 0, true, true);
     }
     if (ready) memcpy(params, job->params, job->params_bytes);
     if (!ready) snprintf(error, sizeof job->error, "out of memory, or more threads or buffers than there may be");
@@ -466,9 +466,9 @@ EXPORT int hosted_run(HostedLaunch* job) {
     return error[0] != 0;
 }
 
-EXPORT uint32_t hosted_kernel_params_bytes() { return hosted_params_bytes; }
-EXPORT uint32_t hosted_kernel_bindings() { return hosted_binding_count; }
-EXPORT const uint8_t* hosted_kernel_flags() { return hosted_binding_flags(); }
+EXPORT uint32_t emulator_kernel_params_bytes() { return emulator_params_bytes; }
+EXPORT uint32_t emulator_kernel_bindings() { return emulator_binding_count; }
+EXPORT const uint8_t* emulator_kernel_flags() { return emulator_binding_flags(); }
 
 // The functions that GCC's -fsanitize=thread calls.
 

@@ -1,4 +1,4 @@
-use evariste_backend::{Arg, Binding, Buffer, Device, Error, Kernel, KernelSpec, Word, params};
+use evariste_backend::{Arg, Binding, BindingType, Buffer, Device, Error, Kernel, KernelSpec, params};
 
 use crate::{Arithmetic, device};
 
@@ -15,7 +15,7 @@ fn launch(device: &Device, body: &str, blocks: u64) -> Result<Vec<u32>, Error> {
     run(device, text(body), BINDINGS, blocks)
 }
 
-const BINDINGS: [Binding; 2] = [Binding::read("a", Word::U32), Binding::write("out", Word::U32)];
+const BINDINGS: [Binding; 2] = [Binding::read("a", BindingType::U32), Binding::write("out", BindingType::U32)];
 
 fn text(body: &str) -> String {
     format!(
@@ -51,13 +51,13 @@ fn expect_refused(device: &Device, body: &str, blocks: u64, reason: &str) {
     }
 }
 
-fn hosted() -> Device {
+fn emulator() -> Device {
     device(Arithmetic::CarryFlag).unwrap()
 }
 
 #[test]
 fn blocks_threads_barriers_and_warps() {
-    let device = hosted();
+    let device = emulator();
     let reversed = "shared[t] = a[i]; __syncthreads(); out[i] = shared[63 - t];";
     let expected: Vec<u32> = (0..256).map(|i| i / 64 * 64 + 63 - i % 64).collect();
     assert_eq!(launch(&device, reversed, 4).unwrap(), expected);
@@ -108,12 +108,12 @@ fn intrinsics() {
                 ^ x.max(99)
         })
         .collect();
-    assert_eq!(launch(&hosted(), body, 4).unwrap(), expected);
+    assert_eq!(launch(&emulator(), body, 4).unwrap(), expected);
 }
 
 #[test]
 fn races_are_found_whatever_the_order() {
-    let device = hosted();
+    let device = emulator();
     let missing = "without a barrier between";
     // Threads run upwards here, so that the values come out right.
     expect_refused(&device, "shared[t] = a[i]; out[i] = shared[t == 0 ? 0 : t - 1];", 1, missing);
@@ -143,7 +143,7 @@ fn races_are_found_whatever_the_order() {
 
 #[test]
 fn barriers_must_be_reached_by_all() {
-    let device = hosted();
+    let device = emulator();
     expect_refused(&device, "if (t < 7) return; __syncthreads(); out[i] = 1;", 1, "do not reach");
     expect_refused(&device, "if (t < 7) return; __syncwarp(); out[i] = 1;", 1, "has ended");
     expect_refused(&device, "if (t < 7) __syncthreads(); else __syncwarp(); out[i] = 1;", 1, "something else");
@@ -154,7 +154,7 @@ fn barriers_must_be_reached_by_all() {
 
 #[test]
 fn memory_is_left_alone() {
-    let device = hosted();
+    let device = emulator();
     expect_refused(&device, "out[i + 1] = 1;", 4, "writes 4 bytes at byte 1024");
     expect_refused(&device, "out[i] = a[2 * i];", 4, "reads 4 bytes at byte 1024");
     expect_refused(&device, "const_cast<uint32_t*>(a)[i] = 1;", 1, "only read");
@@ -167,7 +167,7 @@ fn memory_is_left_alone() {
 
 #[test]
 fn what_nobody_has_written_is_not_read() {
-    let device = hosted();
+    let device = emulator();
     let launch = |body: &str, written: &[u32]| {
         let mut out = device.alloc(LEN as usize).unwrap();
         out.view_mut(..written.len()).unwrap().write(written).unwrap();
@@ -188,7 +188,7 @@ fn what_nobody_has_written_is_not_read() {
 
 #[test]
 fn undefined_behaviour_ends_the_launch() {
-    let device = hosted();
+    let device = emulator();
     let undefined = "undefined behaviour";
     expect_refused(&device, "out[i] = 1u << (t + a[i]);", 1, undefined);
     expect_refused(&device, "int x = 0x7fffffff - 20 + (int)t; out[i] = x + 1;", 1, undefined);
@@ -201,7 +201,7 @@ fn undefined_behaviour_ends_the_launch() {
 
 #[test]
 fn the_entry_must_be_as_declared() {
-    let device = hosted();
+    let device = emulator();
     let entry = |params: &str, a: &str| {
         format!("extern \"C\" __global__ void x({params}, {a} uint32_t* a, uint32_t* out) {{ out[threadIdx.x] = 1; }}")
     };
@@ -218,6 +218,6 @@ fn the_entry_must_be_as_declared() {
 #[test]
 fn both_bodies_of_arithmetic_multiply() {
     let text = "out[i] = CARRY_MODEL;";
-    assert_eq!(launch(&hosted(), text, 4).unwrap(), [1; 256]);
+    assert_eq!(launch(&emulator(), text, 4).unwrap(), [1; 256]);
     assert_eq!(launch(&device(Arithmetic::Portable).unwrap(), text, 4).unwrap(), [0; 256]);
 }

@@ -1,5 +1,5 @@
 // CUDA C++'s built-ins for a compiler of the host, as far as the kernels use them. Comes before a kernel's text, in which
-// `extern __shared__` has become `extern HOSTED_DYNAMIC`.
+// `extern __shared__` has become `extern EMULATOR_DYNAMIC`.
 
 #define __global__
 #define __device__ static
@@ -9,8 +9,8 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // One instance for all blocks, which run one after another.
-#define __shared__ static __attribute__((section("hosted_shared")))
-#define HOSTED_DYNAMIC
+#define __shared__ static __attribute__((section("emulator_shared")))
+#define EMULATOR_DYNAMIC
 
 struct __align__(8) uint2 {
     uint32_t x, y;
@@ -23,13 +23,13 @@ struct __align__(16) uint4 {
 static inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
 static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 
-struct HostedIndex {
+struct EmulatedIndex {
     uint32_t x;
 };
-#define threadIdx (HostedIndex{hosted_thread()})
-#define blockIdx (HostedIndex{hosted_block()})
-#define blockDim (HostedIndex{hosted_threads()})
-#define gridDim (HostedIndex{hosted_blocks()})
+#define threadIdx (EmulatedIndex{emulator_thread()})
+#define blockIdx (EmulatedIndex{emulator_block()})
+#define blockDim (EmulatedIndex{emulator_threads()})
+#define gridDim (EmulatedIndex{emulator_blocks()})
 
 template <class A, class B> static inline auto min(A a, B b) -> decltype(a + b) { return a < b ? a : b; }
 template <class A, class B> static inline auto max(A a, B b) -> decltype(a + b) { return a > b ? a : b; }
@@ -65,63 +65,63 @@ static inline int __ffs(uint32_t x) { return __builtin_ffs((int)x); }
 static inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
 static inline uint32_t __umulhi(uint32_t a, uint32_t b) { return (uint64_t)a * b >> 32; }
 
-static inline void __syncthreads() { hosted_syncthreads(); }
+static inline void __syncthreads() { emulator_syncthreads(); }
 
 static inline void __syncwarp(uint32_t mask = 0xffffffffu) {
-    if (mask != 0xffffffffu) hosted_fail("synchronises a part of a warp");
-    hosted_syncwarp();
+    if (mask != 0xffffffffu) emulator_fail("synchronises a part of a warp");
+    emulator_syncwarp();
 }
 
 static inline uint32_t __shfl_sync(uint32_t mask, uint32_t value, int lane) {
-    return hosted_exchange(mask, value)[lane & 31];
+    return emulator_exchange(mask, value)[lane & 31];
 }
 
 static inline uint32_t __shfl_up_sync(uint32_t mask, uint32_t value, uint32_t distance) {
-    uint32_t lane = hosted_thread() % 32;
-    return hosted_exchange(mask, value)[lane >= distance ? lane - distance : lane];
+    uint32_t lane = emulator_thread() % 32;
+    return emulator_exchange(mask, value)[lane >= distance ? lane - distance : lane];
 }
 
 static inline uint32_t __shfl_down_sync(uint32_t mask, uint32_t value, uint32_t distance) {
-    uint32_t lane = hosted_thread() % 32;
-    return hosted_exchange(mask, value)[lane + distance < 32 ? lane + distance : lane];
+    uint32_t lane = emulator_thread() % 32;
+    return emulator_exchange(mask, value)[lane + distance < 32 ? lane + distance : lane];
 }
 
 static inline uint32_t __shfl_xor_sync(uint32_t mask, uint32_t value, int lanes) {
-    return hosted_exchange(mask, value)[(hosted_thread() ^ lanes) & 31];
+    return emulator_exchange(mask, value)[(emulator_thread() ^ lanes) & 31];
 }
 
 static inline uint32_t __ballot_sync(uint32_t mask, bool predicate) {
-    const uint32_t* votes = hosted_exchange(mask, predicate);
+    const uint32_t* votes = emulator_exchange(mask, predicate);
     uint32_t r = 0;
     for (uint32_t lane = 0; lane < 32; lane++) r |= votes[lane] << lane;
     return r;
 }
 
 static inline uint32_t atomicAdd(uint32_t* place, uint32_t value) {
-    return hosted_atomic_add(place, value);
+    return emulator_atomic_add(place, value);
 }
 
 #if CARRY_MODEL
 
 // PTX's add and multiply-add with the carry flag, which is a register that nothing else uses.
-register uint32_t hosted_carry asm(CARRY_REGISTER);
+register uint32_t emulator_carry asm(CARRY_REGISTER);
 
-static inline uint32_t hosted_sum(uint64_t t) {
-    hosted_carry = t >> 32;
+static inline uint32_t emulator_sum(uint64_t t) {
+    emulator_carry = t >> 32;
     return t;
 }
 
-static inline uint32_t hosted_difference(uint64_t t) {
-    hosted_carry = t >> 63;
+static inline uint32_t emulator_difference(uint64_t t) {
+    emulator_carry = t >> 63;
     return t;
 }
 
-static inline uint32_t add_cc(uint32_t a, uint32_t b) { return hosted_sum((uint64_t)a + b); }
-static inline uint32_t addc_cc(uint32_t a, uint32_t b) { return hosted_sum((uint64_t)a + b + hosted_carry); }
-static inline uint32_t addc(uint32_t a, uint32_t b) { return a + b + hosted_carry; }
-static inline uint32_t sub_cc(uint32_t a, uint32_t b) { return hosted_difference((uint64_t)a - b); }
-static inline uint32_t subc_cc(uint32_t a, uint32_t b) { return hosted_difference((uint64_t)a - b - hosted_carry); }
-static inline uint32_t subc(uint32_t a, uint32_t b) { return a - b - hosted_carry; }
+static inline uint32_t add_cc(uint32_t a, uint32_t b) { return emulator_sum((uint64_t)a + b); }
+static inline uint32_t addc_cc(uint32_t a, uint32_t b) { return emulator_sum((uint64_t)a + b + emulator_carry); }
+static inline uint32_t addc(uint32_t a, uint32_t b) { return a + b + emulator_carry; }
+static inline uint32_t sub_cc(uint32_t a, uint32_t b) { return emulator_difference((uint64_t)a - b); }
+static inline uint32_t subc_cc(uint32_t a, uint32_t b) { return emulator_difference((uint64_t)a - b - emulator_carry); }
+static inline uint32_t subc(uint32_t a, uint32_t b) { return a - b - emulator_carry; }
 static inline uint32_t mad_lo_cc(uint32_t a, uint32_t b, uint32_t c) { return add_cc(a * b, c); }
 static inline uint32_t madc_lo_cc(uint32_t a, uint32_t b, uint32_t c) { return addc_cc(a * b, c); }
 static inline uint32_t madc_lo(uint32_t a, uint32_t b, uint32_t c) { return addc(a * b, c); }

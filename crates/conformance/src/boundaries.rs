@@ -7,7 +7,7 @@ use evariste_field::{
     DeviceField, FieldSum, Mont, Prefix, Vector,
     small::{Goldilocks, KoalaBear},
 };
-use evariste_ntt::{Error as NttError, Extension, Ntt, Order};
+use evariste_ntt::{Error as NttError, LowDegreeExtension, Ntt, Order};
 use evariste_primitives::{Histogram, MAX_LEN, RadixSort, Scan, SegmentedSum, SortMethod};
 use libtest_mimic::Trial;
 
@@ -25,7 +25,7 @@ const MAX_VECTOR: usize = (u32::MAX - u16::MAX as u32) as usize;
 
 pub(crate) fn common() -> Vec<Trial> {
     let trials: [crate::Named; 3] = [("vectors", vectors), ("primitives", primitives), ("transforms", transforms)];
-    trials.into_iter().map(|(name, run)| Trial::test(format!("any::borders::{name}"), run)).collect()
+    trials.into_iter().map(|(name, run)| Trial::test(format!("any::boundaries::{name}"), run)).collect()
 }
 
 /// Runs `work` on lengths around `most`, and checks that those above are refused before anything is launched.
@@ -146,7 +146,7 @@ fn extensions() -> Outcome {
     let stub = Stub::new(1 << 40);
     let device = stub.device();
     let (log_n, log_blowup) = (28, 2);
-    let extension = Extension::<Goldilocks>::new(&device, log_n, log_blowup)?;
+    let extension = LowDegreeExtension::<Goldilocks>::new(&device, log_n, log_blowup)?;
     let given = device.alloc::<Mont<Goldilocks>>(2 << log_n)?;
     let run = 8 << log_n;
     stub.take_calls();
@@ -170,7 +170,7 @@ fn extensions() -> Outcome {
     }
     written.expect_exactly("the cosets", 0..values.bytes())?;
 
-    let extension = Extension::<Goldilocks>::new(&device, log_n, 1)?.columns(8);
+    let extension = LowDegreeExtension::<Goldilocks>::new(&device, log_n, 1)?.columns(8);
     let given = device.alloc::<Mont<Goldilocks>>(8 << log_n)?;
     stub.take_calls();
     let refused = extension.extend(&given, Goldilocks::GENERATOR, Order::BitReversed);

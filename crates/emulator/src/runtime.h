@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct HostedBuffer {
+struct EmulatedBuffer {
     uintptr_t start;
     uintptr_t bytes;
     // Without what pads the last word of 16 bytes.
@@ -12,10 +12,10 @@ struct HostedBuffer {
 };
 
 // One launch. The result is 0, or 1 with a zero-terminated message in `error`.
-struct HostedLaunch {
+struct EmulatedLaunch {
     const void* params;
     uint64_t params_bytes;
-    const HostedBuffer* buffers;
+    const EmulatedBuffer* buffers;
     uint32_t buffer_count;
     uint32_t threads;
     uint32_t blocks;
@@ -27,23 +27,23 @@ struct HostedLaunch {
 
 extern "C" {
 // Of the thread that runs; a thread's own do not change while it runs.
-uint32_t hosted_thread() __attribute__((const));
-uint32_t hosted_block() __attribute__((const));
-uint32_t hosted_threads() __attribute__((const));
-uint32_t hosted_blocks() __attribute__((const));
+uint32_t emulator_thread() __attribute__((const));
+uint32_t emulator_block() __attribute__((const));
+uint32_t emulator_threads() __attribute__((const));
+uint32_t emulator_blocks() __attribute__((const));
 
-void hosted_syncthreads();
-void hosted_syncwarp();
+void emulator_syncthreads();
+void emulator_syncwarp();
 // The values that all lanes of the warp gave. Valid until the lane's next exchange.
-const uint32_t* hosted_exchange(uint32_t mask, uint32_t value);
-uint32_t hosted_atomic_add(uint32_t* place, uint32_t value);
-[[noreturn]] void hosted_fail(const char* what);
+const uint32_t* emulator_exchange(uint32_t mask, uint32_t value);
+uint32_t emulator_atomic_add(uint32_t* place, uint32_t value);
+[[noreturn]] void emulator_fail(const char* what);
 
 // Of the kernel's half.
-extern const uint32_t hosted_params_bytes;
-extern const uint32_t hosted_binding_count;
+extern const uint32_t emulator_params_bytes;
+extern const uint32_t emulator_binding_count;
 // For each binding, whether the kernel may write it.
-const uint8_t* hosted_binding_flags();
-void hosted_call(const void* params, void* const* buffers);
-extern unsigned char hosted_dynamic_shared[];
+const uint8_t* emulator_binding_flags();
+void emulator_call(const void* params, void* const* buffers);
+extern unsigned char emulator_dynamic_shared[];
 }

@@ -1,7 +1,7 @@
 //! The CUDA sources on the host: the trials of a device that runs them without a GPU.
 
 use evariste_backend::Error;
-use evariste_hosted::{Arithmetic, device};
+use evariste_emulator::{Arithmetic, device};
 use libtest_mimic::Trial;
 
 use crate::Case;
@@ -35,7 +35,7 @@ const PORTABLE: [&str; 4] =
 /// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads write
 /// one place, as they may with such input, be it keys that are not sorted or counts that are false; and two about memory and
 /// counters, which are the CPU's.
-const NOT_HOSTED: [&str; 5] = [
+const NOT_EMULATED: [&str; 5] = [
     "no_host_copies_and_few_launches",
     "unsorted_keys",
     "sort_with_false_counts",
@@ -43,20 +43,21 @@ const NOT_HOSTED: [&str; 5] = [
     "aes::crossovers",
 ];
 
-/// The trials of the CUDA sources on the host, named `hosted::…` with the arithmetic of GPUs and `hosted-portable::…`
+/// The trials of the CUDA sources on the host, named `emulator::…` with the arithmetic of GPUs and `emulator-portable::…`
 /// with the portable one. Every launch is checked for races, bounds and undefined behaviour.
 ///
 /// # Errors
 /// [`Error::Unavailable`] without a compiler; the reason says which it takes.
-pub fn hosted() -> Result<Vec<Trial>, Error> {
+pub fn emulator() -> Result<Vec<Trial>, Error> {
     let mut trials = Vec::new();
     for (label, arithmetic, wanted) in
-        [("hosted", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("hosted-portable", Arithmetic::Portable, &PORTABLE)]
+        [("emulator", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("emulator-portable", Arithmetic::Portable, &PORTABLE)]
     {
         let device = device(arithmetic)?;
         let is_wanted = |case: &Case| {
             let name = case.name.split_once("::").map_or("", |(_, name)| name);
-            wanted.iter().any(|prefix| name.starts_with(prefix)) && !NOT_HOSTED.iter().any(|part| name.ends_with(part))
+            wanted.iter().any(|prefix| name.starts_with(prefix))
+                && !NOT_EMULATED.iter().any(|part| name.ends_with(part))
         };
         if arithmetic == Arithmetic::CarryFlag {
             let device = device.clone();

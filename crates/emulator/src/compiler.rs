@@ -47,7 +47,7 @@ const CARRY_REGISTER: &str = if cfg!(target_arch = "x86_64") { "r15" } else { "x
 const NEEDED: &str = "it takes GCC's C++ compiler, version 11 or later, as g++ or in CXX";
 
 /// A kernel's library, when it is built.
-type Slot = Arc<OnceLock<Result<Arc<Library>, String>>>;
+type Entry = Arc<OnceLock<Result<Arc<Library>, String>>>;
 
 /// GCC, and what it has compiled for one device.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Compiler {
     arithmetic: Arithmetic,
     folder: Folder,
     /// By text; who comes second waits for the first.
-    libraries: Mutex<HashMap<String, Slot>>,
+    libraries: Mutex<HashMap<String, Entry>>,
     files: AtomicU64,
 }
 
@@ -84,11 +84,11 @@ impl Compiler {
     /// The library of a kernel, or the compiler's messages.
     pub(crate) fn compile(&self, spec: &KernelSpec) -> Result<Arc<Library>, String> {
         let text = text(spec, self.arithmetic);
-        let slot = {
+        let entry = {
             let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(libraries.entry(text.clone()).or_default())
         };
-        let library = slot.get_or_init(|| self.build(spec, &text).map(Arc::new)).clone()?;
+        let library = entry.get_or_init(|| self.build(spec, &text).map(Arc::new)).clone()?;
         library.expect(spec)?;
         Ok(library)
     }
@@ -125,13 +125,13 @@ fn text(spec: &KernelSpec, arithmetic: Arithmetic) -> String {
     // Dynamic shared memory has as many names as the text gives it.
     let names: BTreeSet<&str> = source.split("extern __shared__").skip(1).filter_map(declared).collect();
     let names: String = names.iter().map(|name| format!(".globl {name}\\n{name}:\\n")).collect();
-    let source = source.replace("extern __shared__", "extern HOSTED_DYNAMIC");
+    let source = source.replace("extern __shared__", "extern EMULATOR_DYNAMIC");
     let (name, threads, shared) = (spec.name, spec.threads, spec.shared_bytes.max(1));
     format!(
         "// {name}: {threads} threads, {shared} bytes\n{header}#define CARRY_MODEL {carry}\n#define CARRY_REGISTER \"{CARRY_REGISTER}\"\n{CUDA_HEADER}\
-         #line 1 \"{name}.cu\"\n{source}\n#define HOSTED_KERNEL {name}\n{ENTRY}\
-         asm(\".pushsection .bss\\n.balign 1024\\n.globl hosted_dynamic_shared\\n\
-         hosted_dynamic_shared:\\n{names}.zero {shared}\\n.popsection\");\n"
+         #line 1 \"{name}.cu\"\n{source}\n#define EMULATOR_KERNEL {name}\n{ENTRY}\
+         asm(\".pushsection .bss\\n.balign 1024\\n.globl emulator_dynamic_shared\\n\
+         emulator_dynamic_shared:\\n{names}.zero {shared}\\n.popsection\");\n"
     )
 }
 
@@ -149,7 +149,7 @@ impl Folder {
     fn new() -> std::io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = env::temp_dir().join(format!("evariste-hosted-{}-{number}", process::id()));
+        let path = env::temp_dir().join(format!("evariste-emulator-{}-{number}", process::id()));
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -211,13 +211,13 @@ impl Library {
                 Ok(function())
             };
             let run: Symbol<'_, unsafe extern "C" fn(*mut Launch) -> i32> =
-                code.get(b"hosted_run").map_err(|e| e.to_string())?;
+                code.get(b"emulator_run").map_err(|e| e.to_string())?;
             let flags: Symbol<'_, unsafe extern "C" fn() -> *const u8> =
-                code.get(b"hosted_kernel_flags").map_err(|e| e.to_string())?;
-            let (flags, count) = (flags(), number(b"hosted_kernel_bindings")? as usize);
+                code.get(b"emulator_kernel_flags").map_err(|e| e.to_string())?;
+            let (flags, count) = (flags(), number(b"emulator_kernel_bindings")? as usize);
             // There are as many flags as bindings.
             let writable = std::slice::from_raw_parts(flags, count).iter().map(|flag| *flag != 0).collect();
-            (*run, number(b"hosted_kernel_params_bytes")?, writable)
+            (*run, number(b"emulator_kernel_params_bytes")?, writable)
         };
         let (threads, shared_bytes) = (spec.threads, spec.shared_bytes);
         Ok(Self { run, params_bytes, writable, threads, shared_bytes, running: Mutex::new(()), _code: code })

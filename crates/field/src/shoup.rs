@@ -7,7 +7,7 @@ use crate::{
 /// Known constants in the three forms in which kernels multiply by them, each of `LIMBS` limbs: Montgomery form, the
 /// integer w, and the quotient ⌊2^(32 LIMBS) · w / p⌋ with which a product by w needs no reduction (V. Shoup, NTL;
 /// D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014). In an extension the last two are zero.
-pub fn known_constants<F: DeviceField>(values: impl IntoIterator<Item = F>) -> Vec<u32> {
+pub fn shoup_constants<F: DeviceField>(values: impl IntoIterator<Item = F>) -> Vec<u32> {
     let Arithmetic(kind) = F::arithmetic();
     let mut limbs = Vec::new();
     for value in values {
@@ -60,7 +60,7 @@ mod tests {
     fn quotients_are_those_of_division() {
         let mut rng = ark_std::test_rng();
         for w in [Fr::ZERO, Fr::ONE, -Fr::ONE, Fr::rand(&mut rng), Fr::rand(&mut rng)] {
-            let limbs = known_constants([w]);
+            let limbs = shoup_constants([w]);
             let [montgomery, integer, quotient] = [0, 8, 16].map(|at| &limbs[at..at + 8]);
             let beta = Fr::from(2u8).pow([256]);
             assert_eq!(value(integer), w);
