@@ -1,13 +1,16 @@
 //! Messages of one buffer, and the launches that they take.
+//!
+//! A batch is read from what the caller gave, as often as it takes, and descriptors are written where the device copies them
+//! from: nothing is kept of each message in between. For 16,384 messages that was megabytes, and faults of new pages took two
+//! fifths of the time before the first launch.
 
 use std::mem;
 
-use evariste_backend::{Buffer, Secrecy};
-use rayon::prelude::*;
+use evariste_backend::{Buffer, HostBuffer, Queue, Secrecy, Transfer, parallel};
 use zeroize::Zeroize;
 
 use crate::{
-    Aes, Error, Result,
+    Aes, Error, Message, Result,
     copies::{tail, words},
     cpu::BLOCK,
     kernels::{Descriptor, POWERS, Place},
@@ -16,20 +19,77 @@ use crate::{
 /// Messages of one launch.
 const MAX_MESSAGES: usize = 1 << 30;
 
-/// Messages whose descriptors one task makes at a time, at some 10 ns each.
-const GRAIN: usize = 1 << 10;
+/// Messages that one task checks or makes the descriptors of, at some 10 ns each.
+const GRAIN: usize = 1 << 9;
 
-/// One message within a buffer.
+/// Messages whose descriptors go to the device together: 12 MiB, of whole tasks.
+const UPLOAD: usize = GRAIN << 9;
+
+/// Words of a descriptor.
+const WORDS: usize = size_of::<Descriptor>() / 4;
+
+/// Where a message lies, and its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) offset: usize,
     pub(crate) len: usize,
     pub(crate) key: usize,
-    pub(crate) iv: [u8; BLOCK],
+}
+
+/// Messages as a mode has them. What is said of one is the same each time.
+pub(crate) trait Messages: Sync {
+    fn count(&self) -> usize;
+    fn span(&self, message: usize) -> Span;
+    /// Its initialisation vector. Asked for only of messages that were found to be right.
+    fn iv(&self, message: usize) -> [u8; BLOCK];
+
+    /// Whether the initialisation vector tells of a key.
+    fn secrecy(&self, _message: usize) -> Secrecy {
+        Secrecy::Public
+    }
+
+    /// Refuses what the mode has no answer to.
+    fn expect(&self, _message: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Messages for &[Message] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn span(&self, message: usize) -> Span {
+        let Message { offset, len, key, .. } = self[message];
+        Span { offset, len, key }
+    }
+
+    fn iv(&self, message: usize) -> [u8; BLOCK] {
+        self[message].iv
+    }
+}
+
+/// One message alone.
+impl Messages for Message {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn span(&self, _message: usize) -> Span {
+        Span { offset: self.offset, len: self.len, key: self.key }
+    }
+
+    fn iv(&self, _message: usize) -> [u8; BLOCK] {
+        self.iv
+    }
 }
 
 impl Span {
-    fn descriptor(&self) -> Descriptor {
+    fn words(&self) -> u64 {
+        words(self.offset, self.len)
+    }
+
+    fn descriptor(&self, iv: [u8; BLOCK]) -> Descriptor {
         let Place([word_low, word_high]) = Place::of(self.offset);
         Descriptor {
             first_unit: 0,
@@ -40,30 +100,68 @@ impl Span {
             powers: (self.key * POWERS) as u32,
             word_high,
             chained: 0,
-            iv: self.iv,
+            iv,
         }
     }
 }
 
 /// Messages that were checked against their buffer: each lies in it, none shares a byte with another, and each has a key.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    spans: Vec<Span>,
-    secrecy: Secrecy,
+pub(crate) struct Batch<'a> {
+    messages: &'a dyn Messages,
+    /// What comes before each [`GRAIN`] messages, in units.
+    before: Vec<u64>,
+    all: Sums,
 }
 
-/// What a launch works on: messages in the order of their units, and parts of them.
+/// What neighbouring messages come to.
+#[derive(Clone, Copy, Debug)]
+struct Sums {
+    units: u64,
+    blocks: u64,
+    /// The most blocks of one.
+    longest: u64,
+    secrecy: Secrecy,
+    /// Whether each ends before the next one starts.
+    ordered: bool,
+    /// Whether nothing is to be refused, but for messages that overlap.
+    right: bool,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self { units: 0, blocks: 0, longest: 0, secrecy: Secrecy::Public, ordered: true, right: true }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, next: &Self) {
+        self.units += next.units;
+        self.blocks += next.blocks;
+        self.longest = self.longest.max(next.longest);
+        if next.secrecy == Secrecy::Secret {
+            self.secrecy = Secrecy::Secret;
+        }
+        self.ordered &= next.ordered;
+        self.right &= next.right;
+    }
+}
+
+/// What a launch works on that the batch has to be cut for: messages in the order of their units, and parts of them.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
-    pub(crate) descriptors: Vec<Descriptor>,
-    pub(crate) units: u32,
-    pub(crate) secrecy: Secrecy,
+struct Part {
+    descriptors: Vec<Descriptor>,
+    units: u32,
+    secrecy: Secrecy,
 }
 
 /// A launch's work, with its descriptors on the device.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    pub(crate) part: Part,
+    pub(crate) units: u32,
+    /// How many descriptors there are.
+    pub(crate) count: usize,
+    /// The most blocks of one.
+    pub(crate) longest: u64,
     pub(crate) messages: Buffer<u32>,
 }
 
@@ -75,40 +173,96 @@ pub(crate) enum Next {
     Chained,
 }
 
-impl Batch {
-    /// Refuses messages that leave the buffer, overlap, do not start at a word, or name no key. `secrecy` is that of the
-    /// initialisation vectors.
-    pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, spans: Vec<Span>, secrecy: Secrecy) -> Result<Self> {
-        let batch = Self { spans, secrecy };
-        let expect = |(message, span): (usize, &Span)| {
-            if span.offset % BLOCK != 0 {
+impl<'a> Batch<'a> {
+    /// Refuses messages that leave the buffer, overlap, do not start at a word, or name no key.
+    pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, messages: &'a dyn Messages) -> Result<Self> {
+        let count = messages.count();
+        let expect = |message: usize, span: &Span| {
+            if !span.offset.is_multiple_of(BLOCK) {
                 return Err(Error::Alignment { message, expected: BLOCK, actual: span.offset });
             }
             aes.expect_range(data, &(span.offset..span.offset.saturating_add(span.len)))?;
             aes.expect_key(message, span.key)
         };
-        let spans = batch.spans.par_iter().enumerate().with_min_len(GRAIN);
-        if let Some(error) = spans.find_map_first(|span| expect(span).err()) {
-            return Err(error);
+        let same = data.device().is_same(aes.device());
+        let end_of = |span: Span| span.offset.saturating_add(span.len);
+        let fits = |span: Span| {
+            same && span.offset.is_multiple_of(BLOCK) && end_of(span) <= data.len() && span.key < aes.keys()
+        };
+        let sums_of = |task: usize| {
+            let first = task * GRAIN;
+            let mut end = first.checked_sub(1).map_or(0, |before| end_of(messages.span(before)));
+            let mut sums = Sums::default();
+            for message in first..count.min(first + GRAIN) {
+                let span = messages.span(message);
+                if !fits(span) || messages.expect(message).is_err() {
+                    return Sums { right: false, ..sums };
+                }
+                let blocks = span.words();
+                let units = aes.units(blocks);
+                let (secrecy, ordered) = (messages.secrecy(message), end <= span.offset);
+                sums.add(&Sums { units, blocks, longest: blocks, secrecy, ordered, right: true });
+                end = end_of(span);
+            }
+            sums
+        };
+        let mut tasks = vec![Sums::default(); count.div_ceil(GRAIN)];
+        parallel::chunks(&mut tasks, 1, &|task, sums| sums[0] = sums_of(task));
+        let mut all = Sums::default();
+        let mut before = Vec::with_capacity(tasks.len());
+        for sums in &tasks {
+            before.push(all.units);
+            all.add(sums);
         }
-        expect_disjoint(&batch.spans)?;
-        Ok(batch)
+        if !all.right {
+            // A second look finds out what is wrong: first what the mode refuses, then where messages lie.
+            (0..count).try_for_each(|message| messages.expect(message))?;
+            (0..count).try_for_each(|message| expect(message, &messages.span(message)))?;
+            unreachable!("what was refused is refused again");
+        }
+        if !all.ordered {
+            expect_disjoint(messages)?;
+        }
+        Ok(Self { messages, before, all })
     }
 
-    pub(crate) fn spans(&self) -> &[Span] {
-        &self.spans
+    pub(crate) fn count(&self) -> usize {
+        self.messages.count()
+    }
+
+    pub(crate) fn span(&self, message: usize) -> Span {
+        self.messages.span(message)
+    }
+
+    pub(crate) fn spans(&self) -> impl Iterator<Item = Span> {
+        (0..self.count()).map(|message| self.span(message))
+    }
+
+    /// Blocks of all messages.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.all.blocks
+    }
+
+    /// Blocks of the longest message.
+    pub(crate) fn longest(&self) -> u64 {
+        self.all.longest
+    }
+
+    /// That of the initialisation vectors.
+    pub(crate) fn secrecy(&self) -> Secrecy {
+        self.all.secrecy
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.spans.iter().all(|span| span.len == 0)
+        self.blocks() == 0
     }
 
     /// Its messages as kernels see them that only read, each cut into segments of so many blocks, of which it has at least one.
     pub(crate) fn segments(&self, most: u64) -> Vec<Descriptor> {
-        let mut segments = Vec::with_capacity(self.spans.len());
-        for span in &self.spans {
+        let mut segments = Vec::with_capacity(self.count());
+        for span in self.spans() {
             let (mut at, end) = (span.offset, span.offset + span.len);
-            let whole = Descriptor { iv: [0; BLOCK], ..span.descriptor() };
+            let whole = span.descriptor([0; BLOCK]);
             loop {
                 let left = words(at, end - at);
                 let Place([word_low, word_high]) = Place::of(at);
@@ -126,30 +280,66 @@ impl Batch {
 
     /// The launches that it takes. A message that does not fit goes on in the next one, which it is the first of, where
     /// `next` tells how from an initialisation vector and the blocks that came after it.
-    pub(crate) fn parts(&self, aes: &Aes, next: impl Fn([u8; BLOCK], u64) -> Next) -> Vec<Part> {
+    pub(crate) fn prepare(
+        &self,
+        aes: &Aes,
+        queue: Option<&Queue>,
+        next: impl Fn([u8; BLOCK], u64) -> Next,
+    ) -> Result<Vec<Prepared>> {
+        let room = (aes.config().launch_blocks() / u64::from(aes.per_thread())) as u32;
+        if self.all.units <= room.into() && self.count() <= MAX_MESSAGES {
+            return Ok(vec![self.whole(aes, queue)?]);
+        }
+        let upload = |part: Part| {
+            let messages = aes.device().upload_on(queue, bytemuck::cast_slice(&part.descriptors), part.secrecy)?;
+            let longest = part.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
+            Ok(Prepared { units: part.units, count: part.descriptors.len(), longest: longest.into(), messages })
+        };
+        self.parts(aes, room, next).into_iter().map(upload).collect()
+    }
+
+    /// All messages in one launch, their descriptors written where the device copies them from.
+    fn whole(&self, aes: &Aes, queue: Option<&Queue>) -> Result<Prepared> {
+        let (device, count, secrecy) = (aes.device(), self.count(), self.secrecy());
+        let mut messages = device.alloc_with::<u32>(count * WORDS, secrecy)?;
+        for first in (0..count).step_by(UPLOAD) {
+            let end = count.min(first + UPLOAD);
+            let bytes = (end - first) * size_of::<Descriptor>();
+            let mut host = device.host_buffer(bytes, Transfer::Upload, secrecy)?;
+            self.write(aes, first, &mut host);
+            let mut place = messages.view_mut(first * WORDS..end * WORDS)?;
+            // It goes back to where it came from when it was copied.
+            drop(place.write_pinned(queue, host)?);
+        }
+        Ok(Prepared { units: self.all.units as u32, count, longest: self.longest(), messages })
+    }
+
+    /// Fills host memory with descriptors, from that of a task's first message on.
+    fn write(&self, aes: &Aes, first: usize, host: &mut HostBuffer) {
+        parallel::chunks(host, GRAIN * size_of::<Descriptor>(), &|task, part| {
+            let first = first + task * GRAIN;
+            let mut unit = self.before[first / GRAIN];
+            for (message, slot) in (first..).zip(bytemuck::cast_slice_mut::<u8, Descriptor>(part)) {
+                let span = self.span(message);
+                let blocks = span.words();
+                let descriptor = span.descriptor(self.messages.iv(message));
+                *slot = Descriptor { first_unit: unit as u32, blocks: blocks as u32, ..descriptor };
+                unit += aes.units(blocks);
+            }
+        });
+    }
+
+    fn parts(&self, aes: &Aes, room: u32, next: impl Fn([u8; BLOCK], u64) -> Next) -> Vec<Part> {
         let per_thread = u64::from(aes.per_thread());
-        let room = (aes.config().launch_blocks() / per_thread) as u32;
         let new = |capacity: usize| Part {
             descriptors: Vec::with_capacity(capacity.min(MAX_MESSAGES)),
             units: 0,
-            secrecy: self.secrecy,
+            secrecy: self.secrecy(),
         };
-        let units = |span: &Span| words(span.offset, span.len).div_ceil(per_thread);
-        let total: u64 = self.spans.iter().map(units).sum();
-        if total <= room.into() && self.spans.len() <= MAX_MESSAGES {
-            let after = |sum: &mut u32, span: &Span| Some(mem::replace(sum, *sum + units(span) as u32));
-            let firsts: Vec<u32> = self.spans.iter().scan(0, after).collect();
-            let descriptor = |(span, first_unit): (&Span, &u32)| {
-                let blocks = words(span.offset, span.len) as u32;
-                Descriptor { first_unit: *first_unit, blocks, ..span.descriptor() }
-            };
-            let descriptors = self.spans.par_iter().zip(&firsts).with_min_len(GRAIN).map(descriptor).collect();
-            return vec![Part { descriptors, units: total as u32, secrecy: self.secrecy }];
-        }
-        let (mut parts, mut part) = (Vec::new(), new(self.spans.len()));
-        for span in &self.spans {
+        let (mut parts, mut part) = (Vec::new(), new(self.count()));
+        for (message, span) in self.spans().enumerate() {
             let (mut at, end) = (span.offset, span.offset + span.len);
-            let mut rest = span.descriptor();
+            let mut rest = span.descriptor(self.messages.iv(message));
             loop {
                 if part.units == room || part.descriptors.len() == MAX_MESSAGES {
                     parts.push(mem::replace(&mut part, new(0)));
@@ -176,14 +366,6 @@ impl Batch {
     }
 }
 
-impl Drop for Batch {
-    fn drop(&mut self) {
-        if self.secrecy == Secrecy::Secret {
-            self.spans.iter_mut().for_each(|span| span.iv.zeroize());
-        }
-    }
-}
-
 impl Drop for Part {
     fn drop(&mut self) {
         if self.secrecy == Secrecy::Secret {
@@ -192,15 +374,125 @@ impl Drop for Part {
     }
 }
 
-fn expect_disjoint(spans: &[Span]) -> Result<()> {
-    let ordered = |pair: &[Span]| pair[0].offset + pair[0].len <= pair[1].offset;
-    if spans.par_windows(2).with_min_len(GRAIN).all(ordered) {
-        return Ok(());
-    }
-    let mut order: Vec<(usize, &Span)> = spans.iter().enumerate().filter(|(_, span)| span.len > 0).collect();
+fn expect_disjoint(messages: &dyn Messages) -> Result<()> {
+    let spans = (0..messages.count()).map(|message| (message, messages.span(message)));
+    let mut order: Vec<(usize, Span)> = spans.filter(|(_, span)| span.len > 0).collect();
     order.sort_by_key(|(_, span)| span.offset);
     match order.windows(2).find(|pair| pair[0].1.offset + pair[0].1.len > pair[1].1.offset) {
         None => Ok(()),
         Some(pair) => Err(Error::Overlap { first: pair[0].0, second: pair[1].0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evariste_backend::Device;
+
+    use super::*;
+    use crate::{Config, Counter, GcmMessage};
+
+    /// More than one task has, of all lengths up to some blocks.
+    const COUNT: usize = 2 * GRAIN + 100;
+
+    const ROOM: usize = 5 * BLOCK;
+
+    fn messages() -> Vec<Message> {
+        let message = |i: usize| Message {
+            offset: i * ROOM,
+            len: i * 7 % (ROOM + 1),
+            key: i % 2,
+            iv: (i as u128).swap_bytes().to_be_bytes(),
+        };
+        (0..COUNT).map(message).collect()
+    }
+
+    fn data(device: &Device) -> Buffer<u8> {
+        let bytes: Vec<u8> = (0..COUNT * ROOM).map(|i| (i * 31 + i / 251) as u8).collect();
+        device.upload::<u8>(&bytes).unwrap()
+    }
+
+    /// As one launch, and as many.
+    fn plans() -> [Aes; 2] {
+        [u64::MAX, 1 << 12].map(|launch_bytes| {
+            let config = Config { launch_bytes, ..Config::default() };
+            Aes::with_config(&Device::cpu(), &[[1; 16], [2; 16]], config).unwrap()
+        })
+    }
+
+    #[test]
+    fn batches_are_their_messages() {
+        for aes in plans() {
+            let (mut together, mut alone) = (data(aes.device()), data(aes.device()));
+            aes.ctr_batch(&mut together, &messages(), Counter::Bits32).unwrap();
+            for message in messages() {
+                aes.ctr_batch(&mut alone, &[message], Counter::Bits32).unwrap();
+            }
+            assert!(together.to_vec().unwrap() == alone.to_vec().unwrap());
+        }
+    }
+
+    #[test]
+    fn nonces_of_all_lengths_seal_as_each_does_alone() {
+        for aes in plans() {
+            let gcm = aes.gcm().unwrap();
+            let messages = messages();
+            for hashed in [false, true] {
+                let nonces: Vec<Vec<u8>> = (0..COUNT)
+                    .map(|i| [i.to_le_bytes().to_vec(), vec![9; if hashed { 1 + i % 9 } else { 4 }]].concat())
+                    .collect();
+                let sealed = |i: usize| {
+                    let Message { offset, len, key, .. } = messages[i];
+                    GcmMessage { offset, len, key, nonce: &nonces[i], aad: &nonces[i][..i % 5] }
+                };
+                let all: Vec<_> = (0..COUNT).map(sealed).collect();
+                let (mut together, mut alone) = (data(aes.device()), data(aes.device()));
+                let tags = gcm.seal_batch(&mut together, &all).unwrap();
+                for (message, tag) in all.iter().zip(&tags) {
+                    assert_eq!(gcm.seal_batch(&mut alone, &[*message]).unwrap(), [*tag]);
+                }
+                assert!(together.to_vec().unwrap() == alone.to_vec().unwrap());
+                gcm.open_batch(&mut together, &all, &tags).unwrap();
+                assert!(together.to_vec().unwrap() == data(aes.device()).to_vec().unwrap());
+                let mut twice = all.clone();
+                (twice[COUNT - 1].nonce, twice[COUNT - 1].key) = (twice[3].nonce, twice[3].key);
+                let expected = Error::RepeatedKeystream { first: 3, second: COUNT - 1 };
+                assert_eq!(gcm.seal_batch(&mut together, &twice).unwrap_err(), expected);
+                assert!(together.to_vec().unwrap() == data(aes.device()).to_vec().unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_that_is_wrong_is_named() {
+        let device = Device::cpu();
+        let (aes, data) = (Aes::with_config(&device, &[[1; 16], [2; 16]], Config::default()).unwrap(), data(&device));
+        let refused = |change: &dyn Fn(&mut [Message])| {
+            let mut messages = messages();
+            change(&mut messages);
+            Batch::new(&aes, &data, &&messages[..]).map(|_| ()).unwrap_err()
+        };
+        let alignment = |message, actual| Error::Alignment { message, expected: BLOCK, actual };
+        let last = COUNT - 1;
+        let wrong = refused(&|messages| [last, GRAIN].iter().for_each(|i| messages[*i].offset += 1));
+        assert_eq!(wrong, alignment(GRAIN, GRAIN * ROOM + 1));
+        let wrong = refused(&|messages| (messages[7].key, messages[last].offset) = (2, 1));
+        assert_eq!(wrong, Error::NoSuchKey { message: 7, expected: 2, actual: 2 });
+        let wrong = refused(&|messages| messages[last].len = ROOM + 1);
+        assert!(matches!(wrong, Error::Device(evariste_backend::Error::OutOfRange { .. })));
+        let wrong = refused(&|messages| messages[GRAIN - 1].len = usize::MAX);
+        assert!(matches!(wrong, Error::Device(evariste_backend::Error::OutOfRange { .. })));
+        // The borders of tasks.
+        let wrong = refused(&|messages| (messages[GRAIN - 1].len, messages[GRAIN].len) = (ROOM + 1, 1));
+        assert_eq!(wrong, Error::Overlap { first: GRAIN - 1, second: GRAIN });
+        // Out of order is no overlap, and refused only where it is one.
+        let mut messages = messages();
+        messages.swap(0, last);
+        assert!(Batch::new(&aes, &data, &&messages[..]).is_ok());
+        (messages[last].len, messages[1].len) = (ROOM + 1, 1);
+        let wrong = Batch::new(&aes, &data, &&messages[..]).map(|_| ()).unwrap_err();
+        assert_eq!(wrong, Error::Overlap { first: last, second: 1 });
+        let mut other = messages;
+        other.truncate(0);
+        assert!(Batch::new(&aes, &Device::cpu().zeros(0).unwrap(), &&other[..]).is_ok());
     }
 }

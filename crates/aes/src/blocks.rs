@@ -4,7 +4,7 @@ use evariste_backend::{Arg, Buffer, Kernel, Queue};
 
 use crate::{
     Aes, Result,
-    batch::{Batch, Next, Part, Prepared},
+    batch::{Batch, Next, Prepared},
     cpu,
     kernels::{BlockMode, BlockParams, Direction},
 };
@@ -18,7 +18,7 @@ impl Aes {
         direction: Direction,
         wide: bool,
         data: &mut Buffer<u8>,
-        batch: &Batch,
+        batch: &Batch<'_>,
     ) -> Result<()> {
         let parts = self.prepare(queue, mode, wide, batch)?;
         self.run(queue, mode, direction, wide, data, &parts)
@@ -30,23 +30,22 @@ impl Aes {
         queue: Option<&Queue>,
         mode: BlockMode,
         wide: bool,
-        batch: &Batch,
+        batch: &Batch<'_>,
     ) -> Result<Vec<Prepared>> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let mut parts = batch.parts(self, |iv, blocks| match mode {
+        let mut parts = batch.prepare(self, queue, |iv, blocks| match mode {
             BlockMode::Ctr => Next::Iv(cpu::add_counter(iv, blocks.into(), wide)),
             BlockMode::Tweak => Next::Iv(u128::from_le_bytes(iv).wrapping_add(blocks.into()).to_le_bytes()),
             BlockMode::Cbc => Next::Chained,
             BlockMode::Ecb | BlockMode::Xts => Next::Iv(iv),
-        });
+        })?;
         if mode == BlockMode::Cbc {
             // Each needs the end of the one before as it was.
             parts.reverse();
         }
-        let upload = |part: Part| Ok(Prepared { messages: self.upload_descriptors(queue, &part)?, part });
-        parts.into_iter().map(upload).collect()
+        Ok(parts)
     }
 
     /// Launches what was prepared for the same mode.
@@ -73,20 +72,16 @@ impl Aes {
         mode: BlockMode,
         wide: bool,
         data: &mut Buffer<u8>,
-        Prepared { part, messages }: &Prepared,
+        part: &Prepared,
     ) -> Result<()> {
-        let params = BlockParams {
-            units: part.units,
-            messages: part.descriptors.len() as u32,
-            wide: wide.into(),
-            ..BlockParams::default()
-        };
+        let params =
+            BlockParams { units: part.units, messages: part.count as u32, wide: wide.into(), ..BlockParams::default() };
         let groups = self.block_groups(part.units.into());
-        let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+        let (messages, schedule, tables) = (&part.messages, &self.0.schedule, &self.0.tables);
         if mode == BlockMode::Cbc {
             let previous = match self.whole_launches() {
                 true => None,
-                false => Some(self.previous(queue, data, messages, part)?),
+                false => Some(self.previous(queue, data, part)?),
             };
             let args = &mut [
                 Arg::write(data),
@@ -102,10 +97,5 @@ impl Aes {
         // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
         // the schedule; schedule and tables are of this kernel's shape.
         Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
-    }
-
-    pub(crate) fn upload_descriptors(&self, queue: Option<&Queue>, part: &Part) -> Result<Buffer<u32>> {
-        let words = bytemuck::cast_slice(&part.descriptors);
-        Ok(self.0.device.upload_on(queue, words, part.secrecy)?)
     }
 }

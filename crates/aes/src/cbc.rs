@@ -1,10 +1,10 @@
 use std::{iter, ops::Range};
 
-use evariste_backend::{Arg, Buffer, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Queue};
 
 use crate::{
     Aes, Error, Message, Mode, Result,
-    batch::{Batch, Next, Part, Span},
+    batch::{Batch, Next, Prepared},
     cpu::{self, BLOCK},
     kernels::{BlockMode, Direction, PREVIOUS_UNITS, PreviousParams, SerialMode, SerialParams, THREADS},
     ring::Ring,
@@ -34,7 +34,7 @@ impl Aes {
     /// # Errors
     /// [`Error::PartialBlock`], [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Device`].
     pub fn cbc_encrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
-        let batch = self.cbc_messages(data, messages)?;
+        let batch = self.cbc_messages(data, &messages)?;
         self.cbc_encrypt(data, &batch)
     }
 
@@ -43,29 +43,27 @@ impl Aes {
     /// # Errors
     /// As [`Aes::cbc_encrypt_batch`].
     pub fn cbc_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
-        let batch = self.cbc_messages(data, messages)?;
+        let batch = self.cbc_messages(data, &messages)?;
         self.messages(None, BlockMode::Cbc, Direction::Decrypt, false, data, &batch)
     }
 
-    fn cbc_messages(&self, data: &Buffer<u8>, messages: &[Message]) -> Result<Batch> {
+    fn cbc_messages<'a>(&self, data: &Buffer<u8>, messages: &'a &[Message]) -> Result<Batch<'a>> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
-        Batch::new(self, data, messages.iter().map(Message::span).collect(), Secrecy::Public)
+        Batch::new(self, data, messages)
     }
 
     /// CBC encryption of messages, each by one thread.
-    fn cbc_encrypt(&self, data: &mut Buffer<u8>, batch: &Batch) -> Result<()> {
+    fn cbc_encrypt(&self, data: &mut Buffer<u8>, batch: &Batch<'_>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
         let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
         let slot = &self.0.serial[mode as usize][direction as usize];
         let kernel = slot.get(&self.0.device, || self.0.shape.serial(mode, direction, self.ciphers()))?;
-        for part in batch.parts(self, |_, _| Next::Chained) {
-            let messages = self.upload_descriptors(None, &part)?;
-            let count = part.descriptors.len() as u32;
+        for Prepared { count, longest, messages, .. } in batch.prepare(self, None, |_, _| Next::Chained)? {
+            let count = count as u32;
             let groups = self.groups(count.into(), THREADS.into(), THREADS);
-            let longest = part.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
-            for first in (0..longest).step_by(MAX_CHAIN as usize) {
+            for first in (0..longest as u32).step_by(MAX_CHAIN as usize) {
                 let params = SerialParams { count, first, blocks: MAX_CHAIN, ..SerialParams::default() };
                 let (schedule, tables) = (&self.0.schedule, &self.0.tables);
                 let args = &mut [Arg::write(&mut *data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
@@ -76,18 +74,12 @@ impl Aes {
         Ok(())
     }
 
-    pub(crate) fn previous(
-        &self,
-        queue: Option<&Queue>,
-        data: &Buffer<u8>,
-        messages: &Buffer<u32>,
-        part: &Part,
-    ) -> Result<Buffer<u32>> {
+    pub(crate) fn previous(&self, queue: Option<&Queue>, data: &Buffer<u8>, part: &Prepared) -> Result<Buffer<u32>> {
         let tiles = part.units.div_ceil(PREVIOUS_UNITS);
         let mut previous = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
         let kernel = self.0.previous.get(&self.0.device, || self.0.shape.previous())?;
-        let params = PreviousParams { tiles, messages: part.descriptors.len() as u32, tile_units: PREVIOUS_UNITS };
-        let args = &mut [Arg::read(data), Arg::read(messages), Arg::write(&mut previous)];
+        let params = PreviousParams { tiles, messages: part.count as u32, tile_units: PREVIOUS_UNITS };
+        let args = &mut [Arg::read(data), Arg::read(&part.messages), Arg::write(&mut previous)];
         // SAFETY: a thread for each of `tiles` entries; unit tile · PREVIOUS_UNITS belongs to a message within the data, and what is
         // chained has a block before it.
         unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
@@ -127,7 +119,8 @@ impl Cbc {
         let before: Vec<[u8; BLOCK]> = iter::once(*iv).chain(ends).collect();
         let piece_bytes = ring.piece_bytes();
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
-            let batch = self.one(piece, 0..len, &before[at / piece_bytes])?;
+            let message = one(0..len, &before[at / piece_bytes]);
+            let batch = Batch::new(&self.aes, piece, &message)?;
             self.aes.messages(Some(queue), BlockMode::Cbc, Direction::Decrypt, false, piece, &batch)
         };
         ring.run(data, work, |_| ())
@@ -156,22 +149,22 @@ impl Cbc {
         iv: &[u8; BLOCK],
         data: &mut Buffer<u8>,
         range: Range<usize>,
-        work: impl FnOnce(&mut Buffer<u8>, &Batch) -> Result<()>,
+        work: impl FnOnce(&mut Buffer<u8>, &Batch<'_>) -> Result<()>,
     ) -> Result<()> {
         expect_blocks(range.len())?;
         self.aes.expect_range(data, &range)?;
         let len = range.len();
         self.aes.aligned(None, data, range, 0, |data, offset| {
-            let batch = self.one(data, offset..offset + len, iv)?;
+            let message = one(offset..offset + len, iv);
+            let batch = Batch::new(&self.aes, data, &message)?;
             work(data, &batch)
         })
     }
+}
 
-    /// A batch of one message with key 0.
-    fn one(&self, data: &Buffer<u8>, range: Range<usize>, iv: &[u8; BLOCK]) -> Result<Batch> {
-        let span = Span { offset: range.start, len: range.len(), key: 0, iv: *iv };
-        Batch::new(&self.aes, data, vec![span], Secrecy::Public)
-    }
+/// A message with key 0.
+fn one(range: Range<usize>, iv: &[u8; BLOCK]) -> Message {
+    Message { offset: range.start, len: range.len(), key: 0, iv: *iv }
 }
 
 pub(crate) fn expect_blocks(len: usize) -> Result<()> {

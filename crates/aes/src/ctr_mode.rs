@@ -1,12 +1,12 @@
 use std::ops::Range;
 
-use evariste_backend::{Arg, Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Error as DeviceError, HostBuffer, Queue};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::{
     Aes, Error, Mode, Result,
-    batch::{Batch, Span},
+    batch::Batch,
     copies::{tail, words},
     cpu::{self, BLOCK},
     kernels::{BlockMode, CTR_RUN, CtrParams, Direction, Place},
@@ -72,10 +72,10 @@ impl Aes {
         for message in messages {
             expect_stream(0, message.len, counter)?;
         }
-        let batch = Batch::new(self, data, messages.iter().map(Message::span).collect(), Secrecy::Public)?;
+        let batch = Batch::new(self, data, &messages)?;
         let stream = |message: &Message| Stream {
             key: message.key,
-            start: message.iv,
+            start: u128::from_be_bytes(message.iv),
             blocks: message.len.div_ceil(BLOCK) as u64,
         };
         self.expect_apart(messages.par_iter().map(stream), counter.wide())?;
@@ -133,12 +133,6 @@ pub struct Message {
     pub key: usize,
     /// Its counter block or initialisation vector.
     pub iv: [u8; BLOCK],
-}
-
-impl Message {
-    pub(crate) fn span(&self) -> Span {
-        Span { offset: self.offset, len: self.len, key: self.key, iv: self.iv }
-    }
 }
 
 impl Ctr {

@@ -1,10 +1,10 @@
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Queue, Secrecy};
+use evariste_backend::{Buffer, Queue};
 
 use crate::{
     Aes, Message, Mode, Result,
-    batch::{Batch, Span},
+    batch::Batch,
     cbc::expect_blocks,
     cpu,
     kernels::{BlockMode, Direction},
@@ -43,7 +43,7 @@ impl Aes {
 
     fn ecb_batch(&self, data: &mut Buffer<u8>, messages: &[Message], direction: Direction) -> Result<()> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
-        let batch = Batch::new(self, data, messages.iter().map(Message::span).collect(), Secrecy::Public)?;
+        let batch = Batch::new(self, data, &messages)?;
         self.messages(None, BlockMode::Ecb, direction, false, data, &batch)
     }
 }
@@ -106,8 +106,8 @@ impl Ecb {
         len: usize,
         direction: Direction,
     ) -> Result<()> {
-        let span = Span { offset, len, key: 0, iv: [0; cpu::BLOCK] };
-        let batch = Batch::new(&self.aes, data, vec![span], Secrecy::Public)?;
+        let message = Message { offset, len, key: 0, iv: [0; cpu::BLOCK] };
+        let batch = Batch::new(&self.aes, data, &message)?;
         self.aes.messages(queue, BlockMode::Ecb, direction, false, data, &batch)
     }
 }

@@ -165,6 +165,13 @@ impl Aes {
         self.0.shape.per_thread()
     }
 
+    /// Units of work that blocks of one message are.
+    pub(crate) fn units(&self, blocks: u64) -> u64 {
+        // A power of two: a division takes as long as all else that is done for a message.
+        let per_thread = u64::from(self.per_thread());
+        (blocks + per_thread - 1) >> per_thread.ilog2()
+    }
+
     /// Refuses a buffer of another device, and a range that leaves the buffer.
     pub(crate) fn expect_range(&self, data: &Buffer<u8>, range: &Range<usize>) -> Result<()> {
         self.0.device.expect_same("the data of a cipher", data.device())?;

@@ -1,10 +1,7 @@
 use std::{
-    fmt,
+    fmt, mem,
     ops::Range,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use evariste_backend::{Buffer, Device, Queue, Secrecy};
@@ -14,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     Aes, Config, Error, Mode, Result,
-    batch::{Batch, Prepared, Span},
+    batch::{Batch, Messages, Prepared, Span},
     cpu::{self, BLOCK},
     gf128,
     ghash::{HashKeys, Sum},
@@ -31,6 +28,9 @@ const MAX_KEYS: usize = u32::MAX as usize / POWERS;
 
 /// Bytes of a nonce or of associated data: their lengths in bits are 64-bit numbers.
 const MAX_BYTES: u64 = (1 << 61) - 1;
+
+/// Bytes of a nonce that is part of the counter, and not hashed.
+const NONCE: usize = 12;
 
 /// Messages of a batch whose counters or tags one thread computes at a time, at some 50 ns each.
 const GRAIN: usize = 256;
@@ -233,23 +233,25 @@ impl Gcm {
     /// counters that overlap.
     pub fn seal_batch(&self, data: &mut Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
         in_pool(messages.len(), || {
-            let batch = self.batch(data, messages)?;
-            let stream = |span: &Span| {
+            let messages = self.messages(messages);
+            let batch = messages.batch(data)?;
+            let stream = |message| {
+                let span = batch.span(message);
                 // The block that masks the tag, then those of the data.
                 let blocks = 1 + span.len.div_ceil(BLOCK) as u64;
-                Stream { key: span.key, start: Start::of(span).block(), blocks }
+                Stream { key: span.key, start: messages.number(message), blocks }
             };
-            let streams = batch.spans().par_iter().map(stream);
+            let streams = (0..batch.count()).into_par_iter().map(stream);
             let expect = || self.aes.expect_apart(streams, false);
             let prepare = || self.aes.prepare(None, BlockMode::Ctr, false, &batch);
-            let (apart, parts) = match messages.len() {
+            let (apart, parts) = match batch.count() {
                 ..=GRAIN => (expect(), prepare()),
                 _ => rayon::join(expect, prepare),
             };
             apart?;
             let parts = parts?;
             self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)?;
-            self.tags(data, messages, &batch, &parts)
+            self.tags(data, &messages, &batch, &parts)
         })
     }
 
@@ -268,9 +270,10 @@ impl Gcm {
         }
         tags.iter().try_for_each(|tag| self.expect_tag_len(tag.as_ref()))?;
         let (parts, expected) = in_pool(messages.len(), || -> Result<_> {
-            let batch = self.batch(data, messages)?;
+            let messages = self.messages(messages);
+            let batch = messages.batch(data)?;
             let parts = self.aes.prepare(None, BlockMode::Ctr, false, &batch)?;
-            let expected = Zeroizing::new(self.tags(data, messages, &batch, &parts)?);
+            let expected = Zeroizing::new(self.tags(data, &messages, &batch, &parts)?);
             Ok((parts, expected))
         })?;
         for (message, (expected, tag)) in expected.iter().zip(tags).enumerate() {
@@ -279,64 +282,40 @@ impl Gcm {
         self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)
     }
 
-    fn batch(&self, data: &Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Batch> {
-        let expect = |(i, message): (usize, &GcmMessage<'_>)| {
-            self.aes.expect_key(i, message.key)?;
-            expect_message(message.nonce, message.aad, message.len)
-        };
-        // One pass over all: a second one finds out what is wrong, should anything be.
-        let (wrong, hashed) = (AtomicBool::new(false), AtomicBool::new(false));
-        let span = |(i, message): (usize, &GcmMessage<'_>)| {
-            let &GcmMessage { offset, len, key, nonce, .. } = message;
-            if expect((i, message)).is_err() {
-                wrong.store(true, Ordering::Relaxed);
-                return Span { offset, len, key, iv: [0; BLOCK] };
-            }
-            if nonce.len() != 12 {
-                hashed.store(true, Ordering::Relaxed);
-            }
-            Span { offset, len, key, iv: self.start_of(key, nonce).counter() }
-        };
-        let numbered = messages.par_iter().enumerate().with_min_len(GRAIN);
-        let mut spans: Vec<Span> = numbered.clone().map(span).collect();
-        if wrong.into_inner()
-            && let Some(error) = numbered.find_map_first(|message| expect(message).err())
-        {
-            spans.iter_mut().for_each(|span| span.iv.zeroize());
-            return Err(error);
-        }
-        // Counters that are hashes of nonces tell of the key.
-        let secrecy = if hashed.into_inner() { Secrecy::Secret } else { Secrecy::Public };
-        Batch::new(&self.aes, data, spans, secrecy)
+    fn messages<'a>(&'a self, messages: &'a [GcmMessage<'a>]) -> Sealed<'a> {
+        Sealed { gcm: self, messages, starts: OnceLock::new() }
     }
 
     fn tags(
         &self,
         data: &Buffer<u8>,
-        messages: &[GcmMessage<'_>],
-        batch: &Batch,
+        messages: &Sealed<'_>,
+        batch: &Batch<'_>,
         parts: &[Prepared],
     ) -> Result<Vec<Tag>> {
-        if messages.is_empty() {
+        if batch.count() == 0 {
             return Ok(Vec::new());
         }
         // What the tags are but for the hashes of the ciphertexts, which add those times H^2: the hash is linear.
-        let mut rest = Zeroizing::new(Vec::new());
-        let without = |(message, span): (&GcmMessage<'_>, &Span)| {
-            let start = Start::of(span);
-            let sum = self.hash_of_sum(&start, message.aad, message.len, &Sum::default());
-            let tag = Zeroizing::new(self.tag(&start, message.aad.len(), message.len, &sum));
-            u128::from_ne_bytes(tag.bytes)
+        let without = |message| {
+            let (start, GcmMessage { len, aad, .. }) = (messages.start(message), messages.messages[message]);
+            let sum = self.hash_of_sum(&start, aad, len, &Sum::default());
+            self.tag(&start, aad.len(), len, &sum)
         };
-        let pairs = messages.par_iter().zip(batch.spans()).with_min_len(GRAIN);
-        let meanwhile = || pairs.map(without).collect_into_vec(&mut rest);
-        let hashes = self.aes.ghash_messages(data, batch, parts, &self.hash, meanwhile)?;
-        let tag = |((span, hash), rest): ((&Span, &u128), &u128)| {
-            let hash = Sum::new(hash.to_ne_bytes());
-            let hash = self.hash.key(span.key).times_square(&hash);
-            Tag { bytes: (rest ^ u128::from_ne_bytes(*hash)).to_ne_bytes(), len: self.tag_len }
+        let meanwhile = || {
+            let mut tags = Zeroizing::new(Vec::new());
+            (0..batch.count()).into_par_iter().with_min_len(GRAIN).map(without).collect_into_vec(&mut tags);
+            tags
         };
-        Ok(batch.spans().par_iter().zip(&*hashes).zip(&*rest).with_min_len(GRAIN).map(tag).collect())
+        let done = |mut tags: Zeroizing<Vec<Tag>>, hashes: &[[u8; BLOCK]]| {
+            let add = |(message, (tag, hash)): (usize, (&mut Tag, &[u8; BLOCK]))| {
+                let hash = self.hash.key(batch.span(message).key).times_square(hash);
+                tag.bytes = (u128::from_ne_bytes(tag.bytes) ^ u128::from_ne_bytes(*hash)).to_ne_bytes();
+            };
+            tags.par_iter_mut().zip(hashes).enumerate().with_min_len(GRAIN).for_each(add);
+            mem::take(&mut *tags)
+        };
+        self.aes.ghash_messages(data, batch, parts, &self.hash, meanwhile, done)
     }
 
     /// The first counter block of a message (SP 800-38D, 7.1, J_0).
@@ -347,17 +326,12 @@ impl Gcm {
 
     /// [`Gcm::start`] of what [`expect_message`] lets through.
     fn start_of(&self, key: usize, nonce: &[u8]) -> Start {
-        let mut block = Zeroizing::new(0_u128);
-        if nonce.len() == 12 {
-            let bytes: &mut [u8; BLOCK] = bytemuck::cast_mut(&mut *block);
-            bytes[..12].copy_from_slice(nonce);
-            bytes[15] = 1;
-        } else {
-            let hash = self.hash.key(key);
-            let sum = hash.extend(&hash.extend_parallel(&[0; BLOCK], nonce), &lengths(0, nonce.len()));
-            *block = u128::from_ne_bytes(*sum);
+        if let Some(start) = plain_start(nonce) {
+            return Start { key, block: Zeroizing::new(start.to_be()) };
         }
-        Start { key, block }
+        let hash = self.hash.key(key);
+        let sum = hash.extend(&hash.extend_parallel(&[0; BLOCK], nonce), &lengths(0, nonce.len()));
+        Start { key, block: Zeroizing::new(u128::from_ne_bytes(*sum)) }
     }
 
     /// The hash of key 0 over associated data, which that over the data goes on from.
@@ -407,7 +381,16 @@ impl fmt::Debug for Gcm {
     }
 }
 
+/// The first counter block, as a big-endian number, where it is the nonce and a 1.
+#[inline]
+fn plain_start(nonce: &[u8]) -> Option<u128> {
+    let (high, low) = <&[u8; NONCE]>::try_from(nonce).ok()?.split_first_chunk()?;
+    let low = u32::from_be_bytes(*low.first_chunk()?);
+    Some(u128::from(u64::from_be_bytes(*high)) << 64 | u128::from(low) << 32 | 1)
+}
+
 /// Where a message's counter starts.
+#[derive(Clone)]
 pub(crate) struct Start {
     key: usize,
     /// In the order of memory. Where the nonce is hashed, a function of the key.
@@ -415,12 +398,6 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// That of a message, from the counter block of its data.
-    fn of(span: &Span) -> Self {
-        let block = cpu::add_counter(span.iv, u32::MAX.into(), false);
-        Self { key: span.key, block: Zeroizing::new(u128::from_ne_bytes(block)) }
-    }
-
     /// The counter block of the first block of data.
     pub(crate) fn counter(&self) -> [u8; BLOCK] {
         cpu::add_counter(self.block(), 1, false)
@@ -431,13 +408,79 @@ impl Start {
     }
 }
 
+/// The messages of a batch.
+struct Sealed<'a> {
+    gcm: &'a Gcm,
+    messages: &'a [GcmMessage<'a>],
+    /// Where they start, if nonces had to be hashed for it.
+    starts: OnceLock<Vec<Start>>,
+}
+
+impl Sealed<'_> {
+    fn batch(&self, data: &Buffer<u8>) -> Result<Batch<'_>> {
+        let batch = Batch::new(&self.gcm.aes, data, self)?;
+        if batch.secrecy() == Secrecy::Secret {
+            let start = |message: &GcmMessage<'_>| self.gcm.start_of(message.key, message.nonce);
+            self.starts.get_or_init(|| self.messages.par_iter().with_min_len(GRAIN).map(start).collect());
+        }
+        Ok(batch)
+    }
+
+    /// [`Sealed::start`] as a big-endian number: a nonce's, from where no secret is.
+    fn number(&self, message: usize) -> u128 {
+        match self.starts.get() {
+            Some(starts) => u128::from_be(*starts[message].block),
+            None => {
+                plain_start(self.messages[message].nonce).unwrap_or_else(|| u128::from_be(*self.start(message).block))
+            }
+        }
+    }
+
+    /// Where a message that was found to be right starts.
+    fn start(&self, message: usize) -> Start {
+        match self.starts.get() {
+            Some(starts) => starts[message].clone(),
+            None => self.gcm.start_of(self.messages[message].key, self.messages[message].nonce),
+        }
+    }
+}
+
+impl Messages for Sealed<'_> {
+    fn count(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn span(&self, message: usize) -> Span {
+        let GcmMessage { offset, len, key, .. } = self.messages[message];
+        Span { offset, len, key }
+    }
+
+    fn iv(&self, message: usize) -> [u8; BLOCK] {
+        cpu::add_counter(self.number(message).to_be_bytes(), 1, false)
+    }
+
+    /// Counters that are hashes of nonces tell of the key.
+    fn secrecy(&self, message: usize) -> Secrecy {
+        if self.messages[message].nonce.len() == NONCE { Secrecy::Public } else { Secrecy::Secret }
+    }
+
+    fn expect(&self, message: usize) -> Result<()> {
+        let GcmMessage { len, key, nonce, aad, .. } = self.messages[message];
+        self.gcm.aes.expect_key(message, key)?;
+        expect_message(nonce, aad, len)
+    }
+}
+
 /// Refuses what the standard has no counter or tag for.
 fn expect_message(nonce: &[u8], aad: &[u8], len: usize) -> Result<()> {
     if nonce.is_empty() {
         return Err(Error::IvLength { what: "a nonce", expected: "1 or more", actual: 0 });
     }
-    let limits = [("a nonce", nonce.len(), MAX_BYTES), ("associated data", aad.len(), MAX_BYTES)];
-    for (what, actual, limit) in limits.into_iter().chain([("a message", len, MAX_MESSAGE)]) {
+    for (what, actual, limit) in [
+        ("a nonce", nonce.len(), MAX_BYTES),
+        ("associated data", aad.len(), MAX_BYTES),
+        ("a message", len, MAX_MESSAGE),
+    ] {
         if actual as u64 > limit {
             return Err(Error::TooLong { what, expected: limit, actual: actual as u64 });
         }

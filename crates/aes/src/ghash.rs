@@ -214,12 +214,13 @@ impl HashKeys {
         Ok(self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))?)
     }
 
-    /// Reads so many sums that `launch` writes, as they lie in memory.
-    pub(crate) fn read(
+    /// Has `done` read so many sums that `launch` writes, as they lie in memory, and gives it what `launch` gave.
+    pub(crate) fn read<M, T>(
         &self,
         count: usize,
-        launch: impl FnOnce(&mut Buffer<u8>) -> Result<()>,
-    ) -> Result<Zeroizing<Vec<u128>>> {
+        launch: impl FnOnce(&mut Buffer<u8>) -> Result<M>,
+        done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
+    ) -> Result<T> {
         let (device, bytes) = (self.powers.device(), count * BLOCK);
         // Who finds the place taken uses one of its own.
         let mut own = None;
@@ -235,16 +236,15 @@ impl HashKeys {
                 )
             }
         };
-        launch(&mut out)?;
+        let made = launch(&mut out)?;
         let rest = host.split_off(bytes);
         let mut host = out.view(..bytes)?.read_pinned(None, host)?.wait()?;
-        let mut sums = Zeroizing::new(vec![0; count]);
-        bytemuck::cast_slice_mut(&mut sums).copy_from_slice(&host);
+        let result = done(made, bytemuck::cast_slice(&host));
         // Both are of one allocation.
         if host.join(rest).is_ok() {
             *place = Some((out, host));
         }
-        Ok(sums)
+        Ok(result)
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::{Aes, Error, Result, cpu::BLOCK};
+use crate::{Aes, Error, Result};
 
 /// Streams up to which one thread sorts them.
 const FEW: usize = 1 << 12;
@@ -26,7 +26,8 @@ const BITS: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     pub(crate) key: usize,
-    pub(crate) start: [u8; BLOCK],
+    /// As a big-endian number.
+    pub(crate) start: u128,
     pub(crate) blocks: u64,
 }
 
@@ -54,7 +55,6 @@ impl EqualKeys {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sorted {
     key: u32,
-    /// As a big-endian number.
     start: u128,
     blocks: u64,
     message: usize,
@@ -103,7 +103,7 @@ impl Aes {
         let keys = if self.keys() > 1 { self.equal_keys().of(self) } else { &[0] };
         let sorted = |(message, stream): (usize, Stream)| Sorted {
             key: keys[stream.key],
-            start: u128::from_be_bytes(stream.start),
+            start: stream.start,
             blocks: stream.blocks,
             message,
         };
@@ -147,7 +147,7 @@ mod tests {
 
     fn check(keys: &[[u8; 16]], streams: &[(usize, u128, u64)], wide: bool) -> Option<(usize, usize)> {
         let aes = Aes::with_config(&Device::cpu(), keys, Config::default()).unwrap();
-        let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start: start.to_be_bytes(), blocks };
+        let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start, blocks };
         match aes.expect_apart(streams.par_iter().map(stream), wide) {
             Ok(()) => None,
             Err(Error::RepeatedKeystream { first, second }) => Some((first, second)),

@@ -5,8 +5,8 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::{
-    Aes, Config, Error, Mode, Result,
-    batch::{Batch, Span},
+    Aes, Config, Error, Message, Mode, Result,
+    batch::Batch,
     cpu::{self, BLOCK},
     kernels::{BlockMode, BlockParams, Direction, Place, SerialMode, SerialParams, THREADS},
     ring::Ring,
@@ -257,8 +257,8 @@ impl Aes {
     /// The numbers of sectors, encrypted with key 1.
     fn tweaks(&self, queue: Option<&Queue>, first: u128, sectors: usize) -> Result<Buffer<u8>> {
         let mut tweaks = self.0.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
-        let message = Span { offset: 0, len: sectors * BLOCK, key: 1, iv: first.to_le_bytes() };
-        let batch = Batch::new(self, &tweaks, vec![message], Secrecy::Public)?;
+        let message = Message { offset: 0, len: sectors * BLOCK, key: 1, iv: first.to_le_bytes() };
+        let batch = Batch::new(self, &tweaks, &message)?;
         self.messages(queue, BlockMode::Tweak, Direction::Encrypt, false, &mut tweaks, &batch)?;
         Ok(tweaks)
     }

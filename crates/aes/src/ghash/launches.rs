@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::{HashKeys, Sum};
 use crate::{
     Aes, Result,
-    batch::{Batch, Prepared, Span},
+    batch::{Batch, Prepared},
     copies::{tail, words},
     cpu::BLOCK,
     engine::MAX_STRIDES,
@@ -60,13 +60,13 @@ impl Aes {
             power: (key * POWERS) as u32,
         };
         let (kernel, powers) = (keys.kernel()?, keys.powers());
-        let sums = keys.read(count as usize, |out| {
+        let launch = |out: &mut Buffer<u8>| {
             // There are no messages: the tables' first words stand in for them, unread.
             let args = &mut [Arg::read(data), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(out)];
             // SAFETY: the range's words lie in the data; there is an output for each segment; the key has powers.
             Ok(unsafe { kernel.launch(None, self.hash_groups(count), &params, args) }?)
-        })?;
-        Ok(keys.key(key).join_segments(bytemuck::cast_slice(&sums), segment, blocks))
+        };
+        keys.read(count as usize, launch, |(), sums| keys.key(key).join_segments(sums, segment, blocks))
     }
 
     /// Blocks of the segments that so many blocks are cut into.
@@ -87,59 +87,62 @@ impl Aes {
     }
 
     /// [`Aes::ghash`] of each message of a batch, with its own powers, as they lie in memory. `parts` are what the batch was prepared
-    /// as. `meanwhile` runs on the host while the device hashes.
-    pub(crate) fn ghash_messages(
+    /// as. `meanwhile` runs on the host while the device hashes; `done` gets what it made, and the sums.
+    pub(crate) fn ghash_messages<M, T>(
         &self,
         data: &Buffer<u8>,
-        batch: &Batch,
+        batch: &Batch<'_>,
         parts: &[Prepared],
         keys: &HashKeys,
-        meanwhile: impl FnOnce(),
-    ) -> Result<Zeroizing<Vec<u128>>> {
-        let blocks = |span: &Span| words(span.offset, span.len);
-        let total = batch.spans().iter().map(blocks).sum();
-        let longest = batch.spans().iter().map(blocks).max().unwrap_or(0);
+        meanwhile: impl FnOnce() -> M,
+        done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
+    ) -> Result<T> {
         let most = if self.whole_launches() {
             u64::from(u32::MAX)
         } else {
-            self.segment_of(total).clamp(MIN_CUT, MAX_SEGMENT)
+            self.segment_of(batch.blocks()).clamp(MIN_CUT, MAX_SEGMENT)
         };
-        let mut meanwhile = Some(meanwhile);
-        let mut hash = |messages: &Buffer<u32>, count: usize| {
+        let launch = |messages: &Buffer<u32>, count: usize, out: &mut Buffer<u8>| -> Result<()> {
             let params = GhashParams { count: count as u32, ..GhashParams::default() };
             let (kernel, powers) = (keys.kernel()?, keys.powers());
-            keys.read(count, |out| {
-                let args = &mut [Arg::read(data), Arg::read(messages), Arg::read(powers), Arg::write(out)];
-                // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an
-                // output for each.
-                unsafe { kernel.launch(None, self.hash_groups(count as u64), &params, args) }?;
-                if let Some(meanwhile) = meanwhile.take() {
-                    meanwhile();
-                }
-                Ok(())
-            })
+            let args = &mut [Arg::read(data), Arg::read(messages), Arg::read(powers), Arg::write(out)];
+            // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an
+            // output for each.
+            Ok(unsafe { kernel.launch(None, self.hash_groups(count as u64), &params, args) }?)
         };
-        if let [Prepared { part, messages }] = parts
-            && part.descriptors.len() == batch.spans().len()
-            && part.descriptors.len() <= MAX_HASHED
-            && longest <= most
+        if let [Prepared { count, messages, .. }] = parts
+            && *count == batch.count()
+            && *count <= MAX_HASHED
+            && batch.longest() <= most
         {
-            return hash(messages, batch.spans().len());
+            let launch = |out: &mut Buffer<u8>| {
+                launch(messages, *count, out)?;
+                Ok(meanwhile())
+            };
+            return keys.read(*count, launch, done);
         }
         let segments = batch.segments(most);
         let mut sums = Zeroizing::new(Vec::with_capacity(segments.len()));
+        let (mut meanwhile, mut made) = (Some(meanwhile), None);
         for part in segments.chunks(MAX_HASHED) {
             let messages = self.0.device.upload_on(None, bytemuck::cast_slice(part), Secrecy::Public)?;
-            sums.extend_from_slice(&hash(&messages, part.len())?);
+            let launch = |out: &mut Buffer<u8>| {
+                launch(&messages, part.len(), out)?;
+                made = made.take().or_else(|| meanwhile.take().map(|meanwhile| meanwhile()));
+                Ok(())
+            };
+            keys.read(part.len(), launch, |(), part| sums.extend_from_slice(part))?;
         }
-        let mut sums: &[[u8; BLOCK]] = bytemuck::cast_slice(&sums);
-        let mut joined = Zeroizing::new(Vec::with_capacity(batch.spans().len()));
+        let mut sums: &[[u8; BLOCK]] = &sums;
+        let mut joined = Zeroizing::new(Vec::with_capacity(batch.count()));
         for span in batch.spans() {
-            let (own, rest) = sums.split_at(blocks(span).div_ceil(most).max(1) as usize);
-            let sum = keys.key(span.key).join_segments(own, most, blocks(span));
-            joined.push(u128::from_ne_bytes(*sum));
+            let blocks = words(span.offset, span.len);
+            let (own, rest) = sums.split_at(blocks.div_ceil(most).max(1) as usize);
+            joined.push(*keys.key(span.key).join_segments(own, most, blocks));
             sums = rest;
         }
-        Ok(joined)
+        let made = made.or_else(|| meanwhile.map(|meanwhile| meanwhile()));
+        let Some(made) = made else { unreachable!("it ran at the first launch, or just now") };
+        Ok(done(made, &joined))
     }
 }
