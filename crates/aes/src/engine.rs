@@ -10,7 +10,7 @@ use crate::{
     cpu::BLOCK,
     kernels::{self, BlockParams, Ciphers, CtrParams, MoveParams, PreviousParams, SerialParams, Shape, WARP},
     key::{HostCipher, Key},
-    keystream::EqualKeys,
+    keystream::{EqualKeys, Hashes},
     tables,
 };
 
@@ -43,6 +43,7 @@ pub(crate) struct Engine {
     pub(crate) shape: Shape,
     pub(crate) ciphers: Ciphers,
     pub(crate) equal_keys: EqualKeys,
+    pub(crate) hashes: Hashes,
     pub(crate) schedule: Buffer<u32>,
     pub(crate) tables: Buffer<u32>,
     /// When schedule and tables are there, for other queues than the default one.
@@ -93,6 +94,7 @@ impl Aes {
             shape,
             ciphers: keys.iter().map(Key::cipher).collect(),
             equal_keys: EqualKeys::default(),
+            hashes: Hashes::default(),
             schedule,
             tables,
             ready: device.record(None)?,

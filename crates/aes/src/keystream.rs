@@ -2,10 +2,7 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, OnceLock},
 };
 
 use rayon::prelude::*;
@@ -16,11 +13,11 @@ use crate::{Aes, Error, Result};
 /// Streams up to which one thread sorts them.
 const FEW: usize = 1 << 12;
 
-/// Streams of one task.
+/// Streams of one task, at some 20 ns each.
 const GRAIN: usize = 256;
 
-/// Bits of a table of hashes for each stream, at least: of so many one in 32 meets another by chance.
-const BITS: usize = 32;
+/// The hash of a stream without blocks: those of others are odd.
+const NONE: u64 = 0;
 
 /// Counter blocks that follow each other, with a key.
 #[derive(Clone, Copy, Debug)]
@@ -60,41 +57,47 @@ struct Sorted {
     message: usize,
 }
 
-/// Those whose key and `cycle` another one may share: by chance some that nobody shares them with, but never without one that
-/// does. The hash, of two folded products as in wyhash, has seeds of its own, so that nobody can make them meet.
-fn candidates(streams: impl IndexedParallelIterator<Item = Sorted> + Clone, cycle: u128) -> Vec<Sorted> {
-    let random = RandomState::new();
-    let seeds = [0u64, 1, 2].map(|i| random.hash_one(i));
-    let words = (streams.len() * BITS).next_power_of_two().div_ceil(64);
-    let table = || (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
-    let [once, again] = [table(), table()];
-    let fold = |a: u64, b: u64| {
-        let product = u128::from(a) * u128::from(b);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let place = |stream: &Sorted| {
-        let start = stream.start & cycle;
-        let hash = fold(start as u64 ^ seeds[0], (start >> 64) as u64 ^ seeds[1]);
-        let hash = fold(hash ^ u64::from(stream.key), seeds[2] | 1) as usize;
-        (hash / 64 % words, 1 << (hash % 64))
-    };
-    // The threads have ended before `again` is read.
-    streams.clone().filter(|stream| stream.blocks > 0).for_each(|stream| {
-        let (word, bit) = place(&stream);
-        if once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
-            again[word].fetch_or(bit, Ordering::Relaxed);
-        }
-    });
-    let is_met = |stream: &Sorted| {
-        let (word, bit) = place(stream);
-        again[word].load(Ordering::Relaxed) & bit != 0
-    };
-    streams.filter(|stream| stream.blocks > 0 && is_met(stream)).collect()
+/// Hashes of streams, in memory that is kept from one check to the next: new pages would take longer than the check.
+#[derive(Debug, Default)]
+pub(crate) struct Hashes(Mutex<Vec<u64>>);
+
+impl Hashes {
+    /// Whether two of these streams have the same key and `cycle`: by chance so even if none do, in one of 2^63 pairs.
+    ///
+    /// Each task sorts the hashes of a part of their range, so that no two write to the same memory: a table that all cores
+    /// share is a wait for another core's cache at nearly every access. The hash, of two folded products as in wyhash, has seeds
+    /// of its own, so that nobody can make streams meet.
+    fn any_twice(&self, streams: impl IndexedParallelIterator<Item = Sorted>, cycle: u128) -> bool {
+        // Who finds the memory taken uses its own.
+        let (mut own, mut shared) = (Vec::new(), self.0.try_lock());
+        let hashes = shared.as_deref_mut().unwrap_or(&mut own);
+        let random = RandomState::new();
+        let seeds = [0u64, 1, 2].map(|i| random.hash_one(i));
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let hash = |stream: Sorted| {
+            let start = stream.start & cycle;
+            let hash = fold(start as u64 ^ seeds[0], (start >> 64) as u64 ^ seeds[1]);
+            if stream.blocks == 0 { NONE } else { fold(hash ^ u64::from(stream.key), seeds[2] | 1) | 1 }
+        };
+        streams.map(hash).collect_into_vec(hashes);
+        let parts = rayon::current_num_threads().next_power_of_two().min((hashes.len() / GRAIN).next_power_of_two());
+        (0..parts).into_par_iter().any(|part| {
+            let mut own = Vec::with_capacity(2 * hashes.len() / parts);
+            let here = |hash: &u64| *hash != NONE && (hash >> 32) as usize & (parts - 1) == part;
+            own.extend(hashes.iter().copied().filter(here));
+            own.sort_unstable();
+            own.windows(2).any(|pair| pair[0] == pair[1])
+        })
+    }
 }
 
 impl Aes {
     /// Refuses streams that have a counter block in common: sorted by key and start, each must end before the next one
-    /// starts. Keys that are equal count as one. Where the counter has 32 bits, only those are sorted that may share the others.
+    /// starts. Keys that are equal count as one. Where the counter has 32 bits, nothing is sorted unless some may share the
+    /// others.
     pub(crate) fn expect_apart(
         &self,
         streams: impl IndexedParallelIterator<Item = Stream> + Clone,
@@ -110,10 +113,10 @@ impl Aes {
         // The bits of the counter that count, and the others, which tell streams apart.
         let low = if wide { u128::MAX } else { u32::MAX.into() };
         let streams = streams.with_min_len(GRAIN).enumerate().map(sorted);
-        let mut streams = match wide {
-            true => streams.filter(|stream| stream.blocks > 0).collect(),
-            false => candidates(streams, !low),
-        };
+        if !wide && !self.0.hashes.any_twice(streams.clone(), !low) {
+            return Ok(());
+        }
+        let mut streams: Vec<Sorted> = streams.filter(|stream| stream.blocks > 0).collect();
         match streams.len() {
             ..=FEW => streams.sort_unstable(),
             _ => streams.par_sort_unstable(),
