@@ -7,7 +7,7 @@ use crate::{
     batch::{Batch, Next, Prepared},
     cpu::{self, BLOCK},
     kernels::{BlockMode, Direction, PREVIOUS_UNITS, PreviousParams, SerialMode, SerialParams, THREADS},
-    ring::Ring,
+    ring,
 };
 
 /// Blocks that one launch chains in CBC encryption, for the same reason, and since emulated GPUs end long loops.
@@ -113,7 +113,7 @@ impl Cbc {
             cpu::cbc_decrypt(self.aes.cipher(0), *iv, data);
             return Ok(());
         }
-        let mut ring = Ring::for_len(&self.aes, data.len(), BLOCK)?;
+        let ring = ring::for_len(&self.aes, data.len(), BLOCK)?;
         // What comes before each piece, which the piece before overwrites.
         let ends = data.chunks_exact(ring.piece_bytes()).filter_map(|piece| piece.last_chunk().copied());
         let before: Vec<[u8; BLOCK]> = iter::once(*iv).chain(ends).collect();

@@ -11,7 +11,7 @@ use crate::{
     cpu::{self, BLOCK},
     kernels::{BlockMode, CTR_RUN, CtrParams, Direction, Place},
     keystream::Stream,
-    ring::Ring,
+    ring,
 };
 
 /// How much of the counter block counts.
@@ -221,7 +221,7 @@ impl Ctr {
         if self.aes.on_host(Mode::Ctr, len)? {
             self.apply_on_host(self.position, data);
         } else {
-            Ring::for_len(&self.aes, len, BLOCK)?.run_pinned(data, |queue, piece, at, len| {
+            ring::for_len(&self.aes, len, BLOCK)?.run_pinned(data, |queue, piece, at, len| {
                 self.apply_at(Some(queue), self.position + at as u128, piece, 0..len)
             })?;
         }
@@ -298,7 +298,7 @@ impl Ctr {
         let mut first = Zeroizing::new([0; BLOCK]);
         let first = &mut first[..head];
         first.copy_from_slice(&data[..head]);
-        let mut ring = Ring::for_len(&self.aes, data.len(), BLOCK)?;
+        let ring = ring::for_len(&self.aes, data.len(), BLOCK)?;
         let (next, _) = self.block_at(self.position + head as u128);
         let wide = self.counter.wide();
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {

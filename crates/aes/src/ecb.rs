@@ -8,7 +8,7 @@ use crate::{
     cbc::expect_blocks,
     cpu,
     kernels::{BlockMode, Direction},
-    ring::Ring,
+    ring,
 };
 
 /// The bare block cipher: equal blocks give equal blocks, so that patterns of the data stay visible. A part for building
@@ -88,7 +88,7 @@ impl Ecb {
             return Ok(());
         }
         let work = |queue: &Queue, piece: &mut Buffer<u8>, _, len| self.run(Some(queue), piece, 0, len, direction);
-        Ring::for_len(&self.aes, data.len(), cpu::BLOCK)?.run(data, work, |_| ())
+        ring::for_len(&self.aes, data.len(), cpu::BLOCK)?.run(data, work, |_| ())
     }
 
     fn on_range(&self, data: &mut Buffer<u8>, range: Range<usize>, direction: Direction) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::{
     ghash::{HashKeys, Sum},
     kernels::{BlockMode, Direction, POWERS},
     keystream::Stream,
-    ring::Ring,
+    ring,
 };
 
 /// Bytes of a message: 2^32 − 2 blocks (NIST SP 800-38D, 5.2.1.1).
@@ -181,7 +181,7 @@ impl Gcm {
             let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
             self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)
         };
-        Ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
+        ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
     }
 
     /// [`Gcm::seal`] on part of a buffer.

@@ -23,7 +23,7 @@ use crate::{
     cpu::{self, BLOCK},
     gcm::{MAX_MESSAGE, expect_tag},
     ghash::Sum,
-    ring::Ring,
+    ring,
 };
 
 impl Ctr {
@@ -216,7 +216,7 @@ fn pump(
     mut done: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     if aes.device().info().limits.workgroup_threads > 1 {
-        return Ring::for_stream(aes)?.pump(input, on_device, done);
+        return ring::for_stream(aes)?.pump(input, on_device, done);
     }
     let mut piece = Zeroizing::new(vec![0; aes.config().piece_bytes()]);
     let mut at = 0;

@@ -9,7 +9,7 @@ use crate::{
     batch::Batch,
     cpu::{self, BLOCK},
     kernels::{BlockMode, BlockParams, Direction, Place, SerialMode, SerialParams, THREADS},
-    ring::Ring,
+    ring,
 };
 
 /// The longest sector: 2^20 blocks (IEEE 1619, NIST SP 800-38E).
@@ -137,7 +137,7 @@ impl Xts {
             let first = first + (at / self.sector_bytes) as u128;
             self.on_range(Some(queue), first, piece, 0..len, direction)
         };
-        Ring::for_len(&self.aes, data.len(), self.sector_bytes)?.run(data, work, |_| ())
+        ring::for_len(&self.aes, data.len(), self.sector_bytes)?.run(data, work, |_| ())
     }
 
     fn on_range(

@@ -20,6 +20,7 @@ pub mod parallel;
 mod params;
 mod plans;
 mod pool;
+mod ring;
 mod span;
 mod stream;
 mod view;
@@ -43,6 +44,7 @@ pub use kernel::{
 };
 pub use params::{Constant, ParamField, ParamType, Params};
 pub use plans::CACHED_PLANS;
+pub use ring::Ring;
 pub use span::{Span, SpanMut};
 pub use stream::Stream;
 pub use view::{Download, View, ViewMut};

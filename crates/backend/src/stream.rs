@@ -38,16 +38,23 @@ const SLOTS: usize = 3;
 /// # }
 /// ```
 pub struct Stream<T: Element> {
-    idle: Vec<Stage<T>>,
-    /// Oldest first.
-    busy: VecDeque<(Stage<T>, Vec<Pending>)>,
+    turns: Turns<T>,
     /// What a call that failed had waited for: older than all that are busy.
     kept: Option<Vec<HostBuffer>>,
 }
 
-struct Stage<T: Element> {
-    queue: Queue,
-    data: Buffer<T>,
+/// Which memory is free next, and what comes back from the rest of it: of [`Stream`] and [`crate::Ring`].
+pub(crate) struct Turns<T: Element> {
+    /// The last one is next.
+    idle: Vec<Stage<T>>,
+    /// Oldest first.
+    busy: VecDeque<(Stage<T>, Vec<Pending>)>,
+}
+
+/// Device memory of a piece, and the queue of all that is done with it.
+pub(crate) struct Stage<T: Element> {
+    pub(crate) queue: Queue,
+    pub(crate) data: Buffer<T>,
 }
 
 impl<T: Element> Stream<T> {
@@ -56,8 +63,7 @@ impl<T: Element> Stream<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
-        let stage = |_| Ok(Stage { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
-        Ok(Self { idle: (0..SLOTS).map(stage).collect::<Result<_>>()?, busy: VecDeque::new(), kept: None })
+        Ok(Self { turns: Turns::new(device, len, SLOTS, secrecy)?, kept: None })
     }
 
     /// Copies the parts of `host` one behind the other to the first elements of a piece's memory, has `work` queue what is to be
@@ -79,13 +85,12 @@ impl<T: Element> Stream<T> {
         work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
     ) -> Result<Option<Vec<HostBuffer>>, E> {
         host.iter().try_for_each(|part| part.expect_download("the host memory of a stream"))?;
-        if self.idle.is_empty() {
-            self.kept = self.next()?;
+        if let Some(oldest) = self.turns.free()? {
+            self.kept = Some(oldest);
         }
-        let Some(stage) = self.idle.last_mut() else { unreachable!("the oldest stage has just become idle") };
         // Idle as long as `work` may fail or panic.
-        let pending = stage.queue(host, work)?;
-        self.busy.extend(self.idle.pop().map(|stage| (stage, pending)));
+        let pending = self.turns.stage().queue(host, work)?;
+        self.turns.begin(pending);
         Ok(self.kept.take())
     }
 
@@ -98,14 +103,44 @@ impl<T: Element> Stream<T> {
         if let Some(kept) = self.kept.take() {
             return Ok(Some(kept));
         }
+        self.turns.next()
+    }
+}
+
+impl<T: Element> Turns<T> {
+    /// With memory of `len` elements for each of so many pieces.
+    pub(crate) fn new(device: &Device, len: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
+        let stage = |_| Ok(Stage { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
+        Ok(Self { idle: (0..slots).map(stage).collect::<Result<_>>()?, busy: VecDeque::new() })
+    }
+
+    /// Waits for the oldest result if no stage is idle.
+    pub(crate) fn free(&mut self) -> Result<Option<Vec<HostBuffer>>> {
+        if self.idle.is_empty() { self.next() } else { Ok(None) }
+    }
+
+    /// Waits for the oldest result, if there is one.
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<HostBuffer>>> {
         let Some((stage, pending)) = self.busy.pop_front() else { return Ok(None) };
         self.idle.push(stage);
         pending.into_iter().map(Pending::wait).collect::<Result<_>>().map(Some)
     }
+
+    /// The stage of the next piece, after [`Turns::free`].
+    pub(crate) fn stage(&mut self) -> &mut Stage<T> {
+        let Some(stage) = self.idle.last_mut() else { unreachable!("the oldest stage has become idle") };
+        stage
+    }
+
+    /// Takes the stage out of the idle ones until its results are there.
+    pub(crate) fn begin(&mut self, results: Vec<Pending>) {
+        self.busy.extend(self.idle.pop().map(|stage| (stage, results)));
+    }
 }
 
 impl<T: Element> Stage<T> {
-    fn queue<E: From<Error>>(
+    /// See [`Stream::run`].
+    pub(crate) fn queue<E: From<Error>>(
         &mut self,
         host: Vec<HostBuffer>,
         work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
@@ -147,7 +182,7 @@ impl<T: Element> Stage<T> {
 
 impl<T: Element> fmt::Debug for Stream<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("busy", &self.busy.len()).finish_non_exhaustive()
+        f.debug_struct("Stream").field("busy", &self.turns.busy.len()).finish_non_exhaustive()
     }
 }
 

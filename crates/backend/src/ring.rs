@@ -1,0 +1,352 @@
+//! Bytes of any length through a device in pieces, from ordinary memory, readers and pinned memory.
+
+use std::{collections::VecDeque, fmt, mem, ops::Range};
+
+use crate::{
+    Buffer, Device, Error, HostBuffer, Pending, Queue, Result, Secrecy, Transfer, parallel,
+    stream::{Stage, Turns},
+};
+
+/// Bytes of the widest words that kernels read: they may read whole ones of what ends in the middle of one.
+const WORD: usize = 16;
+
+/// Pieces of bytes through a device: while one is worked on, the next comes and the last one goes, as with [`crate::Stream`],
+/// whose turns they take.
+///
+/// Ordinary memory is copied to pinned memory and back by all cores, one piece up while another one goes down. The pinned
+/// memory lives as long as the ring: secrets in it are zeroed once at the end, not piece by piece.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_backend::Error> {
+/// use evariste_backend::{Device, Ring, Secrecy};
+///
+/// let device = Device::best()?;
+/// let mut data: Vec<u8> = (0..96).collect();
+/// let mut seen = 0;
+/// // The first four bytes of each piece become its second four.
+/// let work = |queue: &_, piece: &mut _, _at, _len| {
+///     let (first, mut rest) = evariste_backend::ViewMut::from(piece).split_at(4)?;
+///     rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+/// };
+/// Ring::new(&device, 32, 3, Secrecy::Public)?.run(&mut data, work, |done| seen += done.len())?;
+/// assert_eq!(seen, 96);
+/// assert!(data.chunks(32).all(|piece| piece[..4] == piece[4..8]));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Ring {
+    device: Device,
+    turns: Turns<u8>,
+    slots: usize,
+    piece_bytes: usize,
+    secrecy: Secrecy,
+    /// Host memory on its way up, or back from there, oldest first: none until a piece has taken it.
+    ups: VecDeque<Pending>,
+}
+
+impl Ring {
+    /// With memory for so many pieces at a time, at least one, each of so many bytes, rounded down to whole words of 16, at least
+    /// one. Each has a queue of its own where the device has several. `secrecy` is that of the data.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`].
+    pub fn new(device: &Device, piece_bytes: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
+        let (slots, piece_bytes) = (slots.max(1), piece_bytes.max(WORD) / WORD * WORD);
+        let turns = Turns::new(device, piece_bytes, slots, secrecy)?;
+        Ok(Self { device: device.clone(), turns, slots, piece_bytes, secrecy, ups: VecDeque::with_capacity(slots) })
+    }
+
+    /// Bytes of a piece. Only the last one may be shorter.
+    pub fn piece_bytes(&self) -> usize {
+        self.piece_bytes
+    }
+
+    /// Takes each piece of `data` to the device, has `work` queue what is to be done with it, and brings it back to where it
+    /// came from. `work` gets the queue that it must use, memory that the piece lies at the start of, where it starts in the data
+    /// and its bytes. `done` sees the results in order, once they are there.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`], and those of `work`. What `done` has seen is the result then,
+    /// and all else is as it was.
+    pub fn run<E: From<Error> + Send>(
+        mut self,
+        data: &mut [u8],
+        work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<(), E> + Sync,
+        done: impl FnMut(&[u8]) + Send,
+    ) -> Result<(), E> {
+        // On one of the pool's threads from the start, instead of entering the pool and waking for every piece.
+        rayon::scope(|_| self.run_in_pool(data, &work, done))
+    }
+
+    fn run_in_pool<E: From<Error> + Send>(
+        &mut self,
+        data: &mut [u8],
+        work: &(impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<(), E> + Sync),
+        mut done: impl FnMut(&[u8]) + Send,
+    ) -> Result<(), E> {
+        let (mut stored, mut start) = (0, 0);
+        let mut store = |host: &HostBuffer, data: &mut [u8]| {
+            parallel::copy(host, &mut data[stored..][..host.len()]);
+            stored += host.len();
+            done(host);
+        };
+        while start < data.len() {
+            let (before, rest) = data.split_at_mut(start);
+            let next = &rest[..rest.len().min(self.piece_bytes)];
+            let finished = self.finished()?;
+            // The next piece goes up as soon as it is copied, while the oldest one is still being copied out.
+            let send = || -> Result<(), E> {
+                let mut host = self.host_for_upload(next.len(), Transfer::Upload)?;
+                parallel::copy(next, &mut host);
+                self.send(host, |queue, piece| work(queue, piece, start, next.len()))
+            };
+            let copy_out = || {
+                if let Some(host) = &finished {
+                    store(host, before);
+                }
+            };
+            rayon::join(send, copy_out).0?;
+            let len = next.len();
+            self.receive(finished, len)?;
+            start += len;
+        }
+        while let Some(host) = self.last()? {
+            store(&host, data);
+        }
+        Ok(())
+    }
+
+    /// Takes `input` to its end piece by piece: `work` is queued on (queue, memory, where the piece starts, its bytes), and
+    /// `done` gets the results in order. A piece that `input` does not fill is the last one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`], and those of `input`, `work` and `done`.
+    pub fn pump<E: From<Error>>(
+        mut self,
+        mut input: impl FnMut(&mut [u8]) -> Result<usize, E>,
+        work: impl Fn(&Queue, &mut Buffer<u8>, u64, usize) -> Result<(), E>,
+        mut done: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut at = 0;
+        loop {
+            // Readers may read what they have written: at a crawl, from memory for uploads only.
+            let mut host = self.host_for_upload(self.piece_bytes, Transfer::Both)?;
+            let len = input(&mut host)?.min(host.len());
+            if len > 0 {
+                drop(host.split_off(len));
+                let finished = self.finished()?;
+                self.send(host, |queue, piece| work(queue, piece, at, len))?;
+                if let Some(host) = &finished {
+                    done(host)?;
+                }
+                self.receive(finished, len)?;
+                at += len as u64;
+            }
+            if len < self.piece_bytes {
+                break;
+            }
+        }
+        while let Some(host) = self.last()? {
+            done(&host)?;
+        }
+        Ok(())
+    }
+
+    /// [`Ring::run`] on pinned memory for both directions, which goes up and comes back without a copy on the host.
+    ///
+    /// # Errors
+    /// [`Error::WrongTransfer`] and [`Error::WrongDevice`], with nothing done. [`Error::OutOfMemory`], [`Error::Driver`],
+    /// [`Error::Lost`], and those of `work`: `data` is left empty then, since its parts were lost with the copies.
+    pub fn run_pinned<E: From<Error>>(
+        mut self,
+        data: &mut HostBuffer,
+        work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        const WHAT: &str = "the host memory of a ring";
+
+        data.expect_download(WHAT)?;
+        let (expected, actual) = (self.device.info().id, data.device());
+        if expected != actual {
+            return Err(Error::WrongDevice { what: WHAT, expected, actual }.into());
+        }
+        let mut rest = data.split_off(0);
+        let (mut start, mut parts) = (0, Vec::new());
+        while !rest.is_empty() {
+            let len = rest.len().min(self.piece_bytes);
+            let tail = rest.split_off(len);
+            let part = mem::replace(&mut rest, tail);
+            parts.extend(self.finished()?);
+            let stage = self.turns.stage();
+            fit(stage, len, self.secrecy)?;
+            let pending = stage.queue(vec![part], |queue, piece| {
+                work(queue, piece, start, len)?;
+                Ok::<Range<usize>, E>(0..len)
+            })?;
+            self.turns.begin(pending);
+            start += len;
+        }
+        while let Some(part) = self.last()? {
+            parts.push(part);
+        }
+        for part in parts {
+            if data.join(part).is_err() {
+                unreachable!("parts come back in order");
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest result if no memory is idle.
+    fn finished(&mut self) -> Result<Option<HostBuffer>> {
+        Ok(self.turns.free()?.and_then(|mut parts| parts.pop()))
+    }
+
+    /// Waits for the oldest result, if there is one.
+    fn last(&mut self) -> Result<Option<HostBuffer>> {
+        Ok(self.turns.next()?.and_then(|mut parts| parts.pop()))
+    }
+
+    /// Host memory for the next `len` bytes.
+    fn host_for_upload(&mut self, len: usize, transfer: Transfer) -> Result<HostBuffer> {
+        let oldest = if self.ups.len() < self.slots { None } else { self.ups.pop_front() };
+        let mut host = match oldest {
+            Some(pending) => pending.wait()?,
+            None => self.device.host_buffer(self.piece_bytes, transfer, self.secrecy)?,
+        };
+        drop(host.split_off(len));
+        Ok(host)
+    }
+
+    /// Queues the upload of a piece to memory that is idle, and `work` on it.
+    fn send<E: From<Error>>(
+        &mut self,
+        host: HostBuffer,
+        work: impl FnOnce(&Queue, &mut Buffer<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let stage = self.turns.stage();
+        fit(stage, host.len(), self.secrecy)?;
+        let Stage { queue, data } = stage;
+        self.ups.push_back(data.view_mut(..host.len())?.write_pinned(Some(queue), host)?);
+        work(queue, data)
+    }
+
+    /// Queues the download of the piece that was sent.
+    fn receive(&mut self, host: Option<HostBuffer>, len: usize) -> Result<()> {
+        let mut host = match host {
+            Some(host) => host,
+            None => self.device.host_buffer(self.piece_bytes, Transfer::Download, self.secrecy)?,
+        };
+        drop(host.split_off(len));
+        let Stage { queue, data } = self.turns.stage();
+        let pending = data.view(..len)?.read_pinned(Some(queue), host)?;
+        self.turns.begin(vec![pending]);
+        Ok(())
+    }
+}
+
+/// Gives the last piece memory of its own length if it is not whole words: devices write part of a word only where a buffer
+/// ends, and kernels read whole words. What is behind the end of a buffer has a value, what an earlier piece might have written
+/// need not have one.
+fn fit(stage: &mut Stage<u8>, len: usize, secrecy: Secrecy) -> Result<()> {
+    if !len.is_multiple_of(WORD) {
+        stage.data = stage.data.device().alloc_with(len, secrecy)?;
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("piece_bytes", &self.piece_bytes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ViewMut;
+
+    const PIECE: usize = 64;
+
+    /// Copies the first 4 bytes of each piece to the next 4, if there are as many.
+    fn work(queue: &Queue, piece: &mut Buffer<u8>, _at: usize, len: usize) -> Result<()> {
+        if len < 8 {
+            return Ok(());
+        }
+        let (first, mut rest) = ViewMut::from(piece).split_at(4)?;
+        rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+    }
+
+    fn worked(data: &[u8]) -> Vec<u8> {
+        let mut data = data.to_vec();
+        data.chunks_mut(PIECE).filter(|piece| piece.len() >= 8).for_each(|piece| piece.copy_within(..4, 4));
+        data
+    }
+
+    fn ring(slots: usize) -> Ring {
+        Ring::new(&Device::cpu(), PIECE, slots, Secrecy::Secret).unwrap()
+    }
+
+    fn data(len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
+    }
+
+    const LENGTHS: [usize; 8] = [0, 1, 7, PIECE - 1, PIECE, PIECE + 9, 4 * PIECE, 11 * PIECE + 33];
+
+    #[test]
+    fn every_piece_comes_back_once_and_in_order() {
+        for slots in [0, 1, 2, 3, 5] {
+            for len in LENGTHS {
+                let (data, expected) = (data(len), worked(&data(len)));
+                let (mut slice, mut seen) = (data.clone(), Vec::new());
+                ring(slots).run(&mut slice, work, |piece| seen.extend_from_slice(piece)).unwrap();
+                assert_eq!((&slice, &seen), (&expected, &expected), "{slots} {len}");
+
+                let (mut left, mut seen) = (&data[..], Vec::new());
+                let input = |piece: &mut [u8]| {
+                    let (now, rest) = left.split_at(left.len().min(piece.len()));
+                    piece[..now.len()].copy_from_slice(now);
+                    left = rest;
+                    Ok(now.len())
+                };
+                let done = |piece: &[u8]| {
+                    seen.extend_from_slice(piece);
+                    Ok(())
+                };
+                ring(slots).pump(input, |queue, piece, _, len| work(queue, piece, 0, len), done).unwrap();
+                assert_eq!(seen, expected, "{slots} {len}");
+
+                let mut host = Device::cpu().host_buffer(len, Transfer::Both, Secrecy::Secret).unwrap();
+                host.copy_from_slice(&data);
+                ring(slots).run_pinned(&mut host, work).unwrap();
+                assert_eq!(&*host, expected, "{slots} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_done_is_as_it_was() {
+        let data = data(11 * PIECE + 33);
+        for (slots, bad) in [(1, 0), (1, 4), (3, 0), (3, 2), (3, 7), (3, 11)] {
+            let fail = |queue: &Queue, piece: &mut Buffer<u8>, at, len| match at / PIECE == bad {
+                true => Err(Error::Undecodable { index: at as u64 }),
+                false => work(queue, piece, at, len),
+            };
+            let (mut slice, mut seen) = (data.clone(), 0);
+            let failed = ring(slots).run(&mut slice, fail, |piece| seen += piece.len());
+            assert_eq!(failed.unwrap_err(), Error::Undecodable { index: (bad * PIECE) as u64 });
+            assert!(seen <= bad * PIECE && seen.is_multiple_of(PIECE));
+            assert_eq!(slice, [&worked(&data[..seen]), &data[seen..]].concat(), "{slots} {bad}");
+
+            let mut host = Device::cpu().host_buffer(data.len(), Transfer::Both, Secrecy::Secret).unwrap();
+            assert!(ring(slots).run_pinned(&mut host, fail).is_err());
+            assert!(host.is_empty());
+        }
+    }
+
+    #[test]
+    fn memory_that_does_not_come_back_is_refused() {
+        let mut host = Device::cpu().host_buffer(PIECE, Transfer::Upload, Secrecy::Public).unwrap();
+        assert!(matches!(ring(2).run_pinned(&mut host, work), Err(Error::WrongTransfer { .. })));
+        assert_eq!(host.len(), PIECE);
+    }
+}
