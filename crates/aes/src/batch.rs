@@ -451,6 +451,18 @@ mod tests {
                     assert_eq!(gcm.seal_batch(&mut alone, &[*message]).unwrap(), [*tag]);
                 }
                 assert!(together.to_vec().unwrap() == alone.to_vec().unwrap());
+                for (short, wrong) in [(16, 0), (16, COUNT - 1), (13, 5), (4, GRAIN)] {
+                    let gcm = gcm.clone().tag_len(short).unwrap();
+                    let mut short: Vec<Vec<u8>> = tags.iter().map(|tag| tag.as_ref()[..short].to_vec()).collect();
+                    *short[wrong].last_mut().unwrap() ^= 0x80;
+                    let before = together.to_vec().unwrap();
+                    let refused = gcm.open_batch(&mut together, &all, &short).unwrap_err();
+                    assert_eq!(refused, Error::Tag { message: Some(wrong) });
+                    assert!(together.to_vec().unwrap() == before);
+                    *short[wrong].last_mut().unwrap() ^= 0x80;
+                    gcm.open_batch(&mut together, &all, &short).unwrap();
+                    gcm.seal_batch(&mut together, &all).unwrap();
+                }
                 gcm.open_batch(&mut together, &all, &tags).unwrap();
                 assert!(together.to_vec().unwrap() == data(aes.device()).to_vec().unwrap());
                 let mut twice = all.clone();

@@ -103,6 +103,9 @@ impl Aes {
         streams: impl IndexedParallelIterator<Item = Stream> + Clone,
         wide: bool,
     ) -> Result<()> {
+        if streams.len() < 2 {
+            return Ok(());
+        }
         let keys = if self.keys() > 1 { self.equal_keys().of(self) } else { &[0] };
         let sorted = |(message, stream): (usize, Stream)| Sorted {
             key: keys[stream.key],
