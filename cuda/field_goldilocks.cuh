@@ -40,4 +40,80 @@ __device__ __forceinline__ F f_mul(const F& a, const F& b) {
     return f_sub(high, multiple);
 }
 
+// 2^64 = 2^32 - 1 and 2^96 = -1 modulo p, so that products with powers of 2, of which the order is 192, are shifts. Values that
+// are multiplied so are of 96 bits in two's complement: sums of a few need no reduction.
+struct FWide {
+    uint32_t l[3];
+};
+
+__device__ __forceinline__ FWide f_wide(const F& a) {
+    return {{a.l[0], a.l[1], 0}};
+}
+
+__device__ __forceinline__ FWide f_wide_add(const FWide& a, const FWide& b) {
+    FWide r;
+    r.l[0] = add_cc(a.l[0], b.l[0]);
+    r.l[1] = addc_cc(a.l[1], b.l[1]);
+    r.l[2] = addc(a.l[2], b.l[2]);
+    return r;
+}
+
+__device__ __forceinline__ FWide f_wide_sub(const FWide& a, const FWide& b) {
+    FWide r;
+    r.l[0] = sub_cc(a.l[0], b.l[0]);
+    r.l[1] = subc_cc(a.l[1], b.l[1]);
+    r.l[2] = subc(a.l[2], b.l[2]);
+    return r;
+}
+
+// a * 2^s mod p in (-2^58, 2^65), for |a| < 2^67 and s < 96; for s of 52 and more below 64, for |a| <= 2^64.
+__device__ __forceinline__ FWide f_wide_shift(const FWide& a, uint32_t s) {
+    if (s == 0) return a;
+    // The words of a * 2^(s % 32), of which the last is signed.
+    uint32_t left = s % 32, x = a.l[0] << left;
+    uint32_t y = (uint32_t)(((uint64_t)a.l[1] << 32 | a.l[0]) << left >> 32);
+    uint32_t z = (uint32_t)(((uint64_t)a.l[2] << 32 | a.l[1]) << left >> 32);
+    uint32_t sign = (uint32_t)((int32_t)z >> 31);
+    FWide r;
+    if (s < 32) {
+        // x + 2^32 y + 2^64 z, where z that is negative is 2^32 less than its word, and 2^96 is -1. x ends with zeros.
+        r = {{x + (z >> 31), y, 0}};
+        mad_wide(r.l[0], r.l[1], r.l[2], z, f_n0);
+    } else if (s < 64) {
+        // 2^32 x + 2^64 y - z
+        r.l[0] = sub_cc(0, z);
+        r.l[1] = subc_cc(x, sign);
+        r.l[2] = subc(0, sign);
+        mad_wide(r.l[0], r.l[1], r.l[2], y, f_n0);
+    } else {
+        // 2^64 x - y - 2^32 z
+        r.l[0] = sub_cc(0, y);
+        r.l[1] = subc_cc(0, z);
+        r.l[2] = subc(0, sign);
+        mad_wide(r.l[0], r.l[1], r.l[2], x, f_n0);
+    }
+    return r;
+}
+
+// 2^4 p, which makes values above -2^67 positive.
+__device__ __forceinline__ FWide f_wide_multiple() {
+    return {{16, 0xfffffff0u, 15}};
+}
+
+// a mod p below 2^64, but maybe not below p, for a in [0, 2^70).
+__device__ __forceinline__ F f_wide_word(const FWide& a) {
+    FWide r = {{a.l[0], a.l[1], 0}};
+    mad_wide(r.l[0], r.l[1], r.l[2], a.l[2], f_n0);
+    // What is carried is above a small rest only, so that this carries no more.
+    uint64_t word = ((uint64_t)r.l[1] << 32 | r.l[0]) + (uint64_t)r.l[2] * 0xffffffffu;
+    return {{(uint32_t)word, (uint32_t)(word >> 32)}};
+}
+
+// a mod p below p, for any a.
+__device__ __forceinline__ F f_canonical(const F& a) {
+    F less = {{add_cc(a.l[0], 0xffffffffu), 0}};
+    less.l[1] = addc_cc(a.l[1], 0);
+    return addc(0, 0) ? less : a;
+}
+
 #endif // F_GOLDILOCKS

@@ -22,7 +22,7 @@
 // params.log_roots less LOG_ROWS.
 //
 // Where F_LAZY holds, values stay in [0, 2p) until the last pass, and the roots within a pass are multiplied by with
-// precomputed quotients. 4 elements of 8 limbs, a root and its quotient need some 80 registers: three blocks of 256
+// precomputed quotients, as are factors WITH_QUOTIENTS, each an integer and its quotient. 4 elements of 8 limbs, a root and its quotient need some 80 registers: three blocks of 256
 // threads on a multiprocessor.
 
 #define ROWS (1u << LOG_ROWS)
@@ -43,6 +43,14 @@
 #define IS_SET(flag) ((params.flags & (flag)) != 0)
 #endif
 
+// Where ROOT_SHIFT is defined, the root of order 16 of the direction of the transform is 2^ROOT_SHIFT: a step does its transforms
+// by shifts, and multiplies by other roots once afterwards.
+#ifdef ROOT_SHIFT
+#define BY_SHIFTS (F_GOLDILOCKS)
+#else
+#define BY_SHIFTS 0
+#endif
+
 // A root in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
 struct Root {
     F montgomery, integer, quotient;
@@ -61,10 +69,18 @@ __device__ __forceinline__ F mul_root(const F& x, const Root* root) {
 #define ADD f_add
 #define SUB f_sub
 #define MUL f_mul
+#if BY_SHIFTS
+#define CANONICAL f_canonical
+#else
 #define CANONICAL(x) (x)
+#endif
 
 __device__ __forceinline__ F mul_root(const F& x, const Root* root) {
+#if F_LIMBS == 1 && !F_FULL
+    return f_mul_shoup(x, root->integer, root->quotient);
+#else
     return f_mul(x, root->montgomery);
+#endif
 }
 #endif
 
@@ -148,6 +164,19 @@ __device__ __forceinline__ T* at(T* first, uint32_t k, uint32_t distance) {
 #endif
 }
 
+// An element that this pass reads once. Where tables need the caches more, it leaves them first: transforms of 2^20 elements of 8
+// limbs took 191 us without on an H200, and 189 with; shorter ones more.
+__device__ __forceinline__ F load_once(const F* a) {
+#if F_LIMBS > 2 && defined(__CUDA_ARCH__)
+    F r;
+#pragma unroll
+    for (int i = 0; i < F_WORDS; i++) reinterpret_cast<FWord*>(&r)[i] = __ldcs(reinterpret_cast<const FWord*>(a) + i);
+    return r;
+#else
+    return *a;
+#endif
+}
+
 // The position of row 0 of a line; that of row r is r << stride further.
 __device__ __forceinline__ uint32_t place(const Params& params, const Line& line, bool reversed, uint32_t stride,
                                           uint32_t pitch) {
@@ -177,7 +206,16 @@ __device__ __forceinline__ uint32_t twiddle_index(const Params& params, const Li
 
 // x times the factor of output k and index j; k may be 0 if `first`.
 __device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, uint32_t j, uint32_t k, bool first, F x) {
-#if FACTORS == STORED
+#if FACTORS == WITH_QUOTIENTS
+    uint32_t entry = !first || k != 0 ? 1 + ((k - 1) << params.log_twiddles | j) : 0;
+    if (entry == 0 && !IS_SET(TWIDDLE_ZERO)) return x;
+#if F_LAZY
+    return f_mul_shoup(x, f_load(twiddles + 2 * entry), f_load(twiddles + 2 * entry + 1));
+#else
+    // Where quotients do not serve, the integer's Montgomery form does.
+    return MUL(x, f_mul(f_load(twiddles + 2 * entry), F{F_SQUARE}));
+#endif
+#elif FACTORS == STORED
     if (!first || k != 0) return MUL(f_load(twiddles + 1 + ((k - 1) << params.log_twiddles | j)), x);
     return IS_SET(TWIDDLE_ZERO) ? MUL(twiddles[0], x) : x;
 #else
@@ -218,6 +256,41 @@ __device__ __forceinline__ void butterflies(F (&e)[RADIX], const Root* roots, ui
     }
 }
 
+#if BY_SHIFTS
+// The same by shifts. `circle` holds all powers of the root. What is left are words, maybe not below p.
+__device__ __forceinline__ void butterflies(F (&e)[RADIX], const F* circle, uint32_t log_root, uint32_t i, uint32_t log_q,
+                                            uint32_t levels) {
+    FWide v[RADIX];
+#pragma unroll
+    for (uint32_t k = 0; k < RADIX; k++) v[k] = f_wide(e[k]);
+    // Every output of a whole transform has input 0 as a term, that is never shifted.
+    if (levels == LOG_RADIX) v[0] = f_wide_add(v[0], f_wide_multiple());
+#pragma unroll
+    for (uint32_t level = 0; level < LOG_RADIX; level++) {
+        if (level >= levels) break;
+        uint32_t distance = RADIX >> (level + 1);
+#pragma unroll
+        for (uint32_t k = 0; k < RADIX; k++) {
+            if (k & distance) continue;
+            // 2^96 is -1.
+            uint32_t shift = ((k & (distance - 1)) << level) * (16 / RADIX) * ROOT_SHIFT % 192;
+            FWide sum = f_wide_add(v[k], v[k + distance]);
+            FWide difference = shift < 96 ? f_wide_sub(v[k], v[k + distance]) : f_wide_sub(v[k + distance], v[k]);
+            v[k + distance] = f_wide_shift(difference, shift % 96);
+            v[k] = sum;
+        }
+    }
+    uint32_t done = LOG_ROWS - LOG_RADIX - log_q + log_root;
+#pragma unroll
+    for (uint32_t k = 0; k < RADIX; k++) {
+        if (levels < LOG_RADIX) v[k] = f_wide_add(v[k], f_wide_multiple());
+        e[k] = f_wide_word(v[k]);
+        uint32_t output = reverse(k, LOG_RADIX) & ((1u << levels) - 1);
+        if (log_q > 0 && output > 0) e[k] = f_mul(e[k], f_load(at(circle, output, i << done)));
+    }
+}
+#endif
+
 // log2 of the distance q of a thread's rows in a step.
 __device__ __forceinline__ constexpr uint32_t log_distance(uint32_t step) {
     return step == 0 ? LOG_ROWS - LOG_RADIX : LOG_ROWS - FIRST_LEVELS - step * LOG_RADIX;
@@ -234,6 +307,10 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
     extern __shared__ __align__(16) unsigned char shared[];
     FWord* tile = reinterpret_cast<FWord*>(shared);
     uint32_t first_line = params.first + blockIdx.x * COLUMNS;
+#if BY_SHIFTS
+    // Behind the other roots and 1/n, those of both directions.
+    const F* circle = reinterpret_cast<const F*>(roots + (1u << params.log_roots) + 1) + 2 * params.roots;
+#endif
     roots += params.roots;
     scale += params.scales;
     twiddles += params.twiddles;
@@ -265,7 +342,7 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
             const F* from = x + address(params, line, start + (first << params.stride_in));
 #pragma unroll
             for (uint32_t k = 0; k < RADIX; k++) {
-                e[g][k] = *at(from, IS_SET(ROWS_IN_REVERSED) ? reverse(k, LOG_RADIX) : k, step);
+                e[g][k] = load_once(at(from, IS_SET(ROWS_IN_REVERSED) ? reverse(k, LOG_RADIX) : k, step));
             }
             if (IS_SET(SCALE_IN)) {
 #pragma unroll
@@ -304,6 +381,9 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
         }
 #pragma unroll
         for (uint32_t g = 0; g < GROUPS; g++) {
+#if BY_SHIFTS
+            const F* roots = circle;
+#endif
             butterflies(e[g], roots, log_root, row[g] & ((1u << log_q) - 1), log_q, step == 0 ? FIRST_LEVELS : LOG_RADIX);
         }
     }
@@ -325,11 +405,19 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
             if (reversed > 0) factor = f_load(table + ((reversed - 1) << params.log_twiddles));
             F step = f_load(table + ((ROWS / RADIX - 1) << params.log_twiddles));
             if (IS_SET(TWIDDLE_ZERO)) step = MUL(step, f_load(twiddles + 1 + ((ROWS - 1) << params.log_twiddles)));
+#if F_LIMBS == 1 && !F_FULL
+            F constant, quotient;
+            f_shoup_constant(step, &constant, &quotient);
+#endif
 #pragma unroll
             for (uint32_t m = 0; m < RADIX; m++) {
                 uint32_t k = reverse(m, LOG_RADIX);
                 e[g][k] = MUL(e[g][k], factor);
+#if F_LIMBS == 1 && !F_FULL
+                if (m + 1 < RADIX) factor = f_mul_shoup(factor, constant, quotient);
+#else
                 if (m + 1 < RADIX) factor = MUL(factor, step);
+#endif
             }
         }
 #else

@@ -1,18 +1,6 @@
 // Butterflies of elements below 2.2 p, in a column that has them q rows apart: in parts of 29 bits, whose sums have no carries.
 // `source::wgsl_lazy` says why nothing grows too long.
 
-struct Two {
-    e0: F,
-    e1: F,
-}
-
-struct Four {
-    e0: F,
-    e1: F,
-    e2: F,
-    e3: F,
-}
-
 // Below p.
 fn whole(x: F) -> F {
     return f_reduce(f_reduce(x, 0u), 0u);

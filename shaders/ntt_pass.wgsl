@@ -11,6 +11,19 @@ const RADIX = 1u << LOG_RADIX;
 const GROUPS = TILE / RADIX / THREADS;
 const FIRST_LEVELS = (LOG_ROWS - 1u) % LOG_RADIX + 1u;
 
+// What a thread has of a column.
+struct Two {
+    e0: F,
+    e1: F,
+}
+
+struct Four {
+    e0: F,
+    e1: F,
+    e2: F,
+    e3: F,
+}
+
 fn reverse(x: u32, bits: u32) -> u32 {
     return (reverseBits(x) >> 1u) >> (31u - bits);
 }

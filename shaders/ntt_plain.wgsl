@@ -1,17 +1,5 @@
 // Butterflies of elements below p, in a column that has them q rows apart.
 
-struct Two {
-    e0: F,
-    e1: F,
-}
-
-struct Four {
-    e0: F,
-    e1: F,
-    e2: F,
-    e3: F,
-}
-
 fn whole(x: F) -> F {
     return x;
 }

@@ -1,5 +1,4 @@
-// Factors between two passes: out[at + (k - 1) 2^log_columns + j] = c w^(j k 2^shift) for j < 2^log_columns and the
-// first `len` of these places, with `powers` = { w^i for i < 2^split }, { c w^(i 2^split) }. One thread an element.
+// Factors between two passes: the twin of ntt_twiddles.cu, which says what they are. One thread a factor.
 
 @compute @workgroup_size(THREADS)
 fn ntt_twiddles(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -8,8 +7,9 @@ fn ntt_twiddles(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups
     if (i >= params.len) {
         return;
     }
-    let j = i & ((1u << params.log_columns) - 1u);
-    let e = (j * ((i >> params.log_columns) + 1u)) << params.shift;
+    let j = (i - 1u) & ((1u << params.log_columns) - 1u);
+    let k = select(((i - 1u) >> params.log_columns) + 1u, 0u, i == 0u);
+    let e = (j * k) << params.shift;
     let low = powers_load(e & ((1u << params.split) - 1u));
     let high = powers_load((1u << params.split) + (e >> params.split));
     out_store(params.at + i, f_mul(low, high));

@@ -199,6 +199,12 @@ impl KernelSpec {
         Self::new(name, variant, bindings.to_vec(), cpu, source)
     }
 
+    /// The same kernel, with all that it declares, by another text.
+    #[must_use]
+    pub fn with_source(self, source: impl Fn(Language) -> String + Send + Sync + 'static) -> Self {
+        Self { source: Arc::new(source), ..self }
+    }
+
     /// Sets the threads of a workgroup (256 unless set).
     #[must_use]
     pub fn threads(mut self, threads: u32) -> Self {

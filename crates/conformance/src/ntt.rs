@@ -584,10 +584,20 @@ fn required_bytes(device: &Device) -> Outcome {
 }
 
 fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let n = 1 << 10;
-    let ntt = Ntt::new(device, 10)?;
-    let spike = |at: usize| (0..n).map(|i| if i == at { -F::ONE } else { F::ZERO }).collect::<Vec<F>>();
-    let cases = [vec![F::ZERO; n], vec![F::ONE; n], vec![-F::ONE; n], spike(0), spike(1), spike(n - 1)];
+    // Where elements are few, threads take two each: from here on those of short elements take as many as registers hold.
+    let busy =
+        4 * 256 * u64::from(device.info().limits.workgroup_threads.min(2) - 1) * u64::from(device.info().parallelism);
+    let log_n = if F::LIMBS <= 2 { busy.max(1 << 10).next_power_of_two().ilog2() } else { 10 };
+    let n = 1 << log_n;
+    let ntt = Ntt::new(device, log_n)?;
+    let extremes =
+        |is: &dyn Fn(usize) -> bool| (0..n).map(|i| if is(i) { -F::ONE } else { F::ZERO }).collect::<Vec<F>>();
+    let spike = |at: usize| extremes(&|i| i == at);
+    // Alternating with the first digits of indexes, and with the last ones, and neither.
+    let (high, low, mixed) =
+        (extremes(&|i| i < n / 2), extremes(&|i| i % 2 == 0), extremes(&|i| i.count_ones() % 2 == 0));
+    let cases =
+        [vec![F::ZERO; n], vec![F::ONE; n], vec![-F::ONE; n], spike(0), spike(1), spike(n - 1), high, low, mixed];
     for (case, x) in cases.iter().enumerate() {
         let mut data = device.upload(x)?;
         ntt.forward(&mut data)?;

@@ -177,11 +177,5 @@ fn moved(spec: &KernelSpec, long: &[bool]) -> KernelSpec {
         let head = bodies.next().unwrap_or_default().to_owned();
         bodies.fold(head, |head, body| head + &entry + &body.replacen(") {", &format!(") {{{moves}"), 1))
     };
-    let nothing = |_: &(), _: &mut [evariste_backend::CpuArg<'_>]| {};
-    let mut moved = KernelSpec::new(spec.name, spec.variant.clone(), spec.bindings.clone(), nothing, source)
-        .threads(spec.threads)
-        .shared_bytes(spec.shared_bytes);
-    moved.params = spec.params;
-    moved.constants.clone_from(&spec.constants);
-    moved
+    spec.clone().with_source(source)
 }

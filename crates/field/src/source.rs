@@ -22,6 +22,17 @@ pub fn cuda<F: DeviceField>() -> String {
     cuda_level(&F::arithmetic(), 0)
 }
 
+/// Whether CUDA computes with values in [0, 2p): `F_LAZY` of `field.cuh`.
+pub fn cuda_is_lazy<F: DeviceField>() -> bool {
+    match &F::arithmetic().0 {
+        Kind::Prime { limbs, constants } => {
+            let top = constants.modulus[limbs - 1];
+            !constants.full && limbs.is_multiple_of(2) && *limbs >= 4 && top < 0x7fff_fff0
+        }
+        Kind::Extension(_) => false,
+    }
+}
+
 /// The field number `level` of a tower, counted from the top, under the names of that level.
 fn cuda_level(field: &Arithmetic, level: usize) -> String {
     match &field.0 {
@@ -138,13 +149,12 @@ pub fn wgsl_lazy<F: DeviceField>() -> Option<String> {
     }
 }
 
-/// What a factor is multiplied by before `f_parts` makes it the second one of `f_parts_mul`: 1 where a field has no such products.
-pub fn wgsl_lazy_factor<F: DeviceField>() -> F {
-    let shift = match &F::arithmetic().0 {
-        Kind::Prime { constants, .. } => parts::Lazy::new(constants).map_or(0, |lazy| lazy.shift()),
-        Kind::Extension(_) => 0,
-    };
-    F::from(1u64 << shift)
+/// What a factor is multiplied by before `f_parts` makes it the second one of `f_parts_mul`, where a field has such products.
+pub fn wgsl_lazy_factor<F: DeviceField>() -> Option<F> {
+    match &F::arithmetic().0 {
+        Kind::Prime { constants, .. } => parts::Lazy::new(constants).map(|lazy| F::from(1u64 << lazy.shift())),
+        Kind::Extension(_) => None,
+    }
 }
 
 /// `f_inverse` in WGSL, for the field and those below it.

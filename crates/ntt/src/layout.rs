@@ -1,12 +1,13 @@
 //! How a transform is split into passes, and where its tables lie.
 
 use ark_ff::FftField;
-use evariste_backend::DeviceInfo;
+use evariste_backend::{DeviceInfo, Kind};
 use evariste_field::{DeviceField, source};
 
 use crate::{
     Config, Error, Order, Result, Split, Twiddles,
     pass::{Shape, flags},
+    tables::root_shift,
 };
 
 /// Largest size: kernels count elements in 32 bits.
@@ -46,6 +47,12 @@ const MIN_LOG_SHARE: u32 = 8;
 /// Percent of a device's memory that a plan with its data takes at most where factors are stored: some is others'.
 const MEMORY_PERCENT: u64 = 90;
 
+/// The same where factors have their quotients, which take as much again and save some 4% of the time.
+const QUOTIENTS_PERCENT: u64 = 7;
+
+/// Architectures of GPUs whose memory is slow for their arithmetic, so that factors are not made longer to save some.
+const SLOW_MEMORY: [&str; 8] = ["sm_75", "sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"];
+
 /// Share of the cache that data and scratch may have together to count as staying there.
 const CACHE_SHARE: u64 = 2;
 
@@ -66,6 +73,8 @@ pub(crate) struct Layout {
     pub(crate) log_columns: Vec<u32>,
     pub(crate) twiddles: Twiddles,
     pub(crate) tiling: Tiling,
+    /// log₂ of the root of order 16, modulo 192, where that is a power of two and kernels multiply by such with shifts.
+    pub(crate) root_shift: Option<u32>,
 }
 
 /// What tiles a device takes.
@@ -130,7 +139,18 @@ impl Tiling {
     pub(crate) fn split(&self, log_n: u32, split: Split) -> Vec<u32> {
         let balanced = |passes: u32| (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
         match split {
-            Split::Balanced => balanced(log_n.div_ceil(self.log_balanced.saturating_sub(self.log_run).max(3))),
+            Split::Balanced => {
+                let most = self.log_balanced.saturating_sub(self.log_run).max(3);
+                let passes = log_n.div_ceil(most);
+                // With even numbers of levels, steps of radix 4 are fewer.
+                let (pairs, odd) = (log_n / 2, log_n % 2);
+                let even =
+                    |i| 2 * (pairs / passes + u32::from(i < pairs % passes)) + odd * u32::from(i == pairs % passes);
+                match self.threads > 1 && self.log_radix == 2 && (0..passes).all(|i| even(i) <= most) {
+                    true => (0..passes).map(even).collect(),
+                    false => balanced(passes),
+                }
+            }
             Split::Square if log_n == 0 => Vec::new(),
             Split::Square => balanced(log_n.div_ceil(self.log_tile).next_power_of_two()),
             Split::Rectangular => {
@@ -152,17 +172,31 @@ impl Layout {
             return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
         let tiling = Tiling::new::<F>(info, log_n);
-        let layout = |twiddles| Self::tiled(log_n, config.split, twiddles, tiling);
-        if let Some(twiddles) = config.twiddles {
-            return Ok(layout(twiddles));
+        // The emulator of CUDA is of the CPU's kind and has workgroups.
+        let cuda = info.id.kind != Kind::Wgpu && info.limits.workgroup_threads > 1;
+        let root_shift = if cuda { root_shift::<F>() } else { None };
+        let quotients = cuda && source::cuda_is_lazy::<F>();
+        let layout = |twiddles| Self { root_shift, ..Self::tiled(log_n, config.split, twiddles, tiling) };
+        match config.twiddles {
+            Some(Twiddles::StoredWithQuotients) if !quotients => return Ok(layout(Twiddles::Stored)),
+            Some(twiddles) => return Ok(layout(twiddles)),
+            None => {}
         }
         let stored = layout(Twiddles::Stored);
         let element = u64::from(source::tile_bytes::<F>(1));
         let tables = element * stored.twiddles().1 as u64;
         // Of both directions, with data and scratch.
         let all = 2 * tables + 2 * (element << log_n);
-        let fits = info.memory_bytes.is_none_or(|memory| all <= memory / 100 * MEMORY_PERCENT);
-        Ok(if fits && tables <= info.limits.buffer_bytes { stored } else { layout(Twiddles::TwoLevel) })
+        let fits = |bytes, percent| info.memory_bytes.is_none_or(|memory| bytes <= memory / 100 * percent);
+        let quotients = quotients && !SLOW_MEMORY.contains(&info.architecture.as_str());
+        if quotients && fits(all + 2 * tables, QUOTIENTS_PERCENT) && 2 * tables <= info.limits.buffer_bytes {
+            return Ok(layout(Twiddles::StoredWithQuotients));
+        }
+        Ok(if fits(all, MEMORY_PERCENT) && tables <= info.limits.buffer_bytes {
+            stored
+        } else {
+            layout(Twiddles::TwoLevel)
+        })
     }
 
     pub(crate) fn tiled(log_n: u32, split: Split, twiddles: Twiddles, tiling: Tiling) -> Self {
@@ -170,10 +204,12 @@ impl Layout {
         let busy = log_n.saturating_sub(tiling.log_tiles).max(MIN_LOG_TILE);
         let columns = |rows: &u32| tiling.log_tile.min(busy.max(rows + tiling.log_run)).saturating_sub(*rows);
         let log_columns = log_rows.iter().map(columns).collect();
-        Self { log_n, log_rows, log_columns, twiddles, tiling }
+        Self { log_n, log_rows, log_columns, twiddles, tiling, root_shift: None }
     }
 
-    pub(crate) fn shape(&self, pass: usize, interleaved: bool, in_place: bool, flags: u32) -> Shape {
+    pub(crate) fn shape_of(&self, passes: &[Pass], pass: usize) -> Shape {
+        let Pass { interleaved, from, to, flags, inverse, .. } = passes[pass];
+        let in_place = from == to;
         let (log_rows, log_columns) = (self.log_rows[pass], self.log_columns[pass]);
         let log_radix = self.tiling.log_radix.min(log_rows);
         let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
@@ -181,7 +217,19 @@ impl Layout {
         let twiddles = if pass + 1 == self.log_rows.len() { Twiddles::Stored } else { self.twiddles };
         let flags = self.tiling.specialised.then_some(flags);
         let log_root = self.tiling.specialised.then(|| self.log_roots() - log_rows);
-        Shape { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags, log_root }
+        let root_shift = self.root_shift.map(|shift| if inverse { 192 - shift } else { shift });
+        Shape {
+            log_rows,
+            log_columns,
+            log_radix,
+            threads,
+            twiddles,
+            interleaved,
+            in_place,
+            flags,
+            log_root,
+            root_shift,
+        }
     }
 
     /// The shapes of transforms of whole batches between two orders, in place.
@@ -189,11 +237,6 @@ impl Layout {
         let mut passes = self.passes(orders, interleaved, true);
         self.scale(&mut passes, orders, inverse, coset);
         (0..passes.len()).map(|i| self.shape_of(&passes, i)).collect()
-    }
-
-    pub(crate) fn shape_of(&self, passes: &[Pass], i: usize) -> Shape {
-        let Pass { interleaved, from, to, flags, .. } = passes[i];
-        self.shape(i, interleaved, from == to, flags)
     }
 
     /// log₂ of the order of the roots that the passes use.
@@ -226,6 +269,7 @@ impl Layout {
             at += match self.twiddles {
                 _ if left == 0 => 0,
                 // One for output 0, a row for each other output, and the inverse of the first.
+                Twiddles::StoredWithQuotients => 2 * (1 + (((1 << rows) - 1) << left)),
                 Twiddles::Stored => 2 + (((1 << rows) - 1) << left),
                 Twiddles::TwoLevel => self.powers(),
                 Twiddles::BinaryPowers => self.log_n as usize + 2,
@@ -285,6 +329,7 @@ impl Layout {
                 stride_in,
                 stride_out,
                 flags,
+                inverse: false,
                 twiddles,
                 log_twiddles,
                 shift: done,
@@ -295,11 +340,12 @@ impl Layout {
         log_rows.iter().enumerate().map(pass).collect()
     }
 
-    /// Adds scaling to passes: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a factor of the
-    /// first pass' twiddles where there are any.
+    /// Adds direction and scaling to passes: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a
+    /// factor of the first pass' twiddles where there are any.
     pub(crate) fn scale(&self, passes: &mut [Pass], (input, output): (Order, Order), inverse: bool, coset: bool) {
         let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
         let Some(last) = passes.len().checked_sub(1) else { return };
+        passes.iter_mut().for_each(|pass| pass.inverse = inverse);
         match (inverse, coset) {
             (false, false) => {}
             (false, true) => passes[0].flags |= flags::SCALE_IN | reversed(input),
@@ -334,6 +380,7 @@ pub(crate) struct Pass {
     pub(crate) stride_in: u32,
     pub(crate) stride_out: u32,
     pub(crate) flags: u32,
+    pub(crate) inverse: bool,
     pub(crate) twiddles: usize,
     pub(crate) log_twiddles: u32,
     /// log₂ of the power of the plan's root whose powers the factors are.
@@ -375,7 +422,7 @@ mod tests {
                 let rows = &layout.log_rows;
                 assert_eq!(rows.iter().sum::<u32>(), log_n);
                 assert!(rows.len() <= if log_n > 28 { 5 } else { 4 }, "{layout:?}");
-                assert!(rows.iter().max().zip(rows.iter().min()).is_none_or(|(max, min)| max - min <= 1));
+                assert!(rows.iter().max().zip(rows.iter().min()).is_none_or(|(max, min)| max - min <= 2));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, marker::PhantomData};
 
 use evariste_backend::{Binding, CpuArg, KernelSpec, Language, constants, parallel, params};
 use evariste_field::{
-    DeviceField, ifma,
+    DeviceField, ifma, shoup_constants,
     source::{self, turns},
     words::Words,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Shape {
     pub(crate) flags: Option<u32>,
     /// log₂ of the roots' order over that of the pass, where there are kernels for each.
     pub(crate) log_root: Option<u32>,
+    /// Where the root of order 16 is a power of two, by which CUDA multiplies by shifting: log₂ of it.
+    pub(crate) root_shift: Option<u32>,
 }
 
 constants! {
@@ -81,6 +83,7 @@ constants! {
         TWO_TABLES = Twiddles::TwoLevel as u32,
         BINARY_POWERS = Twiddles::BinaryPowers as u32,
         ON_THE_FLY = Twiddles::OnTheFly as u32,
+        WITH_QUOTIENTS = Twiddles::StoredWithQuotients as u32,
     }
 }
 
@@ -206,13 +209,25 @@ impl Shape {
             Language::Cuda => self.cuda::<F>(),
             Language::Wgsl { int64 } => self.wgsl::<F>(int64, &seen),
         };
-        let Self { log_rows, log_columns, log_radix, threads, twiddles, interleaved, in_place, flags, log_root } = self;
+        let Self {
+            log_rows,
+            log_columns,
+            log_radix,
+            threads,
+            twiddles,
+            interleaved,
+            in_place,
+            flags,
+            log_root,
+            root_shift,
+        } = self;
         let variant = format!(
-            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{}{} over {}",
+            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{}{}{} over {}",
             if interleaved { ", interleaved" } else { "" },
             if in_place { ", in place" } else { "" },
             flags.map(|flags| format!(", flags {flags:#x}")).unwrap_or_default(),
             log_root.map(|log_root| format!(", roots 2^{log_root}")).unwrap_or_default(),
+            root_shift.map(|shift| format!(", shifts by {shift}")).unwrap_or_default(),
             source::label::<F>(),
         );
         let (words, lanes) = (Words::of::<F>(), ifma::Field::of::<F>());
@@ -238,7 +253,7 @@ impl Shape {
         // Each element is scaled by two factors and multiplied by a root at each of up to four levels.
         let step = (1 << self.log_radix) * (2 + 4) * mul;
         let finished = match self.twiddles {
-            Twiddles::Stored | Twiddles::TwoLevel => 2 * mul,
+            Twiddles::Stored | Twiddles::StoredWithQuotients | Twiddles::TwoLevel => 2 * mul,
             Twiddles::BinaryPowers | Twiddles::OnTheFly => mul + turns::repeat(BITS, 2 * mul),
         };
         turns::repeat(steps, turns::repeat(groups, step)) + turns::repeat(each, finished)
@@ -262,14 +277,17 @@ impl Shape {
         if let Some(log_root) = self.log_root {
             let _ = writeln!(text, "#define LOG_ROOT {log_root}u");
         }
+        if let Some(shift) = self.root_shift {
+            let _ = writeln!(text, "#define ROOT_SHIFT {shift}u");
+        }
         text + evariste_cuda::NTT_PASS
     }
 
     /// Registers that a thread may use, of a multiprocessor's 65,536.
     fn registers<F: DeviceField>(self) -> u32 {
         match (F::LIMBS, self.log_radix) {
-            (1, _) => 48,
-            (2, _) => 64,
+            (1, _) => 40,
+            (2, _) => 80,
             // Where blocks are few, there are enough for all.
             (..=8, 1) => 128,
             (..=8, _) => 80,
@@ -345,7 +363,8 @@ impl Shape {
         let half = 1 << self.log_rows >> 1;
         let step = params.log_roots - self.log_rows;
         let roots: Vec<F> = (0..half).map(|i| roots.at(3 * (params.roots as usize + (i << step)))).collect();
-        let tile = Tile { shape: self, params, data, twiddles, scale, roots: &roots };
+        let radix = F::from(2u8).pow([32 * F::LIMBS as u64]);
+        let tile = Tile { shape: self, params, data, twiddles, scale, roots: &roots, radix };
         let tiles = (params.lines - params.first).div_ceil(1 << self.log_columns);
         parallel::ranges(tiles as usize, &|tiles| {
             let mut memory = vec![F::ZERO; 1 << (self.log_rows + self.log_columns)];
@@ -373,29 +392,40 @@ pub(crate) mod twiddles {
     /// Elements that one CPU thread takes at a time.
     const GRAIN: usize = 1 << 10;
 
-    pub(crate) fn spec<F: DeviceField>() -> KernelSpec {
+    /// With `quotients`, factors are integers with their quotients.
+    pub(crate) fn spec<F: DeviceField>(quotients: bool) -> KernelSpec {
         let bindings =
             [Binding::read("powers", source::binding_type::<F>()), Binding::write("out", source::binding_type::<F>())];
         let source = move |language| match language {
+            Language::Cuda if quotients => source::cuda::<F>() + "#define QUOTIENTS\n" + evariste_cuda::NTT_TWIDDLES,
             Language::Cuda => source::cuda::<F>() + evariste_cuda::NTT_TWIDDLES,
             Language::Wgsl { int64 } => {
                 let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
                 source::wgsl::<F>(int64) + &accessors + evariste_shaders::NTT_TWIDDLES
             }
         };
-        let body = |params: &Params, [powers, out]: &mut [CpuArg<'_>; 2]| {
+        let entry = F::LIMBS * (1 + usize::from(quotients));
+        let body = move |params: &Params, [powers, out]: &mut [CpuArg<'_>; 2]| {
             let powers = Table::<F>::new(powers.read());
-            let range = params.at as usize * F::LIMBS..(params.at as usize + params.len as usize) * F::LIMBS;
-            parallel::chunks(&mut out.write::<u32>()[range], GRAIN * F::LIMBS, &|run, out| {
-                for (i, out) in (run * GRAIN..).zip(out.chunks_exact_mut(F::LIMBS)) {
-                    let (j, k) = (i & ((1 << params.log_columns) - 1), (i >> params.log_columns) + 1);
+            let start = params.at as usize * F::LIMBS;
+            let out = &mut out.write::<u32>()[start..][..params.len as usize * entry];
+            parallel::chunks(out, GRAIN * entry, &|run, out| {
+                for (i, out) in (run * GRAIN..).zip(out.chunks_exact_mut(entry)) {
+                    // The first one is of output 0.
+                    let (j, k) = i
+                        .checked_sub(1)
+                        .map_or((0, 0), |i| (i & ((1 << params.log_columns) - 1), (i >> params.log_columns) + 1));
                     let e = (j * k) << params.shift;
                     let (low, high) = (e & ((1 << params.split) - 1), (1 << params.split) + (e >> params.split));
-                    (powers.at(low) * powers.at(high)).store(out);
+                    let factor = powers.at(low) * powers.at(high);
+                    match quotients {
+                        true => out.copy_from_slice(&shoup_constants([factor])[F::LIMBS..]),
+                        false => factor.store(out),
+                    }
                 }
             });
         };
-        let variant = format!("twiddles over {} limbs", F::LIMBS);
+        let variant = format!("twiddles{} over {} limbs", if quotients { " with quotients" } else { "" }, F::LIMBS);
         KernelSpec::of("ntt_twiddles", variant, bindings, body, source).turns(|_: &Params| turns::mul::<F>())
     }
 }
@@ -490,6 +520,8 @@ struct Tile<'a, F> {
     twiddles: Table<'a, F>,
     scale: Table<'a, F>,
     roots: &'a [F],
+    /// 2^(32 limbs), that of Montgomery forms.
+    radix: F,
 }
 
 impl<F: DeviceField> Tile<'_, F> {
@@ -555,10 +587,12 @@ impl<F: DeviceField> Tile<'_, F> {
         let Params { twiddles, log_twiddles, shift, .. } = *self.params;
         let (at, zero) = (twiddles as usize, self.params.has(flags::TWIDDLE_ZERO));
         let e = (j * k) << shift;
+        let entry = k.checked_sub(1).map_or(0, |k| 1 + (k << log_twiddles | j));
         match self.shape.twiddles {
-            Twiddles::Stored if k == 0 && !zero => v,
-            Twiddles::Stored if k == 0 => v * self.twiddles.at(at),
-            Twiddles::Stored => v * self.twiddles.at(at + 1 + ((k - 1) << log_twiddles | j)),
+            Twiddles::Stored | Twiddles::StoredWithQuotients if k == 0 && !zero => v,
+            Twiddles::Stored => v * self.twiddles.at(at + entry),
+            // An integer, taken for a Montgomery form: R has to be made up for.
+            Twiddles::StoredWithQuotients => v * self.twiddles.at(at + 2 * entry) * self.radix,
             _ if e == 0 && !zero => v,
             Twiddles::TwoLevel => {
                 let [low, high] = self.params.two_levels(j, k);

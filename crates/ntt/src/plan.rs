@@ -10,10 +10,10 @@ use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
 
 use crate::{
-    Config, Error, Order, Result, Transform,
+    Config, Error, Order, Result, Transform, Twiddles,
     layout::Layout,
     pass::{self, Params, Shape},
-    tables::{Coset, Factors, factors, inverse_of_n, inverted, roots},
+    tables::{Coset, Factors, factors, inverse_of_n, inverted, roots, roots_len},
 };
 
 /// Cosets whose powers a plan keeps: of two low-degree extensions by 16, and some more.
@@ -111,7 +111,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
             return Err(Error::TooLarge { expected: 32, actual: len });
         }
         let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { len } else { 0 };
-        let tables = 2 * layout.twiddles().1 + 3 * (2 * layout.roots() + 1) + 2 * layout.roots();
+        let tables = 2 * layout.twiddles().1 + roots_len::<F>(&layout);
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }
 
@@ -129,7 +129,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
             shapes.extend(layout.shapes((input, output), is(2), is(0), is(1)));
         }
         let passes = shapes.into_iter().map(Shape::spec::<F>);
-        Ok(passes.chain([pass::twiddles::spec::<F>()]).collect())
+        Ok(passes.chain([pass::twiddles::spec::<F>(layout.twiddles == Twiddles::StoredWithQuotients)]).collect())
     }
 
     /// The device.
@@ -265,7 +265,7 @@ mod tests {
     use evariste_field::small::Goldilocks;
 
     use super::*;
-    use crate::{Split, Twiddles, layout::Tiling, reference};
+    use crate::{Split, layout::Tiling, reference};
 
     fn random<F: UniformRand>(len: usize) -> Vec<F> {
         let mut rng = ark_std::test_rng();

@@ -37,21 +37,47 @@ pub(crate) fn inverted<F: FftField>(x: F) -> F {
     x.inverse().unwrap_or(F::ONE)
 }
 
-/// The roots within passes as known constants, forward then inverse, and n⁻¹; behind them the roots again, as factors of
-/// [`source::wgsl_lazy`].
+/// The roots within passes as known constants, forward then inverse, and n⁻¹. Behind them stand what some kernels multiply by: the
+/// roots as factors of [`source::wgsl_lazy`], or where others are powers of two, both directions' roots all around the circle.
 pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u32>> {
     let root = unity::<F>(layout.log_roots())?;
-    let powers = |base: F| std::iter::successors(Some(F::ONE), move |x| Some(*x * base)).take(layout.roots());
+    let roots = |count| {
+        let powers = move |base: F| std::iter::successors(Some(F::ONE), move |x| Some(*x * base)).take(count);
+        powers(root).chain(powers(inverted(root)))
+    };
     let inverse_of_n = inverse_of_n::<F>(layout.log_n)?;
-    let roots = || powers(root).chain(powers(inverted(root)));
-    let mut limbs = shoup_constants(roots().chain([inverse_of_n]));
-    let factor = source::wgsl_lazy_factor::<F>();
-    for root in roots() {
-        let at = limbs.len();
-        limbs.resize(at + F::LIMBS, 0);
-        (root * factor).store(&mut limbs[at..]);
+    let mut limbs = shoup_constants(roots(layout.roots()).chain([inverse_of_n]));
+    let mut append = |roots: &mut dyn Iterator<Item = F>| {
+        for root in roots {
+            let at = limbs.len();
+            limbs.resize(at + F::LIMBS, 0);
+            root.store(&mut limbs[at..]);
+        }
+    };
+    if let Some(factor) = source::wgsl_lazy_factor::<F>() {
+        append(&mut roots(layout.roots()).map(|root| root * factor));
+    } else if layout.root_shift.is_some() {
+        append(&mut roots(2 * layout.roots()));
     }
     Ok(limbs)
+}
+
+/// log₂ modulo 192 of the root of order 16, where 2⁹⁶ is −1 and that root a power of two.
+pub(crate) fn root_shift<F: DeviceField + FftField>() -> Option<u32> {
+    let two = F::from(2u8);
+    // No other prime of two limbs divides 2^64 − 2^32 + 1.
+    if F::LIMBS != 2 || two.pow([64]) + F::ONE != two.pow([32]) {
+        return None;
+    }
+    let root = root_of_unity::<F>(4)?;
+    (0..192).find(|exponent| two.pow([u64::from(*exponent)]) == root)
+}
+
+/// Elements of the table that [`roots`] makes.
+pub(crate) fn roots_len<F: DeviceField>(layout: &Layout) -> usize {
+    let (lazy, circle) = (source::wgsl_lazy_factor::<F>().is_some(), layout.root_shift.is_some());
+    let more = if lazy { 2 } else { 4 * usize::from(circle) };
+    3 * (2 * layout.roots() + 1) + more * layout.roots()
 }
 
 /// The tables of the factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.
@@ -75,17 +101,19 @@ pub(crate) fn factors<F: DeviceField + FftField>(
             Ok(vector.powers(root.pow([1 << split]), factor, high)?)
         };
         match layout.twiddles {
-            Twiddles::Stored => {
+            Twiddles::Stored | Twiddles::StoredWithQuotients => {
+                let quotients = layout.twiddles == Twiddles::StoredWithQuotients;
                 let mut powers = device.alloc(layout.powers())?;
                 two_level(powers.as_view_mut())?;
-                factors.view_mut(start..=start)?.write(&[factor])?;
                 let rows = layout.log_rows[i];
-                let len = ((1u32 << rows) - 1) << left;
-                let end = start + 1 + len as usize;
-                factors.view_mut(end..=end)?.write(&[inverted(factor)])?;
-                let (at, shift) = (start as u32 + 1, layout.log_n - left - rows);
+                let len = 1 + (((1u32 << rows) - 1) << left);
+                if !quotients {
+                    let end = start + len as usize;
+                    factors.view_mut(end..=end)?.write(&[inverted(factor)])?;
+                }
+                let (at, shift) = (start as u32, layout.log_n - left - rows);
                 let params = pass::twiddles::Params { len, at, log_columns: left, shift, split };
-                let kernel = Kernel::new(device, pass::twiddles::spec::<F>())?;
+                let kernel = Kernel::new(device, pass::twiddles::spec::<F>(quotients))?;
                 let groups = u64::from(len).div_ceil(u64::from(kernel.spec().threads));
                 let args = &mut [Arg::read(&powers), Arg::write(&mut factors)];
                 // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.

@@ -683,7 +683,8 @@ mod tests {
                 let root = |i: usize| Table::<F>::new(&roots).at(3 * (params.roots as usize + (i << step)));
                 let within: Vec<F> = (0..1 << shape.log_rows >> 1).map(root).collect();
                 let [twiddles, scales] = [&factors, &scale].map(|table| Table::<F>::new(table));
-                let tile = Reference { shape, params: &params, data, twiddles, scale: scales, roots: &within };
+                let tile =
+                    Reference { shape, params: &params, data, twiddles, scale: scales, roots: &within, radix: F::ONE };
                 let mut memory = vec![F::ZERO; 1 << (shape.log_rows + shape.log_columns)];
                 (0..params.lines).step_by(1 << shape.log_columns).for_each(|first| tile.run(first, &mut memory));
                 for words in &all {
