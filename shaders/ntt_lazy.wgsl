@@ -22,6 +22,30 @@ fn reduced(x: FParts) -> F {
     return f_joined(f_parts_reduce(x));
 }
 
+alias Sum = FParts;
+
+fn sum_reduced(x: Sum) -> F {
+    return reduced(x);
+}
+
+// x times a factor between passes: the products of sums as long as these are below 2 p too.
+fn sum_product(x: Sum, factor: F) -> F {
+    return f_joined(f_parts_mul(x, f_factor(factor)));
+}
+
+// Both levels of the last step.
+fn last_four(e: Four, quarter: u32) -> FourSums {
+    let e0 = f_parts(e.e0);
+    let e1 = f_parts(e.e1);
+    let e2 = f_parts(e.e2);
+    let e3 = f_parts(e.e3);
+    let s = f_parts_add(e0, e2);
+    let t = f_parts_add(e1, e3);
+    let u = f_parts_sub(e0, e2);
+    let v = times(f_parts_sub(e1, e3), quarter);
+    return FourSums(f_parts_add(s, t), f_parts_sub_sums(s, t), f_parts_add(u, v), f_parts_sub(u, v));
+}
+
 // One level; root `root` is one if `trivial`.
 fn two(e0: F, e1: F, root: u32, trivial: bool) -> Two {
     let a = f_parts(e0);

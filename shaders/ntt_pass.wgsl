@@ -1,7 +1,8 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
 // The CUDA twin says what lines, tiles and factors are. A thread takes GROUPS times RADIX elements: rows i + k q of
 // one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there. What is done with the elements
-// of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two`, `four`, `product`, and `whole`, which reduces what they leave.
+// of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two`, `four`, `product`, and `whole`, which
+// reduces what they leave; for the last step of DIRECT passes `last_four`, whose sums `sum_product` and `sum_reduced` take.
 
 const ROWS = 1u << LOG_ROWS;
 const COLUMNS = 1u << LOG_COLUMNS;
@@ -22,6 +23,14 @@ struct Four {
     e1: F,
     e2: F,
     e3: F,
+}
+
+// The same before sums are reduced.
+struct FourSums {
+    e0: Sum,
+    e1: Sum,
+    e2: Sum,
+    e3: Sum,
 }
 
 fn reverse(x: u32, bits: u32) -> u32 {
@@ -94,6 +103,12 @@ fn twiddle_index(line: u32) -> u32 {
     return reverse(index >> params.stride_in, log_lines - params.stride_in);
 }
 
+// The stored factor of output k and index j.
+fn stored(j: u32, k: u32) -> F {
+    let row = 1u + (((k - 1u) << params.log_twiddles) | j);
+    return twiddles_load(params.twiddles + select(row, 0u, k == 0u));
+}
+
 // x times the factor of output k and index j, as the next pass takes it.
 fn twiddled(x: F, j: u32, k: u32) -> F {
     let zero = is_set(TWIDDLE_ZERO);
@@ -101,8 +116,7 @@ fn twiddled(x: F, j: u32, k: u32) -> F {
         if (k == 0u && !zero) {
             return x;
         }
-        let row = 1u + (((k - 1u) << params.log_twiddles) | j);
-        return product(x, twiddles_load(params.twiddles + select(row, 0u, k == 0u)));
+        return product(x, stored(j, k));
     }
     var e = (j * k) << params.shift;
     if (e == 0u && !zero) {
@@ -148,6 +162,34 @@ fn element(first: bool, first_line: u32, start: u32, r: u32, column: u32) -> F {
     return x;
 }
 
+// Output `output` of a line, as it is to be stored at a position.
+fn finished(x: F, output: u32, line: u32, position: u32) -> F {
+    if (is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK)) {
+        return twiddled(x, twiddle_index(line), output);
+    }
+    if (is_set(SCALE_OUT)) {
+        return scaled(position, x);
+    }
+    return whole(x);
+}
+
+// Stores what row r of a column holds after the last step, from where it was computed.
+fn store_sum(x: Sum, first_line: u32, r: u32, column: u32) {
+    let line = first_line + column;
+    if (line >= params.lines) {
+        return;
+    }
+    let output = reverse(r, LOG_ROWS);
+    let m = select(output, r, is_set(ROWS_OUT_REVERSED));
+    let position = place(line, is_set(STORE_REVERSED), params.stride_out, params.pitch_out) + (m << params.stride_out);
+    let at = address(line, position);
+    if (FACTORS == STORED && is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK) && (output != 0u || is_set(TWIDDLE_ZERO))) {
+        y_store(at, sum_product(x, stored(twiddle_index(line), output)));
+        return;
+    }
+    y_store(at, finished(sum_reduced(x), output, line, position));
+}
+
 // Levels of butterflies on the rows of thread v of a tile that has lines from `first_line` on.
 fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
     let q = 1u << log_q;
@@ -179,6 +221,15 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
     } else {
         let e2 = element(first, first_line, start, row + 2u * q, column);
         let e3 = element(first, first_line, start, row + 3u * q, column);
+        // Stored from here, elements pass neither the tile nor a reduction once more.
+        if (DIRECT && trivial) {
+            let y = last_four(Four(e0, e1, e2, e3), 1u << done);
+            store_sum(y.e0, first_line, row, column);
+            store_sum(y.e1, first_line, row + 1u, column);
+            store_sum(y.e2, first_line, row + 2u, column);
+            store_sum(y.e3, first_line, row + 3u, column);
+            return;
+        }
         let y = four(Four(e0, e1, e2, e3), i << done, q << done, trivial, levels == 2u);
         e0 = y.e0;
         e1 = y.e1;
@@ -187,17 +238,6 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
     }
     tile_store(swizzle(row * COLUMNS + column), e0);
     tile_store(swizzle((row + q) * COLUMNS + column), e1);
-}
-
-// Output `output` of a line, as it is to be stored at a position.
-fn finished(x: F, output: u32, line: u32, position: u32) -> F {
-    if (is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK)) {
-        return twiddled(x, twiddle_index(line), output);
-    }
-    if (is_set(SCALE_OUT)) {
-        return scaled(position, x);
-    }
-    return whole(x);
 }
 
 @compute @workgroup_size(THREADS)
@@ -214,6 +254,10 @@ fn ntt_pass(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         workgroupBarrier();
         log_q -= levels;
         levels = LOG_RADIX;
+    }
+
+    if (DIRECT) {
+        return;
     }
 
     // Row + k now holds output reverse(row + k).

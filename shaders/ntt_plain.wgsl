@@ -34,3 +34,22 @@ fn four(e: Four, root: u32, quarter: u32, trivial: bool, second: bool) -> Four {
     let y3 = times(f_sub(u, v), 2u * root, trivial);
     return Four(f_add(s, t), y1, f_add(u, v), y3);
 }
+
+alias Sum = F;
+
+fn sum_reduced(x: Sum) -> F {
+    return x;
+}
+
+fn sum_product(x: Sum, factor: F) -> F {
+    return f_mul(x, factor);
+}
+
+// Both levels of the last step.
+fn last_four(e: Four, quarter: u32) -> FourSums {
+    let s = f_add(e.e0, e.e2);
+    let t = f_add(e.e1, e.e3);
+    let u = f_sub(e.e0, e.e2);
+    let v = times(f_sub(e.e1, e.e3), quarter, false);
+    return FourSums(f_add(s, t), f_sub(s, t), f_add(u, v), f_sub(u, v));
+}

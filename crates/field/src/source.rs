@@ -89,7 +89,7 @@ fn renamed(text: &str, names: &[(char, String)]) -> String {
         rest = after;
         let tail = &word[1..];
         let ours = |from: char| {
-            let upper = word.starts_with(from) && (tail.is_empty() || tail.starts_with('_') || tail == "BindingType");
+            let upper = word.starts_with(from) && (tail.is_empty() || tail.starts_with('_') || tail == "Word");
             upper || word.starts_with(from.to_ascii_lowercase()) && tail.starts_with('_')
         };
         match names.iter().find(|(from, _)| ours(*from)) {

@@ -94,6 +94,8 @@ pub(crate) struct Tiling {
     pub(crate) log_tiles: u32,
     /// Kernels are compiled for the flags of a launch: not on processors, which would compile for longer than that saves.
     pub(crate) specialised: bool,
+    /// There are kernels of their own for passes that store lines which are neighbours: in WGSL.
+    pub(crate) direct: bool,
 }
 
 impl Tiling {
@@ -131,8 +133,9 @@ impl Tiling {
             (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
             (_, true) => (log_tile, log_run(CACHED_RUN_BYTES)),
         };
+        let direct = info.id.kind == Kind::Wgpu;
         let specialised = threads > 1 && !info.features.software && F::LIMBS <= MAX_SPECIALISED_LIMBS;
-        Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised }
+        Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised, direct }
     }
 
     /// log₂ of the points of each pass.
@@ -215,6 +218,7 @@ impl Layout {
         let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
         // The last pass has no factors.
         let twiddles = if pass + 1 == self.log_rows.len() { Twiddles::Stored } else { self.twiddles };
+        let direct = self.tiling.direct && log_radix > 1 && flags & flags::LINES_OUT == 0;
         let flags = self.tiling.specialised.then_some(flags);
         let log_root = self.tiling.specialised.then(|| self.log_roots() - log_rows);
         let root_shift = self.root_shift.map(|shift| if inverse { 192 - shift } else { shift });
@@ -229,6 +233,7 @@ impl Layout {
             flags,
             log_root,
             root_shift,
+            direct,
         }
     }
 

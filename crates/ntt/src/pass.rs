@@ -42,6 +42,8 @@ pub(crate) struct Shape {
     pub(crate) log_root: Option<u32>,
     /// Where the root of order 16 is a power of two, by which CUDA multiplies by shifting: log₂ of it.
     pub(crate) root_shift: Option<u32>,
+    /// In WGSL, elements are stored from where the last step computes them: neighbouring lines are neighbours there.
+    pub(crate) direct: bool,
 }
 
 constants! {
@@ -220,14 +222,16 @@ impl Shape {
             flags,
             log_root,
             root_shift,
+            direct,
         } = self;
         let variant = format!(
-            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{}{}{} over {}",
+            "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{}{}{}{} over {}",
             if interleaved { ", interleaved" } else { "" },
             if in_place { ", in place" } else { "" },
             flags.map(|flags| format!(", flags {flags:#x}")).unwrap_or_default(),
             log_root.map(|log_root| format!(", roots 2^{log_root}")).unwrap_or_default(),
             root_shift.map(|shift| format!(", shifts by {shift}")).unwrap_or_default(),
+            if direct { ", direct" } else { "" },
             source::label::<F>(),
         );
         let (words, lanes) = (Words::of::<F>(), ifma::Field::of::<F>());
@@ -306,10 +310,11 @@ impl Shape {
         let _ = write!(
             text,
             "const LOG_ROWS = {log_rows}u;\nconst LOG_COLUMNS = {log_columns}u;\nconst LOG_RADIX = {}u;\n\
-             const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst BANKS = {}u;\n\
+             const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst DIRECT = {};\nconst BANKS = {}u;\n\
              fn flags() -> u32 {{ return {}; }}\nfn log_root() -> u32 {{ return {}; }}\n",
             log_radix.min(2),
             twiddles as u32,
+            self.direct,
             (128 / source::binding_type::<F>().bytes()).ilog2(),
             self.flags.map_or("params.flags".to_owned(), |flags| format!("{flags}u")),
             self.log_root.map_or("params.log_roots - LOG_ROWS".to_owned(), |log_root| format!("{log_root}u")),

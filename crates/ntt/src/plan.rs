@@ -286,8 +286,9 @@ mod tests {
                 tiles.iter().flat_map(|tile| configs.iter().flatten().map(|c| (*tile, *c)))
             {
                 let log_balanced = log_tile;
-                let (log_radix, log_tiles, specialised) = (2, 2, false);
-                let tiling = Tiling { log_tile, log_balanced, log_run, log_radix, threads: 1, log_tiles, specialised };
+                let (log_radix, log_tiles, specialised, direct) = (2, 2, false, false);
+                let tiling =
+                    Tiling { log_tile, log_balanced, log_run, log_radix, threads: 1, log_tiles, specialised, direct };
                 let layout = Layout::tiled(log_n, split, twiddles, tiling);
                 let ntt = Ntt::<Fr>::with_layout(&device, layout).unwrap();
                 for (input, output) in orders.iter().flat_map(|i| orders.map(|o| (*i, o))) {

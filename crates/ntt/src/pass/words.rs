@@ -633,7 +633,16 @@ mod tests {
     /// has, compared with the body over arkworks' arithmetic.
     fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, columns: usize) {
         let (log_balanced, log_run, log_radix, log_tiles) = (log_tile, 0, 2, 2);
-        let tiling = Tiling { log_tile, log_balanced, log_run, log_radix, threads: 1, log_tiles, specialised: false };
+        let tiling = Tiling {
+            log_tile,
+            log_balanced,
+            log_run,
+            log_radix,
+            threads: 1,
+            log_tiles,
+            specialised: false,
+            direct: false,
+        };
         let len = (batch * columns) << log_n;
         let source = random::<F>(len);
         let all: Vec<Words> = Words::each_of::<F>();
