@@ -1,12 +1,15 @@
 //! Words in vectors of AVX-512.
 
 use std::{
-    arch::x86_64::{
-        __m512i, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask, _mm512_loadu_si512,
-        _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64, _mm512_min_epu32, _mm512_mul_epu32,
-        _mm512_mullo_epi32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
-        _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi32,
-        _mm512_sub_epi64,
+    arch::{
+        asm,
+        x86_64::{
+            __m512i, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask, _mm512_loadu_si512,
+            _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64, _mm512_min_epu32,
+            _mm512_mul_epi32, _mm512_mul_epu32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64,
+            _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64,
+            _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_epi64,
+        },
     },
     hint,
 };
@@ -45,21 +48,30 @@ impl Word31x16 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, of which the low halves are
-    /// zero: their high halves, plus p where they are negative. The quotients by p are products of words, of which compilers
-    /// know that no more of them counts: of halves of longer ones they made products of 64 bits.
+    /// The differences of 64 bits between products in even and in odd lanes and those multiples of p of which the low halves
+    /// agree: their high halves, plus p where they are negative. The factors of p are the low halves of `quotients`, read as
+    /// signed numbers, so that differences of products below 2^31 · p either way lie between −p and p.
     #[inline(always)]
-    fn reduced(self, products: [__m512i; 2], quotients: __m512i) -> __m512i {
+    fn reduced(self, products: [__m512i; 2], quotients: [__m512i; 2]) -> __m512i {
         // SAFETY: the processor has the instructions, or there were no `self`.
         unsafe {
             let p = _mm512_set1_epi32(self.0.modulus as i32);
-            let even = _mm512_sub_epi64(products[0], _mm512_mul_epu32(quotients, p));
-            let quotients = _mm512_shuffle_epi32::<0b11_11_01_01>(quotients);
-            let odd = _mm512_sub_epi64(products[1], _mm512_mul_epu32(quotients, p));
+            let [even, odd] = quotients.map(|quotients| _mm512_mul_epi32(opaque(quotients), p));
+            let even = _mm512_sub_epi64(products[0], even);
+            let odd = _mm512_sub_epi64(products[1], odd);
             let difference = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
             _mm512_min_epu32(difference, _mm512_add_epi32(difference, p))
         }
     }
+}
+
+/// The same vector, of which compilers know nothing: of products of which only low halves count they would make longer ones.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn opaque(mut x: __m512i) -> __m512i {
+    // SAFETY: nothing is done.
+    unsafe { asm!("/* {0} */", inlateout(zmm_reg) x, options(pure, nomem, nostack, preserves_flags)) }
+    x
 }
 
 impl WordField for Word31x16 {
@@ -122,8 +134,8 @@ impl WordField for Word31x16 {
             let a_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(a);
             let b_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(b);
             let products = [_mm512_mul_epu32(a, b), _mm512_mul_epu32(a_odd, b_odd)];
-            let low = _mm512_mask_shuffle_epi32::<0b10_10_00_00>(products[0], 0xaaaa, products[1]);
-            self.reduced(products, _mm512_mullo_epi32(low, self.splat(self.0.inverse)))
+            let inverse = self.splat(self.0.inverse);
+            self.reduced(products, products.map(|product| _mm512_mul_epu32(product, inverse)))
         }
     }
 
@@ -131,12 +143,12 @@ impl WordField for Word31x16 {
     fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u32>) -> __m512i {
         // SAFETY: as for `reduced`.
         unsafe {
-            // Below 2p, which is a word: a product with what is below p needs no more.
-            let even = _mm512_add_epi32(_mm512_sub_epi32(u, v), self.splat(self.0.modulus));
+            // Between −p and p: as a signed number it needs no more.
+            let even = _mm512_sub_epi32(u, v);
             let odd = _mm512_shuffle_epi32::<0b11_11_01_01>(even);
             let (factor, more) = (self.splat(w.factor), self.splat(w.more));
-            let products = [_mm512_mul_epu32(even, factor), _mm512_mul_epu32(odd, factor)];
-            self.reduced(products, _mm512_mullo_epi32(even, more))
+            let products = [_mm512_mul_epi32(even, factor), _mm512_mul_epi32(odd, factor)];
+            self.reduced(products, [_mm512_mul_epu32(even, more), _mm512_mul_epu32(odd, more)])
         }
     }
 
