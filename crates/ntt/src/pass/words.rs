@@ -77,16 +77,15 @@ impl WordJob for Tiles<'_> {
             steps: &steps,
             reversed: &reversed,
             pitch,
-            inside: (0..rows as usize).map(|row| row * pitch).collect(),
+            rows: Rows::new(pass, &reversed, pitch),
             vectors: (0..width as usize / F::LANES).map(|vector| vector * F::LANES).collect(),
             lines: Vec::new(),
             memory: &mut memory[aligned..],
         };
         for i in tiles {
             let first = pass.params.first + i as u32 * width;
-            let count = (pass.params.lines - first).min(width);
             tile.lines.clear();
-            tile.lines.extend((first..first + count).map(|line| pass.params.line(line)));
+            tile.lines.extend(pass.params.lines_from(first).take((pass.params.lines - first).min(width) as usize));
             tile.run();
         }
     }
@@ -129,6 +128,35 @@ impl<W: bytemuck::Pod> Steps<W> {
     }
 }
 
+/// Where the rows of all tiles of a pass are, behind their first ones.
+struct Rows {
+    /// In the data, where they are loaded and where they are stored.
+    source: Vec<usize>,
+    sink: Vec<usize>,
+    /// In the tile's memory.
+    inside: Vec<usize>,
+    /// Their factors in the table of twiddles.
+    factors: Vec<usize>,
+}
+
+impl Rows {
+    fn new(pass: &Pass<'_>, reversed: &[usize], pitch: usize) -> Self {
+        let params = pass.params;
+        let rows = 0..1usize << pass.shape.log_rows;
+        let [load, store] = params.ends().map(|end| (params.interleaved as usize) << end.stride);
+        let row_of = |flag: u32, row: usize| if params.has(flag) { reversed[row] } else { row };
+        // A result lies in the row with the number of the output reversed.
+        let place_of = |row: usize| reversed[row_of(flags::ROWS_OUT_REVERSED, row)];
+        let first = params.twiddles as usize + 1;
+        Self {
+            source: rows.clone().map(|row| row_of(flags::ROWS_IN_REVERSED, row) * load).collect(),
+            sink: rows.clone().map(|row| place_of(row) * store).collect(),
+            inside: rows.clone().map(|row| row * pitch).collect(),
+            factors: rows.map(|row| first + (reversed[row].saturating_sub(1) << params.log_twiddles)).collect(),
+        }
+    }
+}
+
 /// Neighbouring lines of a pass.
 struct Tile<'a, F: WordField> {
     pass: &'a Pass<'a>,
@@ -138,9 +166,8 @@ struct Tile<'a, F: WordField> {
     reversed: &'a [usize],
     /// From a row of the memory to the next.
     pitch: usize,
-    /// Where rows start in the memory.
-    inside: Vec<usize>,
-    /// Where the vectors of a row do.
+    rows: Rows,
+    /// Where the vectors of a row start in the memory.
     vectors: Vec<usize>,
     lines: Vec<Line>,
     memory: &'a mut [F::Word],
@@ -182,10 +209,11 @@ impl<W> Side<'_, W> {
     }
 }
 
-/// Factors by which rows are multiplied as they are loaded.
-struct Before<'a, W> {
-    /// One for each vector of each row: the lines of a vector are columns of one line of a matrix.
-    factors: &'a [W],
+/// Factors by which rows are multiplied as they are loaded, one for all lanes of a vector, of which the lines are columns of one
+/// line of a matrix: of row r and vector v at `starts[v] + r`.
+struct Before<W> {
+    factors: Vec<W>,
+    starts: Vec<usize>,
 }
 
 /// Factors by which rows are multiplied as they are stored: of row r and vector v at `rows[r] + vectors[v]`.
@@ -289,42 +317,22 @@ impl<F: WordField> Tile<'_, F> {
     #[inline(always)]
     fn run(&mut self) {
         let Pass { shape, params, input, output, .. } = *self.pass;
-        let rows = 1usize << shape.log_rows;
         let [load, store] = params.ends().map(|end| self.places(end));
         let vectors = self.lines.len().div_ceil(F::LANES);
 
-        let positions_are_same = load.form == Form::SideBySide && are_same(&load.positions, F::LANES);
         let scaled = params.has(flags::SCALE_IN);
-        let row_of = |m: usize| if params.has(flags::ROWS_IN_REVERSED) { self.reversed[m] } else { m };
-        let mut before = Vec::new();
-        if scaled && positions_are_same && self.steps.0.len() > 1 {
-            for row in 0..rows {
-                let mut last = None;
-                for position in load.positions.iter().step_by(F::LANES) {
-                    // Neighbours are mostly columns of one line too.
-                    let factor = match last {
-                        Some((at, factor)) if at == position => factor,
-                        _ => self.scale_of(position + row_of(row) * load.stride),
-                    };
-                    last = Some((position, factor));
-                    before.push(factor);
-                }
-            }
-        }
-        let loads = load.form == Form::SideBySide && (!scaled || !before.is_empty());
-        let rows_in: Vec<usize> = (0..rows).map(|r| row_of(r) * load.step).collect();
+        let are_scaled = scaled && load.form == Form::SideBySide && are_same(&load.positions, F::LANES);
+        let before = if are_scaled && self.steps.0.len() > 1 { Some(self.before(&load)) } else { None };
+        let loads = load.form == Form::SideBySide && (!scaled || before.is_some());
         let vectors_in: Vec<usize> = load.addresses.iter().copied().step_by(F::LANES).collect();
         if !loads {
             self.load(&load);
         }
 
-        // What row a result lies in, and which output it is.
-        let rows_out_reversed = params.has(flags::ROWS_OUT_REVERSED);
-        let place_of = |r: usize| if rows_out_reversed { r } else { self.reversed[r] };
         let table: &[F::Word] = bytemuck::cast_slice(self.pass.twiddles);
-        let columns: Vec<usize> =
-            self.lines.iter().map(|line| params.twiddle_index(shape.log_rows, line.index)).collect();
         let twiddled = params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
+        let columns =
+            if twiddled { self.of_indices(|index| params.twiddle_index(shape.log_rows, index)) } else { Vec::new() };
         let kind = match twiddled {
             false => Some(NOTHING),
             true if shape.twiddles != Twiddles::Stored => None,
@@ -333,27 +341,23 @@ impl<F: WordField> Tile<'_, F> {
             true => None,
         };
         let stores = store.form == Form::SideBySide && kind.is_some() && !params.has(flags::SCALE_OUT);
-        let rows_out: Vec<usize> = (0..rows).map(|r| place_of(r) * store.step).collect();
         let vectors_out: Vec<usize> = store.addresses.iter().copied().step_by(F::LANES).collect();
-        let start = params.twiddles as usize;
-        let factors: Vec<usize> = (0..if stores { rows } else { 0 })
-            .map(|r| start + 1 + (self.reversed[r].saturating_sub(1) << params.log_twiddles))
-            .collect();
         let columns_of_vectors: Vec<usize> = columns.iter().copied().step_by(F::LANES).collect();
         let after = After {
             words: table,
-            rows: &factors,
+            rows: &self.rows.factors,
             vectors: &columns_of_vectors,
-            zero: (twiddled && params.has(flags::TWIDDLE_ZERO)).then(|| table[start]),
+            zero: (twiddled && params.has(flags::TWIDDLE_ZERO)).then(|| table[params.twiddles as usize]),
         };
 
-        let inside = Side { words: self.memory.as_mut_ptr(), rows: &self.inside, vectors: &self.vectors[..vectors] };
-        let source = Side { words: input.cast::<F::Word>().cast_mut(), rows: &rows_in, vectors: &vectors_in };
-        let sink = Side { words: output.cast::<F::Word>(), rows: &rows_out, vectors: &vectors_out };
+        let vectors = &self.vectors[..vectors];
+        let inside = Side { words: self.memory.as_mut_ptr(), rows: &self.rows.inside, vectors };
+        let source = Side { words: input.cast::<F::Word>().cast_mut(), rows: &self.rows.source, vectors: &vectors_in };
+        let sink = Side { words: output.cast::<F::Word>(), rows: &self.rows.sink, vectors: &vectors_out };
         let last = self.steps.0.len() - 1;
         for (i, step) in self.steps.0.iter().enumerate() {
             let from = if i == 0 && loads { source } else { inside };
-            let before = Before { factors: if i == 0 { &before } else { &[] } };
+            let before = before.as_ref().filter(|_| i == 0);
             let (to, kind) = if i == last && stores { (sink, kind) } else { (inside, Some(NOTHING)) };
             macro_rules! radix {
                 ($($log:literal)*) => {
@@ -362,24 +366,24 @@ impl<F: WordField> Tile<'_, F> {
                             ($log, _) if $log > F::LOG_RADIX => unreachable!("registers hold no such step"),
                             // SAFETY: both sides hold the rows and vectors of this tile: `inside` in the tile's memory,
                             // the others in the data, as `places` gives them, where no other tile has them.
-                            ($log, _) if i < last && before.factors.is_empty() => unsafe {
-                                self.step::<$log, false, false, NOTHING>(step, from, to, &before, &after)
+                            ($log, _) if i < last && before.is_none() => unsafe {
+                                self.step::<$log, false, false, NOTHING>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, _) if i < last => unsafe {
-                                self.step::<$log, false, true, NOTHING>(step, from, to, &before, &after)
+                                self.step::<$log, false, true, NOTHING>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, Some(LANES)) => unsafe {
-                                self.step::<$log, true, false, LANES>(step, from, to, &before, &after)
+                                self.step::<$log, true, false, LANES>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, Some(VECTORS)) => unsafe {
-                                self.step::<$log, true, false, VECTORS>(step, from, to, &before, &after)
+                                self.step::<$log, true, false, VECTORS>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, _) => unsafe {
-                                self.step::<$log, true, false, NOTHING>(step, from, to, &before, &after)
+                                self.step::<$log, true, false, NOTHING>(step, from, to, before, &after)
                             },
                         )*
                         _ => unreachable!("steps have one to four levels"),
@@ -401,7 +405,7 @@ impl<F: WordField> Tile<'_, F> {
         step: &Step<F::Word>,
         from: Side<'_, F::Word>,
         to: Side<'_, F::Word>,
-        before: &Before<'_, F::Word>,
+        before: Option<&Before<F::Word>>,
         after: &After<'_, F::Word>,
     ) {
         let field = self.field;
@@ -415,8 +419,8 @@ impl<F: WordField> Tile<'_, F> {
                         let row = row + J * distance;
                         // SAFETY: as the caller vouches.
                         x[J] = unsafe { field.load(from.at(row, vector)) };
-                        if SCALED {
-                            x[J] = field.mul(x[J], field.splat(before.factors[row * vectors + vector]));
+                        if SCALED && let Some(before) = before {
+                            x[J] = field.mul(x[J], field.splat(before.factors[before.starts[vector] + row]));
                         }
                     });
                     butterflies::<F, LOG_RADIX, LAST>(field, &mut x, roots);
@@ -444,11 +448,57 @@ impl<F: WordField> Tile<'_, F> {
         }
     }
 
+    /// What belongs to the index of each line. Neighbours are mostly columns of one.
+    fn of_indices(&self, value: impl Fn(u32) -> usize) -> Vec<usize> {
+        let mut last = None;
+        let of_line = |line: &Line| match last {
+            Some((index, value)) if index == line.index => value,
+            _ => last.insert((line.index, value(line.index))).1,
+        };
+        self.lines.iter().map(of_line).collect()
+    }
+
+    /// The scales of all rows, for each vector of lines.
+    #[inline(always)]
+    fn before(&self, places: &Places) -> Before<F::Word> {
+        let Pass { shape, params, scale, .. } = self.pass;
+        let scale: &[F::Word] = bytemuck::cast_slice(scale);
+        let rows = 1usize << shape.log_rows;
+        let element_of = |row: usize| if params.has(flags::ROWS_IN_REVERSED) { self.reversed[row] } else { row };
+        let (mut factors, mut starts, mut last) = (Vec::new(), Vec::new(), None);
+        for position in places.positions.iter().step_by(F::LANES) {
+            if last != Some(position) {
+                last = Some(position);
+                let entries = |row: usize| params.scale_entries(position + element_of(row) * places.stride);
+                let first = factors.len();
+                factors.extend((0..rows).map(|row| scale[entries(row)[1]]));
+                let low = entries(0)[0];
+                let is_common = !params.has(flags::SCALE_REVERSED) && places.stride >= 1 << params.log_scales;
+                if is_common && rows >= F::LANES {
+                    // Rows differ in the higher table only.
+                    for factors in factors[first..].chunks_exact_mut(F::LANES) {
+                        // SAFETY: as many words as there are lanes.
+                        unsafe {
+                            let product =
+                                self.field.mul(self.field.load(factors.as_ptr()), self.field.splat(scale[low]));
+                            self.field.store(factors.as_mut_ptr(), product);
+                        }
+                    }
+                } else {
+                    for (row, factor) in factors[first..].iter_mut().enumerate() {
+                        *factor = self.field.mul_word(*factor, scale[entries(row)[0]]);
+                    }
+                }
+            }
+            starts.push(factors.len() - rows);
+        }
+        Before { factors, starts }
+    }
+
     fn places(&self, end: End) -> Places {
         let Pass { shape, params, .. } = self.pass;
         let End { stride, .. } = end;
-        let positions: Vec<usize> =
-            self.lines.iter().map(|line| params.place(shape.log_rows, line.index, end)).collect();
+        let positions = self.of_indices(|index| params.place(shape.log_rows, index, end));
         let addresses: Vec<usize> =
             self.lines.iter().zip(&positions).map(|(line, position)| params.address(*line, *position)).collect();
         let step = (params.interleaved as usize) << stride;
@@ -591,18 +641,6 @@ impl<F: WordField> Tile<'_, F> {
         for level in [0, 1] {
             self.multiply(row, |c| scale[params.scale_entries(places.positions[c] + m * places.stride)[level]]);
         }
-    }
-
-    /// The scale of a position.
-    #[inline(always)]
-    fn scale_of(&self, position: usize) -> F::Word {
-        let Pass { params, scale, .. } = self.pass;
-        let scale: &[F::Word] = bytemuck::cast_slice(scale);
-        if params.has(flags::SCALE_CONSTANT) {
-            return scale[params.scales as usize];
-        }
-        let [low, high] = params.scale_entries(position).map(|entry| scale[entry]);
-        self.field.mul_word(low, high)
     }
 }
 
