@@ -14,7 +14,7 @@ use std::{
     hint,
 };
 
-use super::{GOLDILOCKS, Shoup, Word31, Word64, WordField, WordJob};
+use super::{GOLDILOCKS, GOLDILOCKS_TURN, Shoup, Word31, Word64, WordField, WordJob};
 
 /// Does a job that is compiled for AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -144,7 +144,15 @@ impl WordField for Word31x16 {
         // SAFETY: as for `reduced`.
         unsafe {
             // Between −p and p: as a signed number it needs no more.
-            let even = _mm512_sub_epi32(u, v);
+            self.mul_factor(_mm512_sub_epi32(u, v), w)
+        }
+    }
+
+    /// For a signed factor too.
+    #[inline(always)]
+    fn mul_factor(self, even: __m512i, w: Shoup<u32>) -> __m512i {
+        // SAFETY: as for `reduced`.
+        unsafe {
             let odd = _mm512_shuffle_epi32::<0b11_11_01_01>(even);
             let (factor, more) = (self.splat(w.factor), self.splat(w.more));
             let products = [_mm512_mul_epi32(even, factor), _mm512_mul_epi32(odd, factor)];
@@ -210,6 +218,41 @@ impl Word64x8 {
             self.sub(high, multiple)
         }
     }
+
+    /// a + h · (2^32 − 1) for any word a and the low half h of another.
+    #[inline(always)]
+    fn add_high(self, a: __m512i, half: __m512i) -> __m512i {
+        // SAFETY: as for `product`. What is subtracted is above 0 and at most p, so that the difference is below p where a is not
+        // below it, and p more than that otherwise.
+        unsafe {
+            let multiple = _mm512_mul_epu32(half, self.splat(u64::from(u32::MAX)));
+            self.sub(a, _mm512_sub_epi64(self.splat(GOLDILOCKS), multiple))
+        }
+    }
+
+    /// x · 2^`UP`, below 2^32, `REST` = 64 − `UP`: 2^64 = 2^32 − 1.
+    #[inline(always)]
+    fn up<const UP: u32, const REST: u32>(self, x: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe { self.add_high(_mm512_slli_epi64::<UP>(x), _mm512_srli_epi64::<REST>(x)) }
+    }
+
+    /// x · 2^`UP`, between 2^32 and 2^64, `REST` = 64 − `UP` and `TOP` = 96 − `UP`: 2^96 = −1.
+    #[inline(always)]
+    fn up_far<const UP: u32, const REST: u32, const TOP: u32>(self, x: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe { self.sub(self.up::<UP, REST>(x), _mm512_srli_epi64::<TOP>(x)) }
+    }
+
+    /// x / 2^`DOWN`, at most 2^32, `REST` = 64 − `DOWN`: with m the `DOWN` low bits of x, (x − m · p) / 2^`DOWN`.
+    #[inline(always)]
+    fn down<const DOWN: u32, const REST: u32>(self, x: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe {
+            let low = _mm512_slli_epi64::<REST>(x);
+            self.sub(_mm512_srli_epi64::<DOWN>(x), _mm512_sub_epi64(low, _mm512_srli_epi64::<32>(low)))
+        }
+    }
 }
 
 impl WordField for Word64x8 {
@@ -270,9 +313,31 @@ impl WordField for Word64x8 {
         self.product(a, b, b_high)
     }
 
+    const TURN: Option<u64> = Some(GOLDILOCKS_TURN);
+
+    #[inline(always)]
+    fn turn_difference<const TURNS: usize>(self, u: __m512i, v: __m512i) -> __m512i {
+        match TURNS {
+            0 => self.sub(u, v),
+            1 => self.up::<12, 52>(self.sub(u, v)),
+            2 => self.up::<24, 40>(self.sub(u, v)),
+            3 => self.up_far::<36, 28, 60>(self.sub(u, v)),
+            4 => self.up_far::<48, 16, 48>(self.sub(u, v)),
+            5 => self.up_far::<60, 4, 36>(self.sub(u, v)),
+            // 2^96 = −1.
+            6 => self.down::<24, 40>(self.sub(v, u)),
+            _ => self.down::<12, 52>(self.sub(v, u)),
+        }
+    }
+
+    #[inline(always)]
+    fn mul_factor(self, a: __m512i, w: Shoup<u64>) -> __m512i {
+        self.product(a, self.splat(w.factor), self.splat(w.more))
+    }
+
     #[inline(always)]
     fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u64>) -> __m512i {
-        self.product(self.sub(u, v), self.splat(w.factor), self.splat(w.more))
+        self.mul_factor(self.sub(u, v), w)
     }
 
     #[inline(always)]

@@ -15,7 +15,7 @@ pub(super) struct Portable<F>(pub(super) F);
 
 /// Arithmetic on one element.
 pub(super) trait Scalar: Copy + fmt::Debug + Send + Sync {
-    type Word: Pod + fmt::Debug + Send + Sync;
+    type Word: Pod + fmt::Debug + PartialEq + Send + Sync;
 
     fn add(self, a: Self::Word, b: Self::Word) -> Self::Word;
     fn sub(self, a: Self::Word, b: Self::Word) -> Self::Word;
@@ -124,6 +124,14 @@ impl<S: Scalar> WordField for Portable<S> {
             u[i] = self.0.mul_shoup(self.0.sub(u[i], v[i]), w);
         }
         u
+    }
+
+    #[inline(always)]
+    fn mul_factor(self, mut a: Self::Lanes, w: Shoup<S::Word>) -> Self::Lanes {
+        for i in 0..LANES {
+            a[i] = self.0.mul_shoup(a[i], w);
+        }
+        a
     }
 
     #[inline(always)]

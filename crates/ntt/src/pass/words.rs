@@ -96,31 +96,56 @@ struct Step<W> {
     log_radix: usize,
     /// log₂ of the rows of each transform that is left.
     log_rows: usize,
-    /// For each row among those that a level pairs, the roots of all levels, first level first.
+    /// For each row among those that a level pairs, the roots of all levels, first level first; where there is
+    /// [`WordField::TURN`], the factors of all results but the first instead.
     roots: Vec<Shoup<W>>,
+    /// Which of its rows a result belongs to.
+    places: [usize; MAX_LANES],
 }
 
 struct Steps<W>(Vec<Step<W>>);
 
-impl<W: bytemuck::Pod> Steps<W> {
+impl<W: bytemuck::Pod + PartialEq> Steps<W> {
     fn new<F: WordField<Word = W>>(pass: &Pass<'_>, field: F) -> Self {
         let log_rows = pass.shape.log_rows as usize;
         let words: &[W] = bytemuck::cast_slice(pass.roots);
         let shift = pass.params.log_roots as usize - log_rows;
-        let root = |e: usize| field.shoup(words[3 * (pass.params.roots as usize + (e << shift))]);
+        let root = |e: usize| words[3 * (pass.params.roots as usize + (e << shift))];
+        let power = |base: W, k: usize| (0..k).fold(root(0), |power, _| field.mul_word(power, base));
         let count = log_rows.div_ceil(F::LOG_RADIX);
         let mut left = log_rows;
         let step = |i: usize| {
             // The last step, which has the fewest products, takes what is left over.
             let log_radix = log_rows / count + usize::from(i >= count - log_rows % count);
             let (done, distance) = (log_rows - left, left - log_radix);
-            let groups = (0..1 << distance).flat_map(|row| {
-                let level = move |level: usize| {
-                    (0..1 << (log_radix - 1 - level)).map(move |j| (row + (j << distance)) << (done + level))
+            let mut places = std::array::from_fn(|j| j);
+            let roots = if let Some(turn) = F::TURN {
+                // The root of the turns is power s of that of the step: what would be its output m is output s · m.
+                let size = 1 << log_radix;
+                let turn_of_step = power(turn, MAX_LANES >> log_radix);
+                let is_turn = |s: &usize| log_radix < 2 || power(root(1 << (log_rows - log_radix)), *s) == turn_of_step;
+                let s = (1..size).step_by(2).find(is_turn);
+                let s = s.unwrap_or_else(|| unreachable!("roots of one order are powers of each other"));
+                let reversed = |j: usize| reverse_bits(j as u32, log_radix as u32) as usize;
+                let result = |j: usize| s * reversed(j) % size;
+                (0..size).for_each(|j| places[j] = reversed(result(j)));
+                let (half, minus_one) = ((1 << log_rows) / 2, power(turn, MAX_LANES / 2));
+                let factor = |row: usize, j: usize| match (row * result(j)) << done {
+                    e if e < half => root(e),
+                    e => field.mul_word(minus_one, root(e - half)),
                 };
-                (0..log_radix).flat_map(level)
-            });
-            let step = Step { log_radix, log_rows: left, roots: groups.map(root).collect() };
+                let factors = (0..1 << distance).flat_map(|row| (1..size).map(move |j| (row, j)));
+                factors.map(|(row, j)| field.shoup(factor(row, j))).collect()
+            } else {
+                let groups = (0..1 << distance).flat_map(|row| {
+                    let level = move |level: usize| {
+                        (0..1 << (log_radix - 1 - level)).map(move |j| (row + (j << distance)) << (done + level))
+                    };
+                    (0..log_radix).flat_map(level)
+                });
+                groups.map(|e| field.shoup(root(e))).collect()
+            };
+            let step = Step { log_radix, log_rows: left, roots, places };
             left -= log_radix;
             step
         };
@@ -260,7 +285,11 @@ macro_rules! pairs {
     (1, $body:ident) => { $body!(0 1 14, 2 3 14, 4 5 14, 6 7 14, 8 9 14, 10 11 14, 12 13 14, 14 15 14) };
 }
 
-/// Transforms of 2^`LOG_RADIX` rows: in the last step, where the first root of each level is 1, with that in mind.
+/// The power of a root of unity of order 16 that each root of [`pairs`] is in a transform of its own.
+const TURNS: [usize; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 4, 6, 0, 4, 0];
+
+/// Transforms of 2^`LOG_RADIX` rows, with the roots given: in the last step, where the first root of each level is 1, with that in
+/// mind. With [`WordField::TURN`] and no others, where there is such a root.
 #[inline(always)]
 fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
     field: F,
@@ -273,7 +302,9 @@ fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
             if $v < 1 << LOG_RADIX {
                 let (u, v) = (x[$u], x[$v]);
                 x[$u] = field.add(u, v);
-                x[$v] = if LAST && [0, 8, 12, 14].contains(&$root) {
+                x[$v] = if F::TURN.is_some() {
+                    field.turn_difference::<{ TURNS[$root] }>(u, v)
+                } else if LAST && [0, 8, 12, 14].contains(&$root) {
                     field.sub(u, v)
                 } else {
                     field.mul_difference(u, v, roots[($root + (1 << LOG_RADIX)) - 16])
@@ -425,7 +456,10 @@ impl<F: WordField> Tile<'_, F> {
                     });
                     butterflies::<F, LOG_RADIX, LAST>(field, &mut x, roots);
                     each!(|J| if J < 1 << LOG_RADIX {
-                        let row = row + J * distance;
+                        if F::TURN.is_some() && !LAST && J > 0 {
+                            x[J] = field.mul_factor(x[J], roots[J - 1]);
+                        }
+                        let row = row + if F::TURN.is_some() { step.places[J] } else { J } * distance;
                         if FACTORS != NOTHING && (J != 0 || row > 0) {
                             let factors = &after.words[after.rows[row] + after.vectors[vector]..];
                             let factors = if FACTORS == VECTORS {
