@@ -56,6 +56,21 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// All can be written.
     unsafe fn store(self, to: *mut Self::Word, x: Self::Lanes);
 
+    /// [`WordField::store`] past the caches, where there is such an instruction: for what is read again after more than these hold.
+    /// [`WordField::fence`] comes before other threads may read it.
+    ///
+    /// # Safety
+    /// All can be written, and are aligned as [`WordField::Lanes`] are.
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut Self::Word, x: Self::Lanes) {
+        // SAFETY: as the caller vouches.
+        unsafe { self.store(to, x) }
+    }
+
+    /// Makes what this thread has stored past the caches known before what it stores from here on.
+    #[inline(always)]
+    fn fence(self) {}
+
     /// One element in all lanes.
     fn splat(self, word: Self::Word) -> Self::Lanes;
 

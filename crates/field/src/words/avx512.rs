@@ -4,11 +4,11 @@ use std::{
     arch::{
         asm,
         x86_64::{
-            __m512i, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask, _mm512_loadu_si512,
-            _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64, _mm512_min_epu32,
-            _mm512_mul_epi32, _mm512_mul_epu32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64,
+            __m512i, _mm_sfence, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask,
+            _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64,
+            _mm512_min_epu32, _mm512_mul_epi32, _mm512_mul_epu32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64,
             _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64,
-            _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_epi64,
+            _mm512_storeu_si512, _mm512_stream_si512, _mm512_sub_epi32, _mm512_sub_epi64,
         },
     },
     hint,
@@ -101,6 +101,18 @@ impl WordField for Word31x16 {
     unsafe fn store(self, to: *mut u32, x: __m512i) {
         // SAFETY: as the caller vouches; and as above.
         unsafe { _mm512_storeu_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u32, x: __m512i) {
+        // SAFETY: as the caller vouches; and as above. `fence` is there for the order of stores.
+        unsafe { _mm512_stream_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    fn fence(self) {
+        // SAFETY: all processors with AVX-512 have SSE.
+        unsafe { _mm_sfence() }
     }
 
     #[inline(always)]
@@ -282,6 +294,18 @@ impl WordField for Word64x8 {
     unsafe fn store(self, to: *mut u64, x: __m512i) {
         // SAFETY: as the caller vouches; and as above.
         unsafe { _mm512_storeu_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u64, x: __m512i) {
+        // SAFETY: as the caller vouches; and as above. `fence` is there for the order of stores.
+        unsafe { _mm512_stream_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    fn fence(self) {
+        // SAFETY: all processors with AVX-512 have SSE.
+        unsafe { _mm_sfence() }
     }
 
     #[inline(always)]

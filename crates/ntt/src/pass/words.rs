@@ -22,6 +22,10 @@ const TILE_BYTES: usize = 1 << 18;
 /// The same on processors without vectors of 512 bits, many of which have 256 or 512 KiB.
 const SMALL_TILE_BYTES: usize = 1 << 17;
 
+/// Bytes from which on the results of a pass from one buffer to another are stored past the caches, which spares reading what is
+/// overwritten.
+const MIN_STREAMED_BYTES: u64 = if cfg!(test) { 1 << 12 } else { 1 << 26 };
+
 /// Tiles that a thread should get at the least, where these would be narrow otherwise.
 const TILES_PER_THREAD: usize = 4;
 
@@ -35,6 +39,18 @@ impl Pass<'_> {
     /// Does it on all cores.
     pub(super) fn run_in_words(&self, words: Words) {
         words.run(Whole { pass: self, words });
+    }
+}
+
+impl Pass<'_> {
+    /// Whether results should go past the caches, as far as this is known before where each lies: to other memory than what they
+    /// are made from, in rows of whole vectors, and more than caches hold. In place, caches have the lines.
+    fn is_streamed<F: WordField>(&self) -> bool {
+        let Self { shape, params, input, output, .. } = *self;
+        let bytes = (u64::from(params.lines) * size_of::<F::Word>() as u64) << shape.log_rows;
+        let is_aligned =
+            output.cast::<F::Lanes>().is_aligned() && (params.interleaved as usize).is_multiple_of(F::LANES);
+        bytes >= MIN_STREAMED_BYTES && input != output.cast_const() && is_aligned
     }
 }
 
@@ -87,6 +103,7 @@ impl WordJob for Tiles<'_> {
             rows: &rows,
             vectors: (0..width as usize / F::LANES).map(|vector| vector * F::LANES).collect(),
             lines: Vec::new(),
+            streamed: pass.is_streamed::<F>(),
             memory: &mut memory[aligned..],
         };
         for i in tiles {
@@ -95,6 +112,7 @@ impl WordJob for Tiles<'_> {
             tile.lines.extend(pass.params.lines_from(first).take((pass.params.lines - first).min(width) as usize));
             tile.run();
         }
+        field.fence();
     }
 }
 
@@ -208,6 +226,8 @@ struct Tile<'a, F: WordField> {
     /// Where the vectors of a row start in the memory.
     vectors: Vec<usize>,
     lines: Vec<Line>,
+    /// Results go past the caches where they are aligned.
+    streamed: bool,
     memory: &'a mut [F::Word],
 }
 
@@ -238,6 +258,8 @@ struct Side<'a, W> {
     words: *mut W,
     rows: &'a [usize],
     vectors: &'a [usize],
+    /// All are aligned as vectors are, and stored past the caches.
+    streamed: bool,
 }
 
 impl<W> Side<'_, W> {
@@ -395,9 +417,15 @@ impl<F: WordField> Tile<'_, F> {
         };
 
         let vectors = &self.vectors[..vectors];
-        let inside = Side { words: self.memory.as_mut_ptr(), rows: &self.rows.inside, vectors };
-        let source = Side { words: input.cast::<F::Word>().cast_mut(), rows: &self.rows.source, vectors: &vectors_in };
-        let sink = Side { words: output.cast::<F::Word>(), rows: &self.rows.sink, vectors: &vectors_out };
+        let streamed = self.streamed && vectors_out.iter().all(|address| address.is_multiple_of(F::LANES));
+        let inside = Side { words: self.memory.as_mut_ptr(), rows: &self.rows.inside, vectors, streamed: false };
+        let source = Side {
+            words: input.cast::<F::Word>().cast_mut(),
+            rows: &self.rows.source,
+            vectors: &vectors_in,
+            streamed: false,
+        };
+        let sink = Side { words: output.cast::<F::Word>(), rows: &self.rows.sink, vectors: &vectors_out, streamed };
         let last = self.steps.0.len() - 1;
         for (i, step) in self.steps.0.iter().enumerate() {
             let from = if i == 0 && loads { source } else { inside };
@@ -442,7 +470,7 @@ impl<F: WordField> Tile<'_, F> {
     }
 
     /// # Safety
-    /// `from` can be read and `to` written, in all rows and vectors.
+    /// `from` can be read and `to` written, in all rows and vectors, and those of `to` are aligned where they are streamed.
     #[inline(always)]
     unsafe fn step<const LOG_RADIX: usize, const LAST: bool, const SCALED: bool, const FACTORS: u8>(
         &self,
@@ -488,7 +516,13 @@ impl<F: WordField> Tile<'_, F> {
                             x[J] = field.mul(x[J], field.splat(zero));
                         }
                         // SAFETY: as the caller vouches.
-                        unsafe { field.store(to.at(row, vector), x[J]) };
+                        unsafe {
+                            if to.streamed {
+                                field.stream(to.at(row, vector), x[J]);
+                            } else {
+                                field.store(to.at(row, vector), x[J]);
+                            }
+                        }
                     });
                 }
             }
@@ -783,7 +817,9 @@ mod tests {
                     };
                     for words in &all {
                         let what = format!("{words:?}: 2^{log_n} × {columns}, {batch} times, {params:?}");
-                        let mut output = vec![0; expected.len()];
+                        let mut memory = vec![0; expected.len() + CACHE_LINE];
+                        let aligned = memory.as_ptr().align_offset(CACHE_LINE);
+                        let output = &mut memory[aligned..][..expected.len()];
                         run(*words, 0..params.lines, source.as_ptr(), output.as_mut_ptr());
                         assert!(output == expected, "{what}");
                         output.fill(0);
