@@ -362,6 +362,7 @@ pub(crate) struct Pass {
 mod tests {
     use ark_bls12_381::Fr;
     use evariste_backend::Device;
+    use evariste_field::small::Goldilocks;
 
     use super::*;
 
@@ -394,5 +395,24 @@ mod tests {
                 assert!(rows.iter().max().zip(rows.iter().min()).is_none_or(|(max, min)| max - min <= 1));
             }
         }
+    }
+
+    #[test]
+    fn columns_take_fewer_passes_where_rows_are_runs() {
+        let info = Device::cpu().info().clone();
+        let passes = |log_n, columns| {
+            let layout = Layout::new::<Goldilocks>(&info, log_n, Config::default()).unwrap();
+            let other = layout.of_columns::<Goldilocks>(columns);
+            (layout.log_rows.len(), other.map(|layout| layout.log_rows))
+        };
+        assert_eq!(passes(16, 64), (2, None));
+        assert_eq!(passes(17, 64), (3, Some(vec![9, 8])));
+        assert_eq!(passes(20, 16), (3, Some(vec![10, 10])));
+        assert_eq!(passes(20, 15), (3, None));
+        let large = Layout::new::<Fr>(&info, 20, Config::default()).unwrap();
+        assert_eq!(large.of_columns::<Fr>(64), None);
+        let split = Config { split: Split::Rectangular, ..Config::default() };
+        let chosen = Layout::new::<Goldilocks>(&info, 20, split).unwrap();
+        assert_eq!(chosen.of_columns::<Goldilocks>(64), None);
     }
 }

@@ -103,7 +103,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     /// Device memory in bytes that a plan of this size and calls on `batch` transforms take beside the data: tables of
-    /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top.
+    /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top, as do the tables for columns
+    /// of matrices where these are transformed in fewer passes: on processors, of 2^17 elements of one or two limbs and more.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`], also for a batch that no call takes: one of 2^32 elements or more.
