@@ -127,11 +127,8 @@ impl<S: Scalar> WordField for Portable<S> {
     }
 
     #[inline(always)]
-    fn mul_factor(self, mut a: Self::Lanes, w: Shoup<S::Word>) -> Self::Lanes {
-        for i in 0..LANES {
-            a[i] = self.0.mul_shoup(a[i], w);
-        }
-        a
+    fn mul_factor(self, a: Self::Lanes, w: Shoup<S::Word>) -> Self::Lanes {
+        a.map(|a| self.0.mul_shoup(a, w))
     }
 
     #[inline(always)]

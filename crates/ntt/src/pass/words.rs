@@ -497,7 +497,7 @@ impl<F: WordField> Tile<'_, F> {
                     });
                     butterflies::<F, LOG_RADIX, LAST>(field, &mut x, roots);
                     each!(|J| if J < 1 << LOG_RADIX {
-                        if F::TURN.is_some() && !LAST && J > 0 {
+                        if F::TURN.is_some() && !LAST && J != 0 {
                             x[J] = field.mul_factor(x[J], roots[J - 1]);
                         }
                         let row = row + if F::TURN.is_some() { step.places[J] } else { J } * distance;
