@@ -27,7 +27,7 @@ pub const MAX_LANES: usize = 16;
 /// there only where the processor has the instructions that its functions use.
 pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// An element: `u32` or `u64`.
-    type Word: Pod + fmt::Debug + Send + Sync;
+    type Word: Pod + fmt::Debug + PartialEq + Send + Sync;
 
     /// [`WordField::LANES`] elements.
     type Lanes: Copy + fmt::Debug;
@@ -56,6 +56,21 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// All can be written.
     unsafe fn store(self, to: *mut Self::Word, x: Self::Lanes);
 
+    /// [`WordField::store`] past the caches, where there is such an instruction: for what is read again after more than these hold.
+    /// [`WordField::fence`] comes before other threads may read it.
+    ///
+    /// # Safety
+    /// All can be written, and are aligned as [`WordField::Lanes`] are.
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut Self::Word, x: Self::Lanes) {
+        // SAFETY: as the caller vouches.
+        unsafe { self.store(to, x) }
+    }
+
+    /// Makes what this thread has stored past the caches known before what it stores from here on.
+    #[inline(always)]
+    fn fence(self) {}
+
     /// One element in all lanes.
     fn splat(self, word: Self::Word) -> Self::Lanes;
 
@@ -70,6 +85,20 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
 
     /// (u − v) · w, for a factor w that many elements are multiplied by.
     fn mul_difference(self, u: Self::Lanes, v: Self::Lanes, w: Shoup<Self::Word>) -> Self::Lanes;
+
+    /// a · w, for such a factor.
+    fn mul_factor(self, a: Self::Lanes, w: Shoup<Self::Word>) -> Self::Lanes;
+
+    /// A root of unity of order 16, where products with its powers are so much cheaper than others that steps of up to four levels
+    /// should have no other factors between levels: [`WordField::turn_difference`].
+    const TURN: Option<Self::Word> = None;
+
+    /// (u − v) · [`WordField::TURN`]^`TURNS`, `TURNS` below 8, where there is such a root.
+    #[inline(always)]
+    fn turn_difference<const TURNS: usize>(self, u: Self::Lanes, v: Self::Lanes) -> Self::Lanes {
+        debug_assert!(TURNS == 0, "no power is cheap");
+        self.sub(u, v)
+    }
 
     /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it: one of the steps of which a
     /// transposition is made.
@@ -133,6 +162,9 @@ impl Word31 {
 
 /// 2^64 − 2^32 + 1.
 const GOLDILOCKS: u64 = 0xffff_ffff_0000_0001;
+
+/// 2^12, a root of unity of order 16, in the device's form: 2^76 = 2^44 − 2^12.
+const GOLDILOCKS_TURN: u64 = (1 << 44) - (1 << 12);
 
 /// The field of [`Goldilocks`].
 #[derive(Clone, Copy, Debug)]
@@ -268,7 +300,23 @@ mod tests {
                         (field.sub(u, v), a - b),
                         (field.mul(u, v), a * b),
                         (field.mul_difference(u, v, field.shoup(x)), (a - b) * a),
+                        (field.mul_factor(u, field.shoup(y)), a * b),
                     ];
+                    let turns = F::TURN.map(|turn| {
+                        let turn = element(turn);
+                        assert!(turn.pow([8]) == -E::ONE);
+                        [
+                            (field.turn_difference::<0>(u, v), a - b),
+                            (field.turn_difference::<1>(u, v), (a - b) * turn),
+                            (field.turn_difference::<2>(u, v), (a - b) * turn.pow([2])),
+                            (field.turn_difference::<3>(u, v), (a - b) * turn.pow([3])),
+                            (field.turn_difference::<4>(u, v), (a - b) * turn.pow([4])),
+                            (field.turn_difference::<5>(u, v), (a - b) * turn.pow([5])),
+                            (field.turn_difference::<6>(u, v), (a - b) * turn.pow([6])),
+                            (field.turn_difference::<7>(u, v), (a - b) * turn.pow([7])),
+                        ]
+                    });
+                    let results = results.into_iter().chain(turns.into_iter().flatten());
                     for (lanes, expected) in results {
                         assert!(words(field, lanes).iter().all(|word| element(*word) == expected), "{a}, {b}");
                     }

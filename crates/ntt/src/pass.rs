@@ -135,6 +135,15 @@ impl Params {
         Line { index: line / self.interleaved, column: line % self.interleaved }
     }
 
+    /// Lines from one on.
+    fn lines_from(&self, line: u32) -> impl Iterator<Item = Line> {
+        let next = |line: &Line| match line.column + 1 {
+            column if column == self.interleaved => Some(Line { index: line.index + 1, column: 0 }),
+            column => Some(Line { index: line.index, column }),
+        };
+        std::iter::successors(Some(self.line(line)), next)
+    }
+
     /// Where the element of a line at a position lies.
     fn address(&self, line: Line, position: usize) -> usize {
         position * self.interleaved as usize + line.column as usize

@@ -65,6 +65,8 @@ pub(crate) struct Shared<F: DeviceField> {
     pub(crate) inverse: OnceLock<Factors<F>>,
     pub(crate) vector: Vector<F>,
     pub(crate) cosets: Mutex<VecDeque<Coset<F>>>,
+    /// For columns of matrices, where other passes suit these better, from the first use on.
+    of_columns: OnceLock<Ntt<F>>,
 }
 
 impl<F: DeviceField + FftField> Ntt<F> {
@@ -91,7 +93,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let forward = factors::<F>(device, &layout, &vector, false)?;
         let (inverse, cosets, kernels) = (OnceLock::new(), Mutex::default(), Mutex::default());
         let device = device.clone();
-        let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets });
+        let of_columns = OnceLock::new();
+        let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets, of_columns });
         let plan = Self { shared, queue: None };
         let natural = (Order::Natural, Order::Natural);
         let shapes = plan.shared.layout.shapes(natural, false, false, false);
@@ -100,7 +103,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     /// Device memory in bytes that a plan of this size and calls on `batch` transforms take beside the data: tables of
-    /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top.
+    /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top, as do the tables for columns
+    /// of matrices where these are transformed in fewer passes: on processors, of 2^17 elements of one or two limbs and more.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`], [`Error::TooLarge`], also for a batch that no call takes: one of 2^32 elements or more.
@@ -146,6 +150,17 @@ impl<F: DeviceField + FftField> Ntt<F> {
 
     pub(crate) fn queue(&self) -> Option<&Queue> {
         self.queue.as_ref()
+    }
+
+    /// What transforms so many columns: the plan itself, or one of other passes.
+    pub(crate) fn of_columns(&self, columns: usize) -> Result<&Self> {
+        let Shared { device, layout, of_columns, .. } = &*self.shared;
+        let Some(layout) = layout.of_columns::<F>(columns) else { return Ok(self) };
+        if let Some(plan) = of_columns.get() {
+            return Ok(plan);
+        }
+        let plan = Self::with_layout(device, layout)?;
+        Ok(of_columns.get_or_init(|| plan))
     }
 
     /// Operations where the plan works.

@@ -217,7 +217,6 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         elsewhere: Option<u32>,
     ) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
-        let layout = &plan.shared.layout;
         plan.shared.device.expect_same("the data of a transform", data.device())?;
         let columns = self.columns.unwrap_or(1);
         let unit = plan.size().saturating_mul(columns);
@@ -230,9 +229,11 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         if self.coset.is_zero() {
             return Err(Error::ZeroCoset);
         }
-        if layout.log_n == 0 || data.is_empty() {
+        if plan.size() == 1 || data.is_empty() {
             return Ok(None);
         }
+        let plan = plan.of_columns(columns)?;
+        let layout = &plan.shared.layout;
         let orders = (self.input, self.output);
         let mut passes = layout.passes(orders, columns > 1, elsewhere.is_none());
         layout.scale(&mut passes, orders, inverse, !self.coset.is_one());

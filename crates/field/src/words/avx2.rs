@@ -113,7 +113,15 @@ impl WordField for Word31x8 {
         // SAFETY: as for `reduced`.
         unsafe {
             // Below 2p, which is a word: a product with what is below p needs no more.
-            let even = _mm256_add_epi32(_mm256_sub_epi32(u, v), self.splat(self.0.modulus));
+            self.mul_factor(_mm256_add_epi32(_mm256_sub_epi32(u, v), self.splat(self.0.modulus)), w)
+        }
+    }
+
+    /// For any words.
+    #[inline(always)]
+    fn mul_factor(self, even: __m256i, w: Shoup<u32>) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe {
             let odd = _mm256_shuffle_epi32::<0b11_11_01_01>(even);
             let (factor, more) = (self.splat(w.factor), self.splat(w.more));
             let products = [_mm256_mul_epu32(even, factor), _mm256_mul_epu32(odd, factor)];

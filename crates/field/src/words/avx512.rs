@@ -1,17 +1,20 @@
 //! Words in vectors of AVX-512.
 
 use std::{
-    arch::x86_64::{
-        __m512i, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask, _mm512_loadu_si512,
-        _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64, _mm512_min_epu32, _mm512_mul_epu32,
-        _mm512_mullo_epi32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
-        _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi32,
-        _mm512_sub_epi64,
+    arch::{
+        asm,
+        x86_64::{
+            __m512i, _mm_sfence, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask,
+            _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64,
+            _mm512_min_epu32, _mm512_mul_epi32, _mm512_mul_epu32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64,
+            _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64,
+            _mm512_storeu_si512, _mm512_stream_si512, _mm512_sub_epi32, _mm512_sub_epi64,
+        },
     },
     hint,
 };
 
-use super::{GOLDILOCKS, Shoup, Word31, Word64, WordField, WordJob};
+use super::{GOLDILOCKS, GOLDILOCKS_TURN, Shoup, Word31, Word64, WordField, WordJob};
 
 /// Does a job that is compiled for AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -45,21 +48,30 @@ impl Word31x16 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, of which the low halves are
-    /// zero: their high halves, plus p where they are negative. The quotients by p are products of words, of which compilers
-    /// know that no more of them counts: of halves of longer ones they made products of 64 bits.
+    /// The differences of 64 bits between products in even and in odd lanes and those multiples of p of which the low halves
+    /// agree: their high halves, plus p where they are negative. The factors of p are the low halves of `quotients`, read as
+    /// signed numbers, so that differences of products below 2^31 · p either way lie between −p and p.
     #[inline(always)]
-    fn reduced(self, products: [__m512i; 2], quotients: __m512i) -> __m512i {
+    fn reduced(self, products: [__m512i; 2], quotients: [__m512i; 2]) -> __m512i {
         // SAFETY: the processor has the instructions, or there were no `self`.
         unsafe {
             let p = _mm512_set1_epi32(self.0.modulus as i32);
-            let even = _mm512_sub_epi64(products[0], _mm512_mul_epu32(quotients, p));
-            let quotients = _mm512_shuffle_epi32::<0b11_11_01_01>(quotients);
-            let odd = _mm512_sub_epi64(products[1], _mm512_mul_epu32(quotients, p));
+            let [even, odd] = quotients.map(|quotients| _mm512_mul_epi32(opaque(quotients), p));
+            let even = _mm512_sub_epi64(products[0], even);
+            let odd = _mm512_sub_epi64(products[1], odd);
             let difference = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
             _mm512_min_epu32(difference, _mm512_add_epi32(difference, p))
         }
     }
+}
+
+/// The same vector, of which compilers know nothing: of products of which only low halves count they would make longer ones.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn opaque(mut x: __m512i) -> __m512i {
+    // SAFETY: nothing is done.
+    unsafe { asm!("/* {0} */", inlateout(zmm_reg) x, options(pure, nomem, nostack, preserves_flags)) }
+    x
 }
 
 impl WordField for Word31x16 {
@@ -89,6 +101,18 @@ impl WordField for Word31x16 {
     unsafe fn store(self, to: *mut u32, x: __m512i) {
         // SAFETY: as the caller vouches; and as above.
         unsafe { _mm512_storeu_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u32, x: __m512i) {
+        // SAFETY: as the caller vouches; and as above. `fence` is there for the order of stores.
+        unsafe { _mm512_stream_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    fn fence(self) {
+        // SAFETY: all processors with AVX-512 have SSE.
+        unsafe { _mm_sfence() }
     }
 
     #[inline(always)]
@@ -122,8 +146,8 @@ impl WordField for Word31x16 {
             let a_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(a);
             let b_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(b);
             let products = [_mm512_mul_epu32(a, b), _mm512_mul_epu32(a_odd, b_odd)];
-            let low = _mm512_mask_shuffle_epi32::<0b10_10_00_00>(products[0], 0xaaaa, products[1]);
-            self.reduced(products, _mm512_mullo_epi32(low, self.splat(self.0.inverse)))
+            let inverse = self.splat(self.0.inverse);
+            self.reduced(products, products.map(|product| _mm512_mul_epu32(product, inverse)))
         }
     }
 
@@ -131,12 +155,20 @@ impl WordField for Word31x16 {
     fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u32>) -> __m512i {
         // SAFETY: as for `reduced`.
         unsafe {
-            // Below 2p, which is a word: a product with what is below p needs no more.
-            let even = _mm512_add_epi32(_mm512_sub_epi32(u, v), self.splat(self.0.modulus));
+            // Between −p and p: as a signed number it needs no more.
+            self.mul_factor(_mm512_sub_epi32(u, v), w)
+        }
+    }
+
+    /// For a signed factor too.
+    #[inline(always)]
+    fn mul_factor(self, even: __m512i, w: Shoup<u32>) -> __m512i {
+        // SAFETY: as for `reduced`.
+        unsafe {
             let odd = _mm512_shuffle_epi32::<0b11_11_01_01>(even);
             let (factor, more) = (self.splat(w.factor), self.splat(w.more));
-            let products = [_mm512_mul_epu32(even, factor), _mm512_mul_epu32(odd, factor)];
-            self.reduced(products, _mm512_mullo_epi32(even, more))
+            let products = [_mm512_mul_epi32(even, factor), _mm512_mul_epi32(odd, factor)];
+            self.reduced(products, [_mm512_mul_epu32(even, more), _mm512_mul_epu32(odd, more)])
         }
     }
 
@@ -198,6 +230,41 @@ impl Word64x8 {
             self.sub(high, multiple)
         }
     }
+
+    /// a + h · (2^32 − 1) for any word a and the low half h of another.
+    #[inline(always)]
+    fn add_high(self, a: __m512i, half: __m512i) -> __m512i {
+        // SAFETY: as for `product`. What is subtracted is above 0 and at most p, so that the difference is below p where a is not
+        // below it, and p more than that otherwise.
+        unsafe {
+            let multiple = _mm512_mul_epu32(half, self.splat(u64::from(u32::MAX)));
+            self.sub(a, _mm512_sub_epi64(self.splat(GOLDILOCKS), multiple))
+        }
+    }
+
+    /// x · 2^`UP`, below 2^32, `REST` = 64 − `UP`: 2^64 = 2^32 − 1.
+    #[inline(always)]
+    fn up<const UP: u32, const REST: u32>(self, x: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe { self.add_high(_mm512_slli_epi64::<UP>(x), _mm512_srli_epi64::<REST>(x)) }
+    }
+
+    /// x · 2^`UP`, between 2^32 and 2^64, `REST` = 64 − `UP` and `TOP` = 96 − `UP`: 2^96 = −1.
+    #[inline(always)]
+    fn up_far<const UP: u32, const REST: u32, const TOP: u32>(self, x: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe { self.sub(self.up::<UP, REST>(x), _mm512_srli_epi64::<TOP>(x)) }
+    }
+
+    /// x / 2^`DOWN`, at most 2^32, `REST` = 64 − `DOWN`: with m the `DOWN` low bits of x, (x − m · p) / 2^`DOWN`.
+    #[inline(always)]
+    fn down<const DOWN: u32, const REST: u32>(self, x: __m512i) -> __m512i {
+        // SAFETY: as for `product`.
+        unsafe {
+            let low = _mm512_slli_epi64::<REST>(x);
+            self.sub(_mm512_srli_epi64::<DOWN>(x), _mm512_sub_epi64(low, _mm512_srli_epi64::<32>(low)))
+        }
+    }
 }
 
 impl WordField for Word64x8 {
@@ -230,6 +297,18 @@ impl WordField for Word64x8 {
     }
 
     #[inline(always)]
+    unsafe fn stream(self, to: *mut u64, x: __m512i) {
+        // SAFETY: as the caller vouches; and as above. `fence` is there for the order of stores.
+        unsafe { _mm512_stream_si512(to.cast(), x) }
+    }
+
+    #[inline(always)]
+    fn fence(self) {
+        // SAFETY: all processors with AVX-512 have SSE.
+        unsafe { _mm_sfence() }
+    }
+
+    #[inline(always)]
     fn splat(self, word: u64) -> __m512i {
         // SAFETY: as for `product`.
         unsafe { _mm512_set1_epi64(word as i64) }
@@ -258,9 +337,31 @@ impl WordField for Word64x8 {
         self.product(a, b, b_high)
     }
 
+    const TURN: Option<u64> = Some(GOLDILOCKS_TURN);
+
+    #[inline(always)]
+    fn turn_difference<const TURNS: usize>(self, u: __m512i, v: __m512i) -> __m512i {
+        match TURNS {
+            0 => self.sub(u, v),
+            1 => self.up::<12, 52>(self.sub(u, v)),
+            2 => self.up::<24, 40>(self.sub(u, v)),
+            3 => self.up_far::<36, 28, 60>(self.sub(u, v)),
+            4 => self.up_far::<48, 16, 48>(self.sub(u, v)),
+            5 => self.up_far::<60, 4, 36>(self.sub(u, v)),
+            // 2^96 = −1.
+            6 => self.down::<24, 40>(self.sub(v, u)),
+            _ => self.down::<12, 52>(self.sub(v, u)),
+        }
+    }
+
+    #[inline(always)]
+    fn mul_factor(self, a: __m512i, w: Shoup<u64>) -> __m512i {
+        self.product(a, self.splat(w.factor), self.splat(w.more))
+    }
+
     #[inline(always)]
     fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u64>) -> __m512i {
-        self.product(self.sub(u, v), self.splat(w.factor), self.splat(w.more))
+        self.mul_factor(self.sub(u, v), w)
     }
 
     #[inline(always)]

@@ -15,7 +15,7 @@ pub(super) struct Portable<F>(pub(super) F);
 
 /// Arithmetic on one element.
 pub(super) trait Scalar: Copy + fmt::Debug + Send + Sync {
-    type Word: Pod + fmt::Debug + Send + Sync;
+    type Word: Pod + fmt::Debug + PartialEq + Send + Sync;
 
     fn add(self, a: Self::Word, b: Self::Word) -> Self::Word;
     fn sub(self, a: Self::Word, b: Self::Word) -> Self::Word;
@@ -124,6 +124,11 @@ impl<S: Scalar> WordField for Portable<S> {
             u[i] = self.0.mul_shoup(self.0.sub(u[i], v[i]), w);
         }
         u
+    }
+
+    #[inline(always)]
+    fn mul_factor(self, a: Self::Lanes, w: Shoup<S::Word>) -> Self::Lanes {
+        a.map(|a| self.0.mul_shoup(a, w))
     }
 
     #[inline(always)]

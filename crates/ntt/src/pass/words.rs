@@ -14,8 +14,17 @@ use evariste_field::words::{MAX_LANES, Shoup, WordField, WordJob, Words};
 use super::{End, Line, Pass, flags};
 use crate::{config::Twiddles, reverse_bits};
 
-/// Bytes of a tile, which should stay in the level 2 cache of a core with what it is made from.
-const TILE_BYTES: usize = 1 << 16;
+/// Bytes of a tile, which should stay in the level 2 cache of a core with what it is made from. On Zen 4, whose cores have 1 MiB,
+/// matrices of 2^18 × 64 words took 1.14 times as long with half of it, and single transforms of 2^18 words 1.2 times as long with
+/// twice as much.
+const TILE_BYTES: usize = 1 << 18;
+
+/// The same on processors without vectors of 512 bits, many of which have 256 or 512 KiB.
+const SMALL_TILE_BYTES: usize = 1 << 17;
+
+/// Bytes from which on the results of a pass from one buffer to another are stored past the caches, which spares reading what is
+/// overwritten.
+const MIN_STREAMED_BYTES: u64 = if cfg!(test) { 1 << 12 } else { 1 << 26 };
 
 /// Tiles that a thread should get at the least, where these would be narrow otherwise.
 const TILES_PER_THREAD: usize = 4;
@@ -23,10 +32,25 @@ const TILES_PER_THREAD: usize = 4;
 /// Bytes of a line of cache.
 const CACHE_LINE: usize = 64;
 
+/// Bytes of one way of a level 1 cache: lines so far apart share a set.
+const CACHE_WAY: usize = 1 << 12;
+
 impl Pass<'_> {
     /// Does it on all cores.
     pub(super) fn run_in_words(&self, words: Words) {
         words.run(Whole { pass: self, words });
+    }
+}
+
+impl Pass<'_> {
+    /// Whether results should go past the caches, as far as this is known before where each lies: to other memory than what they
+    /// are made from, in rows of whole vectors, and more than caches hold. In place, caches have the lines.
+    fn is_streamed<F: WordField>(&self) -> bool {
+        let Self { shape, params, input, output, .. } = *self;
+        let bytes = (u64::from(params.lines) * size_of::<F::Word>() as u64) << shape.log_rows;
+        let is_aligned =
+            output.cast::<F::Lanes>().is_aligned() && (params.interleaved as usize).is_multiple_of(F::LANES);
+        bytes >= MIN_STREAMED_BYTES && input != output.cast_const() && is_aligned
     }
 }
 
@@ -42,7 +66,8 @@ impl WordJob for Whole<'_> {
     fn run<F: WordField>(self, _: F) {
         let Self { pass, words } = self;
         let lines = (pass.params.lines - pass.params.first) as usize;
-        let most = (TILE_BYTES / size_of::<F::Word>()) >> pass.shape.log_rows;
+        let tile_bytes = if size_of::<F::Lanes>() == CACHE_LINE { TILE_BYTES } else { SMALL_TILE_BYTES };
+        let most = (tile_bytes / size_of::<F::Word>()) >> pass.shape.log_rows;
         let shared = lines / (TILES_PER_THREAD * rayon::current_num_threads());
         let width = shared.max(1).ilog2().clamp(F::LANES.ilog2(), most.max(F::LANES).ilog2());
         parallel::ranges(lines.div_ceil(1 << width), &|tiles| words.run(Tiles { pass, width: 1 << width, tiles }));
@@ -63,32 +88,31 @@ impl WordJob for Tiles<'_> {
     #[inline(always)]
     fn run<F: WordField>(self, field: F) {
         let Self { pass, width, tiles } = self;
-        let rows = 1 << pass.shape.log_rows;
-        let reversed: Vec<usize> = (0..rows).map(|row| reverse_bits(row, pass.shape.log_rows) as usize).collect();
+        let reversed: Vec<usize> =
+            (0..1 << pass.shape.log_rows).map(|row| reverse_bits(row, pass.shape.log_rows) as usize).collect();
         let steps = Steps::new(pass, field);
-        // Neighbouring rows start in other lines of cache, so that those of a step, which are apart by powers of two, do too.
-        let pitch = width as usize + CACHE_LINE / size_of::<F::Word>();
         let spare = CACHE_LINE / size_of::<F::Word>();
-        let mut memory: Vec<F::Word> = vec![bytemuck::Zeroable::zeroed(); rows as usize * pitch + spare];
+        let rows = Rows::new::<F::Word>(pass, &reversed, width as usize);
+        let mut memory: Vec<F::Word> = vec![bytemuck::Zeroable::zeroed(); rows.len + spare];
         let aligned = memory.as_ptr().align_offset(CACHE_LINE).min(spare);
         let mut tile = Tile {
             pass,
             field,
             steps: &steps,
             reversed: &reversed,
-            pitch,
-            inside: (0..rows as usize).map(|row| row * pitch).collect(),
+            rows: &rows,
             vectors: (0..width as usize / F::LANES).map(|vector| vector * F::LANES).collect(),
             lines: Vec::new(),
+            streamed: pass.is_streamed::<F>(),
             memory: &mut memory[aligned..],
         };
         for i in tiles {
             let first = pass.params.first + i as u32 * width;
-            let count = (pass.params.lines - first).min(width);
             tile.lines.clear();
-            tile.lines.extend((first..first + count).map(|line| pass.params.line(line)));
+            tile.lines.extend(pass.params.lines_from(first).take((pass.params.lines - first).min(width) as usize));
             tile.run();
         }
+        field.fence();
     }
 }
 
@@ -97,35 +121,97 @@ struct Step<W> {
     log_radix: usize,
     /// log₂ of the rows of each transform that is left.
     log_rows: usize,
-    /// For each row among those that a level pairs, the roots of all levels, first level first.
+    /// For each row among those that a level pairs, the roots of all levels, first level first; where there is
+    /// [`WordField::TURN`], the factors of all results but the first instead.
     roots: Vec<Shoup<W>>,
+    /// Which of its rows a result belongs to.
+    places: [usize; MAX_LANES],
 }
 
 struct Steps<W>(Vec<Step<W>>);
 
-impl<W: bytemuck::Pod> Steps<W> {
+impl<W: bytemuck::Pod + PartialEq> Steps<W> {
     fn new<F: WordField<Word = W>>(pass: &Pass<'_>, field: F) -> Self {
         let log_rows = pass.shape.log_rows as usize;
         let words: &[W] = bytemuck::cast_slice(pass.roots);
         let shift = pass.params.log_roots as usize - log_rows;
-        let root = |e: usize| field.shoup(words[3 * (pass.params.roots as usize + (e << shift))]);
+        let root = |e: usize| words[3 * (pass.params.roots as usize + (e << shift))];
+        let power = |base: W, k: usize| (0..k).fold(root(0), |power, _| field.mul_word(power, base));
+        assert!(log_rows > 0, "a pass has levels");
         let count = log_rows.div_ceil(F::LOG_RADIX);
         let mut left = log_rows;
         let step = |i: usize| {
             // The last step, which has the fewest products, takes what is left over.
             let log_radix = log_rows / count + usize::from(i >= count - log_rows % count);
             let (done, distance) = (log_rows - left, left - log_radix);
-            let groups = (0..1 << distance).flat_map(|row| {
-                let level = move |level: usize| {
-                    (0..1 << (log_radix - 1 - level)).map(move |j| (row + (j << distance)) << (done + level))
+            let mut places = std::array::from_fn(|j| j);
+            let roots = if let Some(turn) = F::TURN {
+                // The root of the turns is power s of that of the step: what would be its output m is output s · m.
+                let size = 1 << log_radix;
+                let turn_of_step = power(turn, MAX_LANES >> log_radix);
+                let is_turn = |s: &usize| log_radix < 2 || power(root(1 << (log_rows - log_radix)), *s) == turn_of_step;
+                let s = (1..size).step_by(2).find(is_turn);
+                let s = s.unwrap_or_else(|| unreachable!("roots of one order are powers of each other"));
+                let reversed = |j: usize| reverse_bits(j as u32, log_radix as u32) as usize;
+                let result = |j: usize| s * reversed(j) % size;
+                (0..size).for_each(|j| places[j] = reversed(result(j)));
+                let (half, minus_one) = ((1 << log_rows) / 2, power(turn, MAX_LANES / 2));
+                let factor = |row: usize, j: usize| match (row * result(j)) << done {
+                    e if e < half => root(e),
+                    e => field.mul_word(minus_one, root(e - half)),
                 };
-                (0..log_radix).flat_map(level)
-            });
-            let step = Step { log_radix, log_rows: left, roots: groups.map(root).collect() };
+                let factors = (0..1 << distance).flat_map(|row| (1..size).map(move |j| (row, j)));
+                factors.map(|(row, j)| field.shoup(factor(row, j))).collect()
+            } else {
+                let groups = (0..1 << distance).flat_map(|row| {
+                    let level = move |level: usize| {
+                        (0..1 << (log_radix - 1 - level)).map(move |j| (row + (j << distance)) << (done + level))
+                    };
+                    (0..log_radix).flat_map(level)
+                });
+                groups.map(|e| field.shoup(root(e))).collect()
+            };
+            let step = Step { log_radix, log_rows: left, roots, places };
             left -= log_radix;
             step
         };
         Self((0..count).map(step).collect())
+    }
+}
+
+/// Where the rows of all tiles of a pass are, behind their first ones.
+struct Rows {
+    /// In the data, where they are loaded and where they are stored.
+    source: Vec<usize>,
+    sink: Vec<usize>,
+    /// In the tile's memory.
+    inside: Vec<usize>,
+    /// Words of the tile's memory.
+    len: usize,
+    /// Their factors in the table of twiddles.
+    factors: Vec<usize>,
+}
+
+impl Rows {
+    /// For tiles of so many lines of `W`.
+    fn new<W>(pass: &Pass<'_>, reversed: &[usize], width: usize) -> Self {
+        let params = pass.params;
+        let rows = 0..1usize << pass.shape.log_rows;
+        let [load, store] = params.ends().map(|end| (params.interleaved as usize) << end.stride);
+        let row_of = |flag: u32, row: usize| if params.has(flag) { reversed[row] } else { row };
+        // A result lies in the row with the number of the output reversed.
+        let place_of = |row: usize| reversed[row_of(flags::ROWS_OUT_REVERSED, row)];
+        let first = params.twiddles as usize + 1;
+        // A line of cache is left out after each way of it, so that rows which are apart by powers of two are in different sets.
+        let inside =
+            |row: usize| row * width + (row * width * size_of::<W>() / CACHE_WAY) * (CACHE_LINE / size_of::<W>());
+        Self {
+            len: inside(rows.len()),
+            source: rows.clone().map(|row| row_of(flags::ROWS_IN_REVERSED, row) * load).collect(),
+            sink: rows.clone().map(|row| place_of(row) * store).collect(),
+            inside: rows.clone().map(inside).collect(),
+            factors: rows.map(|row| first + (reversed[row].saturating_sub(1) << params.log_twiddles)).collect(),
+        }
     }
 }
 
@@ -136,13 +222,12 @@ struct Tile<'a, F: WordField> {
     steps: &'a Steps<F::Word>,
     /// The numbers of rows in the reverse order of bits.
     reversed: &'a [usize],
-    /// From a row of the memory to the next.
-    pitch: usize,
-    /// Where rows start in the memory.
-    inside: Vec<usize>,
-    /// Where the vectors of a row do.
+    rows: &'a Rows,
+    /// Where the vectors of a row start in the memory.
     vectors: Vec<usize>,
     lines: Vec<Line>,
+    /// Results go past the caches where they are aligned.
+    streamed: bool,
     memory: &'a mut [F::Word],
 }
 
@@ -173,6 +258,8 @@ struct Side<'a, W> {
     words: *mut W,
     rows: &'a [usize],
     vectors: &'a [usize],
+    /// All are aligned as vectors are, and stored past the caches.
+    streamed: bool,
 }
 
 impl<W> Side<'_, W> {
@@ -182,10 +269,11 @@ impl<W> Side<'_, W> {
     }
 }
 
-/// Factors by which rows are multiplied as they are loaded.
-struct Before<'a, W> {
-    /// One for each vector of each row: the lines of a vector are columns of one line of a matrix.
-    factors: &'a [W],
+/// Factors by which rows are multiplied as they are loaded, one for all lanes of a vector, of which the lines are columns of one
+/// line of a matrix: of row r and vector v at `starts[v] + r`.
+struct Before<W> {
+    factors: Vec<W>,
+    starts: Vec<usize>,
 }
 
 /// Factors by which rows are multiplied as they are stored: of row r and vector v at `rows[r] + vectors[v]`.
@@ -232,7 +320,11 @@ macro_rules! pairs {
     (1, $body:ident) => { $body!(0 1 14, 2 3 14, 4 5 14, 6 7 14, 8 9 14, 10 11 14, 12 13 14, 14 15 14) };
 }
 
-/// Transforms of 2^`LOG_RADIX` rows: in the last step, where the first root of each level is 1, with that in mind.
+/// The power of a root of unity of order 16 that each root of [`pairs`] is in a transform of its own.
+const TURNS: [usize; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 4, 6, 0, 4, 0];
+
+/// Transforms of 2^`LOG_RADIX` rows, with the roots given: in the last step, where the first root of each level is 1, with that in
+/// mind. With [`WordField::TURN`] and no others, where there is such a root.
 #[inline(always)]
 fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
     field: F,
@@ -245,7 +337,9 @@ fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
             if $v < 1 << LOG_RADIX {
                 let (u, v) = (x[$u], x[$v]);
                 x[$u] = field.add(u, v);
-                x[$v] = if LAST && [0, 8, 12, 14].contains(&$root) {
+                x[$v] = if F::TURN.is_some() {
+                    field.turn_difference::<{ TURNS[$root] }>(u, v)
+                } else if LAST && [0, 8, 12, 14].contains(&$root) {
                     field.sub(u, v)
                 } else {
                     field.mul_difference(u, v, roots[($root + (1 << LOG_RADIX)) - 16])
@@ -289,42 +383,22 @@ impl<F: WordField> Tile<'_, F> {
     #[inline(always)]
     fn run(&mut self) {
         let Pass { shape, params, input, output, .. } = *self.pass;
-        let rows = 1usize << shape.log_rows;
         let [load, store] = params.ends().map(|end| self.places(end));
         let vectors = self.lines.len().div_ceil(F::LANES);
 
-        let positions_are_same = load.form == Form::SideBySide && are_same(&load.positions, F::LANES);
         let scaled = params.has(flags::SCALE_IN);
-        let row_of = |m: usize| if params.has(flags::ROWS_IN_REVERSED) { self.reversed[m] } else { m };
-        let mut before = Vec::new();
-        if scaled && positions_are_same && self.steps.0.len() > 1 {
-            for row in 0..rows {
-                let mut last = None;
-                for position in load.positions.iter().step_by(F::LANES) {
-                    // Neighbours are mostly columns of one line too.
-                    let factor = match last {
-                        Some((at, factor)) if at == position => factor,
-                        _ => self.scale_of(position + row_of(row) * load.stride),
-                    };
-                    last = Some((position, factor));
-                    before.push(factor);
-                }
-            }
-        }
-        let loads = load.form == Form::SideBySide && (!scaled || !before.is_empty());
-        let rows_in: Vec<usize> = (0..rows).map(|r| row_of(r) * load.step).collect();
+        let are_scaled = scaled && load.form == Form::SideBySide && are_same(&load.positions, F::LANES);
+        let before = if are_scaled && self.steps.0.len() > 1 { Some(self.before(&load)) } else { None };
+        let loads = load.form == Form::SideBySide && (!scaled || before.is_some());
         let vectors_in: Vec<usize> = load.addresses.iter().copied().step_by(F::LANES).collect();
         if !loads {
             self.load(&load);
         }
 
-        // What row a result lies in, and which output it is.
-        let rows_out_reversed = params.has(flags::ROWS_OUT_REVERSED);
-        let place_of = |r: usize| if rows_out_reversed { r } else { self.reversed[r] };
         let table: &[F::Word] = bytemuck::cast_slice(self.pass.twiddles);
-        let columns: Vec<usize> =
-            self.lines.iter().map(|line| params.twiddle_index(shape.log_rows, line.index)).collect();
         let twiddled = params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
+        let columns =
+            if twiddled { self.of_indices(|index| params.twiddle_index(shape.log_rows, index)) } else { Vec::new() };
         let kind = match twiddled {
             false => Some(NOTHING),
             true if shape.twiddles != Twiddles::Stored => None,
@@ -333,27 +407,29 @@ impl<F: WordField> Tile<'_, F> {
             true => None,
         };
         let stores = store.form == Form::SideBySide && kind.is_some() && !params.has(flags::SCALE_OUT);
-        let rows_out: Vec<usize> = (0..rows).map(|r| place_of(r) * store.step).collect();
         let vectors_out: Vec<usize> = store.addresses.iter().copied().step_by(F::LANES).collect();
-        let start = params.twiddles as usize;
-        let factors: Vec<usize> = (0..if stores { rows } else { 0 })
-            .map(|r| start + 1 + (self.reversed[r].saturating_sub(1) << params.log_twiddles))
-            .collect();
         let columns_of_vectors: Vec<usize> = columns.iter().copied().step_by(F::LANES).collect();
         let after = After {
             words: table,
-            rows: &factors,
+            rows: &self.rows.factors,
             vectors: &columns_of_vectors,
-            zero: (twiddled && params.has(flags::TWIDDLE_ZERO)).then(|| table[start]),
+            zero: (twiddled && params.has(flags::TWIDDLE_ZERO)).then(|| table[params.twiddles as usize]),
         };
 
-        let inside = Side { words: self.memory.as_mut_ptr(), rows: &self.inside, vectors: &self.vectors[..vectors] };
-        let source = Side { words: input.cast::<F::Word>().cast_mut(), rows: &rows_in, vectors: &vectors_in };
-        let sink = Side { words: output.cast::<F::Word>(), rows: &rows_out, vectors: &vectors_out };
+        let vectors = &self.vectors[..vectors];
+        let streamed = self.streamed && vectors_out.iter().all(|address| address.is_multiple_of(F::LANES));
+        let inside = Side { words: self.memory.as_mut_ptr(), rows: &self.rows.inside, vectors, streamed: false };
+        let source = Side {
+            words: input.cast::<F::Word>().cast_mut(),
+            rows: &self.rows.source,
+            vectors: &vectors_in,
+            streamed: false,
+        };
+        let sink = Side { words: output.cast::<F::Word>(), rows: &self.rows.sink, vectors: &vectors_out, streamed };
         let last = self.steps.0.len() - 1;
         for (i, step) in self.steps.0.iter().enumerate() {
             let from = if i == 0 && loads { source } else { inside };
-            let before = Before { factors: if i == 0 { &before } else { &[] } };
+            let before = before.as_ref().filter(|_| i == 0);
             let (to, kind) = if i == last && stores { (sink, kind) } else { (inside, Some(NOTHING)) };
             macro_rules! radix {
                 ($($log:literal)*) => {
@@ -362,24 +438,24 @@ impl<F: WordField> Tile<'_, F> {
                             ($log, _) if $log > F::LOG_RADIX => unreachable!("registers hold no such step"),
                             // SAFETY: both sides hold the rows and vectors of this tile: `inside` in the tile's memory,
                             // the others in the data, as `places` gives them, where no other tile has them.
-                            ($log, _) if i < last && before.factors.is_empty() => unsafe {
-                                self.step::<$log, false, false, NOTHING>(step, from, to, &before, &after)
+                            ($log, _) if i < last && before.is_none() => unsafe {
+                                self.step::<$log, false, false, NOTHING>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, _) if i < last => unsafe {
-                                self.step::<$log, false, true, NOTHING>(step, from, to, &before, &after)
+                                self.step::<$log, false, true, NOTHING>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, Some(LANES)) => unsafe {
-                                self.step::<$log, true, false, LANES>(step, from, to, &before, &after)
+                                self.step::<$log, true, false, LANES>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, Some(VECTORS)) => unsafe {
-                                self.step::<$log, true, false, VECTORS>(step, from, to, &before, &after)
+                                self.step::<$log, true, false, VECTORS>(step, from, to, before, &after)
                             },
                             // SAFETY: as above.
                             ($log, _) => unsafe {
-                                self.step::<$log, true, false, NOTHING>(step, from, to, &before, &after)
+                                self.step::<$log, true, false, NOTHING>(step, from, to, before, &after)
                             },
                         )*
                         _ => unreachable!("steps have one to four levels"),
@@ -394,14 +470,14 @@ impl<F: WordField> Tile<'_, F> {
     }
 
     /// # Safety
-    /// `from` can be read and `to` written, in all rows and vectors.
+    /// `from` can be read and `to` written, in all rows and vectors, and those of `to` are aligned where they are streamed.
     #[inline(always)]
     unsafe fn step<const LOG_RADIX: usize, const LAST: bool, const SCALED: bool, const FACTORS: u8>(
         &self,
         step: &Step<F::Word>,
         from: Side<'_, F::Word>,
         to: Side<'_, F::Word>,
-        before: &Before<'_, F::Word>,
+        before: Option<&Before<F::Word>>,
         after: &After<'_, F::Word>,
     ) {
         let field = self.field;
@@ -415,13 +491,16 @@ impl<F: WordField> Tile<'_, F> {
                         let row = row + J * distance;
                         // SAFETY: as the caller vouches.
                         x[J] = unsafe { field.load(from.at(row, vector)) };
-                        if SCALED {
-                            x[J] = field.mul(x[J], field.splat(before.factors[row * vectors + vector]));
+                        if SCALED && let Some(before) = before {
+                            x[J] = field.mul(x[J], field.splat(before.factors[before.starts[vector] + row]));
                         }
                     });
                     butterflies::<F, LOG_RADIX, LAST>(field, &mut x, roots);
                     each!(|J| if J < 1 << LOG_RADIX {
-                        let row = row + J * distance;
+                        if F::TURN.is_some() && !LAST && J != 0 {
+                            x[J] = field.mul_factor(x[J], roots[J - 1]);
+                        }
+                        let row = row + if F::TURN.is_some() { step.places[J] } else { J } * distance;
                         if FACTORS != NOTHING && (J != 0 || row > 0) {
                             let factors = &after.words[after.rows[row] + after.vectors[vector]..];
                             let factors = if FACTORS == VECTORS {
@@ -437,18 +516,70 @@ impl<F: WordField> Tile<'_, F> {
                             x[J] = field.mul(x[J], field.splat(zero));
                         }
                         // SAFETY: as the caller vouches.
-                        unsafe { field.store(to.at(row, vector), x[J]) };
+                        unsafe {
+                            if to.streamed {
+                                field.stream(to.at(row, vector), x[J]);
+                            } else {
+                                field.store(to.at(row, vector), x[J]);
+                            }
+                        }
                     });
                 }
             }
         }
     }
 
+    /// What belongs to the index of each line. Neighbours are mostly columns of one.
+    fn of_indices(&self, value: impl Fn(u32) -> usize) -> Vec<usize> {
+        let mut last = None;
+        let of_line = |line: &Line| match last {
+            Some((index, value)) if index == line.index => value,
+            _ => last.insert((line.index, value(line.index))).1,
+        };
+        self.lines.iter().map(of_line).collect()
+    }
+
+    /// The scales of all rows, for each vector of lines.
+    #[inline(always)]
+    fn before(&self, places: &Places) -> Before<F::Word> {
+        let Pass { shape, params, scale, .. } = self.pass;
+        let scale: &[F::Word] = bytemuck::cast_slice(scale);
+        let rows = 1usize << shape.log_rows;
+        let element_of = |row: usize| if params.has(flags::ROWS_IN_REVERSED) { self.reversed[row] } else { row };
+        let (mut factors, mut starts, mut last) = (Vec::new(), Vec::new(), None);
+        for position in places.positions.iter().step_by(F::LANES) {
+            if last != Some(position) {
+                last = Some(position);
+                let entries = |row: usize| params.scale_entries(position + element_of(row) * places.stride);
+                let first = factors.len();
+                factors.extend((0..rows).map(|row| scale[entries(row)[1]]));
+                let low = entries(0)[0];
+                let is_common = !params.has(flags::SCALE_REVERSED) && places.stride >= 1 << params.log_scales;
+                if is_common && rows >= F::LANES {
+                    // Rows differ in the higher table only.
+                    for factors in factors[first..].chunks_exact_mut(F::LANES) {
+                        // SAFETY: as many words as there are lanes.
+                        unsafe {
+                            let product =
+                                self.field.mul(self.field.load(factors.as_ptr()), self.field.splat(scale[low]));
+                            self.field.store(factors.as_mut_ptr(), product);
+                        }
+                    }
+                } else {
+                    for (row, factor) in factors[first..].iter_mut().enumerate() {
+                        *factor = self.field.mul_word(*factor, scale[entries(row)[0]]);
+                    }
+                }
+            }
+            starts.push(factors.len() - rows);
+        }
+        Before { factors, starts }
+    }
+
     fn places(&self, end: End) -> Places {
         let Pass { shape, params, .. } = self.pass;
         let End { stride, .. } = end;
-        let positions: Vec<usize> =
-            self.lines.iter().map(|line| params.place(shape.log_rows, line.index, end)).collect();
+        let positions = self.of_indices(|index| params.place(shape.log_rows, index, end));
         let addresses: Vec<usize> =
             self.lines.iter().zip(&positions).map(|(line, position)| params.address(*line, *position)).collect();
         let step = (params.interleaved as usize) << stride;
@@ -469,8 +600,8 @@ impl<F: WordField> Tile<'_, F> {
         let input = input.cast::<F::Word>();
         let rows_reversed = params.has(flags::ROWS_IN_REVERSED);
         let rows = 1 << shape.log_rows;
-        let (field, reversed, pitch) = (self.field, self.reversed, self.pitch);
-        let row_of = |m: usize| if rows_reversed { reversed[m] } else { m } * pitch;
+        let (field, reversed, Rows { inside, .. }) = (self.field, self.reversed, self.rows);
+        let row_of = |m: usize| inside[if rows_reversed { reversed[m] } else { m }];
         if places.form == Form::Runs {
             let mut x = [field.splat(bytemuck::Zeroable::zeroed()); MAX_LANES];
             for (vector, lines) in places.addresses.chunks_exact(F::LANES).enumerate() {
@@ -508,9 +639,9 @@ impl<F: WordField> Tile<'_, F> {
         let Pass { shape, params, output, .. } = *self.pass;
         let output = output.cast::<F::Word>();
         let rows_reversed = params.has(flags::ROWS_OUT_REVERSED);
-        let (field, reversed, pitch) = (self.field, self.reversed, self.pitch);
+        let (field, reversed, Rows { inside, .. }) = (self.field, self.reversed, self.rows);
         let output_of = |m: usize| if rows_reversed { reversed[m] } else { m };
-        let row_of = |m: usize| if rows_reversed { m } else { reversed[m] } * pitch;
+        let row_of = |m: usize| inside[if rows_reversed { m } else { reversed[m] }];
         let rows = 1 << shape.log_rows;
         for m in 0..rows {
             if params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK) {
@@ -592,22 +723,12 @@ impl<F: WordField> Tile<'_, F> {
             self.multiply(row, |c| scale[params.scale_entries(places.positions[c] + m * places.stride)[level]]);
         }
     }
-
-    /// The scale of a position.
-    #[inline(always)]
-    fn scale_of(&self, position: usize) -> F::Word {
-        let Pass { params, scale, .. } = self.pass;
-        let scale: &[F::Word] = bytemuck::cast_slice(scale);
-        if params.has(flags::SCALE_CONSTANT) {
-            return scale[params.scales as usize];
-        }
-        let [low, high] = params.scale_entries(position).map(|entry| scale[entry]);
-        self.field.mul_word(low, high)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use ark_ff::{FftField, UniformRand};
     use evariste_field::{
         DeviceField,
@@ -686,29 +807,50 @@ mod tests {
                     pitch_in: log_n,
                     pitch_out: log_n,
                 };
-                let mut expected = vec![0; source.len()];
-                let data = Data::<F>::new(source.as_ptr(), expected.as_mut_ptr(), source.len(), source.len());
                 let step = params.log_roots - shape.log_rows;
                 let root = |i: usize| Table::<F>::new(&roots).at(3 * (params.roots as usize + (i << step)));
                 let within: Vec<F> = (0..1 << shape.log_rows >> 1).map(root).collect();
                 let [twiddles, scales] = [&factors, &scale].map(|table| Table::<F>::new(table));
-                let tile =
-                    Reference { shape, params: &params, data, twiddles, scale: scales, roots: &within, radix: F::ONE };
-                let mut memory = vec![F::ZERO; 1 << (shape.log_rows + shape.log_columns)];
-                (0..params.lines).step_by(1 << shape.log_columns).for_each(|first| tile.run(first, &mut memory));
-                for words in &all {
-                    let mut output = vec![0; source.len()];
-                    let pass = Pass {
+                // Results beside each other, and with room between.
+                for apart in 0..2 {
+                    let params = Params { pitch_out: log_n + apart, ..params };
+                    let mut expected = vec![0; source.len() << apart];
+                    let data = Data::<F>::new(source.as_ptr(), expected.as_mut_ptr(), source.len(), expected.len());
+                    let tile = Reference {
                         shape,
                         params: &params,
-                        input: source.as_ptr(),
-                        output: output.as_mut_ptr(),
-                        roots: &roots,
-                        twiddles: &factors,
-                        scale: &scale,
+                        data,
+                        twiddles,
+                        scale: scales,
+                        roots: &within,
+                        radix: F::ONE,
                     };
-                    pass.run_in_words(*words);
-                    assert!(output == expected, "{words:?}: 2^{log_n} × {columns}, {batch} times, {params:?}");
+                    let mut memory = vec![F::ZERO; 1 << (shape.log_rows + shape.log_columns)];
+                    (0..params.lines).step_by(1 << shape.log_columns).for_each(|first| tile.run(first, &mut memory));
+                    let run = |words: Words, lines: Range<u32>, input: *const u32, output: *mut u32| {
+                        let params = &Params { first: lines.start, lines: lines.end, ..params };
+                        let (roots, twiddles, scale) = (&roots[..], &factors[..], &scale[..]);
+                        Pass { shape, params, input, output, roots, twiddles, scale }.run_in_words(words);
+                    };
+                    for words in &all {
+                        let what = format!("{words:?}: 2^{log_n} × {columns}, {batch} times, {params:?}");
+                        let mut memory = vec![0; expected.len() + CACHE_LINE];
+                        let aligned = memory.as_ptr().align_offset(CACHE_LINE);
+                        let output = &mut memory[aligned..][..expected.len()];
+                        run(*words, 0..params.lines, source.as_ptr(), output.as_mut_ptr());
+                        assert!(output == expected, "{what}");
+                        output.fill(0);
+                        for lines in [0..params.lines / 3, params.lines / 3..params.lines] {
+                            run(*words, lines, source.as_ptr(), output.as_mut_ptr());
+                        }
+                        assert!(output == expected, "in two parts, {what}");
+                        if pass.from == pass.to && apart == 0 {
+                            output.copy_from_slice(&source);
+                            let start = output.as_mut_ptr();
+                            run(*words, 0..params.lines, start, start);
+                            assert!(output == expected, "in place, {what}");
+                        }
+                    }
                 }
             }
         }
