@@ -267,9 +267,9 @@ impl Shape {
         match language {
             Language::Cuda => {
                 let kind = match method {
-                    Method::Sbox => 0,
-                    Method::Bitsliced => 2,
-                    _ => 1,
+                    Method::Sbox => "METHOD_SBOX",
+                    Method::Bitsliced => "METHOD_BITSLICED",
+                    Method::Table | Method::TwoTables | Method::FourTables => "METHOD_TABLES",
                 };
                 let mut text = format!(
                     "#define METHOD {kind}\n#define TABLES {}\n#define COPIES {copies}u\n#define ROUNDS {rounds}u\n\
@@ -440,7 +440,7 @@ impl Shape {
         let source = move |language| match language {
             Language::Cuda => {
                 let head = format!(
-                    "#define PER_THREAD {units}u\n#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n"
+                    "#define PER_THREAD {units}u\n#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n"
                 );
                 [&head, evariste_cuda::AES_HEADER, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_PREVIOUS].concat()
             }
@@ -521,8 +521,9 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     ];
     let source = |language| match language {
         Language::Cuda => {
-            let head =
-                format!("#define PER_THREAD 1u\n#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n");
+            let head = format!(
+                "#define PER_THREAD 1u\n#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n"
+            );
             let parts = [evariste_cuda::AES_HEADER, evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE];
             [head, parts.concat(), evariste_cuda::GHASH.into()].concat()
         }
@@ -545,7 +546,7 @@ pub(crate) fn move_bytes() -> KernelSpec {
     let bindings = [Binding::read("src", BindingType::Vec4), Binding::write("dst", BindingType::Vec4)];
     let source = |language| match language {
         Language::Cuda => {
-            let head = format!("#define THREADS {THREADS}u\n#define METHOD 2\n#define DECRYPT 0\n");
+            let head = format!("#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n");
             [&head, evariste_cuda::AES_HEADER, evariste_cuda::MOVE_BYTES].concat()
         }
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::MOVE_BYTES].concat(),
