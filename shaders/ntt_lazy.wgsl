@@ -12,9 +12,9 @@ fn times(x: FParts, i: u32) -> FParts {
     return f_parts_mul(x, f_parts(roots_load(factors + params.roots + i)));
 }
 
-// x times a factor between passes, below 2 p: the pass behind takes it as it is.
+// x times a factor between passes, which is one of parts as roots are: below 2 p, as the pass behind takes it.
 fn product(x: F, factor: F) -> F {
-    return f_joined(f_parts_mul(f_parts(x), f_factor(factor)));
+    return f_joined(f_parts_mul(f_parts(x), f_parts(factor)));
 }
 
 // What parts are in limbs when they are reduced.
@@ -28,9 +28,9 @@ fn sum_reduced(x: Sum) -> F {
     return reduced(x);
 }
 
-// x times a factor between passes: the products of sums as long as these are below 2 p too.
+// x times a factor between passes: products of sums are below 2 p too.
 fn sum_product(x: Sum, factor: F) -> F {
-    return f_joined(f_parts_mul(x, f_factor(factor)));
+    return f_joined(f_parts_mul(x, f_parts(factor)));
 }
 
 // Both levels of the last step.

@@ -78,6 +78,8 @@ pub(crate) struct Layout {
     pub(crate) tiling: Tiling,
     /// log₂ of the root of order 16, modulo 192, where that is a power of two and kernels multiply by such with shifts.
     pub(crate) root_shift: Option<u32>,
+    /// Roots and factors are those of products of parts, in WGSL.
+    pub(crate) lazy: bool,
 }
 
 /// What tiles a device takes.
@@ -182,7 +184,8 @@ impl Layout {
         let cuda = info.id.kind != Kind::Wgpu && info.limits.workgroup_threads > 1;
         let root_shift = if cuda { root_shift::<F>() } else { None };
         let quotients = cuda && source::cuda_is_lazy::<F>();
-        let layout = |twiddles| Self { root_shift, ..Self::tiled(log_n, config.split, twiddles, tiling) };
+        let lazy = info.id.kind == Kind::Wgpu && info.features.int64 && source::wgsl_lazy_factor::<F>().is_some();
+        let layout = |twiddles| Self { root_shift, lazy, ..Self::tiled(log_n, config.split, twiddles, tiling) };
         match config.twiddles {
             Some(Twiddles::StoredWithQuotients) if !quotients => return Ok(layout(Twiddles::Stored)),
             Some(twiddles) => return Ok(layout(twiddles)),
@@ -223,7 +226,7 @@ impl Layout {
         let busy = log_n.saturating_sub(tiling.log_tiles).max(MIN_LOG_TILE);
         let columns = |rows: &u32| tiling.log_tile.min(busy.max(rows + tiling.log_run)).saturating_sub(*rows);
         let log_columns = log_rows.iter().map(columns).collect();
-        Self { log_n, log_rows, log_columns, twiddles, tiling, root_shift: None }
+        Self { log_n, log_rows, log_columns, twiddles, tiling, root_shift: None, lazy: false }
     }
 
     pub(crate) fn shape_of(&self, passes: &[Pass], pass: usize) -> Shape {

@@ -115,7 +115,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
             return Err(Error::TooLarge { expected: 32, actual: len });
         }
         let scratch = if layout.needs_scratch(Order::Natural, Order::Natural) { len } else { 0 };
-        let tables = 2 * layout.twiddles().1 + roots_len::<F>(&layout);
+        let tables = 2 * layout.twiddles().1 + roots_len(&layout);
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }
 

@@ -54,8 +54,8 @@ pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u3
             root.store(&mut limbs[at..]);
         }
     };
-    if let Some(factor) = source::wgsl_lazy_factor::<F>() {
-        append(&mut roots(layout.roots()).map(|root| root * factor));
+    if layout.lazy {
+        append(&mut roots(layout.roots()).map(|root| root * factor_of_parts::<F>(layout)));
     } else if layout.root_shift.is_some() {
         append(&mut roots(2 * layout.roots()));
     }
@@ -73,10 +73,14 @@ pub(crate) fn root_shift<F: DeviceField + FftField>() -> Option<u32> {
     (0..192).find(|exponent| two.pow([u64::from(*exponent)]) == root)
 }
 
+/// What constants are multiplied by for products of parts, or 1 where there are none.
+fn factor_of_parts<F: DeviceField>(layout: &Layout) -> F {
+    source::wgsl_lazy_factor().filter(|_| layout.lazy).unwrap_or(F::ONE)
+}
+
 /// Elements of the table that [`roots`] makes.
-pub(crate) fn roots_len<F: DeviceField>(layout: &Layout) -> usize {
-    let (lazy, circle) = (source::wgsl_lazy_factor::<F>().is_some(), layout.root_shift.is_some());
-    let more = if lazy { 2 } else { 4 * usize::from(circle) };
+pub(crate) fn roots_len(layout: &Layout) -> usize {
+    let more = if layout.lazy { 2 } else { 4 * usize::from(layout.root_shift.is_some()) };
     3 * (2 * layout.roots() + 1) + more * layout.roots()
 }
 
@@ -95,16 +99,17 @@ pub(crate) fn factors<F: DeviceField + FftField>(
         let root = if inverse { inverted(root) } else { root };
         let factor = if inverse && i == 0 { inverse_of_n(layout.log_n)? } else { F::ONE };
         let split = layout.log_split();
-        let two_level = |powers: ViewMut<'_, Mont<F>>| -> Result<()> {
+        let of_parts = factor_of_parts::<F>(layout);
+        let two_level = |powers: ViewMut<'_, Mont<F>>, of_low: F| -> Result<()> {
             let (low, high) = powers.split_at(1 << split)?;
-            vector.powers(root, F::ONE, low)?;
-            Ok(vector.powers(root.pow([1 << split]), factor, high)?)
+            vector.powers(root, of_low, low)?;
+            Ok(vector.powers(root.pow([1 << split]), factor * of_parts, high)?)
         };
         match layout.twiddles {
             Twiddles::Stored | Twiddles::StoredWithQuotients => {
                 let quotients = layout.twiddles == Twiddles::StoredWithQuotients;
                 let mut powers = device.alloc(layout.powers())?;
-                two_level(powers.as_view_mut())?;
+                two_level(powers.as_view_mut(), F::ONE)?;
                 let rows = layout.log_rows[i];
                 let len = 1 + (((1u32 << rows) - 1) << left);
                 if !quotients {
@@ -119,7 +124,7 @@ pub(crate) fn factors<F: DeviceField + FftField>(
                 // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
                 unsafe { kernel.launch(None, groups, &params, args)? };
             }
-            Twiddles::TwoLevel => two_level(factors.view_mut(start..start + layout.powers())?)?,
+            Twiddles::TwoLevel => two_level(factors.view_mut(start..start + layout.powers())?, of_parts)?,
             Twiddles::BinaryPowers | Twiddles::OnTheFly => {
                 let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
                 let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);

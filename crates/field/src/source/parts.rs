@@ -187,7 +187,7 @@ impl<'a> Lazy<'a> {
         let unreduced = [4.0 * STORED, 2.0 * STORED + two, STORED + one + difference, STORED + 2.0 * one];
         self.room >= STORED
             && products.iter().all(|x| *x <= STORED)
-            && unreduced.iter().all(|x| *x <= 16.0 && x * self.last < 32f64.exp2())
+            && unreduced.iter().all(|x| *x <= 16.0 && x * self.last < 32f64.exp2() && product(*x) <= STORED)
     }
 
     /// What is added to a difference, as parts of which all but the last have `units` · 2^29 of the next.
