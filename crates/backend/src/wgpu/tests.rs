@@ -291,6 +291,19 @@ fn rings_take_bytes_of_any_length() {
     }
 }
 
+/// As where a device was lost, and was opened again.
+#[test]
+fn a_ring_leaves_memory_of_a_device_opened_before_as_it_is() {
+    let options = || Options { cache: Some(Cache::at(None)), ..Options::default() };
+    let (Some(before), Some(device)) = (open(options()), open(options())) else { return };
+    let mut host = before.host_buffer(100, Transfer::Both, Secrecy::Public).unwrap();
+    host.fill(7);
+    let ring = Ring::new(&device, 64, 2, Secrecy::Public).unwrap();
+    let refused = ring.run_pinned(&mut host, |_, _, _, _| Ok::<_, Error>(()));
+    assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
+    assert_eq!(*host, [7; 100]);
+}
+
 #[test]
 fn sizes_at_their_extremes_are_errors() {
     let Some(device) = shared() else { return };
