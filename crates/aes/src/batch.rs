@@ -507,4 +507,91 @@ mod tests {
         other.truncate(0);
         assert!(Batch::new(&aes, &Device::cpu().zeros(0).unwrap(), &&other[..]).is_ok());
     }
+
+    /// Around the border of what goes to the device together.
+    #[test]
+    fn descriptors_are_those_of_their_messages() {
+        let aes = Aes::with_config(&Device::cpu(), &[[1; 16], [2; 16]], Config::default()).unwrap();
+        for count in [1, GRAIN, UPLOAD - 1, UPLOAD, UPLOAD + 1, 2 * UPLOAD + GRAIN + 3] {
+            let message = |i: usize| Message {
+                offset: i * 2 * BLOCK,
+                len: i * 7 % (2 * BLOCK + 1),
+                key: i % 2,
+                iv: (i as u128).to_be_bytes(),
+            };
+            let messages: Vec<Message> = (0..count).map(message).collect();
+            let data = aes.device().zeros(count * 2 * BLOCK).unwrap();
+            let slice = &messages[..];
+            let batch = Batch::new(&aes, &data, &slice).unwrap();
+            let prepared = batch.prepare(&aes, None, |_, _| unreachable!("it is one launch")).unwrap();
+            let [prepared] = &prepared[..] else { panic!("it is one launch") };
+            let words = prepared.messages.to_vec().unwrap();
+            let descriptors: &[Descriptor] = bytemuck::cast_slice(&words);
+            assert_eq!((descriptors.len(), prepared.count), (count, count));
+            let mut unit = 0;
+            for (message, descriptor) in messages.iter().zip(descriptors) {
+                let blocks = message.len.div_ceil(BLOCK) as u32;
+                let expected = (unit, (message.offset / BLOCK) as u32, blocks, message.key as u32, message.iv);
+                let Descriptor { first_unit, word_low, blocks: actual, key, iv, .. } = *descriptor;
+                assert_eq!((first_unit, word_low, actual, key, iv), expected, "{count}");
+                unit += aes.units(blocks.into()) as u32;
+            }
+            assert_eq!(prepared.units, unit);
+            assert_eq!(
+                prepared.longest,
+                messages.iter().map(|message| message.len.div_ceil(BLOCK)).max().unwrap() as u64
+            );
+        }
+    }
+
+    /// Launches that are full before messages without a byte, which then are alone in the next one, if at all.
+    #[test]
+    fn messages_without_bytes_lie_anywhere() {
+        for (device, launch_bytes) in
+            Device::all().into_iter().flat_map(|device| [(device.clone(), 128), (device, u64::MAX)])
+        {
+            for method in [crate::Method::Sbox, crate::Method::Bitsliced] {
+                let config = |method| Config { launch_bytes, ..Config::method(method) };
+                let aes = Aes::with_config(&device, &[[1; 16], [2; 16]], config(method)).unwrap();
+                let host = Aes::with_config(&Device::cpu(), &[[1; 16], [2; 16]], Config::default()).unwrap();
+                let shapes: [&[usize]; 6] =
+                    [&[128, 0], &[0, 128, 0, 0], &[0], &[128, 0, 128, 0, 16], &[256, 0], &[0, 0, 7, 0, 300, 0]];
+                for lengths in shapes {
+                    let mut at = 0;
+                    let mut messages = Vec::new();
+                    for (i, len) in lengths.iter().enumerate() {
+                        messages.push(Message { offset: at, len: *len, key: i % 2, iv: [i as u8 + 1; 16] });
+                        at += len.next_multiple_of(BLOCK);
+                    }
+                    let bytes: Vec<u8> = (0..at).map(|i| (i * 31 + 7) as u8).collect();
+                    let both = || [aes.device(), host.device()].map(|device| device.upload::<u8>(&bytes).unwrap());
+                    let nonces: Vec<Vec<u8>> = (0..lengths.len()).map(|i| vec![i as u8; 12 + i % 2]).collect();
+                    let sealed = |(i, message): (usize, &Message)| {
+                        let Message { offset, len, key, .. } = *message;
+                        GcmMessage { offset, len, key, nonce: &nonces[i], aad: &nonces[i][..i] }
+                    };
+                    let all: Vec<_> = messages.iter().enumerate().map(sealed).collect();
+                    let [mut together, mut alone] = both();
+                    let (gcm, host_gcm) = (aes.gcm().unwrap(), host.gcm().unwrap());
+                    let tags = gcm.seal_batch(&mut together, &all).unwrap();
+                    for (message, tag) in all.iter().zip(&tags) {
+                        assert_eq!(host_gcm.seal_batch(&mut alone, &[*message]).unwrap(), [*tag], "{lengths:?}");
+                    }
+                    assert_eq!(together.to_vec().unwrap(), alone.to_vec().unwrap(), "{lengths:?}");
+                    gcm.open_batch(&mut together, &all, &tags).unwrap();
+                    assert_eq!(together.to_vec().unwrap(), bytes, "{lengths:?}");
+                    if lengths.iter().all(|len| len.is_multiple_of(BLOCK)) {
+                        let [mut together, mut alone] = both();
+                        aes.cbc_encrypt_batch(&mut together, &messages).unwrap();
+                        for message in &messages {
+                            host.cbc_encrypt_batch(&mut alone, &[*message]).unwrap();
+                        }
+                        assert_eq!(together.to_vec().unwrap(), alone.to_vec().unwrap(), "{lengths:?}");
+                        aes.cbc_decrypt_batch(&mut together, &messages).unwrap();
+                        assert_eq!(together.to_vec().unwrap(), bytes, "{lengths:?}");
+                    }
+                }
+            }
+        }
+    }
 }
