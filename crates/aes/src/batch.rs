@@ -25,6 +25,9 @@ const GRAIN: usize = 1 << 9;
 /// Messages whose descriptors go to the device together: 12 MiB, of whole tasks.
 const UPLOAD: usize = GRAIN << 9;
 
+/// Descriptors that a launch's work has room for at first.
+const MIN_ROOM: usize = 64;
+
 /// Words of a descriptor.
 const WORDS: usize = size_of::<Descriptor>() / 4;
 
@@ -350,10 +353,10 @@ impl<'a> Batch<'a> {
                 let descriptor = Descriptor { first_unit: part.units, word_low, word_high, blocks: now as u32, ..rest };
                 part.units += now.div_ceil(per_thread) as u32;
                 if now == left {
-                    part.descriptors.push(descriptor);
+                    part.push(descriptor);
                     break;
                 }
-                part.descriptors.push(Descriptor { tail: BLOCK as u32, ..descriptor });
+                part.push(Descriptor { tail: BLOCK as u32, ..descriptor });
                 at += now as usize * BLOCK;
                 match next(rest.iv, now) {
                     Next::Iv(iv) => rest.iv = iv,
@@ -366,11 +369,28 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
+impl Part {
+    /// Without leaving behind what it had when it grows.
+    fn push(&mut self, descriptor: Descriptor) {
+        if self.descriptors.len() == self.descriptors.capacity() {
+            let mut more = Vec::with_capacity((2 * self.descriptors.len()).max(MIN_ROOM));
+            more.extend_from_slice(&self.descriptors);
+            self.zeroize();
+            self.descriptors = more;
+        }
+        self.descriptors.push(descriptor);
+    }
+
+    fn zeroize(&mut self) {
         if self.secrecy == Secrecy::Secret {
             self.descriptors.iter_mut().for_each(|descriptor| descriptor.iv.zeroize());
         }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.zeroize();
     }
 }
 
@@ -389,7 +409,10 @@ mod tests {
     use evariste_backend::Device;
 
     use super::*;
-    use crate::{Config, Counter, GcmMessage};
+    use crate::{
+        Config, Counter, GcmMessage,
+        ghash::tests::{WATCHED, left},
+    };
 
     /// More than one task has, of all lengths up to some blocks.
     const COUNT: usize = 2 * GRAIN + 100;
@@ -593,5 +616,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Messages whose counters tell of a key.
+    struct Hashed<'a>(&'a [Message]);
+
+    impl Messages for Hashed<'_> {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+
+        fn span(&self, message: usize) -> Span {
+            self.0.span(message)
+        }
+
+        fn iv(&self, _message: usize) -> [u8; BLOCK] {
+            WATCHED[2].to_ne_bytes()
+        }
+
+        fn secrecy(&self, _message: usize) -> Secrecy {
+            Secrecy::Secret
+        }
+    }
+
+    #[test]
+    fn secret_counters_leave_nothing_in_memory() {
+        let messages = messages();
+        let hashed = Hashed(&messages);
+        for aes in plans() {
+            let data = data(aes.device());
+            let batch = Batch::new(&aes, &data, &hashed).unwrap();
+            drop(batch.prepare(&aes, None, |iv, _| Next::Iv(iv)).unwrap());
+        }
+        assert_eq!(left(2), 0);
+        drop(std::hint::black_box(vec![WATCHED[2]]));
+        assert_eq!(left(2), 1);
     }
 }
