@@ -25,6 +25,9 @@ const GRAIN: usize = 1 << 9;
 /// Messages whose descriptors go to the device together: 12 MiB, of whole tasks.
 const UPLOAD: usize = GRAIN << 9;
 
+/// Descriptors that a launch's work has room for at first.
+const MIN_ROOM: usize = 64;
+
 /// Words of a descriptor.
 const WORDS: usize = size_of::<Descriptor>() / 4;
 
@@ -350,10 +353,10 @@ impl<'a> Batch<'a> {
                 let descriptor = Descriptor { first_unit: part.units, word_low, word_high, blocks: now as u32, ..rest };
                 part.units += now.div_ceil(per_thread) as u32;
                 if now == left {
-                    part.descriptors.push(descriptor);
+                    part.push(descriptor);
                     break;
                 }
-                part.descriptors.push(Descriptor { tail: BLOCK as u32, ..descriptor });
+                part.push(Descriptor { tail: BLOCK as u32, ..descriptor });
                 at += now as usize * BLOCK;
                 match next(rest.iv, now) {
                     Next::Iv(iv) => rest.iv = iv,
@@ -366,11 +369,28 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
+impl Part {
+    /// Without leaving behind what it had when it grows.
+    fn push(&mut self, descriptor: Descriptor) {
+        if self.descriptors.len() == self.descriptors.capacity() {
+            let mut more = Vec::with_capacity((2 * self.descriptors.len()).max(MIN_ROOM));
+            more.extend_from_slice(&self.descriptors);
+            self.zeroize();
+            self.descriptors = more;
+        }
+        self.descriptors.push(descriptor);
+    }
+
+    fn zeroize(&mut self) {
         if self.secrecy == Secrecy::Secret {
             self.descriptors.iter_mut().for_each(|descriptor| descriptor.iv.zeroize());
         }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.zeroize();
     }
 }
 
@@ -389,7 +409,10 @@ mod tests {
     use evariste_backend::Device;
 
     use super::*;
-    use crate::{Config, Counter, GcmMessage};
+    use crate::{
+        Config, Counter, GcmMessage,
+        ghash::tests::{WATCHED, left},
+    };
 
     /// More than one task has, of all lengths up to some blocks.
     const COUNT: usize = 2 * GRAIN + 100;
@@ -506,5 +529,127 @@ mod tests {
         let mut other = messages;
         other.truncate(0);
         assert!(Batch::new(&aes, &Device::cpu().zeros(0).unwrap(), &&other[..]).is_ok());
+    }
+
+    /// Around the border of what goes to the device together.
+    #[test]
+    fn descriptors_are_those_of_their_messages() {
+        let aes = Aes::with_config(&Device::cpu(), &[[1; 16], [2; 16]], Config::default()).unwrap();
+        for count in [1, GRAIN, UPLOAD - 1, UPLOAD, UPLOAD + 1, 2 * UPLOAD + GRAIN + 3] {
+            let message = |i: usize| Message {
+                offset: i * 2 * BLOCK,
+                len: i * 7 % (2 * BLOCK + 1),
+                key: i % 2,
+                iv: (i as u128).to_be_bytes(),
+            };
+            let messages: Vec<Message> = (0..count).map(message).collect();
+            let data = aes.device().zeros(count * 2 * BLOCK).unwrap();
+            let slice = &messages[..];
+            let batch = Batch::new(&aes, &data, &slice).unwrap();
+            let prepared = batch.prepare(&aes, None, |_, _| unreachable!("it is one launch")).unwrap();
+            let [prepared] = &prepared[..] else { panic!("it is one launch") };
+            let words = prepared.messages.to_vec().unwrap();
+            let descriptors: &[Descriptor] = bytemuck::cast_slice(&words);
+            assert_eq!((descriptors.len(), prepared.count), (count, count));
+            let mut unit = 0;
+            for (message, descriptor) in messages.iter().zip(descriptors) {
+                let blocks = message.len.div_ceil(BLOCK) as u32;
+                let expected = (unit, (message.offset / BLOCK) as u32, blocks, message.key as u32, message.iv);
+                let Descriptor { first_unit, word_low, blocks: actual, key, iv, .. } = *descriptor;
+                assert_eq!((first_unit, word_low, actual, key, iv), expected, "{count}");
+                unit += aes.units(blocks.into()) as u32;
+            }
+            assert_eq!(prepared.units, unit);
+            assert_eq!(
+                prepared.longest,
+                messages.iter().map(|message| message.len.div_ceil(BLOCK)).max().unwrap() as u64
+            );
+        }
+    }
+
+    /// Launches that are full before messages without a byte, which then are alone in the next one, if at all.
+    #[test]
+    fn messages_without_bytes_lie_anywhere() {
+        for (device, launch_bytes) in
+            Device::all().into_iter().flat_map(|device| [(device.clone(), 128), (device, u64::MAX)])
+        {
+            for method in [crate::Method::Sbox, crate::Method::Bitsliced] {
+                let config = |method| Config { launch_bytes, ..Config::method(method) };
+                let aes = Aes::with_config(&device, &[[1; 16], [2; 16]], config(method)).unwrap();
+                let host = Aes::with_config(&Device::cpu(), &[[1; 16], [2; 16]], Config::default()).unwrap();
+                let shapes: [&[usize]; 6] =
+                    [&[128, 0], &[0, 128, 0, 0], &[0], &[128, 0, 128, 0, 16], &[256, 0], &[0, 0, 7, 0, 300, 0]];
+                for lengths in shapes {
+                    let mut at = 0;
+                    let mut messages = Vec::new();
+                    for (i, len) in lengths.iter().enumerate() {
+                        messages.push(Message { offset: at, len: *len, key: i % 2, iv: [i as u8 + 1; 16] });
+                        at += len.next_multiple_of(BLOCK);
+                    }
+                    let bytes: Vec<u8> = (0..at).map(|i| (i * 31 + 7) as u8).collect();
+                    let both = || [aes.device(), host.device()].map(|device| device.upload::<u8>(&bytes).unwrap());
+                    let nonces: Vec<Vec<u8>> = (0..lengths.len()).map(|i| vec![i as u8; 12 + i % 2]).collect();
+                    let sealed = |(i, message): (usize, &Message)| {
+                        let Message { offset, len, key, .. } = *message;
+                        GcmMessage { offset, len, key, nonce: &nonces[i], aad: &nonces[i][..i] }
+                    };
+                    let all: Vec<_> = messages.iter().enumerate().map(sealed).collect();
+                    let [mut together, mut alone] = both();
+                    let (gcm, host_gcm) = (aes.gcm().unwrap(), host.gcm().unwrap());
+                    let tags = gcm.seal_batch(&mut together, &all).unwrap();
+                    for (message, tag) in all.iter().zip(&tags) {
+                        assert_eq!(host_gcm.seal_batch(&mut alone, &[*message]).unwrap(), [*tag], "{lengths:?}");
+                    }
+                    assert_eq!(together.to_vec().unwrap(), alone.to_vec().unwrap(), "{lengths:?}");
+                    gcm.open_batch(&mut together, &all, &tags).unwrap();
+                    assert_eq!(together.to_vec().unwrap(), bytes, "{lengths:?}");
+                    if lengths.iter().all(|len| len.is_multiple_of(BLOCK)) {
+                        let [mut together, mut alone] = both();
+                        aes.cbc_encrypt_batch(&mut together, &messages).unwrap();
+                        for message in &messages {
+                            host.cbc_encrypt_batch(&mut alone, &[*message]).unwrap();
+                        }
+                        assert_eq!(together.to_vec().unwrap(), alone.to_vec().unwrap(), "{lengths:?}");
+                        aes.cbc_decrypt_batch(&mut together, &messages).unwrap();
+                        assert_eq!(together.to_vec().unwrap(), bytes, "{lengths:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Messages whose counters tell of a key.
+    struct Hashed<'a>(&'a [Message]);
+
+    impl Messages for Hashed<'_> {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+
+        fn span(&self, message: usize) -> Span {
+            self.0.span(message)
+        }
+
+        fn iv(&self, _message: usize) -> [u8; BLOCK] {
+            WATCHED[2].to_ne_bytes()
+        }
+
+        fn secrecy(&self, _message: usize) -> Secrecy {
+            Secrecy::Secret
+        }
+    }
+
+    #[test]
+    fn secret_counters_leave_nothing_in_memory() {
+        let messages = messages();
+        let hashed = Hashed(&messages);
+        for aes in plans() {
+            let data = data(aes.device());
+            let batch = Batch::new(&aes, &data, &hashed).unwrap();
+            drop(batch.prepare(&aes, None, |iv, _| Next::Iv(iv)).unwrap());
+        }
+        assert_eq!(left(2), 0);
+        drop(std::hint::black_box(vec![WATCHED[2]]));
+        assert_eq!(left(2), 1);
     }
 }

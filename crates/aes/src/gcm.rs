@@ -258,7 +258,7 @@ impl Gcm {
                 Stream { key: span.key, start: messages.number(message), blocks }
             };
             let streams = (0..batch.count()).into_par_iter().map(stream);
-            let expect = || self.aes.expect_apart(streams, false);
+            let expect = || self.aes.expect_apart(streams, false, batch.secrecy());
             let prepare = || self.aes.prepare(None, BlockMode::Ctr, false, &batch);
             let (apart, parts) = match batch.count() {
                 ..=GRAIN => (expect(), prepare()),

@@ -5,8 +5,9 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
+use evariste_backend::Secrecy;
 use rayon::prelude::*;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Aes, Error, Result};
 
@@ -57,6 +58,12 @@ struct Sorted {
     message: usize,
 }
 
+impl Zeroize for Sorted {
+    fn zeroize(&mut self) {
+        self.start.zeroize();
+    }
+}
+
 /// Hashes of streams, in memory that is kept from one check to the next: new pages would take longer than the check.
 #[derive(Debug, Default)]
 pub(crate) struct Hashes(Mutex<Vec<u64>>);
@@ -67,7 +74,9 @@ impl Hashes {
     /// Each task sorts the hashes of a part of their range, so that no two write to the same memory: a table that all cores
     /// share is a wait for another core's cache at nearly every access. The hash, of two folded products as in wyhash, has seeds
     /// of its own, so that nobody can make streams meet.
-    fn any_twice(&self, streams: impl IndexedParallelIterator<Item = Sorted>, cycle: u128) -> bool {
+    ///
+    /// Who has the seeds learns something of the streams from the hashes: those of secret ones are zeroed.
+    fn any_twice(&self, streams: impl IndexedParallelIterator<Item = Sorted>, cycle: u128, secrecy: Secrecy) -> bool {
         // Who finds the memory taken uses its own.
         let (mut own, mut shared) = (Vec::new(), self.0.try_lock());
         let hashes = shared.as_deref_mut().unwrap_or(&mut own);
@@ -84,24 +93,38 @@ impl Hashes {
         };
         streams.map(hash).collect_into_vec(hashes);
         let parts = rayon::current_num_threads().next_power_of_two().min((hashes.len() / GRAIN).next_power_of_two());
-        (0..parts).into_par_iter().any(|part| {
-            let mut own = Vec::with_capacity(2 * hashes.len() / parts);
-            let here = |hash: &u64| *hash != NONE && (hash >> 32) as usize & (parts - 1) == part;
-            own.extend(hashes.iter().copied().filter(here));
+        let twice = (0..parts).into_par_iter().any(|part| {
+            let here = |hash: &&u64| **hash != NONE && (*hash >> 32) as usize & (parts - 1) == part;
+            // One that grew would leave what it had behind.
+            let room = match secrecy {
+                Secrecy::Public => 2 * hashes.len() / parts,
+                Secrecy::Secret => hashes.iter().filter(here).count(),
+            };
+            let mut own: Vec<u64> = Vec::with_capacity(room);
+            own.extend(hashes.iter().filter(here));
             own.sort_unstable();
-            own.windows(2).any(|pair| pair[0] == pair[1])
-        })
+            let twice = own.windows(2).any(|pair| pair[0] == pair[1]);
+            if secrecy == Secrecy::Secret {
+                own.zeroize();
+            }
+            twice
+        });
+        if secrecy == Secrecy::Secret {
+            hashes.as_mut_slice().zeroize();
+        }
+        twice
     }
 }
 
 impl Aes {
     /// Refuses streams that have a counter block in common: sorted by key and start, each must end before the next one
     /// starts. Keys that are equal count as one. Where the counter has 32 bits, nothing is sorted unless some may share the
-    /// others.
+    /// others. `secrecy` is that of the starts.
     pub(crate) fn expect_apart(
         &self,
         streams: impl IndexedParallelIterator<Item = Stream> + Clone,
         wide: bool,
+        secrecy: Secrecy,
     ) -> Result<()> {
         if streams.len() < 2 {
             return Ok(());
@@ -116,32 +139,40 @@ impl Aes {
         // The bits of the counter that count, and the others, which tell streams apart.
         let low = if wide { u128::MAX } else { u32::MAX.into() };
         let streams = streams.with_min_len(GRAIN).enumerate().map(sorted);
-        if !wide && !self.0.hashes.any_twice(streams.clone(), !low) {
+        if !wide && !self.0.hashes.any_twice(streams.clone(), !low, secrecy) {
             return Ok(());
         }
-        let mut streams: Vec<Sorted> = streams.filter(|stream| stream.blocks > 0).collect();
-        match streams.len() {
-            ..=FEW => streams.sort_unstable(),
-            _ => streams.par_sort_unstable(),
+        // As many as there are: a vector that grew would leave what it had behind.
+        let mut sorted = Vec::with_capacity(streams.len());
+        streams.collect_into_vec(&mut sorted);
+        sorted.retain(|stream| stream.blocks > 0);
+        match sorted.len() {
+            ..=FEW => sorted.sort_unstable(),
+            _ => sorted.par_sort_unstable(),
         }
-        for cycle in streams.chunk_by(|a, b| a.key == b.key && a.start & !low == b.start & !low) {
-            let repeated = |a: &Sorted, b: &Sorted| {
-                let (first, second) = (a.message.min(b.message), a.message.max(b.message));
-                Error::RepeatedKeystream { first, second }
-            };
-            if let Some(pair) = cycle.windows(2).find(|pair| pair[1].start - pair[0].start < pair[0].blocks.into()) {
-                return Err(repeated(&pair[0], &pair[1]));
-            }
-            // Only the last may reach beyond the end of the counter, to the start of the first.
-            if let [first, .., last] = cycle {
-                let room = (low - (last.start & low)).saturating_add(1).saturating_add(first.start & low);
-                if u128::from(last.blocks) > room {
-                    return Err(repeated(first, last));
-                }
-            }
+        let repeated = repetition(&sorted, low);
+        if secrecy == Secrecy::Secret {
+            // Those that were not retained lie behind the others.
+            sorted.zeroize();
         }
-        Ok(())
+        match repeated {
+            None => Ok(()),
+            Some((a, b)) => Err(Error::RepeatedKeystream { first: a.min(b), second: a.max(b) }),
+        }
     }
+}
+
+/// Two messages whose streams, which are sorted, have a counter block in common. `low` are the bits of the counter that count.
+fn repetition(streams: &[Sorted], low: u128) -> Option<(usize, usize)> {
+    streams.chunk_by(|a, b| a.key == b.key && a.start & !low == b.start & !low).find_map(|cycle| {
+        if let Some(pair) = cycle.windows(2).find(|pair| pair[1].start - pair[0].start < pair[0].blocks.into()) {
+            return Some((pair[0].message, pair[1].message));
+        }
+        // Only the last may reach beyond the end of the counter, to the start of the first.
+        let [first, .., last] = cycle else { return None };
+        let room = (low - (last.start & low)).saturating_add(1).saturating_add(first.start & low);
+        (u128::from(last.blocks) > room).then_some((first.message, last.message))
+    })
 }
 
 #[cfg(test)]
@@ -149,12 +180,15 @@ mod tests {
     use evariste_backend::Device;
 
     use super::*;
-    use crate::Config;
+    use crate::{
+        Config,
+        ghash::tests::{WATCHED, left},
+    };
 
     fn check(keys: &[[u8; 16]], streams: &[(usize, u128, u64)], wide: bool) -> Option<(usize, usize)> {
         let aes = Aes::with_config(&Device::cpu(), keys, Config::default()).unwrap();
         let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start, blocks };
-        match aes.expect_apart(streams.par_iter().map(stream), wide) {
+        match aes.expect_apart(streams.par_iter().map(stream), wide, Secrecy::Public) {
             Ok(()) => None,
             Err(Error::RepeatedKeystream { first, second }) => Some((first, second)),
             Err(error) => panic!("{error}"),
@@ -200,5 +234,106 @@ mod tests {
         streams[12_345] = (0, streams[77].1 + 5, 1);
         assert_eq!(check(&[[1; 16]], &streams, true), Some((77, 12_345)));
         assert_eq!(check(&[[1; 16]], &streams, false), Some((77, 12_345)));
+    }
+
+    /// Whether two streams have a block in common, block by block.
+    fn naive(streams: &[(usize, u128, u64)], wide: bool) -> bool {
+        let block = |start: u128, i: u64| match wide {
+            true => start.wrapping_add(i.into()),
+            false => start >> 32 << 32 | u128::from((start as u32).wrapping_add(i as u32)),
+        };
+        let mut all: Vec<(usize, u128)> = streams
+            .iter()
+            .flat_map(|&(key, start, blocks)| (0..blocks).map(move |i| (key % 2, block(start, i))))
+            .collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        all.len() < count
+    }
+
+    #[test]
+    fn streams_are_told_apart_as_their_blocks_are() {
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let aes = Aes::with_config(&Device::cpu(), &[[1; 16], [2; 16], [1; 16]], Config::default()).unwrap();
+        let mut refused = 0;
+        for round in 0..20_000 {
+            let (count, room) = (random(7) as usize, 2 + 8 * random(8));
+            let high = [0, 1, u128::MAX >> 32, 1 << 95];
+            let streams: Vec<(usize, u128, u64)> = (0..count)
+                .map(|_| {
+                    let low = (random(room) as u32).wrapping_sub(room as u32 / 2);
+                    (random(3) as usize, high[random(4) as usize] << 32 | u128::from(low), random(5))
+                })
+                .collect();
+            for wide in [false, true] {
+                let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start, blocks };
+                let found = match aes.expect_apart(streams.par_iter().map(stream), wide, Secrecy::Public) {
+                    Ok(()) => false,
+                    Err(Error::RepeatedKeystream { first, second }) => {
+                        assert!(first < second, "{round}");
+                        assert!(naive(&[streams[first], streams[second]], wide), "{streams:?}");
+                        true
+                    }
+                    Err(error) => panic!("{error}"),
+                };
+                assert_eq!(found, naive(&streams, wide), "{wide} {streams:?}");
+                refused += usize::from(found);
+            }
+        }
+        assert!((2_000..38_000).contains(&refused), "{refused}");
+    }
+
+    /// Whoever finds the memory of hashes taken is told the same.
+    #[test]
+    fn threads_that_check_at_once_do_not_mix_their_streams() {
+        let aes = Aes::with_config(&Device::cpu(), &[[1; 16]], Config::default()).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..8_usize {
+                let aes = &aes;
+                scope.spawn(move || {
+                    for round in 0..50 {
+                        let count = 300 + 997 * thread;
+                        let mut streams: Vec<u128> = (0..count as u128).map(|i| i << 32).collect();
+                        let (a, b) = (round * 5, count - 1 - round);
+                        if round % 2 == 1 {
+                            streams[b] = streams[a];
+                        }
+                        let stream = |start: &u128| Stream { key: 0, start: *start, blocks: 2 };
+                        let found = aes.expect_apart(streams.par_iter().map(stream), false, Secrecy::Public);
+                        match round % 2 {
+                            0 => assert!(found.is_ok()),
+                            _ => assert_eq!(found.unwrap_err(), Error::RepeatedKeystream { first: a, second: b }),
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    /// Counters that are hashes of nonces tell of the key: so do hashes of them, whose seeds are known.
+    #[test]
+    fn nothing_is_kept_of_secret_counters() {
+        let aes = Aes::with_config(&Device::cpu(), &[[1; 16]], Config::default()).unwrap();
+        let gcm = aes.gcm().unwrap();
+        let nonces: Vec<[u8; 13]> = (0..1000_u128).map(|i| *i.to_le_bytes().first_chunk().unwrap()).collect();
+        let message = |nonce| crate::GcmMessage { offset: 0, len: 0, key: 0, nonce, aad: b"" };
+        let messages: Vec<_> = nonces.iter().map(|nonce| message(&nonce[..])).collect();
+        gcm.seal_batch(&mut aes.device().zeros(0).unwrap(), &messages).unwrap();
+        let hashes = aes.0.hashes.0.lock().unwrap();
+        assert_eq!((hashes.len(), hashes.iter().filter(|hash| **hash != 0).count()), (1000, 0));
+        drop(hashes);
+        // Sorted once one comes twice.
+        let streams: Vec<u64> = (0..1000).map(|i| i / 2).collect();
+        for (secrecy, expected) in [(Secrecy::Secret, 0), (Secrecy::Public, 500)] {
+            let stream = |blocks: &u64| Stream { key: 0, start: WATCHED[1], blocks: *blocks };
+            let found = aes.expect_apart(streams.par_iter().map(stream), false, secrecy);
+            assert!(matches!(found, Err(Error::RepeatedKeystream { .. })));
+            assert!(left(1) >= expected && (expected > 0 || left(1) == 0), "{}", left(1));
+        }
     }
 }

@@ -39,6 +39,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::OutOfMemory`], [`crate::Error::Lost`].
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer>;
 
+    /// Refuses host memory that is of a device with the same id, but not of this one: the id's device may have been opened anew
+    /// since. As it stands here, only transfers refuse it, with which it is lost.
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongDevice`], [`crate::Error::Driver`] for that of another backend.
+    fn expect_host(&self, _host: &HostBuffer) -> Result<()> {
+        Ok(())
+    }
+
     /// The queue that everything uses unless told otherwise.
     fn default_queue(&self) -> &Queue;
 

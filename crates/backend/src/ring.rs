@@ -169,6 +169,7 @@ impl Ring {
         if expected != actual {
             return Err(Error::WrongDevice { what: WHAT, expected, actual }.into());
         }
+        self.device.backend().expect_host(data)?;
         let mut rest = data.split_off(0);
         let (mut start, mut parts) = (0, Vec::new());
         while !rest.is_empty() {

@@ -159,11 +159,6 @@ impl Cuda {
         self.downloads.add(bytes as u64);
         Ok(Pending::new(flight.queued(&self.events)?))
     }
-
-    fn expect_host(&self, buffer: &HostBuffer) -> Result<()> {
-        let staging = own(buffer.downcast_ref::<CudaStaging>(), "host buffer", &self.info)?;
-        self.context.expect("host buffer", staging.context())
-    }
 }
 
 /// Blocks of neighbouring columns that a matrix is copied in, of equal width.
@@ -246,6 +241,11 @@ impl Backend for Cuda {
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.context.bind()?;
         Ok(HostBuffer::new(self.staging.buffer(bytes, transfer, secrecy)?))
+    }
+
+    fn expect_host(&self, buffer: &HostBuffer) -> Result<()> {
+        let staging = own(buffer.downcast_ref::<CudaStaging>(), "host buffer", &self.info)?;
+        self.context.expect("host buffer", staging.context())
     }
 
     fn default_queue(&self) -> &Queue {

@@ -9,8 +9,8 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Secrecy,
-    SpanMut, Stream, Transfer, cache::Cache, params,
+    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Ring,
+    Secrecy, SpanMut, Stream, Transfer, cache::Cache, params,
 };
 
 static COMPILER: Compiler = Compiler {
@@ -309,6 +309,83 @@ fn streams_keep_their_memory_until_copies_are_done() {
             assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
         }
     }
+}
+
+/// What a ring has given is right, all else is as it was, and no call leaves its memory under a copy. Of one thread of the pool,
+/// since each has a driver of its own.
+#[test]
+fn rings_keep_their_memory_until_copies_are_done() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        for function in ["none", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"]
+        {
+            for (n, failure) in (0..16).flat_map(|n| [(n, Failure::Once), (n, Failure::Late), (n, Failure::Lasting)]) {
+                for way in 0..3 {
+                    ring_fails(function, n, failure, way);
+                }
+            }
+        }
+    });
+}
+
+/// Seven pieces and a bit through three places.
+fn ring_fails(function: &'static str, n: usize, failure: Failure, way: usize) {
+    const PIECE: usize = 64;
+
+    let case = format!("call {n} of {function} fails: {failure:?}, way {way}");
+    double::reset(false);
+    let device = open(0).unwrap();
+    let ring = || Ring::new(&device, PIECE, 3, Secrecy::Secret);
+    let data: Vec<u8> = (1..=(7 * PIECE + 13) as u32).map(|i| (i * 7 + i / 251) as u8).collect();
+    let mut expected = data.clone();
+    expected.chunks_mut(PIECE).for_each(|piece| piece.copy_within(..4, 4));
+    let work = |queue: &Queue, piece: &mut Buffer<u8>| {
+        let (first, mut rest) = piece.as_view_mut().split_at(4)?;
+        rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+    };
+    let run = |found: &mut Vec<u8>, slice: &mut [u8]| match way {
+        0 => ring()?.run(slice, |queue, piece, _, _| work(queue, piece), |piece| found.extend_from_slice(piece)),
+        1 => {
+            let mut left = &data[..];
+            let input = |piece: &mut [u8]| {
+                let (now, rest) = left.split_at(left.len().min(piece.len()));
+                piece[..now.len()].copy_from_slice(now);
+                left = rest;
+                Ok(now.len())
+            };
+            let done = |piece: &[u8]| {
+                found.extend_from_slice(piece);
+                Ok(())
+            };
+            ring()?.pump(input, |queue, piece, _, _| work(queue, piece), done)
+        }
+        _ => {
+            let mut host = device.host_buffer(data.len(), Transfer::Both, Secrecy::Secret)?;
+            host.copy_from_slice(&data);
+            let done = ring()?.run_pinned(&mut host, |queue, piece, _, _| work(queue, piece));
+            assert!(done.is_ok() || host.is_empty(), "{case}");
+            found.extend_from_slice(&host);
+            done
+        }
+    };
+    let (mut found, mut slice) = (Vec::new(), data.clone());
+    double::fail(function, n, failure);
+    let done: Result<()> = run(&mut found, &mut slice);
+    let failed = !double::is_armed() || failure == Failure::Lasting;
+    double::heal();
+    assert!(done.is_err() || found == expected, "{case}");
+    assert!(done.is_ok() || failed && function != "none", "{case}: {done:?}");
+    assert_eq!(found, expected[..found.len()], "{case}");
+    if way == 0 {
+        assert!(slice == [&expected[..found.len()], &data[found.len()..]].concat(), "{case}");
+    }
+    expect_no_dma(&device, &case);
+    (found, slice) = (Vec::new(), data.clone());
+    run(&mut found, &mut slice).unwrap();
+    assert!(found == expected, "{case}, and again");
+    drop(device);
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
 }
 
 #[test]

@@ -99,6 +99,10 @@ impl Backend for Wgpu {
         Ok(HostBuffer::new(WgpuHost::new(&self.gpu, bytes, transfer, secrecy)?))
     }
 
+    fn expect_host(&self, host: &HostBuffer) -> Result<()> {
+        WgpuHost::expect(host, &self.gpu).map(drop)
+    }
+
     fn default_queue(&self) -> &Queue {
         &self.queue
     }

@@ -16,8 +16,8 @@ use super::{
     pipeline::{Program, Variant},
 };
 use crate::{
-    Arg, Binding, BindingType, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Result, Secrecy, Span,
-    SpanMut, Transfer, cache::Cache, params,
+    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Queue, Result,
+    Ring, Secrecy, Span, SpanMut, Transfer, cache::Cache, params,
 };
 
 /// A device of its own with changed options, or `None`, told, without any adapter.
@@ -245,6 +245,63 @@ fn views_start_anywhere_and_share_a_buffer() {
             }
         }
     }
+}
+
+#[test]
+fn rings_take_bytes_of_any_length() {
+    const PIECE: usize = 64;
+    let work = |queue: &Queue, piece: &mut Buffer<u8>, _at: usize, len: usize| {
+        if len < 8 {
+            return Ok(());
+        }
+        let (first, mut rest) = piece.as_view_mut().split_at(4)?;
+        rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+    };
+    for device in [shared(), open(tiny_chunks())].into_iter().flatten() {
+        for (slots, len) in [1, 3].iter().flat_map(|slots| [0, 1, 7, 64, 73, 256, 737].map(|len| (*slots, len))) {
+            let data: Vec<u8> = (0..len).map(|i: usize| (i * 7 + i / 251) as u8).collect();
+            let mut expected = data.clone();
+            expected.chunks_mut(PIECE).filter(|piece| piece.len() >= 8).for_each(|piece| piece.copy_within(..4, 4));
+            let ring = || Ring::new(&device, PIECE, slots, Secrecy::Secret).unwrap();
+            let (mut slice, mut seen) = (data.clone(), Vec::new());
+            ring().run(&mut slice, work, |piece| seen.extend_from_slice(piece)).unwrap();
+            assert!((&slice, &seen) == (&expected, &expected), "{slots} {len}");
+            let (mut left, mut seen) = (&data[..], Vec::new());
+            let input = |piece: &mut [u8]| Ok::<_, Error>(std::io::Read::read(&mut left, piece).unwrap());
+            let done = |piece: &[u8]| {
+                seen.extend_from_slice(piece);
+                Ok(())
+            };
+            ring().pump(input, |queue, piece, _, len| work(queue, piece, 0, len), done).unwrap();
+            assert_eq!(seen, expected, "{slots} {len}");
+            // From the middle of a word of pinned memory on.
+            for start in [0, 3] {
+                let mut host = device.host_buffer(start + len + 5, Transfer::Both, Secrecy::Secret).unwrap();
+                host.fill(0xee);
+                let mut part = host.split_off(start);
+                let end = part.split_off(len);
+                part.copy_from_slice(&data);
+                ring().run_pinned(&mut part, work).unwrap();
+                assert_eq!(&*part, expected, "{slots} {len} {start}");
+                part.join(end).unwrap();
+                host.join(part).unwrap();
+                assert!(host[..start].iter().chain(&host[start + len..]).all(|byte| *byte == 0xee));
+            }
+        }
+    }
+}
+
+/// As where a device was lost, and was opened again.
+#[test]
+fn a_ring_leaves_memory_of_a_device_opened_before_as_it_is() {
+    let options = || Options { cache: Some(Cache::at(None)), ..Options::default() };
+    let (Some(before), Some(device)) = (open(options()), open(options())) else { return };
+    let mut host = before.host_buffer(100, Transfer::Both, Secrecy::Public).unwrap();
+    host.fill(7);
+    let ring = Ring::new(&device, 64, 2, Secrecy::Public).unwrap();
+    let refused = ring.run_pinned(&mut host, |_, _, _, _| Ok::<_, Error>(()));
+    assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
+    assert_eq!(*host, [7; 100]);
 }
 
 #[test]
