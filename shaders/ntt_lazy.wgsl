@@ -28,9 +28,10 @@ fn sum_reduced(x: Sum) -> F {
     return reduced(x);
 }
 
-// x times a factor between passes: the products of sums as long as these are below 2 p too.
+// x times a factor between passes. The factor's parts are those of a number far above p, so that the product of a sum that is not
+// reduced would be longer than limbs are: only elements below 2.2 p have products below 2 p.
 fn sum_product(x: Sum, factor: F) -> F {
-    return f_joined(f_parts_mul(x, f_factor(factor)));
+    return f_joined(f_parts_mul(f_parts_reduce(x), f_factor(factor)));
 }
 
 // Both levels of the last step.

@@ -221,7 +221,7 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
     } else {
         let e2 = element(first, first_line, start, row + 2u * q, column);
         let e3 = element(first, first_line, start, row + 3u * q, column);
-        // Stored from here, elements pass neither the tile nor a reduction once more.
+        // Stored from here, elements do not pass the tile once more.
         if (DIRECT && trivial) {
             let y = last_four(Four(e0, e1, e2, e3), 1u << done);
             store_sum(y.e0, first_line, row, column);
