@@ -15,7 +15,7 @@
 //   field_carries.cuh     the instructions with carries
 //   field_even_odd.cuh    F_PTX: sums and products by them
 //   field_lazy.cuh        F_LAZY: values in [0, 2p), squares
-//   field_shoup.cuh       F_LAZY: products with constants whose quotient by p is known
+//   field_shoup.cuh       constants with their quotient by p; F_LAZY, or one limb: products with such
 //   field_sums.cuh        F_LAZY: sums of products that are reduced once
 //   field_goldilocks.cuh  F_GOLDILOCKS: p = 2^64 - 2^32 + 1
 //   field_portable.cuh    elsewhere, and where sums carry out of the limbs: the same functions without carries

@@ -66,7 +66,8 @@ __device__ __forceinline__ FWide f_wide_sub(const FWide& a, const FWide& b) {
     return r;
 }
 
-// a * 2^s mod p in (-2^58, 2^65), for |a| < 2^67 and s < 96; for s of 52 and more below 64, for |a| <= 2^64.
+// a * 2^s mod p in (-2^58, 2^65), for |a| < 2^67 and s below 88 with s % 32 at most 28: elsewhere the last word of the shifted a
+// would not hold it. All multiples of 12 below 96 are such.
 __device__ __forceinline__ FWide f_wide_shift(const FWide& a, uint32_t s) {
     if (s == 0) return a;
     // The words of a * 2^(s % 32), of which the last is signed.

@@ -1,8 +1,6 @@
 // Products with constants whose quotient by p was computed beforehand. Shoup's method: Harvey, "Faster arithmetic for
 // number-theoretic transforms", Journal of Symbolic Computation 60 (2014), section 2.
 
-#if F_LAZY || F_LIMBS == 1 && !F_FULL
-
 // The constant w of which t is the Montgomery form, and floor(2^(32 F_LIMBS) w / p): since 2^(32 F_LIMBS) w - t is a multiple of p,
 // that is -t / p mod 2^(32 F_LIMBS), whose limbs are those by which Montgomery's reduction of t to w multiplies p.
 __device__ __forceinline__ void f_shoup_constant(const F& t, F* w, F* quotient) {
@@ -24,8 +22,6 @@ __device__ __forceinline__ void f_shoup_constant(const F& t, F* w, F* quotient) 
     *w = rest;
     *quotient = q;
 }
-
-#endif // F_LAZY || F_LIMBS == 1 && !F_FULL
 
 #if F_LIMBS == 1 && !F_FULL
 

@@ -29,8 +29,13 @@ const CARRY_FLAG: [&str; 17] = [
 ];
 
 /// What runs with the portable arithmetic.
-const PORTABLE: [&str; 4] =
-    ["field::bls12-381-fr::", "field::bls12-381-fq::", "field::baby-bear::", "ntt::goldilocks::sizes"];
+const PORTABLE: [&str; 5] = [
+    "field::bls12-381-fr::",
+    "field::bls12-381-fq::",
+    "field::baby-bear::",
+    "ntt::bls12-381-fr::sizes",
+    "ntt::goldilocks::sizes",
+];
 
 /// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads write
 /// one place, as they may with such input, be it keys that are not sorted or counts that are false; and two about memory and

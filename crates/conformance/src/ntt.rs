@@ -584,10 +584,11 @@ fn required_bytes(device: &Device) -> Outcome {
 }
 
 fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    // Where elements are few, threads take two each: from here on those of short elements take as many as registers hold.
+    // Where elements are few, threads take two each: from here on they take as many as registers hold.
     let busy =
         4 * 256 * u64::from(device.info().limits.workgroup_threads.min(2) - 1) * u64::from(device.info().parallelism);
-    let log_n = if F::LIMBS <= 2 { busy.max(1 << 10).next_power_of_two().ilog2() } else { 10 };
+    let few = is_few(device) && F::LIMBS > 8;
+    let log_n = if few { 10 } else { busy.max(1 << 10).next_power_of_two().ilog2().min(F::TWO_ADICITY) };
     let n = 1 << log_n;
     let ntt = Ntt::new(device, log_n)?;
     let extremes =

@@ -438,6 +438,30 @@ mod tests {
     }
 
     #[test]
+    fn factors_have_quotients_where_products_and_memory_serve() {
+        let mut info = Device::cpu().info().clone();
+        let asked = Config { twiddles: Some(Twiddles::StoredWithQuotients), ..Config::default() };
+        let of = |info: &DeviceInfo, log_n, config| Layout::new::<Fr>(info, log_n, config).unwrap().twiddles;
+        assert_eq!(of(&info, 20, asked), Twiddles::Stored);
+        (info.id.kind, info.limits.workgroup_threads, info.limits.workgroup_bytes) = (Kind::Cuda, 1024, 227 << 10);
+        (info.memory_bytes, info.limits.buffer_bytes, info.architecture) = (Some(141 << 30), 141 << 30, "sm_90".into());
+        // 6 · 2^25 · 32 bytes are below 7% of the memory, twice that is above.
+        let chosen = [25, 26].map(|log_n| of(&info, log_n, Config::default()));
+        assert_eq!(chosen, [Twiddles::StoredWithQuotients, Twiddles::Stored]);
+        assert_eq!(of(&info, 31, asked), Twiddles::StoredWithQuotients);
+        let goldilocks = Layout::new::<Goldilocks>(&info, 20, asked).unwrap();
+        assert_eq!(goldilocks.twiddles, Twiddles::Stored);
+        assert!(goldilocks.root_shift.is_some_and(|shift| shift < 192 && shift % 24 == 12));
+        info.limits.buffer_bytes = 1 << 30;
+        let chosen = [24, 25].map(|log_n| of(&info, log_n, Config::default()));
+        assert_eq!(chosen, [Twiddles::StoredWithQuotients, Twiddles::Stored]);
+        (info.limits.buffer_bytes, info.architecture) = (141 << 30, "sm_89".into());
+        assert_eq!(of(&info, 20, Config::default()), Twiddles::Stored);
+        info.id.kind = Kind::Wgpu;
+        assert_eq!(of(&info, 20, asked), Twiddles::Stored);
+    }
+
+    #[test]
     fn passes_are_balanced_and_few() {
         let mut info = Device::cpu().info().clone();
         for (workgroup_bytes, threads) in [(16 << 10, 256), (48 << 10, 256), (227 << 10, 1024), (256 << 10, 1)] {
