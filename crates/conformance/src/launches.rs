@@ -205,10 +205,10 @@ const FAMILIES: [Family; 17] = [
         kernels: |info| aes_of(info, Method::Bitsliced),
     },
     Family {
-        name: "aes-borders",
+        name: "aes-previous",
         add: aes::add,
         cases: &["boundaries", "sbox::cbc", "bitsliced::cbc"],
-        kernels: aes_borders,
+        kernels: aes_previous,
     },
 ];
 
@@ -243,17 +243,17 @@ fn products<F: DeviceField>() -> Vec<KernelSpec> {
     places.flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing))).collect()
 }
 
-/// The kernels of a method, but for those of the borders of CBC, of which several workgroups take much more data.
+/// The kernels of a method, but for that of the previous blocks of CBC, of which several workgroups take much more data.
 fn aes_of(info: &DeviceInfo, method: Method) -> Result<Vec<KernelSpec>, Failed> {
     let mut kernels = Aes::kernels(info, method, KeySize::Aes256)?;
-    kernels.retain(|kernel| kernel.name != "aes_borders");
+    kernels.retain(|kernel| kernel.name != "aes_previous");
     Ok(kernels)
 }
 
-fn aes_borders(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
+fn aes_previous(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
     let of = |method| Aes::kernels(info, method, KeySize::Aes256);
     let mut kernels = [Method::Sbox, Method::Bitsliced].map(of).into_iter().collect::<Result<Vec<_>, _>>()?.concat();
-    kernels.retain(|kernel| kernel.name == "aes_borders");
+    kernels.retain(|kernel| kernel.name == "aes_previous");
     Ok(kernels)
 }
 
@@ -323,7 +323,7 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
     let one_thread = recorder.info().limits.workgroup_threads == 1;
     let groups = match recorder.launched(spec) {
         // A single thread keeps what it needs of the neighbours' blocks.
-        None if one_thread && spec.name == "aes_borders" => return None,
+        None if one_thread && spec.name == "aes_previous" => return None,
         None => return Some(format!("{what} was not launched")),
         Some(_) if one_thread => return None,
         Some(groups) => groups,

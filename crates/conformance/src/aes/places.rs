@@ -280,11 +280,11 @@ fn ecb_and_cbc() -> Outcome {
 
                 aes.cbc().decrypt_range(&[7; 16], &mut data, range.clone())?;
                 let (mut cover, mut before) = (Cover::default(), u64::MAX);
-                let launches = place.launches(&["aes_blocks", "aes_borders"]);
+                let launches = place.launches(&["aes_blocks", "aes_previous"]);
                 for pair in launches.chunks(2) {
-                    let [borders, launch] = pair else { return Err("borders come before blocks".into()) };
-                    expect_equal("names", &(borders.name, launch.name), &("aes_borders", "aes_blocks"))?;
-                    expect_equal("tiles", &borders.word(0), &launch.word(0).div_ceil(256))?;
+                    let [previous, launch] = pair else { return Err("previous blocks come before blocks".into()) };
+                    expect_equal("names", &(previous.name, launch.name), &("aes_previous", "aes_blocks"))?;
+                    expect_equal("tiles", &previous.word(0), &launch.word(0).div_ceil(256))?;
                     for part in parts(launch, per_thread(method))? {
                         // From the end on, since each part needs what lies before it as it was.
                         expect_equal("the order of parts", &(part.range.end <= before), &true)?;
