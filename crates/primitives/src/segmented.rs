@@ -28,7 +28,7 @@ const THREADS_PER_UNIT: usize = 2048;
 /// # Safety
 /// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of the
 /// text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
-/// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`word`](Monoid::word) too, and they end.
+/// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`binding_type`](Monoid::binding_type) too, and they end.
 pub unsafe trait Monoid: Send + Sync + 'static {
     /// The values in buffers, of a multiple of 4 bytes.
     type Element: Element;
