@@ -3,6 +3,7 @@
 // Comes after the constants of the field, rendered from the modulus p:
 //   F_LIMBS       32-bit limbs of an element, little endian
 //   F_FULL        1 if 2p does not fit the limbs, so that sums carry out of them
+//   F_ROOM        1 if values in [0, 2p) can be computed with
 //   F_MODULUS     { p }
 //   F_TOP         highest limb of p
 //   F_COMPLEMENT  { 2^(32 F_LIMBS) - p }
@@ -50,8 +51,7 @@ typedef uint32_t FWord;
 #define F_PTX 0
 #endif
 
-// Values in [0, 2p) can be computed with: the limbs are an even number, at least 4, and 2p leaves room above.
-#if F_PTX && F_LIMBS % 2 == 0 && F_LIMBS >= 4 && F_TOP < 0x7ffffff0u
+#if F_PTX && F_ROOM
 #define F_LAZY 1
 #else
 #define F_LAZY 0

@@ -12,74 +12,65 @@ fn times(x: FParts, i: u32) -> FParts {
     return f_parts_mul(x, f_parts(roots_load(factors + params.roots + i)));
 }
 
-// x times a factor between passes, which is one of parts as roots are: below 2 p, as the pass behind takes it.
-fn product(x: F, factor: F) -> F {
-    return f_joined(f_parts_mul(f_parts(x), f_parts(factor)));
-}
-
-// What parts are in limbs when they are reduced.
-fn reduced(x: FParts) -> F {
-    return f_joined(f_parts_reduce(x));
-}
-
+// An element before it is reduced.
 alias Sum = FParts;
 
 fn sum_reduced(x: Sum) -> F {
-    return reduced(x);
+    return f_joined(f_parts_reduce(x));
 }
 
-// x times a factor between passes: products of sums are below 2 p too.
+// x times a factor between passes, which is one of parts as roots are: below 2 p, as the pass behind takes it.
 fn sum_product(x: Sum, factor: F) -> F {
     return f_joined(f_parts_mul(x, f_parts(factor)));
 }
 
-// Both levels of the last step.
-fn last_four(e: Four, quarter: u32) -> FourSums {
-    let e0 = f_parts(e.e0);
-    let e1 = f_parts(e.e1);
-    let e2 = f_parts(e.e2);
-    let e3 = f_parts(e.e3);
-    let s = f_parts_add(e0, e2);
-    let t = f_parts_add(e1, e3);
-    let u = f_parts_sub(e0, e2);
-    let v = times(f_parts_sub(e1, e3), quarter);
-    return FourSums(f_parts_add(s, t), f_parts_sub_sums(s, t), f_parts_add(u, v), f_parts_sub(u, v));
+fn product(x: F, factor: F) -> F {
+    return sum_product(f_parts(x), factor);
 }
 
 // One level; root `root` is one if `trivial`.
 fn two(e0: F, e1: F, root: u32, trivial: bool) -> Two {
     let a = f_parts(e0);
     let b = f_parts(e1);
-    let s = reduced(f_parts_add(a, b));
+    let s = sum_reduced(f_parts_add(a, b));
     let d = f_parts_sub(a, b);
     if (trivial) {
-        return Two(s, reduced(d));
+        return Two(s, sum_reduced(d));
     }
     return Two(s, f_joined(times(d, root)));
 }
 
-// One level, or both if `second` says so. The second pair's root is `quarter` further than `root`.
-fn four(e: Four, root: u32, quarter: u32, trivial: bool, second: bool) -> Four {
+// Sums, then differences times their roots: the second pair's is `quarter` further than `root`, which is one if `trivial`.
+fn level(e: Four, root: u32, quarter: u32, trivial: bool) -> FourSums {
     let e0 = f_parts(e.e0);
     let e1 = f_parts(e.e1);
     let e2 = f_parts(e.e2);
     let e3 = f_parts(e.e3);
-    let s = f_parts_add(e0, e2);
-    let t = f_parts_add(e1, e3);
     var u = f_parts_sub(e0, e2);
     if (!trivial) {
         u = times(u, root);
     }
     let v = times(f_parts_sub(e1, e3), root + quarter);
+    return FourSums(f_parts_add(e0, e2), f_parts_add(e1, e3), u, v);
+}
+
+// One level, or both if `second` says so.
+fn four(e: Four, root: u32, quarter: u32, second: bool) -> Four {
+    let x = level(e, root, quarter, false);
     if (!second) {
-        return Four(reduced(s), reduced(t), reduced(u), f_joined(v));
+        return Four(sum_reduced(x.e0), sum_reduced(x.e1), f_joined(x.e2), f_joined(x.e3));
     }
-    let y1 = f_parts_sub_sums(s, t);
-    let y3 = f_parts_sub(u, v);
-    if (trivial) {
-        return Four(reduced(f_parts_add(s, t)), reduced(y1), reduced(f_parts_add(u, v)), reduced(y3));
-    }
+    let y0 = sum_reduced(f_parts_add(x.e0, x.e1));
+    let y1 = times(f_parts_sub_sums(x.e0, x.e1), 2u * root);
     // Two products are short enough.
-    let y2 = f_parts_carried(f_parts_add(u, v));
-    return Four(reduced(f_parts_add(s, t)), f_joined(times(y1, 2u * root)), f_joined(y2), f_joined(times(y3, 2u * root)));
+    let y2 = f_parts_carried(f_parts_add(x.e2, x.e3));
+    let y3 = times(f_parts_sub(x.e2, x.e3), 2u * root);
+    return Four(y0, f_joined(y1), f_joined(y2), f_joined(y3));
+}
+
+// Both levels of the last step, whose second one has no roots.
+fn last_four(e: Four, quarter: u32) -> FourSums {
+    let x = level(e, 0u, quarter, true);
+    let y1 = f_parts_sub_sums(x.e0, x.e1);
+    return FourSums(f_parts_add(x.e0, x.e1), y1, f_parts_add(x.e2, x.e3), f_parts_sub(x.e2, x.e3));
 }

@@ -1,8 +1,8 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
 // The CUDA twin says what lines, tiles and factors are. A thread takes GROUPS times RADIX elements: rows i + k q of
-// one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there. What is done with the elements
-// of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two`, `four`, `product`, and `whole`, which
-// reduces what they leave; for the last step of DIRECT passes `last_four`, whose sums `sum_product` and `sum_reduced` take.
+// one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there. What is done with the
+// elements of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two` and `four` leave elements that `product` and
+// `whole`, which reduces them, take; `last_four` leaves sums for `sum_product` and `sum_reduced`.
 
 const ROWS = 1u << LOG_ROWS;
 const COLUMNS = 1u << LOG_COLUMNS;
@@ -221,20 +221,28 @@ fn step(first: bool, first_line: u32, v: u32, log_q: u32, levels: u32) {
     } else {
         let e2 = element(first, first_line, start, row + 2u * q, column);
         let e3 = element(first, first_line, start, row + 3u * q, column);
-        // Stored from here, elements pass neither the tile nor a reduction once more.
-        if (DIRECT && trivial) {
+        if (trivial) {
+            // The last step has both levels, whatever their number.
             let y = last_four(Four(e0, e1, e2, e3), 1u << done);
-            store_sum(y.e0, first_line, row, column);
-            store_sum(y.e1, first_line, row + 1u, column);
-            store_sum(y.e2, first_line, row + 2u, column);
-            store_sum(y.e3, first_line, row + 3u, column);
-            return;
+            if (DIRECT) {
+                // Stored from here, elements pass neither the tile nor a reduction once more.
+                store_sum(y.e0, first_line, row, column);
+                store_sum(y.e1, first_line, row + 1u, column);
+                store_sum(y.e2, first_line, row + 2u, column);
+                store_sum(y.e3, first_line, row + 3u, column);
+                return;
+            }
+            e0 = sum_reduced(y.e0);
+            e1 = sum_reduced(y.e1);
+            tile_store(swizzle((row + 2u) * COLUMNS + column), sum_reduced(y.e2));
+            tile_store(swizzle((row + 3u) * COLUMNS + column), sum_reduced(y.e3));
+        } else {
+            let y = four(Four(e0, e1, e2, e3), i << done, q << done, levels == 2u);
+            e0 = y.e0;
+            e1 = y.e1;
+            tile_store(swizzle((row + 2u * q) * COLUMNS + column), y.e2);
+            tile_store(swizzle((row + 3u * q) * COLUMNS + column), y.e3);
         }
-        let y = four(Four(e0, e1, e2, e3), i << done, q << done, trivial, levels == 2u);
-        e0 = y.e0;
-        e1 = y.e1;
-        tile_store(swizzle((row + 2u * q) * COLUMNS + column), y.e2);
-        tile_store(swizzle((row + 3u * q) * COLUMNS + column), y.e3);
     }
     tile_store(swizzle(row * COLUMNS + column), e0);
     tile_store(swizzle((row + q) * COLUMNS + column), e1);

@@ -25,12 +25,15 @@ pub fn cuda<F: DeviceField>() -> String {
 /// Whether CUDA computes with values in [0, 2p): `F_LAZY` of `field.cuh`.
 pub fn cuda_is_lazy<F: DeviceField>() -> bool {
     match &F::arithmetic().0 {
-        Kind::Prime { limbs, constants } => {
-            let top = constants.modulus[limbs - 1];
-            !constants.full && limbs.is_multiple_of(2) && *limbs >= 4 && top < 0x7fff_fff0
-        }
+        Kind::Prime { constants, .. } => has_room(constants),
         Kind::Extension(_) => false,
     }
+}
+
+/// Values in [0, 2p) can be computed with: the limbs are an even number, at least 4, and 2p leaves room above.
+fn has_room(constants: &Constants) -> bool {
+    let limbs = constants.modulus.len();
+    !constants.full && limbs.is_multiple_of(2) && limbs >= 4 && constants.modulus[limbs - 1] < 0x7fff_fff0
 }
 
 /// The field number `level` of a tower, counted from the top, under the names of that level.
@@ -48,10 +51,11 @@ fn cuda_level(field: &Arithmetic, level: usize) -> String {
 fn cuda_prime(limbs: usize, constants: &Constants) -> String {
     let list = |limbs: &[u32]| limbs.iter().map(|limb| format!("{limb:#010x}u")).collect::<Vec<_>>().join(", ");
     format!(
-        "#define F_LIMBS {limbs}\n#define F_FULL {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
+        "#define F_LIMBS {limbs}\n#define F_FULL {}\n#define F_ROOM {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
          #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_SHIFT {{ {} }}\n#define F_N0 {:#010x}u\n\
          #define F_SQUARE {{ {} }}\n#define F_INVERSION_EXPONENT {{ {} }}\n{}{}",
         u8::from(constants.full),
+        u8::from(has_room(constants)),
         list(&constants.modulus),
         constants.modulus[limbs - 1],
         list(&constants.complement()),
