@@ -73,6 +73,7 @@ __device__ __forceinline__ uint4 shuffle(const uint4& x, uint32_t lane) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS)) {
+    wait_for_previous();
     load_tables(tables);
     uint32_t lane = threadIdx.x % 32u;
     uint32_t runs = params.units / PREVIOUS_UNITS + (params.units % PREVIOUS_UNITS > 0 ? 1 : 0);
@@ -192,6 +193,7 @@ __device__ __forceinline__ Place find(const Params& params, const uint4* message
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS)) {
+    wait_for_previous();
     load_tables(tables);
     for (uint32_t tile = blockIdx.x; tile * THREADS < params.units; tile += gridDim.x) {
         uint32_t unit = tile * THREADS + threadIdx.x;

@@ -62,6 +62,7 @@ __device__ __forceinline__ Cached first_rounds(const uint4& counter, const uint4
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
+    wait_for_previous();
     load_tables(tables);
     data += wide_word(params.start);
     uint4 keys[ROUNDS + 1];
@@ -118,6 +119,7 @@ __device__ __forceinline__ uint4 counter_of(const Params& params, uint32_t k) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
+    wait_for_previous();
     load_tables(tables);
     data += wide_word(params.start);
     for (size_t k = blockIdx.x * THREADS + threadIdx.x; k < params.blocks; k += (size_t)gridDim.x * THREADS) {
@@ -130,6 +132,7 @@ aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
 // The blocks of a lane differ in the upper three bits of the last byte only.
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
+    wait_for_previous();
     data += wide_word(params.start);
     uint32_t lane = threadIdx.x % 32u;
     uint32_t warp = blockIdx.x * (THREADS / 32u) + threadIdx.x / 32u, warps = gridDim.x * (THREADS / 32u);

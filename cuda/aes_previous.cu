@@ -3,6 +3,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_previous(const Params params, BUFFERS(uint4, uint4, uint4)) {
+    wait_for_previous();
     uint32_t tile = blockIdx.x * THREADS + threadIdx.x;
     if (tile >= params.tiles) return;
     Place place = locate(messages, params.messages, tile * params.tile_units);

@@ -15,6 +15,7 @@ __device__ __forceinline__ uint4 cipher_one(const uint4& x, const uint4* schedul
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_serial(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t)) {
+    wait_for_previous();
     load_tables(tables);
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < params.count; i += gridDim.x * THREADS) {
 #if MODE == MODE_CBC_ENCRYPT

@@ -4,6 +4,7 @@
 // ROOTS inversions a block. Shared memory: two elements a thread.
 
 extern "C" __global__ void batch_inverse(const Params params, BUFFERS(F, F)) {
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
     F product = f_one();

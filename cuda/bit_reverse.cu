@@ -7,6 +7,7 @@ extern "C" __global__ void bit_reverse(const Params params, BUFFERS(F)) {
 #else
 extern "C" __global__ void bit_reverse(const Params params, BUFFERS(F, F)) {
 #endif
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >> params.log_len != 0) return;
     size_t r = __brev((uint32_t)i) >> 1 >> (31 - params.log_len);

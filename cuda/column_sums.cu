@@ -2,6 +2,7 @@
 // Grid: one thread a column. No shared memory.
 
 extern "C" __global__ void column_sums(const Params params, BUFFERS(uint32_t, uint32_t)) {
+    wait_for_previous();
     uint32_t column = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
     if (column >= params.columns) return;
 #pragma unroll 8

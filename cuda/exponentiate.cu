@@ -8,6 +8,7 @@ extern "C" __global__ void exponentiate(const Params params, BUFFERS(F, uint32_t
 #else
 extern "C" __global__ void exponentiate(const Params params, BUFFERS(F, F, uint32_t)) {
 #endif
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F x = a[i], r = f_one();

@@ -2,6 +2,7 @@
 // Grid: one thread an element. No shared memory.
 
 extern "C" __global__ void gather(const Params params, BUFFERS(F, uint32_t, F)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.count) return;
     uint32_t index = indices[i];

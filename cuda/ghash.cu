@@ -208,6 +208,7 @@ __device__ __forceinline__ void load_rows(uint4 (&x)[AT_ONCE], const uint4* word
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 ghash(const Params params, BUFFERS(uint4, uint4, uint4, uint4)) {
+    wait_for_previous();
     uint32_t* matrices = reinterpret_cast<uint32_t*>(shared);
     uint32_t warp = threadIdx.x / 32u, warps = gridDim.x * WARPS;
     // The first matrices are those of the first key, by all warps together; where a warp needs others it makes its own.

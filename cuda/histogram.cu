@@ -5,6 +5,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram(const Params params, BUFFERS(uint32_t, uint32_t)) {
+    wait_for_previous();
     extern __shared__ uint32_t counters[];
     uint32_t chunk = blockIdx.x / params.windows, window = blockIdx.x % params.windows * WINDOW;
     uint32_t columns = params.fields << params.bits, width = min(columns - window, WINDOW);

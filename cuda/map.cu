@@ -14,6 +14,7 @@ extern "C" __global__ void map(const Params params, BUFFERS(F FACTOR_BUFFER)) {
 #else
 extern "C" __global__ void map(const Params params, BUFFERS(F, F FACTOR_BUFFER)) {
 #endif
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F x = a[i];

@@ -8,6 +8,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     mod_run(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)) {
+    wait_for_previous();
     __shared__ uint32_t staged[THREADS * M_LIMBS];
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x, element = thread / LANES;
     uint32_t lane = threadIdx.x % LANES;

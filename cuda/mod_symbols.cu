@@ -19,6 +19,7 @@ __device__ __forceinline__ uint32_t symbol_turns(uint32_t turns, uint32_t negati
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 mod_symbols(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)) {
+    wait_for_previous();
     size_t element = (size_t)blockIdx.x * THREADS + threadIdx.x, len = params.len;
     if (element >= len) return;
     uint32_t* f = state + element;

@@ -4,6 +4,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_bytes(const Params params, BUFFERS(uint4, uint4)) {
+    wait_for_previous();
     src += wide_word(params.src_word), dst += wide_word(params.dst_word);
     for (size_t t = (size_t)blockIdx.x * THREADS + threadIdx.x; t < params.words; t += (size_t)gridDim.x * THREADS) {
         // Target word t starts with the source's byte 16 t + from - to, counted from src_word.

@@ -12,6 +12,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 msm_accumulate(const Params params, BUFFERS(uint32_t, uint32_t, Affine, Xyzz, uint32_t, Xyzz)) {
+    wait_for_previous();
     uint32_t thread = blockIdx.x * THREADS + threadIdx.x;
     if (thread >= params.slices) return;
     // Pairs before the sentinels.

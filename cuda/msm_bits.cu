@@ -5,6 +5,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_bits(const Params params, BUFFERS(Xyzz, Xyzz, Xyzz)) {
+    wait_for_previous();
     uint32_t task = blockIdx.x, each = params.log + 1, bit = params.log, row = task - params.weighted * params.log;
     if (task < params.weighted * each) {
         row = task / each;

@@ -1,6 +1,7 @@
 // out[i] = 2^times a[i]. Grid: one thread a point. No shared memory.
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_double(const Params params, BUFFERS(Affine, Xyzz)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= params.len) return;
     Xyzz point = xyzz_of_affine(c_load(a + i));

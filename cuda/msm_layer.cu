@@ -8,6 +8,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_layer(const Params params, BUFFERS(Xyzz, Xyzz)) {
+    wait_for_previous();
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (thread >= (size_t)params.rows * params.width) return;
     bool weighted = thread < (size_t)params.weighted * params.width;

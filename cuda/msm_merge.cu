@@ -7,6 +7,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_merge(const Params params, BUFFERS(uint32_t, Xyzz, Xyzz)) {
+    wait_for_previous();
     uint64_t first = (uint64_t)blockIdx.x * 2 * THREADS;
 #pragma unroll 1
     for (uint32_t width = 1; width <= THREADS; width *= 2) {

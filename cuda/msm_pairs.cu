@@ -65,6 +65,7 @@ __device__ __forceinline__ void store_affine(Affine* out, const F& x, const F& y
 // places in memory one pair earlier.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 msm_pairs(const Params params, BUFFERS(uint32_t, uint32_t, Affine, uint32_t, uint32_t, Affine, uint32_t, uint32_t)) {
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     uint32_t thread = blockIdx.x * THREADS + threadIdx.x, len = (params.len + 1) / 2;
     F product = f_one();

@@ -11,6 +11,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
 msm_recode(const Params params, BUFFERS(F, uint32_t, uint32_t)) {
+    wait_for_previous();
     constexpr uint32_t half[F_LIMBS] = S_HALF;
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

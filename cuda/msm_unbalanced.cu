@@ -6,6 +6,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_unbalanced(const Params params, BUFFERS(uint32_t, uint32_t, Affine, Xyzz)) {
+    wait_for_previous();
     uint32_t bucket = blockIdx.x * THREADS + threadIdx.x;
     if (bucket >= params.buckets) return;
     // Its first pair.

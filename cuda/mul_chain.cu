@@ -13,6 +13,7 @@ struct Known {
 };
 
 extern "C" __global__ void mul_chain(const Params params, BUFFERS(F, Known, F)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F factor = x[i], product = factor;

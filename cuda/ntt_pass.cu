@@ -304,6 +304,7 @@ ntt_pass(const Params params, BUFFERS(F, Root, F, F)) {
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
 #endif
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     FWord* tile = reinterpret_cast<FWord*>(shared);
     uint32_t first_line = params.first + blockIdx.x * COLUMNS;

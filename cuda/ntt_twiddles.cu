@@ -4,6 +4,7 @@
 // Grid: one thread a factor. No shared memory.
 
 extern "C" __global__ void ntt_twiddles(const Params params, BUFFERS(F, F)) {
+    wait_for_previous();
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     uint32_t j = (i - 1) & ((1u << params.log_columns) - 1), k = i == 0 ? 0 : ((i - 1) >> params.log_columns) + 1;

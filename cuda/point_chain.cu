@@ -2,6 +2,7 @@
 // other. Grid: one thread an element. No shared memory. It tells the rate of additions that a device can reach.
 
 extern "C" __global__ void __launch_bounds__(256) point_chain(const Params params, BUFFERS(Affine, Xyzz)) {
+    wait_for_previous();
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     Xyzz sum = xyzz_infinity();

@@ -13,6 +13,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params 
 #define OPERANDS p
 extern "C" __global__ void __launch_bounds__(THREADS) point_divide(const Params params, BUFFERS(A, Affine)) {
 #endif
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
     F product = f_one();

@@ -3,11 +3,13 @@
 
 #ifdef BINARY
 extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, BUFFERS(A, B, OUT)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < params.len) out[i] = OP(c_load(a + i), c_load(b + i));
 }
 #else
 extern "C" __global__ void __launch_bounds__(256) point_map(const Params params, BUFFERS(A, OUT)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < params.len) out[i] = OP(c_load(a + i));
 }

@@ -4,6 +4,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
 point_times(const Params params, BUFFERS(Affine, uint32_t, Xyzz)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     Xyzz point = xyzz_of_affine(a[i]), sum = params.carried ? out[i] : xyzz_infinity();

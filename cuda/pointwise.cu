@@ -8,6 +8,7 @@ extern "C" __global__ void pointwise(const Params params, BUFFERS(F, F)) {
 #else
 extern "C" __global__ void pointwise(const Params params, BUFFERS(F, F, F)) {
 #endif
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < params.len) out[i] = OP(a[i], b[i]);
 }

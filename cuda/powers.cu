@@ -3,6 +3,7 @@
 // multiplication each. No shared memory.
 
 extern "C" __global__ void powers(const Params params, BUFFERS(F, F)) {
+    wait_for_previous();
     size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * RUN;
     if (first >= params.len) return;
     F x = base[0];

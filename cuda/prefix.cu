@@ -23,6 +23,7 @@ prefix(const Params params, BUFFERS(F, F WEIGHT_BUFFER)) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 prefix(const Params params, BUFFERS(F, F, F WEIGHT_BUFFER)) {
 #endif
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     uint32_t thread = threadIdx.x, block = blockIdx.x;

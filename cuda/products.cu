@@ -13,6 +13,7 @@
 #endif
 
 extern "C" __global__ void products(const Params params, BUFFERS(F, F, F)) {
+    wait_for_previous();
     uint32_t start = params.first + (blockIdx.x * blockDim.x + threadIdx.x) * ROUND;
 #ifdef SERIAL
     uint32_t end = params.end;

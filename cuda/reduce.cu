@@ -21,6 +21,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce(const Params params, BUFFERS(F, SECOND F)) {
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     uint32_t thread = threadIdx.x, chunk = blockIdx.x, size = 1u << params.log_chunk;

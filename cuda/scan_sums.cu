@@ -3,6 +3,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_sums(const Params params, BUFFERS(uint32_t, uint32_t)) {
+    wait_for_previous();
     uint32_t first = blockIdx.x * TILE + threadIdx.x, sum = 0, total;
 #pragma unroll
     for (uint32_t i = 0; i < TILE; i += THREADS) sum += first + i < params.len ? input[first + i] : 0;

@@ -11,6 +11,7 @@ __device__ __forceinline__ uint32_t gap(uint32_t i) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_tiles(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t)) {
+    wait_for_previous();
     extern __shared__ uint32_t tile[];
     uint32_t first = blockIdx.x * TILE, total;
 #pragma unroll

@@ -6,6 +6,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
 segmented_sum(const Params params, BUFFERS(uint32_t, M, M, uint32_t, M)) {
+    wait_for_previous();
     uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
     if (thread >= params.slices) return;
     size_t i = (size_t)thread * params.slice, end = i + params.slice < params.len ? i + params.slice : params.len;

@@ -6,6 +6,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_count(const Params params, BUFFERS(uint32_t, uint32_t)) {
+    wait_for_previous();
     extern __shared__ uint32_t counters[];
     uint32_t thread = threadIdx.x, first = blockIdx.x * TILE + thread;
     counters[thread] = 0;

@@ -12,6 +12,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_scatter(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)) {
+    wait_for_previous();
     extern __shared__ uint32_t memory[];
     __shared__ uint32_t bases[DIGITS];
     uint32_t thread = threadIdx.x, start = blockIdx.x * TILE, valid = min(params.len - start, TILE);

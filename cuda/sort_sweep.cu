@@ -29,6 +29,7 @@ __device__ __forceinline__ uint32_t equal_lanes(uint32_t digit) {
 // Left alone, the compiler takes 128 registers to load early; three blocks a multiprocessor hide more.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 sort_sweep(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)) {
+    wait_for_previous();
     extern __shared__ uint32_t ordered[];
     __shared__ uint32_t counts[WARPS][DIGITS];
     __shared__ uint32_t bases[DIGITS];

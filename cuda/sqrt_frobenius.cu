@@ -2,6 +2,7 @@
 
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_frobenius(const Params params, BUFFERS(F, Jacobian, Jacobian)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     Jacobian point = c_load(a + i);

@@ -3,6 +3,7 @@
 
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_multiple(const Params params, BUFFERS(uint32_t, Jacobian, Jacobian)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     Jacobian point = c_load(base + i), sum = params.first ? point : c_load(out + i);

@@ -36,6 +36,7 @@ __device__ __forceinline__ bool e_load(const uint8_t* point, uint32_t start, uin
 
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_points(const Params params, BUFFERS(uint32_t, F, uint32_t, uint8_t, F, uint32_t)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     constexpr uint32_t starts[COEFFICIENTS] = STARTS, counts[COEFFICIENTS] = COUNTS;

@@ -16,6 +16,7 @@
 
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_roots(const Params params, BUFFERS(uint32_t, F, uint32_t, F SECOND RESULTS, uint32_t)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;
     F slots[SLOTS];

@@ -7,6 +7,7 @@
 
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_subgroup(const Params params, BUFFERS(uint32_t, F, Affine, uint32_t, Jacobian)) {
+    wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len || status[i]) return;
     Affine p = c_load(points + i);

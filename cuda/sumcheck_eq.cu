@@ -4,6 +4,7 @@
 // Grid: one thread an entry, which has up to as many factors as its group.
 
 extern "C" __global__ void sumcheck_eq(const Params params, BUFFERS(F, F)) {
+    wait_for_previous();
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     uint32_t first = 2u << params.low, high = params.variables - params.low;
     if (i >= first + (2u << high)) return;

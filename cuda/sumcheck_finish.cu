@@ -3,6 +3,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 sumcheck_finish(const Params params, BUFFERS(SOURCE_TYPES F, F, uint32_t)) {
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     previous_values(params, partials, tile, drawing(tile).values);

@@ -3,6 +3,7 @@
 // Grid: one thread an element of the target.
 
 extern "C" __global__ void sumcheck_fold(const Params params, BUFFERS(SOURCE, F, F)) {
+    wait_for_previous();
     uint32_t x = blockIdx.x * blockDim.x + threadIdx.x;
     if (x >= params.len) return;
     F a = lift(source[params.neighbours ? 2 * (size_t)x : x]);

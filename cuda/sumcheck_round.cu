@@ -5,6 +5,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 sumcheck_round(const Params params, BUFFERS(SOURCE_TYPES F, F STATE_TYPE)) {
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
 #if DRAWN

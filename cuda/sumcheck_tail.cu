@@ -10,6 +10,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 sumcheck_tail(const Params params, BUFFERS(SOURCE_TYPES F, F, uint32_t)) {
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     F* values = drawing(tile).values;

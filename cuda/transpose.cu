@@ -4,6 +4,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 transpose_tiles(const Params params, BUFFERS(F, F)) {
+    wait_for_previous();
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     uint32_t top = blockIdx.x / params.tiles * SIDE, left = blockIdx.x % params.tiles * SIDE;

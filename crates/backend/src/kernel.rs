@@ -127,7 +127,9 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 ///
 /// **CUDA**: `extern "C" __global__ void name(const Params params, BUFFERS(T0, T1, …))`, with `Params` what
 /// [`params!`](crate::params) declared and `BUFFERS` the bindings in order, under their names, as pointers to these types, which are
-/// `const` where they are only read. Dynamic shared memory is `shared_bytes`.
+/// `const` where they are only read. Dynamic shared memory is `shared_bytes`. A body that says `wait_for_previous();` in every
+/// thread, before it touches memory other than the parameters, may have its blocks take their places while the launch ahead of
+/// it ends ("programmatic dependent launch", CUDA C++ Programming Guide); others start afterwards.
 ///
 /// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
 /// `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is

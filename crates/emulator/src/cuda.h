@@ -12,6 +12,9 @@
 #define __shared__ static __attribute__((section("emulator_shared")))
 #define EMULATOR_DYNAMIC
 
+// Launches run one after another.
+static inline void wait_for_previous() {}
+
 struct __align__(8) uint2 {
     uint32_t x, y;
 };

@@ -33,10 +33,20 @@ pub(crate) const OPTIONS: &[&str] = &["--std=c++17", "--ptxas-options=--verbose"
 const NO_CACHE: &str = "--no-cache";
 const CACHES_FROM: (u32, u32) = (12, 9);
 
-/// What the sources find declared. On one line, so that it is out of the way.
+/// What the sources find declared. Out of the way of the numbers of their lines.
 const PRELUDE: &str = "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; \
     typedef unsigned short uint16_t; typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t; \
-    typedef unsigned long long uint64_t; typedef long long intptr_t; typedef unsigned long long uintptr_t;";
+    typedef unsigned long long uint64_t; typedef long long intptr_t; typedef unsigned long long uintptr_t;
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");
+#endif
+}";
+
+/// What a source says that waits itself for the launch ahead of it, and the architecture compiled for from which on that has a
+/// meaning.
+const WAITS: &str = "wait_for_previous();";
+const WAITS_FROM: u32 = 90;
 
 /// Where toolkits say they are, and where they are by default.
 const FOLDER_VARIABLES: [&str; 4] = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"];
@@ -132,6 +142,12 @@ pub(crate) fn target(spec: &KernelSpec, architecture: &str) -> Result<String> {
         device: architecture.to_owned(),
         log: format!("NVRTC {major}.{minor} knows {architectures:?} only: install an older version beside it"),
     })
+}
+
+/// Whether a kernel compiled from a source for architecture N may be launched before the launch ahead of it has ended: it waits
+/// for that itself, see [`KernelSpec`].
+pub(crate) fn waits(source: &str, architecture: u32) -> bool {
+    architecture >= WAITS_FROM && source.contains(WAITS)
 }
 
 fn nearest(known: &[u32], architecture: &str) -> Option<String> {

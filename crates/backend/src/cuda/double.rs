@@ -17,7 +17,7 @@ use std::{
 
 use cudarc::driver::sys::{
     CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute,
-    CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule, CUresult, CUstream, CUuuid,
+    CUlaunchConfig, CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule, CUresult, CUstream, CUuuid,
 };
 
 use super::functions::Functions;
@@ -471,10 +471,12 @@ double! {
     };
     cuFuncGetAttribute |_, value: *mut c_int, _attribute: CUfunction_attribute, _function: CUfunction| give(value, 1024);
     cuFuncSetAttribute |_, _function: CUfunction, _attribute: CUfunction_attribute, _value: c_int| SUCCESS;
-    cuLaunchKernel |world, _function: CUfunction, _x: c_uint, _y: c_uint, _z: c_uint, _threads: c_uint, _ty: c_uint,
-        _tz: c_uint, _shared: c_uint, stream: CUstream, arguments: *mut *mut c_void, _extra: *mut *mut c_void| {
+    cuLaunchKernelEx |world, config: *const CUlaunchConfig, _function: CUfunction, arguments: *mut *mut c_void,
+        _extra: *mut *mut c_void| {
         // SAFETY: the parameters are one word, and there is one buffer.
         let (word, at) = unsafe { ((*arguments).cast::<u32>().read_unaligned(), (*arguments.add(1)).cast::<u64>().read()) };
+        // SAFETY: the configuration is live.
+        let stream = unsafe { (*config).hStream };
         world.push(stream, Work::Fill { at, word });
         SUCCESS
     };

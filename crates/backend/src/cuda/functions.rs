@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 
 use cudarc::driver::sys::{
     self, CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
-    CUfunction_attribute, CUmemPool_attribute, CUmemoryPool, CUmodule, CUresult, CUstream, CUuuid,
+    CUfunction_attribute, CUlaunchConfig, CUmemPool_attribute, CUmemoryPool, CUmodule, CUresult, CUstream, CUuuid,
 };
 
 macro_rules! functions {
@@ -50,9 +50,7 @@ functions! {
     cuGetErrorName(CUresult, *mut *const c_char);
     cuGetErrorString(CUresult, *mut *const c_char);
     cuInit(c_uint);
-    cuLaunchKernel(
-        CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void, *mut *mut c_void
-    );
+    cuLaunchKernelEx(*const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void);
     cuMemAllocFromPoolAsync(*mut CUdeviceptr, usize, CUmemoryPool, CUstream);
     cuMemAlloc_v2(*mut CUdeviceptr, usize);
     cuMemFreeAsync(CUdeviceptr, CUstream);

@@ -116,7 +116,7 @@ impl Kernels {
             }
         };
         if let Some(code) = key.and_then(|key| self.cache.get(&key)) {
-            match Module::load(&self.context, spec, &code) {
+            match Module::load(&self.context, spec, source, &code) {
                 Ok(module) => {
                     self.cache_hits.fetch_add(1, Ordering::Relaxed);
                     return Ok(module);
@@ -127,7 +127,7 @@ impl Kernels {
         }
         let (major, minor) = version?;
         let (target, compiled) = (self.compiler.compile)(spec, source, &self.architecture)?;
-        let module = Module::load(&self.context, spec, &compiled.code).map_err(|error| match error {
+        let module = Module::load(&self.context, spec, source, &compiled.code).map_err(|error| match error {
             Error::Driver { call, reason, .. } => Error::Compile {
                 kernel: compiler::label(spec),
                 device: self.context.id().to_string(),
@@ -159,11 +159,12 @@ pub(super) struct Module {
     shared_bytes: u32,
     params_bytes: usize,
     bindings: usize,
+    waits: bool,
 }
 
 impl Module {
-    /// `code` is what the compiler made.
-    fn load(context: &Arc<Context>, spec: &KernelSpec, code: &[u8]) -> Result<Self> {
+    /// `code` is what the compiler made of `source`.
+    fn load(context: &Arc<Context>, spec: &KernelSpec, source: &str, code: &[u8]) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live value. The code is an image of the compiler, fresh or with its checksum
         // confirmed: an ELF image, which tells its length, or text, which ends in a zero.
@@ -177,22 +178,26 @@ impl Module {
             shared_bytes: spec.shared_bytes,
             params_bytes: spec.params_bytes(),
             bindings: spec.bindings.len(),
+            waits: false,
         };
-        module.find_function(spec)?;
+        module.find_function(spec, source)?;
         Ok(module)
     }
 
-    fn find_function(&mut self, spec: &KernelSpec) -> Result<()> {
+    fn find_function(&mut self, spec: &KernelSpec, source: &str) -> Result<()> {
         let refuse = |log| Error::Compile { kernel: compiler::label(spec), device: self.context.id().to_string(), log };
         let name = CString::new(spec.name).map_err(|_| refuse("its name contains a zero".into()))?;
         let mut function = ptr::null_mut();
         // SAFETY: the module is live, the name ends in a zero, and the pointer is to a live value.
         unsafe { call!(self.context, cuModuleGetFunction(&mut function, self.raw.0, name.as_ptr())) }?;
 
-        let mut threads: c_int = 0;
-        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
-        // SAFETY: the function is live, and the pointer is to a live value.
-        unsafe { call!(self.context, cuFuncGetAttribute(&mut threads, attribute, function)) }?;
+        let get = |attribute| -> Result<c_int> {
+            let mut value = 0;
+            // SAFETY: the function is live, and the pointer is to a live value.
+            unsafe { call!(self.context, cuFuncGetAttribute(&mut value, attribute, function)) }?;
+            Ok(value)
+        };
+        let threads = get(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         if i64::from(threads) < i64::from(spec.threads) {
             return Err(refuse(format!(
                 "its registers allow {threads} threads in a workgroup, it declares {}: give it __launch_bounds__",
@@ -204,6 +209,9 @@ impl Module {
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function is live.
         unsafe { call!(self.context, cuFuncSetAttribute(function, attribute, bytes)) }?;
+        // Code of an older compiler for a newer GPU is that of an older architecture.
+        let architecture = get(CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION)?;
+        self.waits = compiler::waits(source, architecture.try_into().unwrap_or(0));
         self.function = Handle(function);
         Ok(())
     }
@@ -222,6 +230,11 @@ impl Module {
 
     pub(super) fn shared_bytes(&self) -> u32 {
         self.shared_bytes
+    }
+
+    /// Whether it may start before the launch ahead of it in its stream has ended, for which it waits itself.
+    pub(super) fn waits(&self) -> bool {
+        self.waits
     }
 
     /// Refuses arguments other than those that the kernel was compiled with: the driver would read past their end.

@@ -31,7 +31,7 @@ use std::{
     time::Duration,
 };
 
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig};
 
 use crate::{
     Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
@@ -450,26 +450,28 @@ impl Backend for Cuda {
         arguments.push(params.as_ptr().cast_mut().cast());
         arguments.extend(addresses.iter_mut().map(|address| ptr::from_mut(address).cast::<c_void>()));
 
-        let (groups, threads, shared_bytes) = (job.groups as u32, module.threads(), module.shared_bytes());
+        let mut early = CUlaunchAttribute {
+            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = CUlaunchConfig {
+            gridDimX: job.groups as u32,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: module.threads(),
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: module.shared_bytes(),
+            hStream: stream.raw(),
+            attrs: &mut early,
+            numAttrs: u32::from(module.waits()),
+        };
         // SAFETY: the sizes of the entry's arguments were checked when it was compiled: parameters of this length, then
-        // as many addresses as there are. The driver reads them before it returns. The caller vouches for the body.
+        // as many addresses as there are. The driver reads them, and the configuration, before it returns. The caller vouches
+        // for the body.
         unsafe {
-            call!(
-                self.context,
-                cuLaunchKernel(
-                    module.function(),
-                    groups,
-                    1,
-                    1,
-                    threads,
-                    1,
-                    1,
-                    shared_bytes,
-                    stream.raw(),
-                    arguments.as_mut_ptr(),
-                    ptr::null_mut(),
-                )
-            )
+            call!(self.context, cuLaunchKernelEx(&config, module.function(), arguments.as_mut_ptr(), ptr::null_mut()))
         }?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         Ok(())

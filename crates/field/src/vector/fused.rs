@@ -151,7 +151,7 @@ impl Program {
         let _ = write!(
             text,
             "extern \"C\" __global__ void expression(const Params params, BUFFERS({})) {{\n    \
-             size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n    if (i >= params.len) return;\n",
+             wait_for_previous();\n    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n    if (i >= params.len) return;\n",
             vec!["F"; buffers].join(", ")
         );
         for slot in 0..self.slots {
