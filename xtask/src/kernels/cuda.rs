@@ -29,10 +29,22 @@ pub(crate) fn workgroup_bytes(architecture: &str) -> Result<u32> {
     })
 }
 
+/// What every kernel says first, so that it is launched while the launch ahead of it ends: see [`KernelSpec`].
+const FIRST: &str = " wait_for_previous();";
+
 pub(crate) fn check(spec: &KernelSpec, architecture: &str, workgroup_bytes: u32) -> Result<Takes> {
+    ensure!(waits_first(&spec.cuda_source(), spec.name), "the entry does not start with wait_for_previous()");
     let compiled = nvrtc::compile(spec, architecture)?;
     let usage = compiled.usage.with_context(|| format!("no usage in the compiler's log: {}", compiled.log))?;
     let shared_bytes = usage.shared_bytes + spec.shared_bytes;
     ensure!(shared_bytes <= workgroup_bytes, "{shared_bytes} bytes of shared memory, there are {workgroup_bytes}");
     Ok(Takes { registers: Some(usage.registers), spill_bytes: Some(usage.spill_bytes), shared_bytes })
+}
+
+/// Whether the entry of a source, the last one where there are several for other bindings, has [`FIRST`] behind its parameters.
+fn waits_first(source: &str, name: &str) -> bool {
+    let text = source.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
+    let text = text.collect::<Vec<_>>().join(" ");
+    let entry = text.rsplit_once(&format!(" {name}(const Params params"));
+    entry.and_then(|(_, rest)| rest.split_once('{')).is_some_and(|(_, body)| body.starts_with(FIRST))
 }

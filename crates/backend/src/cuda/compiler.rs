@@ -615,6 +615,13 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_waits_where_its_source_says_so_and_its_code_can() {
+        let waiting = format!("{PRELUDE}\nvoid f() {{\n    {WAITS}\n}}");
+        assert_eq!([75, 89, 90, 120].map(|n| waits(&waiting, n)), [false, false, true, true]);
+        assert!(!waits(PRELUDE, 90), "the declaration is no call");
+    }
+
+    #[test]
     fn a_newer_gpu_gets_ptx_of_the_newest_known_architecture() {
         let known = [75, 80, 90];
         assert_eq!(nearest(&known, "sm_90").as_deref(), Some("sm_90"));
