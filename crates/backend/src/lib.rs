@@ -23,6 +23,7 @@ mod pool;
 mod ring;
 mod span;
 mod stream;
+mod uploads;
 mod view;
 #[cfg(feature = "wgpu")]
 mod wgpu;
@@ -47,6 +48,7 @@ pub use plans::CACHED_PLANS;
 pub use ring::Ring;
 pub use span::{Span, SpanMut};
 pub use stream::Stream;
+pub use uploads::{HostData, Uploads};
 pub use view::{Download, View, ViewMut};
 pub use zeroize::zeroize_vec;
 

@@ -226,7 +226,7 @@ impl Ring {
     ) -> Result<(), E> {
         let stage = self.turns.stage();
         fit(stage, host.len(), self.secrecy)?;
-        let Stage { queue, data } = stage;
+        let Stage { queue, data, .. } = stage;
         self.ups.push_back(data.view_mut(..host.len())?.write_pinned(Some(queue), host)?);
         work(queue, data)
     }
@@ -238,7 +238,7 @@ impl Ring {
             None => self.device.host_buffer(self.piece_bytes, Transfer::Download, self.secrecy)?,
         };
         drop(host.split_off(len));
-        let Stage { queue, data } = self.turns.stage();
+        let Stage { queue, data, .. } = self.turns.stage();
         let pending = data.view(..len)?.read_pinned(Some(queue), host)?;
         self.turns.begin(vec![pending]);
         Ok(())

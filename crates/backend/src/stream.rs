@@ -43,16 +43,19 @@ pub struct Stream<T: Element> {
     kept: Option<Vec<HostBuffer>>,
 }
 
-/// Which memory is free next, and what comes back from the rest of it: of [`Stream`] and [`crate::Ring`].
+/// Which memory is free next, and what comes back from the rest of it: of [`Stream`], [`crate::Ring`] and [`crate::Uploads`].
+/// Each is used as often as the others.
 pub(crate) struct Turns<T: Element> {
-    /// The last one is next.
-    idle: Vec<Stage<T>>,
+    /// The first one is next.
+    idle: VecDeque<Stage<T>>,
     /// Oldest first.
     busy: VecDeque<(Stage<T>, Vec<Pending>)>,
 }
 
-/// Device memory of a piece, and the queue of all that is done with it.
+/// Device memory of a piece, and the queue of its copies and, but for some of [`crate::Uploads`], of all else that is done with it.
 pub(crate) struct Stage<T: Element> {
+    /// Its number: the first piece gets that of number 0.
+    pub(crate) slot: usize,
     pub(crate) queue: Queue,
     pub(crate) data: Buffer<T>,
 }
@@ -110,8 +113,18 @@ impl<T: Element> Stream<T> {
 impl<T: Element> Turns<T> {
     /// With memory of `len` elements for each of so many pieces.
     pub(crate) fn new(device: &Device, len: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
-        let stage = |_| Ok(Stage { queue: device.queue()?, data: device.alloc_with(len, secrecy)? });
-        Ok(Self { idle: (0..slots).map(stage).collect::<Result<_>>()?, busy: VecDeque::new() })
+        Self::of((0..slots).map(|_| Ok((device.queue()?, device.alloc_with(len, secrecy)?))))
+    }
+
+    /// With these queues and memories.
+    pub(crate) fn of(stages: impl Iterator<Item = Result<(Queue, Buffer<T>)>>) -> Result<Self> {
+        let stages = stages.enumerate().map(|(slot, stage)| stage.map(|(queue, data)| Stage { slot, queue, data }));
+        Ok(Self { idle: stages.collect::<Result<_>>()?, busy: VecDeque::new() })
+    }
+
+    /// Of the stages that are idle, the next one first.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.idle.iter().map(|stage| &stage.queue)
     }
 
     /// Waits for the oldest result if no stage is idle.
@@ -122,19 +135,19 @@ impl<T: Element> Turns<T> {
     /// Waits for the oldest result, if there is one.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<HostBuffer>>> {
         let Some((stage, pending)) = self.busy.pop_front() else { return Ok(None) };
-        self.idle.push(stage);
+        self.idle.push_back(stage);
         pending.into_iter().map(Pending::wait).collect::<Result<_>>().map(Some)
     }
 
     /// The stage of the next piece, after [`Turns::free`].
     pub(crate) fn stage(&mut self) -> &mut Stage<T> {
-        let Some(stage) = self.idle.last_mut() else { unreachable!("the oldest stage has become idle") };
+        let Some(stage) = self.idle.front_mut() else { unreachable!("the oldest stage has become idle") };
         stage
     }
 
     /// Takes the stage out of the idle ones until its results are there.
     pub(crate) fn begin(&mut self, results: Vec<Pending>) {
-        self.busy.extend(self.idle.pop().map(|stage| (stage, results)));
+        self.busy.extend(self.idle.pop_front().map(|stage| (stage, results)));
     }
 }
 
@@ -147,7 +160,7 @@ impl<T: Element> Stage<T> {
     ) -> Result<Vec<Pending>, E> {
         const WHAT: &str = "the host memory of a stream";
 
-        let Self { queue, data } = self;
+        let Self { queue, data, .. } = self;
         let memory = data.bytes();
         let mut lengths = Vec::with_capacity(host.len());
         let mut len = 0usize;

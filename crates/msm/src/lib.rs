@@ -19,7 +19,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod unbalanced;
-mod uploads;
 
 use evariste_curve::DeviceCurve;
 use evariste_field::DevicePrimeField;

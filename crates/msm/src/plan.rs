@@ -7,7 +7,8 @@ use std::{
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::Zero;
 use evariste_backend::{
-    Buffer, Device, Error as DeviceError, Event, HostBuffer, KernelSpec, Queue, Secrecy, View, ViewMut, zeroize_vec,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Queue, Secrecy, Uploads, View,
+    ViewMut, zeroize_vec,
 };
 use evariste_curve::{AffinePoint, Xyzz};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
@@ -27,7 +28,6 @@ use crate::{
     shared::{on, scalar_bytes},
     tables,
     unbalanced::{self, Unbalanced},
-    uploads::{Origin, Uploads},
 };
 
 /// Scalars of one sum from which on they come from the host in two pieces: the copy of a few million takes as long as all
@@ -36,6 +36,9 @@ const OVERLAPPED: usize = 1 << 22;
 
 /// The first of two pieces is one part of so many: the device works on it for longer than the rest takes to come.
 const FIRST_PIECE: usize = 4;
+
+/// Pieces from the host that have memory at a time: one comes while the device works on another.
+const UPLOADS: usize = 2;
 
 /// A step of an evaluation, in the order in which they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,8 +140,8 @@ impl<C: MsmCurve> Kernels<C> {
 /// What scalars are given as.
 enum Given<'a, F: DevicePrimeField> {
     Host(&'a [F]),
-    /// In device form, for one sum: not there while pieces of it are on their way.
-    Pinned(Option<HostBuffer>),
+    /// In device form, for one sum: empty while pieces of it are on their way.
+    Pinned(HostBuffer),
     Montgomery(View<'a, Mont<F>>),
     Canonical(View<'a, Canonical<F>>),
 }
@@ -155,7 +158,8 @@ impl<'a, F: DevicePrimeField> From<Scalars<'a, F>> for Given<'a, F> {
 
 /// Where scalars are, or come from.
 enum Source<'a, F: DevicePrimeField> {
-    Host(Uploads<'a, F>),
+    /// On the host, what has not been sent yet.
+    Host(Uploads<Mont<F>>, HostData<'a, Mont<F>>),
     Montgomery(View<'a, Mont<F>>),
     Canonical(View<'a, Canonical<F>>),
 }
@@ -324,11 +328,11 @@ impl<C: MsmCurve> Msm<C> {
             return Err(Error::Length { what: "bytes of scalars", expected, actual: scalars.len() });
         }
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, len)?;
-        let mut scalars = Given::Pinned(Some(scalars));
+        let mut scalars = Given::Pinned(scalars);
         let sum = self.sums(&mut scalars, len, 1, true, &mut |_| Ok(()))?[0];
         match scalars {
-            Given::Pinned(Some(scalars)) => Ok((sum, scalars)),
-            _ => unreachable!("it is put back when its pieces have come"),
+            Given::Pinned(scalars) => Ok((sum, scalars)),
+            _ => unreachable!("these were given"),
         }
     }
 
@@ -477,16 +481,14 @@ impl<C: MsmCurve> Msm<C> {
         let queue = self.queue.as_ref();
         // One sum in pieces, or several whole ones.
         let pieces = self.pieces(layout, scalars, len, group.len());
-        let upload = |origin| {
-            let whole = pieces.iter().map(|piece| piece.start..piece.end * group.len()).collect();
-            Uploads::new(&self.device, queue, origin, whole, secrecy).map(Source::Host)
+        let upload = |host| -> Result<_> {
+            // All memory now: what is allocated later comes behind the work that has been queued by then.
+            let lens: Vec<usize> = pieces.iter().map(|piece| piece.len() * group.len()).collect();
+            Ok(Source::Host(Uploads::ahead_of(&self.device, queue, &lens, UPLOADS, secrecy)?, host))
         };
         let mut source = match scalars {
-            Given::Host(host) => upload(Origin::Slice(&host[group.start * len..group.end * len]))?,
-            Given::Pinned(host) => match host.take() {
-                Some(host) => upload(Origin::pinned(host))?,
-                None => unreachable!("pinned memory has the scalars of one sum"),
-            },
+            Given::Host(host) => upload(HostData::Slice(&host[group.start * len..group.end * len]))?,
+            Given::Pinned(host) => upload(HostData::Pinned(host.split_off(0)))?,
             Given::Montgomery(buffer) => Source::Montgomery(*buffer),
             Given::Canonical(buffer) => Source::Canonical(*buffer),
         };
@@ -494,7 +496,7 @@ impl<C: MsmCurve> Msm<C> {
         let count: u64 = reductions.iter().map(Reduction::buckets).sum();
         let mut buckets: Buffer<Xyzz<C>> = self.device.alloc_with(count as usize, secrecy)?;
         buckets.as_view_mut().clear_on(queue)?;
-        for (number, piece) in pieces.into_iter().enumerate() {
+        for piece in pieces {
             let (start, piece) = (piece.start, piece.len());
             let recoding = Recoding {
                 len: piece * group.len(),
@@ -511,8 +513,7 @@ impl<C: MsmCurve> Msm<C> {
                 doublings: self.multiples.doublings(),
                 rows: layout.sets * group.len() as u32,
             };
-            let (keys, values) =
-                self.digits(recoding, &mut source, (number, group.start * len + start), secrecy, mark)?;
+            let (keys, values) = self.digits(recoding, &mut source, group.start * len + start, secrecy, mark)?;
             let mut fresh = start == 0;
             let slices = self.machine.slices(&self.config.tuning, keys.len() as u64);
             let mut nodes = match self.config.tuning.accumulation {
@@ -548,8 +549,12 @@ impl<C: MsmCurve> Msm<C> {
             add(&list, fresh, &mut buckets)?;
             mark(Stage::Accumulate)?;
         }
-        if let (Given::Pinned(host), Source::Host(uploads)) = (scalars, source) {
-            *host = uploads.into_pinned()?;
+        if let (Given::Pinned(host), Source::Host(mut uploads, _)) = (scalars, source) {
+            while let Some(part) = uploads.next()? {
+                if host.join(part).is_err() {
+                    unreachable!("parts come back in order");
+                }
+            }
         }
         // The buckets of each class of digits lie one after the other.
         let mut rest = buckets.as_view();
@@ -580,7 +585,7 @@ impl<C: MsmCurve> Msm<C> {
         &self,
         recoding: Recoding,
         source: &mut Source<'_, C::ScalarField>,
-        (piece, start): (usize, usize),
+        start: usize,
         secrecy: Secrecy,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<(Buffer<u32>, Buffer<u32>)> {
@@ -592,9 +597,9 @@ impl<C: MsmCurve> Msm<C> {
         let pairs = recoding.len * recoding.digits as usize;
         let (mut keys, mut values) = (self.device.alloc_with(pairs, secrecy)?, self.device.alloc_with(pairs, secrecy)?);
         match source {
-            Source::Host(uploads) => uploads.with(piece, |scalars| {
+            Source::Host(uploads, host) => uploads.run(host.split_to(recoding.len), |_, scalars, _| {
                 mark(Stage::Upload)?;
-                Ok(recode.run(queue, &recoding, scalars, &mut keys, &mut values)?)
+                Ok::<_, Error>(recode.run(queue, &recoding, scalars, &mut keys, &mut values)?)
             })?,
             Source::Montgomery(scalars) => {
                 recode.run(queue, &recoding, scalars.view(range)?, &mut keys, &mut values)?;

@@ -9,8 +9,8 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Pending, Queue, Result, Ring,
-    Secrecy, SpanMut, Stream, Transfer, cache::Cache, params,
+    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, HostData, Kernel, KernelSpec, Pending, Queue, Result,
+    Ring, Secrecy, SpanMut, Stream, Transfer, Uploads, View, cache::Cache, params,
 };
 
 static COMPILER: Compiler = Compiler {
@@ -381,6 +381,105 @@ fn ring_fails(function: &'static str, n: usize, failure: Failure, way: usize) {
     drop(device);
     double::run_all();
     assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
+}
+
+/// Each piece is read as it was given, whichever call fails for another one, and no call leaves host memory under a copy.
+#[test]
+fn uploads_keep_their_memory_until_it_is_read() {
+    for function in ["none", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent"] {
+        for (n, failure) in (0..24).flat_map(|n| [(n, Failure::Once), (n, Failure::Late), (n, Failure::Lasting)]) {
+            for way in 0..4 {
+                uploads_fail(function, n, failure, way);
+            }
+        }
+    }
+}
+
+/// Seven pieces through two memories.
+fn uploads_fail(function: &'static str, n: usize, failure: Failure, way: usize) {
+    const PIECES: usize = 7;
+    const WORDS: usize = 4;
+
+    let case = format!("call {n} of {function} fails: {failure:?}, way {way}");
+    double::reset(false);
+    let device = open(0).unwrap();
+    let own = device.queue().unwrap();
+    let mut out = device.alloc_with::<u32>(PIECES * WORDS, Secrecy::Secret).unwrap();
+    let lens = [WORDS; PIECES];
+    let mut uploads = match way {
+        0 => Uploads::<u32>::new(&device, WORDS, 2, Secrecy::Secret),
+        1 => Uploads::ahead_of(&device, None, &lens, 2, Secrecy::Secret),
+        _ => Uploads::ahead_of(&device, Some(&own), &lens, 2, Secrecy::Secret),
+    }
+    .unwrap();
+    let words = |piece: usize| -> [u32; WORDS] { std::array::from_fn(|i| (100 * piece + i + 1) as u32) };
+    let mut given = device.host_buffer(4 * PIECES * WORDS, Transfer::Upload, Secrecy::Secret).unwrap();
+    (0..PIECES).for_each(|i| given[16 * i..][..16].copy_from_slice(bytemuck::cast_slice(&words(i))));
+    let mut left = HostData::Pinned(given);
+    double::fail(function, n, failure);
+    let (mut done, mut back) = (Vec::new(), 0);
+    for piece in 0..PIECES {
+        let work = |queue: &Queue, data: View<'_, u32>, _| {
+            out.view_mut(piece * WORDS..(piece + 1) * WORDS)?.copy_from_on(Some(queue), data)
+        };
+        let ran = match way {
+            3 => uploads.run(&words(piece)[..], work),
+            2 => uploads.run(left.split_to(WORDS), work),
+            _ => uploads.host().and_then(|mut host| {
+                assert!(!double::pending(&host), "{case}: memory is given out under a copy");
+                host.copy_from_slice(bytemuck::cast_slice(&words(piece)));
+                uploads.run(host, work)
+            }),
+        };
+        done.extend(ran.is_ok().then_some(piece));
+    }
+    for _ in 0..PIECES {
+        back += usize::from(uploads.next().is_ok_and(|host| host.is_some()));
+    }
+    let failed = !double::is_armed() || failure == Failure::Lasting;
+    double::heal();
+    assert!(function != "none" || done.len() == PIECES, "{case}: {done:?}");
+    assert!(done.len() == PIECES || failed, "{case}: {done:?}");
+    if function == "none" {
+        assert_eq!(back, [2, 2, PIECES, 0][way], "{case}");
+    }
+    // The uploads before what reads them, where they are not held back.
+    double::run_all();
+    device.sync().unwrap();
+    let found = out.to_vec().unwrap();
+    assert!(done.iter().all(|i| found[i * WORDS..][..WORDS] == words(*i)), "{case}: {done:?} of {found:?}");
+    drop((uploads, left));
+    expect_no_dma(&device, &case);
+    drop((out, own, device));
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
+}
+
+/// What was queued before the caller's part failed is read as it was given too.
+#[test]
+fn uploads_wait_for_work_of_pieces_that_failed() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let mut out = device.zeros::<u32>(4).unwrap();
+    let mut uploads = Uploads::<u32>::ahead_of(&device, None, &[1; 4], 2, Secrecy::Public).unwrap();
+    let word = |word: u32| {
+        let mut host = device.host_buffer(4, Transfer::Upload, Secrecy::Public).unwrap();
+        host.copy_from_slice(&word.to_le_bytes());
+        host
+    };
+    for i in 0..4 {
+        let work = |queue: &Queue, data: View<'_, u32>, _| {
+            out.view_mut(i..=i)?.copy_from_on(Some(queue), data)?;
+            Err::<(), _>(Error::Undecodable { index: i as u64 })
+        };
+        assert_eq!(uploads.run(word(i as u32 + 1), work).unwrap_err(), Error::Undecodable { index: i as u64 });
+    }
+    uploads.run(word(5), |_, _, _| Ok::<_, Error>(())).unwrap();
+    assert!(uploads.next().unwrap().is_some());
+    assert_eq!(out.to_vec().unwrap(), [1, 2, 3, 4]);
+    drop((uploads, out, device));
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
 }
 
 #[test]

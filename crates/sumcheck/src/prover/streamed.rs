@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Element, HostBuffer, Pending, Queue, Secrecy, Transfer, View, parallel};
+use evariste_backend::{Buffer, Element, HostBuffer, Pending, Secrecy, Transfer, Uploads, View, parallel};
 use evariste_field::{DeviceField, Mont};
 
 use super::{Config, LEAST_LOG_CHUNK, MAX_CHUNKS, Place, Proved, Run, Strategy, Sumcheck, points};
@@ -91,6 +91,27 @@ impl<T: DeviceField> Pieces<'_, T> {
     /// Elements of a table that a piece has.
     fn of_table(&self) -> usize {
         1 << (self.bits + self.log_run)
+    }
+
+    /// Elements of a piece.
+    fn len(&self) -> usize {
+        self.tables.len() * self.of_table()
+    }
+
+    /// Uploads all pieces, and has `work` queue what is done with each: it is given the number of the memory in which the piece
+    /// is, that of the piece, and the piece.
+    fn upload(
+        &self,
+        uploads: &mut Uploads<Mont<T>>,
+        mut work: impl FnMut(usize, usize, View<'_, Mont<T>>) -> Result<()>,
+    ) -> Result<()> {
+        for piece in 0..self.count() {
+            let mut host = uploads.host()?;
+            self.write(piece, &mut host);
+            uploads.run(host, |_, data, slot| work(slot, piece, data))?;
+        }
+        while uploads.next()?.is_some() {}
+        Ok(())
     }
 
     /// Writes a piece: table by table, each a table of its own that has the first variables of the whole.
@@ -206,8 +227,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         };
         let own = part_of(statement, point, inner.clone())?;
         let own_point: Option<Vec<E>> = point.map(|point| inner.iter().map(|j| point[*j]).collect());
-        let queues = (0..SLOTS).map(|_| self.device.queue()).collect::<Result<Vec<_>, _>>()?;
-        let plans: Vec<Self> = queues.iter().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
+        let mut uploads = Uploads::new(&self.device, pieces.len(), SLOTS, secrecy)?;
+        let plans: Vec<Self> = uploads.queues().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
         let challenges = self.constants(challenges, secrecy)?;
         let places = self.constants(&(0..=degree as u64).map(E::from).collect::<Vec<_>>(), secrecy)?;
         let ready = self.device.record(self.queue.as_ref())?;
@@ -242,7 +263,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             }
             Ok(())
         };
-        self.stream(pieces, &queues, secrecy, |i, piece, data| {
+        pieces.upload(&mut uploads, |i, piece, data| {
             let Stage { run, folded, sums } = &mut stages[i];
             add(sums.take())?;
             let plan = run.plan;
@@ -287,14 +308,14 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let before = self.constants(before, secrecy)?;
         let mut out = self.device.alloc_with::<Mont<E>>(statement.tables() * left, secrecy)?;
         let ready = self.device.record(self.queue.as_ref())?;
-        let queues = (0..SLOTS).map(|_| self.device.queue()).collect::<Result<Vec<_>, _>>()?;
-        let plans: Vec<Self> = queues.iter().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
+        let mut uploads = Uploads::new(&self.device, pieces.len(), SLOTS, secrecy)?;
+        let plans: Vec<Self> = uploads.queues().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
         let mut stages = Vec::with_capacity(SLOTS);
         for plan in &plans {
             self.device.wait_for(plan.queue.as_ref(), &ready)?;
             stages.push(Folded::new(plan, pieces, before.len(), secrecy)?);
         }
-        self.stream(pieces, &queues, secrecy, |i, piece, data| {
+        pieces.upload(&mut uploads, |i, piece, data| {
             let (plan, folded, order) = (&plans[i], &mut stages[i], statement.binding_order());
             folded.fold(plan, data, &before, pieces, order)?;
             for table in 0..statement.tables() {
@@ -307,43 +328,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             }
             Ok(())
         })?;
-        for queue in &queues {
+        for queue in uploads.queues() {
             self.device.wait_for(self.queue.as_ref(), &self.device.record(Some(queue))?)?;
         }
         Ok(out)
-    }
-
-    /// Uploads all pieces, in turn on these queues, and has `work` queue what is done with each: it is given the number of the
-    /// queue, that of the piece, and the piece.
-    fn stream(
-        &self,
-        pieces: &Pieces<'_, T>,
-        queues: &[Queue],
-        secrecy: Secrecy,
-        mut work: impl FnMut(usize, usize, View<'_, Mont<T>>) -> Result<()>,
-    ) -> Result<()> {
-        let len = pieces.tables.len() * pieces.of_table();
-        let new = |queue| -> Result<_> {
-            let host = self.device.host_buffer(len * Mont::<T>::BYTES, Transfer::Upload, secrecy)?;
-            Ok((queue, Some(host), None, self.device.alloc_with::<Mont<T>>(len, secrecy)?))
-        };
-        let mut stages = queues.iter().map(new).collect::<Result<Vec<_>>>()?;
-        let count = stages.len();
-        for piece in 0..pieces.count() {
-            let (queue, host, pending, data) = &mut stages[piece % count];
-            let mut host = match (pending.take(), host.take()) {
-                (Some(pending), _) => Pending::wait(pending)?,
-                (None, Some(host)) => host,
-                (None, None) => unreachable!("host memory is idle or on its way"),
-            };
-            pieces.write(piece, &mut host);
-            *pending = Some(data.as_view_mut().write_pinned(Some(queue), host)?);
-            work(piece % count, piece, data.as_view())?;
-        }
-        stages
-            .into_iter()
-            .filter_map(|(_, _, pending, _)| pending)
-            .try_for_each(|pending| Ok(pending.wait().map(drop)?))
     }
 
     /// Each element in a buffer of its own, to fold by.
