@@ -127,9 +127,9 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 ///
 /// **CUDA**: `extern "C" __global__ void name(const Params params, BUFFERS(T0, T1, …))`, with `Params` what
 /// [`params!`](crate::params) declared and `BUFFERS` the bindings in order, under their names, as pointers to these types, which are
-/// `const` where they are only read. Dynamic shared memory is `shared_bytes`. A body that says `wait_for_previous();` in every
-/// thread, before it touches memory other than the parameters, may have its blocks take their places while the launch ahead of
-/// it ends ("programmatic dependent launch", CUDA C++ Programming Guide); others start afterwards.
+/// `const` where they are only read. Dynamic shared memory is `shared_bytes`. A body with the line `wait_for_previous();`, which
+/// every thread must then come to before it touches memory other than the parameters, is launched while the launch ahead of it
+/// ends ("programmatic dependent launch", CUDA C++ Programming Guide); others start afterwards.
 ///
 /// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
 /// `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is
@@ -448,7 +448,8 @@ impl<P: Params> Kernel<P> {
     ///
     /// # Safety
     /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. Buffers that work on
-    /// another queue uses must be ordered by events.
+    /// another queue uses must be ordered by events. A CUDA body with the line `wait_for_previous();` must come to it as
+    /// [`KernelSpec`] says.
     pub unsafe fn launch(&self, queue: Option<&Queue>, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
         for arg in &*args {
             self.device.expect_same("a kernel argument", arg.device)?;

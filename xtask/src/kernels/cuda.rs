@@ -41,10 +41,32 @@ pub(crate) fn check(spec: &KernelSpec, architecture: &str, workgroup_bytes: u32)
     Ok(Takes { registers: Some(usage.registers), spill_bytes: Some(usage.spill_bytes), shared_bytes })
 }
 
-/// Whether the entry of a source, the last one where there are several for other bindings, has [`FIRST`] behind its parameters.
+/// Whether every entry of a source has [`FIRST`] behind its parameters, but for the heads of those that share the body of the
+/// next one.
 fn waits_first(source: &str, name: &str) -> bool {
     let text = source.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
     let text = text.collect::<Vec<_>>().join(" ");
-    let entry = text.rsplit_once(&format!(" {name}(const Params params"));
-    entry.and_then(|(_, rest)| rest.split_once('{')).is_some_and(|(_, body)| body.starts_with(FIRST))
+    let head = format!(" {name}(const Params params");
+    let entries = text.split(&head).skip(1).filter_map(|entry| entry.split_once('{'));
+    let bodies: Vec<_> = entries.filter(|(_, body)| body.contains('}')).collect();
+    !bodies.is_empty() && bodies.iter().all(|(_, body)| body.starts_with(FIRST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_with_a_body_of_its_own_waits_first() {
+        let entry = |body: &str| format!("extern \"C\" __global__ void\nf(const Params params, BUFFERS(F)) {{\n{body}");
+        let waiting = entry("#if A\n    wait_for_previous();\n    g();\n#endif\n}\n");
+        let head = entry("    F* out = a;\n#else\n");
+        let late = entry("    g();\n    wait_for_previous();\n}\n");
+        assert!(waits_first(&waiting, "f") && waits_first(&(head.clone() + &waiting), "f"));
+        for wrong in [&late, &(late.clone() + &waiting), &(waiting.clone() + &late), &(head + &late), "", "void f() {}"]
+        {
+            assert!(!waits_first(wrong, "f"), "{wrong}");
+        }
+        assert!(!waits_first(&waiting, "g"));
+    }
 }

@@ -10,7 +10,7 @@
 //! # What a source may use
 //! Sources are complete: there are no headers, neither the C++ library's nor CUDA's. A prelude declares the fixed-width
 //! integers of `<cstdint>` (`int8_t` … `uint64_t`, `intptr_t`, `uintptr_t`); `size_t`, CUDA's vector types and
-//! intrinsics are built in. Line numbers in messages are those of the source without the prelude.
+//! intrinsics are built in; so is `wait_for_previous()` ([`KernelSpec`]). Line numbers in messages are those of the source without the prelude.
 
 use std::{
     env,
@@ -43,8 +43,8 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }";
 
-/// What a source says that waits itself for the launch ahead of it, and the architecture compiled for from which on that has a
-/// meaning.
+/// The line of a source that waits itself for the launch ahead of it, and the architecture compiled for from which on that has a
+/// meaning, as in [`PRELUDE`].
 const WAITS: &str = "wait_for_previous();";
 const WAITS_FROM: u32 = 90;
 
@@ -147,7 +147,7 @@ pub(crate) fn target(spec: &KernelSpec, architecture: &str) -> Result<String> {
 /// Whether a kernel compiled from a source for architecture N may be launched before the launch ahead of it has ended: it waits
 /// for that itself, see [`KernelSpec`].
 pub(crate) fn waits(source: &str, architecture: u32) -> bool {
-    architecture >= WAITS_FROM && source.contains(WAITS)
+    architecture >= WAITS_FROM && source.lines().any(|line| line.trim() == WAITS)
 }
 
 fn nearest(known: &[u32], architecture: &str) -> Option<String> {
@@ -618,7 +618,24 @@ mod tests {
     fn a_kernel_waits_where_its_source_says_so_and_its_code_can() {
         let waiting = format!("{PRELUDE}\nvoid f() {{\n    {WAITS}\n}}");
         assert_eq!([75, 89, 90, 120].map(|n| waits(&waiting, n)), [false, false, true, true]);
-        assert!(!waits(PRELUDE, 90), "the declaration is no call");
+        let commented = waiting.replace(WAITS, &format!("// No {WAITS}"));
+        assert!(!waits(PRELUDE, 90) && !waits(&commented, 90), "neither the declaration nor a comment is a call");
+    }
+
+    #[test]
+    fn code_waits_from_the_architecture_on_that_launches_ask_for() {
+        with_nvrtc(|| {
+            const WAITING: &str = "extern \"C\" __global__ void double_all(const Params params, uint64_t* x) {\n    \
+                                   wait_for_previous();\n    x[0] = 1;\n}";
+            for architecture in [80, WAITS_FROM].into_iter().filter(|n| architectures().unwrap().contains(n)) {
+                for (body, says) in [(BODY, false), (WAITING, true)] {
+                    let code = compile(&spec(body), &format!("compute_{architecture}")).unwrap().code;
+                    let waiting = String::from_utf8_lossy(&code).contains("griddepcontrol.wait");
+                    assert_eq!(waiting, waits(&source(&spec(body)), architecture), "{architecture}: {body}");
+                    assert_eq!(waiting, says && architecture >= WAITS_FROM);
+                }
+            }
+        });
     }
 
     #[test]

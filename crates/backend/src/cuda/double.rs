@@ -69,6 +69,10 @@ struct World {
     device: BTreeMap<u64, Vec<u8>>,
     host: BTreeMap<usize, usize>,
     without_pools: bool,
+    /// What kernels are compiled for, if not for 90.
+    architecture: Option<c_int>,
+    /// Of each launch: attributes, blocks and threads of a block.
+    launches: Vec<[u32; 3]>,
 }
 
 struct Stream {
@@ -331,6 +335,16 @@ pub(super) fn left() -> [usize; 6] {
     })
 }
 
+/// Has kernels be those of an architecture such as 90 from now on.
+pub(super) fn compile_for(architecture: c_int) {
+    world(|world| world.architecture = Some(architecture));
+}
+
+/// Takes what launches asked for: attributes, blocks and threads of a block.
+pub(super) fn launches() -> Vec<[u32; 3]> {
+    world(|world| mem::take(&mut world.launches))
+}
+
 /// A driver as when its thread began, but of devices without memory pools if so told.
 pub(super) fn reset(without_pools: bool) {
     world(|world| {
@@ -469,15 +483,21 @@ double! {
         world.run_to(event as usize, times);
         SUCCESS
     };
-    cuFuncGetAttribute |_, value: *mut c_int, _attribute: CUfunction_attribute, _function: CUfunction| give(value, 1024);
+    cuFuncGetAttribute |world, value: *mut c_int, attribute: CUfunction_attribute, _function: CUfunction| {
+        give(value, match attribute {
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION => world.architecture.unwrap_or(90),
+            _ => 1024,
+        })
+    };
     cuFuncSetAttribute |_, _function: CUfunction, _attribute: CUfunction_attribute, _value: c_int| SUCCESS;
     cuLaunchKernelEx |world, config: *const CUlaunchConfig, _function: CUfunction, arguments: *mut *mut c_void,
         _extra: *mut *mut c_void| {
         // SAFETY: the parameters are one word, and there is one buffer.
         let (word, at) = unsafe { ((*arguments).cast::<u32>().read_unaligned(), (*arguments.add(1)).cast::<u64>().read()) };
         // SAFETY: the configuration is live.
-        let stream = unsafe { (*config).hStream };
-        world.push(stream, Work::Fill { at, word });
+        let config = unsafe { &*config };
+        world.launches.push([config.numAttrs, config.gridDimX, config.blockDimX]);
+        world.push(config.hStream, Work::Fill { at, word });
         SUCCESS
     };
     cuMemAllocFromPoolAsync |world, to: *mut CUdeviceptr, bytes: usize, _pool: CUmemoryPool, _stream: CUstream| {

@@ -62,7 +62,7 @@ pub(super) fn load() -> Result<()> {
         // SAFETY: the symbol is only looked for, never called through this type.
         if unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err() {
             return Err(unavailable(format!(
-                "the NVIDIA driver is too old, it lacks {name}: update it to 470 or later"
+                "the NVIDIA driver is too old, it lacks {name}: update it to 520 or later"
             )));
         }
     }

@@ -35,8 +35,13 @@ params! {
 }
 
 fn fill(device: &Device) -> Result<Kernel<Fill>> {
+    fill_by(device, "")
+}
+
+fn fill_by(device: &Device, source: &'static str) -> Result<Kernel<Fill>> {
     let bindings = vec![Binding::write("x", BindingType::U32)];
-    Kernel::new(device, KernelSpec::new::<Fill>("fill", "test", bindings, |_, _| {}, |_| String::new()))
+    let spec = KernelSpec::new::<Fill>("fill", "test", bindings, |_, _| {}, |_| source.to_owned());
+    Kernel::new(device, spec.threads(64))
 }
 
 fn launch(kernel: &Kernel<Fill>, queue: &Queue, word: u32, x: &mut Buffer<u32>) -> Result<()> {
@@ -381,6 +386,21 @@ fn ring_fails(function: &'static str, n: usize, failure: Failure, way: usize) {
     drop(device);
     double::run_all();
     assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
+}
+
+#[test]
+fn launches_start_early_where_their_code_waits() {
+    let cases = [(90, "wait_for_previous();", 1), (120, "    wait_for_previous();", 1), (90, "", 0)];
+    for (architecture, source, attributes) in cases.into_iter().chain([(89, "wait_for_previous();", 0)]) {
+        double::reset(false);
+        double::compile_for(architecture);
+        let device = open(0).unwrap();
+        let (kernel, queue) = (fill_by(&device, source).unwrap(), device.queue().unwrap());
+        let mut x = device.alloc::<u32>(4).unwrap();
+        // SAFETY: the double fills the buffer and no more.
+        unsafe { kernel.launch(Some(&queue), 3, &Fill { word: 7 }, &mut [Arg::write(&mut x)]) }.unwrap();
+        assert_eq!(double::launches(), [[attributes, 3, 64]], "{architecture} {source}");
+    }
 }
 
 /// Each piece is read as it was given, whichever call fails for another one, and no call leaves host memory under a copy.
