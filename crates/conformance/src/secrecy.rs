@@ -297,9 +297,15 @@ impl Probe {
         Ok(buffer)
     }
 
+    /// A number for each choice of what is secret, which values depend on: what was public with another choice may still lie in
+    /// the device's pools.
+    fn run(&self) -> u32 {
+        self.secret.map_or(1, |number| number as u32 + 2)
+    }
+
     /// The same without edge values.
     fn first(&self, seed: u64, len: usize) -> Result<Buffer<Mont<Fr>>, Failed> {
-        self.operand(&samples::<Fr>(len + 64, seed)[64..])
+        self.operand(&samples::<Fr>(len + 64, 1000 * u64::from(self.run()) + seed)[64..])
     }
 
     fn elements(&self, seed: u64) -> Result<Buffer<Mont<Fr>>, Failed> {
@@ -307,7 +313,8 @@ impl Probe {
     }
 
     fn keys(&self, len: usize) -> Result<Buffer<u32>, Failed> {
-        self.operand(&(0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ 0x5bd1_e995).collect::<Vec<_>>())
+        let key = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(self.run().wrapping_mul(0x5bd1_e995));
+        self.operand(&(0..len as u32).map(key).collect::<Vec<_>>())
     }
 
     fn sorted(&self, len: usize) -> Result<Buffer<u32>, Failed> {
