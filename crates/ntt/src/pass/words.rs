@@ -6,7 +6,7 @@
 //! of its own, squares of rows and lines are transposed on their way into the tile's memory and out of it. What is rare (other
 //! factors, lines that fill no vector) is done one by one, there too.
 
-use std::ptr;
+use std::{any::Any, ptr};
 
 use evariste_backend::parallel;
 use evariste_field::words::{MAX_LANES, Shoup, WordField, WordJob, Words};
@@ -63,22 +63,42 @@ struct Whole<'a> {
 impl WordJob for Whole<'_> {
     type Output = ();
 
-    fn run<F: WordField>(self, _: F) {
+    fn run<F: WordField>(self, field: F) {
         let Self { pass, words } = self;
         let lines = (pass.params.lines - pass.params.first) as usize;
         let tile_bytes = if size_of::<F::Lanes>() == CACHE_LINE { TILE_BYTES } else { SMALL_TILE_BYTES };
         let most = (tile_bytes / size_of::<F::Word>()) >> pass.shape.log_rows;
         let shared = lines / (TILES_PER_THREAD * rayon::current_num_threads());
-        let width = shared.max(1).ilog2().clamp(F::LANES.ilog2(), most.max(F::LANES).ilog2());
-        parallel::ranges(lines.div_ceil(1 << width), &|tiles| words.run(Tiles { pass, width: 1 << width, tiles }));
+        let width = 1 << shared.max(1).ilog2().clamp(F::LANES.ilog2(), most.max(F::LANES).ilog2());
+        let setup = Setup::new(pass, field, width);
+        parallel::ranges(lines.div_ceil(width), &|tiles| words.run(Tiles { pass, setup: &setup, tiles }));
+    }
+}
+
+/// What all tiles of a pass over words `W` share.
+struct Setup<W> {
+    /// Lines of a tile, whole vectors.
+    width: usize,
+    /// The numbers of rows in the reverse order of bits.
+    reversed: Vec<usize>,
+    steps: Steps<W>,
+    rows: Rows,
+}
+
+impl<W: bytemuck::Pod + PartialEq> Setup<W> {
+    fn new<F: WordField<Word = W>>(pass: &Pass<'_>, field: F, width: usize) -> Self {
+        let log_rows = pass.shape.log_rows;
+        let reversed: Vec<usize> = (0..1 << log_rows).map(|row| reverse_bits(row, log_rows) as usize).collect();
+        let (steps, rows) = (Steps::new(pass, field), Rows::new::<W>(pass, &reversed, width));
+        Self { width, reversed, steps, rows }
     }
 }
 
 /// Tiles that one thread does one after the other.
 struct Tiles<'a> {
     pass: &'a Pass<'a>,
-    /// Lines of a tile, whole vectors.
-    width: u32,
+    /// A [`Setup`] for the words of the field that it is run in.
+    setup: &'a (dyn Any + Send + Sync),
     tiles: std::ops::Range<usize>,
 }
 
@@ -87,29 +107,27 @@ impl WordJob for Tiles<'_> {
 
     #[inline(always)]
     fn run<F: WordField>(self, field: F) {
-        let Self { pass, width, tiles } = self;
-        let reversed: Vec<usize> =
-            (0..1 << pass.shape.log_rows).map(|row| reverse_bits(row, pass.shape.log_rows) as usize).collect();
-        let steps = Steps::new(pass, field);
+        let Self { pass, setup, tiles } = self;
+        let Some(setup) = setup.downcast_ref::<Setup<F::Word>>() else { unreachable!("one field does all of a pass") };
+        let Setup { width, reversed, steps, rows } = setup;
         let spare = CACHE_LINE / size_of::<F::Word>();
-        let rows = Rows::new::<F::Word>(pass, &reversed, width as usize);
         let mut memory: Vec<F::Word> = vec![bytemuck::Zeroable::zeroed(); rows.len + spare];
         let aligned = memory.as_ptr().align_offset(CACHE_LINE).min(spare);
         let mut tile = Tile {
             pass,
             field,
-            steps: &steps,
-            reversed: &reversed,
-            rows: &rows,
-            vectors: (0..width as usize / F::LANES).map(|vector| vector * F::LANES).collect(),
+            steps,
+            reversed,
+            rows,
+            vectors: (0..width / F::LANES).map(|vector| vector * F::LANES).collect(),
             lines: Vec::new(),
             streamed: pass.is_streamed::<F>(),
             memory: &mut memory[aligned..],
         };
         for i in tiles {
-            let first = pass.params.first + i as u32 * width;
+            let first = pass.params.first + (i * width) as u32;
             tile.lines.clear();
-            tile.lines.extend(pass.params.lines_from(first).take((pass.params.lines - first).min(width) as usize));
+            tile.lines.extend(pass.params.lines_from(first).take(((pass.params.lines - first) as usize).min(*width)));
             tile.run();
         }
         field.fence();
