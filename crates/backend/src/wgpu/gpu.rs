@@ -17,11 +17,11 @@ use super::{
     recorder::Recorder,
     staging::Staging,
 };
-use crate::{DeviceInfo, Error, Features, Limits, Result, Transfer, cache::Cache, pool::Pool};
+use crate::{DeviceInfo, Error, Features, Limits, Result, cache::Cache, pool::Pool};
 
 /// Bytes of the pieces in which host data passes through staging memory: long enough to reach a bus's full speed,
 /// short enough for the encoding of one piece to overlap the copy of another.
-const STAGING_BYTES: u64 = 8 << 20;
+pub(super) const STAGING_BYTES: u64 = 8 << 20;
 
 /// Bytes of staging memory that each direction keeps, and that uploads may have under way before they wait.
 pub(super) const STAGING_BUDGET: u64 = 8 * STAGING_BYTES;
@@ -347,15 +347,12 @@ impl Gpu {
     }
 
     /// A new buffer for staging.
-    pub(super) fn create_staging(&self, class: u64, transfer: Transfer, requested: u64) -> Result<wgpu::Buffer> {
-        match transfer {
-            Transfer::Upload => {
-                self.create(class, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true, requested)
-            }
-            Transfer::Download | Transfer::Both => {
-                self.create(class, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST, false, requested)
-            }
-        }
+    pub(super) fn create_staging(&self, class: u64, copied_from: bool, requested: u64) -> Result<wgpu::Buffer> {
+        let usage = match copied_from {
+            true => wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
+            false => wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        };
+        self.create(class, usage, copied_from, requested)
     }
 
     fn create(&self, size: u64, usage: wgpu::BufferUsages, mapped: bool, requested: u64) -> Result<wgpu::Buffer> {

@@ -19,11 +19,11 @@ use std::{
 
 use self::{
     event::WgpuEvent,
-    gpu::{Gpu, Options},
+    gpu::{Gpu, Options, STAGING_BYTES},
     memory::{WgpuMemory, copy_pieces},
     pipeline::{Program, Variant},
     recorder::Recorder,
-    staging::{WgpuHost, WgpuRead},
+    staging::{WgpuHost, WgpuRead, is_copied_from},
 };
 use crate::{
     Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
@@ -119,19 +119,22 @@ impl Backend for Wgpu {
         let (at, len) = (dst.at(), src.len() as u64);
         expect_len("the source of a write, in bytes", dst.bytes(), len)?;
         let bytes = memory.target("write", at, len)?;
-        let upload = |host: WgpuHost| if len > 0 { host.write(memory.pieces(at, bytes)) } else { Ok(()) };
-        // Mappings end as a whole: parts of one pass through memory of their own, as does what the device cannot copy from.
-        let whole = if transfer == Transfer::Upload { src.into_whole() } else { Err(src) };
+        let whole = if is_copied_from(transfer, src.len()) { src.into_whole::<WgpuHost>() } else { Err(src) };
         let pending = match whole {
             Ok(host) => {
-                upload(host)?;
+                if len > 0 {
+                    host.write(memory.pieces(at, bytes))?;
+                }
                 Pending::new(Another { gpu: Arc::clone(&self.gpu), len: len as usize, transfer, secrecy })
             }
-            Err(part) => {
-                let mut host = WgpuHost::new(&self.gpu, part.len(), Transfer::Upload, secrecy)?;
-                parallel::copy(&part, host.bytes_mut());
-                upload(host)?;
-                Pending::done(part)
+            Err(src) => {
+                let starts = (0..).step_by(STAGING_BYTES as usize);
+                for (piece, start) in src.chunks(STAGING_BYTES as usize).zip(starts) {
+                    let mut host = WgpuHost::new(&self.gpu, piece.len(), Transfer::Upload, secrecy)?;
+                    parallel::copy(piece, host.bytes_mut());
+                    host.write(memory.pieces(at + start, (bytes - start).min(STAGING_BYTES)))?;
+                }
+                Pending::done(src)
             }
         };
         self.gpu.counters.writes.fetch_add(1, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    gpu::{Gpu, STAGING_BUDGET},
+    gpu::{Gpu, STAGING_BUDGET, STAGING_BYTES},
     memory::Piece,
     recorder::Recorder,
 };
@@ -70,6 +70,13 @@ impl Staging {
     }
 }
 
+/// Whether the device copies from such host memory itself, which the host then reads at a crawl: the memory is not cached. The
+/// rest passes through pieces of staging memory on its way up. So does much memory for uploads, since parts of a mapping have to,
+/// for mappings end as a whole, and it is much memory that is used in parts and that hosts look through.
+pub(super) fn is_copied_from(transfer: Transfer, len: usize) -> bool {
+    transfer == Transfer::Upload && len as u64 <= STAGING_BYTES
+}
+
 /// A host buffer. The staging memory is there until a transfer takes it.
 pub(super) struct WgpuHost {
     gpu: Arc<Gpu>,
@@ -83,13 +90,13 @@ impl WgpuHost {
     pub(super) fn new(gpu: &Arc<Gpu>, len: usize, transfer: Transfer, secrecy: Secrecy) -> Result<Self> {
         gpu.alive()?;
         let class = Pool::<()>::class(len as u64);
-        let download = transfer != Transfer::Upload;
-        let pooled = if download { gpu.downloads.take(class) } else { pooled_upload(gpu, class)? };
+        let copied_from = is_copied_from(transfer, len);
+        let pooled = if copied_from { pooled_upload(gpu, class)? } else { gpu.downloads.take(class) };
         let staging = match pooled {
             Some(staging) => staging,
             None => {
-                let buffer = gpu.create_staging(class, transfer, len as u64)?;
-                if download {
+                let buffer = gpu.create_staging(class, copied_from, len as u64)?;
+                if !copied_from {
                     settle(gpu, &map(&buffer, wgpu::MapMode::Read))?;
                 }
                 Staging::of(buffer).map_err(|reason| gpu.driver_error("get_mapped_range", reason))?
@@ -168,10 +175,8 @@ impl Drop for WgpuHost {
         if self.secrecy == Secrecy::Secret {
             zeroize(staging.bytes_mut());
         }
-        let pool = match self.transfer {
-            Transfer::Upload => &*self.gpu.uploads,
-            Transfer::Download | Transfer::Both => &self.gpu.downloads,
-        };
+        let copied_from = is_copied_from(self.transfer, self.len);
+        let pool = if copied_from { &*self.gpu.uploads } else { &self.gpu.downloads };
         drop(pool.give(staging.class(), staging));
     }
 }
