@@ -18,9 +18,9 @@ pub(crate) struct Budget {
 /// Runs at most: beyond, the median does not move.
 const MAX_RUNS: usize = 500;
 
-/// What one run should take at least, so that a launch and a wait at its end, some 10 µs with CUDA and some 100 µs with
-/// Vulkan, do not count.
-pub(crate) const RUN_TIME: Duration = Duration::from_millis(5);
+/// What one run should take at least, so that a launch and a wait at its end, some 20 µs with CUDA and some 100 µs with
+/// Vulkan, do not count: 0.1% and 0.5%.
+pub(crate) const RUN_TIME: Duration = Duration::from_millis(20);
 
 /// Iterations of a run at most, which bounds what waits in a queue.
 pub(crate) const MAX_BATCH: u32 = 128;
