@@ -137,7 +137,7 @@ __device__ __forceinline__ Line line_of(const Params& params, uint32_t line) {
 // Where an element of a line lies.
 __device__ __forceinline__ uint32_t address(const Params& params, const Line& line, uint32_t position) {
 #ifdef INTERLEAVED
-    return position * params.width + line.column;
+    return position * params.interleaved + line.column;
 #else
     return position;
 #endif
@@ -146,7 +146,7 @@ __device__ __forceinline__ uint32_t address(const Params& params, const Line& li
 // How far apart elements of a line are whose rows are 2^log_rows apart.
 __device__ __forceinline__ uint32_t distance(const Params& params, uint32_t log_rows, uint32_t stride) {
 #ifdef INTERLEAVED
-    return params.width << (log_rows + stride);
+    return params.interleaved << (log_rows + stride);
 #else
     return 1u << (log_rows + stride);
 #endif

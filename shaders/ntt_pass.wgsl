@@ -63,7 +63,7 @@ fn index_of(line: u32) -> u32 {
 // Where the element of a line at a position lies.
 fn address(line: u32, position: u32) -> u32 {
     if (INTERLEAVED) {
-        return position * params.width + line % params.interleaved;
+        return position * params.interleaved + line % params.interleaved;
     }
     return position;
 }

@@ -117,10 +117,8 @@ params! {
         /// Where in `scale` s^i starts, i < 2^log_scales; c s^(i 2^log_scales) follows.
         pub(crate) scales: u32,
         pub(crate) log_scales: u32,
-        /// Transforms side by side that have lines.
+        /// Transforms side by side.
         pub(crate) interleaved: u32,
-        /// Elements of a row of the data.
-        pub(crate) width: u32,
         /// Log2 of the distance of transforms where they are loaded, in positions.
         pub(crate) pitch_in: u32,
         /// … where they are stored.
@@ -148,7 +146,7 @@ impl Params {
 
     /// Where the element of a line at a position lies.
     fn address(&self, line: Line, position: usize) -> usize {
-        position * self.width as usize + line.column as usize
+        position * self.interleaved as usize + line.column as usize
     }
 
     /// The position of row 0 of a line of 2^`log_rows` rows; that of row r is r << stride further.
@@ -174,8 +172,7 @@ impl Params {
     /// Elements from the start of the data to the end of the last transform of which there are lines.
     fn reach(&self, log_rows: u32, pitch: u32) -> usize {
         let last = (self.lines.saturating_sub(1) / self.interleaved) >> (self.log_n - log_rows);
-        let rows = ((last as usize) << pitch) + (1 << self.log_n);
-        (rows - 1) * self.width as usize + self.interleaved as usize
+        (((last as usize) << pitch) + (1 << self.log_n)) * self.interleaved as usize
     }
 
     /// The j of a line's twiddles.

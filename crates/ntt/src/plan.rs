@@ -86,7 +86,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
         Self::with_layout(device, Layout::new::<F>(device.info(), log_n, config)?)
     }
 
-    pub(crate) fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
+    fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
         let vector = Vector::new(device);
         // Before the factors: where these are there, on the default queue, so are the roots.
         let roots = device.upload(&roots::<F>(&layout)?)?;

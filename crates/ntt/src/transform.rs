@@ -196,7 +196,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
                 let share = lines / pieces as u32;
                 let scratch = scratch.as_mut().map(Buffer::as_view_mut);
                 let mut ends = Ends { source: None, data: data.as_view_mut(), scratch };
-                run.launch(i, piece * share..(piece + 1) * share, &(0..run.columns), &mut ends)?;
+                run.launch(i, piece * share..(piece + 1) * share, &mut ends)?;
                 if i == last {
                     done.push(device.record(self.queue)?);
                 }
@@ -257,15 +257,6 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
 /// transfer.
 const PIECES: usize = 8;
 
-/// Bytes of a matrix from which on columns are transformed group by group on the CPU.
-const GROUPED_BYTES: usize = if cfg!(test) { 1 << 14 } else { 1 << 26 };
-
-/// Bytes of such a group, which stay in the caches of all cores.
-const GROUP_BYTES: usize = if cfg!(test) { 1 << 13 } else { 1 << 24 };
-
-/// Bytes of a row of a group are a multiple of this: memory is fetched in pairs of lines of cache.
-const RUN_BYTES: usize = 128;
-
 /// A transform with everything that its launches need.
 pub(crate) struct Run<'a, F: DeviceField> {
     plan: &'a Ntt<F>,
@@ -303,12 +294,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
 
     /// Queues all passes over so many elements.
     pub(crate) fn launch_all(&self, len: usize, mut ends: Ends<'_, F>) -> Result<()> {
-        let mut launch = || {
-            self.groups(len).into_iter().try_for_each(|columns| {
-                let len = len / self.columns * columns.len();
-                (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &columns, &mut ends))
-            })
-        };
+        let mut launch = || (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut ends));
         // On one of the CPU pool's threads from the start, instead of entering the pool and waking this thread for every pass.
         let in_pool = self.passes.len() > 1 && self.plan.shared.device.info().id.kind == Kind::Cpu;
         if in_pool { rayon::scope(|_| launch()) } else { launch() }
@@ -319,22 +305,8 @@ impl<F: DeviceField + FftField> Run<'_, F> {
         (len >> self.passes[pass].log_rows) as u32
     }
 
-    /// Columns that take all passes one after the other: on the CPU, of matrices of more bytes than caches hold, as many as stay
-    /// there between passes.
-    fn groups(&self, len: usize) -> Vec<Range<usize>> {
-        let Self { plan, columns, .. } = *self;
-        let of_column = len / columns * Mont::<F>::BYTES;
-        let run = (RUN_BYTES / Mont::<F>::BYTES).max(1);
-        let width = GROUP_BYTES / of_column / run * run;
-        let is_cpu = plan.shared.device.info().id.kind == Kind::Cpu;
-        if !is_cpu || self.passes.len() < 2 || of_column * columns < GROUPED_BYTES || width == 0 {
-            return vec![0..columns];
-        }
-        (0..columns).step_by(width).map(|first| first..columns.min(first + width)).collect()
-    }
-
-    /// Queues pass `i` of some lines of some columns.
-    fn launch(&self, i: usize, lines: Range<u32>, columns: &Range<usize>, ends: &mut Ends<'_, F>) -> Result<()> {
+    /// Queues pass `i` of some lines.
+    fn launch(&self, i: usize, lines: Range<u32>, ends: &mut Ends<'_, F>) -> Result<()> {
         let (Self { plan, layout, .. }, pass) = (self, self.passes[i]);
         let pitch = |place| if place == Place::Data { self.pitch } else { layout.log_n };
         let (shape, kernel) = &self.kernels[i];
@@ -353,93 +325,28 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             split: layout.log_split(),
             scales: if self.coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
             log_scales: layout.log_split(),
-            interleaved: columns.len() as u32,
-            width: self.columns as u32,
+            interleaved: self.columns as u32,
             pitch_in: pitch(pass.from),
             pitch_out: pitch(pass.to),
         };
         let groups = u64::from(lines.end - lines.start).div_ceil(shape.lines_per_group());
         let scale = self.coset.as_ref().map_or(Arg::read(&plan.shared.roots), |coset| Arg::read(&*coset.powers));
         let tables = [Arg::read(&plan.shared.roots), Arg::read(&self.factors.factors), scale];
-        let from = columns.start..;
-        let source = ends.source.map(|source| source.view(from.clone())).transpose()?;
-        let data = ends.data.view_mut(from.clone())?;
-        let mut scratch = ends.scratch.as_mut().map(|scratch| scratch.view_mut(from)).transpose()?;
-        let mut args = match (pass.from, pass.to, source, &mut scratch) {
-            (Place::Source, Place::Data, Some(source), _) => vec![Arg::read(source), Arg::write(data)],
+        let Ends { source, data, scratch } = ends;
+        let mut args = match (pass.from, pass.to, source, scratch) {
+            (Place::Source, Place::Data, Some(source), _) => vec![Arg::read(*source), Arg::write(data.reborrow())],
             (Place::Source, Place::Scratch, Some(source), Some(scratch)) => {
-                vec![Arg::read(source), Arg::write(scratch.reborrow())]
+                vec![Arg::read(*source), Arg::write(scratch.reborrow())]
             }
-            (Place::Data, Place::Scratch, _, Some(scratch)) => vec![Arg::read(&data), Arg::write(scratch.reborrow())],
-            (Place::Scratch, Place::Data, _, Some(scratch)) => vec![Arg::read(&*scratch), Arg::write(data)],
+            (Place::Data, Place::Scratch, _, Some(scratch)) => vec![Arg::read(&*data), Arg::write(scratch.reborrow())],
+            (Place::Scratch, Place::Data, _, Some(scratch)) => vec![Arg::read(&*scratch), Arg::write(data.reborrow())],
             (Place::Scratch, Place::Scratch, _, Some(scratch)) => vec![Arg::write(scratch.reborrow())],
-            (Place::Data, Place::Data, ..) => vec![Arg::write(data)],
+            (Place::Data, Place::Data, ..) => vec![Arg::write(data.reborrow())],
             _ => unreachable!("passes read a source where there is one, and have scratch where they need it"),
         };
         args.extend(tables);
         // SAFETY: lines are among those that cover exactly the elements of the source, of which the results lie in the data, and
         // what lies between them in the scratch, at the distances given; rows and offsets of lines stay inside the tables.
         Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args) }?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ark_bls12_381::Fr;
-    use ark_ff::UniformRand;
-    use evariste_backend::Device;
-    use evariste_field::small::{BabyBear, Goldilocks};
-
-    use super::*;
-    use crate::{Split, Twiddles, layout::Tiling, reference};
-
-    /// Applies `change` to each column.
-    fn map_columns<F: Copy>(matrix: &[F], columns: usize, change: impl Fn(&[F]) -> Vec<F>) -> Vec<F> {
-        let column = |c: usize| change(&matrix[c..].iter().step_by(columns).copied().collect::<Vec<F>>());
-        let changed: Vec<Vec<F>> = (0..columns).map(column).collect();
-        (0..changed[0].len()).flat_map(|row| changed.iter().map(move |column| column[row])).collect()
-    }
-
-    /// Matrices of 2^6 rows whose columns are so many groups, the last of them narrow, in tiles that take several passes.
-    fn check<F: DeviceField + FftField + UniformRand>(columns: usize, groups: &[usize]) {
-        const LOG_N: u32 = 6;
-        let device = Device::cpu();
-        let mut rng = ark_std::test_rng();
-        let x: Vec<F> = (0..columns << LOG_N).map(|_| F::rand(&mut rng)).collect();
-        let expected = map_columns(&x, columns, |column| reference::forward(column, F::GENERATOR));
-        let reordered = |matrix: &[F], order| {
-            map_columns(matrix, columns, |column| reference::reorder(column, Order::Natural, order))
-        };
-        let (log_tile, log_run, threads, specialised, direct) = (3, 0, 1, false, false);
-        let (log_balanced, log_radix, log_tiles) = (log_tile, 2, 2);
-        let tiling = Tiling { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised, direct };
-        let orders = [Order::Natural, Order::BitReversed];
-        for twiddles in [Twiddles::Stored, Twiddles::TwoLevel] {
-            let layout = Layout::tiled(LOG_N, Split::Balanced, twiddles, tiling);
-            let ntt = Ntt::<F>::with_layout(&device, layout).unwrap();
-            for (input, output) in orders.into_iter().flat_map(|input| orders.map(|output| (input, output))) {
-                let transform = ntt.coset(F::GENERATOR).columns(columns).input(input).output(output);
-                let source = device.upload(&reordered(&x, input)).unwrap();
-                let run = transform.prepare(source.as_view(), false, None).unwrap().unwrap();
-                let widths: Vec<usize> = run.groups(x.len()).iter().map(Range::len).collect();
-                assert_eq!(widths, groups);
-                let case = format!("{columns} columns, {twiddles:?}, {input:?} to {output:?}");
-                let mut elsewhere = device.alloc(x.len()).unwrap();
-                transform.forward_into(&source, &mut elsewhere).unwrap();
-                assert_eq!(elsewhere.to_vec().unwrap(), reordered(&expected, output), "{case}");
-                let mut data = source;
-                transform.forward(&mut data).unwrap();
-                assert_eq!(data.to_vec().unwrap(), reordered(&expected, output), "{case}");
-                ntt.coset(F::GENERATOR).columns(columns).input(output).output(input).inverse(&mut data).unwrap();
-                assert_eq!(data.to_vec().unwrap(), reordered(&x, input), "{case}");
-            }
-        }
-    }
-
-    #[test]
-    fn groups_of_columns_are_transformed_as_all_are() {
-        check::<Goldilocks>(40, &[16, 16, 8]);
-        check::<BabyBear>(70, &[32, 32, 6]);
-        check::<Fr>(9, &[4, 4, 1]);
     }
 }

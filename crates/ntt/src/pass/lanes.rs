@@ -161,7 +161,7 @@ impl<const L: usize> Tile<'_, L> {
                     let line = params.line(line as u32);
                     let place = params.place(shape.log_rows, line.index, end);
                     lines.places[lane] = data.wrapping_add(params.address(line, place) * LIMBS);
-                    lines.steps[lane] = (LIMBS * params.width as usize) << end.stride;
+                    lines.steps[lane] = (LIMBS * params.interleaved as usize) << end.stride;
                 }
             }
             lines
@@ -344,7 +344,7 @@ impl<const L: usize> Tile<'_, L> {
         }
         for lane in (0..LANES).filter(|lane| lines.steps[*lane] > 0) {
             let address = (lines.places[lane].addr() - data.addr()) / (LIMBS * size_of::<u32>());
-            let [low, high] = params.scale_entries(address / params.width as usize);
+            let [low, high] = params.scale_entries(address / params.interleaved as usize);
             (places[0][lane], places[1][lane]) = (entry(low), entry(high));
         }
         // SAFETY: elements of the table.

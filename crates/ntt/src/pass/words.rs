@@ -48,7 +48,8 @@ impl Pass<'_> {
     fn is_streamed<F: WordField>(&self) -> bool {
         let Self { shape, params, input, output, .. } = *self;
         let bytes = (u64::from(params.lines) * size_of::<F::Word>() as u64) << shape.log_rows;
-        let is_aligned = output.cast::<F::Lanes>().is_aligned() && (params.width as usize).is_multiple_of(F::LANES);
+        let is_aligned =
+            output.cast::<F::Lanes>().is_aligned() && (params.interleaved as usize).is_multiple_of(F::LANES);
         bytes >= MIN_STREAMED_BYTES && input != output.cast_const() && is_aligned
     }
 }
@@ -214,7 +215,7 @@ impl Rows {
     fn new<W>(pass: &Pass<'_>, reversed: &[usize], width: usize) -> Self {
         let params = pass.params;
         let rows = 0..1usize << pass.shape.log_rows;
-        let [load, store] = params.ends().map(|end| (params.width as usize) << end.stride);
+        let [load, store] = params.ends().map(|end| (params.interleaved as usize) << end.stride);
         let row_of = |flag: u32, row: usize| if params.has(flag) { reversed[row] } else { row };
         // A result lies in the row with the number of the output reversed.
         let place_of = |row: usize| reversed[row_of(flags::ROWS_OUT_REVERSED, row)];
@@ -599,7 +600,7 @@ impl<F: WordField> Tile<'_, F> {
         let positions = self.of_indices(|index| params.place(shape.log_rows, index, end));
         let addresses: Vec<usize> =
             self.lines.iter().zip(&positions).map(|(line, position)| params.address(*line, *position)).collect();
-        let step = (params.width as usize) << stride;
+        let step = (params.interleaved as usize) << stride;
         let form = if are_neighbours(&addresses, F::LANES) {
             Form::SideBySide
         } else if step == 1 && addresses.len().is_multiple_of(F::LANES) && 1 << shape.log_rows >= F::LANES {
@@ -821,7 +822,6 @@ mod tests {
                     scales: 0,
                     log_scales: layout.log_split(),
                     interleaved: columns as u32,
-                    width: columns as u32,
                     pitch_in: log_n,
                     pitch_out: log_n,
                 };
