@@ -170,16 +170,22 @@ impl<W: bytemuck::Pod + PartialEq> Steps<W> {
                 let is_turn = |s: &usize| log_radix < 2 || power(root(1 << (log_rows - log_radix)), *s) == turn_of_step;
                 let s = (1..size).step_by(2).find(is_turn);
                 let s = s.unwrap_or_else(|| unreachable!("roots of one order are powers of each other"));
-                let reversed = |j: usize| reverse_bits(j as u32, log_radix as u32) as usize;
-                let result = |j: usize| s * reversed(j) % size;
-                (0..size).for_each(|j| places[j] = reversed(result(j)));
+                let result_of = |j: usize| s * reverse_bits(j as u32, log_radix as u32) as usize % size;
+                let mut results = [0; MAX_LANES];
+                (0..size).for_each(|j| results[j] = result_of(j));
+                (0..size).for_each(|j| places[j] = reverse_bits(results[j] as u32, log_radix as u32) as usize);
                 let (half, minus_one) = ((1 << log_rows) / 2, power(turn, MAX_LANES / 2));
-                let factor = |row: usize, j: usize| match (row * result(j)) << done {
-                    e if e < half => root(e),
-                    e => field.mul_word(minus_one, root(e - half)),
-                };
-                let factors = (0..1 << distance).flat_map(|row| (1..size).map(move |j| (row, j)));
-                factors.map(|(row, j)| field.shoup(factor(row, j))).collect()
+                let mut factors = Vec::with_capacity((size - 1) << distance);
+                for row in 0..1 << distance {
+                    factors.extend(results[1..size].iter().map(|result| {
+                        let factor = match (row * result) << done {
+                            e if e < half => root(e),
+                            e => field.mul_word(minus_one, root(e - half)),
+                        };
+                        field.shoup(factor)
+                    }));
+                }
+                factors
             } else {
                 let groups = (0..1 << distance).flat_map(|row| {
                     let level = move |level: usize| {
