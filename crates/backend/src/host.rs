@@ -24,7 +24,8 @@ pub unsafe trait HostMemory: Any + Send + Sync {
     fn transfer(&self) -> Transfer;
 }
 
-/// Host memory that a device copies from or to without a detour: pinned with CUDA, mapped with wgpu.
+/// Host memory that a device copies from or to, where it can without a detour: pinned with CUDA, mapped with wgpu ([`Transfer`] says
+/// when).
 ///
 /// It derefs to its bytes, of which the first is aligned to 16; in a part that was split off, it lies where it lay before.
 /// [`crate::Device::host_buffer`] makes it; [`crate::ViewMut::write_pinned`] and
@@ -159,7 +160,8 @@ impl fmt::Debug for HostBuffer {
 /// The directions that host memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transfer {
-    /// Host to device: reads into it are refused. Reading such memory on the host may be slow.
+    /// Host to device: reads into it are refused. Reading such memory on the host may be slow. Devices through wgpu copy more
+    /// than 8 MiB of it, and parts, once more on their way up.
     Upload,
     /// Device to host. It can be written from too, as with `Both`.
     Download,

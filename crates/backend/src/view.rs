@@ -451,13 +451,15 @@ impl<'a, T: Element> ViewMut<'a, T> {
     }
 
     /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all elements
-    /// (`None`: on the default queue). Nothing is copied in between: with CUDA the device reads the host memory itself. The
-    /// memory comes back from [`Pending::wait`].
+    /// (`None`: on the default queue). With CUDA the device reads the host memory itself. Through wgpu it does where that is a
+    /// whole [`crate::Transfer::Upload`] of 8 MiB or less; other memory is copied to staging memory first, in pieces, which may
+    /// wait for earlier transfers. The memory comes back from [`Pending::wait`].
     ///
     /// # Errors
     /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it has as many bytes as the view,
     /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
-    /// [`Error::Driver`], [`Error::Lost`]. The host memory is dropped then.
+    /// [`Error::OutOfMemory`] for staging memory, with some pieces written, [`Error::Driver`], [`Error::Lost`]. The host memory
+    /// is dropped then.
     pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
         expect_host(self.device, self.bytes(), &host)?;
         let backend = self.device.backend();

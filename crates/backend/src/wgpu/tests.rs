@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Wgpu,
-    gpu::{Gpu, Options},
+    gpu::{Gpu, Options, STAGING_BUDGET, STAGING_BYTES},
     pipeline::{Program, Variant},
 };
 use crate::{
@@ -463,6 +463,103 @@ fn large_data_passes_in_pieces_and_staging_is_reused() {
             assert!(buffer.to_vec().unwrap() == data);
         }
     }
+}
+
+#[test]
+fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
+    let Some((device, gpu)) = open_gpu(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+    let (piece, live) = (STAGING_BYTES as usize, device.stats().bytes_live);
+    let bytes = |len: usize, seed: usize| -> Vec<u8> { (0..len).map(|i| (i * 7 + i / 251 + seed) as u8).collect() };
+    let created = || gpu.failures.seen.lock().unwrap().get("create_buffer").copied().unwrap_or(0);
+    let cases = [Transfer::Upload, Transfer::Both].into_iter().flat_map(|transfer| {
+        let lens = [0, 1, piece - 1, piece, piece + 1, 2 * piece, 2 * piece + 7].map(|len| (transfer, len));
+        // More than may be under way at once.
+        lens.into_iter().chain([(transfer, STAGING_BUDGET as usize + piece + 5)])
+    });
+    for ((transfer, len), secrecy) in cases.flat_map(|case| [Secrecy::Public, Secrecy::Secret].map(|s| (case, s))) {
+        let case = format!("{len} bytes for {transfer:?}, {secrecy:?}");
+        let mut buffer = device.alloc_with::<u8>(len, secrecy).unwrap();
+        let mut host = device.host_buffer(len, transfer, secrecy).unwrap();
+        host.copy_from_slice(&bytes(len, 1));
+        let mut host = buffer.write_pinned(None, host).unwrap().wait().unwrap();
+        assert_eq!((host.len(), host.transfer()), (len, transfer), "{case}");
+        assert!(buffer.to_vec().unwrap() == bytes(len, 1), "{case}, whole");
+        // In parts, of which those inside are whole words, the first of an odd number of them, and one is empty.
+        let mut expected = bytes(len, 2);
+        host.copy_from_slice(&expected);
+        let first = (len / 5).next_multiple_of(4).min(len);
+        let second = (first + 4 * (len / 8 / 4)).min(len);
+        let mut parts = vec![host];
+        for at in [second, second, first] {
+            let rest = parts[0].split_off(at);
+            parts.insert(1, rest);
+        }
+        let mut at = 0;
+        let mut back: Vec<HostBuffer> = Vec::new();
+        for part in parts {
+            let end = at + part.len();
+            let part = buffer.view_mut(at..end).unwrap().write_pinned(None, part).unwrap().wait().unwrap();
+            assert_eq!(part.len(), end - at, "{case}");
+            at = end;
+            match back.first_mut() {
+                Some(whole) => whole.join(part).unwrap(),
+                None => back.push(part),
+            }
+        }
+        assert!(buffer.to_vec().unwrap() == expected, "{case}, in parts");
+        let mut host = back.pop().unwrap();
+        assert_eq!(host.len(), len, "{case}");
+        // A part in the middle, from bytes of the host that are not aligned to words.
+        if len > piece {
+            let (skip, at, count) = (3, 4, piece + 4);
+            let count = count.min(len - 4) / 4 * 4;
+            host.copy_from_slice(&bytes(len, 3));
+            let mut middle = host.split_off(skip);
+            let end = middle.split_off(count);
+            let middle = buffer.view_mut(at..at + count).unwrap().write_pinned(None, middle).unwrap().wait().unwrap();
+            expected[at..at + count].copy_from_slice(&bytes(len, 3)[skip..skip + count]);
+            assert!(buffer.to_vec().unwrap() == expected, "{case}, in the middle");
+            host.join(middle).unwrap();
+            host.join(end).unwrap();
+        }
+        // What it may be read into.
+        let refused = buffer.read_pinned(None, host);
+        match transfer {
+            Transfer::Upload => assert!(refused.is_err(), "{case}: {refused:?}"),
+            _ => assert!(*refused.unwrap().wait().unwrap() == expected, "{case}, read"),
+        }
+        assert!(buffer.to_vec().unwrap() == expected, "{case}, afterwards");
+    }
+    // Once all that is kept is there, a cycle creates nothing, and what is secret is gone.
+    let len = 2 * piece + 7;
+    device.trim();
+    let cycle = |transfer, secrecy| {
+        let mut buffer = device.alloc_with::<u8>(len, secrecy).unwrap();
+        let mut host = device.host_buffer(len, transfer, secrecy).unwrap();
+        host.fill(0xaa);
+        let host = buffer.write_pinned(None, host).unwrap().wait().unwrap();
+        drop(host);
+        device.sync().unwrap();
+    };
+    let cycles = || {
+        for transfer in [Transfer::Upload, Transfer::Both] {
+            cycle(transfer, Secrecy::Secret);
+            let kept = device.host_buffer(len, transfer, Secrecy::Public).unwrap();
+            assert!(kept.iter().all(|byte| *byte == 0), "{transfer:?}");
+            drop(kept);
+            for staged in [piece, 7] {
+                let staging = device.host_buffer(staged, Transfer::Upload, Secrecy::Public).unwrap();
+                assert!(staging.iter().all(|byte| *byte == 0), "staging of {staged} bytes for {transfer:?}");
+            }
+        }
+    };
+    cycles();
+    let counts = || (created(), gpu.uploads.bytes(), gpu.downloads.bytes(), device.stats().bytes_pooled);
+    let before = counts();
+    (0..10).for_each(|_| cycles());
+    assert_eq!(counts(), before);
+    gpu.wait(None).unwrap();
+    assert_eq!((gpu.uploading.load(Ordering::Relaxed), device.stats().bytes_live), (0, live));
 }
 
 #[test]
