@@ -23,7 +23,7 @@ use crate::{DeviceInfo, Error, Features, Limits, Result, cache::Cache, pool::Poo
 /// short enough for the encoding of one piece to overlap the copy of another.
 pub(super) const STAGING_BYTES: u64 = 8 << 20;
 
-/// Bytes of staging memory that each direction keeps, and that uploads may have under way before they wait.
+/// Bytes that each pool of staging memory keeps, and that uploads may have under way before they wait.
 pub(super) const STAGING_BUDGET: u64 = 8 * STAGING_BYTES;
 
 /// Bytes of device memory that the pool keeps, where the GPU's memory is not known; else a quarter of that.
@@ -102,6 +102,8 @@ pub(super) struct Gpu {
     pub(super) buffers: Pool<wgpu::Buffer>,
     pub(super) uploads: Arc<Pool<Staging>>,
     pub(super) downloads: Pool<Staging>,
+    /// Mapped memory of more than a piece that the device does not copy from: apart, so that it takes no room from pieces.
+    pub(super) large: Pool<Staging>,
     /// Bytes of staging memory that the device has yet to copy from.
     pub(super) uploading: Arc<AtomicU64>,
     pub(super) pipelines: Pipelines,
@@ -193,6 +195,7 @@ impl Gpu {
             buffers: Pool::new(memory_bytes.map_or(POOL_BYTES, |bytes| bytes / 4)),
             uploads: Arc::new(Pool::new(STAGING_BUDGET)),
             downloads: Pool::new(STAGING_BUDGET),
+            large: Pool::new(STAGING_BUDGET),
             uploading: Arc::default(),
             pipelines: Pipelines::new(cache, &adapter),
             timer: Timer::new(&device, &queue),
@@ -386,6 +389,7 @@ impl Gpu {
         drop(self.buffers.drain());
         drop(self.uploads.drain());
         drop(self.downloads.drain());
+        drop(self.large.drain());
     }
 
     /// Runs calls of wgpu's on this thread and gives their first error.

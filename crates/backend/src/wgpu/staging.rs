@@ -70,11 +70,16 @@ impl Staging {
     }
 }
 
-/// Whether the device copies from such host memory itself, which the host then reads at a crawl: the memory is not cached. The
-/// rest passes through pieces of staging memory on its way up. So does much memory for uploads, since parts of a mapping have to,
-/// for mappings end as a whole, and it is much memory that is used in parts and that hosts look through.
+/// Whether the device copies from such host memory itself. The host reads it at a crawl then, since it is not cached, and it can
+/// only be copied from as a whole, since mappings end as a whole. Longer memory for uploads is often used in parts, so it passes
+/// through pieces of staging memory, like memory for downloads that goes up.
 pub(super) fn is_copied_from(transfer: Transfer, len: usize) -> bool {
     transfer == Transfer::Upload && len as u64 <= STAGING_BYTES
+}
+
+/// Where memory of such a length is kept that the device does not copy from.
+fn downloads(gpu: &Gpu, len: usize) -> &Pool<Staging> {
+    if len as u64 <= STAGING_BYTES { &gpu.downloads } else { &gpu.large }
 }
 
 /// A host buffer. The staging memory is there until a transfer takes it.
@@ -91,7 +96,7 @@ impl WgpuHost {
         gpu.alive()?;
         let class = Pool::<()>::class(len as u64);
         let copied_from = is_copied_from(transfer, len);
-        let pooled = if copied_from { pooled_upload(gpu, class)? } else { gpu.downloads.take(class) };
+        let pooled = if copied_from { pooled_upload(gpu, class)? } else { downloads(gpu, len).take(class) };
         let staging = match pooled {
             Some(staging) => staging,
             None => {
@@ -176,7 +181,7 @@ impl Drop for WgpuHost {
             zeroize(staging.bytes_mut());
         }
         let copied_from = is_copied_from(self.transfer, self.len);
-        let pool = if copied_from { &*self.gpu.uploads } else { &self.gpu.downloads };
+        let pool = if copied_from { &*self.gpu.uploads } else { downloads(&self.gpu, self.len) };
         drop(pool.give(staging.class(), staging));
     }
 }

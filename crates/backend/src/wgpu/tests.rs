@@ -554,12 +554,25 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
         }
     };
     cycles();
-    let counts = || (created(), gpu.uploads.bytes(), gpu.downloads.bytes(), device.stats().bytes_pooled);
+    let counts = || {
+        let pools = [gpu.uploads.bytes(), gpu.downloads.bytes(), gpu.large.bytes()];
+        (created(), pools, device.stats().bytes_pooled)
+    };
     let before = counts();
     (0..10).for_each(|_| cycles());
     assert_eq!(counts(), before);
     gpu.wait(None).unwrap();
     assert_eq!((gpu.uploading.load(Ordering::Relaxed), device.stats().bytes_live), (0, live));
+
+    // Long host memory that was dropped takes no room from what reads pass through.
+    device.trim();
+    drop(device.host_buffer(STAGING_BUDGET as usize, Transfer::Upload, Secrecy::Public).unwrap());
+    let buffer = device.alloc::<u8>(piece).unwrap();
+    let read = || drop(buffer.to_vec().unwrap());
+    read();
+    let before = created();
+    (0..10).for_each(|_| read());
+    assert_eq!(created(), before);
 }
 
 #[test]
