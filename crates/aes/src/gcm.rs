@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use evariste_backend::{Buffer, Device, Queue, Secrecy};
+use evariste_backend::{Buffer, Device, Queue, Secrecy, parallel};
 use rayon::prelude::*;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
@@ -515,7 +515,7 @@ fn expect_message(nonce: &[u8], aad: &[u8], len: usize) -> Result<()> {
 fn in_pool<T: Send>(messages: usize, work: impl FnOnce() -> T + Send) -> T {
     match messages {
         ..=GRAIN => work(),
-        _ => rayon::scope(|_| work()),
+        _ => parallel::in_pool(work),
     }
 }
 

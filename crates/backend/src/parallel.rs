@@ -24,6 +24,12 @@ pub fn ranges(count: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     for_each(count.div_ceil(each), &|i| body(i * each..count.min((i * each).saturating_add(each))));
 }
 
+/// Does work on a thread of rayon's pool, unless this is one: for work of many steps on all cores, of which each would otherwise
+/// enter the pool, and wake this thread at its end.
+pub fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
+}
+
 /// A place that threads write parts of, each its own.
 #[derive(Clone, Copy)]
 struct Place<T>(*mut T);

@@ -74,8 +74,7 @@ impl Ring {
         work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<(), E> + Sync,
         done: impl FnMut(&[u8]) + Send,
     ) -> Result<(), E> {
-        // On one of the pool's threads from the start, instead of entering the pool and waking for every piece.
-        rayon::scope(|_| self.run_in_pool(data, &work, done))
+        parallel::in_pool(|| self.run_in_pool(data, &work, done))
     }
 
     fn run_in_pool<E: From<Error> + Send>(
