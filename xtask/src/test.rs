@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     process::ExitCode,
+    time::Instant,
 };
 
 use anyhow::{Context, Result};
@@ -32,6 +33,9 @@ pub(crate) struct Options {
     /// 9 GB of room for temporary files.
     #[arg(long)]
     full: bool,
+    /// Tells which trials took longest, so many.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    slowest: usize,
 }
 
 /// Packages that `cargo test` leaves out: the device tests run in this process; the benches have no tests, and their
@@ -129,6 +133,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let emulator = options.device.is_empty() && matrix.run_emulator();
     matrix.run_kernels()?;
 
+    let slowest = evariste_conformance::slowest(options.slowest);
+    if !slowest.is_empty() {
+        println!("the slowest trials, in seconds:");
+    }
+    slowest.iter().for_each(|(took, name)| println!("{:7.1}  {name}", took.as_secs_f64()));
     let mut total = matrix.print();
     for requirement in options.require.iter().filter(|requirement| !requirement.is_met(&devices, emulator)) {
         println!("FAILED: {} is required", requirement.name());
@@ -188,6 +197,7 @@ impl Matrix {
         }
         for ((device, suite), trials) in groups {
             println!("{device} {suite}");
+            let start = Instant::now();
             let arguments = Arguments { format: Some(format), ..Default::default() };
             let conclusion = libtest_mimic::run(&arguments, trials);
             let counts = Counts {
@@ -195,6 +205,7 @@ impl Matrix {
                 failed: conclusion.num_failed,
                 skipped: conclusion.num_ignored,
             };
+            println!("{device} {suite}: {:.1} s\n", start.elapsed().as_secs_f64());
             self.add(&device, &suite, counts);
         }
     }

@@ -31,7 +31,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::{
     Case, Outcome, Suite, aes, curve, curves, field, fields, modsqrt, msm, ntt, primitives, recorder::Recorder, sqrt,
-    sumcheck,
+    sumcheck, timed,
 };
 
 /// Some kernels, and trials that launch them.
@@ -369,7 +369,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
         }
         let device = suite.device.clone();
         // The trials take their turns themselves.
-        suite.push(family.name, move || family.run(&device));
+        suite.push(family.name, move |name| timed(name, || family.run(&device)));
     }
 }
 

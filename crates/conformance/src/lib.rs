@@ -28,7 +28,8 @@ mod window;
 
 use std::{
     fmt::Debug,
-    sync::{PoisonError, RwLock},
+    sync::{Mutex, PoisonError, RwLock},
+    time::{Duration, Instant},
 };
 
 use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
@@ -130,6 +131,24 @@ pub fn skipped(name: impl Into<String>, reason: &str) -> Trial {
 /// Trials run side by side, but for those that take it to write.
 static TURN: RwLock<()> = RwLock::new(());
 
+/// What trials that have ended took, without the time that they waited for others.
+static TOOK: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+
+fn timed(name: String, run: impl FnOnce() -> Outcome) -> Outcome {
+    let start = Instant::now();
+    let outcome = run();
+    TOOK.lock().unwrap_or_else(PoisonError::into_inner).push((start.elapsed(), name));
+    outcome
+}
+
+/// Of the trials of devices that have ended, the `count` that took longest, the longest first.
+pub fn slowest(count: usize) -> Vec<(Duration, String)> {
+    let mut all = TOOK.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.truncate(count);
+    all
+}
+
 struct Suite<'a> {
     device: &'a Device,
     label: &'a str,
@@ -144,9 +163,9 @@ impl Suite<'_> {
 
     fn add_with(&mut self, case: &str, run: impl FnOnce(&Device) -> Outcome + Send + 'static) {
         let device = self.device.clone();
-        self.push(case, move || {
+        self.push(case, move |name| {
             let _turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
-            run(&device)
+            timed(name, || run(&device))
         });
     }
 
@@ -157,15 +176,16 @@ impl Suite<'_> {
     }
 
     fn add_alone_with(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
-        self.push(case, move || {
+        self.push(case, move |name| {
             let _turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
-            run()
+            timed(name, run)
         });
     }
 
-    fn push(&mut self, case: &str, run: impl FnOnce() -> Outcome + Send + 'static) {
+    fn push(&mut self, case: &str, run: impl FnOnce(String) -> Outcome + Send + 'static) {
         let name = format!("{}::{}::{case}", self.label, self.name);
-        self.cases.push(Case { name, run: Box::new(run), skipped: None });
+        let of_case = name.clone();
+        self.cases.push(Case { name, run: Box::new(|| run(of_case)), skipped: None });
     }
 
     /// Adds a trial that cannot be run here.

@@ -133,7 +133,9 @@ mod tests {
             Ok(())
         };
         let timing = budget.time_queued(work, wait).unwrap();
-        assert!((2..=5).contains(&timing.batch) && timing.runs == budget.runs, "{timing:?}");
+        // A machine that does something else may sleep longer, not shorter.
+        let most = RUN_TIME.as_millis() as u32;
+        assert!((2..=most).contains(&timing.batch) && timing.runs == budget.runs, "{timing:?}");
         assert!(timing.min >= Duration::from_millis(1) && timing.median >= timing.min);
         assert_eq!((queued, waited), (2 + 6 * timing.batch, 8));
         assert_eq!(budget.time(|| Ok(())).unwrap().batch, 1);
