@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt, ops::Range};
 
-use crate::{Buffer, Device, Element, Error, HostBuffer, Pending, Queue, Result, Secrecy};
+use crate::{Buffer, Device, Element, Error, Event, HostBuffer, Pending, Queue, Result, Secrecy};
 
 /// Pieces in turn: one comes, one is worked on, one goes.
 const SLOTS: usize = 3;
@@ -38,7 +38,10 @@ const SLOTS: usize = 3;
 /// # }
 /// ```
 pub struct Stream<T: Element> {
+    device: Device,
     turns: Turns<T>,
+    /// When the last piece was on the device.
+    uploaded: Option<Event>,
     /// What a call that failed had waited for: older than all that are busy.
     kept: Option<Vec<HostBuffer>>,
 }
@@ -66,7 +69,8 @@ impl<T: Element> Stream<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
-        Ok(Self { turns: Turns::new(device, len, SLOTS, secrecy)?, kept: None })
+        let turns = Turns::new(device, len, SLOTS, secrecy)?;
+        Ok(Self { device: device.clone(), turns, uploaded: None, kept: None })
     }
 
     /// Copies the parts of `host` one behind the other to the first elements of a piece's memory, has `work` queue what is to be
@@ -92,7 +96,18 @@ impl<T: Element> Stream<T> {
             self.kept = Some(oldest);
         }
         // Idle as long as `work` may fail or panic.
-        let pending = self.turns.stage().queue(host, work)?;
+        let Self { device, turns, uploaded, .. } = self;
+        let stage = turns.stage();
+        // Copies of several queues would share the link, and the first piece be there as late as the last.
+        if let Some(before) = uploaded.take() {
+            device.wait_for(Some(&stage.queue), &before)?;
+        }
+        let pending = stage.queue(host, |queue, data| {
+            if device.info().features.queues {
+                *uploaded = Some(device.record(Some(queue))?);
+            }
+            work(queue, data)
+        })?;
         self.turns.begin(pending);
         Ok(self.kept.take())
     }
