@@ -13,6 +13,7 @@ use evariste_backend::{CpuVectors, Device, DeviceId, Kind, cpu_vectors, nvrtc};
 use libtest_mimic::{Arguments, FormatSetting, Trial};
 
 use crate::{
+    bench,
     devices::{self, Found, Missing},
     kernels, process,
     table::Table,
@@ -126,6 +127,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     matrix.note_left_out();
     let mut trials: Vec<Trial> = devices.iter().flat_map(evariste_conformance::suite).collect();
     trials.extend(evariste_conformance::common());
+    trials.push(Trial::test("any::bench::headlines", || bench::check().map_err(|error| format!("{error:#}").into())));
     if options.full {
         trials.extend(devices.iter().flat_map(evariste_conformance::long));
     }

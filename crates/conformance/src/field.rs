@@ -90,7 +90,7 @@ fn over<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::powers"), powers::<F>);
 }
 
-const LENGTHS: [usize; 7] = [0, 1, 2, 255, 257, 1000, 20_000];
+const LENGTHS: [usize; 7] = [0, 1, 2, 255, 257, 1000, 9000];
 
 /// Edge values, then random ones.
 pub(crate) fn samples<F: DeviceField>(len: usize, seed: u64) -> Vec<F> {

@@ -269,9 +269,9 @@ pub(crate) fn is_few(device: &Device) -> bool {
 }
 
 /// The lengths of these that trials on a device go through: of few, one element, one more than a workgroup has threads,
-/// and the largest that sanitizers are quick with.
+/// and the largest that sanitizers and the emulator are quick with.
 pub(crate) fn lengths(device: &Device, all: &[usize]) -> Vec<usize> {
-    const MOST: usize = 70_000;
+    const MOST: usize = 10_000;
 
     let few = is_few(device);
     let most = all.iter().copied().filter(|len| *len <= MOST).max();

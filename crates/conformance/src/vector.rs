@@ -29,7 +29,7 @@ pub(crate) fn add_once(suite: &mut Suite<'_>) {
 }
 
 /// Nothing, around a workgroup, several tiles, and one more than a power of two.
-const LENGTHS: [usize; 8] = [0, 1, 2, 255, 257, 1000, 20_000, (1 << 16) + 1];
+const LENGTHS: [usize; 8] = [0, 1, 2, 255, 257, 1000, 9000, (1 << 16) + 1];
 
 /// All lengths for small fields; for large ones those up to several tiles, to keep the time of a software GPU down.
 fn sizes<F: DeviceField>(device: &Device) -> Vec<usize> {
