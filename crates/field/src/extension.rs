@@ -146,6 +146,7 @@ impl<P: ExtensionConfig<N, BaseField: DeviceField>, const N: usize> DeviceField 
         Self(std::array::from_fn(|i| P::BaseField::load(&limbs[i * P::BaseField::LIMBS..])))
     }
 
+    #[inline]
     fn is_stored(limbs: &[u32]) -> bool {
         are_stored::<P::BaseField>(&limbs[..Self::LIMBS])
     }

@@ -122,7 +122,12 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
 
     #[inline]
     fn is_stored(limbs: &[u32]) -> bool {
-        BigInt(integer(&limbs[..Self::LIMBS])) < P::MODULUS
+        let value: [u64; N] = integer(&limbs[..Self::LIMBS]);
+        // The borrow of value − p, without branches.
+        value.iter().zip(&P::MODULUS.0).fold(false, |borrow, (x, p)| {
+            let (difference, first) = x.overflowing_sub(*p);
+            first | difference.overflowing_sub(borrow.into()).1
+        })
     }
 
     fn arithmetic() -> Arithmetic {
@@ -181,6 +186,7 @@ impl<P: SmallFpConfig> DeviceField for SmallFp<P> {
         Self::from(value) * Self::from(Self::FROM_DEVICE)
     }
 
+    #[inline]
     fn is_stored(limbs: &[u32]) -> bool {
         let [value] = integer(&limbs[..Self::LIMBS]);
         u128::from(value) < P::MODULUS_U128
@@ -217,6 +223,7 @@ impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
         Self { c0, c1 }
     }
 
+    #[inline]
     fn is_stored(limbs: &[u32]) -> bool {
         are_stored::<P::BaseField>(&limbs[..Self::LIMBS])
     }
@@ -240,6 +247,7 @@ impl<P: CubicExtConfig<BaseField: DeviceField>> DeviceField for CubicExtField<P>
         Self { c0, c1, c2 }
     }
 
+    #[inline]
     fn is_stored(limbs: &[u32]) -> bool {
         are_stored::<P::BaseField>(&limbs[..Self::LIMBS])
     }
