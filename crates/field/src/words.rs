@@ -84,10 +84,16 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     fn mul(self, a: Self::Lanes, b: Self::Lanes) -> Self::Lanes;
 
     /// (u − v) · w, for a factor w that many elements are multiplied by.
-    fn mul_difference(self, u: Self::Lanes, v: Self::Lanes, w: Shoup<Self::Word>) -> Self::Lanes;
+    fn mul_difference(self, u: Self::Lanes, v: Self::Lanes, w: &Shoup<Self::Word>) -> Self::Lanes;
 
     /// a · w, for such a factor.
-    fn mul_factor(self, a: Self::Lanes, w: Shoup<Self::Word>) -> Self::Lanes;
+    fn mul_factor(self, a: Self::Lanes, w: &Shoup<Self::Word>) -> Self::Lanes;
+
+    /// a + b, as it is or less p: for the first operand of [`WordField::mul`] and [`WordField::mul_factor`] alone.
+    #[inline(always)]
+    fn add_unreduced(self, a: Self::Lanes, b: Self::Lanes) -> Self::Lanes {
+        self.add(a, b)
+    }
 
     /// A root of unity of order 16, where products with its powers are so much cheaper than others that steps of up to four levels
     /// should have no other factors between levels: [`WordField::turn_difference`].
@@ -105,7 +111,8 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2];
 }
 
-/// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹, or its high half.
+/// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹ mod 2^32, or over
+/// Goldilocks its quotient by 2^32 in the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Shoup<W> {
     factor: W,
@@ -197,7 +204,8 @@ impl Word64 {
 
     #[inline(always)]
     fn shoup(self, factor: u64) -> Shoup<u64> {
-        Shoup { factor, more: factor >> 32 }
+        // With m the low half, factor − m · p is a multiple of 2^32, and p / 2^32 = 2^32 − 1 but for the 1 that takes m away.
+        Shoup { factor, more: self.sub(factor >> 32, (factor & u64::from(u32::MAX)) * u64::from(u32::MAX)) }
     }
 
     #[inline(always)]
@@ -299,8 +307,10 @@ mod tests {
                         (field.add(u, v), a + b),
                         (field.sub(u, v), a - b),
                         (field.mul(u, v), a * b),
-                        (field.mul_difference(u, v, field.shoup(x)), (a - b) * a),
-                        (field.mul_factor(u, field.shoup(y)), a * b),
+                        (field.mul_difference(u, v, &field.shoup(x)), (a - b) * a),
+                        (field.mul_factor(u, &field.shoup(y)), a * b),
+                        (field.mul_factor(field.add_unreduced(u, v), &field.shoup(y)), (a + b) * b),
+                        (field.mul(field.add_unreduced(u, v), u), (a + b) * a),
                     ];
                     let turns = F::TURN.map(|turn| {
                         let turn = element(turn);
@@ -337,7 +347,7 @@ mod tests {
             expect(field.add(u, v), &|lane| a[lane] + b[lane]);
             expect(field.sub(u, v), &|lane| a[lane] - b[lane]);
             expect(field.mul(u, v), &|lane| a[lane] * b[lane]);
-            expect(field.mul_difference(u, v, field.shoup(all[3])), &|lane| (a[lane] - b[lane]) * a[3]);
+            expect(field.mul_difference(u, v, &field.shoup(all[3])), &|lane| (a[lane] - b[lane]) * a[3]);
             let exchanged = [
                 field.exchange::<0>(u, v),
                 field.exchange::<1>(u, v),
@@ -363,6 +373,14 @@ mod tests {
         let mut values: Vec<E> = [0u64, 1, 2, u32::MAX.into(), 1 << 32, 1 << 63, u64::MAX].map(E::from).to_vec();
         values.extend(values.clone().iter().map(|x| -*x));
         values.extend((0..40).map(|i| E::from(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i + 1))));
+        // Words at the borders of what sums and halves hold, in the device's form.
+        let Kind::Prime { constants, .. } = E::arithmetic().0 else { unreachable!("fields of words are prime") };
+        let modulus = constants.modulus.iter().rev().fold(0u64, |word, limb| word << 32 | u64::from(*limb));
+        let top = 1 << (32 * E::LIMBS - 1);
+        let borders =
+            [1, u32::MAX.into(), 1 << 32, (1 << 32) + 1, top - 1, top, top + 1, modulus - (1 << 16), modulus - 1];
+        let stored = borders.into_iter().filter(|word| *word < modulus);
+        values.extend(stored.map(|word| E::load(&[word as u32, (word >> 32) as u32][..E::LIMBS])));
         let all = Words::each_of::<E>();
         assert_eq!(all.is_empty(), cpu_vectors().is_none());
         all.into_iter().for_each(|words| words.run(Check { values: &values }));

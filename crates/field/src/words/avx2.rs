@@ -109,7 +109,7 @@ impl WordField for Word31x8 {
     }
 
     #[inline(always)]
-    fn mul_difference(self, u: __m256i, v: __m256i, w: Shoup<u32>) -> __m256i {
+    fn mul_difference(self, u: __m256i, v: __m256i, w: &Shoup<u32>) -> __m256i {
         // SAFETY: as for `reduced`.
         unsafe {
             // Below 2p, which is a word: a product with what is below p needs no more.
@@ -119,7 +119,7 @@ impl WordField for Word31x8 {
 
     /// For any words.
     #[inline(always)]
-    fn mul_factor(self, even: __m256i, w: Shoup<u32>) -> __m256i {
+    fn mul_factor(self, even: __m256i, w: &Shoup<u32>) -> __m256i {
         // SAFETY: as for `reduced`.
         unsafe {
             let odd = _mm256_shuffle_epi32::<0b11_11_01_01>(even);

@@ -152,7 +152,7 @@ impl WordField for Word31x16 {
     }
 
     #[inline(always)]
-    fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u32>) -> __m512i {
+    fn mul_difference(self, u: __m512i, v: __m512i, w: &Shoup<u32>) -> __m512i {
         // SAFETY: as for `reduced`.
         unsafe {
             // Between −p and p: as a signed number it needs no more.
@@ -162,7 +162,7 @@ impl WordField for Word31x16 {
 
     /// For a signed factor too.
     #[inline(always)]
-    fn mul_factor(self, even: __m512i, w: Shoup<u32>) -> __m512i {
+    fn mul_factor(self, even: __m512i, w: &Shoup<u32>) -> __m512i {
         // SAFETY: as for `reduced`.
         unsafe {
             let odd = _mm512_shuffle_epi32::<0b11_11_01_01>(even);
@@ -198,6 +198,8 @@ impl WordField for Word31x16 {
 pub(super) struct Word64x8 {
     /// 1, which compilers must not know: they would make two instructions of a subtraction of 1 in some lanes.
     one: u64,
+    /// 2^32 − 1, likewise: of a product by it they would make three.
+    epsilon: u64,
 }
 
 impl Word64x8 {
@@ -205,39 +207,25 @@ impl Word64x8 {
     /// The processor has AVX-512 F.
     #[inline(always)]
     pub(super) unsafe fn new() -> Self {
-        Self { one: hint::black_box(1) }
+        Self { one: hint::black_box(1), epsilon: hint::black_box(u32::MAX.into()) }
     }
 
-    /// a · b, for b with its halves below: as [`Word64::mul`].
+    /// The low half of a word in all lanes, and the high one, each for the low halves of lanes: from memory, since words in registers would be
+    /// shifted and spread by instructions of their own.
     #[inline(always)]
-    fn product(self, a: __m512i, b: __m512i, b_high: __m512i) -> __m512i {
-        // SAFETY: the processor has the instructions, or there were no `self`.
-        unsafe {
-            let mask = _mm512_set1_epi64(i64::from(u32::MAX));
-            let a_high = _mm512_srli_epi64::<32>(a);
-            let low = _mm512_mul_epu32(a, b);
-            let first = _mm512_add_epi64(_mm512_mul_epu32(a_high, b), _mm512_srli_epi64::<32>(low));
-            let second = _mm512_add_epi64(_mm512_mul_epu32(a, b_high), _mm512_and_si512(first, mask));
-            let high = _mm512_add_epi64(_mm512_mul_epu32(a_high, b_high), _mm512_srli_epi64::<32>(first));
-            let high = _mm512_add_epi64(high, _mm512_srli_epi64::<32>(second));
-            // The low half of `second` behind that of `low`.
-            let low = _mm512_mask_shuffle_epi32::<0b10_10_00_00>(low, 0xaaaa, second);
-
-            let quotient = _mm512_add_epi64(low, _mm512_slli_epi64::<32>(low));
-            let borrow = _mm512_cmplt_epu64_mask(quotient, low);
-            let multiple = _mm512_sub_epi64(quotient, _mm512_srli_epi64::<32>(quotient));
-            let multiple = _mm512_mask_sub_epi64(multiple, borrow, multiple, self.splat(self.one));
-            self.sub(high, multiple)
-        }
+    fn halves(self, word: &u64) -> [__m512i; 2] {
+        let halves: &[u32; 2] = bytemuck::cast_ref(word);
+        // SAFETY: as for `add_high`.
+        unsafe { [_mm512_set1_epi32(halves[0] as i32), _mm512_set1_epi32(halves[1] as i32)] }
     }
 
     /// a + h · (2^32 − 1) for any word a and the low half h of another.
     #[inline(always)]
     fn add_high(self, a: __m512i, half: __m512i) -> __m512i {
-        // SAFETY: as for `product`. What is subtracted is above 0 and at most p, so that the difference is below p where a is not
-        // below it, and p more than that otherwise.
+        // SAFETY: the processor has the instructions, or there were no `self`. What is subtracted is above 0 and at most p, so
+        // that the difference is below p where a is not below it, and p more than that otherwise.
         unsafe {
-            let multiple = _mm512_mul_epu32(half, self.splat(u64::from(u32::MAX)));
+            let multiple = _mm512_mul_epu32(half, self.splat(self.epsilon));
             self.sub(a, _mm512_sub_epi64(self.splat(GOLDILOCKS), multiple))
         }
     }
@@ -245,21 +233,21 @@ impl Word64x8 {
     /// x · 2^`UP`, below 2^32, `REST` = 64 − `UP`: 2^64 = 2^32 − 1.
     #[inline(always)]
     fn up<const UP: u32, const REST: u32>(self, x: __m512i) -> __m512i {
-        // SAFETY: as for `product`.
+        // SAFETY: as for `add_high`.
         unsafe { self.add_high(_mm512_slli_epi64::<UP>(x), _mm512_srli_epi64::<REST>(x)) }
     }
 
     /// x · 2^`UP`, between 2^32 and 2^64, `REST` = 64 − `UP` and `TOP` = 96 − `UP`: 2^96 = −1.
     #[inline(always)]
     fn up_far<const UP: u32, const REST: u32, const TOP: u32>(self, x: __m512i) -> __m512i {
-        // SAFETY: as for `product`.
+        // SAFETY: as for `add_high`.
         unsafe { self.sub(self.up::<UP, REST>(x), _mm512_srli_epi64::<TOP>(x)) }
     }
 
     /// x / 2^`DOWN`, at most 2^32, `REST` = 64 − `DOWN`: with m the `DOWN` low bits of x, (x − m · p) / 2^`DOWN`.
     #[inline(always)]
     fn down<const DOWN: u32, const REST: u32>(self, x: __m512i) -> __m512i {
-        // SAFETY: as for `product`.
+        // SAFETY: as for `add_high`.
         unsafe {
             let low = _mm512_slli_epi64::<REST>(x);
             self.sub(_mm512_srli_epi64::<DOWN>(x), _mm512_sub_epi64(low, _mm512_srli_epi64::<32>(low)))
@@ -310,19 +298,19 @@ impl WordField for Word64x8 {
 
     #[inline(always)]
     fn splat(self, word: u64) -> __m512i {
-        // SAFETY: as for `product`.
+        // SAFETY: as for `add_high`.
         unsafe { _mm512_set1_epi64(word as i64) }
     }
 
     #[inline(always)]
     fn add(self, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: as for `product`.
+        // SAFETY: as for `add_high`.
         unsafe { self.sub(a, _mm512_sub_epi64(self.splat(GOLDILOCKS), b)) }
     }
 
     #[inline(always)]
     fn sub(self, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: as for `product`.
+        // SAFETY: as for `add_high`.
         unsafe {
             let difference = _mm512_sub_epi64(a, b);
             let borrow = _mm512_cmplt_epu64_mask(a, b);
@@ -331,10 +319,36 @@ impl WordField for Word64x8 {
     }
 
     #[inline(always)]
+    fn add_unreduced(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as for `add_high`.
+        unsafe {
+            let sum = _mm512_add_epi64(a, b);
+            let carry = _mm512_cmplt_epu64_mask(sum, a);
+            _mm512_mask_add_epi64(sum, carry, sum, self.splat(self.epsilon))
+        }
+    }
+
+    /// As [`Word64::mul`].
+    #[inline(always)]
     fn mul(self, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: as for `product`.
-        let b_high = unsafe { _mm512_srli_epi64::<32>(b) };
-        self.product(a, b, b_high)
+        // SAFETY: as for `add_high`.
+        unsafe {
+            let mask = _mm512_set1_epi64(i64::from(u32::MAX));
+            let [a_high, b_high] = [a, b].map(|x| _mm512_srli_epi64::<32>(x));
+            let low = _mm512_mul_epu32(a, b);
+            let first = _mm512_add_epi64(_mm512_mul_epu32(a_high, b), _mm512_srli_epi64::<32>(low));
+            let second = _mm512_add_epi64(_mm512_mul_epu32(a, b_high), _mm512_and_si512(first, mask));
+            let high = _mm512_add_epi64(_mm512_mul_epu32(a_high, b_high), _mm512_srli_epi64::<32>(first));
+            let high = _mm512_add_epi64(high, _mm512_srli_epi64::<32>(second));
+            // The low half of `second` behind that of `low`.
+            let low = _mm512_mask_shuffle_epi32::<0b10_10_00_00>(low, 0xaaaa, second);
+
+            let quotient = _mm512_add_epi64(low, _mm512_slli_epi64::<32>(low));
+            let borrow = _mm512_cmplt_epu64_mask(quotient, low);
+            let multiple = _mm512_sub_epi64(quotient, _mm512_srli_epi64::<32>(quotient));
+            let multiple = _mm512_mask_sub_epi64(multiple, borrow, multiple, self.splat(self.one));
+            self.sub(high, multiple)
+        }
     }
 
     const TURN: Option<u64> = Some(GOLDILOCKS_TURN);
@@ -354,13 +368,28 @@ impl WordField for Word64x8 {
         }
     }
 
+    /// With a = a0 + a1 · 2^32, a0 · w / 2^32 + a1 · w is 2^32 times the product: one step of Montgomery's reduction, by 32 bits,
+    /// in place of two.
     #[inline(always)]
-    fn mul_factor(self, a: __m512i, w: Shoup<u64>) -> __m512i {
-        self.product(a, self.splat(w.factor), self.splat(w.more))
+    fn mul_factor(self, a: __m512i, w: &Shoup<u64>) -> __m512i {
+        // SAFETY: as for `add_high`.
+        unsafe {
+            let epsilon = self.splat(self.epsilon);
+            let ([w_low, w_high], [more_low, more_high]) = (self.halves(&w.factor), self.halves(&w.more));
+            let a_high = _mm512_srli_epi64::<32>(a);
+            let low = _mm512_mul_epu32(a, more_low);
+            let sum = _mm512_add_epi64(_mm512_mul_epu32(a_high, w_low), _mm512_and_si512(low, epsilon));
+            // At most (2^32 − 1)(2^32 − 2) + 2^33 − 4, since `more` with a high half of 2^32 − 1 has a low half of 0: below p.
+            let high = _mm512_add_epi64(_mm512_srli_epi64::<32>(low), _mm512_srli_epi64::<32>(sum));
+            let high = _mm512_add_epi64(_mm512_mul_epu32(a, more_high), high);
+            // The multiple of p that takes the low half of the sum away, less the other high product, both below p.
+            let multiple = _mm512_mul_epu32(sum, epsilon);
+            self.sub(high, self.sub(multiple, _mm512_mul_epu32(a_high, w_high)))
+        }
     }
 
     #[inline(always)]
-    fn mul_difference(self, u: __m512i, v: __m512i, w: Shoup<u64>) -> __m512i {
+    fn mul_difference(self, u: __m512i, v: __m512i, w: &Shoup<u64>) -> __m512i {
         self.mul_factor(self.sub(u, v), w)
     }
 
@@ -377,7 +406,7 @@ impl WordField for Word64x8 {
             words
         }
         let [first, second] = const { places(BIT) };
-        // SAFETY: as for `product`; the places are eight words.
+        // SAFETY: as for `add_high`; the places are eight words.
         unsafe {
             let [first, second] = [self.load(first.as_ptr()), self.load(second.as_ptr())];
             [_mm512_permutex2var_epi64(a, first, b), _mm512_permutex2var_epi64(a, second, b)]

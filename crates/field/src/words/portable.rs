@@ -119,16 +119,16 @@ impl<S: Scalar> WordField for Portable<S> {
     }
 
     #[inline(always)]
-    fn mul_difference(self, mut u: Self::Lanes, v: Self::Lanes, w: Shoup<S::Word>) -> Self::Lanes {
+    fn mul_difference(self, mut u: Self::Lanes, v: Self::Lanes, w: &Shoup<S::Word>) -> Self::Lanes {
         for i in 0..LANES {
-            u[i] = self.0.mul_shoup(self.0.sub(u[i], v[i]), w);
+            u[i] = self.0.mul_shoup(self.0.sub(u[i], v[i]), *w);
         }
         u
     }
 
     #[inline(always)]
-    fn mul_factor(self, a: Self::Lanes, w: Shoup<S::Word>) -> Self::Lanes {
-        a.map(|a| self.0.mul_shoup(a, w))
+    fn mul_factor(self, a: Self::Lanes, w: &Shoup<S::Word>) -> Self::Lanes {
+        a.map(|a| self.0.mul_shoup(a, *w))
     }
 
     #[inline(always)]

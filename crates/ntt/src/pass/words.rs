@@ -286,26 +286,46 @@ struct Side<'a, W> {
     streamed: bool,
 }
 
-impl<W> Side<'_, W> {
-    #[inline(always)]
-    fn at(&self, row: usize, vector: usize) -> *mut W {
-        self.words.wrapping_add(self.rows[row] + self.vectors[vector])
-    }
-}
-
-/// Factors by which rows are multiplied as they are loaded, one for all lanes of a vector, of which the lines are columns of one
-/// line of a matrix: of row r and vector v at `starts[v] + r`.
-struct Before<W> {
-    factors: Vec<W>,
+/// Factors of rows, one for all lanes of a vector, of which the lines are columns of one line of a matrix: of row r and vector v
+/// at `starts[v] + r`.
+struct Factors<W> {
+    factors: Vec<Shoup<W>>,
     starts: Vec<usize>,
 }
 
-/// Factors by which rows are multiplied as they are stored: of row r and vector v at `rows[r] + vectors[v]`.
-#[derive(Clone, Copy)]
+impl<W: Copy> Factors<W> {
+    /// Those of all rows for the number that each vector has, of which neighbours are mostly the same.
+    fn new<I: IntoIterator<Item = Shoup<W>>>(numbers: &[usize], factors_of: impl Fn(usize) -> I) -> Self {
+        let (mut factors, mut starts, mut last) = (Vec::new(), Vec::with_capacity(numbers.len()), None);
+        for &number in numbers {
+            let start = match last {
+                Some((of, start)) if of == number => start,
+                _ => factors.len(),
+            };
+            if start == factors.len() {
+                factors.extend(factors_of(number));
+            }
+            last = Some((number, start));
+            starts.push(start);
+        }
+        Self { factors, starts }
+    }
+
+    /// Those of all rows, for a vector.
+    #[inline(always)]
+    fn of(&self, vector: usize) -> &[Shoup<W>] {
+        &self.factors[self.starts[vector]..]
+    }
+}
+
+/// Factors by which rows are multiplied as they are stored.
 struct After<'a, W> {
+    /// Those of [`LANES`]: of row r and vector v at `rows[r] + vectors[v]`.
     words: &'a [W],
     rows: &'a [usize],
     vectors: &'a [usize],
+    /// Those of [`VECTORS`].
+    factors: Factors<W>,
     /// That of row 0 of all lines, unless it is 1.
     zero: Option<W>,
 }
@@ -348,9 +368,10 @@ macro_rules! pairs {
 const TURNS: [usize; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 4, 6, 0, 4, 0];
 
 /// Transforms of 2^`LOG_RADIX` rows, with the roots given: in the last step, where the first root of each level is 1, with that in
-/// mind. With [`WordField::TURN`] and no others, where there is such a root.
+/// mind. With [`WordField::TURN`] and no others, where there is such a root. All results but the first may be unreduced where
+/// they are `MULTIPLIED`.
 #[inline(always)]
-fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
+fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool, const MULTIPLIED: bool>(
     field: F,
     x: &mut [F::Lanes; MAX_LANES],
     roots: &[Shoup<F::Word>],
@@ -360,13 +381,13 @@ fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool>(
         ($($u:literal $v:literal $root:literal),*) => { $(
             if $v < 1 << LOG_RADIX {
                 let (u, v) = (x[$u], x[$v]);
-                x[$u] = field.add(u, v);
+                x[$u] = if MULTIPLIED && $u != 0 && $v - $u == 1 { field.add_unreduced(u, v) } else { field.add(u, v) };
                 x[$v] = if F::TURN.is_some() {
                     field.turn_difference::<{ TURNS[$root] }>(u, v)
                 } else if LAST && [0, 8, 12, 14].contains(&$root) {
                     field.sub(u, v)
                 } else {
-                    field.mul_difference(u, v, roots[($root + (1 << LOG_RADIX)) - 16])
+                    field.mul_difference(u, v, &roots[($root + (1 << LOG_RADIX)) - 16])
                 };
             }
         )* };
@@ -433,10 +454,14 @@ impl<F: WordField> Tile<'_, F> {
         let stores = store.form == Form::SideBySide && kind.is_some() && !params.has(flags::SCALE_OUT);
         let vectors_out: Vec<usize> = store.addresses.iter().copied().step_by(F::LANES).collect();
         let columns_of_vectors: Vec<usize> = columns.iter().copied().step_by(F::LANES).collect();
+        let field = self.field;
+        let factors_of = |column: usize| self.rows.factors.iter().map(move |row| field.shoup(table[row + column]));
+        let is_shared = stores && kind == Some(VECTORS);
         let after = After {
             words: table,
             rows: &self.rows.factors,
             vectors: &columns_of_vectors,
+            factors: Factors::new(if is_shared { &columns_of_vectors } else { &[] }, factors_of),
             zero: (twiddled && params.has(flags::TWIDDLE_ZERO)).then(|| table[params.twiddles as usize]),
         };
 
@@ -501,53 +526,65 @@ impl<F: WordField> Tile<'_, F> {
         step: &Step<F::Word>,
         from: Side<'_, F::Word>,
         to: Side<'_, F::Word>,
-        before: Option<&Before<F::Word>>,
+        before: Option<&Factors<F::Word>>,
         after: &After<'_, F::Word>,
     ) {
         let field = self.field;
-        let vectors = from.vectors.len();
         let distance = (1usize << step.log_rows) >> LOG_RADIX;
+        let places: [usize; MAX_LANES] =
+            std::array::from_fn(|j| if F::TURN.is_some() { step.places[j] } else { j } * distance);
         let mut x = [field.splat(bytemuck::Zeroable::zeroed()); MAX_LANES];
         for block in (0..from.rows.len()).step_by(1 << step.log_rows) {
             for (row, roots) in (block..block + distance).zip(step.roots.chunks_exact((1 << LOG_RADIX) - 1)) {
-                for vector in 0..vectors {
+                let mut sources = [from.words; MAX_LANES];
+                let mut sinks = [to.words; MAX_LANES];
+                each!(|J| if J < 1 << LOG_RADIX {
+                    sources[J] = from.words.wrapping_add(from.rows[row + J * distance]);
+                    sinks[J] = to.words.wrapping_add(to.rows[row + places[J]]);
+                });
+                for (vector, (&source, &sink)) in from.vectors.iter().zip(to.vectors).enumerate() {
+                    let before = before.filter(|_| SCALED).map(|before| before.of(vector));
                     each!(|J| if J < 1 << LOG_RADIX {
-                        let row = row + J * distance;
                         // SAFETY: as the caller vouches.
-                        x[J] = unsafe { field.load(from.at(row, vector)) };
-                        if SCALED && let Some(before) = before {
-                            x[J] = field.mul(x[J], field.splat(before.factors[before.starts[vector] + row]));
+                        x[J] = unsafe { field.load(sources[J].wrapping_add(source)) };
+                        if let Some(before) = before {
+                            x[J] = field.mul_factor(x[J], &before[row + J * distance]);
                         }
                     });
-                    butterflies::<F, LOG_RADIX, LAST>(field, &mut x, roots);
+                    if F::TURN.is_some() && !LAST || FACTORS != NOTHING {
+                        butterflies::<F, LOG_RADIX, LAST, true>(field, &mut x, roots);
+                    } else {
+                        butterflies::<F, LOG_RADIX, LAST, false>(field, &mut x, roots);
+                    }
+                    let shared = if FACTORS == VECTORS { after.factors.of(vector) } else { &[] };
                     each!(|J| if J < 1 << LOG_RADIX {
                         if F::TURN.is_some() && !LAST && J != 0 {
-                            x[J] = field.mul_factor(x[J], roots[J - 1]);
+                            x[J] = field.mul_factor(x[J], &roots[J - 1]);
                         }
-                        let row = row + if F::TURN.is_some() { step.places[J] } else { J } * distance;
-                        if FACTORS != NOTHING && (J != 0 || row > 0) {
+                        let row = row + places[J];
+                        if FACTORS == VECTORS && (J != 0 || row > 0) {
+                            x[J] = field.mul_factor(x[J], &shared[row]);
+                        } else if FACTORS == LANES && (J != 0 || row > 0) {
                             let factors = &after.words[after.rows[row] + after.vectors[vector]..];
-                            let factors = if FACTORS == VECTORS {
-                                field.splat(factors[0])
-                            } else {
-                                // SAFETY: as many as there are lanes.
-                                unsafe { field.load(factors[..F::LANES].as_ptr()) }
-                            };
-                            x[J] = field.mul(x[J], factors);
+                            // SAFETY: as many as there are lanes.
+                            x[J] = field.mul(x[J], unsafe { field.load(factors[..F::LANES].as_ptr()) });
                         } else if FACTORS != NOTHING
                             && let Some(zero) = after.zero
                         {
                             x[J] = field.mul(x[J], field.splat(zero));
                         }
-                        // SAFETY: as the caller vouches.
-                        unsafe {
-                            if to.streamed {
-                                field.stream(to.at(row, vector), x[J]);
-                            } else {
-                                field.store(to.at(row, vector), x[J]);
-                            }
-                        }
                     });
+                    if to.streamed {
+                        each!(|J| if J < 1 << LOG_RADIX {
+                            // SAFETY: as the caller vouches.
+                            unsafe { field.stream(sinks[J].wrapping_add(sink), x[J]) }
+                        });
+                    } else {
+                        each!(|J| if J < 1 << LOG_RADIX {
+                            // SAFETY: as the caller vouches.
+                            unsafe { field.store(sinks[J].wrapping_add(sink), x[J]) }
+                        });
+                    }
                 }
             }
         }
@@ -565,39 +602,17 @@ impl<F: WordField> Tile<'_, F> {
 
     /// The scales of all rows, for each vector of lines.
     #[inline(always)]
-    fn before(&self, places: &Places) -> Before<F::Word> {
+    fn before(&self, places: &Places) -> Factors<F::Word> {
         let Pass { shape, params, scale, .. } = self.pass;
         let scale: &[F::Word] = bytemuck::cast_slice(scale);
-        let rows = 1usize << shape.log_rows;
         let element_of = |row: usize| if params.has(flags::ROWS_IN_REVERSED) { self.reversed[row] } else { row };
-        let (mut factors, mut starts, mut last) = (Vec::new(), Vec::new(), None);
-        for position in places.positions.iter().step_by(F::LANES) {
-            if last != Some(position) {
-                last = Some(position);
-                let entries = |row: usize| params.scale_entries(position + element_of(row) * places.stride);
-                let first = factors.len();
-                factors.extend((0..rows).map(|row| scale[entries(row)[1]]));
-                let low = entries(0)[0];
-                let is_common = !params.has(flags::SCALE_REVERSED) && places.stride >= 1 << params.log_scales;
-                if is_common && rows >= F::LANES {
-                    // Rows differ in the higher table only.
-                    for factors in factors[first..].chunks_exact_mut(F::LANES) {
-                        // SAFETY: as many words as there are lanes.
-                        unsafe {
-                            let product =
-                                self.field.mul(self.field.load(factors.as_ptr()), self.field.splat(scale[low]));
-                            self.field.store(factors.as_mut_ptr(), product);
-                        }
-                    }
-                } else {
-                    for (row, factor) in factors[first..].iter_mut().enumerate() {
-                        *factor = self.field.mul_word(*factor, scale[entries(row)[0]]);
-                    }
-                }
-            }
-            starts.push(factors.len() - rows);
-        }
-        Before { factors, starts }
+        let positions: Vec<usize> = places.positions.iter().copied().step_by(F::LANES).collect();
+        Factors::new(&positions, |position| {
+            (0..1 << shape.log_rows).map(move |row| {
+                let [low, high] = params.scale_entries(position + element_of(row) * places.stride);
+                self.field.shoup(self.field.mul_word(scale[low], scale[high]))
+            })
+        })
     }
 
     fn places(&self, end: End) -> Places {
