@@ -80,8 +80,8 @@ pub(crate) struct Options {
     /// included, separated by commas.
     #[arg(long, value_name = "A..B")]
     log_n: Option<Sizes>,
-    /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and aws-lc, blst and plonky3 if this program
-    /// is built with the features of their names. The headlines have theirs anyway.
+    /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and aws-lc, blst, plonky3 and
+    /// winterfell if this program is built with the features of their names. The headlines have theirs anyway.
     #[arg(long)]
     peers: bool,
     /// How much to measure. AES has hundreds of cases and takes 50 ms for each in both profiles.

@@ -136,17 +136,23 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
             seven(session, target, &problem);
             out_of_core(session, target, &problem);
         });
+        let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
+        let limits = cpu.map(|target| target.limits);
         if options.peers {
-            let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
-            arkworks(session, &problem, cpu.map(|target| target.limits));
+            arkworks(session, &problem, limits);
         }
         drop(problem);
         let problem = Problem::<ark_bn254::Fr>::new("bn254-fr", log_n, 1);
         here().for_each(|target| measure(session, target, &problem, &FORWARD));
         let here: Vec<&Target> = here().collect();
-        small_field::<small::Goldilocks>(session, &here, options, "goldilocks", log_n);
-        small_field::<small::BabyBear>(session, &here, options, "baby-bear", log_n);
-        small_field::<small::KoalaBear>(session, &here, options, "koala-bear", log_n);
+        let goldilocks = Problem::<small::Goldilocks>::new("goldilocks", log_n, 1);
+        small_field(session, &here, options, &goldilocks, limits);
+        #[cfg(feature = "winterfell")]
+        if options.peers {
+            winterfell(session, &goldilocks);
+        }
+        small_field(session, &here, options, &Problem::<small::BabyBear>::new("baby-bear", log_n, 1), limits);
+        small_field(session, &here, options, &Problem::<small::KoalaBear>::new("koala-bear", log_n, 1), limits);
     }
     let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", BATCH_LOG_N, BATCH);
     targets.iter().for_each(|target| BATCHED.iter().for_each(|variant| measure(session, target, &problem, variant)));
@@ -165,19 +171,19 @@ fn small_field<F: SmallField>(
     session: &mut Session,
     targets: &[&Target],
     wanted: &Wanted,
-    field: &'static str,
-    log_n: u32,
+    problem: &Problem<F>,
+    limits: Option<Limits>,
 ) {
-    if log_n > F::TWO_ADICITY {
+    if problem.log_n > F::TWO_ADICITY {
         return;
     }
-    let problem = Problem::<F>::new(field, log_n, 1);
     for target in targets {
-        [FORWARD, REVERSED].iter().for_each(|variant| measure(session, target, &problem, variant));
+        [FORWARD, REVERSED].iter().for_each(|variant| measure(session, target, problem, variant));
     }
     if wanted.peers {
+        arkworks(session, problem, limits);
         #[cfg(feature = "plonky3")]
-        plonky3(session, &problem);
+        plonky3(session, problem);
     }
 }
 
@@ -509,7 +515,7 @@ fn seven_by_arkworks<F: DeviceField + FftField>(problem: &Problem<F>) -> Result<
 }
 
 /// The transform of `ark_poly` on all cores.
-fn arkworks(session: &mut Session, problem: &Problem<ark_bls12_381::Fr>, limits: Option<Limits>) {
+fn arkworks<F: DeviceField + FftField>(session: &mut Session, problem: &Problem<F>, limits: Option<Limits>) {
     let case = Case {
         name: format!("{}/forward/natural/host", problem.field),
         device: "cpu".into(),
@@ -519,13 +525,49 @@ fn arkworks(session: &mut Session, problem: &Problem<ark_bls12_381::Fr>, limits:
         floor: limits.map(|limits| limits.floor(problem.work())),
     };
     session.measure(case, |budget| {
-        let domain =
-            Radix2EvaluationDomain::<ark_bls12_381::Fr>::new(problem.len()).context("no domain of this size")?;
+        let domain = Radix2EvaluationDomain::<F>::new(problem.len()).context("no domain of this size")?;
         let mut data = problem.input.clone();
         domain.fft_in_place(&mut data);
         let checked = problem.check(false, Order::Natural, |place| Ok(data[place]))?;
         let timing = budget.time(|| {
             domain.fft_in_place(&mut data);
+            Ok(())
+        })?;
+        Ok((timing, None, checked))
+    });
+}
+
+/// The transform of Winterfell on all cores. Its roots of unity are others than those of the field's generator.
+#[cfg(feature = "winterfell")]
+fn winterfell(session: &mut Session, problem: &Problem<small::Goldilocks>) {
+    use ark_ff::{Field, PrimeField};
+    use winter_math::{StarkField, fft, fields::f64::BaseElement};
+
+    if problem.log_n > BaseElement::TWO_ADICITY {
+        return;
+    }
+    let case = Case {
+        name: format!("{}/forward/natural/host", problem.field),
+        device: "cpu".into(),
+        peer: Some("winterfell"),
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let mut data: Vec<BaseElement> =
+            problem.input.iter().map(|x| BaseElement::new(x.into_bigint().as_ref()[0])).collect();
+        let twiddles = fft::get_twiddles::<BaseElement>(problem.len());
+        fft::evaluate_poly(&mut data, &twiddles);
+        let root = small::Goldilocks::from(BaseElement::get_root_of_unity(problem.log_n).as_int());
+        for &place in &problem.places {
+            let actual = small::Goldilocks::from(data[place].as_int());
+            let expected = horner_in_parallel(&problem.input, root.pow([place as u64]));
+            ensure!(actual == expected, "output {place} is {actual}, Horner's rule gives {expected}");
+        }
+        let checked = format!("horner, {CHECKED} of 2^{} outputs, at the powers of its own root", problem.log_n);
+        let timing = budget.time(|| {
+            fft::evaluate_poly(&mut data, &twiddles);
             Ok(())
         })?;
         Ok((timing, None, checked))
