@@ -291,24 +291,31 @@ struct Side<'a, W> {
 struct Factors<W> {
     factors: Vec<Shoup<W>>,
     starts: Vec<usize>,
+    /// What the last vector's factors belong to.
+    last: Option<usize>,
 }
 
-impl<W: Copy> Factors<W> {
-    /// Those of all rows for the number that each vector has, of which neighbours are mostly the same.
-    fn new<I: IntoIterator<Item = Shoup<W>>>(numbers: &[usize], factors_of: impl Fn(usize) -> I) -> Self {
-        let (mut factors, mut starts, mut last) = (Vec::new(), Vec::with_capacity(numbers.len()), None);
-        for &number in numbers {
-            let start = match last {
-                Some((of, start)) if of == number => start,
-                _ => factors.len(),
-            };
-            if start == factors.len() {
-                factors.extend(factors_of(number));
-            }
-            last = Some((number, start));
-            starts.push(start);
+impl<W> Default for Factors<W> {
+    fn default() -> Self {
+        Self { factors: Vec::new(), starts: Vec::new(), last: None }
+    }
+}
+
+impl<W> Factors<W> {
+    /// Gives the next vector the factors of the one before, if they belong to this number: neighbours mostly do.
+    fn has(&mut self, number: usize) -> bool {
+        let has = self.last == Some(number);
+        if has {
+            self.starts.extend(self.starts.last().copied());
         }
-        Self { factors, starts }
+        has
+    }
+
+    /// Gives the next vector the factors of all rows that belong to a number.
+    fn push(&mut self, number: usize, factors: impl Iterator<Item = Shoup<W>>) {
+        self.starts.push(self.factors.len());
+        self.factors.extend(factors);
+        self.last = Some(number);
     }
 
     /// Those of all rows, for a vector.
@@ -455,13 +462,19 @@ impl<F: WordField> Tile<'_, F> {
         let vectors_out: Vec<usize> = store.addresses.iter().copied().step_by(F::LANES).collect();
         let columns_of_vectors: Vec<usize> = columns.iter().copied().step_by(F::LANES).collect();
         let field = self.field;
-        let factors_of = |column: usize| self.rows.factors.iter().map(move |row| field.shoup(table[row + column]));
-        let is_shared = stores && kind == Some(VECTORS);
+        let mut factors = Factors::default();
+        if stores && kind == Some(VECTORS) {
+            for &column in &columns_of_vectors {
+                if !factors.has(column) {
+                    factors.push(column, self.rows.factors.iter().map(|row| field.shoup(table[row + column])));
+                }
+            }
+        }
         let after = After {
             words: table,
             rows: &self.rows.factors,
             vectors: &columns_of_vectors,
-            factors: Factors::new(if is_shared { &columns_of_vectors } else { &[] }, factors_of),
+            factors,
             zero: (twiddled && params.has(flags::TWIDDLE_ZERO)).then(|| table[params.twiddles as usize]),
         };
 
@@ -605,14 +618,35 @@ impl<F: WordField> Tile<'_, F> {
     fn before(&self, places: &Places) -> Factors<F::Word> {
         let Pass { shape, params, scale, .. } = self.pass;
         let scale: &[F::Word] = bytemuck::cast_slice(scale);
+        let rows = 1usize << shape.log_rows;
         let element_of = |row: usize| if params.has(flags::ROWS_IN_REVERSED) { self.reversed[row] } else { row };
-        let positions: Vec<usize> = places.positions.iter().copied().step_by(F::LANES).collect();
-        Factors::new(&positions, |position| {
-            (0..1 << shape.log_rows).map(move |row| {
-                let [low, high] = params.scale_entries(position + element_of(row) * places.stride);
-                self.field.shoup(self.field.mul_word(scale[low], scale[high]))
-            })
-        })
+        let (mut words, mut factors): (Vec<F::Word>, _) = (Vec::with_capacity(rows), Factors::default());
+        for &position in places.positions.iter().step_by(F::LANES) {
+            if factors.has(position) {
+                continue;
+            }
+            let entries = |row: usize| params.scale_entries(position + element_of(row) * places.stride);
+            words.clear();
+            words.extend((0..rows).map(|row| scale[entries(row)[1]]));
+            let low = entries(0)[0];
+            let is_common = !params.has(flags::SCALE_REVERSED) && places.stride >= 1 << params.log_scales;
+            if is_common && rows >= F::LANES {
+                // Rows differ in the higher table only.
+                for words in words.chunks_exact_mut(F::LANES) {
+                    // SAFETY: as many words as there are lanes.
+                    unsafe {
+                        let product = self.field.mul(self.field.load(words.as_ptr()), self.field.splat(scale[low]));
+                        self.field.store(words.as_mut_ptr(), product);
+                    }
+                }
+            } else {
+                for (row, word) in words.iter_mut().enumerate() {
+                    *word = self.field.mul_word(*word, scale[entries(row)[0]]);
+                }
+            }
+            factors.push(position, words.iter().map(|word| self.field.shoup(*word)));
+        }
+        factors
     }
 
     fn places(&self, end: End) -> Places {
