@@ -70,7 +70,7 @@ impl FromStr for DeviceId {
     }
 }
 
-/// What a device is and what it can take. Algorithms plan by this and never by [`Kind`].
+/// What a device is and what it can take. Algorithms plan by this, and by [`Kind`] only where the texts of a kernel differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
     /// The name by which it is opened.
