@@ -13,8 +13,8 @@ use crate::{
 /// Blocks that one launch chains in CBC encryption, for the same reason, and since emulated GPUs end long loops.
 const MAX_CHAIN: u32 = 1 << 11;
 
-/// Cipher block chaining, without padding. Decryption works on all blocks at once; encryption goes block after block, so
-/// that only batches of messages ([`Aes::cbc_encrypt_batch`]) keep a device busy.
+/// Cipher block chaining (NIST SP 800-38A, 6.2), without padding. Decryption works on all blocks at once; encryption goes
+/// block after block, so that only batches of messages ([`Aes::cbc_encrypt_batch`]) keep a device busy.
 ///
 /// CBC authenticates nothing, and padding on top of it must not tell an attacker whether it is right. It is here for what
 /// exists already.
@@ -24,7 +24,7 @@ pub struct Cbc {
 }
 
 impl Aes {
-    /// CBC with key 0.
+    /// Makes CBC with key 0.
     pub fn cbc(&self) -> Cbc {
         Cbc { aes: self.clone() }
     }
@@ -32,7 +32,10 @@ impl Aes {
     /// Encrypts each message with its key and initialisation vector, one thread a message.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`], [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Device`].
+    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Alignment`] for one that does not start at
+    /// a multiple of 16, [`Error::NoSuchKey`] for one whose key there is not, [`Error::Overlap`] for two that share bytes,
+    /// and [`Error::Device`] for one that leaves `data` or for a buffer of another device: with nothing written.
+    /// [`Error::Device`] also if the device fails or has too little memory.
     pub fn cbc_encrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
         let batch = self.cbc_messages(data, &messages)?;
         self.cbc_encrypt(data, &batch)
@@ -41,7 +44,7 @@ impl Aes {
     /// Decrypts each message with its key and initialisation vector.
     ///
     /// # Errors
-    /// As [`Aes::cbc_encrypt_batch`].
+    /// Returns the errors of [`Aes::cbc_encrypt_batch`], for the same reasons.
     pub fn cbc_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
         let batch = self.cbc_messages(data, &messages)?;
         self.messages(None, BlockMode::Cbc, Direction::Decrypt, false, data, &batch)
@@ -88,7 +91,7 @@ impl Aes {
 }
 
 impl Cbc {
-    /// The keys below.
+    /// Returns the keys that it works with, of which it uses number 0.
     pub fn aes(&self) -> &Aes {
         &self.aes
     }
@@ -96,17 +99,19 @@ impl Cbc {
     /// Encrypts a host slice of whole blocks. One message has no parallelism: the CPU does it.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`].
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16.
     pub fn encrypt(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
         expect_blocks(data.len())?;
         cpu::cbc_encrypt(self.aes.cipher(0), *iv, data);
         Ok(())
     }
 
-    /// Decrypts a host slice of whole blocks.
+    /// Decrypts a host slice of whole blocks. Slices shorter than [`Aes::crossover`] are left to the CPU; long ones pass
+    /// through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`], [`Error::Device`].
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the device fails or
+    /// has too little memory: some pieces of `data` may be decrypted then.
     pub fn decrypt(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
         expect_blocks(data.len())?;
         if self.aes.on_host(Mode::Cbc, data.len())? {
@@ -126,18 +131,19 @@ impl Cbc {
         ring.run(data, work, |_| ())
     }
 
-    /// Encrypts part of a buffer, by one thread.
+    /// Encrypts a range of bytes of a buffer, whole blocks, by one thread. Queued: returns before it is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`], [`Error::Device`].
+    /// [`Error::PartialBlock`] unless the length of the range is a multiple of 16. [`Error::Device`] for a range that
+    /// leaves `data`, for a buffer of another device, or if the device fails or has too little memory.
     pub fn encrypt_range(&self, iv: &[u8; BLOCK], data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         self.on_range(iv, data, range, |data, batch| self.aes.cbc_encrypt(data, batch))
     }
 
-    /// Decrypts part of a buffer.
+    /// Decrypts a range of bytes of a buffer, whole blocks. Queued: returns before it is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`], [`Error::Device`].
+    /// Returns the errors of [`Cbc::encrypt_range`], for the same reasons.
     pub fn decrypt_range(&self, iv: &[u8; BLOCK], data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         self.on_range(iv, data, range, |data, batch| {
             self.aes.messages(None, BlockMode::Cbc, Direction::Decrypt, false, data, batch)

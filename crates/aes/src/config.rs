@@ -2,26 +2,27 @@ use evariste_backend::{DeviceInfo, Kind};
 
 use crate::{Error, Result, cpu::BLOCK};
 
-/// How the kernels compute the cipher. On the CPU the processor's own instructions do, whatever is chosen.
+/// How the kernels compute the cipher. The CPU computes it in a way of its own, in constant time, whatever is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
-    /// SubBytes by a table of 256 bytes, MixColumns computed.
+    /// It looks up SubBytes in a table of 256 bytes and computes MixColumns.
     Sbox,
-    /// Rounds by lookups in one table, its entries rotated for the rows.
+    /// It looks up rounds in one table of 256 words, whose entries it rotates for the rows.
     Table,
-    /// Rounds by lookups in two tables.
+    /// It looks up rounds in two such tables, and rotates sums of entries.
     TwoTables,
-    /// Rounds by lookups in four tables, one a row.
+    /// It looks up rounds in four such tables, one a row, and rotates nothing.
     FourTables,
-    /// Logic on bits of 8 blocks at a time: no lookup and no branch depends on keys or data.
+    /// It computes by logic on the bits of 8 blocks at a time: no lookup and no branch depends on keys or data.
     Bitsliced,
 }
 
 impl Method {
-    /// All methods.
+    /// All methods, in the order of their declaration.
     pub const ALL: [Self; 5] = [Method::Sbox, Method::Table, Method::TwoTables, Method::FourTables, Method::Bitsliced];
 
-    /// The fastest that a device has room for.
+    /// Returns the fastest method that a device has room for: four tables or else two, where 32 copies of them fit the
+    /// memory of a workgroup, and otherwise one.
     pub fn fastest(info: &DeviceInfo) -> Self {
         let fits = |method: &&Self| method.tables() * FULL_COPIES * TABLE_BYTES <= info.limits.workgroup_bytes;
         [Method::FourTables, Method::TwoTables].iter().find(fits).copied().unwrap_or(Method::Table)
@@ -115,9 +116,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether workgroups stride over the data on a device: with CUDA for methods that load tables unless set, where it gave a
-    /// third more. Without tables they gain nothing, and portable devices tell too little of how many they have room for: there
-    /// they gave half. Where loops are ended after a number of turns, workgroups never stride.
+    /// Returns whether workgroups stride over the data on a device: with CUDA for methods that load tables unless set,
+    /// where it gave a third more. Without tables they gain nothing, and portable devices tell too little of how many they
+    /// have room for: there they gave half. Where loops are ended after a number of turns, workgroups never stride.
     pub fn strides(&self, info: &DeviceInfo) -> bool {
         if info.limits.loop_turns.is_some() {
             return false;
@@ -141,7 +142,7 @@ impl Config {
         (self.launch_bytes / BLOCK as u64).clamp(MIN_LAUNCH, MAX_LAUNCH) / MIN_LAUNCH * MIN_LAUNCH
     }
 
-    /// The defaults with a method.
+    /// Returns the defaults, with a method.
     pub fn method(method: Method) -> Self {
         Self { method: Some(method), ..Self::default() }
     }

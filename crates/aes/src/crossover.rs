@@ -38,12 +38,13 @@ pub enum Mode {
 struct Known(Crossovers<(Mode, KeySize, Config), usize>);
 
 impl Aes {
-    /// From which length on host slices are worked on by the device: what the configuration says ([`Config::crossover`]),
-    /// else what was measured, which this does where it has not been done, in some tens of milliseconds. `usize::MAX` if
-    /// the CPU is always faster, as it is where its cores encrypt faster than a bus moves data.
+    /// Returns the length in bytes from which on the device works on host slices: what the configuration says
+    /// ([`Config::crossover`]), else what was measured, which this does where it has not been done, in some tens of
+    /// milliseconds. `usize::MAX` if the CPU is always faster, as it is where its cores encrypt faster than a bus moves
+    /// data.
     ///
     /// # Errors
-    /// [`crate::Error::Device`].
+    /// [`crate::Error::Device`] if it has to measure and the device fails or has too little memory for that.
     pub fn crossover(&self, mode: Mode) -> Result<usize> {
         match self.config().crossover {
             Some(crossover) => Ok(crossover),
@@ -59,7 +60,7 @@ impl Aes {
     /// measurement works on zeros with a key of its own.
     ///
     /// # Errors
-    /// [`crate::Error::Device`].
+    /// [`crate::Error::Device`] if the device fails or has too little memory to measure; what was known stays.
     pub fn calibrate(&self, mode: Mode) -> Result<usize> {
         let configuration = self.configuration(mode);
         let crossover = measure(self.device(), &configuration)?;

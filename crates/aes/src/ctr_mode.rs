@@ -14,7 +14,7 @@ use crate::{
     ring,
 };
 
-/// How much of the counter block counts.
+/// Which bits of the counter block are the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Counter {
     /// All 128 bits, big-endian, as in SP 800-38A and OpenSSL.
@@ -29,7 +29,7 @@ impl Counter {
         self == Counter::Bits128
     }
 
-    /// Bytes of a stream before its counter repeats.
+    /// Returns how many bytes a stream has before its counter repeats.
     pub const fn limit(self) -> u128 {
         match self {
             // 2^132 bytes are beyond what a position can say.
@@ -39,7 +39,8 @@ impl Counter {
     }
 }
 
-/// Counter mode: a stream that is XORed onto data, from any position on. Encryption and decryption are the same.
+/// Counter mode (NIST SP 800-38A, 6.5): a stream that is XORed onto data, from any position on. Encryption and decryption
+/// are the same.
 ///
 /// A counter block must never be used twice with one key: not in two streams, and not by seeking back to encrypt other
 /// data. What this type can see it refuses: data beyond the end of the stream, where the counter would start again.
@@ -55,10 +56,10 @@ pub struct Ctr {
 }
 
 impl Aes {
-    /// A stream with key 0, from the counter block `iv` on.
+    /// Makes a stream with key 0, from the counter block `iv` on.
     ///
     /// # Errors
-    /// [`Error::IvLength`].
+    /// [`Error::IvLength`] unless `iv` has 16 bytes.
     pub fn ctr(&self, iv: &[u8]) -> Result<Ctr> {
         Ok(Ctr { aes: self.clone(), iv: block("a counter block", iv)?, counter: Counter::default(), position: 0 })
     }
@@ -66,8 +67,11 @@ impl Aes {
     /// XORs onto each message the stream of its key and counter block.
     ///
     /// # Errors
-    /// [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Keystream`], [`Error::RepeatedKeystream`]
-    /// where counters of two messages with one key overlap, [`Error::Device`].
+    /// [`Error::Keystream`] for a message longer than a stream with this counter, [`Error::Alignment`] for one that does
+    /// not start at a multiple of 16, [`Error::NoSuchKey`] for one whose key there is not, [`Error::Overlap`] for two that
+    /// share bytes, [`Error::RepeatedKeystream`] for two that have equal keys and a counter block in common, and
+    /// [`Error::Device`] for one that leaves `data` or for a buffer of another device: with nothing written.
+    /// [`Error::Device`] also if the device fails or has too little memory.
     pub fn ctr_batch(&self, data: &mut Buffer<u8>, messages: &[Message], counter: Counter) -> Result<()> {
         for message in messages {
             expect_stream(0, message.len, counter)?;
@@ -125,57 +129,58 @@ impl Aes {
 /// One message of a batch, in a buffer that all messages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where it starts: a multiple of 16.
+    /// The byte of the buffer where it starts: a multiple of 16.
     pub offset: usize,
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: usize,
-    /// Which of the keys it is for.
+    /// The number of its key, from 0 on.
     pub key: usize,
     /// Its counter block or initialisation vector.
     pub iv: [u8; BLOCK],
 }
 
 impl Ctr {
-    /// A stream on a device, from the counter block `iv` on.
+    /// Makes a stream on a device with a key of 16, 24 or 32 bytes, from the counter block `iv` on.
     ///
     /// # Errors
-    /// [`Error::KeyLength`], [`Error::IvLength`], [`Error::Device`].
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::IvLength`] unless `iv` has 16, [`Error::Device`]
+    /// if the device fails or has too little memory.
     pub fn new(device: &Device, key: &[u8], iv: &[u8]) -> Result<Self> {
         Aes::new(device, key)?.ctr(iv)
     }
 
-    /// Sets how much of the counter block counts (all of it unless set). The position stays: where the stream now ends before
-    /// it, all data is refused until [`Ctr::seek`] goes back.
+    /// Sets which bits of the counter block are the counter (all 128 unless set). The position stays: where the stream now
+    /// ends before it, all data is refused until [`Ctr::seek`] goes back.
     #[must_use]
     pub fn counter(mut self, counter: Counter) -> Self {
         self.counter = counter;
         self
     }
 
-    /// How much of the counter block counts.
+    /// Returns which bits of the counter block are the counter.
     pub fn width(&self) -> Counter {
         self.counter
     }
 
-    /// The keys below.
+    /// Returns the keys that it works with, of which it uses number 0.
     pub fn aes(&self) -> &Aes {
         &self.aes
     }
 
-    /// Where in the stream the next byte is, in bytes.
+    /// Returns the position of the next byte in the stream, in bytes from its start.
     pub fn position(&self) -> u128 {
         self.position
     }
 
-    /// Bytes that the stream has left: none, too, where [`Ctr::counter`] made it end before its position.
+    /// Returns how many bytes the stream has left: none, too, where [`Ctr::counter`] made it end before its position.
     pub fn remaining(&self) -> u128 {
         self.counter.limit().saturating_sub(self.position)
     }
 
-    /// Sets where in the stream the next byte is.
+    /// Sets the position of the next byte in the stream, in bytes from its start.
     ///
     /// # Errors
-    /// [`Error::Keystream`] beyond the end of the stream.
+    /// [`Error::Keystream`] for a position beyond the end of the stream; the position stays then.
     pub fn seek(&mut self, position: u128) -> Result<()> {
         let limit = self.counter.limit();
         if position > limit {
@@ -189,7 +194,8 @@ impl Ctr {
     /// CPU; long ones pass through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::Keystream`], [`Error::Device`].
+    /// [`Error::Keystream`] if the stream has fewer bytes left, with nothing written. [`Error::Device`] if the device fails
+    /// or has too little memory: some pieces of `data` may have the stream then, and the position is as it was.
     pub fn apply(&mut self, data: &mut [u8]) -> Result<()> {
         expect_stream(self.position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(self.position);
@@ -202,12 +208,13 @@ impl Ctr {
         Ok(())
     }
 
-    /// [`Ctr::apply`] on pinned memory of this device, for both directions ([`Device::host_buffer`],
+    /// Does what [`Ctr::apply`] does, on pinned memory of this device, for both directions ([`Device::host_buffer`],
     /// [`Transfer::Both`]): the device reads and writes it itself, so that a bus works at full speed both ways at once.
     ///
     /// # Errors
-    /// [`Error::Keystream`], [`Error::Device`] for memory of another device or for uploads only, with nothing written.
-    /// Where the device fails in the middle, the data is lost and `data` is empty.
+    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for memory of another device or for
+    /// uploads only, with nothing written. [`Error::Device`] also if the device fails or has too little memory: where that
+    /// is in the middle, the data is lost and `data` is empty.
     ///
     /// [`Transfer::Both`]: evariste_backend::Transfer::Both
     pub fn apply_pinned(&mut self, data: &mut HostBuffer) -> Result<()> {
@@ -232,17 +239,20 @@ impl Ctr {
     /// XORs the stream onto a buffer and moves on by its length. Queued: returns before it is done.
     ///
     /// # Errors
-    /// [`Error::Keystream`], [`Error::Device`].
+    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for a buffer of another device: with
+    /// nothing written. [`Error::Device`] also if the device fails; the position is as it was then.
     pub fn apply_buffer(&mut self, data: &mut Buffer<u8>) -> Result<()> {
         let len = data.len();
         self.apply_range(data, 0..len)
     }
 
-    /// [`Ctr::apply_buffer`] on part of a buffer. Work is done in place where the range's start is as far from a multiple
-    /// of 16 as the position is, else on a copy.
+    /// Does what [`Ctr::apply_buffer`] does, on a range of bytes of a buffer. Work is done in place where the range's start
+    /// is as far from a multiple of 16 as the position is, else on a copy.
     ///
     /// # Errors
-    /// [`Error::Keystream`], [`Error::Device`].
+    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for a range that leaves `data` or for a
+    /// buffer of another device: with nothing written. [`Error::Device`] also if the device fails or has no room for the
+    /// copy; the position is as it was then.
     pub fn apply_range(&mut self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         let len = range.len();
         self.apply_at(None, self.position, data, range)?;
@@ -250,11 +260,13 @@ impl Ctr {
         Ok(())
     }
 
-    /// [`Ctr::apply_range`] from a given position of the stream on and on a given queue (`None`: the default one). The
-    /// position of this stream stays.
+    /// Does what [`Ctr::apply_range`] does, from a given position of the stream on and on a given queue (`None`: the
+    /// default one). The position of this stream stays.
     ///
     /// # Errors
-    /// [`Error::Keystream`], [`Error::Device`].
+    /// [`Error::Keystream`] if the stream ends before the range does, [`Error::Device`] for a range that leaves `data` or
+    /// for a buffer or queue of another device: with nothing written. [`Error::Device`] also if the device fails or has no
+    /// room for a copy.
     pub fn apply_at(
         &self,
         queue: Option<&Queue>,

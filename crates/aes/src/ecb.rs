@@ -11,15 +11,15 @@ use crate::{
     ring,
 };
 
-/// The bare block cipher: equal blocks give equal blocks, so that patterns of the data stay visible. A part for building
-/// modes, not a way of encrypting.
+/// The bare block cipher (NIST SP 800-38A, 6.1): equal blocks give equal blocks, so that patterns of the data stay visible.
+/// A part for building modes, not a way of encrypting.
 #[derive(Clone, Debug)]
 pub struct Ecb {
     aes: Aes,
 }
 
 impl Aes {
-    /// The bare block cipher with key 0.
+    /// Makes the bare block cipher with key 0.
     pub fn ecb(&self) -> Ecb {
         Ecb { aes: self.clone() }
     }
@@ -27,8 +27,10 @@ impl Aes {
     /// Encrypts each message, of whole blocks, with its key. Initialisation vectors do nothing.
     ///
     /// # Errors
-    /// [`crate::Error::PartialBlock`], [`crate::Error::Alignment`], [`crate::Error::Overlap`],
-    /// [`crate::Error::NoSuchKey`], [`crate::Error::Device`].
+    /// [`crate::Error::PartialBlock`] for a message that is not whole blocks, [`crate::Error::Alignment`] for one that does
+    /// not start at a multiple of 16, [`crate::Error::NoSuchKey`] for one whose key there is not, [`crate::Error::Overlap`]
+    /// for two that share bytes, and [`crate::Error::Device`] for one that leaves `data` or for a buffer of another device:
+    /// with nothing written. [`crate::Error::Device`] also if the device fails or has too little memory.
     pub fn ecb_encrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
         self.ecb_batch(data, messages, Direction::Encrypt)
     }
@@ -36,7 +38,7 @@ impl Aes {
     /// Decrypts each message, of whole blocks, with its key. Initialisation vectors do nothing.
     ///
     /// # Errors
-    /// As [`Aes::ecb_encrypt_batch`].
+    /// Returns the errors of [`Aes::ecb_encrypt_batch`], for the same reasons.
     pub fn ecb_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
         self.ecb_batch(data, messages, Direction::Decrypt)
     }
@@ -52,7 +54,8 @@ impl Ecb {
     /// Encrypts a host slice of whole blocks.
     ///
     /// # Errors
-    /// [`crate::Error::PartialBlock`], [`crate::Error::Device`].
+    /// [`crate::Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`crate::Error::Device`] if the
+    /// device fails or has too little memory: some pieces of `data` may be encrypted then.
     pub fn encrypt(&self, data: &mut [u8]) -> Result<()> {
         self.on_slice(data, Direction::Encrypt)
     }
@@ -60,23 +63,24 @@ impl Ecb {
     /// Decrypts a host slice of whole blocks.
     ///
     /// # Errors
-    /// As [`Ecb::encrypt`].
+    /// Returns the errors of [`Ecb::encrypt`], for the same reasons.
     pub fn decrypt(&self, data: &mut [u8]) -> Result<()> {
         self.on_slice(data, Direction::Decrypt)
     }
 
-    /// Encrypts part of a buffer.
+    /// Encrypts a range of bytes of a buffer, whole blocks. Queued: returns before it is done.
     ///
     /// # Errors
-    /// As [`Ecb::encrypt`].
+    /// [`crate::Error::PartialBlock`] unless the length of the range is a multiple of 16. [`crate::Error::Device`] for a
+    /// range that leaves `data`, for a buffer of another device, or if the device fails or has too little memory.
     pub fn encrypt_range(&self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         self.on_range(data, range, Direction::Encrypt)
     }
 
-    /// Decrypts part of a buffer.
+    /// Decrypts a range of bytes of a buffer, whole blocks. Queued: returns before it is done.
     ///
     /// # Errors
-    /// As [`Ecb::encrypt`].
+    /// Returns the errors of [`Ecb::encrypt_range`], for the same reasons.
     pub fn decrypt_range(&self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         self.on_range(data, range, Direction::Decrypt)
     }

@@ -56,18 +56,22 @@ pub(crate) struct Engine {
 }
 
 impl Aes {
-    /// One key of 16, 24 or 32 bytes.
+    /// Takes one key of 16, 24 or 32 bytes to a device, with the default configuration.
     ///
     /// # Errors
-    /// [`Error::KeyLength`], [`Error::Device`].
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too little
+    /// memory for the schedule.
     pub fn new(device: &Device, key: &[u8]) -> Result<Self> {
         Self::with_config(device, &[key], Config::default())
     }
 
-    /// Keys of one size, at least one, and how to use them.
+    /// Takes keys to a device, at least one and all of one size of 16, 24 or 32 bytes. Modes that take no number of a key
+    /// use the first.
     ///
     /// # Errors
-    /// [`Error::KeyLength`], [`Error::Count`] without a key, [`Error::Method`], [`Error::Device`].
+    /// [`Error::KeyLength`] for a key that has not 16, 24 or 32 bytes, or not as many as the first, [`Error::Count`] if
+    /// there is no key, [`Error::Method`] if the device has too little workgroup memory for the method, [`Error::Device`]
+    /// if the device fails or has too little memory for the schedules.
     pub fn with_config(device: &Device, keys: &[impl AsRef<[u8]>], config: Config) -> Result<Self> {
         let keys = keys.iter().map(|key| Key::new(key.as_ref())).collect::<Result<Vec<_>>>()?;
         let Some(first) = keys.first() else {
@@ -106,10 +110,10 @@ impl Aes {
         })))
     }
 
-    /// The kernels of a method, for compiling them ahead.
+    /// Returns the kernels of a method and a size of keys on a device like this, for compiling them ahead.
     ///
     /// # Errors
-    /// [`Error::Method`].
+    /// [`Error::Method`] if a device like this has less workgroup memory than four copies of the method's tables take.
     pub fn kernels(
         info: &evariste_backend::DeviceInfo,
         method: Method,
@@ -118,27 +122,27 @@ impl Aes {
         Ok(kernels::all(Shape::new(info, method, size)?, info))
     }
 
-    /// The device.
+    /// Returns the device that holds the keys.
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
-    /// The choices it was made with.
+    /// Returns the configuration that it was made with.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// How kernels compute the cipher.
+    /// Returns how kernels compute the cipher.
     pub fn method(&self) -> Method {
         self.0.shape.method
     }
 
-    /// The length of the keys.
+    /// Returns the size of the keys.
     pub fn key_size(&self) -> KeySize {
         self.0.shape.size
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn keys(&self) -> usize {
         self.0.ciphers.len()
     }

@@ -46,7 +46,7 @@ pub struct Gcm {
     tag_len: usize,
 }
 
-/// An authentication tag.
+/// An authentication tag, of [`Gcm::tag_bytes`] bytes.
 #[derive(Clone, Copy)]
 pub struct Tag {
     bytes: [u8; BLOCK],
@@ -82,7 +82,7 @@ impl AsRef<[u8]> for Tag {
 }
 
 impl PartialEq for Tag {
-    /// In constant time.
+    /// Compares in constant time.
     fn eq(&self, other: &Self) -> bool {
         self.as_ref().ct_eq(other.as_ref()).into()
     }
@@ -101,23 +101,24 @@ impl fmt::Debug for Tag {
 /// One message of a batch, in a buffer that all messages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcmMessage<'a> {
-    /// Where it starts: a multiple of 16.
+    /// The byte of the buffer where it starts: a multiple of 16.
     pub offset: usize,
-    /// Its bytes, without the tag.
+    /// Its length in bytes, without the tag.
     pub len: usize,
-    /// Which of the keys it is for.
+    /// The number of its key, from 0 on.
     pub key: usize,
-    /// Its nonce.
+    /// Its nonce, of any length but 0.
     pub nonce: &'a [u8],
-    /// What is authenticated with it.
+    /// The associated data, which is authenticated with it and not encrypted.
     pub aad: &'a [u8],
 }
 
 impl Aes {
-    /// GCM with these keys.
+    /// Makes GCM with these keys, with tags of 16 bytes.
     ///
     /// # Errors
-    /// [`Error::Count`] for more than 2^26 keys, [`Error::Device`].
+    /// [`Error::Count`] for more than 53,687,091 keys, the powers of whose H 32-bit numbers would not tell apart;
+    /// [`Error::Device`] if the device fails or has too little memory for these powers.
     pub fn gcm(&self) -> Result<Gcm> {
         if self.keys() > MAX_KEYS {
             return Err(Error::Count { what: "keys of GCM, at most", expected: MAX_KEYS, actual: self.keys() });
@@ -129,10 +130,11 @@ impl Aes {
 }
 
 impl Gcm {
-    /// A key of 16, 24 or 32 bytes on a device.
+    /// Makes GCM on a device with a key of 16, 24 or 32 bytes, with tags of 16 bytes.
     ///
     /// # Errors
-    /// [`Error::KeyLength`], [`Error::Device`].
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too little
+    /// memory for what it keeps of the key.
     pub fn new(device: &Device, key: &[u8]) -> Result<Self> {
         Aes::with_config(device, &[key], Config::default())?.gcm()
     }
@@ -140,7 +142,7 @@ impl Gcm {
     /// Sets the length of tags: 16 bytes unless set, at least 12 but for the 4 and 8 that NIST allows with precautions.
     ///
     /// # Errors
-    /// [`Error::TagLength`].
+    /// [`Error::TagLength`] for another length than 4, 8, and 12 to 16.
     pub fn tag_len(mut self, bytes: usize) -> Result<Self> {
         if !matches!(bytes, 4 | 8 | 12..=BLOCK) {
             return Err(Error::TagLength { expected: BLOCK, actual: bytes });
@@ -149,20 +151,22 @@ impl Gcm {
         Ok(self)
     }
 
-    /// The keys below.
+    /// Returns the keys that it works with.
     pub fn aes(&self) -> &Aes {
         &self.aes
     }
 
-    /// Bytes of a tag.
+    /// Returns the length of tags in bytes.
     pub fn tag_bytes(&self) -> usize {
         self.tag_len
     }
 
-    /// Encrypts a host slice with key 0 and gives its tag, which authenticates `aad` too.
+    /// Encrypts a host slice with key 0 and returns its tag, which authenticates `aad` too.
     ///
     /// # Errors
-    /// [`Error::IvLength`], [`Error::TooLong`], [`Error::Device`].
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce or
+    /// associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
+    /// memory: some pieces of `data` may be encrypted then.
     pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
         let start = self.start(0, nonce, aad, data.len())?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
@@ -177,7 +181,10 @@ impl Gcm {
     /// Decrypts a host slice with key 0 if the tag is right; leaves it as it is otherwise.
     ///
     /// # Errors
-    /// [`Error::Tag`], [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`], [`Error::Device`].
+    /// [`Error::Tag`] if the tag is not that of the data, [`Error::TagLength`] unless it has [`Gcm::tag_bytes`] bytes,
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce or
+    /// associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
+    /// memory after the tag was found to be right: some pieces of `data` may be decrypted then.
     pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<()> {
         let start = self.start(0, nonce, aad, data.len())?;
         self.expect_tag_len(tag)?;
@@ -200,10 +207,11 @@ impl Gcm {
         ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
     }
 
-    /// [`Gcm::seal`] on part of a buffer.
+    /// Encrypts a range of bytes of a buffer with key 0 and returns its tag, as [`Gcm::seal`] does.
     ///
     /// # Errors
-    /// As [`Gcm::seal`].
+    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
+    /// returns the errors of [`Gcm::seal`], for the same reasons.
     pub fn seal_range(&self, nonce: &[u8], aad: &[u8], data: &mut Buffer<u8>, range: Range<usize>) -> Result<Tag> {
         self.aes.expect_range(data, &range)?;
         let start = self.start(0, nonce, aad, range.len())?;
@@ -217,10 +225,11 @@ impl Gcm {
         Ok(self.tag_of_sum(&start, aad, len, &hash))
     }
 
-    /// [`Gcm::open`] on part of a buffer.
+    /// Decrypts a range of bytes of a buffer with key 0 if the tag is right, as [`Gcm::open`] does.
     ///
     /// # Errors
-    /// As [`Gcm::open`].
+    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
+    /// returns the errors of [`Gcm::open`], for the same reasons.
     pub fn open_range(
         &self,
         nonce: &[u8],
@@ -241,12 +250,15 @@ impl Gcm {
         })
     }
 
-    /// Encrypts each message with its key and nonce, and gives the tags.
+    /// Encrypts each message of a buffer with its key and nonce, and returns the tags in the order of the messages.
     ///
     /// # Errors
-    /// As [`Gcm::seal`], and [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], and
-    /// [`Error::RepeatedKeystream`] where a nonce comes twice with one key, or two nonces that are not 12 bytes long lead to
-    /// counters that overlap.
+    /// For a message, [`Error::NoSuchKey`] if its key there is not, [`Error::IvLength`] and [`Error::TooLong`] as in
+    /// [`Gcm::seal`], [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::Device`] if it leaves `data`.
+    /// For two messages, [`Error::Overlap`] if they share bytes, and [`Error::RepeatedKeystream`] if they have equal keys
+    /// and the same nonce, or nonces, one of which has not 12 bytes, whose counters overlap. All this and [`Error::Device`]
+    /// for a buffer of another device with nothing written. [`Error::Device`] also if the device fails or has too little
+    /// memory.
     pub fn seal_batch(&self, data: &mut Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
         in_pool(messages.len(), || {
             let messages = self.messages(messages);
@@ -274,7 +286,12 @@ impl Gcm {
     /// Decrypts the messages if all tags are right; leaves all as they are otherwise.
     ///
     /// # Errors
-    /// As [`Gcm::open`], and [`Error::Alignment`], [`Error::Overlap`], [`Error::NoSuchKey`], [`Error::Count`].
+    /// [`Error::Count`] unless there are as many tags as messages, [`Error::TagLength`] for a tag that has not
+    /// [`Gcm::tag_bytes`] bytes, [`Error::Tag`] with the first message whose tag is wrong. For a message,
+    /// [`Error::NoSuchKey`] if its key there is not, [`Error::IvLength`] and [`Error::TooLong`] as in [`Gcm::open`],
+    /// [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::Device`] if it leaves `data`; for two,
+    /// [`Error::Overlap`] if they share bytes. All this and [`Error::Device`] for a buffer of another device with nothing
+    /// written. [`Error::Device`] also if the device fails or has too little memory.
     pub fn open_batch(
         &self,
         data: &mut Buffer<u8>,

@@ -22,19 +22,19 @@ pub(crate) const SLICED_WORDS: usize = 2 * 32 * ROUND_KEYS;
 /// The constant of SubBytes, which the bitsliced method adds with the keys.
 const AFFINE: u32 = 0x6363_6363;
 
-/// The length of a key.
+/// The size of a key, one of three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeySize {
-    /// 16 bytes, 10 rounds.
+    /// AES-128: keys of 16 bytes, 10 rounds.
     Aes128,
-    /// 24 bytes, 12 rounds.
+    /// AES-192: keys of 24 bytes, 12 rounds.
     Aes192,
-    /// 32 bytes, 14 rounds.
+    /// AES-256: keys of 32 bytes, 14 rounds.
     Aes256,
 }
 
 impl KeySize {
-    /// Bytes of a key.
+    /// Returns the bytes of a key.
     pub const fn bytes(self) -> usize {
         match self {
             KeySize::Aes128 => 16,
@@ -43,7 +43,7 @@ impl KeySize {
         }
     }
 
-    /// Rounds of the cipher.
+    /// Returns how many rounds the cipher has.
     pub const fn rounds(self) -> usize {
         self.bytes() / 4 + 6
     }

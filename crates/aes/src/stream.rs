@@ -27,12 +27,14 @@ use crate::{
 };
 
 impl Ctr {
-    /// XORs the stream onto all that `input` has, into `output`, and moves on; gives the number of bytes. `progress` hears
-    /// how many are done.
+    /// Reads `input` to its end, writes it with the stream XORed onto it to `output`, and moves on; returns the number of
+    /// bytes. `progress` is told how many are written, after each piece.
     ///
     /// # Errors
-    /// [`Error::Keystream`], [`Error::Io`], [`Error::Device`]. What was written until then stays written; see
-    /// [`Ctr::apply_file`].
+    /// [`Error::Keystream`] if the stream ends before the input does, [`Error::Io`] if reading or writing fails,
+    /// [`Error::Device`] if the device fails or has too little memory. What was written until then stays written, and the
+    /// position is as it was: [`Ctr::seek`] past what was written before you encrypt other data. [`Ctr::apply_file`] leaves
+    /// nothing behind.
     pub fn copy(
         &mut self,
         input: &mut impl Read,
@@ -61,10 +63,13 @@ impl Ctr {
         Ok(done)
     }
 
-    /// [`Ctr::copy`] from one file to another, which may be the same. The target appears when it is complete.
+    /// Does what [`Ctr::copy`] does, from one file to another, which may be the same. The target appears when it is
+    /// complete.
     ///
     /// # Errors
-    /// [`Error::Keystream`], [`Error::Io`], [`Error::Device`]. The target is as it was then.
+    /// [`Error::Keystream`] if the stream has fewer bytes left than the file has, [`Error::Io`] if a file cannot be opened,
+    /// read, written or given its name, or if the target is no file, [`Error::Device`] if the device fails or has too
+    /// little memory. The target and the position are as they were then.
     pub fn apply_file(&mut self, from: &Path, to: &Path, progress: impl FnMut(u64)) -> Result<u64> {
         let (mut input, len) = open(from)?;
         self.expect(len)?;
@@ -80,11 +85,14 @@ impl Ctr {
 }
 
 impl Gcm {
-    /// Encrypts a file into another, which gets the ciphertext and then the tag, with key 0.
+    /// Encrypts a file into another with key 0: that gets the ciphertext and then the tag, which is returned too.
+    /// `progress` is told how many bytes are written, after each piece.
     ///
     /// # Errors
-    /// [`Error::IvLength`], [`Error::TooLong`] before anything is written, or as soon as a file that grows meanwhile is too
-    /// long, [`Error::Io`], [`Error::Device`]. The target is as it was then.
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for a nonce or associated data of more than 2^61 − 1
+    /// bytes and for a file of more than 2^36 − 32, as soon as it is, should it grow meanwhile, [`Error::Io`] if a file
+    /// cannot be opened, read, written or given its name, or if the target is no file, [`Error::Device`] if the device
+    /// fails or has too little memory. The target is as it was then.
     pub fn seal_file(
         &self,
         nonce: &[u8],
@@ -126,8 +134,11 @@ impl Gcm {
     /// hashed again, since another program may have changed it meanwhile. `progress` hears of the second time.
     ///
     /// # Errors
-    /// [`Error::Tag`], [`Error::TagLength`] for a file shorter than a tag, [`Error::IvLength`], [`Error::TooLong`],
-    /// [`Error::Io`], [`Error::Device`]. The target is as it was then.
+    /// [`Error::Tag`] if the tag is not that of the rest of the file, the first time or the second, [`Error::TagLength`]
+    /// for a file shorter than a tag, or which became longer or shorter before the tag was read, [`Error::IvLength`] for an
+    /// empty nonce, [`Error::TooLong`] for a nonce or associated data of more than 2^61 − 1 bytes and for ciphertext of
+    /// more than 2^36 − 32, [`Error::Io`] if a file cannot be opened, read, read again, written or given its name, or if
+    /// the target is no file, [`Error::Device`] if the device fails or has too little memory. The target is as it was then.
     pub fn open_file(
         &self,
         nonce: &[u8],

@@ -16,13 +16,13 @@ use zeroize::Zeroizing;
 
 use crate::{Aes, Config, Counter, Ctr, Gcm, Method, Mode};
 
-/// How the kernels of a type compute the cipher.
+/// A choice of method by type: how the kernels of a type compute the cipher.
 pub trait Choice: fmt::Debug + Clone + Copy + Default + Send + Sync + 'static {
-    /// As in [`Config::method`].
+    /// The method, as [`Config::method`] takes it.
     const METHOD: Option<Method>;
 }
 
-/// The fastest method that a device has room for, which looks up tables.
+/// The choice of the fastest method that a device has room for, which looks up tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fastest;
 
@@ -30,7 +30,7 @@ impl Choice for Fastest {
     const METHOD: Option<Method> = None;
 }
 
-/// [`Method::Bitsliced`]: no lookup and no branch depends on keys or data.
+/// The choice of [`Method::Bitsliced`]: no lookup and no branch depends on keys or data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConstantTime;
 
@@ -71,7 +71,7 @@ pub mod constant_time {
     pub type Aes256Gcm = TypedGcm<consts::U32, ConstantTime>;
 }
 
-/// A stream with the length of its key, the width of its counter and the method in the type.
+/// A stream in counter mode with the length of its key, the width of its counter and the method in the type.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {
@@ -137,10 +137,11 @@ fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
 impl<KeyBytes: ArraySize, const BITS: u32, M: Choice> TypedCtr<KeyBytes, BITS, M> {
     const COUNTER: Counter = if BITS == 32 { Counter::Bits32 } else { Counter::Bits128 };
 
-    /// A stream on a device.
+    /// Makes a stream on a device, from the counter block `iv` on.
     ///
     /// # Errors
-    /// [`crate::Error::KeyLength`], [`crate::Error::IvLength`], [`crate::Error::Device`].
+    /// [`crate::Error::KeyLength`] unless `key` is as long as the type says, [`crate::Error::IvLength`] unless `iv` has 16
+    /// bytes, [`crate::Error::Device`] if the device fails or has too little memory for the schedule.
     pub fn new(device: &Device, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
         Ok(Self(keys_on::<M>(device, key)?.ctr(iv)?.counter(Self::COUNTER), PhantomData))
@@ -189,14 +190,15 @@ impl StreamCipher for Ctr {
         if self.remaining() >= data_len as u128 { Ok(()) } else { Err(StreamCipherError) }
     }
 
-    /// Beyond the end of the keystream, which who calls this excludes, the output is zeros: the keystream is never repeated.
+    /// Writes zeros instead of data beyond the end of the keystream, which the caller excludes: the keystream is never
+    /// repeated.
     fn unchecked_apply_keystream_inout(&mut self, mut data: InOutBuf<'_, '_, u8>) {
         if self.apply_inout(data.reborrow()).is_err() {
             data.get_out().fill(0);
         }
     }
 
-    /// As [`StreamCipher::unchecked_apply_keystream_inout`].
+    /// Writes the keystream, or zeros beyond its end, as [`StreamCipher::unchecked_apply_keystream_inout`] does.
     fn unchecked_write_keystream(&mut self, data: &mut [u8]) {
         data.fill(0);
         self.unchecked_apply_keystream(data);
@@ -274,10 +276,11 @@ impl<KeyBytes, const BITS: u32, M> StreamCipherSeek for TypedCtr<KeyBytes, BITS,
 }
 
 impl<KeyBytes: ArraySize, M: Choice> TypedGcm<KeyBytes, M> {
-    /// GCM on a device.
+    /// Makes GCM on a device.
     ///
     /// # Errors
-    /// [`crate::Error::KeyLength`], [`crate::Error::Device`].
+    /// [`crate::Error::KeyLength`] unless `key` is as long as the type says, [`crate::Error::Device`] if the device fails
+    /// or has too little memory for what it keeps of the key.
     pub fn new(device: &Device, key: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
         Ok(Self(keys_on::<M>(device, key)?.gcm()?, PhantomData))

@@ -30,18 +30,22 @@ pub struct Xts {
 }
 
 impl Xts {
-    /// Sectors of `sector_bytes`, with a key of 32, 48 or 64 bytes: two of AES-128, -192 or -256.
+    /// Makes XTS on a device for sectors of `sector_bytes` bytes, with a key of 32, 48 or 64 bytes: two of AES-128, -192 or
+    /// -256.
     ///
     /// # Errors
-    /// [`Error::KeyLength`], [`Error::EqualKeys`], [`Error::SectorLength`], [`Error::Device`].
+    /// [`Error::KeyLength`] unless `key` has 32, 48 or 64 bytes, [`Error::SectorLength`] unless sectors have 16 to 2^24,
+    /// [`Error::EqualKeys`] if both halves of `key` are equal, [`Error::Device`] if the device fails or has too little
+    /// memory for the schedules.
     pub fn new(device: &Device, key: &[u8], sector_bytes: usize) -> Result<Self> {
         Self::with_config(device, key, sector_bytes, Config::default())
     }
 
-    /// [`Xts::new`] with choices.
+    /// Does what [`Xts::new`] does, with a configuration.
     ///
     /// # Errors
-    /// As [`Xts::new`], and [`Error::Method`].
+    /// [`Error::Method`] if the device has too little workgroup memory for the method. Else returns the errors of
+    /// [`Xts::new`], for the same reasons.
     pub fn with_config(device: &Device, key: &[u8], sector_bytes: usize, config: Config) -> Result<Self> {
         if !matches!(key.len(), 32 | 48 | 64) {
             return Err(Error::KeyLength { expected: "32, 48 or 64", actual: key.len() });
@@ -54,39 +58,44 @@ impl Xts {
         Ok(Self { aes: Aes::with_config(device, &[data, tweak], config)?, sector_bytes })
     }
 
-    /// Bytes of a sector.
+    /// Returns the bytes of a sector.
     pub fn sector_bytes(&self) -> usize {
         self.sector_bytes
     }
 
-    /// Encrypts a host slice: sectors from number `first` on, of which the last may be shorter, but not than 16 bytes.
+    /// Encrypts a host slice of sectors, which are numbered from `first` on. The last one may be shorter, but has at least
+    /// 16 bytes.
     ///
     /// # Errors
-    /// [`Error::SectorLength`], [`Error::SectorNumber`], [`Error::Device`].
+    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
+    /// last one exceeds 2^128 − 1: with nothing written. [`Error::Device`] if the device fails or has too little memory:
+    /// some pieces of `data` may be done then.
     pub fn encrypt(&self, first: u128, data: &mut [u8]) -> Result<()> {
         self.on_slice(first, data, Direction::Encrypt)
     }
 
-    /// The inverse of [`Xts::encrypt`].
+    /// Decrypts a host slice of sectors, as [`Xts::encrypt`] encrypts it.
     ///
     /// # Errors
-    /// As [`Xts::encrypt`].
+    /// Returns the errors of [`Xts::encrypt`], for the same reasons.
     pub fn decrypt(&self, first: u128, data: &mut [u8]) -> Result<()> {
         self.on_slice(first, data, Direction::Decrypt)
     }
 
-    /// [`Xts::encrypt`] on part of a buffer.
+    /// Encrypts a range of bytes of a buffer as [`Xts::encrypt`] does. Queued: returns before it is done.
     ///
     /// # Errors
-    /// As [`Xts::encrypt`].
+    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
+    /// returns the errors of [`Xts::encrypt`], for the same reasons.
     pub fn encrypt_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         self.on_range(None, first, data, range, Direction::Encrypt)
     }
 
-    /// [`Xts::decrypt`] on part of a buffer.
+    /// Decrypts a range of bytes of a buffer as [`Xts::decrypt`] does. Queued: returns before it is done.
     ///
     /// # Errors
-    /// As [`Xts::encrypt_range`].
+    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
+    /// returns the errors of [`Xts::encrypt`], for the same reasons.
     pub fn decrypt_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         self.on_range(None, first, data, range, Direction::Decrypt)
     }

@@ -11,7 +11,7 @@ use crate::{
     DeviceInfo, Dispatch, Executable, HostBuffer, KernelSpec, Pending, Result, Span, SpanMut, Stats, Transfer,
 };
 
-/// One device: memory, queues, copies and kernels.
+/// What a device must be able to do: it gives memory and queues, copies, and runs kernels.
 ///
 /// Copies and launches are queued and return at once; only [`Pending::wait`], [`Backend::sync`] and
 /// [`Backend::elapsed`] block. Within a queue, work runs in the order it was given.
@@ -19,71 +19,84 @@ use crate::{
 /// Offsets and lengths are in bytes. Offsets and the lengths of device-side copies are multiples of 4, except that a
 /// length may end at the unaligned end of its allocation.
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
-    /// What the device is.
+    /// Returns the device's name, limits and features.
     fn info(&self) -> &DeviceInfo;
 
-    /// Counters since the device was opened.
+    /// Returns what the device has counted since it was opened.
     fn stats(&self) -> Stats;
 
-    /// Allocates exactly `bytes` of device memory, contents unspecified; whatever else [`Memory::bytes`] tells is refused. Zero bytes are a valid allocation. It ends with a whole word
-    /// of 16 bytes, which kernels may read and write.
+    /// Allocates device memory of exactly `bytes` bytes, whose contents are unspecified; the caller refuses memory of which
+    /// [`Memory::bytes`] tells another length. Zero bytes are a valid allocation. It ends with a whole word of 16 bytes,
+    /// which kernels may read and write.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`], [`crate::Error::TooLarge`], [`crate::Error::Lost`].
+    /// [`crate::Error::TooLarge`] for more bytes than [`Limits::buffer_bytes`](crate::Limits::buffer_bytes), where the
+    /// backend looks at them, [`crate::Error::OutOfMemory`] if the device has not as many left after its pools were
+    /// emptied, [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory>;
 
-    /// Host memory that the device copies from or to at full speed, of exactly `bytes`, contents unspecified. May wait
-    /// for an earlier transfer when the staging budget is used up. Secret memory is zeroed when all of it was dropped.
+    /// Makes host memory of exactly `bytes` bytes that the device copies from or to at full speed, whose contents are
+    /// unspecified. This may wait for an earlier transfer when the staging budget is used up. Secret memory is zeroed when
+    /// all of it was dropped.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`], [`crate::Error::Lost`].
+    /// [`crate::Error::OutOfMemory`] if there is not as much, [`crate::Error::TooLarge`] for more than one buffer of the
+    /// API holds, [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer>;
 
     /// Refuses host memory that is of a device with the same id, but not of this one: the id's device may have been opened anew
     /// since. As it stands here, only transfers refuse it, with which it is lost.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`], [`crate::Error::Driver`] for that of another backend.
+    /// [`crate::Error::WrongDevice`] if another device of this backend made it, [`crate::Error::Driver`] if another backend
+    /// did.
     fn expect_host(&self, _host: &HostBuffer) -> Result<()> {
         Ok(())
     }
 
-    /// The queue that everything uses unless told otherwise.
+    /// Returns the queue that work goes to unless the caller names another one.
     fn default_queue(&self) -> &Queue;
 
-    /// A further queue: a CUDA stream, or the default queue again where the device has one only.
+    /// Makes a further queue: a CUDA stream, or the default queue again where the device has one only.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::Driver`] if the driver cannot make one, [`crate::Error::Lost`] if the device is lost.
     fn queue(&self) -> Result<Queue>;
 
     /// Copies the whole of `src` to `dst`, which has as many bytes. The host memory comes back from [`Pending::wait`]; where
     /// that is not called, it returns to the pool when the copy is done.
     ///
     /// # Errors
-    /// [`crate::Error::Length`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::Length`] unless both have as many bytes, [`crate::Error::WrongDevice`] for a queue or memory of
+    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
+    /// fails, [`crate::Error::OutOfMemory`] for memory that the bytes pass through on their way, [`crate::Error::Lost`] if
+    /// the device is lost.
     fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending>;
 
     /// Fills the whole of `dst` from `src`, which has as many bytes.
     ///
     /// # Errors
-    /// [`crate::Error::Length`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::Length`] unless both have as many bytes, [`crate::Error::WrongDevice`] for a queue or memory of
+    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
+    /// fails, [`crate::Error::OutOfMemory`] for memory that the bytes pass through on their way, [`crate::Error::Lost`] if
+    /// the device is lost.
     fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending>;
 
-    /// [`Backend::read`] into the host memory of a copy that is under way, once that is done: no one waits for it in between where
-    /// the device keeps the order of copies. As it stands here, the host waits.
+    /// Does what [`Backend::read`] does, into the host memory of a copy that is under way, once that is done: no one waits
+    /// for it in between where the device keeps the order of copies. As it stands here, the host waits.
     ///
     /// # Errors
-    /// As [`Backend::read`], and those of the copy before.
+    /// Returns the errors of [`Backend::read`], for the same reasons, and the error of the copy before, if that failed.
     fn read_after(&self, queue: &Queue, src: Span<'_>, before: Pending) -> Result<Pending> {
         self.read(queue, src, before.wait()?)
     }
 
-    /// [`Backend::write`] of a matrix of `rows` rows, one block of columns after the other: there are `pieces` such blocks of
-    /// equal width, and for each an event that marks when it is there. As it stands here, they are all there at the end.
+    /// Does what [`Backend::write`] does, for a matrix of `rows` rows, one block of columns after the other: there are
+    /// `pieces` such blocks of equal width, and for each an event that marks when it is there. As it stands here, they are
+    /// all there at the end.
     ///
     /// # Errors
-    /// As [`Backend::write`].
+    /// Returns the errors of [`Backend::write`], for the same reasons.
     fn write_columns(
         &self,
         queue: &Queue,
@@ -98,11 +111,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Ok((events, pending))
     }
 
-    /// [`Backend::read`] of a matrix of `rows` rows, one block of columns after the other, each after its event: there are as
-    /// many such blocks of equal width. As it stands here, all are read after the last event.
+    /// Does what [`Backend::read`] does, for a matrix of `rows` rows, one block of columns after the other, each after its
+    /// event: there are as many such blocks of equal width. As it stands here, all are read after the last event.
     ///
     /// # Errors
-    /// As [`Backend::read`].
+    /// Returns the errors of [`Backend::read`], for the same reasons; [`crate::Error::WrongDevice`] and
+    /// [`crate::Error::Driver`] for events of others, too.
     fn read_columns(
         &self,
         queue: &Queue,
@@ -119,43 +133,56 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Copies `src` to `dst`, which has as many bytes, within the device. Both may lie in one allocation.
     ///
     /// # Errors
-    /// [`crate::Error::Length`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::Length`] unless both have as many bytes, [`crate::Error::WrongDevice`] for a queue or memory of
+    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
+    /// fails, [`crate::Error::OutOfMemory`] where the API copies from one part of an allocation to another only by way of a
+    /// third, [`crate::Error::Lost`] if the device is lost.
     fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()>;
 
     /// Sets the bytes of `dst` to zero.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::WrongDevice`] for a queue or memory of another device of this backend, [`crate::Error::Driver`] for
+    /// one of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()>;
 
     /// Marks the present end of `queue`.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::WrongDevice`] for a queue of another device of this backend, [`crate::Error::Driver`] for one of
+    /// another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn record(&self, queue: &Queue) -> Result<Event>;
 
     /// Lets later work of `queue` start only after `event`.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::WrongDevice`] for a queue or event of another device of this backend, [`crate::Error::Driver`] for
+    /// one of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()>;
 
     /// Waits for both events and gives the time between them, as the device saw it where it can tell.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::WrongDevice`] for an event of another device of this backend, [`crate::Error::Driver`] for one of
+    /// another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration>;
 
     /// Makes a kernel ready to launch: from memory, from the disk cache, or by compiling it.
     ///
     /// # Errors
-    /// [`crate::Error::Compile`], [`crate::Error::Unavailable`] where the compiler is missing, [`crate::Error::Lost`].
+    /// [`crate::Error::Compile`] if the compiler or the driver refuses the text, or if the compiler no longer knows the
+    /// architecture, [`crate::Error::Unavailable`] if the compiler is missing and the disk cache has not what it would
+    /// make, [`crate::Error::TooLarge`] if the kernel takes more bindings or bytes of parameters than the device,
+    /// [`crate::Error::Driver`] if another call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn compile(&self, spec: &KernelSpec) -> Result<Executable>;
 
     /// Launches a kernel.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`], [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::TooLarge`] for more workgroups or bindings than the device takes, [`crate::Error::WrongDevice`] for
+    /// a queue, kernel or memory of another device of this backend, [`crate::Error::Driver`] for one of another backend, if
+    /// a call of the driver fails, or if a body for the CPU panics, [`crate::Error::Compile`] if the kernel has to be
+    /// compiled once more for views like these and is refused, [`crate::Error::Lost`] if the device is lost.
     ///
     /// # Safety
     /// The kernel's body must stay inside its bindings for these parameters, and must not need more shared memory than
@@ -165,7 +192,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Waits until all queues are idle, and reports what went wrong on the device since.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost, which work
+    /// that was queued before may have caused.
     fn sync(&self) -> Result<()>;
 
     /// Gives memory that the pools hold for reuse back to the system, as far as no pending work uses it.
@@ -175,16 +203,17 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 /// Whether memory must be zeroed before anyone else sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Secrecy {
-    /// Contents may stay in the pool.
+    /// Its contents are no secret, and stay in memory that a pool keeps for reuse.
     #[default]
     Public,
-    /// Keys, witnesses: zeroed before the memory returns to a pool, staging included.
+    /// It holds secrets, such as keys and witnesses, and is zeroed before it returns to a pool; so is the staging memory
+    /// that its contents pass through.
     Secret,
 }
 
 impl Secrecy {
-    /// Of what is computed from, or becomes, memory of these: secret if any of them is. What an operation keeps for itself
-    /// has that of all its inputs and outputs.
+    /// Returns the secrecy of what is computed from or copied to memory of these: secret if any of them is. What an
+    /// operation keeps for itself has that of all its inputs and outputs.
     pub fn of(all: impl IntoIterator<Item = Self>) -> Self {
         all.into_iter().max().unwrap_or_default()
     }
@@ -202,23 +231,23 @@ impl Memory {
         Self { raw: Box::new(raw), bytes }
     }
 
-    /// Bytes that were asked for.
+    /// Returns how many bytes were asked for.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A number that tells this allocation from all others that there are: where the backend's own handle lies.
+    /// Returns a number that tells this allocation from all others that there are: where the backend's own handle lies.
     pub fn address(&self) -> usize {
         let raw: *const (dyn Any + Send + Sync) = &*self.raw;
         raw.addr()
     }
 
-    /// The backend's own handle.
+    /// Returns the backend's own handle, or `None` if another backend made this one.
     pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
         self.raw.downcast_ref()
     }
 
-    /// The backend's own handle.
+    /// Returns the backend's own handle for changing it, or `None` if another backend made this one.
     pub fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
         self.raw.downcast_mut()
     }
@@ -242,7 +271,7 @@ macro_rules! shared_handle {
                 Self(std::sync::Arc::new(raw))
             }
 
-            /// The backend's own handle, or `None` if another backend made this one.
+            /// Returns the backend's own handle, or `None` if another backend made this one.
             pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
                 self.0.downcast_ref()
             }

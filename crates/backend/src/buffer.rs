@@ -9,10 +9,11 @@ use crate::{Device, Download, Error, HostBuffer, Memory, Pending, Queue, Result,
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {
-    /// The value on the host.
+    /// The type of an element on the host.
     type Host: Copy + Default + Send + Sync + 'static;
 
-    /// Bytes of one element on the device, at least 1: a program with buffers of elements of none does not compile.
+    /// How many bytes one element has on the device, at least 1: a program with buffers of elements of none does not
+    /// compile.
     const BYTES: usize;
 
     /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes. It is aligned to 16 where `BYTES` is a multiple
@@ -33,14 +34,15 @@ pub trait Element: Send + Sync + 'static {
 /// [`Element::BYTES`] is a multiple of that of the part, and the device form of an element is those of its parts, one after the
 /// other; whatever parts these are, they make an element.
 pub unsafe trait Composite: Element {
-    /// What it is made of.
+    /// The type of the parts that an element is made of.
     type Part: Element;
 }
 
-/// [`Element::decode`] on all cores.
+/// Reads the device form of as many elements as `dst` has, as [`Element::decode`] does, on all cores.
 ///
 /// # Errors
-/// [`Error::Undecodable`].
+/// [`Error::Undecodable`] with the first element whose bytes are no device form; the elements of `dst` from there on are
+/// unspecified.
 ///
 /// # Panics
 /// If `src` has not `dst.len() * T::BYTES` bytes.
@@ -110,42 +112,42 @@ impl<T: Element> Buffer<T> {
         Self { device, memory, len, secrecy, element: PhantomData }
     }
 
-    /// The device that holds it.
+    /// Returns the device that holds the buffer.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds no elements.
+    /// Returns whether it holds no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes on the device.
+    /// Returns how many bytes the elements have on the device.
     pub fn bytes(&self) -> u64 {
         self.memory.bytes()
     }
 
-    /// Whether it is zeroed when dropped.
+    /// Returns whether the buffer is zeroed when it is dropped.
     pub fn secrecy(&self) -> Secrecy {
         self.secrecy
     }
 
-    /// All of it, for reading.
+    /// Borrows the whole buffer for reading.
     pub fn as_view(&self) -> View<'_, T> {
         self.into()
     }
 
-    /// All of it, for reading and writing.
+    /// Borrows the whole buffer for reading and writing.
     pub fn as_view_mut(&mut self) -> ViewMut<'_, T> {
         self.into()
     }
 
-    /// A part of it, for reading.
+    /// Borrows a range of elements for reading.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for a range that leaves the buffer, or that ends before it starts.
@@ -153,26 +155,27 @@ impl<T: Element> Buffer<T> {
         self.as_view().view(range)
     }
 
-    /// A part of it, for reading and writing. [`ViewMut::split_at`] gives several at once.
+    /// Borrows a range of elements for reading and writing. [`ViewMut::split_at`] gives several at once.
     ///
     /// # Errors
-    /// As [`Buffer::view`].
+    /// [`Error::OutOfRange`] for a range that leaves the buffer, or that ends before it starts.
     pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
         self.as_view_mut().into_part(range)
     }
 
-    /// The contents. Waits for earlier work on the default queue.
+    /// Copies all elements to the host and returns them. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// Returns the errors of [`View::to_vec`], for the same reasons.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         self.as_view().to_vec()
     }
 
-    /// Reads all elements. Waits for earlier work on the default queue.
+    /// Copies all elements to `host`, which has as many. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// As [`View::read`].
+    /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
+    /// [`View::to_vec`], for the same reasons; what `host` holds is unspecified then.
     pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
         self.as_view().read(host)
     }
@@ -180,39 +183,41 @@ impl<T: Element> Buffer<T> {
     /// Queues a copy of all elements to the host (`None`: on the default queue).
     ///
     /// # Errors
-    /// As [`View::read_on`].
+    /// Returns the errors of [`View::read_on`], for the same reasons.
     pub fn read_on(&self, queue: Option<&Queue>) -> Result<Download<'_, T>> {
         self.as_view().read_on(queue)
     }
 
-    /// Replaces all elements.
+    /// Replaces all elements by those of `host`, which has as many.
     ///
     /// # Errors
-    /// As [`ViewMut::write`].
+    /// Returns the errors of [`ViewMut::write`], for the same reasons.
     pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
         self.as_view_mut().write(host)
     }
 
-    /// [`Buffer::write`] on another queue (`None`: the default one).
+    /// Does what [`Buffer::write`] does, on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// As [`ViewMut::write`].
+    /// Returns the errors of [`ViewMut::write`], for the same reasons.
     pub fn write_on(&mut self, queue: Option<&Queue>, host: &[T::Host]) -> Result<()> {
         self.as_view_mut().write_on(queue, host)
     }
 
-    /// [`ViewMut::write_pinned`] to all elements.
+    /// Queues a copy of pinned host memory to all elements, as [`ViewMut::write_pinned`] does.
     ///
     /// # Errors
-    /// As [`ViewMut::write_pinned`].
+    /// Returns the errors of [`ViewMut::write_pinned`], for the same reasons, but for [`Error::Unaligned`]: a whole buffer
+    /// may have any length.
     pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
         self.as_view_mut().write_pinned(queue, host)
     }
 
-    /// [`View::read_pinned`] of all elements.
+    /// Queues a copy of all elements to pinned host memory, as [`View::read_pinned`] does.
     ///
     /// # Errors
-    /// As [`View::read_pinned`].
+    /// Returns the errors of [`View::read_pinned`], for the same reasons, but for [`Error::Unaligned`]: a whole buffer may
+    /// have any length.
     pub fn read_pinned(&self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
         self.as_view().read_pinned(queue, host)
     }
@@ -220,7 +225,7 @@ impl<T: Element> Buffer<T> {
     /// Copies all of `source`, on the same device and of the same length, into this buffer.
     ///
     /// # Errors
-    /// As [`ViewMut::copy_from`].
+    /// Returns the errors of [`ViewMut::copy_from`], for the same reasons.
     pub fn copy_from<'a>(&mut self, source: impl Into<View<'a, T>>) -> Result<()> {
         self.as_view_mut().copy_from(source)
     }
@@ -228,15 +233,16 @@ impl<T: Element> Buffer<T> {
     /// Sets all bytes of the device form to zero.
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn clear(&mut self) -> Result<()> {
         self.as_view_mut().clear()
     }
 
-    /// A copy on the same device.
+    /// Makes a copy of the buffer on the same device, of the same secrecy.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfMemory`] if the device has no room for the copy, [`Error::Driver`] if a call of the driver fails,
+    /// [`Error::Lost`] if the device is lost.
     pub fn duplicate(&self) -> Result<Self> {
         self.as_view().duplicate()
     }
@@ -244,7 +250,7 @@ impl<T: Element> Buffer<T> {
     /// Refuses this buffer, the argument called `what`, unless it has `len` elements.
     ///
     /// # Errors
-    /// [`Error::Length`].
+    /// [`Error::Length`] if it has another number of elements.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         self.as_view().expect_len(what, len)
     }

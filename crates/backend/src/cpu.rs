@@ -52,10 +52,10 @@ const FEW_ARGS: usize = 6;
 /// The environment variable that keeps bodies of kernels for the CPU to instructions that every processor has.
 const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
 
-/// Vectors that bodies of kernels for the CPU are compiled for. A processor that has one has those before it.
+/// The vector instructions that bodies of kernels for the CPU may use. A processor that has one has those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuVectors {
-    /// Those that the program is compiled for.
+    /// Only those that the program is compiled for.
     Baseline,
     /// AVX2.
     Avx2,
@@ -65,8 +65,8 @@ pub enum CpuVectors {
     Avx512Ifma,
 }
 
-/// The best vectors of this processor, or none where the environment variable `EVARISTE_CPU` is `portable`: bodies are then
-/// those that are written over arkworks' arithmetic. The first answer stands.
+/// Returns the best vector instructions of this processor, or none where the environment variable `EVARISTE_CPU` is
+/// `portable`: bodies are then those that are written over arkworks' arithmetic. The first answer stands.
 pub fn cpu_vectors() -> Option<CpuVectors> {
     static ANSWER: OnceLock<Option<CpuVectors>> = OnceLock::new();
     *ANSWER.get_or_init(|| (!is_portable()).then(detect_vectors))
@@ -329,7 +329,7 @@ pub enum CpuArg<'a> {
 }
 
 impl CpuArg<'_> {
-    /// The elements. A tail that does not fill an element is left out.
+    /// Returns the buffer as elements of a type. A tail that does not fill an element is left out.
     pub fn read<T: Pod>(&self) -> &[T] {
         let bytes = match self {
             CpuArg::Read(bytes) => bytes,
@@ -338,7 +338,7 @@ impl CpuArg<'_> {
         bytemuck::cast_slice(&bytes[..bytes.len() / size_of::<T>() * size_of::<T>()])
     }
 
-    /// The elements, for writing. A tail that does not fill an element is left out.
+    /// Returns the buffer as elements of a type, for writing. A tail that does not fill an element is left out.
     ///
     /// # Panics
     /// If the kernel declares the buffer as read only, which is a defect of its body. The launch is an error then.

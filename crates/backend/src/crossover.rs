@@ -18,21 +18,22 @@ impl<K, V> Default for Crossovers<K, V> {
 }
 
 impl<K: Ord, V: Copy> Crossovers<K, V> {
-    /// What is known, if anything is.
+    /// Returns the crossover for `key`, if one was measured or set.
     pub fn get(&self, key: &K) -> Option<V> {
         self.lock().get(key).copied()
     }
 
-    /// Sets it, whatever is known.
+    /// Sets the crossover for `key`, whatever was known.
     pub fn set(&self, key: K, crossover: V) {
         self.lock().insert(key, crossover);
     }
 
-    /// What is known, or else what `measure` gives. No lock is held meanwhile, since a thread that waits in a pool of threads
-    /// may come by here again with other work: what was set or measured by others until then stays, and is given.
+    /// Returns the crossover for `key`, which `measure` gives where none is known. No lock is held meanwhile, since a
+    /// thread that waits in a pool of threads may come by here again with other work: what was set or measured by others
+    /// until then stays, and is given.
     ///
     /// # Errors
-    /// That of `measure`: nothing is kept then.
+    /// Returns the error of `measure`, if that fails; nothing is kept then.
     pub fn get_or_measure<E>(&self, key: K, measure: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         match self.get(&key) {
             Some(known) => Ok(known),
@@ -48,10 +49,10 @@ impl<K: Ord, V: Copy> Crossovers<K, V> {
     }
 }
 
-/// The time of the fastest of so many runs, after one that does not count.
+/// Runs `run` once, and then `runs` times, of which it returns the time of the fastest.
 ///
 /// # Errors
-/// The first of `run`.
+/// Returns the first error of `run`, which is not run again.
 pub fn fastest<E>(runs: u32, mut run: impl FnMut() -> Result<(), E>) -> Result<Duration, E> {
     run()?;
     let mut fastest = Duration::MAX;

@@ -46,14 +46,14 @@ impl Open {
 /// A device that may be there, as [`Device::discover`] reports it.
 #[derive(Debug)]
 pub struct Discovered {
-    /// Its name.
+    /// The device's name.
     pub id: DeviceId,
-    /// The device, or why it cannot be used.
+    /// The open device, or the reason why it cannot be used.
     pub device: Result<Device>,
 }
 
 impl Device {
-    /// The host's processor. Always there.
+    /// Returns the host's processor as a device, which is always there.
     pub fn cpu() -> Self {
         match open(DeviceId::CPU) {
             Ok(device) => device,
@@ -61,26 +61,31 @@ impl Device {
         }
     }
 
-    /// NVIDIA GPU number `index`.
+    /// Opens NVIDIA GPU number `index`, from 0 on.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] without the CUDA driver, [`Error::NoSuchDevice`].
+    /// [`Error::Unavailable`] if the program was built without the feature `cuda`, if the driver is missing, too old or
+    /// does not start, or if it finds no GPU; [`Error::NoSuchDevice`] if it finds `index` GPUs or fewer; [`Error::Driver`]
+    /// or [`Error::Lost`] if it cannot open this one.
     pub fn cuda(index: usize) -> Result<Self> {
         open(DeviceId { kind: Kind::Cuda, index })
     }
 
-    /// GPU number `index` of those with Vulkan, Metal or DirectX 12; hardware comes before emulation.
+    /// Opens GPU number `index`, from 0 on, of those with Vulkan, Metal or DirectX 12; hardware comes before emulation.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] without any such driver, [`Error::NoSuchDevice`].
+    /// [`Error::Unavailable`] if the program was built without the feature `wgpu`, or if no driver of these offers a GPU
+    /// that computes; [`Error::NoSuchDevice`] if they offer `index` GPUs or fewer; [`Error::Driver`] if this one cannot be
+    /// opened, [`Error::OutOfMemory`] if it has no room for what each device needs.
     pub fn wgpu(index: usize) -> Result<Self> {
         open(DeviceId { kind: Kind::Wgpu, index })
     }
 
-    /// A device by name.
+    /// Opens the device of a name.
     ///
     /// # Errors
-    /// As [`Device::cuda`] and [`Device::wgpu`].
+    /// [`Error::NoSuchDevice`] for another CPU than number 0. Else returns the errors of [`Device::cuda`] or
+    /// [`Device::wgpu`], for the same reasons.
     pub fn open(id: DeviceId) -> Result<Self> {
         if id.kind == Kind::Cpu && id.index != 0 {
             return Err(Error::NoSuchDevice { actual: id, available: 1 });
@@ -88,12 +93,12 @@ impl Device {
         open(id)
     }
 
-    /// The device that `EVARISTE_DEVICE` names; else the first CUDA device, else the first GPU through wgpu, else the
+    /// Opens the device that `EVARISTE_DEVICE` names; else the first CUDA device, else the first GPU through wgpu, else the
     /// CPU. Emulated GPUs are not chosen.
     ///
     /// # Errors
-    /// [`Error::UnknownDevice`], [`Error::Unavailable`] or [`Error::NoSuchDevice`] if `EVARISTE_DEVICE` names a device
-    /// that is not there.
+    /// Only if `EVARISTE_DEVICE` is set: [`Error::UnknownDevice`] if it is no name of a device, else the errors of
+    /// [`Device::cuda`] or [`Device::wgpu`], for the same reasons.
     pub fn best() -> Result<Self> {
         if let Some(name) = env::var_os(DEVICE_VARIABLE) {
             return name.to_string_lossy().parse();
@@ -107,12 +112,13 @@ impl Device {
         }
     }
 
-    /// Every device that works.
+    /// Opens every device that works.
     pub fn all() -> Vec<Self> {
         Self::discover().into_iter().filter_map(|found| found.device.ok()).collect()
     }
 
-    /// Every device, and for each backend without any, why that is.
+    /// Lists every device of every backend, each with the reason if it cannot be used. A backend without any device is
+    /// listed as its number 0, with the reason.
     pub fn discover() -> Vec<Discovered> {
         let mut found = vec![Discovered { id: DeviceId::CPU, device: Ok(Self::cpu()) }];
         for kind in [Kind::Cuda, Kind::Wgpu] {
@@ -127,29 +133,29 @@ impl Device {
         found
     }
 
-    /// What the device is.
+    /// Returns the device's name, limits and features.
     pub fn info(&self) -> &DeviceInfo {
         self.0.backend.info()
     }
 
-    /// Counters since the device was opened.
+    /// Returns what the device has counted since it was opened: launches, copies, bytes.
     pub fn stats(&self) -> Stats {
         self.0.backend.stats()
     }
 
-    /// The device of a backend of one's own, such as one for tests. No name opens it, and asking for its
-    /// [`DeviceId`] gives another one.
+    /// Makes a device of a backend of one's own, such as one for tests. No name opens it, and asking for its [`DeviceId`]
+    /// gives another one.
     pub fn unregistered(backend: Arc<dyn Backend>) -> Self {
         Self(Open::new(backend))
     }
 
-    /// The backend below.
+    /// Returns the backend that does the device's work.
     pub fn backend(&self) -> &dyn Backend {
         &*self.0.backend
     }
 
-    /// What a crate keeps with this device as long as that is open, such as what it measured: one value of each type, by
-    /// default empty. It must not hold the device itself, which would stay open for ever.
+    /// Returns what a crate keeps with this device as long as that is open, such as what it measured: one value of each
+    /// type, by default empty. It must not hold the device itself, which would stay open for ever.
     pub fn notes<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         let mut notes = self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let note = notes.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
@@ -159,15 +165,15 @@ impl Device {
         }
     }
 
-    /// A plan of type `T` that was made under `key` and is kept with this device, or a new one from `make`. At most
-    /// [`CACHED_PLANS`](crate::CACHED_PLANS) plans of a type are kept: then the one that was used longest ago goes.
+    /// Returns the plan of type `T` that was made under `key` and is kept with this device, or a new one from `make`. At
+    /// most [`CACHED_PLANS`](crate::CACHED_PLANS) plans of a type are kept: then the one that was used longest ago goes.
     ///
     /// Plans hold their device, so a device stays open while it keeps plans: until [`Device::trim`], or an allocation that
     /// finds too little memory or the device lost, drops them. For plans that calls on host slices make behind the scenes; a
     /// program that uses one plan again and again keeps it itself.
     ///
     /// # Errors
-    /// Those of `make`. Nothing is kept then.
+    /// Returns the error of `make`, if that fails; nothing is kept then.
     pub fn cached_plan<T: Any + Send + Sync, E>(
         &self,
         key: &str,
@@ -181,7 +187,7 @@ impl Device {
         Ok(plans.keep(key, Arc::new(make()?)))
     }
 
-    /// Whether both are the same device.
+    /// Returns whether both are the same device.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -189,7 +195,7 @@ impl Device {
     /// Refuses `other`, the device of `what`, unless it is this one.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`].
+    /// [`Error::WrongDevice`] if it is another one.
     pub fn expect_same(&self, what: &'static str, other: &Self) -> Result<()> {
         if self.is_same(other) {
             return Ok(());
@@ -197,18 +203,21 @@ impl Device {
         Err(Error::WrongDevice { what, expected: self.info().id, actual: other.info().id })
     }
 
-    /// A buffer of `len` elements, contents unspecified.
+    /// Allocates a buffer of `len` elements, whose contents are unspecified.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    /// [`Error::TooLarge`] for more bytes than one buffer may have ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)),
+    /// [`Error::OutOfMemory`] if the device has not as much memory left, [`Error::Driver`] if a call of the driver fails,
+    /// [`Error::Lost`] if the device is lost.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.alloc_with(len, Secrecy::Public)
     }
 
-    /// A buffer of `len` elements, contents unspecified, zeroed when dropped if `secrecy` says so.
+    /// Allocates a buffer of `len` elements, whose contents are unspecified. It is zeroed when it is dropped if it is
+    /// [`Secrecy::Secret`].
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    /// Returns the errors of [`Device::alloc`], for the same reasons.
     pub fn alloc_with<T: Element>(&self, len: usize, secrecy: Secrecy) -> Result<Buffer<T>> {
         const { assert!(T::BYTES > 0, "an element has at least one byte") };
         let limit = self.info().limits.buffer_bytes;
@@ -237,36 +246,40 @@ impl Device {
         Ok(Buffer::from_parts(self.clone(), memory, len, secrecy))
     }
 
-    /// A buffer of `len` elements whose device form is all zero bytes.
+    /// Makes a buffer of `len` elements whose device form is all zero bytes.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    /// Returns the errors of [`Device::alloc`], for the same reasons.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let mut buffer = self.alloc(len)?;
         buffer.clear()?;
         Ok(buffer)
     }
 
-    /// A buffer with the given contents.
+    /// Makes a buffer of as many elements as `host` has, with these contents.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    /// [`Error::TooLarge`] for more bytes than one buffer may have ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)),
+    /// [`Error::OutOfMemory`] if there is not as much memory for the buffer or for staging, [`Error::Driver`] if a call of
+    /// the driver fails, [`Error::Lost`] if the device is lost.
     pub fn upload<T: Element>(&self, host: &[T::Host]) -> Result<Buffer<T>> {
         self.upload_with(host, Secrecy::Public)
     }
 
-    /// A buffer with the given contents, zeroed when dropped if `secrecy` says so.
+    /// Makes a buffer of as many elements as `host` has, with these contents. It is zeroed when it is dropped if it is
+    /// [`Secrecy::Secret`].
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    /// Returns the errors of [`Device::upload`], for the same reasons.
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
         self.upload_on(None, host, secrecy)
     }
 
-    /// [`Device::upload_with`] on another queue (`None`: the default one).
+    /// Does what [`Device::upload_with`] does, on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`].
+    /// Returns the errors of [`Device::upload`], for the same reasons; [`Error::WrongDevice`] for a queue of another device
+    /// of this kind, [`Error::Driver`] for one of another kind.
     pub fn upload_on<T: Element>(
         &self,
         queue: Option<&Queue>,
@@ -278,19 +291,22 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Host memory of `bytes` bytes that this device copies from or to without a detour, contents unspecified; zeroed when
-    /// dropped if `secrecy` says so. Making new memory is slow with CUDA, which pins it: keep it for many transfers.
+    /// Makes host memory of `bytes` bytes that this device copies from or to without a detour, whose contents are
+    /// unspecified. It is zeroed when it is dropped if it is [`Secrecy::Secret`]. Making new memory is slow with CUDA,
+    /// which pins it: keep it for many transfers.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Lost`].
+    /// [`Error::OutOfMemory`] if there is not as much memory that the device can use, [`Error::TooLarge`] with wgpu for
+    /// more than a buffer of its API may have, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
+    /// device is lost.
     pub fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.0.backend.host_buffer(bytes, transfer, secrecy)
     }
 
-    /// A further queue; the default queue again where the device has one only.
+    /// Makes a further queue, or returns the default queue again where the device has one only.
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Driver`] if the driver cannot make one, [`Error::Lost`] if the device is lost.
     pub fn queue(&self) -> Result<Queue> {
         self.0.backend.queue()
     }
@@ -298,7 +314,8 @@ impl Device {
     /// Marks the present end of a queue (`None`: the default queue).
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::WrongDevice`] for a queue of another device of this kind, [`Error::Driver`] for one of another kind or if a
+    /// call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn record(&self, queue: Option<&Queue>) -> Result<Event> {
         self.backend().record(queue.unwrap_or_else(|| self.backend().default_queue()))
     }
@@ -306,7 +323,8 @@ impl Device {
     /// Lets later work of a queue (`None`: the default queue) start only after `event`.
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::WrongDevice`] for a queue or event of another device of this kind, [`Error::Driver`] for one of another
+    /// kind or if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn wait_for(&self, queue: Option<&Queue>, event: &Event) -> Result<()> {
         self.backend().wait_for(queue.unwrap_or_else(|| self.backend().default_queue()), event)
     }
@@ -314,7 +332,8 @@ impl Device {
     /// Waits for both events and gives the time between them.
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::WrongDevice`] for an event of another device of this kind, [`Error::Driver`] for one of another kind or if
+    /// a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
         self.0.backend.elapsed(from, to)
     }
@@ -322,7 +341,8 @@ impl Device {
     /// Waits until the device is idle, and reports what went wrong on it since.
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, which work that was queued
+    /// before may have caused.
     pub fn sync(&self) -> Result<()> {
         self.0.backend.sync()
     }
@@ -338,7 +358,7 @@ impl Device {
 impl FromStr for Device {
     type Err = Error;
 
-    /// `cpu`, `cuda`, `cuda:1`, `wgpu:0`.
+    /// Opens the device of a name such as `cpu`, `cuda`, `cuda:1` or `wgpu:0`.
     fn from_str(name: &str) -> Result<Self> {
         Self::open(name.parse()?)
     }

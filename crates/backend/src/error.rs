@@ -9,41 +9,43 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A backend cannot run on this machine; `reason` says what to install or enable.
+    /// A backend or its compiler cannot be used on this machine: the program was built without its feature, the driver or
+    /// the compiler is missing, too old or does not start, or there is no GPU.
     #[error("the {backend} backend is unavailable: {reason}")]
     Unavailable {
-        /// The backend that was asked for.
+        /// The backend that was asked for, or whose compiler is missing.
         backend: Kind,
-        /// What is missing, and how to get it.
+        /// What is missing, and what to install or enable.
         reason: String,
     },
-    /// A device name that cannot be parsed.
+    /// A text, such as that in `EVARISTE_DEVICE`, is parsed as the name of a device and is none.
     #[error("unknown device {actual:?}: expected {expected}")]
     UnknownDevice {
-        /// The names that are understood.
+        /// The forms of names that are understood.
         expected: &'static str,
-        /// The name that was given.
+        /// The text that was given.
         actual: String,
     },
-    /// A device index beyond the devices of its backend.
+    /// A device is asked for whose index is not below the number of devices that its backend finds.
     #[error("there is no device {actual}: {available} {} device(s) found", actual.kind)]
     NoSuchDevice {
         /// The device that was asked for.
         actual: DeviceId,
-        /// How many devices the backend found.
+        /// The number of devices that the backend finds.
         available: usize,
     },
-    /// Device or pinned host memory is exhausted; nothing was allocated.
+    /// An allocation of device memory, of pinned host memory or of staging memory finds too little left, also after pools
+    /// were emptied. Nothing was allocated.
     #[error("out of memory on {device}: {requested} bytes requested{}", .available.map(|b| format!(", {b} available")).unwrap_or_default())]
     OutOfMemory {
         /// The device.
         device: DeviceId,
-        /// Bytes asked for.
+        /// The bytes that were asked for.
         requested: u64,
-        /// Bytes that were free, where the device tells.
+        /// The bytes that were free at that time, where the device tells.
         available: Option<u64>,
     },
-    /// A buffer, queue or event of one device was given to another.
+    /// A buffer, host memory, queue, event or kernel of one device was given to a call on another.
     #[error("{what} belongs to {actual}, expected {expected}")]
     WrongDevice {
         /// The argument at fault.
@@ -53,58 +55,61 @@ pub enum Error {
         /// The device that owns the argument.
         actual: DeviceId,
     },
-    /// A length that does not fit the call.
+    /// An argument has another length than the call needs: a slice or view that is not as long as its counterpart, or host
+    /// memory that is not as many bytes as what it is copied from or to.
     #[error("wrong length of {what}: expected {expected}, got {actual}")]
     Length {
         /// The argument at fault.
         what: &'static str,
-        /// Elements needed.
+        /// The elements that are needed; bytes where `what` says so.
         expected: u64,
-        /// Elements given.
+        /// The elements that were given; bytes where `what` says so.
         actual: u64,
     },
-    /// A range that leaves its buffer.
+    /// A range ends beyond the buffer, view or allocation that it is of, or before it starts.
     #[error("{what}: the range {offset}..{} leaves a buffer of length {len}", offset.saturating_add(*count))]
     OutOfRange {
         /// The operation.
         what: &'static str,
-        /// First element of the range.
+        /// The first element of the range, or its first byte where the operation counts bytes.
         offset: u64,
-        /// Elements in the range.
+        /// The elements in the range; 0 for one that ends before it starts.
         count: u64,
-        /// Elements in the buffer.
+        /// The elements that there are.
         len: u64,
     },
-    /// A range of bytes that is not whole words.
+    /// A view is copied, cleared, divided or bound to a kernel, and does not start or end at a whole word. The end of a
+    /// buffer counts as one.
     #[error("{what}: {count} bytes from byte {offset} on are not whole words of {expected} bytes")]
     Unaligned {
         /// The operation.
         what: &'static str,
-        /// Bytes of a word.
+        /// The bytes of a word: 4 for copies, those of the binding for a kernel.
         expected: u64,
-        /// First byte of the range.
+        /// The first byte of the range, by its place in the buffer.
         offset: u64,
-        /// Bytes of the range.
+        /// The bytes of the range.
         count: u64,
     },
-    /// Bytes that are no element: of a field, an integer that is not below the modulus, as in memory that was never
-    /// written or that raw bytes were written to.
+    /// An element is read from the device whose bytes are none: of a field, an integer that is not below the modulus.
+    /// Memory that was never written holds such bytes, or memory that raw bytes were written to.
     #[error("the bytes of element {index} are not the device form of an element")]
     Undecodable {
         /// The first such element of those that were read, by its place in the buffer.
         index: u64,
     },
-    /// Host memory for the other direction.
+    /// Host memory was given to a copy in a direction that it was not made for.
     #[error("{what} is for {actual:?}, expected {expected:?}")]
     WrongTransfer {
         /// The argument at fault.
         what: &'static str,
-        /// The direction needed.
+        /// The direction of the copy.
         expected: Transfer,
         /// The direction that the memory is for.
         actual: Transfer,
     },
-    /// More than the device can hold in one piece.
+    /// A buffer, host memory, a kernel or a launch exceeds what the device takes at once; `what` says in which respect,
+    /// such as bytes, threads or turns of loops.
     #[error("{what} is too large for {device}: at most {expected}, got {actual}")]
     TooLarge {
         /// What exceeds the limit.
@@ -116,27 +121,30 @@ pub enum Error {
         /// The value given.
         actual: u64,
     },
-    /// A kernel was launched with arguments other than those it declares.
+    /// A kernel was launched with another number of buffers than it declares, with one for another access, or with
+    /// parameters of another size: a defect of the function that launches it.
     #[error("kernel {kernel}: expected {expected}, got {actual}")]
     Arguments {
         /// The kernel.
         kernel: &'static str,
-        /// The declaration.
+        /// What the kernel declares.
         expected: String,
-        /// The call.
+        /// What the launch gave.
         actual: String,
     },
-    /// A kernel did not compile: a defect of the kernel, or a compiler too old for the device.
+    /// The compiler or the driver refuses the text of a kernel: a defect of the kernel, or a compiler or driver too old or
+    /// too new for the device.
     #[error("kernel {kernel} does not compile on {device}: {log}")]
     Compile {
         /// The kernel.
         kernel: String,
-        /// The device or compiler target.
+        /// The device or the architecture that it was compiled for.
         device: String,
         /// The compiler's messages.
         log: String,
     },
-    /// The device is gone (reset, unplugged, or a fault poisoned its context).
+    /// The device is gone: it was reset or unplugged, or a fault of a kernel made its context unusable. Every later call on
+    /// it fails so.
     #[error("{device} is lost: {reason}")]
     Lost {
         /// The device.
@@ -144,12 +152,13 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
-    /// A call of the driver failed.
+    /// A call of the driver or of the API below failed for a reason that has no variant of its own, a handle of another
+    /// backend was given, or the body of a kernel for the CPU panicked.
     #[error("{call} failed on {device}: {reason}")]
     Driver {
         /// The device.
         device: DeviceId,
-        /// The driver's function.
+        /// The function that failed, or the kernel whose body panicked.
         call: &'static str,
         /// What the driver said.
         reason: String,

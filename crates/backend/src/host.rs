@@ -14,13 +14,13 @@ use crate::{DeviceId, Error, Result};
 /// `start` is that of `bytes` initialised bytes, which stay where they are and valid while the value lives. Nothing but the
 /// [`HostBuffer`]s over it, and transfers that hold one, may access them.
 pub unsafe trait HostMemory: Any + Send + Sync {
-    /// Where the memory starts: a multiple of 16.
+    /// Returns where the memory starts, at a multiple of 16 bytes.
     fn start(&self) -> NonNull<u8>;
-    /// Its length.
+    /// Returns the length of the memory in bytes.
     fn bytes(&self) -> usize;
-    /// The device that can copy from or to it.
+    /// Returns the device that can copy from or to it.
     fn device(&self) -> DeviceId;
-    /// What it is for.
+    /// Returns the directions that it is for.
     fn transfer(&self) -> Transfer;
 }
 
@@ -63,12 +63,12 @@ impl HostBuffer {
         Self { memory: Arc::new(memory), start, len }
     }
 
-    /// The device that can copy from or to it.
+    /// Returns the device that can copy from or to it.
     pub fn device(&self) -> DeviceId {
         self.memory.device()
     }
 
-    /// The directions that it is for.
+    /// Returns the directions that it is for.
     pub fn transfer(&self) -> Transfer {
         self.memory.transfer()
     }
@@ -76,7 +76,7 @@ impl HostBuffer {
     /// Refuses this buffer, the argument called `what`, if it is for uploads only.
     ///
     /// # Errors
-    /// [`Error::WrongTransfer`].
+    /// [`Error::WrongTransfer`] if it was made with [`Transfer::Upload`].
     pub fn expect_download(&self, what: &'static str) -> Result<()> {
         match self.transfer() {
             Transfer::Download | Transfer::Both => Ok(()),
@@ -99,7 +99,7 @@ impl HostBuffer {
     /// Appends `next`, if it is what [`HostBuffer::split_off`] cut off here.
     ///
     /// # Errors
-    /// `next`, if it is anything else.
+    /// Returns `next`, if it is anything else.
     pub fn join(&mut self, next: Self) -> Result<(), Self> {
         // SAFETY: one past the end at most.
         let end = unsafe { self.start.add(self.len) };
@@ -110,16 +110,16 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// The backend's own handle, or `None` if another backend made this buffer.
+    /// Returns the backend's own handle, or `None` if another backend made this buffer.
     pub fn downcast_ref<T: HostMemory>(&self) -> Option<&T> {
         let memory: &dyn Any = &*self.memory;
         memory.downcast_ref()
     }
 
-    /// The backend's own memory, if this is all of it and there are no other parts.
+    /// Returns the backend's own memory, if this is all of it and there are no other parts.
     ///
     /// # Errors
-    /// The buffer as it was, otherwise.
+    /// Returns the buffer as it was, otherwise.
     pub fn into_whole<T: HostMemory>(self) -> Result<T, Self> {
         if self.len != self.memory.bytes() || self.downcast_ref::<T>().is_none() {
             return Err(self);
@@ -160,12 +160,12 @@ impl fmt::Debug for HostBuffer {
 /// The directions that host memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transfer {
-    /// Host to device: reads into it are refused. Reading such memory on the host may be slow. Devices through wgpu copy more
-    /// than 8 MiB of it, and parts, once more on their way up.
+    /// It is for copies from the host to the device: reads from the device into it are refused. Reading such memory on the
+    /// host may be slow. Devices through wgpu copy more than 8 MiB of it, and parts, once more on their way up.
     Upload,
-    /// Device to host. It can be written from too, as with `Both`.
+    /// It is for copies from the device to the host. Copies the other way take it too, as with `Both`.
     Download,
-    /// Both ways. Some devices copy it once more on its way up.
+    /// It is for copies both ways. Some devices copy it once more on its way up.
     Both,
 }
 
@@ -174,7 +174,8 @@ pub trait PendingCopy: Any + Send {
     /// Waits for the copy.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::Driver`] if the copy or the wait for it fails, [`crate::Error::Lost`] if the device is lost,
+    /// [`crate::Error::OutOfMemory`] if other memory has to stand in for the one that was given and there is none.
     fn wait(self: Box<Self>) -> Result<HostBuffer>;
 }
 
@@ -184,29 +185,31 @@ pub trait PendingCopy: Any + Send {
 pub struct Pending(Box<dyn PendingCopy>);
 
 impl Pending {
-    /// Wraps a backend's own.
+    /// Wraps a backend's own copy.
     pub fn new(raw: impl PendingCopy) -> Self {
         Self(Box::new(raw))
     }
 
-    /// A copy that is done.
+    /// Wraps the host memory of a copy that is done already.
     pub fn done(host: HostBuffer) -> Self {
         Self::new(Done(host))
     }
 
-    /// Waits for the copy. Gives the host memory: filled by a read; after a write, of the same size and for the same
+    /// Waits for the copy and returns the host memory: filled by a read; after a write, of the same size and for the same
     /// direction, but its contents are unspecified.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`], [`crate::Error::Lost`].
+    /// [`crate::Error::Driver`] if the copy or the wait for it fails, [`crate::Error::Lost`] if the device is lost,
+    /// [`crate::Error::OutOfMemory`] with wgpu after a write of [`Transfer::Upload`] memory, in place of which new memory
+    /// is given, if there is none.
     pub fn wait(self) -> Result<HostBuffer> {
         self.0.wait()
     }
 
-    /// The backend's own.
+    /// Returns the backend's own copy.
     ///
     /// # Errors
-    /// The copy as it was, if it is of another type.
+    /// Returns the copy as it was, if it is of another type.
     pub fn downcast<T: PendingCopy>(self) -> Result<Box<T>, Self> {
         let copy: &dyn Any = &*self.0;
         if !copy.is::<T>() {

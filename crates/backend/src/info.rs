@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use crate::Error;
 
-/// Which of the three backends.
+/// One of the three backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// The host's processor cores.
@@ -28,7 +28,7 @@ impl fmt::Display for Kind {
 pub struct DeviceId {
     /// The backend.
     pub kind: Kind,
-    /// The device of that backend.
+    /// The number of the device among those of the backend, from 0 on.
     pub index: usize,
 }
 
@@ -70,14 +70,14 @@ impl FromStr for DeviceId {
     }
 }
 
-/// What a device is and what it can take. Algorithms plan by this and never by [`Kind`].
+/// What a device is and what it can take. Algorithms plan by this, and by [`Kind`] only where the texts of a kernel differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
-    /// Its name here.
+    /// The name by which it is opened.
     pub id: DeviceId,
     /// Its vendor's name for it.
     pub name: String,
-    /// Driver or API version.
+    /// The version of the driver or the API.
     pub driver: String,
     /// What kernels are compiled for, such as `sm_90`, `vulkan`, `x86_64`.
     pub architecture: String,
@@ -85,7 +85,7 @@ pub struct DeviceInfo {
     pub uuid: Option<[u8; 16]>,
     /// Memory of the device in bytes, where it is known.
     pub memory_bytes: Option<u64>,
-    /// Units that run workgroups at once: streaming multiprocessors, or CPU threads.
+    /// How many units run workgroups at once: streaming multiprocessors, or CPU threads.
     pub parallelism: u32,
     /// Hard limits.
     pub limits: Limits,
@@ -96,20 +96,20 @@ pub struct DeviceInfo {
 /// Hard limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest single allocation in bytes.
+    /// The bytes of the largest single allocation.
     pub buffer_bytes: u64,
-    /// Buffers that one kernel can bind.
+    /// How many buffers one kernel can bind.
     pub bindings: u32,
     /// Memory shared by a workgroup in bytes; on a CPU, the cache that one thread has to itself.
     pub workgroup_bytes: u32,
     /// Cache that the whole device shares in bytes: data that fits may be gone through in short runs.
     pub cache_bytes: u64,
-    /// Threads of a workgroup; 1 on a CPU.
+    /// The most threads that a workgroup may have; 1 on a CPU.
     pub workgroup_threads: u32,
     /// Bytes of the pieces in which host data passes through staging memory.
     pub staging_bytes: u64,
-    /// Turns of loops that one thread of a launch may take, those of loops within loops included, where there is a limit:
-    /// beyond, Mesa's llvmpipe ends all loops and says nothing. Launches that may take more are refused
+    /// How many turns of loops one thread of a launch may take, those of loops within loops included, where there is a
+    /// limit: beyond, Mesa's llvmpipe ends all loops and says nothing. Launches that may take more are refused
     /// ([`Kernel::launch`](crate::Kernel::launch)).
     pub loop_turns: Option<u32>,
 }

@@ -13,12 +13,12 @@ use crate::{
     ViewMut, backend::shared_handle, params,
 };
 
-/// A source language, with what its target offers.
+/// A language that kernels are written in, with what the device offers in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Language {
-    /// CUDA C++ for NVRTC.
+    /// CUDA C++, which NVRTC compiles.
     Cuda,
-    /// WGSL.
+    /// WGSL, which wgpu compiles.
     Wgsl {
         /// `u64` may be used.
         int64: bool,
@@ -28,9 +28,9 @@ pub enum Language {
 /// How a kernel uses a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Reads only.
+    /// The kernel only reads it.
     Read,
-    /// Reads and writes.
+    /// The kernel writes it, and may read it.
     Write,
 }
 
@@ -46,7 +46,7 @@ pub enum BindingType {
 }
 
 impl BindingType {
-    /// The widest word of which elements of `bytes` bytes (a multiple of 4) are made.
+    /// Returns the widest word of which elements of `bytes` bytes (a multiple of 4) are made.
     pub const fn of(bytes: usize) -> Self {
         match bytes {
             b if b % 16 == 0 => BindingType::Vec4,
@@ -55,7 +55,7 @@ impl BindingType {
         }
     }
 
-    /// Its size.
+    /// Returns the bytes of a word.
     pub const fn bytes(self) -> u64 {
         match self {
             BindingType::U32 => 4,
@@ -81,12 +81,12 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// A buffer that is only read.
+    /// Declares a buffer that is only read.
     pub const fn read(name: &'static str, binding_type: BindingType) -> Self {
         Self { name, access: Access::Read, binding_type }
     }
 
-    /// A buffer that is written, and may be read.
+    /// Declares a buffer that is written, and may be read.
     pub const fn write(name: &'static str, binding_type: BindingType) -> Self {
         Self { name, access: Access::Write, binding_type }
     }
@@ -117,7 +117,7 @@ impl CpuBody {
     }
 }
 
-/// Turns of a loop that goes `count` times through a body that takes `body` turns of loops itself, for
+/// Returns the turns of a loop that goes `count` times through a body that takes `body` turns of loops itself, for
 /// [`KernelSpec::turns`]. The last look at the condition is one more, and compilers were seen to add another.
 pub const fn loop_turns(count: u64, body: u64) -> u64 {
     count.saturating_mul(body.saturating_add(1)).saturating_add(2)
@@ -145,9 +145,10 @@ pub struct KernelSpec {
     pub variant: String,
     /// The buffers, in order.
     pub bindings: Cow<'static, [Binding]>,
-    /// Threads of a workgroup.
+    /// How many threads a workgroup has.
     pub threads: u32,
-    /// Workgroup memory: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations in WGSL.
+    /// Bytes of memory that a workgroup has: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations in
+    /// WGSL.
     pub shared_bytes: u32,
     /// The fields of the parameters.
     pub params: &'static [ParamField],
@@ -186,7 +187,8 @@ impl KernelSpec {
         }
     }
 
-    /// [`KernelSpec::new`] of a kernel that always takes as many buffers: the body for the CPU takes them as an array.
+    /// Declares, as [`KernelSpec::new`] does, a kernel that always takes `N` buffers: the body for the CPU takes them as an
+    /// array.
     pub fn of<P: Params, const N: usize>(
         name: &'static str,
         variant: impl Into<String>,
@@ -201,7 +203,7 @@ impl KernelSpec {
         Self::new(name, variant, bindings.to_vec(), cpu, source)
     }
 
-    /// The same kernel, with all that it declares, by another text.
+    /// Replaces the kernel's text, and keeps all else that it declares.
     #[must_use]
     pub fn with_source(self, source: impl Fn(Language) -> String + Send + Sync + 'static) -> Self {
         Self { source: Arc::new(source), ..self }
@@ -240,22 +242,22 @@ impl KernelSpec {
         self
     }
 
-    /// Whether [`KernelSpec::turns`] says how many turns loops take.
+    /// Returns whether [`KernelSpec::turns`] says how many turns loops take.
     pub fn declares_turns(&self) -> bool {
         self.turns.is_some()
     }
 
-    /// Size of the parameters in bytes.
+    /// Returns the size of the parameters in bytes.
     pub fn params_bytes(&self) -> usize {
         4 * params::words(self.params)
     }
 
-    /// The kernel's own text in a language, without what the backend declares.
+    /// Returns the kernel's own text in a language, without what the backend declares.
     pub fn source(&self, language: Language) -> String {
         (self.source)(language)
     }
 
-    /// The text in CUDA C++, behind the declarations of the parameters, the constants and the buffers.
+    /// Returns the text in CUDA C++, behind the declarations of the parameters, the constants and the buffers.
     pub fn cuda_source(&self) -> String {
         let (constants, buffers) = (params::cuda_constants(&self.constants), params::cuda_buffers(&self.bindings));
         format!("{}\n{constants}{buffers}#line 1\n{}", params::cuda(self.params), self.source(Language::Cuda))
@@ -294,20 +296,20 @@ pub(crate) enum ArgSpan<'a> {
 }
 
 impl<'a> Arg<'a> {
-    /// Elements that the kernel only reads.
+    /// Binds elements that the kernel only reads.
     pub fn read<T: Element>(view: impl Into<View<'a, T>>) -> Self {
         let view = view.into();
         Self { device: view.device(), span: ArgSpan::Read(view.span()), secrecy: view.secrecy() }
     }
 
-    /// Elements that the kernel writes.
+    /// Binds elements that the kernel writes, and may read.
     pub fn write<T: Element>(view: impl Into<ViewMut<'a, T>>) -> Self {
         let view = view.into();
         let (device, secrecy) = (view.device(), view.secrecy());
         Self { device, span: ArgSpan::Write(view.into_span()), secrecy }
     }
 
-    /// How the launch may use it.
+    /// Returns how the launch may use the elements.
     pub fn access(&self) -> Access {
         match self.span {
             ArgSpan::Read(_) => Access::Read,
@@ -315,12 +317,12 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Whether the buffer is zeroed when dropped.
+    /// Returns whether the buffer is zeroed when it is dropped.
     pub fn secrecy(&self) -> Secrecy {
         self.secrecy
     }
 
-    /// Which bytes of which memory, for binding them.
+    /// Returns the bytes to bind, and whose memory they are of.
     pub fn span(&self) -> Span<'_> {
         match &self.span {
             ArgSpan::Read(span) => *span,
@@ -328,7 +330,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The memory, of which the kernel gets [`Arg::span`].
+    /// Returns the whole allocation, of which the kernel gets [`Arg::span`].
     pub fn memory(&self) -> &Memory {
         match &self.span {
             ArgSpan::Read(span) => span.memory(),
@@ -387,8 +389,10 @@ impl<P: Params> Kernel<P> {
     /// Makes a kernel ready on a device.
     ///
     /// # Errors
-    /// [`Error::Compile`]; [`Error::TooLarge`] if the device has too few threads or too little memory in a workgroup;
-    /// [`Error::Unavailable`] where the compiler is missing.
+    /// [`Error::TooLarge`] if the device has fewer threads, less memory or fewer bindings for a workgroup than the kernel
+    /// takes; [`Error::Compile`] if the compiler or the driver refuses its text; [`Error::Unavailable`] if the compiler is
+    /// missing and the disk cache has not what it would make; [`Error::Driver`] if another call of the driver fails,
+    /// [`Error::Lost`] if the device is lost.
     ///
     /// # Panics
     /// If `P` has not the fields that `spec` was declared with.
@@ -409,21 +413,22 @@ impl<P: Params> Kernel<P> {
         Ok(Self { device: device.clone(), spec, executable, params: PhantomData })
     }
 
-    /// The declaration.
+    /// Returns the kernel's declaration.
     pub fn spec(&self) -> &KernelSpec {
         &self.spec
     }
 
-    /// Whether the loops of a thread take no more turns with these parameters than the device allows
+    /// Returns whether the loops of a thread take no more turns with these parameters than the device allows
     /// ([`Limits::loop_turns`](crate::Limits::loop_turns)). Who divides work into launches asks this first.
     pub fn fits(&self, params: &P) -> bool {
         self.expect_fits(params).is_ok()
     }
 
-    /// Refuses what does not fit, as a launch would, before anything is written.
+    /// Refuses parameters that do not fit ([`Kernel::fits`]), as a launch would, before anything is written.
     ///
     /// # Errors
-    /// [`Error::TooLarge`].
+    /// [`Error::TooLarge`] if the loops of a thread may take more turns with these parameters than
+    /// [`Limits::loop_turns`](crate::Limits::loop_turns).
     pub fn expect_fits(&self, params: &P) -> Result<()> {
         let info = self.device.info();
         let (Some(limit), Some(turns)) = (info.limits.loop_turns, &self.spec.turns) else { return Ok(()) };
@@ -442,9 +447,12 @@ impl<P: Params> Kernel<P> {
     /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Arguments`] if `args` are not those declared, [`Error::Unaligned`] for a view that is
-    /// not whole words of its binding ([`Binding::binding_type`]) and does not end with its buffer, [`Error::TooLarge`] if the loops
-    /// of a thread may take more turns than the device allows, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as
+    /// are declared, or not for the same access, [`Error::Unaligned`] for a view that is not whole words of its binding
+    /// ([`Binding::binding_type`]) and does not end with its buffer, [`Error::TooLarge`] if the loops of a thread may take
+    /// more turns than the device allows, or for more workgroups or bindings than it takes, [`Error::Compile`] with wgpu if
+    /// views like these need the kernel compiled once more and that is refused, [`Error::Driver`] if a call of the driver
+    /// fails or a body for the CPU panics, [`Error::Lost`] if the device is lost.
     ///
     /// # Safety
     /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. Buffers that work on
@@ -485,10 +493,10 @@ impl<P> Default for LazyKernel<P> {
 }
 
 impl<P: Params> LazyKernel<P> {
-    /// The kernel, made as `spec` says if it is not there.
+    /// Returns the kernel, which the first call makes from what `spec` gives.
     ///
     /// # Errors
-    /// As [`Kernel::new`].
+    /// Returns the errors of [`Kernel::new`], for the same reasons; the next call tries again.
     pub fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
         if let Some(kernel) = self.0.get() {
             return Ok(kernel);

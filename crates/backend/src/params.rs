@@ -38,7 +38,7 @@ pub struct ParamField {
 }
 
 impl ParamField {
-    /// A field of a type.
+    /// Declares a field of type `T`.
     pub const fn of<T: ParamType>(name: &'static str) -> Self {
         Self { name, len: T::LEN }
     }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Plans of one type that a device keeps.
+/// How many plans of one type a device keeps at most.
 pub const CACHED_PLANS: usize = 8;
 
 type Plan = Arc<dyn Any + Send + Sync>;

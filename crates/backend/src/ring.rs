@@ -45,18 +45,21 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// With memory for so many pieces at a time, at least one, each of so many bytes, rounded down to whole words of 16, at least
-    /// one. Each has a queue of its own where the device has several. `secrecy` is that of the data.
+    /// Makes a ring with device memory for `slots` pieces at a time, at least one, of `piece_bytes` bytes each, rounded
+    /// down to whole words of 16, at least one. Each piece has a queue of its own where the device has several. `secrecy`
+    /// is that of the data.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::TooLarge`] for pieces of more bytes than one buffer may have, [`Error::OutOfMemory`] if the device has no
+    /// room for all of them, [`Error::Driver`] if a queue cannot be made or another call of the driver fails,
+    /// [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, piece_bytes: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
         let (slots, piece_bytes) = (slots.max(1), piece_bytes.max(WORD) / WORD * WORD);
         let turns = Turns::new(device, piece_bytes, slots, secrecy)?;
         Ok(Self { device: device.clone(), turns, slots, piece_bytes, secrecy, ups: VecDeque::with_capacity(slots) })
     }
 
-    /// Bytes of a piece. Only the last one may be shorter.
+    /// Returns the bytes of a piece. Only the last one may be shorter.
     pub fn piece_bytes(&self) -> usize {
         self.piece_bytes
     }
@@ -66,8 +69,9 @@ impl Ring {
     /// and its bytes. `done` sees the results in order, once they are there.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`], and those of `work`. What `done` has seen is the result then,
-    /// and all else is as it was.
+    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last one that is not
+    /// whole words, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first
+    /// error of `work`. What `done` has seen is the result then, and all else is as it was.
     pub fn run<E: From<Error> + Send>(
         mut self,
         data: &mut [u8],
@@ -119,7 +123,9 @@ impl Ring {
     /// `done` gets the results in order. A piece that `input` does not fill is the last one.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`], and those of `input`, `work` and `done`.
+    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last one that is not
+    /// whole words, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first
+    /// error of `input`, `work` or `done`. What `done` has got stays with it; pieces that were under way are lost.
     pub fn pump<E: From<Error>>(
         mut self,
         mut input: impl FnMut(&mut [u8]) -> Result<usize, E>,
@@ -151,11 +157,14 @@ impl Ring {
         Ok(())
     }
 
-    /// [`Ring::run`] on pinned memory for both directions, which goes up and comes back without a copy on the host.
+    /// Does what [`Ring::run`] does, on pinned memory for both directions, which goes up and comes back without a copy on
+    /// the host.
     ///
     /// # Errors
-    /// [`Error::WrongTransfer`] and [`Error::WrongDevice`], with nothing done. [`Error::OutOfMemory`], [`Error::Driver`],
-    /// [`Error::Lost`], and those of `work`: `data` is left empty then, since its parts were lost with the copies.
+    /// [`Error::WrongTransfer`] for memory for uploads only and [`Error::WrongDevice`] for that of another device, with
+    /// nothing done. [`Error::OutOfMemory`] if there is no memory for staging or for a last piece that is not whole words,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first error of
+    /// `work`: `data` is left empty then, since its parts were lost with the copies.
     pub fn run_pinned<E: From<Error>>(
         mut self,
         data: &mut HostBuffer,

@@ -18,22 +18,22 @@ impl<'a> Span<'a> {
         Ok(Self { memory, at, bytes })
     }
 
-    /// The allocation. What lies outside of the range may be written meanwhile.
+    /// Returns the allocation. What lies outside of the range may be written meanwhile.
     pub fn memory(&self) -> &'a Memory {
         self.memory
     }
 
-    /// Where the range starts in its allocation.
+    /// Returns where the range starts in its allocation, in bytes.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// The length of the range.
+    /// Returns the length of the range in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the range is the whole allocation.
+    /// Returns whether the range is the whole allocation.
     pub fn is_whole(&self) -> bool {
         self.bytes == self.memory.bytes()
     }
@@ -82,10 +82,10 @@ impl<'a> Owner<'a> {
 }
 
 impl<'a> SpanMut<'a> {
-    /// `bytes` bytes from byte `at` on.
+    /// Takes the right to `bytes` bytes from byte `at` of an allocation on.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`] if the bytes leave the allocation.
     pub fn new(memory: &'a mut Memory, at: u64, bytes: u64) -> Result<Self> {
         expect_range(memory, at, bytes)?;
         Ok(Self { owner: Owner::Whole(memory), at, bytes })
@@ -96,12 +96,12 @@ impl<'a> SpanMut<'a> {
         Self { owner, at, bytes }
     }
 
-    /// The allocation. What lies outside of the range may be others'.
+    /// Returns the allocation. What lies outside of the range may be others'.
     pub fn memory(&self) -> &Memory {
         self.owner.memory()
     }
 
-    /// The allocation, if there is no right to another part of it.
+    /// Returns the allocation for changing it, if there is no right to another part of it.
     pub fn memory_mut(&mut self) -> Option<&mut Memory> {
         match &mut self.owner {
             Owner::Whole(memory) => Some(memory),
@@ -109,35 +109,35 @@ impl<'a> SpanMut<'a> {
         }
     }
 
-    /// Where the range starts in its allocation.
+    /// Returns where the range starts in its allocation, in bytes.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// The length of the range.
+    /// Returns the length of the range in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the range is the whole allocation.
+    /// Returns whether the range is the whole allocation.
     pub fn is_whole(&self) -> bool {
         self.bytes == self.memory().bytes()
     }
 
-    /// The range, for reading.
+    /// Borrows the range for reading.
     pub fn as_span(&self) -> Span<'_> {
         Span { memory: self.memory(), at: self.at, bytes: self.bytes }
     }
 
-    /// The same right for a shorter time.
+    /// Lends the right for a shorter time.
     pub fn reborrow(&mut self) -> SpanMut<'_> {
         SpanMut { owner: self.owner.reborrow(), at: self.at, bytes: self.bytes }
     }
 
-    /// The first `bytes` bytes and the others.
+    /// Divides the right into that to the first `bytes` bytes and that to the others.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`] if the range has fewer than `bytes` bytes.
     pub fn split_at(self, bytes: u64) -> Result<(Self, Self)> {
         if bytes > self.bytes {
             return Err(Error::OutOfRange { what: "split", offset: bytes, count: 0, len: self.bytes });

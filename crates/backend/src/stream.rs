@@ -64,10 +64,12 @@ pub(crate) struct Stage<T: Element> {
 }
 
 impl<T: Element> Stream<T> {
-    /// With memory of `len` elements for each of three pieces.
+    /// Makes a stream with device memory of `len` elements for each of three pieces, and a queue for each.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::TooLarge`] for more elements than one buffer may have, [`Error::OutOfMemory`] if the device has no room for
+    /// three times as many, [`Error::Driver`] if a queue cannot be made or another call of the driver fails,
+    /// [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
         let turns = Turns::new(device, len, SLOTS, secrecy)?;
         Ok(Self { device: device.clone(), turns, uploaded: None, kept: None })
@@ -82,10 +84,13 @@ impl<T: Element> Stream<T> {
     /// the queue that it is given; what it shares with other pieces is its task to order by events.
     ///
     /// # Errors
-    /// [`Error::Length`] if a part is no whole number of elements, if all are longer than the memory, or not filled by the elements
-    /// that `work` names, [`Error::WrongTransfer`], [`Error::WrongDevice`], [`Error::OutOfRange`], [`Error::Unaligned`] for parts
-    /// that are not whole words of 4 bytes, [`Error::Driver`], [`Error::Lost`], and those of `work`. `host` is
-    /// dropped then; the results of earlier calls are given by later ones, but for one that the device failed to give.
+    /// [`Error::WrongTransfer`] for a part for uploads only, [`Error::WrongDevice`] for one of another device,
+    /// [`Error::Unaligned`] for one that starts or ends within a word of 4 bytes of the piece's memory, other than at its
+    /// end, [`Error::Length`] if a part is no whole number of elements, if all together are longer than the memory, or if
+    /// `work` names another number of elements, [`Error::OutOfRange`] if it names some beyond the memory,
+    /// [`Error::OutOfMemory`] with wgpu if there is no staging memory, [`Error::Driver`] if a call of the driver fails,
+    /// [`Error::Lost`] if the device is lost, and the error of `work`. `host` is dropped then; the results of earlier calls
+    /// are given by later ones, but for one that the device failed to give.
     pub fn run<E: From<Error>>(
         &mut self,
         host: Vec<HostBuffer>,
@@ -115,7 +120,8 @@ impl<T: Element> Stream<T> {
     /// Waits for the oldest result that was not given yet, if there is one.
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Driver`] if the copy of the result or the wait for it fails, [`Error::Lost`] if the device is lost. That
+    /// result is dropped then.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<Vec<HostBuffer>>> {
         if let Some(kept) = self.kept.take() {

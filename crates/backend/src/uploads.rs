@@ -108,25 +108,25 @@ impl<T: Element> fmt::Debug for HostData<'_, T> {
 }
 
 impl<T: Element> Uploads<T> {
-    /// With memory of `len` elements for each of `slots` pieces at a time, at least one. The work on a piece is queued on the
-    /// queue of its memory, one of [`Uploads::queues`].
+    /// Makes device memory of `len` elements for each of `slots` pieces at a time, at least one. The work on a piece is
+    /// queued on the queue of its memory, one of [`Uploads::queues`].
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for memory of more bytes than a buffer may have, [`Error::OutOfMemory`] if there is not as much;
-    /// [`Error::Driver`], [`Error::Lost`] if the device fails.
+    /// [`Error::TooLarge`] for memory of more bytes than a buffer may have, [`Error::OutOfMemory`] if the device has not as
+    /// much left, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
         let turns = Turns::new(device, len, slots.max(1), secrecy)?;
         let work = turns.queues().map(|queue| Work { queue: queue.clone(), readers: Readers::InOrder }).collect();
         Ok(Self { device: device.clone(), turns, work, back: VecDeque::new(), secrecy })
     }
 
-    /// For work on a queue of the caller's (`None`: the default one). `pieces` are the elements of each piece, in the order in
-    /// which they will come; `slots` of them have memory at a time, at least one. With memory for several, uploads have one
-    /// further queue, and it and that of the work wait for each other by events. With one piece, or memory for one, all is on
-    /// the queue of the work, and there are no events.
+    /// Makes device memory for pieces that are worked on on a queue of the caller's (`None`: the default one). `pieces` are
+    /// the elements of each piece, in the order in which they will come; `slots` of them have memory at a time, at least
+    /// one. With memory for several, uploads have one further queue, and it and that of the work wait for each other by
+    /// events. With one piece, or memory for one, all is on the queue of the work, and there are no events.
     ///
     /// # Errors
-    /// As [`Uploads::new`].
+    /// Returns the errors of [`Uploads::new`], for the same reasons.
     pub fn ahead_of(
         device: &Device,
         queue: Option<&Queue>,
@@ -144,18 +144,18 @@ impl<T: Element> Uploads<T> {
         Ok(Self { device: device.clone(), turns, work, back: VecDeque::new(), secrecy })
     }
 
-    /// Where the work on the pieces of each memory is queued, by the memory's number.
+    /// Returns the queue that the work on the pieces of each memory is given to, by the memory's number.
     pub fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.work.iter().map(|work| &work.queue)
     }
 
-    /// Pinned host memory of as many bytes as the device memory of the next piece, to be filled and given to
-    /// [`Uploads::run`]: that of the oldest piece, which is waited for if all device memory is in use, or else new memory for
-    /// uploads. What it holds is unspecified.
+    /// Returns pinned host memory of as many bytes as the device memory of the next piece, to be filled and given to
+    /// [`Uploads::run`]: that of the oldest piece, which is waited for if all device memory is in use, or else new memory
+    /// for uploads. What it holds is unspecified.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for new host memory; [`Error::Driver`], [`Error::Lost`] if the device fails, or failed to read the
-    /// oldest piece.
+    /// [`Error::OutOfMemory`] if new host memory is needed and there is none, [`Error::Driver`] if a call of the driver
+    /// fails or the oldest piece could not be read, [`Error::Lost`] if the device is lost.
     pub fn host(&mut self) -> Result<HostBuffer> {
         self.free()?;
         let bytes = self.turns.stage().data.bytes() as usize;
@@ -217,7 +217,8 @@ impl<T: Element> Uploads<T> {
     /// gives its memory back: in the order of the calls of [`Uploads::run`], but for what [`Uploads::host`] has taken.
     ///
     /// # Errors
-    /// [`Error::Driver`], [`Error::Lost`] if the device failed to read the piece, whose memory is dropped then.
+    /// [`Error::Driver`] if the device could not read the piece, [`Error::Lost`] if it is lost, [`Error::OutOfMemory`] with
+    /// wgpu if there is no memory to give in place of the piece's. Its memory is dropped then.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
         while self.back.is_empty() {

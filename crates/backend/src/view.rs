@@ -118,32 +118,32 @@ impl<'a, T: Element> From<&'a mut ViewMut<'_, T>> for ViewMut<'a, T> {
 }
 
 impl<'a, T: Element> View<'a, T> {
-    /// The device that holds it.
+    /// Returns the device that holds the elements.
     pub fn device(&self) -> &'a Device {
         self.device
     }
 
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Returns whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes on the device.
+    /// Returns how many bytes the elements have on the device.
     pub fn bytes(&self) -> u64 {
         self.len as u64 * T::BYTES as u64
     }
 
-    /// Whether the buffer is zeroed when dropped.
+    /// Returns whether the buffer is zeroed when it is dropped.
     pub fn secrecy(&self) -> Secrecy {
         self.secrecy
     }
 
-    /// A part of it.
+    /// Borrows a range of the view's elements.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for a range that leaves it, or that ends before it starts.
@@ -152,27 +152,28 @@ impl<'a, T: Element> View<'a, T> {
         Ok(Self { first: self.first + range.start, len: range.len(), ..*self })
     }
 
-    /// The elements before number `at`, and the others.
+    /// Divides the view into the elements before number `at`, and the others.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`] if there are fewer than `at` elements.
     pub fn split_at(&self, at: usize) -> Result<(Self, Self)> {
         Ok((self.view(..at)?, self.view(at..)?))
     }
 
-    /// The contents. Waits for earlier work on the default queue.
+    /// Copies all elements to the host and returns them. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         self.read_on(None)?.wait()
     }
 
-    /// Reads all elements. Waits for earlier work on the default queue.
+    /// Copies all elements to `host`, which has as many. Waits for earlier work on the default queue.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `host` has as many elements, [`Error::Undecodable`], [`Error::OutOfMemory`] for staging
-    /// memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
+    /// [`View::to_vec`], for the same reasons; what `host` holds is unspecified then.
     pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
         self.expect_len("the source of a read", host.len())?;
         self.read_on(None)?.wait_into(host)
@@ -181,7 +182,9 @@ impl<'a, T: Element> View<'a, T> {
     /// Queues a copy of all elements to the host (`None`: on the default queue).
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfMemory`] if there is no staging memory, [`Error::WrongDevice`] for a queue of another device of this
+    /// kind, [`Error::Driver`] for one of another kind or if a call of the driver fails, [`Error::Lost`] if the device is
+    /// lost.
     pub fn read_on(&self, queue: Option<&Queue>) -> Result<Download<'a, T>> {
         let queue = queue.unwrap_or_else(|| self.device.backend().default_queue()).clone();
         let mut download = Download { view: *self, queue, pending: VecDeque::new(), next: 0 };
@@ -194,7 +197,11 @@ impl<'a, T: Element> View<'a, T> {
     /// back from [`Pending::wait`].
     ///
     /// # Errors
-    /// [`Error::WrongTransfer`] for host memory for uploads, and as [`ViewMut::write_pinned`].
+    /// [`Error::WrongTransfer`] for host memory for uploads only, [`Error::WrongDevice`] for that of another device,
+    /// [`Error::Length`] unless it has as many bytes as the view, [`Error::Unaligned`] for a view that is not whole words
+    /// of 4 bytes, except at the end of the buffer, [`Error::OutOfMemory`] with wgpu if there is no staging memory for a
+    /// part of host memory, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The
+    /// host memory is dropped then.
     pub fn read_pinned(&self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
         let span = self.expect_pinned("read", &host)?;
         let backend = self.device.backend();
@@ -208,12 +215,13 @@ impl<'a, T: Element> View<'a, T> {
         self.device.backend().read_after(queue, span, write)
     }
 
-    /// [`View::read_pinned`] of a matrix of `rows` rows, in as many blocks of neighbouring columns of equal width as there
-    /// are events in `after`. Each is copied after its event, while those behind are still worked on; where a device does not
-    /// copy by columns, after the last.
+    /// Does what [`View::read_pinned`] does, for a matrix of `rows` rows, in as many blocks of neighbouring columns of
+    /// equal width as there are events in `after`. Each is copied after its event, while those behind are still worked on;
+    /// where a device does not copy by columns, after the last.
     ///
     /// # Errors
-    /// As [`View::read_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    /// [`Error::Length`] unless rows of all blocks have the same number of elements, [`Error::WrongDevice`] for events of
+    /// another device of this kind. Else returns the errors of [`View::read_pinned`], for the same reasons.
     pub fn read_pinned_columns(
         &self,
         queue: Option<&Queue>,
@@ -227,18 +235,20 @@ impl<'a, T: Element> View<'a, T> {
         backend.read_columns(queue.unwrap_or_else(|| backend.default_queue()), span, host, rows, after)
     }
 
-    /// A buffer of its own with these elements, on the same device and of the same secrecy.
+    /// Makes a buffer of its own with these elements, on the same device and of the same secrecy.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Unaligned`] as for [`ViewMut::copy_from`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfMemory`] if the device has no room for the copy, [`Error::Unaligned`] for a view that is not whole
+    /// words of 4 bytes, except at the end of the buffer, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
     pub fn duplicate(&self) -> Result<Buffer<T>> {
         self.duplicate_on(None)
     }
 
-    /// [`View::duplicate`] on another queue (`None`: the default one).
+    /// Does what [`View::duplicate`] does, on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// As [`View::duplicate`].
+    /// Returns the errors of [`View::duplicate`], for the same reasons.
     pub fn duplicate_on(&self, queue: Option<&Queue>) -> Result<Buffer<T>> {
         let mut copy = self.device.alloc_with(self.len, self.secrecy)?;
         ViewMut::from(&mut copy).copy_from_on(queue, self)?;
@@ -248,7 +258,7 @@ impl<'a, T: Element> View<'a, T> {
     /// Refuses this view, the argument called `what`, unless it has `len` elements.
     ///
     /// # Errors
-    /// [`Error::Length`].
+    /// [`Error::Length`] if it has another number of elements.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         if self.len == len {
             return Ok(());
@@ -303,7 +313,7 @@ impl<'a, T: Element> View<'a, T> {
 }
 
 impl<'a, T: Composite> View<'a, T> {
-    /// The same memory as a view of the parts of its elements, those of the first element first.
+    /// Borrows the same memory as a view of the parts of its elements, those of the first element first.
     pub fn flattened(&self) -> View<'a, T::Part> {
         let Self { device, memory, secrecy, .. } = *self;
         let parts = T::BYTES / T::Part::BYTES;
@@ -312,7 +322,7 @@ impl<'a, T: Composite> View<'a, T> {
 }
 
 impl<'a, T: Composite> ViewMut<'a, T> {
-    /// The same memory as a view of the parts of its elements, those of the first element first.
+    /// Turns this view into one of the parts of its elements, in the same memory, those of the first element first.
     pub fn flattened(self) -> ViewMut<'a, T::Part> {
         let Self { device, owner, first, len, secrecy, .. } = self;
         let parts = T::BYTES / T::Part::BYTES;
@@ -321,73 +331,73 @@ impl<'a, T: Composite> ViewMut<'a, T> {
 }
 
 impl<'a, T: Element> ViewMut<'a, T> {
-    /// The device that holds it.
+    /// Returns the device that holds the elements.
     pub fn device(&self) -> &'a Device {
         self.device
     }
 
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Returns whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes on the device.
+    /// Returns how many bytes the elements have on the device.
     pub fn bytes(&self) -> u64 {
         self.as_view().bytes()
     }
 
-    /// Whether the buffer is zeroed when dropped.
+    /// Returns whether the buffer is zeroed when it is dropped.
     pub fn secrecy(&self) -> Secrecy {
         self.secrecy
     }
 
-    /// The same elements, for reading.
+    /// Borrows the same elements for reading.
     pub fn as_view(&self) -> View<'_, T> {
         let Self { device, first, len, secrecy, .. } = *self;
         View { device, memory: self.owner.memory(), first, len, secrecy, element: PhantomData }
     }
 
-    /// The same view for a shorter time, so that it can be given away and used again.
+    /// Lends the same view for a shorter time, so that it can be given away and used again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         let Self { device, first, len, secrecy, .. } = *self;
         ViewMut { device, owner: self.owner.reborrow(), first, len, secrecy, element: PhantomData }
     }
 
-    /// A part of it, for reading.
+    /// Borrows a range of the view's elements for reading.
     ///
     /// # Errors
-    /// As [`View::view`].
+    /// [`Error::OutOfRange`] for a range that leaves the view, or that ends before it starts.
     pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
         self.as_view().view(range)
     }
 
-    /// A part of it.
+    /// Borrows a range of the view's elements for reading and writing.
     ///
     /// # Errors
-    /// As [`View::view`].
+    /// [`Error::OutOfRange`] for a range that leaves the view, or that ends before it starts.
     pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
         self.reborrow().into_part(range)
     }
 
-    /// [`ViewMut::view_mut`] for as long as this view lives.
+    /// Keeps only a range of the view's elements, for as long as this view lives.
     ///
     /// # Errors
-    /// As [`View::view`].
+    /// [`Error::OutOfRange`] for a range that leaves the view, or that ends before it starts.
     pub fn into_part(self, range: impl RangeBounds<usize>) -> Result<Self> {
         let range = checked("a view", &range, self.len)?;
         Ok(Self { first: self.first + range.start, len: range.len(), ..self })
     }
 
-    /// The elements before number `at`, and the others: two views that do not overlap.
+    /// Divides the view into the elements before number `at`, and the others: two views that do not overlap.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`]; [`Error::Unaligned`] unless the second part starts with a word of 4 bytes, or at the end of the
-    /// buffer.
+    /// [`Error::OutOfRange`] if there are fewer than `at` elements; [`Error::Unaligned`] unless the second part starts with
+    /// a word of 4 bytes, or at the end of the buffer.
     pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
         let range = checked("a view", &(at..), self.len)?;
         let (middle, bytes) = (byte_range::<T>(self.first + at, 0).start, self.bytes());
@@ -400,28 +410,30 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Ok((part(first, at), part(first + at, range.len())))
     }
 
-    /// [`View::to_vec`].
+    /// Copies all elements to the host and returns them, as [`View::to_vec`] does.
     ///
     /// # Errors
-    /// As [`View::to_vec`].
+    /// Returns the errors of [`View::to_vec`], for the same reasons.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         self.as_view().to_vec()
     }
 
-    /// Replaces all elements. Returns when `host` has been read, which may be before the device has the data; later work on
-    /// the default queue sees it.
+    /// Replaces all elements by those of `host`, which has as many. Returns when `host` has been read, which may be before
+    /// the device has the data; later work on the default queue sees it.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `host` has as many elements, [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
-    /// [`Error::Lost`].
+    /// [`Error::Length`] unless `host` has as many elements, with nothing written. [`Error::OutOfMemory`] if there is no
+    /// staging memory, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost: pieces
+    /// before that are written.
     pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
         self.write_on(None, host)
     }
 
-    /// [`ViewMut::write`] on another queue (`None`: the default one).
+    /// Does what [`ViewMut::write`] does, on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// As [`ViewMut::write`].
+    /// Returns the errors of [`ViewMut::write`], for the same reasons; [`Error::WrongDevice`] for a queue of another device
+    /// of this kind, [`Error::Driver`] for one of another kind.
     pub fn write_on(&mut self, queue: Option<&Queue>, host: &[T::Host]) -> Result<()> {
         self.expect_len("the target of a write", host.len())?;
         let queue = queue.unwrap_or_else(|| self.device.backend().default_queue());
@@ -458,8 +470,8 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// # Errors
     /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it has as many bytes as the view,
     /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
-    /// [`Error::OutOfMemory`] for staging memory, with some pieces written, [`Error::Driver`], [`Error::Lost`]. The host memory
-    /// is dropped then.
+    /// [`Error::OutOfMemory`] if there is no staging memory, with some pieces written, [`Error::Driver`] if a call of the
+    /// driver fails, [`Error::Lost`] if the device is lost. The host memory is dropped then.
     pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
         expect_host(self.device, self.bytes(), &host)?;
         let backend = self.device.backend();
@@ -467,12 +479,13 @@ impl<'a, T: Element> ViewMut<'a, T> {
         backend.write(queue, self.expect_span("write")?, host)
     }
 
-    /// [`ViewMut::write_pinned`] of a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of equal width. Each
-    /// event marks when a block is there, so that work on it can start while the next is on its way; where a device does not
-    /// copy by columns, all do so at the end.
+    /// Does what [`ViewMut::write_pinned`] does, for a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of
+    /// equal width. Each event marks when a block is there, so that work on it can start while the next is on its way;
+    /// where a device does not copy by columns, all do so at the end.
     ///
     /// # Errors
-    /// As [`ViewMut::write_pinned`], and [`Error::Length`] unless rows of all blocks have the same number of elements.
+    /// [`Error::Length`] unless rows of all blocks have the same number of elements. Else returns the errors of
+    /// [`ViewMut::write_pinned`], for the same reasons.
     pub fn write_pinned_columns(
         &mut self,
         queue: Option<&Queue>,
@@ -487,20 +500,21 @@ impl<'a, T: Element> ViewMut<'a, T> {
         backend.write_columns(queue, self.expect_span("write")?, host, rows, pieces)
     }
 
-    /// Copies all elements of `source`, on the same device and of the same length.
+    /// Copies all elements of `source`, which is on the same device and of the same length, to this view.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Length`], [`Error::Unaligned`] for views that are not whole words of 4 bytes, except
-    /// at the end of a buffer, [`Error::Driver`], [`Error::Lost`]. [`Error::OutOfMemory`] with wgpu, where a copy from one
-    /// part of a buffer to another passes through memory of its own.
+    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::Length`] unless it has as many elements,
+    /// [`Error::Unaligned`] for views that are not whole words of 4 bytes, except at the end of a buffer,
+    /// [`Error::OutOfMemory`] with wgpu if a copy from one part of a buffer to another finds no memory to pass through,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn copy_from<'b>(&mut self, source: impl Into<View<'b, T>>) -> Result<()> {
         self.copy_from_on(None, source)
     }
 
-    /// [`ViewMut::copy_from`] on another queue (`None`: the default one).
+    /// Does what [`ViewMut::copy_from`] does, on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// As [`ViewMut::copy_from`].
+    /// Returns the errors of [`ViewMut::copy_from`], for the same reasons.
     pub fn copy_from_on<'b>(&mut self, queue: Option<&Queue>, source: impl Into<View<'b, T>>) -> Result<()> {
         let source = source.into();
         self.device.expect_same("the source of a copy", source.device)?;
@@ -514,15 +528,16 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// Sets all bytes of the device form to zero.
     ///
     /// # Errors
-    /// [`Error::Unaligned`] as for [`ViewMut::copy_from`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn clear(&mut self) -> Result<()> {
         self.clear_on(None)
     }
 
-    /// [`ViewMut::clear`] on another queue (`None`: the default one).
+    /// Does what [`ViewMut::clear`] does, on another queue (`None`: the default one).
     ///
     /// # Errors
-    /// As [`ViewMut::clear`].
+    /// Returns the errors of [`ViewMut::clear`], for the same reasons.
     pub fn clear_on(&mut self, queue: Option<&Queue>) -> Result<()> {
         let backend = self.device.backend();
         let queue = queue.unwrap_or_else(|| backend.default_queue());
@@ -533,7 +548,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// secrecy, else by a copy on a queue (`None`: the default one). For what works from one buffer to another and back.
     ///
     /// # Errors
-    /// As [`ViewMut::copy_from`].
+    /// Returns the errors of [`ViewMut::copy_from`], for the same reasons.
     pub fn replace(&mut self, queue: Option<&Queue>, mut contents: Buffer<T>) -> Result<()> {
         self.device.expect_same("the source of a copy", &contents.device)?;
         contents.expect_len("the source of a copy", self.len)?;
@@ -546,10 +561,10 @@ impl<'a, T: Element> ViewMut<'a, T> {
         }
     }
 
-    /// [`View::expect_len`].
+    /// Refuses this view, the argument called `what`, unless it has `len` elements.
     ///
     /// # Errors
-    /// [`Error::Length`].
+    /// [`Error::Length`] if it has another number of elements.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         self.as_view().expect_len(what, len)
     }
@@ -655,21 +670,22 @@ pub struct Download<'a, T: Element> {
 }
 
 impl<T: Element> Download<'_, T> {
-    /// Waits for the elements.
+    /// Waits for the elements and returns them.
     ///
     /// # Errors
-    /// [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory for the next
+    /// piece, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn wait(self) -> Result<Vec<T::Host>> {
         let mut host = vec![T::Host::default(); self.view.len];
         self.wait_into(&mut host)?;
         Ok(host)
     }
 
-    /// Waits for the elements, as many as `host` has.
+    /// Waits for the elements and writes them to `host`, which has as many.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::Undecodable`], [`Error::OutOfMemory`] for staging memory, [`Error::Driver`],
-    /// [`Error::Lost`].
+    /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
+    /// [`Download::wait`], for the same reasons; what `host` holds is unspecified then.
     pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
         if host.len() != self.view.len {
             let (expected, actual) = (self.view.len as u64, host.len() as u64);

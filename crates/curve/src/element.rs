@@ -10,20 +10,21 @@ use evariste_backend::{Element, Result};
 use crate::{DeviceCurve, point};
 use evariste_field::{DeviceField, expect_stored};
 
-/// Points in affine form (x, y), in Montgomery form.
+/// Elements of buffers that are points in affine form (x, y), both coordinates in Montgomery form.
 ///
 /// The point at infinity is (0, 0) on the device, or (0, 1) where (0, 0) lies on the curve, which is where b = 0: either
 /// way a pair that is not on the curve.
 #[derive(Debug)]
 pub struct AffinePoint<C>(PhantomData<fn() -> C>);
 
-/// Points as (x, y, zz, zzz), standing for (x / zz, y / zzz), with zz³ = zzz². At infinity zz = 0.
+/// Elements of buffers that are points as (x, y, zz, zzz), which stand for (x / zz, y / zzz), with zz³ = zzz². At infinity
+/// zz = 0.
 ///
 /// The host sees Jacobian coordinates: the same points, whose coordinates differ from those that were uploaded.
 #[derive(Debug)]
 pub struct Xyzz<C>(PhantomData<fn() -> C>);
 
-/// Points as (x, y, z), standing for (x / z², y / z³). At infinity z = 0.
+/// Elements of buffers that are points as (x, y, z), which stand for (x / z², y / z³). At infinity z = 0.
 #[derive(Debug)]
 pub struct Jacobian<C>(PhantomData<fn() -> C>);
 

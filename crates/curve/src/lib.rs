@@ -18,7 +18,7 @@ pub use points::Points;
 use evariste_field::DeviceField;
 use evariste_primitives::Monoid;
 
-/// A curve whose points live on devices.
+/// A curve whose points live on devices: every short Weierstrass curve of arkworks over a [`DeviceField`].
 pub trait DeviceCurve: SWCurveConfig<BaseField: DeviceField> {}
 
 impl<C: SWCurveConfig<BaseField: DeviceField>> DeviceCurve for C {}

@@ -10,11 +10,11 @@ use evariste_field::DeviceField;
 use crate::DeviceCurve;
 
 type Base<C> = <C as ark_ec::CurveConfig>::BaseField;
-/// An affine point: x, y.
+/// The coordinates of an affine point: x, y.
 pub type AffineOf<C> = [Base<C>; 2];
-/// A point in XYZZ form: x, y, zz, zzz.
+/// The coordinates of a point in XYZZ form: x, y, zz, zzz.
 pub type XyzzOf<C> = [Base<C>; 4];
-/// A point in Jacobian form: x, y, z.
+/// The coordinates of a point in Jacobian form: x, y, z.
 pub type JacobianOf<C> = [Base<C>; 3];
 
 /// Reads the `N` coordinates of a point in device form.
@@ -36,22 +36,22 @@ fn tangent<C: DeviceCurve>(x: Base<C>, w: Base<C>) -> Base<C> {
     if C::COEFF_A.is_zero() { m } else { m + C::mul_by_a(w.square()) }
 }
 
-/// The point at infinity: (0, 0), or (0, 1) where b = 0.
+/// Returns the point at infinity: (0, 0), or (0, 1) where b = 0.
 pub fn affine_infinity<C: DeviceCurve>() -> AffineOf<C> {
     [Base::<C>::ZERO, if C::COEFF_B.is_zero() { Base::<C>::ONE } else { Base::<C>::ZERO }]
 }
 
-/// Whether a point is the point at infinity.
+/// Returns whether a point is the point at infinity.
 pub fn affine_is_infinity<C: DeviceCurve>(p: &AffineOf<C>) -> bool {
     *p == affine_infinity::<C>()
 }
 
-/// −p.
+/// Returns −p.
 pub fn affine_negate<C: DeviceCurve>([x, y]: AffineOf<C>) -> AffineOf<C> {
     if affine_is_infinity::<C>(&[x, y]) { [x, y] } else { [x, -y] }
 }
 
-/// The denominator of the slope through two points, or 1 if their sum needs none.
+/// Returns the denominator of the slope through two points, or 1 if their sum needs none.
 pub fn affine_denominator<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>) -> Base<C> {
     let differences = [q[0] - p[0], q[1] + p[1]];
     match differences.into_iter().find(|d| !d.is_zero()) {
@@ -60,7 +60,7 @@ pub fn affine_denominator<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>) -> Bas
     }
 }
 
-/// The sum of two points, given the inverse of their denominator.
+/// Returns the sum of two points, given the inverse of their denominator.
 pub fn affine_add<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, inverse: Base<C>) -> AffineOf<C> {
     if affine_is_infinity::<C>(&p) {
         return q;
@@ -76,7 +76,7 @@ pub fn affine_add<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, inverse: Base<
     third::<C>(p, q, slope)
 }
 
-/// The sum of two points of different x, neither at infinity, given the inverse of the second x less the first.
+/// Returns the sum of two points of different x, neither at infinity, given the inverse of the second x less the first.
 pub fn affine_chord<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, inverse: Base<C>) -> AffineOf<C> {
     third::<C>(p, q, (q[1] - p[1]) * inverse)
 }
@@ -87,7 +87,7 @@ fn third<C: DeviceCurve>(p: AffineOf<C>, q: AffineOf<C>, slope: Base<C>) -> Affi
     [x, slope * (p[0] - x) - p[1]]
 }
 
-/// An affine point in XYZZ form.
+/// Returns the XYZZ form of an affine point.
 pub fn xyzz_of_affine<C: DeviceCurve>(p: AffineOf<C>) -> XyzzOf<C> {
     if affine_is_infinity::<C>(&p) {
         return [Base::<C>::ZERO; 4];
@@ -95,13 +95,13 @@ pub fn xyzz_of_affine<C: DeviceCurve>(p: AffineOf<C>) -> XyzzOf<C> {
     [p[0], p[1], Base::<C>::ONE, Base::<C>::ONE]
 }
 
-/// A Jacobian point in XYZZ form: 1M + 1S.
+/// Returns the XYZZ form of a Jacobian point: 1M + 1S.
 pub fn xyzz_of_jacobian<F: Field>([x, y, z]: [F; 3]) -> [F; 4] {
     let zz = z.square();
     [x, y, zz, zz * z]
 }
 
-/// −p.
+/// Returns −p.
 pub fn xyzz_negate<F: Field>([x, y, zz, zzz]: [F; 4]) -> [F; 4] {
     [x, -y, zz, zzz]
 }
@@ -116,12 +116,12 @@ fn xyzz_finish<F: Field>([x, y, zz, zzz]: [F; 4], p: F, r: F, doubling: bool) ->
     [x3, r * (q - x3) - y * ppp, zz * pp, zzz * ppp]
 }
 
-/// 2 p: 6M + 3S, and 1M + 1S more where a is not 0.
+/// Returns 2 p: 6M + 3S, and 1M + 1S more where a is not 0.
 pub fn xyzz_double<C: DeviceCurve>(p: XyzzOf<C>) -> XyzzOf<C> {
     xyzz_finish(p, p[1].double(), tangent::<C>(p[0], p[2]), true)
 }
 
-/// a + b for an affine b: 8M + 2S.
+/// Returns a + b for an affine b: 8M + 2S.
 pub fn xyzz_add_affine<C: DeviceCurve>(a: XyzzOf<C>, b: AffineOf<C>) -> XyzzOf<C> {
     if affine_is_infinity::<C>(&b) {
         return a;
@@ -136,7 +136,7 @@ pub fn xyzz_add_affine<C: DeviceCurve>(a: XyzzOf<C>, b: AffineOf<C>) -> XyzzOf<C
     xyzz_finish(a, p, r, false)
 }
 
-/// a + b: 12M + 2S.
+/// Returns a + b: 12M + 2S.
 pub fn xyzz_add<C: DeviceCurve>(a: XyzzOf<C>, b: XyzzOf<C>) -> XyzzOf<C> {
     if b[2].is_zero() {
         return a;
@@ -152,12 +152,12 @@ pub fn xyzz_add<C: DeviceCurve>(a: XyzzOf<C>, b: XyzzOf<C>) -> XyzzOf<C> {
     xyzz_finish(t, p, r, false)
 }
 
-/// zzz, or 1 at infinity.
+/// Returns zzz, by which normalising divides, or 1 at infinity.
 pub fn xyzz_denominator<F: Field>(p: [F; 4]) -> F {
     if p[2].is_zero() { F::ONE } else { p[3] }
 }
 
-/// The affine form, given the inverse of the denominator.
+/// Returns the affine form, given the inverse of the denominator.
 pub fn xyzz_normalise<C: DeviceCurve>([x, y, zz, _]: XyzzOf<C>, inverse: Base<C>) -> AffineOf<C> {
     if zz.is_zero() {
         return affine_infinity::<C>();
@@ -165,7 +165,7 @@ pub fn xyzz_normalise<C: DeviceCurve>([x, y, zz, _]: XyzzOf<C>, inverse: Base<C>
     [x * (zz * inverse).square(), y * inverse]
 }
 
-/// An affine point in Jacobian form.
+/// Returns the Jacobian form of an affine point.
 pub fn jacobian_of_affine<C: DeviceCurve>(p: AffineOf<C>) -> JacobianOf<C> {
     if affine_is_infinity::<C>(&p) {
         return [Base::<C>::ONE, Base::<C>::ONE, Base::<C>::ZERO];
@@ -173,12 +173,12 @@ pub fn jacobian_of_affine<C: DeviceCurve>(p: AffineOf<C>) -> JacobianOf<C> {
     [p[0], p[1], Base::<C>::ONE]
 }
 
-/// An XYZZ point in Jacobian form, with z = zz, since zz³ = zzz²: 2M.
+/// Returns the Jacobian form of an XYZZ point, with z = zz, since zz³ = zzz²: 2M.
 pub fn jacobian_of_xyzz<F: Field>([x, y, zz, zzz]: [F; 4]) -> [F; 3] {
     [x * zz, y * zzz, zz]
 }
 
-/// −p.
+/// Returns −p.
 pub fn jacobian_negate<F: Field>([x, y, z]: [F; 3]) -> [F; 3] {
     [x, -y, z]
 }
@@ -193,12 +193,12 @@ fn jacobian_finish<F: Field>([x, y, z]: [F; 3], p: F, r: F, doubling: bool) -> [
     [x3, r * (q - x3) - y * ppp, z * p]
 }
 
-/// 2 p: 5M + 3S, and 1M + 2S more where a is not 0.
+/// Returns 2 p: 5M + 3S, and 1M + 2S more where a is not 0.
 pub fn jacobian_double<C: DeviceCurve>(p: JacobianOf<C>) -> JacobianOf<C> {
     jacobian_finish(p, p[1].double(), tangent::<C>(p[0], p[2].square()), true)
 }
 
-/// a + b for an affine b: 8M + 3S.
+/// Returns a + b for an affine b: 8M + 3S.
 pub fn jacobian_add_affine<C: DeviceCurve>(a: JacobianOf<C>, b: AffineOf<C>) -> JacobianOf<C> {
     if affine_is_infinity::<C>(&b) {
         return a;
@@ -214,7 +214,7 @@ pub fn jacobian_add_affine<C: DeviceCurve>(a: JacobianOf<C>, b: AffineOf<C>) -> 
     jacobian_finish(a, p, r, false)
 }
 
-/// a + b: 13M + 4S.
+/// Returns a + b: 13M + 4S.
 pub fn jacobian_add<C: DeviceCurve>(a: JacobianOf<C>, b: JacobianOf<C>) -> JacobianOf<C> {
     if b[2].is_zero() {
         return a;
@@ -231,12 +231,12 @@ pub fn jacobian_add<C: DeviceCurve>(a: JacobianOf<C>, b: JacobianOf<C>) -> Jacob
     jacobian_finish(t, p, r, false)
 }
 
-/// z, or 1 at infinity.
+/// Returns z, by which normalising divides, or 1 at infinity.
 pub fn jacobian_denominator<F: Field>(p: [F; 3]) -> F {
     if p[2].is_zero() { F::ONE } else { p[2] }
 }
 
-/// The affine form, given the inverse of the denominator.
+/// Returns the affine form, given the inverse of the denominator.
 pub fn jacobian_normalise<C: DeviceCurve>([x, y, z]: JacobianOf<C>, inverse: Base<C>) -> AffineOf<C> {
     if z.is_zero() {
         return affine_infinity::<C>();

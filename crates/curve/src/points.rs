@@ -100,30 +100,33 @@ struct Kernels {
 }
 
 impl<C: DeviceCurve> Points<C> {
-    /// Operations on `device`. Nothing is compiled yet.
+    /// Makes the operations for `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
         Self { device: device.clone(), queue: None, kernels: Arc::default(), curve: PhantomData }
     }
 
-    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// Returns the same operations, with the same kernels, for work on `queue`. What they share with work of other queues
+    /// is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
         Self { device, queue: Some(queue.clone()), kernels, curve: PhantomData }
     }
 
-    /// The kernels, for compiling them ahead.
+    /// Returns the kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         let map = Map::ALL.into_iter().map(map_spec::<C>);
         map.chain(Divide::ALL.into_iter().map(divide_spec::<C>)).chain([times_spec::<C>()]).collect()
     }
 
-    /// Affine points in XYZZ form.
+    /// Converts affine points to XYZZ form, `out[i] = a[i]`, without a multiplication.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::WrongDevice`], [`Error::TooLarge`], [`Error::Driver`], [`Error::Lost`];
-    /// [`Error::Compile`] and the like at first use.
+    /// [`Error::Length`] unless all views have as many elements as `a`, [`Error::WrongDevice`] for a view of another
+    /// device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points, [`Error::Driver`] if a
+    /// call of the driver fails, [`Error::Lost`] if the device is lost. At the first use, when the kernel is compiled, also
+    /// [`Error::Compile`] if the compiler or the driver refuses it, and [`Error::Unavailable`] if the compiler is missing
+    /// and the disk cache has not the kernel.
     pub fn affine_to_xyzz<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -133,10 +136,10 @@ impl<C: DeviceCurve> Points<C> {
         self.unary(Map::XyzzOfAffine, a, out)
     }
 
-    /// Affine points in Jacobian form.
+    /// Converts affine points to Jacobian form, `out[i] = a[i]`, without a multiplication.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn affine_to_jacobian<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -146,10 +149,10 @@ impl<C: DeviceCurve> Points<C> {
         self.unary(Map::JacobianOfAffine, a, out)
     }
 
-    /// Jacobian points in XYZZ form.
+    /// Converts Jacobian points to XYZZ form, `out[i] = a[i]`: 1M + 1S.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn jacobian_to_xyzz<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -159,10 +162,10 @@ impl<C: DeviceCurve> Points<C> {
         self.unary(Map::XyzzOfJacobian, a, out)
     }
 
-    /// XYZZ points in Jacobian form.
+    /// Converts XYZZ points to Jacobian form, `out[i] = a[i]`: 2M.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn xyzz_to_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -172,10 +175,10 @@ impl<C: DeviceCurve> Points<C> {
         self.unary(Map::JacobianOfXyzz, a, out)
     }
 
-    /// `out[i] = −a[i]`.
+    /// Computes `out[i] = −a[i]` in affine form, without a multiplication.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn negate_affine<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -185,19 +188,19 @@ impl<C: DeviceCurve> Points<C> {
         self.unary(Map::AffineNegate, a, out)
     }
 
-    /// `out[i] = −a[i]`.
+    /// Computes `out[i] = −a[i]` in XYZZ form, without a multiplication.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn negate_xyzz<'a>(&self, a: impl Into<View<'a, Xyzz<C>>>, out: impl Into<ViewMut<'a, Xyzz<C>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzNegate, a, out)
     }
 
-    /// `out[i] = −a[i]`.
+    /// Computes `out[i] = −a[i]` in Jacobian form, without a multiplication.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn negate_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -207,19 +210,19 @@ impl<C: DeviceCurve> Points<C> {
         self.unary(Map::JacobianNegate, a, out)
     }
 
-    /// `out[i] = 2 a[i]`: 6M + 3S, and 1M + 1S more where the curve's a is not 0.
+    /// Computes `out[i] = 2 a[i]` in XYZZ form: 6M + 3S, and 1M + 1S more where the curve's a is not 0.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn double_xyzz<'a>(&self, a: impl Into<View<'a, Xyzz<C>>>, out: impl Into<ViewMut<'a, Xyzz<C>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzDouble, a, out)
     }
 
-    /// `out[i] = 2 a[i]`: 5M + 3S, and 1M + 2S more where the curve's a is not 0.
+    /// Computes `out[i] = 2 a[i]` in Jacobian form: 5M + 3S, and 1M + 2S more where the curve's a is not 0.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn double_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -229,10 +232,10 @@ impl<C: DeviceCurve> Points<C> {
         self.unary(Map::JacobianDouble, a, out)
     }
 
-    /// `out[i] = a[i] + b[i]`: 12M + 2S.
+    /// Computes `out[i] = a[i] + b[i]` in XYZZ form: 12M + 2S ("add-2008-s" of the Explicit-Formulas Database).
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn add_xyzz<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -243,10 +246,11 @@ impl<C: DeviceCurve> Points<C> {
         self.binary(Map::XyzzAdd, a, b, out)
     }
 
-    /// `out[i] = a[i] + b[i]`: 8M + 2S.
+    /// Computes `out[i] = a[i] + b[i]` for affine points b, in XYZZ form: 8M + 2S ("madd-2008-s" of the Explicit-Formulas
+    /// Database).
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn add_xyzz_affine<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -257,10 +261,10 @@ impl<C: DeviceCurve> Points<C> {
         self.binary(Map::XyzzAddAffine, a, b, out)
     }
 
-    /// `out[i] = a[i] + b[i]`: 13M + 4S.
+    /// Computes `out[i] = a[i] + b[i]` in Jacobian form: 13M + 4S.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn add_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -271,10 +275,10 @@ impl<C: DeviceCurve> Points<C> {
         self.binary(Map::JacobianAdd, a, b, out)
     }
 
-    /// `out[i] = a[i] + b[i]`: 8M + 3S.
+    /// Computes `out[i] = a[i] + b[i]` for affine points b, in Jacobian form: 8M + 3S.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn add_jacobian_affine<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -285,10 +289,10 @@ impl<C: DeviceCurve> Points<C> {
         self.binary(Map::JacobianAddAffine, a, b, out)
     }
 
-    /// `out[i] = a[i] + b[i]`: 5M + 1S, and an inversion for every 16 points or more.
+    /// Computes `out[i] = a[i] + b[i]` in affine form: 5M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn add_affine<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -300,10 +304,10 @@ impl<C: DeviceCurve> Points<C> {
         self.divide(Divide::AffineAdd, a.len(), vec![Arg::read(a), Arg::read(b)], out)
     }
 
-    /// XYZZ points in affine form: 6M + 1S, and an inversion for every 16 points or more.
+    /// Converts XYZZ points to affine form, `out[i] = a[i]`: 6M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn normalise_xyzz<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -313,10 +317,10 @@ impl<C: DeviceCurve> Points<C> {
         self.divide(Divide::XyzzNormalise, a.len(), vec![Arg::read(a)], out)
     }
 
-    /// Jacobian points in affine form: 6M + 1S, and an inversion for every 16 points or more.
+    /// Converts Jacobian points to affine form, `out[i] = a[i]`: 6M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn normalise_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -326,10 +330,11 @@ impl<C: DeviceCurve> Points<C> {
         self.divide(Divide::JacobianNormalise, a.len(), vec![Arg::read(a)], out)
     }
 
-    /// `out[i] = k[i] a[i]`, by doubling and adding.
+    /// Computes `out[i] = k[i] a[i]` in XYZZ form, by doubling and adding: 32 doublings at most, and an addition for each
+    /// bit of `k[i]` that is 1.
     ///
     /// # Errors
-    /// As [`Points::affine_to_xyzz`].
+    /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn times<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,

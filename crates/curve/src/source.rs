@@ -8,19 +8,19 @@ use evariste_backend::{Access, Binding, BindingType};
 use crate::DeviceCurve;
 use evariste_field::{DeviceField, source};
 
-/// A form of points on devices.
+/// The form that points have on devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// [`AffinePoint`](super::AffinePoint).
+    /// The form of [`AffinePoint`](super::AffinePoint).
     Affine,
-    /// [`Xyzz`](super::Xyzz).
+    /// The form of [`Xyzz`](super::Xyzz).
     Xyzz,
-    /// [`Jacobian`](super::Jacobian).
+    /// The form of [`Jacobian`](super::Jacobian).
     Jacobian,
 }
 
 impl Form {
-    /// The type in both languages.
+    /// Returns the name of the type in both languages.
     pub const fn name(self) -> &'static str {
         match self {
             Form::Affine => "Affine",
@@ -29,7 +29,7 @@ impl Form {
         }
     }
 
-    /// The names of the coordinates.
+    /// Returns the names of the coordinates, in their order on the device.
     pub const fn coordinates(self) -> &'static [&'static str] {
         match self {
             Form::Affine => &["x", "y"],
@@ -50,13 +50,13 @@ fn is_zero<F: DeviceField>(x: F) -> bool {
     x == F::ZERO
 }
 
-/// The arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve.cuh`. Over an extension of a field with long
-/// elements, the products in that field are called (`extension.cuh`).
+/// Returns the arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve.cuh`. Over an extension of
+/// a field with long elements, the products in that field are called (`extension.cuh`).
 pub fn cuda<C: DeviceCurve>() -> String {
     format!("#define F_CALLS 1\n{}", cuda_inlined::<C>())
 }
 
-/// [`cuda`] with all products inlined, for kernels with few in their text.
+/// Returns the text of [`cuda`] with all products inlined, for kernels with few in their text.
 pub fn cuda_inlined<C: DeviceCurve>() -> String {
     let a: Vec<String> = limbs(C::COEFF_A).iter().map(|limb| format!("{limb:#010x}u")).collect();
     format!(
@@ -69,8 +69,8 @@ pub fn cuda_inlined<C: DeviceCurve>() -> String {
     )
 }
 
-/// The arithmetic of a curve in WGSL, on points of the given forms. `Affine` is always there, but its additions, which
-/// need an inversion, only with [`wgsl_affine_addition`].
+/// Returns the arithmetic of a curve in WGSL, on points of the given forms. `Affine` is always there, but its additions,
+/// which need an inversion, only with [`wgsl_affine_addition`].
 pub fn wgsl<C: DeviceCurve>(int64: bool, forms: &[Form]) -> String {
     let (xyzz, jacobian) = (forms.contains(&Form::Xyzz), forms.contains(&Form::Jacobian));
     let mut text = source::wgsl::<C::BaseField>(int64);
@@ -89,7 +89,7 @@ pub fn wgsl<C: DeviceCurve>(int64: bool, forms: &[Form]) -> String {
     text
 }
 
-/// `affine_denominator` and `affine_add` in WGSL, after [`wgsl`].
+/// Returns `affine_denominator` and `affine_add` in WGSL, for a place behind [`wgsl`].
 pub const fn wgsl_affine_addition() -> &'static str {
     evariste_shaders::CURVE_AFFINE
 }
@@ -98,7 +98,7 @@ pub const fn wgsl_affine_addition() -> &'static str {
 /// Jacobian form with the tangent that it takes where they are equal.
 const PRODUCTS: u64 = 20;
 
-/// Turns of loops that an operation on one or two points takes in WGSL at most, divisions left out.
+/// Returns the most turns of loops that an operation on one or two points takes in WGSL, divisions left out.
 pub fn turns<C: DeviceCurve>() -> u64 {
     PRODUCTS * source::turns::mul::<C::BaseField>()
 }
@@ -134,7 +134,7 @@ const fn word_type(word: BindingType) -> &'static str {
     }
 }
 
-/// `x_load` and `x_store` in WGSL for a binding `x` of points of a form, whose word is that of the base field.
+/// Returns `x_load` and `x_store` in WGSL for a binding `x` of points of a form, whose word is that of the base field.
 /// `x_coordinate_load` and `x_coordinate_store` take and give single coordinates, all counted.
 pub fn wgsl_accessors<C: DeviceCurve>(binding: &Binding, form: Form) -> String {
     let (name, kind, names) = (binding.name, form.name(), form.coordinates());
@@ -152,7 +152,7 @@ pub fn wgsl_accessors<C: DeviceCurve>(binding: &Binding, form: Form) -> String {
     text
 }
 
-/// What a WGSL kernel over points stands on: the arithmetic of the forms of its bindings, and their accessors.
+/// Returns what a WGSL kernel over points stands on: the arithmetic of the forms of its bindings, and their accessors.
 pub fn wgsl_kernel<C: DeviceCurve>(int64: bool, bindings: &[(Binding, Form)]) -> String {
     let forms: Vec<Form> = bindings.iter().map(|(_, form)| *form).collect();
     let accessors = bindings.iter().map(|(binding, form)| wgsl_accessors::<C>(binding, *form));

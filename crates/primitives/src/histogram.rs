@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::{THREADS, checked_bits, checked_len, mask, source};
 
-/// Most bits of a digit that [`Histogram`] counts.
+/// The most bits of a digit that [`Histogram`] counts.
 pub const MAX_BITS: u32 = 16;
 
 /// Counters that a workgroup has: as many as the 16 KiB hold that every device has. Larger windows would let fewer
@@ -58,7 +58,7 @@ pub(crate) struct Digits {
     pub(crate) fields: u32,
 }
 
-/// How often each value of some bits occurs in a vector of keys.
+/// Counts how often each value of some bits occurs in a vector of 32-bit keys. Each key is read once for every 4096 values.
 ///
 /// Each workgroup counts a chunk of the keys in its own memory and writes a row; a second kernel adds the rows. Where
 /// the counters do not fit, several workgroups take windows of them.
@@ -88,30 +88,34 @@ impl Histogram {
     /// Compiles the kernels for `device`.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
+    /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
+    /// device is lost.
     pub fn new(device: &Device) -> Result<Self> {
         let (count, sum) = (Kernel::new(device, count_spec())?, Kernel::new(device, sum_spec())?);
         Ok(Self { device: device.clone(), queue: None, count: Arc::new(count), sum: Arc::new(sum) })
     }
 
-    /// The same histogram, with the same kernels, on a queue of its own. What it shares with work of other queues is ordered by events
-    /// ([`Device::record`], [`Device::wait_for`]).
+    /// Returns the same histogram, with the same kernels, for work on `queue`. What it shares with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
-    /// The kernels, for compiling them ahead.
+    /// Returns the kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         vec![count_spec(), sum_spec()]
     }
 
-    /// `out[d]` = the number of keys whose bits `bits`, of which bit 0 is the lowest, make the integer d. The output has
-    /// 2^`bits.len()` elements, at most 2^[`MAX_BITS`].
+    /// Sets `out[d]` to the number of keys whose bits `bits`, of which bit 0 is the lowest, make the integer d. The output
+    /// has 2^`bits.len()` elements, at most 2^[`MAX_BITS`].
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if keys have no such bits, [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`],
-    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`].
+    /// [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts, [`Error::TooLarge`] for more than
+    /// [`MAX_BITS`] bits or [`MAX_LEN`](crate::MAX_LEN) keys, [`Error::Length`] unless `out` has 2^`bits.len()` elements,
+    /// [`Error::WrongDevice`] for a view of another device, [`Error::OutOfMemory`] if there is no room for the scratch:
+    /// with nothing written. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn count<'a>(
         &self,
         keys: impl Into<View<'a, u32>>,
@@ -133,7 +137,7 @@ impl Histogram {
         self.count_digits(keys, Digits { shift, total: bits, bits, fields: 1 }, out)
     }
 
-    /// Bytes of scratch that [`Histogram::count`] takes for `len` keys and a digit of `bits` bits.
+    /// Returns the bytes of scratch that [`Histogram::count`] takes for `len` keys and a digit of `bits` bits.
     pub fn required_bytes(&self, len: usize, bits: u32) -> u64 {
         let columns = 1u32 << bits.min(MAX_BITS);
         4 * u64::from(self.rows(u32::try_from(len).unwrap_or(u32::MAX), columns).0) * u64::from(columns)

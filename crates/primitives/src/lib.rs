@@ -28,16 +28,16 @@ pub use scan::Scan;
 pub use segmented::{Monoid, SegmentedSum};
 pub use sort::{RadixSort, SortMethod};
 
-/// Most elements of a vector: so the index of any element of the last tile fits 32 bits.
+/// The most elements that a vector may have: so the index of any element of the last tile fits 32 bits.
 pub const MAX_LEN: usize = 1 << 31;
 
 /// Threads of every workgroup here: what WebGPU promises.
 const THREADS: u32 = 256;
 
-/// Refuses vectors longer than [`MAX_LEN`].
+/// Refuses a vector longer than [`MAX_LEN`], which `what` names, and returns its length otherwise.
 ///
 /// # Errors
-/// [`Error::TooLarge`] that names `what`.
+/// [`Error::TooLarge`] for a longer one, which `what` names in the error.
 pub fn checked_len(device: &Device, what: &'static str, len: usize) -> Result<u32> {
     match u32::try_from(len) {
         Ok(short) if len <= MAX_LEN => Ok(short),

@@ -31,7 +31,7 @@ params! {
     }
 }
 
-/// Exclusive prefix sums of 32-bit integers, modulo 2³².
+/// Computes exclusive prefix sums of 32-bit integers, modulo 2³².
 ///
 /// The sums of tiles of 2048 elements are taken first and scanned in the same way, then each tile is scanned on from
 /// its sum: two reads and one write an element.
@@ -61,36 +61,40 @@ impl Scan {
     /// Compiles the kernels for `device`.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
+    /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
+    /// device is lost.
     pub fn new(device: &Device) -> Result<Self> {
         let (sums, tiles) = (Kernel::new(device, sums_spec())?, Kernel::new(device, tiles_spec())?);
         Ok(Self { device: device.clone(), queue: None, sums: Arc::new(sums), tiles: Arc::new(tiles) })
     }
 
-    /// The same scan, with the same kernels, on a queue of its own. What it shares with work of other queues is ordered by events
-    /// ([`Device::record`], [`Device::wait_for`]).
+    /// Returns the same scan, with the same kernels, for work on `queue`. What it shares with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
-    /// The kernels, for compiling them ahead.
+    /// Returns the kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         vec![sums_spec(), tiles_spec()]
     }
 
-    /// Bytes of scratch that [`Scan::exclusive`] takes for an output of `len` elements.
+    /// Returns the bytes of scratch that [`Scan::exclusive`] takes for an output of `len` elements.
     pub fn required_bytes(len: usize) -> u64 {
         let levels = std::iter::successors(Some(len), |len| Some(len.div_ceil(TILE as usize))).skip(1);
         levels.take_while(|tiles| *tiles > 1).map(|tiles| 8 * tiles as u64).sum::<u64>() + 4
     }
 
-    /// `out[i]` = the sum of `input[j]` for `j < i`, modulo 2³². The output has as many elements as the input, or one
+    /// Sets `out[i]` to the sum of `input[j]` for `j < i`, modulo 2³². The output has as many elements as the input, or one
     /// more, which is the sum of all.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::OutOfMemory`], [`Error::Driver`],
-    /// [`Error::Lost`].
+    /// [`Error::WrongDevice`] for a view of another device, [`Error::Length`] unless `out` has as many elements as `input`
+    /// or one more, [`Error::TooLarge`] if it has more than [`MAX_LEN`](crate::MAX_LEN), [`Error::OutOfMemory`] if there is
+    /// no room for the scratch: with nothing written to `out`. [`Error::Driver`] if a call of the driver fails,
+    /// [`Error::Lost`] if the device is lost.
     pub fn exclusive<'a>(&self, input: impl Into<View<'a, u32>>, out: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (input, out) = (input.into(), out.into());
         self.device.expect_same("the input of a scan", input.device())?;

@@ -36,29 +36,30 @@ pub unsafe trait Monoid: Send + Sync + 'static {
     /// A value as CPU bodies compute with it.
     type Value: Copy + Send + Sync;
 
-    /// Its name in messages.
+    /// Returns its name in messages.
     fn name() -> String;
 
-    /// How WGSL sees buffers of them.
+    /// Returns the word in which WGSL sees buffers of values.
     fn binding_type() -> BindingType;
 
-    /// The type `M` of values as they lie in buffers, and the functions `m_zero()` and `m_add(a, b)`. In WGSL also the
-    /// accessors `x_load(i: u32) -> M` and, where it is written, `x_store(i: u32, value: M)` of each of `bindings`.
+    /// Returns the text of the type `M` of values as they lie in buffers, and of the functions `m_zero()` and `m_add(a,
+    /// b)`. In WGSL also the accessors `x_load(i: u32) -> M` and, where it is written, `x_store(i: u32, value: M)` of each
+    /// of `bindings`.
     fn source(language: Language, bindings: &[Binding]) -> String;
 
-    /// Turns of loops that `m_add` takes in WGSL at most.
+    /// Returns the most turns of loops that `m_add` takes in WGSL.
     fn turns() -> u64;
 
-    /// The identity.
+    /// Returns the identity.
     fn zero() -> Self::Value;
 
-    /// The operation.
+    /// Applies the operation to two values.
     fn add(a: Self::Value, b: Self::Value) -> Self::Value;
 
-    /// Reads the device form.
+    /// Reads a value from its device form, of [`Element::BYTES`] / 4 words.
     fn load(words: &[u32]) -> Self::Value;
 
-    /// Writes the device form.
+    /// Writes the device form of a value, of [`Element::BYTES`] / 4 words.
     fn store(value: &Self::Value, words: &mut [u32]);
 }
 
@@ -72,7 +73,7 @@ params! {
     }
 }
 
-/// Sums of the values with equal keys, where the keys are sorted.
+/// Adds the values with equal keys, where the keys are sorted.
 ///
 /// The work is divided into equal slices whatever the keys are, so that one segment with all values takes as long as
 /// many small ones. A thread adds a slice: segments inside it are done, and what it has of the first and the last
@@ -88,21 +89,23 @@ impl<M: Monoid> SegmentedSum<M> {
     /// Compiles the kernel for `device`.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    /// [`Error::Compile`] if the compiler or the driver refuses the kernel, [`Error::Unavailable`] if the compiler is
+    /// missing and the disk cache has not the kernel, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if
+    /// the device is lost.
     pub fn new(device: &Device) -> Result<Self> {
         let kernel = Arc::new(Kernel::new(device, Self::kernel())?);
         Ok(Self { device: device.clone(), queue: None, kernel, monoid: PhantomData })
     }
 
-    /// The same sums, with the same kernel, on a queue of their own. What they share with work of other queues is ordered by
-    /// events ([`Device::record`], [`Device::wait_for`]).
+    /// Returns the same sums, with the same kernel, for work on `queue`. What they share with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernel) = (self.device.clone(), Arc::clone(&self.kernel));
         Self { device, queue: Some(queue.clone()), kernel, monoid: PhantomData }
     }
 
-    /// The kernel, for compiling it ahead.
+    /// Returns the kernel, for compiling it ahead.
     pub fn kernel() -> KernelSpec {
         let word = M::binding_type();
         let bindings = [
@@ -126,7 +129,7 @@ impl<M: Monoid> SegmentedSum<M> {
             .turns(move |params: &Params| loop_turns(params.slice.into(), add))
     }
 
-    /// Bytes of scratch that [`SegmentedSum::reduce`] takes for `len` values.
+    /// Returns the bytes of scratch that [`SegmentedSum::reduce`] takes for `len` values.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let below = |len: usize| {
             let slices = len.div_ceil(self.slice(len));
@@ -136,14 +139,17 @@ impl<M: Monoid> SegmentedSum<M> {
         levels.map(|len| (len * (4 + M::Element::BYTES)) as u64).sum()
     }
 
-    /// `out[k]` = the sum of `values[i]` over all i with `keys[i] = k`, in ascending order of i; the identity where
-    /// there is none. Values whose key is `out.len()` or more are left out.
+    /// Sets `out[k]` to the sum of `values[i]` over all i with `keys[i] = k`, in ascending order of i, and to the identity
+    /// where there is none. Values whose key is `out.len()` or more are left out.
     ///
     /// The keys must be in ascending order; else the sums are unspecified.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::OutOfMemory`], [`Error::Driver`],
-    /// [`Error::Lost`].
+    /// [`Error::Length`] unless there are as many values as keys, [`Error::WrongDevice`] for a view of another device,
+    /// [`Error::TooLarge`] for more than [`MAX_LEN`](crate::MAX_LEN) keys or sums, or if adding the fewest values that a
+    /// thread takes exceeds the turns of loops that the device allows: with nothing written. [`Error::OutOfMemory`] if
+    /// there is no room for the scratch, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
+    /// lost: `out` may have some of the sums then.
     pub fn reduce<'a>(
         &self,
         keys: impl Into<View<'a, u32>>,

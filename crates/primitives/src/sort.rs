@@ -38,17 +38,17 @@ const GRAIN: usize = 1 << 15;
 /// How [`RadixSort`] sorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortMethod {
-    /// Digits of 8 bits. The digits of all passes are counted at once; then each pass reads and writes every key once,
-    /// and workgroups learn where their keys go from those before them (decoupled look-back).
-    /// 4 + 16 · ⌈bits / 8⌉ bytes are moved for each key with its value.
+    /// It sorts by digits of 8 bits. The digits of all passes are counted at once; then each pass reads and writes every
+    /// key once, and workgroups learn where their keys go from those before them (decoupled look-back). 4 + 16 · ⌈bits / 8⌉
+    /// bytes are moved for each key with its value.
     Sweep,
-    /// Digits of 4 bits. Each pass counts the digits of tiles, scans the counts and moves the keys: no workgroup waits
-    /// for another. 20 · ⌈bits / 4⌉ bytes are moved for each key with its value.
+    /// It sorts by digits of 4 bits. Each pass counts the digits of tiles, scans the counts and moves the keys: no
+    /// workgroup waits for another. 20 · ⌈bits / 4⌉ bytes are moved for each key with its value.
     Scatter,
 }
 
 impl SortMethod {
-    /// The faster of those that a device can do.
+    /// Returns the faster of those that suit a device.
     pub fn of(info: &DeviceInfo) -> Self {
         match info.features.forward_progress && info.limits.loop_turns.is_none() {
             true => Self::Sweep,
@@ -74,7 +74,7 @@ params! {
     }
 }
 
-/// Stable radix sort of 32-bit keys with a 32-bit value each, by any range of the keys' bits.
+/// Sorts 32-bit keys, each with a 32-bit value, by any range of the keys' bits: stably, by radix.
 ///
 /// It sorts by one digit after the other, from the lowest on, between the given buffers and others of the same lengths.
 /// The time does not depend on the keys but for what caches make of it.
@@ -110,7 +110,9 @@ impl RadixSort {
     /// Compiles the kernels for `device`, of the method that suits it.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
+    /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
+    /// device is lost.
     pub fn new(device: &Device) -> Result<Self> {
         Self::with_method(device, SortMethod::of(device.info()))
     }
@@ -120,7 +122,7 @@ impl RadixSort {
     /// limit of them ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)) refuses more than some 60,000 keys.
     ///
     /// # Errors
-    /// As [`RadixSort::new`].
+    /// Returns the errors of [`RadixSort::new`], for the same reasons.
     pub fn with_method(device: &Device, method: SortMethod) -> Result<Self> {
         let method = match method {
             SortMethod::Sweep => {
@@ -136,8 +138,8 @@ impl RadixSort {
         Ok(Self { device: device.clone(), queue: None, method })
     }
 
-    /// The same sort, with the same kernels, on a queue of its own. What it shares with work of other queues is ordered by
-    /// events ([`Device::record`], [`Device::wait_for`]).
+    /// Returns the same sort, with the same kernels, for work on `queue`. What it shares with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let method = match self.method.clone() {
@@ -147,13 +149,13 @@ impl RadixSort {
         Self { device: self.device.clone(), queue: Some(queue.clone()), method }
     }
 
-    /// The kernels of both methods, for compiling them ahead.
+    /// Returns the kernels of both methods, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         let own = [sweep_spec(), count_spec(), scatter_spec()];
         Histogram::kernels().into_iter().chain(Scan::kernels()).chain(own).collect()
     }
 
-    /// The method in use.
+    /// Returns the method in use.
     pub fn method(&self) -> SortMethod {
         match self.method {
             Method::Sweep { .. } => SortMethod::Sweep,
@@ -161,7 +163,7 @@ impl RadixSort {
         }
     }
 
-    /// Bytes of scratch that sorting `len` keys by `bits` of their bits takes.
+    /// Returns the bytes of scratch that sorting `len` keys by `bits` of their bits takes.
     pub fn required_bytes(&self, len: usize, bits: u32) -> u64 {
         let moved = 8 * len as u64;
         let passes = Passes::new(0, bits, self.digit_bits());
@@ -184,9 +186,12 @@ impl RadixSort {
     /// keys agree in these bits keep their order.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if keys have no such bits, [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`],
-    /// [`Error::OutOfMemory`], [`Error::Driver`], [`Error::Lost`]. Before anything is moved, unless it is one of the
-    /// last two; then the buffers hold the pairs in some order, or what the device left.
+    /// [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts, [`Error::Length`] unless there are as many
+    /// values as keys, [`Error::WrongDevice`] for a view of another device, [`Error::TooLarge`] for more than
+    /// [`MAX_LEN`](crate::MAX_LEN) keys, or for [`SortMethod::Sweep`] with more than one workgroup alone may go through:
+    /// before anything is moved. [`Error::OutOfMemory`] if there is no room for the scratch, [`Error::Driver`] if a call of
+    /// the driver fails, [`Error::Lost`] if the device is lost: after the first pass, the buffers hold the pairs in some
+    /// order, or what the device left.
     ///
     /// Of views that are no whole buffers the pairs are copied once more at the end after an odd number of digits.
     pub fn sort<'a>(

@@ -92,7 +92,7 @@ impl fmt::Display for Usage {
     }
 }
 
-/// The version of NVRTC, such as (13, 0).
+/// Returns the version of NVRTC, such as (13, 0).
 ///
 /// # Errors
 /// [`Error::Unavailable`] if there is no NVRTC; the reason says how to get it.
@@ -100,7 +100,7 @@ pub fn version() -> Result<(u32, u32)> {
     Ok(Nvrtc::get()?.version)
 }
 
-/// The architectures that [`compile`] takes, such as 90 for `sm_90` and `compute_90`, in ascending order.
+/// Returns the architectures that [`compile`] takes, such as 90 for `sm_90` and `compute_90`, in ascending order.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if there is no NVRTC.

@@ -46,13 +46,13 @@ pub struct Layout<'a> {
     pub shared: bool,
 }
 
-/// The text of a kernel as most devices get it: parameters as immediates, every buffer in one chunk.
+/// Returns the text of a kernel as most devices get it: parameters as immediates, every buffer in one chunk.
 pub fn generate(spec: &KernelSpec, int64: bool) -> String {
     let (parameters, chunk_bytes) = (Parameters::Immediate, 1 << 30);
     generate_for(spec, &Layout { int64, parameters, chunks: &[], chunk_bytes, based: false, shared: false })
 }
 
-/// The text of a kernel for a given layout.
+/// Returns the text of a kernel for a given layout.
 pub fn generate_for(spec: &KernelSpec, layout: &Layout<'_>) -> String {
     let source = spec.source(Language::Wgsl { int64: layout.int64 });
     let (directives, body): (Vec<_>, Vec<_>) = source.lines().partition(|line| is_directive(line));
