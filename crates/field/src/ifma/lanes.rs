@@ -12,14 +12,14 @@ use std::arch::x86_64::{
 
 use super::{BITS, Field, MASK};
 
-/// Room for all columns of a product, for the most limbs there are.
+/// The most columns that a product has, for the most limbs that a field may have.
 pub const COLUMNS: usize = 32;
 
 /// Eight elements: the word i of each lane holds a limb of 52 bits, the lowest first. Limbs are *normalised* when all
 /// but the highest are below 2^52; what multiplies must have the highest so, too.
 pub type Eight<const L: usize> = [__m512i; L];
 
-/// Sums of the columns of products, each the weight of a limb.
+/// The columns of a sum of products, before carries: column i has the weight of limb i.
 pub type Columns = [__m512i; COLUMNS];
 
 /// A statement for each `I` from 0 up to a constant: unrolled whatever its size, so that arrays stay in registers.
@@ -51,7 +51,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
     /// Bits by which 2^(52 L) exceeds the R of the form in memory.
     pub(super) const SHIFT: usize = BITS * L - 32 * LIMBS;
 
-    /// The constants of a field, which must have `LIMBS` limbs.
+    /// Makes the constants of a field, which must have `LIMBS` limbs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn new(field: &Field) -> Self {
@@ -140,7 +140,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         self.normalise(&quotient)
     }
 
-    /// `x`, with `other` in the lanes where `x` is 0, and these lanes. `x` is below p, or a factor from memory.
+    /// Replaces `x` by `other` in the lanes where `x` is 0, and tells these lanes. `x` is below p, or a factor from
+    /// memory.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn or_if_zero(&self, x: &Eight<L>, other: &Eight<L>) -> (Eight<L>, __mmask8) {
@@ -149,7 +150,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         (self.blend(x, other, zero), zero)
     }
 
-    /// `x`, with `other` in the lanes of `mask`.
+    /// Replaces `x` by `other` in the lanes of `mask`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn blend(&self, x: &Eight<L>, other: &Eight<L>, mask: __mmask8) -> Eight<L> {
@@ -261,7 +262,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         shifted
     }
 
-    /// The same element in all lanes, by its limbs.
+    /// Puts the same element, given by its limbs, into all lanes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn all(&self, limbs: &[u64; L]) -> Eight<L> {

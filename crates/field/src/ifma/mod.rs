@@ -60,10 +60,10 @@ pub struct Field {
     quotient: u64,
 }
 
-/// What is done in lanes of a field, whichever it is.
+/// What is computed in lanes of a field, written once for all numbers of limbs.
 #[cfg(target_arch = "x86_64")]
 pub trait Job {
-    /// What comes of it.
+    /// The result.
     type Output;
 
     /// Does it, for fields of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes: by calling a function that is
@@ -75,7 +75,7 @@ pub trait Job {
 }
 
 impl Field {
-    /// The constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
+    /// Computes the constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
     pub fn of<F: DeviceField>() -> Option<Self> {
         if !(MIN_LIMBS..=MAX_LIMBS).contains(&F::LIMBS) || cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
             return None;
@@ -146,7 +146,7 @@ impl Field {
 }
 
 impl Field {
-    /// Whether integers below 2p fit the form in memory.
+    /// Tells whether integers below 2p fit the form in memory.
     pub fn has_room(&self) -> bool {
         let bits = 32 * self.limbs - 1;
         self.modulus[bits / BITS] >> (bits % BITS) == 0
