@@ -4,7 +4,7 @@ use evariste_field::DeviceField;
 
 use crate::{Result, layout::Layout};
 
-/// How a plan is made. What is not set is chosen by size and device.
+/// Says how a plan is made. What is not set is chosen by size and device.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -36,10 +36,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// The same with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it for 2^`log_n` elements.
+    /// Gives the same configuration with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it
+    /// for 2^`log_n` elements.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity), [`Error::TooLarge`](crate::Error::TooLarge).
+    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity) if the field has no root of unity of order 2^`log_n`;
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if `log_n` is above 31.
     pub fn chosen<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
         let layout = Layout::new::<F>(device.info(), log_n, self)?;
         Ok(Self { twiddles: Some(layout.twiddles), ..self })
