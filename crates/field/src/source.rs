@@ -4,6 +4,10 @@
 //! `f_mul` on values in [0, p), and in CUDA `f_inverse`. In WGSL, where pointers to buffers cannot be passed on, a
 //! binding `x` of elements is read by `x_load(i)` and written by `x_store(i, value)`, and a workgroup array by
 //! `tile_load(i)` and `tile_store(i, value)`.
+//!
+//! Products in WGSL are Montgomery's, in rows that add a multiple of one factor and a multiple of p limb by limb: "finely
+//! integrated operand scanning" of Koç, Acar and Kaliski, "Analyzing and comparing Montgomery multiplication algorithms", IEEE
+//! Micro 16 (1996). The sources in CUDA name their own.
 
 use std::fmt::Write;
 

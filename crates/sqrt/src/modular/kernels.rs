@@ -303,6 +303,9 @@ fn source(language: Language, limbs: usize) -> String {
 /// modulus are: [`ROWS`] rows of products and of their reduction side by side, from the lowest position up. Threads that share an
 /// element hand down the limbs that a block of rows pushes out of theirs, and the first one hands out the factors of the modulus
 /// for the next block, which its lowest limbs determine, at one barrier a block.
+///
+/// A row adds a multiple of one factor and a multiple of the modulus limb by limb: "finely integrated operand scanning" of Koç,
+/// Acar and Kaliski, "Analyzing and comparing Montgomery multiplication algorithms", IEEE Micro 16 (1996).
 fn multiplication(limbs: usize, int64: bool) -> String {
     let (lanes, rows) = (lanes(limbs) as usize, ROWS);
     let (shared, own) = (lanes > 1, limbs / lanes);
