@@ -41,8 +41,8 @@ const MIN_LIMBS: usize = 2;
 /// Most limbs of 32 bits.
 const MAX_LIMBS: usize = 24;
 
-/// The constants of a prime field for computing in lanes, on a processor that can. It is of the field that it was made
-/// from alone.
+/// Holds the constants of a prime field for computing in lanes, on a processor that can. It is of the field that it was
+/// made from alone.
 #[derive(Clone, Debug)]
 pub struct Field {
     limbs: usize,
@@ -66,8 +66,8 @@ pub trait Job {
     /// The result.
     type Output;
 
-    /// Does it, for fields of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes: by calling a function that is
-    /// compiled for `avx512f,avx512dq,avx512ifma,avx512vbmi2`.
+    /// Does the work, for fields of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes: by calling a function that
+    /// is compiled for `avx512f,avx512dq,avx512ifma,avx512vbmi2`.
     ///
     /// # Safety
     /// The processor has these instructions, and `field` has these numbers of limbs.
