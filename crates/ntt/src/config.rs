@@ -48,8 +48,8 @@ impl Config {
     }
 }
 
-/// Where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in nothing
-/// else: the roots within them are always stored.
+/// Says where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in
+/// nothing else: the roots within them are always stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Twiddles {
@@ -67,12 +67,12 @@ pub enum Twiddles {
 }
 
 impl Twiddles {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 5] =
         [Self::OnTheFly, Self::BinaryPowers, Self::TwoLevel, Self::Stored, Self::StoredWithQuotients];
 }
 
-/// How a transform is split into passes, each at most as large as the memory of a workgroup allows.
+/// Says how a transform is split into passes, each at most as large as the memory of a workgroup allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Split {
     /// As few balanced passes as leave elements side by side where a pass loads and stores them.
@@ -88,6 +88,6 @@ pub enum Split {
 }
 
 impl Split {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 4] = [Self::Balanced, Self::Square, Self::Rectangular, Self::ThreeWay];
 }

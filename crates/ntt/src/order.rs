@@ -1,4 +1,4 @@
-/// The order in which the elements of a transform lie in memory.
+/// Says in which order the elements of a transform lie in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Element i at place i.
