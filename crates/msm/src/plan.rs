@@ -43,17 +43,17 @@ const UPLOADS: usize = 2;
 /// A step of an evaluation; the variants stand in the order in which they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Scalars from the host to the device.
+    /// Scalars go from the host to the device.
     Upload,
-    /// Scalars to digits.
+    /// Scalars become digits.
     Recode,
-    /// Digits by bucket.
+    /// Digits are sorted by bucket.
     Sort,
-    /// Neighbours of the same bucket added as affine points, once.
+    /// Neighbours of the same bucket are added as affine points, once.
     Halve,
-    /// Points to buckets.
+    /// Points are added to buckets.
     Accumulate,
-    /// Buckets to few points.
+    /// Buckets are added up to few points.
     Reduce,
 }
 
