@@ -36,10 +36,10 @@ impl Order {
     }
 }
 
-/// The weight of each point of the sum.
+/// Says by what each point of the sum is weighted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Weight<E> {
-    /// One.
+    /// Each point has the weight 1.
     None,
     /// eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)) for this point p, with a coordinate for each variable.
     Eq(Vec<E>),
