@@ -61,7 +61,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 9] = [
         Method::Power,
         Method::Atkin,
@@ -90,7 +90,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 4] = [Choice::Any, Choice::Even, Choice::Smaller, Choice::Larger];
 
     /// The parity that programs make.

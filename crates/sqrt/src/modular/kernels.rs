@@ -147,8 +147,10 @@ impl Machine {
     /// Runs a program on all elements, in launches of some elements and some steps.
     ///
     /// # Errors
-    /// [`DeviceError::Length`] unless values and output have the limbs of as many elements as the mask has entries; [`DeviceError::WrongDevice`]; [`DeviceError::TooLarge`] if not even one step of one element fits what a thread may do;
-    /// [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`DeviceError::Length`] unless values and output have the limbs of as many elements as the mask has entries;
+    /// [`DeviceError::WrongDevice`] if one of the buffers lies on another device; [`DeviceError::TooLarge`] if not even one step of
+    /// one element fits what a thread may do; [`DeviceError::OutOfMemory`] if there is no room for the slots,
+    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
     pub(crate) fn run(&self, queue: Option<&Queue>, program: &Program, batch: Batch<'_>) -> Result<()> {
         let Batch { constants, indices, values, mut out, mut mask, choice } = batch;
         self.device.expect_same("the moduli", constants.words.device())?;
