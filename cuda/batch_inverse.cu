@@ -2,6 +2,9 @@
 // Grid: thread t owns the elements t, t + threads, t + 2 threads, … (`threads` of the whole grid, so that neighbours
 // read neighbours), at most `run` of them. `out` holds the prefix products in between. 3 multiplications an element and
 // ROOTS inversions a block. Shared memory: two elements a thread.
+//
+// Source: Montgomery, "Speeding the Pollard and elliptic curve methods of factorization", Mathematics of Computation
+// 48 (1987), section 10.3.1.
 
 extern "C" __global__ void batch_inverse(const Params params, BUFFERS(F, F)) {
     wait_for_previous();

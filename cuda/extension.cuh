@@ -6,6 +6,12 @@
 //   F_FOLD(low, y)    low[i] += r_i y for all i
 //   F_FROBENIUS(a)    the coefficients of a^q, where q is the size of B
 // The functions are those of field.cuh.
+//
+// Sources: for products, Karatsuba and Ofman, "Multiplication of multidigit numbers on automata", Soviet Physics
+// Doklady 7 (1963), in one step for all pairs of coefficients as in Weimerskirch and Paar, "Generalizations of the
+// Karatsuba algorithm for efficient implementations", Cryptology ePrint Archive 2006/224; for inverses by the norm,
+// Itoh and Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using normal bases", Information
+// and Computation 78 (1988).
 
 #if F_LIMBS % 4 == 0
 #define F_ALIGN 16

@@ -1,7 +1,13 @@
-#if F_GOLDILOCKS
-
 // Goldilocks, p = 2^64 - 2^32 + 1: a multiple of p is found by additions, and adding p to what is modulo 2^64 is
 // subtracting 2^32 - 1, the word of a borrow.
+//
+// Sources: Solinas, "Generalized Mersenne numbers", CORR 99-39, University of Waterloo (1999), for reduction by
+// additions; Pornin, "EcGFp5: a specialized elliptic curve", Cryptology ePrint Archive 2022/274, for sums and
+// Montgomery's reduction modulo this prime; Emmart and Weems, "High precision integer multiplication with a GPU using
+// Strassen's algorithm with multiple FFT sizes", Parallel Processing Letters 21 (2011), for products with roots of
+// unity by shifts.
+
+#if F_GOLDILOCKS
 
 // a - b, plus p if that is negative; b may be p.
 __device__ __forceinline__ F f_sub(const F& a, const F& b) {

@@ -1,4 +1,8 @@
 // Prime field arithmetic for any compiler and modulus, by words of 64 bits.
+//
+// Products are Montgomery's (field.cuh has the source), row by row, each followed by the reduction of one limb:
+// "coarsely integrated operand scanning" of Koc, Acar and Kaliski, "Analyzing and comparing Montgomery multiplication
+// algorithms", IEEE Micro 16 (1996).
 
 #if !F_PTX && !F_GOLDILOCKS
 

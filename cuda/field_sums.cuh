@@ -1,4 +1,7 @@
 // Sums of products that are reduced once, at their end.
+//
+// Source of such lazy reduction: Aranha, Karabina, Longa, Gebotys and Lopez, "Faster explicit formulas for computing
+// pairings over ordinary curves", EUROCRYPT 2011. The reduction is Montgomery's, as in field_even_odd.cuh.
 
 #if F_LAZY
 

@@ -2,6 +2,9 @@
 // products of pairs, of pairs of these and so on are a tree for each, with nodes 2 i and 2 i + 1 below node i and ROOTS
 // roots from number ROOTS on, and inverses are passed down from there. All threads must call it. `nodes` has 2 THREADS
 // elements in shared memory. ROOTS threads invert.
+//
+// Source of inversions that are shared: Montgomery, "Speeding the Pollard and elliptic curve methods of
+// factorization", Mathematics of Computation 48 (1987), section 10.3.1. There the products are a chain, here a tree.
 __device__ inline F group_inverse(F* nodes, const F& x) {
     uint32_t thread = threadIdx.x;
     nodes[THREADS + thread] = x;

@@ -4,6 +4,10 @@
 // so that a row of products is one carry chain. After a row, its limbs move down by one: the lowest one is the next
 // thread's highest one, where it meets what that thread's row carried out. So carries wait in one word a thread and go
 // on to the neighbour at the end only. The moduli have any top bit: the sum may have one bit more than the limbs.
+//
+// Sources: Montgomery, "Modular multiplication without trial division", Mathematics of Computation 44 (1985); for the
+// reduction of one limb after each row, "coarsely integrated operand scanning", Koc, Acar and Kaliski, "Analyzing and
+// comparing Montgomery multiplication algorithms", IEEE Micro 16 (1996).
 
 // The group's first thread.
 __device__ __forceinline__ uint32_t m_first() {

@@ -5,6 +5,9 @@
 // `state` has STATE words of an element at a distance of `len`: the limbs of f and a word of its sign, those of g, delta, and
 // whether the symbol is the opposite one. `constants` has `stride` words for each modulus, which begins at word HEAD. What is
 // done does not depend on the values.
+//
+// Sources: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion", TCHES 2019/3; Hamburg,
+// "Computing the Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271.
 
 // What the signs of a batch do to the symbol, which is of |f|: -1 for each time that f > 0 > g change places, so that f becomes negative.
 // While f is 1 and g nearly 0, `turns` are the changes of the sign of f, which is `negative` then. No step takes a pair

@@ -24,6 +24,11 @@
 // Where F_LAZY holds, values stay in [0, 2p) until the last pass, and the roots within a pass are multiplied by with
 // precomputed quotients, as are factors WITH_QUOTIENTS, each an integer and its quotient. 4 elements of 8 limbs, a root and its quotient need some 80 registers: three blocks of 256
 // threads on a multiprocessor.
+//
+// Sources: Gentleman and Sande, "Fast Fourier transforms: for fun and profit", AFIPS Conference Proceedings 29 (1966),
+// for the butterflies; Bailey, "FFTs in external or hierarchical memory", Journal of Supercomputing 4 (1990), for a
+// transform as passes with twiddles between them; field_shoup.cuh and field_goldilocks.cuh name those of products with
+// roots.
 
 #define ROWS (1u << LOG_ROWS)
 #define COLUMNS (1u << LOG_COLUMNS)

@@ -1,5 +1,8 @@
 // Butterflies of elements below 2.2 p, in a column that has them q rows apart: in parts of 29 bits, whose sums have no carries.
 // `source::wgsl_lazy` says why nothing grows too long.
+//
+// Source of the butterflies: Gentleman and Sande, "Fast Fourier transforms: for fun and profit", AFIPS Conference
+// Proceedings 29 (1966).
 
 // Below p.
 fn whole(x: F) -> F {

@@ -3,6 +3,9 @@
 // one column, k < RADIX. The tile stays in workgroup memory between all steps, swizzled as there. What is done with the
 // elements of a thread comes before this (ntt_plain.wgsl, ntt_lazy.wgsl): `two` and `four` leave elements that `product` and
 // `whole`, which reduces them, take; `last_four` leaves sums for `sum_product` and `sum_reduced`.
+//
+// Source of a transform as passes with twiddles between them: Bailey, "FFTs in external or hierarchical memory",
+// Journal of Supercomputing 4 (1990).
 
 const ROWS = 1u << LOG_ROWS;
 const COLUMNS = 1u << LOG_COLUMNS;

@@ -1,4 +1,6 @@
 // Butterflies of elements below p, in a column that has them q rows apart.
+//
+// Source: Gentleman and Sande, "Fast Fourier transforms: for fun and profit", AFIPS Conference Proceedings 29 (1966).
 
 fn whole(x: F) -> F {
     return x;

@@ -20,7 +20,7 @@ pub use evariste_sumcheck as sumcheck;
 
 pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, Stats};
 
-/// What most programs need: `use evariste::prelude::*`.
+/// Re-exports what most programs need: `use evariste::prelude::*`.
 pub mod prelude {
     #[cfg(feature = "aes")]
     pub use evariste_aes::{Aes, Ctr, Gcm, Xts};

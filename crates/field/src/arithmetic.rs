@@ -2,7 +2,8 @@
 
 use crate::{DeviceField, DevicePrimeField, constants::Constants};
 
-/// What kernels need to know to compute in a field, from which [`source`](crate::source) renders their arithmetic.
+/// Holds what kernels need to know to compute in a field, from which [`source`](crate::source) renders their
+/// arithmetic.
 #[derive(Clone, Debug)]
 pub struct Arithmetic(pub(crate) Kind);
 
@@ -39,13 +40,14 @@ pub(crate) enum Coefficient {
 const MAX_SMALL: u32 = 32;
 
 impl Arithmetic {
-    /// A prime field.
+    /// Describes the arithmetic of the prime field `F`.
     pub fn prime<F: DevicePrimeField>() -> Self {
         Self(Kind::Prime { limbs: F::LIMBS, constants: Constants::of::<F>() })
     }
 
-    /// The extension `F` of `B` of degree `N`, of which elements are made from coefficients by `compose` and taken apart
-    /// by `split`. Everything else is computed with the arithmetic of `F`.
+    /// Describes the arithmetic of the extension `F` of degree `N` of the field `B`: `compose` makes an element from
+    /// its coefficients, the constant one first, and `split` takes it apart. Everything else is computed with the
+    /// arithmetic of `F`.
     ///
     /// # Panics
     /// If `N` is less than 2.
@@ -70,7 +72,7 @@ impl Arithmetic {
         })))
     }
 
-    /// Fields below this one: none below a prime field, one below a quadratic extension of it.
+    /// Counts the fields below this one: 0 below a prime field, 1 below a quadratic extension of it.
     pub fn levels(&self) -> usize {
         match &self.0 {
             Kind::Prime { .. } => 0,

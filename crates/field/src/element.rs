@@ -45,7 +45,8 @@ unsafe impl<F: DeviceField<BasePrimeField: DeviceField>> Composite for Mont<F> {
 /// one of what is decoded.
 ///
 /// # Errors
-/// [`Error::Undecodable`] with the first that are not.
+/// [`Error::Undecodable`] if some words are an integer that is not below the modulus. Its `index` is that of the first
+/// such element divided by `each`: the place of what is decoded.
 pub fn expect_stored<F: DeviceField>(words: &[u32], each: usize) -> Result<()> {
     match words.chunks_exact(F::LIMBS).position(|limbs| !F::is_stored(limbs)) {
         None => Ok(()),

@@ -10,8 +10,9 @@ use std::{
 
 use ark_ff::Field;
 
-/// A polynomial in columns, which have a value in each row, and in constants, which are the same in all rows: built by
-/// `+`, `−`, `·` and powers from [`Expression::column`], [`Expression::constant`] and integers. It names no field.
+/// A polynomial in columns, which have a value in each row, and in constants, which are the same in all rows. It is
+/// built by `+`, `−`, `·` and powers from [`Expression::column`], [`Expression::constant`] and integers, and names no
+/// field.
 ///
 /// Clones are cheap and share their parts; parts that are equal are computed once.
 ///
@@ -49,22 +50,22 @@ enum Kind {
 }
 
 impl Expression {
-    /// The value of column `index` in the row.
+    /// Stands for the value of column `index` in the row.
     pub fn column(index: u32) -> Self {
         Self::new(Kind::Column(index), 1)
     }
 
-    /// Constant number `index`, whose value is given when the expression is evaluated.
+    /// Stands for constant number `index`, whose value is given when the expression is evaluated.
     pub fn constant(index: u32) -> Self {
         Self::new(Kind::Constant(index), 0)
     }
 
-    /// The integer `value`.
+    /// Stands for the integer `value`.
     pub fn integer(value: i64) -> Self {
         Self::new(Kind::Integer(value), 0)
     }
 
-    /// This to the power `exponent`; 0⁰ is 1.
+    /// Raises the expression to the power `exponent`; 0⁰ is 1.
     #[must_use]
     pub fn pow(&self, exponent: u32) -> Self {
         match exponent {
@@ -74,22 +75,23 @@ impl Expression {
         }
     }
 
-    /// The degree in the columns that the way it is built allows at most: cancellation is not seen.
+    /// Gives the degree in the columns that follows from how the expression is built. Terms that cancel count as well,
+    /// so that the true degree may be lower.
     pub fn degree(&self) -> u64 {
         self.0.degree
     }
 
-    /// Columns that it needs: one more than the highest index of one.
+    /// Counts the columns that must be given: one more than the highest index, or 0 without a column.
     pub fn columns(&self) -> usize {
         self.tape().columns().last().map_or(0, |index| *index as usize + 1)
     }
 
-    /// Constants that it needs: one more than the highest index of one.
+    /// Counts the constants that must be given: one more than the highest index, or 0 without a constant.
     pub fn constants(&self) -> usize {
         self.tape().constants()
     }
 
-    /// The value in one row. The columns and constants that it needs must be there.
+    /// Evaluates the expression on the host, in one row with these columns and constants.
     ///
     /// # Panics
     /// If a column or a constant is missing.
@@ -97,9 +99,9 @@ impl Expression {
         self.tape().value(columns, constants)
     }
 
-    /// What a proof about this expression is bound to: the BLAKE3 hash, with [`Expression::CONTEXT`] as the context of
-    /// its key derivation, of its steps in the order in which they are first met, going through operands from left to
-    /// right before what they are operands of, equal steps once.
+    /// Hashes the expression, so that a proof about it can be bound to it: the BLAKE3 hash, with
+    /// [`Expression::CONTEXT`] as the context of its key derivation, of its steps in the order in which they are first
+    /// met, going through operands from left to right before what they are operands of, equal steps once.
     ///
     /// A step is five bytes or more: 0 and a column's index; 1 and a constant's; 2 and an integer of eight bytes; 3, 4 or
     /// 5 and the numbers of the two steps that are added, subtracted or multiplied, the lower one first where order does
@@ -110,10 +112,10 @@ impl Expression {
         self.tape().digest()
     }
 
-    /// The context of [`Expression::digest`].
+    /// The context for key derivation in [`Expression::digest`].
     pub const CONTEXT: &str = "evariste 2026-11-21 expression steps v1";
 
-    /// The steps that compute it, as [`Expression::digest`] orders them; the last one is the result.
+    /// Lists the steps that compute the expression, as [`Expression::digest`] orders them; the last one is the result.
     pub fn steps(&self) -> Vec<Step> {
         self.tape().steps
     }
@@ -301,22 +303,22 @@ impl Product for Expression {
     }
 }
 
-/// One operation on the results of earlier ones, which are named by their number.
+/// One operation of an expression, on the results of earlier steps, which are named by their number from 0 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// The value of a column.
+    /// Gives the value of the column with this index.
     Column(u32),
-    /// A constant by its number.
+    /// Gives the constant with this index.
     Constant(u32),
-    /// An integer.
+    /// Gives an integer.
     Integer(i64),
-    /// A sum.
+    /// Adds the results of two steps.
     Add(u32, u32),
-    /// The first less the second.
+    /// Subtracts the result of the second step from that of the first.
     Sub(u32, u32),
-    /// A product.
+    /// Multiplies the results of two steps.
     Mul(u32, u32),
-    /// The negative.
+    /// Negates the result of a step.
     Neg(u32),
 }
 

@@ -25,7 +25,7 @@ use crate::{
     field::{Sealed, are_stored, store_all},
 };
 
-/// What defines an [`Extension`] of degree `N`: a prime field p, and an irreducible polynomial of degree `N` over it.
+/// Defines an [`Extension`] of degree `N` by a prime field and an irreducible polynomial of degree `N` over it.
 ///
 /// ```
 /// use ark_ff::{AdditiveGroup, Field, MontFp};
@@ -44,14 +44,14 @@ use crate::{
 /// assert_eq!(x * x.inverse().unwrap(), Extension::ONE);
 /// ```
 pub trait ExtensionConfig<const N: usize>: Send + Sync + Sized + 'static {
-    /// The field below.
+    /// The prime field that the coefficients are of.
     type BaseField: PrimeField;
 
     /// The coefficients of x^`N` as a polynomial of lower degree, the constant one first: x^`N` − Σ `REDUCTION[i]` x^i
     /// must be irreducible.
     const REDUCTION: [Self::BaseField; N];
 
-    /// How square roots are taken. `None`: [`Field::sqrt`] is not to be called.
+    /// Says how square roots are taken; with `None`, [`Field::sqrt`] must not be called.
     const SQRT_PRECOMP: Option<SqrtPrecomputation<Extension<Self, N>>> = None;
 }
 
@@ -61,12 +61,12 @@ pub trait ExtensionConfig<const N: usize>: Send + Sync + Sized + 'static {
 pub struct Extension<P: ExtensionConfig<N>, const N: usize>([P::BaseField; N]);
 
 impl<P: ExtensionConfig<N>, const N: usize> Extension<P, N> {
-    /// Σ `coefficients[i]` x^i.
+    /// Makes the element Σ `coefficients[i]` x^i.
     pub const fn new(coefficients: [P::BaseField; N]) -> Self {
         Self(coefficients)
     }
 
-    /// The coefficients, the constant one first.
+    /// Gives the coefficients, the constant one first.
     pub const fn coefficients(&self) -> &[P::BaseField; N] {
         &self.0
     }
@@ -127,7 +127,7 @@ impl<P: ExtensionConfig<N>, const N: usize> Extension<P, N> {
         (norm, Some(Self(right)))
     }
 
-    /// The product of all conjugates.
+    /// Computes the norm, which is the product of all conjugates and lies in the prime field.
     pub fn norm(&self) -> P::BaseField {
         self.norm_and_inverse().0
     }

@@ -28,10 +28,10 @@ pub trait DeviceField: Field + Sealed {
     /// Reads the device form, of integers below p, from the first `LIMBS` words of `limbs`.
     fn load(limbs: &[u32]) -> Self;
 
-    /// Whether the first `LIMBS` words of `limbs` are the device form of an element: of integers below p.
+    /// Tells whether the first `LIMBS` words of `limbs` are the device form of an element: of integers below p.
     fn is_stored(limbs: &[u32]) -> bool;
 
-    /// What kernels need to know to compute in this field.
+    /// Describes how kernels compute in this field.
     fn arithmetic() -> Arithmetic;
 }
 

@@ -4,42 +4,42 @@ use ark_ff::Field;
 
 use crate::Prefix;
 
-/// Element by element: `f(a[i], b[i])`.
+/// Applies `f` element by element: result i is `f(a[i], b[i])`.
 pub fn pointwise<F: Field>(a: &[F], b: &[F], f: impl Fn(F, F) -> F) -> Vec<F> {
     a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
 }
 
-/// The inverse of each element, and zero of zero.
+/// Inverts each element; zero maps to zero.
 pub fn inverse<F: Field>(a: &[F]) -> Vec<F> {
     a.iter().map(|a| a.inverse().unwrap_or(F::ZERO)).collect()
 }
 
-/// `scale · base^i` for i below `len`.
+/// Computes `scale · base^i` for i below `len`.
 pub fn powers<F: Field>(base: F, scale: F, len: usize) -> Vec<F> {
     std::iter::successors(Some(scale), |x| Some(*x * base)).take(len).collect()
 }
 
-/// `Σ a[i]`.
+/// Computes `Σ a[i]`.
 pub fn sum<F: Field>(a: &[F]) -> F {
     a.iter().sum()
 }
 
-/// `Π a[i]`.
+/// Computes `Π a[i]`.
 pub fn product<F: Field>(a: &[F]) -> F {
     a.iter().product()
 }
 
-/// `Σ a[i] · b[i]`.
+/// Computes `Σ a[i] · b[i]`.
 pub fn inner_product<F: Field>(a: &[F], b: &[F]) -> F {
     a.iter().zip(b).map(|(a, b)| *a * b).sum()
 }
 
-/// `Σ a[i] · z^i`.
+/// Evaluates the polynomial `Σ a[i] · z^i`, the constant coefficient first.
 pub fn evaluate<F: Field>(a: &[F], z: F) -> F {
     a.iter().rev().fold(F::ZERO, |sum, a| sum * z + a)
 }
 
-/// The states `f(state, a[i])` from `first` on: after each element, or before it.
+/// Gives the states that `f(state, a[i])` goes through from `first` on: after each element, or before it.
 pub fn prefix<F: Field>(a: &[F], prefix: Prefix, first: F, f: impl Fn(F, F) -> F) -> Vec<F> {
     let mut state = first;
     let step = |a: &F| {
@@ -50,7 +50,8 @@ pub fn prefix<F: Field>(a: &[F], prefix: Prefix, first: F, f: impl Fn(F, F) -> F
     a.iter().map(step).collect()
 }
 
-/// The quotient of the polynomial with coefficients `a` by x − `z`, with as many coefficients, and the remainder.
+/// Divides the polynomial with coefficients `a` by x − `z`: gives the quotient, with as many coefficients, and the
+/// remainder.
 pub fn divide_by_linear<F: Field>(a: &[F], z: F) -> (Vec<F>, F) {
     let mut state = F::ZERO;
     let mut quotient = vec![F::ZERO; a.len()];
@@ -61,14 +62,14 @@ pub fn divide_by_linear<F: Field>(a: &[F], z: F) -> (Vec<F>, F) {
     (quotient, state)
 }
 
-/// `a[reverse(i)]`, for a length that is a power of two.
+/// Reorders a list whose length is a power of two: result i is `a[reverse(i)]`.
 pub fn bit_reverse<T: Copy>(a: &[T]) -> Vec<T> {
     let bits = a.len().checked_ilog2().unwrap_or(0);
     let reverse = |i: usize| (0..bits).fold(0, |r, bit| r << 1 | i >> bit & 1);
     (0..a.len()).map(|i| a[reverse(i)]).collect()
 }
 
-/// The matrix of `rows` rows with rows and columns exchanged.
+/// Exchanges rows and columns of a matrix of `rows` rows.
 pub fn transpose<T: Copy>(a: &[T], rows: usize) -> Vec<T> {
     let columns = a.len().checked_div(rows).unwrap_or(0);
     (0..columns).flat_map(|c| (0..rows).map(move |r| a[r * columns + c])).collect()

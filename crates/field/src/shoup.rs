@@ -4,9 +4,10 @@ use crate::{
     constants::Constants,
 };
 
-/// Known constants in the three forms in which kernels multiply by them, each of `LIMBS` limbs: Montgomery form, the
-/// integer w, and the quotient ⌊2^(32 LIMBS) · w / p⌋ with which a product by w needs no reduction (V. Shoup, NTL;
-/// D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014). In an extension the last two are zero.
+/// Computes for each known constant the three forms in which kernels multiply by it, each of `LIMBS` limbs: its
+/// Montgomery form, the integer w, and the quotient ⌊2^(32 LIMBS) · w / p⌋ with which a product by w needs no reduction
+/// (V. Shoup, NTL; D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014). In an extension the last two
+/// are zero.
 pub fn shoup_constants<F: DeviceField>(values: impl IntoIterator<Item = F>) -> Vec<u32> {
     let Arithmetic(kind) = F::arithmetic();
     let mut limbs = Vec::new();

@@ -7,7 +7,7 @@ use ark_ff::{Field, Fp64, MontBackend, MontConfig, MontFp};
 
 use crate::{Extension, ExtensionConfig};
 
-/// p = 2^64 − 2^32 + 1.
+/// Defines [`Goldilocks`], p = 2^64 − 2^32 + 1.
 #[derive(Debug, MontConfig)]
 #[modulus = "18446744069414584321"]
 #[generator = "7"]
@@ -16,7 +16,7 @@ pub struct GoldilocksConfig;
 /// The field of 2^64 − 2^32 + 1 elements.
 pub type Goldilocks = Fp64<MontBackend<GoldilocksConfig, 1>>;
 
-/// p = 15 · 2^27 + 1.
+/// Defines [`BabyBear`], p = 15 · 2^27 + 1.
 #[derive(Debug, MontConfig)]
 #[modulus = "2013265921"]
 #[generator = "31"]
@@ -25,7 +25,7 @@ pub struct BabyBearConfig;
 /// The field of 15 · 2^27 + 1 elements.
 pub type BabyBear = Fp64<MontBackend<BabyBearConfig, 1>>;
 
-/// p = 127 · 2^24 + 1.
+/// Defines [`KoalaBear`], p = 127 · 2^24 + 1.
 #[derive(Debug, MontConfig)]
 #[modulus = "2130706433"]
 #[generator = "3"]

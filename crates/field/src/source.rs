@@ -4,6 +4,10 @@
 //! `f_mul` on values in [0, p), and in CUDA `f_inverse`. In WGSL, where pointers to buffers cannot be passed on, a
 //! binding `x` of elements is read by `x_load(i)` and written by `x_store(i, value)`, and a workgroup array by
 //! `tile_load(i)` and `tile_store(i, value)`.
+//!
+//! Products in WGSL are Montgomery's, in rows that add a multiple of one factor and a multiple of p limb by limb: "finely
+//! integrated operand scanning" of Koç, Acar and Kaliski, "Analyzing and comparing Montgomery multiplication algorithms", IEEE
+//! Micro 16 (1996). The sources in CUDA name their own.
 
 use std::fmt::Write;
 
@@ -17,12 +21,13 @@ mod inverse;
 mod parts;
 pub mod turns;
 
-/// The arithmetic of `F` in CUDA C++: constants, then `field.cuh` and `inverse.cuh`, then `extension.cuh` for each extension.
+/// Renders the arithmetic of `F` in CUDA C++: constants, then `field.cuh` and `inverse.cuh`, then `extension.cuh` for
+/// each extension.
 pub fn cuda<F: DeviceField>() -> String {
     cuda_level(&F::arithmetic(), 0)
 }
 
-/// Whether CUDA computes with values in [0, 2p): `F_LAZY` of `field.cuh`.
+/// Tells whether CUDA computes with values in [0, 2p): whether `F_LAZY` of `field.cuh` holds.
 pub fn cuda_is_lazy<F: DeviceField>() -> bool {
     match &F::arithmetic().0 {
         Kind::Prime { constants, .. } => has_room(constants),
@@ -106,7 +111,7 @@ fn renamed(text: &str, names: &[(char, String)]) -> String {
     renamed + rest
 }
 
-/// The size of a field, for messages: `255 bits`, or `31 bits, degree 4`.
+/// Names the size of a field for messages, such as `255 bits` or `31 bits, degree 4`.
 pub fn label<F: DeviceField>() -> String {
     let bits = <F::BasePrimeField as PrimeField>::MODULUS_BIT_SIZE;
     match F::extension_degree() {
@@ -115,12 +120,12 @@ pub fn label<F: DeviceField>() -> String {
     }
 }
 
-/// How WGSL sees a buffer of elements of `F`.
+/// Tells the type of the words by which WGSL sees a buffer of elements of `F`.
 pub const fn binding_type<F: DeviceField>() -> BindingType {
     BindingType::of(4 * F::LIMBS)
 }
 
-/// The arithmetic of `F` in WGSL, with 64-bit integers or without, with the same results.
+/// Renders the arithmetic of `F` in WGSL, with 64-bit integers or without, with the same results.
 ///
 /// With 64-bit integers, factors of many limbs are cut into parts of 29 bits, whose products are added without carries.
 /// Multiplication keeps its outer loop and writes the pass over the limbs straight-line on named scalars, with the
@@ -195,7 +200,7 @@ fn constructor(field: &Arithmetic, level: usize, first: usize, limb: &dyn Fn(usi
     format!("{}({parts})", name(level))
 }
 
-/// `x_load` and `x_store` in WGSL for a binding `x` of elements of `F`.
+/// Renders `x_load` and `x_store` in WGSL for a binding called `x` of elements of `F`.
 pub fn wgsl_accessors<F: DeviceField>(binding: &Binding) -> String {
     let name = binding.name;
     let mut text = load_function::<F>(&format!("{name}_load"), |word| match F::LIMBS / lanes::<F>() {
@@ -211,8 +216,8 @@ pub fn wgsl_accessors<F: DeviceField>(binding: &Binding) -> String {
     text
 }
 
-/// `tile_load` and `tile_store` in WGSL over workgroup memory for `len` elements of `F`, as one array for each word so
-/// that neighbours lie next to each other.
+/// Renders `tile_load` and `tile_store` in WGSL, over workgroup memory for `len` elements of `F`: one array for each
+/// word, so that neighbours lie next to each other.
 pub fn wgsl_tile<F: DeviceField>(len: u32) -> String {
     let words = F::LIMBS / lanes::<F>();
     let kind = word_type::<F>();
@@ -226,8 +231,8 @@ pub fn wgsl_tile<F: DeviceField>(len: u32) -> String {
 /// Bytes of workgroup memory that every device has.
 const LEAST_BYTES: u32 = 16 << 10;
 
-/// Threads of a workgroup for [`cuda_group_inverse`] and [`wgsl_group_inverse`], up to `most`, whose tree fits the workgroup
-/// memory of every device, and the bytes that it takes.
+/// Gives the threads of a workgroup for [`cuda_group_inverse`] and [`wgsl_group_inverse`], at most `most` and so few
+/// that their tree fits the workgroup memory of every device, and the bytes that it takes.
 pub fn group_inverse_threads<F: DeviceField>(most: u32) -> (u32, u32) {
     let threads = most.min(1 << (LEAST_BYTES / tile_bytes::<F>(2)).max(1).ilog2());
     (threads, tile_bytes::<F>(2 * threads))
@@ -236,19 +241,19 @@ pub fn group_inverse_threads<F: DeviceField>(most: u32) -> (u32, u32) {
 /// Threads of a workgroup that invert, where it has as many: a warp's take as long as one.
 const ROOTS: u32 = 32;
 
-/// `group_inverse` in CUDA for workgroups of so many threads.
+/// Renders `group_inverse` in CUDA for workgroups of so many threads.
 pub fn cuda_group_inverse(threads: u32) -> String {
     let roots = threads.min(ROOTS);
     format!("#define THREADS {threads}u\n#define ROOTS {roots}u\n{}", evariste_cuda::GROUP_INVERSE)
 }
 
-/// `group_inverse` in WGSL for workgroups of so many threads.
+/// Renders `group_inverse` in WGSL for workgroups of so many threads.
 pub fn wgsl_group_inverse<F: DeviceField>(threads: u32) -> String {
     let (inverse, tile, roots) = (wgsl_inverse(&F::arithmetic(), 0), wgsl_tile::<F>(2 * threads), threads.min(ROOTS));
     format!("{inverse}{tile}const ROOTS = {roots}u;\n{}", evariste_shaders::GROUP_INVERSE)
 }
 
-/// Bytes of workgroup memory behind [`wgsl_tile`] and the tiles of CUDA kernels.
+/// Counts the bytes of workgroup memory that `len` elements take, with [`wgsl_tile`] and in the tiles of CUDA kernels.
 pub const fn tile_bytes<F: DeviceField>(len: u32) -> u32 {
     len * 4 * F::LIMBS as u32
 }

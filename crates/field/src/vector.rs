@@ -133,21 +133,21 @@ impl Operation {
 }
 
 impl<F: DeviceField> Vector<F> {
-    /// Operations on `device`. Nothing is compiled yet.
+    /// Makes the operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
         let (device, kernels) = (device.clone(), Arc::default());
         Self { device, queue: None, kernels, field: std::marker::PhantomData }
     }
 
-    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
+    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
         Self { device, queue: Some(queue.clone()), kernels, field: std::marker::PhantomData }
     }
 
-    /// The kernels, for compiling them ahead. Those of expressions are not among them.
+    /// Lists the kernels, for compiling them ahead. Those of expressions are not among them.
     pub fn kernels() -> Vec<KernelSpec> {
         let both = [false, true];
         let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|assign| pointwise_spec::<F>(*op, assign)));
@@ -168,7 +168,11 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i] + b[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::WrongDevice`], [`Error::TooLarge`]; [`Error::Compile`] and the like at first use.
+    /// [`Error::Length`] if `b` or `out` has another length than `a`; [`Error::WrongDevice`] if one of them lies on
+    /// another device; [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements, or if the kernel needs a larger workgroup
+    /// or longer loops than the device allows. At the first use of the kernel, [`Error::Compile`] if its source is
+    /// refused and [`Error::Unavailable`] where the compiler is missing. [`Error::Driver`] if a call of the driver
+    /// fails, [`Error::Lost`] if the device is gone.
     pub fn add<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -181,7 +185,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i] − b[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn sub<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -194,7 +198,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i] · b[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn mul<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -207,7 +211,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] += b[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn add_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
         self.assign(Operation::Add, a.into(), b.into())
     }
@@ -215,7 +219,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] −= b[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn sub_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
         self.assign(Operation::Sub, a.into(), b.into())
     }
@@ -223,7 +227,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] *= b[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn mul_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
         self.assign(Operation::Mul, a.into(), b.into())
     }
@@ -232,7 +236,7 @@ impl<F: DeviceField> Vector<F> {
     /// inversion for every 16 elements or more.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn inverse<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
@@ -253,7 +257,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = scale · base^i`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and as [`Vector::add`].
+    /// [`Error::OutOfMemory`] if the device has no room for 33 more elements. Beside that, the errors of
+    /// [`Vector::add`] for the same reasons, but for [`Error::Length`].
     pub fn powers<'a>(&self, base: F, scale: F, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let out = out.into();
         let len = self.checked_len(out.len())?;
@@ -443,7 +448,8 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         .turns(turns)
 }
 
-/// Inverts elements in device form, with one inversion.
+/// Inverts elements in device form in place, with one inversion for all; zero maps to zero. Three multiplications an
+/// element (Montgomery's trick).
 pub fn invert<F: DeviceField>(elements: &mut [u32]) {
     let mut before = elements.to_vec();
     inverse_run::<F>(&before, elements);

@@ -1,6 +1,6 @@
 use evariste_backend::Secrecy;
 
-/// Which points bases may be.
+/// Says which points the bases may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bases {
     /// Points of order r, the modulus of the scalar field, or infinity. Scalars count modulo r, so k·P = (r − k)·(−P), which
@@ -11,7 +11,7 @@ pub enum Bases {
     Any,
 }
 
-/// What is computed from the bases beforehand.
+/// Says what is computed from the bases beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precompute {
     /// Nothing: the plan holds the bases.
@@ -34,7 +34,7 @@ pub enum Precompute {
     },
 }
 
-/// How points are added to buckets.
+/// Says how points are added to buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accumulation {
     /// Each thread adds as many points as any other, and what threads have of the same bucket is added up in the end.
@@ -45,10 +45,10 @@ pub enum Accumulation {
     Unbalanced,
 }
 
-/// How a multi-scalar multiplication is done. The default suits a curve's points of order r and any scalars.
+/// Says how a multi-scalar multiplication is done. The default suits a curve's points of order r and any scalars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MsmConfig {
-    /// Bits of a digit, 2 to 26; unless given, by the cost of all.
+    /// Bits of a digit, 2 to 26. Unless given, the number that makes all steps cost least.
     pub window: Option<u32>,
     /// Scalars are below 2^`bits`: fewer digits then. The result is unspecified for those that are not. Unless given, all
     /// scalars of the field; how long those from the host are is found out each time, unless they are secret, and for points of
@@ -60,8 +60,8 @@ pub struct MsmConfig {
     pub bases: Bases,
     /// Whether bases are checked to be on the curve when the plan is made.
     pub check: bool,
-    /// Device memory for one evaluation, beside the bases; larger ones are done in pieces. Unless given, nine tenths of what
-    /// the device has.
+    /// Bytes of device memory for one evaluation, beside the bases; larger ones are done in pieces. Unless given, nine
+    /// tenths of what the device has.
     pub memory: Option<u64>,
     /// Whether scalars from the host are secret; those in buffers have the buffer's secrecy.
     pub secrecy: Secrecy,
@@ -69,7 +69,7 @@ pub struct MsmConfig {
     pub tuning: Tuning,
 }
 
-/// How the work is divided among threads. What is not given is chosen by the device.
+/// Says how the work is divided among threads. What is not given is chosen by the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tuning {
     /// How points are added to buckets.

@@ -9,17 +9,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Scalars that do not go with the bases.
+    /// Scalars are more than the bases, are no whole number for each sum, or are not as many as the call needs.
     #[error("{what}: expected {expected} scalars, got {actual}")]
     Length {
-        /// What their number must be.
+        /// What is counted, and how many there may be.
         what: &'static str,
-        /// The number or the limit.
+        /// The number needed, or the most that there may be; of bytes for host memory.
         expected: usize,
-        /// Scalars given.
+        /// The number given.
         actual: usize,
     },
-    /// A value of the configuration that makes no sense.
+    /// A value of the configuration lies outside of its bounds, or needs more buckets or points than can be numbered.
     #[error("{what} must lie between {} and {}, got {actual}", .expected.start(), .expected.end())]
     Config {
         /// The field of the configuration.
@@ -29,23 +29,24 @@ pub enum Error {
         /// The value given.
         actual: u32,
     },
-    /// A base that is not on the curve.
+    /// A base is not on the curve, and the configuration asks for a check.
     #[error("base {index} is not on the curve")]
     NotOnCurve {
-        /// The first such base.
+        /// The place of the first such base.
         index: usize,
     },
-    /// Less memory than the smallest pieces need.
+    /// The memory that is allowed holds not even what one scalar takes, or a budget for tables not the bases
+    /// themselves.
     #[error(
         "a multi-scalar multiplication of this shape takes at least {expected} bytes of device memory, got {actual}"
     )]
     TooLittle {
-        /// Bytes that would do.
+        /// The least bytes that would do.
         expected: u64,
-        /// Bytes given.
+        /// Bytes allowed.
         actual: u64,
     },
-    /// The device refused or failed.
+    /// The device refused the arguments, ran out of memory or failed, as the error inside says.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

@@ -7,9 +7,9 @@ use evariste_backend::{Crossovers, Device, fastest};
 
 use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
 
-/// Σ `scalars[i]` · `bases[i]` for points of order r on the host, on a device. Kernels are compiled once and kept with the
-/// device, until [`Device::trim`]; the bases go to it each time. A sum that the CPU does in less time than any takes on the device
-/// stays on the CPU ([`crossover`]).
+/// Computes Σ `scalars[i]` · `bases[i]` on a device, for points of order r on the host. Kernels are compiled once and
+/// kept with the device, until [`Device::trim`]; the bases go to it each time. A sum that the CPU does in less time
+/// than any takes on the device stays on the CPU ([`crossover`]).
 ///
 /// Who uses the same bases again makes an [`Msm`], which keeps them there.
 ///
@@ -27,7 +27,9 @@ use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
 /// ```
 ///
 /// # Errors
-/// [`Error::Length`] unless there are as many scalars as bases, [`Error::TooLittle`], [`Error::Device`].
+/// [`Error::Length`] unless there are as many scalars as bases; [`Error::TooLittle`] if beside the bases the device's
+/// memory does not hold what a sum of one scalar takes; [`Error::Device`] for more than 2^31 bases, if the device has
+/// no room for them, if a kernel does not compile, or if the device fails.
 pub fn evaluate<C: MsmCurve>(
     device: &Device,
     bases: &[Affine<C>],
@@ -48,14 +50,14 @@ fn on<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::ScalarFie
     Msm::with_kernels(device, kernels, bases, MsmConfig::default())?.evaluate(scalars)
 }
 
-/// The number of points from which on [`evaluate`] works on `device` and not on the CPU: 0 for the CPU itself.
+/// Gives the number of points from which on [`evaluate`] works on `device` and not on the CPU: 0 for the CPU itself.
 ///
 /// Measured once for each device and curve, in some milliseconds: the time of a sum of 128 points on the CPU, which grows with
 /// their number, against thirty times the way of one scalar to the device and back. So long takes the shortest sum on a GPU, whose
 /// stages wait for each other. It is at most 2^14. [`set_crossover`] pins it.
 ///
 /// # Errors
-/// [`Error::Device`].
+/// [`Error::Device`] if the device, or the CPU, fails in what is measured.
 pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
     if device.info().limits.workgroup_threads == 1 {
         return Ok(0);

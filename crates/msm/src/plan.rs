@@ -40,24 +40,24 @@ const FIRST_PIECE: usize = 4;
 /// Pieces from the host that have memory at a time: one comes while the device works on another.
 const UPLOADS: usize = 2;
 
-/// A step of an evaluation, in the order in which they come.
+/// A step of an evaluation; the variants stand in the order in which they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Scalars from the host to the device.
+    /// Scalars go from the host to the device.
     Upload,
-    /// Scalars to digits.
+    /// Scalars become digits.
     Recode,
-    /// Digits by bucket.
+    /// Digits are sorted by bucket.
     Sort,
-    /// Neighbours of the same bucket added as affine points, once.
+    /// Neighbours of the same bucket are added as affine points, once.
     Halve,
-    /// Points to buckets.
+    /// Points are added to buckets.
     Accumulate,
-    /// Buckets to few points.
+    /// Buckets are added up to few points.
     Reduce,
 }
 
-/// Multi-scalar multiplication with bases that stay on a device.
+/// A plan for multi-scalar multiplications Σ s_i P_i, with bases P_i that stay on a device.
 ///
 /// # Steps
 /// A scalar s becomes signed digits, s = Σ d_w 2^(cw) with |d_w| ≤ 2^(c−1). For each w, points of equal |d_w| are added up in
@@ -164,15 +164,18 @@ enum Source<'a, F: DevicePrimeField> {
     Canonical(View<'a, Canonical<F>>),
 }
 
-/// A sum, and an event behind each stage on the way to it.
+/// A sum, and for each stage on the way to it an event behind that stage.
 pub type Staged<C> = (Projective<C>, Vec<(Stage, Event)>);
 
 impl<C: MsmCurve> Msm<C> {
-    /// A plan for bases on the host, which go to the device on the default queue.
+    /// Makes a plan for bases on the host, which go to the device on the default queue.
     ///
     /// # Errors
-    /// [`Error::Config`], [`Error::NotOnCurve`] if the configuration asks for a check, [`Error::TooLittle`],
-    /// [`Error::Device`].
+    /// [`Error::Config`] if a value of the configuration lies outside of its bounds, or for more doublings than so many
+    /// bases may have; [`Error::NotOnCurve`] if the configuration asks for a check and a base is not on the curve;
+    /// [`Error::TooLittle`] if the budget of [`Precompute::Tables`] does not hold the bases themselves;
+    /// [`Error::Device`] for more than 2^31 bases, if the device has no room for them and their multiples, if a kernel
+    /// does not compile, or if the device fails.
     pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
         Self::with_kernels(device, Arc::new(Kernels::new(device)?), bases, config)
     }
@@ -190,10 +193,11 @@ impl<C: MsmCurve> Msm<C> {
         Self::build(device, kernels, (bases.len(), Secrecy::Public), config, |mut table| Ok(table.write(bases)?))
     }
 
-    /// A plan for bases on the device, of which it makes a copy on the default queue.
+    /// Makes a plan for bases on the device, of which it makes a copy on the default queue.
     ///
     /// # Errors
-    /// As [`Msm::new`].
+    /// [`Error::Device`] if the bases lie on another device or, where the configuration asks for a check, if they are
+    /// no device form of points; and the errors of [`Msm::new`], for the same reasons.
     pub fn from_buffer<'a>(
         device: &Device,
         bases: impl Into<View<'a, AffinePoint<C>>>,
@@ -237,8 +241,8 @@ impl<C: MsmCurve> Msm<C> {
         Ok(msm)
     }
 
-    /// The same plan, with the same bases and kernels, on a queue of its own. What it shares with work of other queues, such as
-    /// scalars in buffers, is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same plan, with the same bases and kernels, on a queue of its own. What it shares with work of other
+    /// queues, such as scalars in buffers, is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self {
@@ -254,7 +258,7 @@ impl<C: MsmCurve> Msm<C> {
         }
     }
 
-    /// The kernels, for compiling them ahead.
+    /// Lists the kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         let mut kernels = vec![Recode::<C::ScalarField>::spec(), tables::spec::<C>()];
         kernels.extend(RadixSort::kernels());
@@ -265,41 +269,45 @@ impl<C: MsmCurve> Msm<C> {
         kernels
     }
 
-    /// Bases.
+    /// Counts the bases.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no bases.
+    /// Tells whether there are no bases.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bits of a digit in an evaluation of `len` scalars for each of `count` sums.
+    /// Counts the bits of a digit in an evaluation of `count` sums of `len` scalars each.
     pub fn window(&self, len: usize, count: usize) -> u32 {
         self.shape_window(&Shape { len, count, bits: covered_bits::<C>(&self.config) })
     }
 
-    /// Bytes of device memory that the plan holds.
+    /// Counts the bytes of device memory that the plan holds.
     pub fn bytes(&self) -> u64 {
         self.bases.bytes()
     }
 
-    /// Bytes of device memory that an evaluation of `count` sums of `len` scalars each takes beside the plan's own: pieces
-    /// included if they are on the host.
+    /// Counts the bytes of device memory that an evaluation of `count` sums of `len` scalars each takes beside the
+    /// plan's own: pieces included if they are on the host.
     ///
     /// # Errors
-    /// As [`Msm::evaluate`], [`Error::TooLittle`] if the configuration's memory is too little.
+    /// [`Error::Config`] if the configuration asks for digits of so many bits that there are more than 2^28 buckets;
+    /// [`Error::TooLittle`] if the memory of the configuration, or of the device, does not hold what a sum of one
+    /// scalar takes; [`Error::Device`] if that needs a larger buffer than the device allows.
     pub fn required_bytes(&self, len: usize, count: usize) -> Result<u64> {
         let layout = self.layout(len, count, covered_bits::<C>(&self.config))?;
         Ok(self.bytes_of(&layout, layout.piece.min(len), layout.group.min(count)))
     }
 
-    /// Σ `scalars[i]` · `bases[i]`. There may be fewer scalars than bases.
+    /// Computes Σ `scalars[i]` · `bases[i]`. There may be fewer scalars than bases.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are more scalars than bases, [`Error::Config`] if digits of so many bits as the configuration
-    /// asks for would have more than 2^28 buckets, [`Error::TooLittle`], [`Error::Device`].
+    /// [`Error::Length`] if there are more scalars than bases; [`Error::Config`] if the configuration asks for digits
+    /// of so many bits that there are more than 2^28 buckets; [`Error::TooLittle`] if the memory of the configuration,
+    /// or of the device, does not hold what a sum of one scalar takes; [`Error::Device`] if that needs a larger buffer
+    /// than the device allows, if the scalars lie on another device, if memory is exhausted, or if the device fails.
     pub fn evaluate<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Projective<C>> {
         let scalars = scalars.into();
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
@@ -307,15 +315,16 @@ impl<C: MsmCurve> Msm<C> {
         Ok(self.sums(&mut scalars.into(), len, 1, true, &mut |_| Ok(()))?[0])
     }
 
-    /// [`Msm::evaluate`] of scalars in host memory that the device copies from without a detour
-    /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer)), in device form
-    /// ([`Mont`]'s [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum. Whether the
-    /// scalars are secret is what [`MsmConfig::secrecy`] says, however the memory was made. With wgpu, whose mappings end as a
+    /// Does what [`Msm::evaluate`] does, of scalars in host memory that the device copies from without a detour
+    /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer)), in device form ([`Mont`]'s
+    /// [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum. Whether the scalars
+    /// are secret is what [`MsmConfig::secrecy`] says, however the memory was made. With wgpu, whose mappings end as a
     /// whole, they pass through memory of its own.
     ///
     /// # Errors
-    /// [`Error::Length`] unless it has the bytes of a number of scalars, at most as many as there are bases; as
-    /// [`Msm::evaluate`], and [`Error::Device`] for memory of another device. The host memory is dropped then.
+    /// [`Error::Length`] unless `scalars` has the bytes of a number of scalars, at most as many as there are bases;
+    /// [`Error::Device`] if it belongs to another device; and the other errors of [`Msm::evaluate`], for the same
+    /// reasons. The host memory is dropped then.
     pub fn evaluate_pinned(&self, scalars: HostBuffer) -> Result<(Projective<C>, HostBuffer)> {
         let (expected, actual) = (self.device.info().id, scalars.device());
         if expected != actual {
@@ -336,10 +345,10 @@ impl<C: MsmCurve> Msm<C> {
         }
     }
 
-    /// [`Msm::evaluate`], with an event for the end of each stage on the plan's queue.
+    /// Does what [`Msm::evaluate`] does, and gives an event for the end of each stage on the plan's queue.
     ///
     /// # Errors
-    /// As [`Msm::evaluate`].
+    /// Returns the errors of [`Msm::evaluate`], for the same reasons.
     pub fn evaluate_staged<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Staged<C>> {
         let scalars = scalars.into();
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
@@ -353,11 +362,11 @@ impl<C: MsmCurve> Msm<C> {
         Ok((sum, events))
     }
 
-    /// `count` sums over the same bases, each of as many scalars, one after the other in `scalars`.
+    /// Computes `count` sums over the same bases, each of as many scalars, one after the other in `scalars`.
     ///
     /// # Errors
-    /// [`Error::Length`] if these are not `count` times a number of scalars that there are bases for; else as
-    /// [`Msm::evaluate`].
+    /// [`Error::Length`] if there are not `count` times a number of scalars, or if that number is larger than that of
+    /// the bases; and the other errors of [`Msm::evaluate`], for the same reasons.
     pub fn evaluate_many<'a>(
         &self,
         count: usize,
@@ -370,11 +379,11 @@ impl<C: MsmCurve> Msm<C> {
         self.sums(&mut scalars.into(), len, count, true, &mut |_| Ok(()))
     }
 
-    /// `count` sums, each over its own share of the bases: of `len / count` neighbours, with as many scalars.
+    /// Computes `count` sums, each over its own share of the bases: of `len / count` neighbours, with as many scalars.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are not as many scalars as bases, or not `count` times a number of them; else as
-    /// [`Msm::evaluate`].
+    /// [`Error::Length`] if there are not as many scalars as bases, or if `count` does not divide their number; and the
+    /// other errors of [`Msm::evaluate`], for the same reasons.
     pub fn evaluate_batch<'a>(
         &self,
         count: usize,

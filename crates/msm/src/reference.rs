@@ -6,7 +6,8 @@ use ark_ec::{
 };
 use ark_ff::Zero;
 
-/// Σ `integers[i]` · `bases[i]`, for integers of 64-bit limbs, least significant first, by doubling and adding.
+/// Computes Σ `integers[i]` · `bases[i]`, for integers of 64-bit limbs, least significant first, by doubling and
+/// adding.
 ///
 /// # Panics
 /// If there are not as many integers as bases.

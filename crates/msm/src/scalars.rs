@@ -23,7 +23,7 @@ impl<F: DevicePrimeField> Clone for Scalars<'_, F> {
 impl<F: DevicePrimeField> Copy for Scalars<'_, F> {}
 
 impl<F: DevicePrimeField> Scalars<'_, F> {
-    /// How many there are.
+    /// Counts the scalars.
     pub fn len(&self) -> usize {
         match self {
             Scalars::Host(scalars) => scalars.len(),
@@ -32,7 +32,7 @@ impl<F: DevicePrimeField> Scalars<'_, F> {
         }
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -4,7 +4,7 @@ use evariste_field::DeviceField;
 
 use crate::{Result, layout::Layout};
 
-/// How a plan is made. What is not set is chosen by size and device.
+/// Says how a plan is made. What is not set is chosen by size and device.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -36,18 +36,20 @@ pub struct Config {
 }
 
 impl Config {
-    /// The same with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it for 2^`log_n` elements.
+    /// Gives the same configuration with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it
+    /// for 2^`log_n` elements.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity), [`Error::TooLarge`](crate::Error::TooLarge).
+    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity) if the field has no root of unity of order 2^`log_n`;
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if `log_n` is above 31.
     pub fn chosen<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
         let layout = Layout::new::<F>(device.info(), log_n, self)?;
         Ok(Self { twiddles: Some(layout.twiddles), ..self })
     }
 }
 
-/// Where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in nothing
-/// else: the roots within them are always stored.
+/// Says where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in
+/// nothing else: the roots within them are always stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Twiddles {
@@ -65,12 +67,12 @@ pub enum Twiddles {
 }
 
 impl Twiddles {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 5] =
         [Self::OnTheFly, Self::BinaryPowers, Self::TwoLevel, Self::Stored, Self::StoredWithQuotients];
 }
 
-/// How a transform is split into passes, each at most as large as the memory of a workgroup allows.
+/// Says how a transform is split into passes, each at most as large as the memory of a workgroup allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Split {
     /// As few balanced passes as leave elements side by side where a pass loads and stores them.
@@ -86,6 +88,6 @@ pub enum Split {
 }
 
 impl Split {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 4] = [Self::Balanced, Self::Square, Self::Rectangular, Self::ThreeWay];
 }

@@ -8,13 +8,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A host slice whose length is no size of a transform.
+    /// A host slice has a length that is no power of two.
     #[error("the length of a transform must be a power of two, got {actual}")]
     NotPowerOfTwo {
         /// The length given.
         actual: usize,
     },
-    /// The field has no root of unity of this order.
+    /// A plan or a slice is of more elements than the field has a root of unity for.
     #[error("a transform of 2^{actual} elements needs a field of two-adicity {actual}, got {expected}")]
     TwoAdicity {
         /// The field's two-adicity: the largest size is 2^`expected`.
@@ -22,37 +22,38 @@ pub enum Error {
         /// log₂ of the size asked for.
         actual: u32,
     },
-    /// More elements than a transform or batch may have.
+    /// A transform, a batch or a product has more elements than one call takes.
     #[error("at most 2^{expected} elements can be transformed, got {actual}")]
     TooLarge {
-        /// log₂ of the largest size.
+        /// log₂ of the number that must not be exceeded, or for a batch not be reached.
         expected: u32,
-        /// The size asked for.
+        /// Elements asked for.
         actual: u64,
     },
-    /// Data that is not a whole number of transforms.
+    /// Data on the device is no whole number of transforms, or memory has another length than the plan's.
     #[error("the data must be a multiple of {expected} elements long, got {actual}")]
     Length {
-        /// Elements of one transform.
+        /// Elements of one transform, of one matrix of columns, or of the plan: what the length must be a multiple of,
+        /// or for [`OutOfCore`](crate::OutOfCore) and [`Pipeline`](crate::Pipeline) be.
         expected: usize,
         /// Elements given.
         actual: usize,
     },
-    /// Less device memory than the smallest pieces of a transform out of core take.
+    /// A transform out of core is allowed less device memory than its smallest pieces take.
     #[error("the smallest pieces of the transform take {expected} bytes of device memory, got {actual}")]
     TooLittle {
-        /// Bytes of the smallest pieces with their scratch.
+        /// Bytes of the smallest pieces with their scratch and factors.
         expected: u64,
-        /// Bytes given.
+        /// Bytes allowed.
         actual: u64,
     },
-    /// The generator of a coset must not be zero.
+    /// The generator of a coset is 0, which generates none.
     #[error("zero does not generate a coset")]
     ZeroCoset,
     /// The device failed while the result came back to a host slice, which may hold parts of it now: what it was is lost.
     #[error("the transform was interrupted, and the slice may hold parts of its result: {0}")]
     Interrupted(#[source] DeviceError),
-    /// The device refused or failed.
+    /// The device refused the arguments, ran out of memory or failed, as the error inside says.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

@@ -16,28 +16,31 @@ use crate::{Config, Error, Ntt, Result, forward_out_of_core, inverse_out_of_core
 /// secret goes into a buffer that is ([`Secrecy::Secret`](evariste_backend::Secrecy::Secret)), for an [`Ntt`].
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`], [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`]. The slice is unchanged then.
+/// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; [`Error::TwoAdicity`] if the field has no
+/// root of unity of that order; [`Error::TooLittle`] if the device holds neither the slice nor the smallest pieces of a
+/// transform out of core; [`Error::Device`] if the device refuses the data or fails. The slice is unchanged then.
 /// [`Error::Interrupted`] if the device failed while the result came back: parts of it may be there.
 pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
     transform(device, x, |ntt, data| ntt.forward(data), forward_out_of_core)
 }
 
-/// The inverse of [`forward`].
+/// Transforms a host slice back: the inverse of [`forward`].
 ///
 /// # Errors
-/// As [`forward`].
+/// Returns the errors of [`forward`], for the same reasons.
 pub fn inverse<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
     transform(device, x, |ntt, data| ntt.inverse(data), inverse_out_of_core)
 }
 
-/// log₂ of the length from which on [`forward`] and [`inverse`] work on `device` and not on the CPU: 0 for the CPU itself.
+/// Gives log₂ of the length from which on [`forward`] and [`inverse`] work on `device` and not on the CPU: 0 for the
+/// CPU itself.
 ///
 /// Measured once for each device and field, in some milliseconds: the time of a transform of 2^10 elements on the CPU,
 /// which grows with n·log n, against the time for as many bytes to the device and back, of which a part grows with n. It is
 /// at most 20. [`set_crossover`] pins it.
 ///
 /// # Errors
-/// [`Error::Device`].
+/// [`Error::Device`] if the device, or the CPU, fails in what is measured.
 pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     if device.info().limits.workgroup_threads == 1 {
         return Ok(0);

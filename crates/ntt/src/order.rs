@@ -1,4 +1,4 @@
-/// The order in which the elements of a transform lie in memory.
+/// Says in which order the elements of a transform lie in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Element i at place i.
@@ -8,7 +8,7 @@ pub enum Order {
     BitReversed,
 }
 
-/// The lowest `bits` binary digits of `x`, of all 32 where `bits` is more, in reversed order, the others being zero.
+/// Reverses the lowest `bits` binary digits of `x`, or all 32 where `bits` is more; the others become zero.
 pub const fn reverse_bits(x: u32, bits: u32) -> u32 {
     // In 64 bits, so that none is shifted by all of its digits.
     ((x.reverse_bits() as u64) >> 32u32.saturating_sub(bits)) as u32

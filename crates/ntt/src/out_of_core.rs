@@ -76,13 +76,17 @@ enum Steps<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> OutOfCore<F> {
-    /// For slices of 2^`log_n` elements, with at most `device_bytes` of device memory for data, factors and scratch at a time;
-    /// tables, of about √n elements for each direction, come on top. Device and host memory is of this secrecy; that of the
-    /// slices is the caller's. The less device memory, the smaller the copies: best are pieces of some hundred columns.
+    /// Makes a plan for slices of 2^`log_n` elements, with at most `device_bytes` of device memory for data, factors
+    /// and scratch at a time; tables, of about √n elements for each direction, come on top. Device and host memory is
+    /// of this secrecy; that of the slices is the caller's. The less device memory, the smaller the copies: best are
+    /// pieces of some hundred columns.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::TooLittle`] if not even four columns of √n elements and what belongs
-    /// to them fit, or for large n as many as make copies of 4 KiB, [`Error::Device`], also for want of host memory.
+    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if 2^`log_n`
+    /// elements take half of the address space or more; [`Error::TooLittle`] if not even four columns of √n elements
+    /// and what belongs to them fit into `device_bytes`, or for large n as many as make copies of 4 KiB;
+    /// [`Error::Device`] if device or pinned host memory is exhausted, if kernels do not compile, or if the device
+    /// fails.
     pub fn new(device: &Device, log_n: u32, device_bytes: u64, secrecy: Secrecy) -> Result<Self> {
         if log_n > F::TWO_ADICITY {
             return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
@@ -111,8 +115,9 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
     /// Evaluates the polynomial with the coefficients `x` at all 2^`log_n`-th roots of unity, in place.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::Device`]; the slice is unchanged then. [`Error::Interrupted`] if the device failed in the
-    /// second half of the work: parts of the result are there.
+    /// [`Error::Length`] unless `x` has 2^`log_n` elements; [`Error::Device`] if the device fails in the first half of
+    /// the work. The slice is unchanged then. [`Error::Interrupted`] if it fails in the second half: parts of the
+    /// result are there.
     pub fn forward(&mut self, x: &mut [F]) -> Result<()> {
         self.run(x, false)
     }
@@ -120,7 +125,7 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
     /// Interpolates: the inverse of [`OutOfCore::forward`].
     ///
     /// # Errors
-    /// As [`OutOfCore::forward`].
+    /// Returns the errors of [`OutOfCore::forward`], for the same reasons.
     pub fn inverse(&mut self, x: &mut [F]) -> Result<()> {
         self.run(x, true)
     }
@@ -152,10 +157,12 @@ impl<F: DeviceField> fmt::Debug for OutOfCore<F> {
     }
 }
 
-/// [`OutOfCore::forward`] of one slice, with a plan that is made for it and public memory.
+/// Does what [`OutOfCore::forward`] does, for one slice, with a plan that is made for it and public memory of at most
+/// `device_bytes` on the device.
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`], and as [`OutOfCore::new`] and [`OutOfCore::forward`].
+/// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; and the errors of [`OutOfCore::new`] and
+/// [`OutOfCore::forward`], for the same reasons.
 pub fn forward_out_of_core<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
     match plan(device, x, device_bytes)? {
         Some(mut plan) => plan.forward(x),
@@ -163,10 +170,10 @@ pub fn forward_out_of_core<F: DeviceField + FftField>(device: &Device, x: &mut [
     }
 }
 
-/// The inverse of [`forward_out_of_core`].
+/// Undoes [`forward_out_of_core`]: the inverse transform of one slice, with a plan that is made for it.
 ///
 /// # Errors
-/// As [`forward_out_of_core`].
+/// Returns the errors of [`forward_out_of_core`], for the same reasons.
 pub fn inverse_out_of_core<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
     match plan(device, x, device_bytes)? {
         Some(mut plan) => plan.inverse(x),

@@ -9,7 +9,8 @@ use evariste_field::{DeviceField, Mont};
 
 use crate::{Error, Result, Transform};
 
-/// Device memory and queues for a stream of transforms: three times the data of one, and as much scratch.
+/// A stream of transforms from pinned host memory and back: device memory and queues for three at a time, with as much
+/// scratch.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -43,10 +44,10 @@ pub struct Pipeline<'a, F: DeviceField> {
 }
 
 impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
-    /// For host memory with `batch` transforms each. The queue of `transform` is not used.
+    /// Makes a pipeline for host memory with `batch` transforms each. The queue of `transform` is not used.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// [`Error::Device`] if the device has no room for its memory, three times that of one call, or fails.
     pub fn new(transform: Transform<'a, F>, batch: usize, secrecy: Secrecy) -> Result<Self> {
         let len = transform.plan().size().saturating_mul(batch);
         let stream = Stream::new(transform.plan().device(), len, secrecy)?;
@@ -58,16 +59,19 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// call when all memory is in use, in the order of the calls.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::ZeroCoset`], [`Error::Device`]. `host` is dropped then; the results of earlier calls are given
-    /// by later ones, but for one that the device failed to give.
+    /// [`Error::Length`] unless `host` has the bytes of `batch` transforms, or if these are no whole number of matrices
+    /// where the transform is of columns; [`Error::ZeroCoset`] if the transform is on the coset of 0;
+    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if `host` is not for both directions or belongs
+    /// to another device, if scratch memory is exhausted, or if the device fails. `host` is dropped then; the results
+    /// of earlier calls are given by later ones, but for one that the device failed to give.
     pub fn forward(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
         self.run(host, false)
     }
 
-    /// The same with inverse transforms.
+    /// Does what [`Pipeline::forward`] does, with inverse transforms.
     ///
     /// # Errors
-    /// As [`Pipeline::forward`].
+    /// Returns the errors of [`Pipeline::forward`], for the same reasons.
     pub fn inverse(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
         self.run(host, true)
     }
@@ -93,7 +97,7 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// Waits for the oldest result that was not given yet, if there is one.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// [`Error::Device`] if the device failed in that transform or its copies.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
         Ok(self.stream.next()?.and_then(only))

@@ -70,18 +70,21 @@ pub(crate) struct Shared<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> Ntt<F> {
-    /// A plan for 2^`log_n` elements: compiles its kernels, or loads them from the cache, and computes its tables.
+    /// Makes a plan for 2^`log_n` elements: compiles its kernels, or loads them from the cache, and computes its
+    /// tables.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`].
+    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
+    /// above 31; [`Error::Device`] if the tables do not fit the device's memory, if a kernel does not compile, or if
+    /// the device fails.
     pub fn new(device: &Device, log_n: u32) -> Result<Self> {
         Self::with_config(device, log_n, Config::default())
     }
 
-    /// [`Ntt::new`] with other tables or passes.
+    /// Makes a plan as [`Ntt::new`] does, with other tables or passes.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`], [`Error::TooLarge`], [`Error::Device`].
+    /// Returns the errors of [`Ntt::new`], for the same reasons.
     pub fn with_config(device: &Device, log_n: u32, config: Config) -> Result<Self> {
         Self::with_layout(device, Layout::new::<F>(device.info(), log_n, config)?)
     }
@@ -102,12 +105,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
         Ok(plan)
     }
 
-    /// Device memory in bytes that a plan of this size and calls on `batch` transforms take beside the data: tables of
-    /// both directions, and scratch. Powers of coset generators, 2√n elements each, come on top, as do the tables for columns
-    /// of matrices where these are transformed in fewer passes: on processors, of 2^17 elements of one or two limbs and more.
+    /// Counts the device memory in bytes that a plan of this size and calls on `batch` transforms take beside the data:
+    /// tables of both directions, and scratch. Powers of coset generators, 2√n elements each, come on top, as do the
+    /// tables for columns of matrices where these are transformed in fewer passes: on processors, of 2^17 elements of
+    /// one or two limbs and more.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`], [`Error::TooLarge`], also for a batch that no call takes: one of 2^32 elements or more.
+    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
+    /// above 31, or if the batch is one that no call takes: of 2^32 elements or more.
     pub fn required_bytes(device: &Device, log_n: u32, batch: usize, config: Config) -> Result<u64> {
         let layout = Layout::new::<F>(device.info(), log_n, config)?;
         let len = (batch as u64).saturating_mul(1 << log_n);
@@ -119,11 +124,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
         Ok((scratch + tables as u64) * u64::from(source::tile_bytes::<F>(1)))
     }
 
-    /// The kernels of a plan, for compiling them ahead: those of its transforms in natural order, one after the other, and
-    /// with `all` of columns, between all orders and on cosets too, all in place.
+    /// Lists the kernels of a plan, for compiling them ahead: those of its transforms in natural order, one after the
+    /// other, and with `all` of columns, between all orders and on cosets too, all in place.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`], [`Error::TooLarge`].
+    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
+    /// above 31.
     pub fn kernels(info: &DeviceInfo, log_n: u32, config: Config, all: bool) -> Result<Vec<KernelSpec>> {
         let layout = Layout::new::<F>(info, log_n, config)?;
         let mut shapes = BTreeSet::new();
@@ -136,13 +142,13 @@ impl<F: DeviceField + FftField> Ntt<F> {
         Ok(passes.chain([pass::twiddles::spec::<F>(layout.twiddles == Twiddles::StoredWithQuotients)]).collect())
     }
 
-    /// The device.
+    /// Gives the device that the plan is on.
     pub fn device(&self) -> &Device {
         &self.shared.device
     }
 
-    /// The same plan, with the same tables and kernels, on a queue of its own. What it shares with work of other queues, such as
-    /// data, is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same plan, with the same tables and kernels, on a queue of its own. What it shares with work of other
+    /// queues, such as data, is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { shared: Arc::clone(&self.shared), queue: Some(queue.clone()) }
@@ -169,12 +175,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
         self.queue().map_or_else(|| vector.clone(), |queue| vector.on(queue))
     }
 
-    /// Elements of one transform.
+    /// Counts the elements of one transform.
     pub fn size(&self) -> usize {
         1 << self.shared.layout.log_n
     }
 
-    /// Launches that one transform takes.
+    /// Counts the launches that one transform takes.
     pub fn passes_per_transform(&self) -> usize {
         self.shared.layout.log_rows.len()
     }
@@ -182,26 +188,28 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Evaluates in place, natural order to natural order, each run of [`Ntt::size`] elements of `data` on its own.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], [`Error::Device`].
+    /// [`Error::Length`] unless `data` has a multiple of [`Ntt::size`] elements; [`Error::TooLarge`] for 2^32 elements
+    /// or more; [`Error::Device`] if the data lies on another device, if scratch memory is exhausted, or if the device
+    /// fails. The data is unchanged then, unless the device failed in the middle.
     pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.transform().forward(data)
     }
 
-    /// Interpolates: the inverse of [`Ntt::forward`].
+    /// Interpolates in place: the inverse of [`Ntt::forward`], n⁻¹ included.
     ///
     /// # Errors
-    /// As [`Ntt::forward`].
+    /// Returns the errors of [`Ntt::forward`], for the same reasons.
     pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.transform().inverse(data)
     }
 
-    /// A transform with other orders, a coset or another queue, to be set on it.
+    /// Starts a transform, on which other orders, a coset or another queue are then set.
     pub fn transform(&self) -> Transform<'_, F> {
         let order = Order::Natural;
         Transform { plan: self, input: order, output: order, coset: F::ONE, columns: None, queue: self.queue() }
     }
 
-    /// A transform on the coset of `generator`.
+    /// Starts a transform on the coset of `generator`.
     pub fn coset(&self, generator: F) -> Transform<'_, F> {
         self.transform().coset(generator)
     }

@@ -16,12 +16,14 @@ use crate::{
 };
 
 impl<F: DeviceField + FftField> Ntt<F> {
-    /// The product of two polynomials, given by their coefficients from the constant term on, as `a.len() + b.len() − 1`
-    /// coefficients; none if one of them has none. Secret if one of them is. Two transforms, a multiplication and a transform back, none of which
-    /// reorders.
+    /// Multiplies two polynomials, given by their coefficients from the constant term on: gives `a.len() + b.len() − 1`
+    /// coefficients; none if one of them has none. Secret if one of them is. Two transforms, a multiplication and a
+    /// transform back, none of which reorders.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the product has more coefficients than [`Ntt::size`], [`Error::Device`].
+    /// [`Error::TooLarge`] if the product has more coefficients than [`Ntt::size`]; [`Error::Device`] if a factor lies
+    /// on another device, if there is no room for two vectors of [`Ntt::size`] elements with their scratch and for the
+    /// product, or if the device fails.
     pub fn product<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -73,8 +75,9 @@ enum Evaluation<'a, F: DeviceField> {
     Whole(Option<Run<'a, F>>, Option<Buffer<Mont<F>>>),
 }
 
-/// Low-degree extensions: from the values of a polynomial on the subgroup of order n to those on a coset of the subgroup
-/// of order n·2^`log_blowup`, of several polynomials one after the other, or side by side as the columns of matrices.
+/// Computes low-degree extensions: from the values of a polynomial on the subgroup of order n those on a coset of the
+/// subgroup of order n·2^`log_blowup`, of several polynomials one after the other, or side by side as the columns of
+/// matrices.
 ///
 /// In bit-reversed order the values are those on 2^`log_blowup` cosets of the subgroup of order n, one after the other: they take
 /// as many transforms of n elements as these are, each of which reads the coefficients and writes where the values belong, so
@@ -108,10 +111,12 @@ pub struct LowDegreeExtension<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> LowDegreeExtension<F> {
-    /// A plan for extending 2^`log_n` values to 2^(`log_n` + `log_blowup`).
+    /// Makes a plan for extending 2^`log_n` values to 2^(`log_n` + `log_blowup`).
     ///
     /// # Errors
-    /// As [`Ntt::new`].
+    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^(`log_n` + `log_blowup`); [`Error::TooLarge`]
+    /// if that sum is above 31; [`Error::Device`] if the tables for 2^`log_n` elements do not fit the device's memory,
+    /// if a kernel does not compile, or if the device fails.
     pub fn new(device: &Device, log_n: u32, log_blowup: u32) -> Result<Self> {
         Ntt::<F>::required_bytes(device, log_n.saturating_add(log_blowup), 1, Config::default())?;
         Ok(Self { small: Ntt::new(device, log_n)?, log_blowup, large: Arc::default(), columns: 1 })
@@ -125,18 +130,22 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         self
     }
 
-    /// The same plans on a queue of their own, as [`Ntt::on`].
+    /// Gives the same plans on a queue of their own, as [`Ntt::on`] does.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { small: self.small.on(queue), ..self.clone() }
     }
 
-    /// The values on the coset `generator`·H, |H| = n·2^`log_blowup`, in an order, of the polynomial of degree below n
-    /// whose values on the subgroup of order n, in natural order, are `values`; of each polynomial, where there are
-    /// several runs of n or several columns. The values of each run, or the matrix of those of each matrix, follow each other.
+    /// Gives the values on the coset `generator`·H, |H| = n·2^`log_blowup`, in an order, of the polynomial of degree
+    /// below n whose values on the subgroup of order n, in natural order, are `values`; of each polynomial, where there
+    /// are several runs of n or several columns. The values of each run, or the matrix of those of each matrix, follow
+    /// each other.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`] for 2^32 values or more, [`Error::ZeroCoset`], [`Error::Device`].
+    /// [`Error::Length`] unless `values` has a multiple of n elements, or with columns of n · `count`;
+    /// [`Error::TooLarge`] for 2^32 results or more; [`Error::ZeroCoset`] if `generator` is 0; [`Error::Device`] if the
+    /// values lie on another device, if memory is exhausted, if a kernel does not compile at its first use, or if the
+    /// device fails.
     pub fn extend<'a>(
         &self,
         values: impl Into<View<'a, Mont<F>>>,
@@ -150,11 +159,13 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         Ok(out)
     }
 
-    /// [`LowDegreeExtension::extend`] into `out`, which has 2^`log_blowup` times as many elements as `values`.
+    /// Does what [`LowDegreeExtension::extend`] does, into `out`, which has 2^`log_blowup` times as many elements as
+    /// `values`.
     ///
     /// # Errors
-    /// As [`LowDegreeExtension::extend`]; [`Error::Device`] also for an output of another length. Nothing has been written then, unless
-    /// the device failed.
+    /// [`Error::Device`] if `out` has another length, with nothing written; and the errors of
+    /// [`LowDegreeExtension::extend`], for the same reasons. Nothing has been written then either, unless the device
+    /// failed.
     pub fn extend_into<'a, 'b>(
         &self,
         values: impl Into<View<'a, Mont<F>>>,
@@ -184,10 +195,11 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         self.evaluate_by(evaluation, coefficients.as_view(), out)
     }
 
-    /// [`LowDegreeExtension::extend`] for polynomials given by their n coefficients, from the constant term on.
+    /// Does what [`LowDegreeExtension::extend`] does, for polynomials given by their n coefficients, from the constant
+    /// term on.
     ///
     /// # Errors
-    /// As [`LowDegreeExtension::extend`].
+    /// Returns the errors of [`LowDegreeExtension::extend`], for the same reasons.
     pub fn evaluate<'a>(
         &self,
         coefficients: impl Into<View<'a, Mont<F>>>,
@@ -201,10 +213,10 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         Ok(out)
     }
 
-    /// [`LowDegreeExtension::evaluate`] into `out`, as [`LowDegreeExtension::extend_into`].
+    /// Does what [`LowDegreeExtension::evaluate`] does, into `out`, as [`LowDegreeExtension::extend_into`].
     ///
     /// # Errors
-    /// As [`LowDegreeExtension::extend_into`].
+    /// Returns the errors of [`LowDegreeExtension::extend_into`], for the same reasons.
     pub fn evaluate_into<'a, 'b>(
         &self,
         coefficients: impl Into<View<'a, Mont<F>>>,

@@ -4,14 +4,14 @@ use ark_ff::{FftField, Field};
 
 use crate::{Order, reverse_bits};
 
-/// The primitive root of unity of order 2^`log_n` that all transforms use: arkworks' two-adic root, squared down.
+/// Gives the primitive root of unity of order 2^`log_n` that all transforms use: arkworks' two-adic root, squared down.
 /// `None` beyond the field's two-adicity.
 pub fn root_of_unity<F: FftField>(log_n: u32) -> Option<F> {
     let squarings = F::TWO_ADICITY.checked_sub(log_n)?;
     Some((0..squarings).fold(F::TWO_ADIC_ROOT_OF_UNITY, |root, _| root.square()))
 }
 
-/// X_k = Σ x_i (g w^k)^i for each k, in n² multiplications.
+/// Computes X_k = Σ x_i (g w^k)^i for each k, in n² multiplications.
 ///
 /// # Panics
 /// If the length is no power of two, or beyond the field's two-adicity.
@@ -21,12 +21,12 @@ pub fn forward<F: FftField>(x: &[F], g: F) -> Vec<F> {
     (0..x.len() as u64).map(|k| horner(x, g * w.pow([k]))).collect()
 }
 
-/// Σ x_i z^i.
+/// Evaluates Σ x_i z^i.
 pub fn horner<F: Field>(x: &[F], z: F) -> F {
     x.iter().rev().fold(F::ZERO, |sum, x| sum * z + x)
 }
 
-/// The same elements in another order.
+/// Brings elements from one order to another; their number is a power of two.
 pub fn reorder<T: Copy>(x: &[T], from: Order, to: Order) -> Vec<T> {
     if from == to {
         return x.to_vec();
@@ -35,7 +35,7 @@ pub fn reorder<T: Copy>(x: &[T], from: Order, to: Order) -> Vec<T> {
     (0..x.len() as u32).map(|i| x[reverse_bits(i, log_n) as usize]).collect()
 }
 
-/// The product of two polynomials, by coefficients from the constant term on; none if one of them has none.
+/// Multiplies two polynomials, by coefficients from the constant term on; the product has none if one of them has none.
 pub fn product<F: FftField>(a: &[F], b: &[F]) -> Vec<F> {
     let len = if a.is_empty() || b.is_empty() { 0 } else { a.len() + b.len() - 1 };
     let mut product = vec![F::ZERO; len];

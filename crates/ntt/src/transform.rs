@@ -13,7 +13,8 @@ use crate::{
     tables::{Coset, Factors},
 };
 
-/// One way of applying a plan: orders, coset, queue.
+/// One way of applying a plan: the orders of the data, the coset, columns, and the queue. Each is set on it, then
+/// [`Transform::forward`] or [`Transform::inverse`] does the work.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -49,32 +50,32 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.plan
     }
 
-    /// The order of the data before (natural unless set).
+    /// Sets the order of the data before the transform (natural unless set).
     pub fn input(mut self, order: Order) -> Self {
         self.input = order;
         self
     }
 
-    /// The order of the data after (natural unless set).
+    /// Sets the order of the data after the transform (natural unless set).
     pub fn output(mut self, order: Order) -> Self {
         self.output = order;
         self
     }
 
-    /// The generator of the coset on which values are taken (1 unless set: the subgroup itself).
+    /// Sets the generator of the coset on which values are taken (1 unless set: the subgroup itself).
     pub fn coset(mut self, generator: F) -> Self {
         self.coset = generator;
         self
     }
 
-    /// Transforms the columns of a matrix of [`Ntt::size`] rows and `count` columns, stored by rows; of each, where the
-    /// data has several such matrices (unless set, runs of [`Ntt::size`] elements are transformed).
+    /// Makes it transform the columns of a matrix of [`Ntt::size`] rows and `count` columns, stored by rows; of each,
+    /// where the data has several such matrices (unless set, runs of [`Ntt::size`] elements are transformed).
     pub fn columns(mut self, count: usize) -> Self {
         self.columns = Some(count);
         self
     }
 
-    /// The queue to work on (the plan's unless set).
+    /// Sets the queue to work on (the plan's unless set).
     pub fn on(mut self, queue: &'a Queue) -> Self {
         self.queue = Some(queue);
         self
@@ -83,8 +84,11 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// Evaluates each run of [`Ntt::size`] elements of `data`, in place.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], [`Error::ZeroCoset`], [`Error::Device`]. The data is unchanged then,
-    /// unless the device failed in the middle.
+    /// [`Error::Length`] unless `data` has a multiple of [`Ntt::size`] elements, or with columns of that times their
+    /// number; [`Error::TooLarge`] for 2^32 elements or more; [`Error::ZeroCoset`] if the generator of the coset is 0;
+    /// [`Error::Device`] if the data lies on another device, if scratch, twiddles of the inverse or powers of the coset
+    /// find no memory, if a kernel does not compile at its first use, or if the device fails. The data is unchanged
+    /// then, unless the device failed in the middle.
     pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.run(data.into(), false)
     }
@@ -92,16 +96,17 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// Interpolates: the inverse of [`Transform::forward`] with the orders exchanged.
     ///
     /// # Errors
-    /// As [`Transform::forward`].
+    /// Returns the errors of [`Transform::forward`], for the same reasons.
     pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.run(data.into(), true)
     }
 
-    /// [`Transform::forward`] of each run of [`Ntt::size`] elements of `source`, which stays as it is, into `data`: the first pass
-    /// reads there, so that it takes no copy.
+    /// Does what [`Transform::forward`] does with each run of [`Ntt::size`] elements of `source`, which stays as it is,
+    /// into `data`: the first pass reads there, so that it takes no copy.
     ///
     /// # Errors
-    /// As [`Transform::forward`]; [`Error::Device`] also unless both are equally long.
+    /// [`Error::Device`] if `data` has another length than `source` or lies on another device; and the errors of
+    /// [`Transform::forward`], for the same reasons.
     pub fn forward_into<'s, 'd>(
         &self,
         source: impl Into<View<'s, Mont<F>>>,
@@ -110,10 +115,10 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run_into(source.into(), data.into(), false)
     }
 
-    /// [`Transform::inverse`] of `source`, which stays as it is, into `data`.
+    /// Does what [`Transform::inverse`] does with `source`, which stays as it is, into `data`.
     ///
     /// # Errors
-    /// As [`Transform::forward_into`].
+    /// Returns the errors of [`Transform::forward_into`], for the same reasons.
     pub fn inverse_into<'s, 'd>(
         &self,
         source: impl Into<View<'s, Mont<F>>>,
@@ -122,20 +127,23 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run_into(source.into(), data.into(), true)
     }
 
-    /// The forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in the same
-    /// memory, which must be for both directions. The first pass starts when the first columns are on the device, and the
-    /// first columns go back while the last pass works on others; [`crate::Pipeline`] overlaps several transforms.
+    /// Does the forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in
+    /// the same memory, which must be for both directions. The first pass starts when the first columns are on the
+    /// device, and the first columns go back while the last pass works on others; [`crate::Pipeline`] overlaps several
+    /// transforms.
     ///
     /// # Errors
-    /// As [`Transform::forward`]. The host memory is dropped then.
+    /// [`Error::Device`] if `host` is not for both directions, belongs to another device or is no whole number of
+    /// elements, or if device memory for the data is exhausted; and the errors of [`Transform::forward`], for the same
+    /// reasons. The host memory is dropped then.
     pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.run_pinned(host, secrecy, false)
     }
 
-    /// The inverse of [`Transform::forward_pinned`] with the orders exchanged.
+    /// Undoes [`Transform::forward_pinned`] with the orders exchanged.
     ///
     /// # Errors
-    /// As [`Transform::forward_pinned`].
+    /// Returns the errors of [`Transform::forward_pinned`], for the same reasons.
     pub fn inverse_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.run_pinned(host, secrecy, true)
     }

@@ -7,18 +7,18 @@ use crate::{Method, PointError};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with roots.
+/// What can go wrong with roots, symbols, points and what rests on them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The device refused or failed.
+    /// The device refused the arguments, ran out of memory or failed, as the error inside says.
     #[error(transparent)]
     Device(#[from] DeviceError),
 
-    /// No modulus was given.
+    /// A plan was asked for without any modulus.
     #[error("no modulus was given")]
     NoModulus,
-    /// A modulus that is too short or too long.
+    /// A modulus, or one that is to be drawn, is too short or too long.
     #[error("modulus {index} has {actual} bits, expected {} to {}", expected.start(), expected.end())]
     ModulusBits {
         /// Which one, from 0 on.
@@ -28,19 +28,19 @@ pub enum Error {
         /// Its bits.
         actual: u32,
     },
-    /// A modulus that is even.
+    /// A modulus is even.
     #[error("modulus {index} is even")]
     EvenModulus {
         /// Which one, from 0 on.
         index: usize,
     },
-    /// A modulus that is not prime.
+    /// A modulus that is to be a prime does not pass the tests for primes.
     #[error("modulus {index} is composite")]
     Composite {
         /// Which one, from 0 on.
         index: usize,
     },
-    /// A modulus of another length than the others.
+    /// A modulus has another number of limbs than the first one of its plan or key.
     #[error("modulus {index} has {actual} limbs, the first one {expected}")]
     ModulusLimbs {
         /// Which one, from 0 on.
@@ -50,25 +50,25 @@ pub enum Error {
         /// Its limbs.
         actual: usize,
     },
-    /// A batch of several primes, without an index for each element.
+    /// A batch for a plan of several primes or moduli was given without an index for each element.
     #[error("there are {primes} primes: each element needs the index of its own")]
     Indices {
         /// How many primes the plan has.
         primes: usize,
     },
-    /// A value that is not below the modulus.
+    /// A value, a square or a ciphertext is not below its modulus.
     #[error("value {index} is not below the modulus")]
     TooLarge {
         /// Which one, from 0 on.
         index: usize,
     },
-    /// A prime that makes no key: not 3 modulo 4, or the same as the other one.
+    /// A prime of a key is not 3 modulo 4, or is the same as the other one.
     #[error("prime {index} of a key is not 3 modulo 4, or the same as the other one")]
     RabinPrime {
         /// 0 for p, 1 for q.
         index: usize,
     },
-    /// A message of the wrong length.
+    /// A message to be encrypted has another length than the key takes.
     #[error("message {index} has {actual} bytes, expected {expected}")]
     MessageLength {
         /// Which one, from 0 on.
@@ -78,14 +78,14 @@ pub enum Error {
         /// Its bytes.
         actual: usize,
     },
-    /// The system gives no random bytes.
+    /// The system gives no random bytes, which tests for primes, keys and puzzles take.
     #[error("no random bytes: {reason}")]
     Randomness {
         /// What the system said.
         reason: String,
     },
     // Fields that are known when a program is compiled.
-    /// A method for other primes.
+    /// The method of the configuration is for other primes than that of the field.
     #[error("{method:?} is not for primes p with {two_adicity} as the exponent of 2 in p − 1")]
     Method {
         /// The method that was asked for.
@@ -93,7 +93,8 @@ pub enum Error {
         /// The largest n with 2^n dividing p − 1.
         two_adicity: u32,
     },
-    /// A field that is neither prime nor a quadratic extension x² = β of a prime field, for what was asked.
+    /// The field is none that is served: neither prime nor a quadratic extension x² = β of a prime field, or an
+    /// extension where a prime field is needed, or one of another length than a suite of hashes to curves takes.
     #[error("{what} are not for a field of degree {degree}, or not for its polynomial")]
     Field {
         /// What was asked for.
@@ -101,10 +102,10 @@ pub enum Error {
         /// The degree of the field.
         degree: u64,
     },
-    /// What should be no square is one.
+    /// The Z of the configuration, or the constant of the simplified map, is a square.
     #[error("the constant that is to be no square is a square")]
     Square,
-    /// An encoding that has no room for its flags in this field.
+    /// The coordinates of points leave no room for the flags of the encoding.
     #[error("the encoding needs {expected} bits above those of a coordinate, and there are {actual}")]
     Flags {
         /// Bits needed.
@@ -112,10 +113,10 @@ pub enum Error {
         /// Bits of whole bytes that coordinates leave.
         actual: u32,
     },
-    /// A domain separation tag without a byte.
+    /// The domain separation tag has no byte, which RFC 9380 forbids.
     #[error("the domain separation tag is empty")]
     Domain,
-    /// Bytes that are no point.
+    /// Bytes are the encoding of no point that passes the check.
     #[error("point {index}: {kind}")]
     Point {
         /// The first such point.

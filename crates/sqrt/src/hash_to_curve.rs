@@ -36,8 +36,9 @@ use crate::{
     subgroup::Membership,
 };
 
-/// `hash_to_curve` of RFC 9380 with `expand_message_xmd` and SHA-256, for the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
-/// `BLS12381G2_XMD:SHA-256_SSWU_RO_` and curves like theirs: messages in, points of the subgroup of prime order out, on one device.
+/// Hashes messages to points of the subgroup of prime order, on one device: `hash_to_curve` of RFC 9380 with
+/// `expand_message_xmd` and SHA-256, for the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
+/// `BLS12381G2_XMD:SHA-256_SSWU_RO_` and curves like theirs.
 ///
 /// Messages are hashed to two elements of the field each on the host, on all cores; the rest happens on the device: both are mapped
 /// ([`MapToCurve`]), the points added, and the cofactor cleared, in G1 by a multiplication with 1 − z and in G2 by two with z and
@@ -84,8 +85,11 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// Makes the map, and compiles the kernels. The domain separation tag is that of RFC 9380, section 3.1.
     ///
     /// # Errors
-    /// [`Error::Domain`] if the tag is empty, [`Error::Field`] for curves whose suite would take other than 64 bytes for a
-    /// coefficient, or whose cofactor is cleared in another way than those of BLS12-381 are; and as [`MapToCurve::new`].
+    /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes
+    /// for a coefficient, if its cofactor is cleared in another way than those of BLS12-381 are, or if the base field
+    /// is neither prime nor a quadratic extension x² = β of a prime field; [`Error::Square`] if the constant of the
+    /// simplified map is a square; [`Error::Device`] if a kernel does not compile, if the device has no room for the
+    /// tables, or if it fails.
     pub fn new(device: &Device, domain: &[u8]) -> Result<Self> {
         if domain.is_empty() {
             return Err(Error::Domain);
@@ -108,24 +112,26 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         Ok(Self { queue: None, inner: Arc::new(inner) })
     }
 
-    /// The same hash on a queue of its own.
+    /// Gives the same hash, with the same kernels, on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
     }
 
-    /// The kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for what [`HashToCurve::new`]
-    /// refuses.
+    /// Lists the kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for what
+    /// [`HashToCurve::new`] refuses.
     pub fn kernels() -> Vec<KernelSpec> {
         let Ok(clearing) = Clearing::of::<C>() else { return Vec::new() };
         std::iter::once(multiple_spec::<C>()).chain(clearing.ends.map(|_| frobenius_spec::<C>())).collect()
     }
 
-    /// The point of each message, on the device.
+    /// Computes the point of each message, on the device.
     ///
     /// # Errors
-    /// [`Error::Device`]: [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^30 messages,
-    /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) for ten Jacobian points a message, and what else it fails with.
+    /// [`Error::Device`], with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^30 messages or if a
+    /// thread of the device may not do as much as one map or one addition takes, with
+    /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for ten Jacobian points a message, or
+    /// with what the device fails with.
     pub fn points_of<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
         let (inner, queue, count) = (&*self.inner, self.queue.as_ref(), messages.len());
         checked_len(&inner.device, "a batch of elements to map", count.saturating_mul(2))?;

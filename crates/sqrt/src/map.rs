@@ -20,10 +20,11 @@ use crate::{
 /// The prime field under a curve.
 type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeField;
 
-/// `map_to_curve` of RFC 9380 for suites of the kind of BLS12-381's, on one device: the simplified map of Shallue, van de Woestijne
-/// and Ulas to an isogenous curve, then the isogeny, over a prime field (G1) or a quadratic extension (G2). One thread an element, no
-/// inversion: one exponentiation as in [`Sqrt::ratios`](crate::Sqrt::ratios) and about 150 products more; or for an
-/// extension two exponentiations and about 250 products.
+/// Maps elements of a curve's base field to points of the curve, on one device: `map_to_curve` of RFC 9380 for suites
+/// of the kind of BLS12-381's, which is the simplified map of Shallue, van de Woestijne and Ulas to an isogenous curve,
+/// then the isogeny, over a prime field (G1) or a quadratic extension (G2). One thread an element, no inversion: one
+/// exponentiation as in [`Sqrt::ratios`](crate::Sqrt::ratios) and about 150 products more; or for an extension two
+/// exponentiations and about 250 products.
 ///
 /// Points come in Jacobian form; they lie on the curve, and not in the subgroup.
 ///
@@ -52,32 +53,35 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     /// Makes the program and its tables, and compiles the kernel.
     ///
     /// # Errors
-    /// [`Error::Field`] for a base field that is neither prime nor a quadratic extension x² = β of a prime field, [`Error::Square`] if the constant of the simplified map is a square; [`Error::Device`] if the device refuses or fails.
+    /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
+    /// [`Error::Square`] if the constant of the simplified map is a square; [`Error::Device`] if a kernel does not
+    /// compile, if the device has no room for the tables, or if it fails.
     pub fn new(device: &Device) -> Result<Self> {
         let program = Arc::new(program::<C>()?);
         let loaded = Loaded::new(device, &program, kernel::<C>(&program))?;
         Ok(Self { device: device.clone(), queue: None, loaded: Arc::new(loaded) })
     }
 
-    /// The same map, with the same kernel, on a queue of its own. What it shares with work of other queues is ordered by events
-    /// ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same map, with the same kernel, on a queue of its own. What it shares with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { device: self.device.clone(), queue: Some(queue.clone()), loaded: Arc::clone(&self.loaded) }
     }
 
-    /// The kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
+    /// Lists the kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
     pub fn kernels() -> Vec<KernelSpec> {
         program::<C>().ok().map(|program| kernel::<C>(&Arc::new(program))).into_iter().collect()
     }
 
-    /// `out[i]` is the point that `u[i]` is mapped to.
+    /// Writes to `out[i]` the point that `u[i]` is mapped to.
     ///
     /// # Errors
-    /// [`Error::Device`]: [`Length`](evariste_backend::Error::Length),
-    /// [`WrongDevice`](evariste_backend::Error::WrongDevice), [`TooLarge`](evariste_backend::Error::TooLarge) for more than
-    /// 2^31 elements, [`OutOfMemory`](evariste_backend::Error::OutOfMemory) for 4 bytes an element of a launch, and what else it
-    /// fails with.
+    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there is a point for each element,
+    /// with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of both lies on another device, with
+    /// [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if a thread of the device may not
+    /// do as much as one map takes, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for
+    /// 4 bytes an element of a launch, or with what the device fails with.
     pub fn map<'a>(
         &self,
         u: impl Into<View<'a, Mont<C::BaseField>>>,

@@ -19,9 +19,9 @@ use crate::{
     program::Program,
 };
 
-/// How roots are computed in a prime field, with p − 1 = 2^n · m for odd m and b bits of p. Costs are multiplications and
-/// squarings for one element, without the squaring that checks it; W(b) is an exponentiation by b bits with sliding windows,
-/// about b + b / 6 + 9.
+/// Says how roots are computed in a prime field, with p − 1 = 2^n · m for odd m and b bits of p. Costs are
+/// multiplications and squarings for one element, without the squaring that checks it; W(b) is an exponentiation by b
+/// bits with sliding windows, about b + b / 6 + 9.
 ///
 /// [`Sqrt`] takes the first three where they apply, and else the cheaper of [`Table`](Self::Table) and
 /// [`Cipolla`](Self::Cipolla). The others are there to compare with.
@@ -61,7 +61,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 9] = [
         Method::Power,
         Method::Atkin,
@@ -75,7 +75,7 @@ impl Method {
     ];
 }
 
-/// Which of the two roots y and −y is taken.
+/// Says which of the two roots y and −y is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Choice {
     /// Whichever the method gives. It is the same on every device, but not for every method.
@@ -90,7 +90,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// All of them.
+    /// All variants, for going through them.
     pub const ALL: [Self; 4] = [Choice::Any, Choice::Even, Choice::Smaller, Choice::Larger];
 
     /// The parity that programs make.
@@ -99,7 +99,7 @@ impl Choice {
     }
 }
 
-/// What a [`Sqrt`] is to do.
+/// Says how a [`Sqrt`] takes roots.
 #[derive(Clone, Copy, Debug)]
 pub struct Config<F> {
     /// How roots are computed in a prime field; `None` is what costs least.
@@ -184,8 +184,8 @@ impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
     }
 }
 
-/// Square roots of the elements of buffers on one device: one thread an element, by the algorithm that suits the prime
-/// ([`Method`]).
+/// Takes square roots of the elements of buffers on one device: one thread an element, by the algorithm that suits the
+/// prime ([`Method`]).
 ///
 /// Roots come with a mask, computed in the same kernel by squaring them: 1 where there is a root, 0 where there is none and the
 /// output is zero. Multiplications and squarings for one element, all told:
@@ -292,21 +292,22 @@ pub(crate) fn beta<F: RootField>() -> Result<Option<F::BasePrimeField>> {
 }
 
 impl<F: RootField> Sqrt<F> {
-    /// Any root, by what costs least.
+    /// Makes a plan for any root, by the method that costs least.
     ///
     /// # Errors
-    /// As [`Sqrt::with`].
+    /// Returns the errors of [`Sqrt::with`], for the same reasons.
     pub fn new(device: &Device) -> Result<Self> {
         Self::with(device, Config::default())
     }
 
-    /// Roots as configured: makes the program and its tables, and compiles the kernel for them. Those of [`Sqrt::ratios`] and
-    /// [`Sqrt::symbols`] are made at their first use.
+    /// Makes a plan for roots as configured: makes the program and its tables, and compiles the kernel for them. Those
+    /// of [`Sqrt::ratios`] and [`Sqrt::symbols`] are made at their first use.
     ///
     /// # Errors
-    /// [`Error::Method`] for a method that is not for this prime, [`Error::Field`] for a field that is neither prime nor a
-    /// quadratic extension x² = β of a prime field, or with a method of prime fields for an extension, [`Error::Square`];
-    /// [`Error::Device`] if the device refuses or fails.
+    /// [`Error::Method`] if the method is not for this prime; [`Error::Field`] if the field is neither prime nor a
+    /// quadratic extension x² = β of a prime field, or if a method is given for an extension; [`Error::Square`] if the
+    /// Z of the configuration is a square; [`Error::Device`] if a kernel does not compile, if the device has no room
+    /// for the tables, or if it fails.
     pub fn with(device: &Device, config: Config<F>) -> Result<Self> {
         let field = Plan::<F>::new()?;
         if field.beta.is_some() && config.method.is_some() {
@@ -329,15 +330,15 @@ impl<F: RootField> Sqrt<F> {
         Ok(Self { device: device.clone(), queue: None, inner: Arc::new(inner) })
     }
 
-    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
+    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
     }
 
-    /// The kernels of the method that costs least and any choice of root, for compiling them ahead; none for a field that
-    /// [`Sqrt::with`] refuses.
+    /// Lists the kernels of the method that costs least and any choice of root, for compiling them ahead; none for a
+    /// field that [`Sqrt::with`] refuses.
     pub fn kernels() -> Vec<KernelSpec> {
         let Ok(field) = Plan::<F>::new() else { return Vec::new() };
         let method = if field.beta.is_some() { Ok(Method::Table) } else { methods::best(&field.prime) };
@@ -354,28 +355,29 @@ impl<F: RootField> Sqrt<F> {
             .collect()
     }
 
-    /// The method in the prime field.
+    /// Gives the method that is used in the prime field.
     pub fn method(&self) -> Method {
         self.inner.method
     }
 
-    /// Multiplications and squarings that [`Sqrt::roots`] takes for one element, the check included; for methods that search,
-    /// those expected.
+    /// Counts the multiplications and squarings that [`Sqrt::roots`] takes for one element, the check included; for
+    /// methods that search, those expected.
     pub fn products(&self) -> u64 {
         self.inner.products
     }
 
-    /// Z of [`Sqrt::ratios`].
+    /// Gives Z of [`Sqrt::ratios`].
     pub fn non_residue(&self) -> F {
         self.inner.non_residue
     }
 
-    /// `out[i]² = a[i]` and `mask[i] = 1`; where there is no root, both are 0.
+    /// Writes a root of each element, `out[i]² = a[i]`, and `mask[i] = 1`; where there is no root, both are 0.
     ///
     /// # Errors
-    /// [`Error::Device`]: [`Length`](evariste_backend::Error::Length),
-    /// [`WrongDevice`](evariste_backend::Error::WrongDevice), [`TooLarge`](evariste_backend::Error::TooLarge) for more than
-    /// 2^31 elements, or for a method that takes more turns of loops than the device allows, and what else it fails with.
+    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless roots and mask are as many as the
+    /// elements, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three lies on another device,
+    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or for a method that takes more
+    /// turns of loops than a thread of the device may do, or with what the device fails with.
     pub fn roots<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -387,12 +389,15 @@ impl<F: RootField> Sqrt<F> {
         self.launch(&self.inner.roots, &[a], Some(out), mask)
     }
 
-    /// `sqrt_ratio` of RFC 9380, appendix F.2.1: `out[i]² = u[i] / v[i]` and `mask[i] = 1` where that is a square, else
-    /// `out[i]² = Z · u[i] / v[i]` and `mask[i] = 0`, with Z of the [`Config`]. Without an inversion: about n + n / 6 products
-    /// more than a root by [`Method::Table`]. Where v is 0, `out[i]` is 0, and the mask says whether u is 0.
+    /// Takes roots of quotients, as `sqrt_ratio` of RFC 9380, appendix F.2.1: `out[i]² = u[i] / v[i]` and `mask[i] = 1`
+    /// where that is a square, else `out[i]² = Z · u[i] / v[i]` and `mask[i] = 0`, with Z of the [`Config`]. Without an
+    /// inversion: about n + n / 6 products more than a root by [`Method::Table`]. Where v is 0, `out[i]` is 0, and the
+    /// mask says whether u is 0.
     ///
     /// # Errors
-    /// [`Error::Field`] for an extension; and as [`Sqrt::roots`].
+    /// [`Error::Field`] if the field is an extension; [`Error::Device`] if denominators, roots or mask are not as many
+    /// as the numerators or, at the first call, if the kernel does not compile; and the errors of [`Sqrt::roots`], for
+    /// the same reasons.
     pub fn ratios<'a>(
         &self,
         u: impl Into<View<'a, Mont<F>>>,
@@ -409,11 +414,12 @@ impl<F: RootField> Sqrt<F> {
         self.launch(loaded, &[u, v], Some(out), mask)
     }
 
-    /// The quadratic residue symbol of each element, Legendre's in a prime field: `symbols[i]` is 1 for a square, 0 for 0, and
-    /// `u32::MAX` (−1) for what is no square. An exponentiation by (p − 1) / 2.
+    /// Computes the quadratic residue symbol of each element, Legendre's in a prime field: `symbols[i]` is 1 for a
+    /// square, 0 for 0, and `u32::MAX` (−1) for what is no square. An exponentiation by (p − 1) / 2.
     ///
     /// # Errors
-    /// As [`Sqrt::roots`].
+    /// [`Error::Device`] at the first call if the kernel does not compile; and the errors of [`Sqrt::roots`], for the
+    /// same reasons.
     pub fn symbols<'a>(&self, a: impl Into<View<'a, Mont<F>>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (a, symbols) = (a.into(), symbols.into());
         let loaded =
@@ -421,10 +427,11 @@ impl<F: RootField> Sqrt<F> {
         self.launch(loaded, &[a], None, symbols)
     }
 
-    /// The roots of elements in host memory, `None` where there is none.
+    /// Takes the roots of elements in host memory, `None` where there is none. Waits for the device.
     ///
     /// # Errors
-    /// As [`Sqrt::roots`].
+    /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
+    /// elements, their roots and the mask; and the errors of [`Sqrt::roots`], for the same reasons.
     pub fn roots_of(&self, a: &[F]) -> Result<Vec<Option<F>>> {
         let mut elements = self.device.alloc::<Mont<F>>(a.len())?;
         let (mut out, mut mask) = (self.device.alloc::<Mont<F>>(a.len())?, self.device.alloc::<u32>(a.len())?);

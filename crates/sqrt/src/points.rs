@@ -28,7 +28,7 @@ use crate::{
     subgroup::Membership,
 };
 
-/// How a point is written as bytes: its x, and flags.
+/// Says how a point is written as bytes: by its x, and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
@@ -40,7 +40,7 @@ pub enum Encoding {
     Arkworks,
 }
 
-/// What is checked of points besides their encoding and that they lie on the curve.
+/// Says what is checked of points besides their encoding and that they lie on the curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Check {
     /// Nothing.
@@ -50,14 +50,14 @@ pub enum Check {
     Subgroup,
 }
 
-/// Why bytes are no point.
+/// Says why bytes are no point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointError {
     /// The flags are none that a compressed point has, or those of the point at infinity with a coordinate that is not 0.
     #[error("the flags are not those of a compressed point")]
     Flags,
-    /// A coefficient that is not below p.
+    /// A coefficient of the coordinate is not below p.
     #[error("the coordinate is not in canonical form")]
     NotCanonical,
     /// There is no point with this x.
@@ -69,7 +69,7 @@ pub enum PointError {
 }
 
 impl PointError {
-    /// What a status of [`Decompress::points`] says; `None` of a point that is right.
+    /// Tells what a status of [`Decompress::points`] says; `None` of a point that is right.
     pub fn of(status: u32) -> Option<Self> {
         match status {
             0 => None,
@@ -149,12 +149,12 @@ params! {
     }
 }
 
-/// The numbers of points that were refused, and why.
+/// The indices of points that were refused, each with why.
 pub type Refused = Vec<(usize, PointError)>;
 
-/// Points of a curve from their compressed encodings, on one device: bytes in, affine points in Montgomery form out, as
-/// [`evariste_curve`] has them. Everything happens on the device: parsing, the check of each coordinate, y from x by the
-/// [`Method`](crate::Method) of the field, and the subgroup.
+/// Makes points of a curve from their compressed encodings, on one device: bytes in, affine points in Montgomery form
+/// out, as [`evariste_curve`] has them. Everything happens on the device: parsing, the check of each coordinate, y from
+/// x by the [`Method`](crate::Method) of the field, and the subgroup.
 ///
 /// The subgroup is decided by one multiplication with a short scalar where r = z⁴ − z² + 1 (BLS12-381 and its family): for G1
 /// z² P = −φ(P), of 127 doublings, and for G2 z P = ψ(P), of 63 (Scott, "A note on group membership tests for G1, G2 and GT on BLS
@@ -211,8 +211,9 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// Makes the program and its tables, and compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Field`] for a base field that is neither prime nor a quadratic extension x² = β of a prime field,
-    /// [`Error::Flags`] if the encoding has no room for flags; [`Error::Device`] if the device refuses or fails.
+    /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
+    /// [`Error::Flags`] if the coordinates leave no room for the flags of the encoding; [`Error::Device`] if a kernel
+    /// does not compile, if the device has no room for the tables, or if it fails.
     pub fn new(device: &Device, encoding: Encoding, check: Check) -> Result<Self> {
         let (layout, program) = (Layout::new::<C::BaseField>(encoding)?, Arc::new(program::<C>()?));
         let points = Loaded::new(device, &program, points_spec::<C>(layout, &program))?;
@@ -226,14 +227,14 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         Ok(Self { device: device.clone(), queue: None, inner })
     }
 
-    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
+    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
     }
 
-    /// The kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
+    /// Lists the kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
     pub fn kernels(encoding: Encoding) -> Vec<KernelSpec> {
         let (Ok(layout), Ok(program)) = (Layout::new::<C::BaseField>(encoding), program::<C>()) else {
             return Vec::new();
@@ -242,25 +243,27 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         std::iter::once(points_spec::<C>(layout, &Arc::new(program))).chain(subgroup).collect()
     }
 
-    /// Bytes of the encoding of a point.
+    /// Counts the bytes of the encoding of a point.
     pub fn point_bytes(&self) -> usize {
         self.inner.layout.bytes
     }
 
-    /// Multiplications and squarings in the prime field for the root of one point.
+    /// Counts the multiplications and squarings in the prime field that the root of one point takes.
     pub fn products(&self) -> u64 {
         self.inner.products
     }
 
-    /// `out[i]` is the point with encoding number i of `bytes`, and `status[i]` is 0; or `out[i]` is the point at infinity and
-    /// `status[i]` says what is wrong ([`PointError::of`]).
+    /// Writes to `out[i]` the point with encoding number i of `bytes`, and 0 to `status[i]`; or the point at infinity,
+    /// and to `status[i]` what is wrong ([`PointError::of`]).
     ///
     /// # Errors
-    /// [`Error::Device`]: [`Length`](evariste_backend::Error::Length),
-    /// [`WrongDevice`](evariste_backend::Error::WrongDevice), [`TooLarge`](evariste_backend::Error::TooLarge) for encodings of
-    /// 2^32 bytes or more, [`Unaligned`](evariste_backend::Error::Unaligned) for a view of bytes that is not whole words of 4,
-    /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) where multiples are kept between launches, and what else the device
-    /// fails with.
+    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there are a status for each point and
+    /// the bytes of as many encodings, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three
+    /// lies on another device, with [`TooLarge`](evariste_backend::Error::TooLarge) for encodings of 2^32 bytes or
+    /// more, for more than 2^31 points, or if a thread of the device may not do as much as one root takes, with
+    /// [`Unaligned`](evariste_backend::Error::Unaligned) for a view of bytes that is not whole words of 4, with
+    /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if multiples are kept between launches and there is no
+    /// room for them, or with what the device fails with.
     pub fn points<'a>(
         &self,
         bytes: impl Into<View<'a, u8>>,
@@ -330,10 +333,11 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         self
     }
 
-    /// The points of encodings in host memory, on the device.
+    /// Makes the points of encodings in host memory, on the device.
     ///
     /// # Errors
-    /// [`Error::Point`] with the first that is no point, and as [`Decompress::points`].
+    /// [`Error::Point`] with the first encoding that is no point; and the errors of [`Decompress::try_points_of`], for
+    /// the same reasons.
     pub fn points_of(&self, bytes: &[u8]) -> Result<Buffer<AffinePoint<C>>> {
         let (points, wrong) = self.try_points_of(bytes)?;
         match wrong.first() {
@@ -342,11 +346,13 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         }
     }
 
-    /// The points of encodings in host memory, on the device, with the point at infinity for what is no point, and all that are
-    /// none, by index and kind.
+    /// Makes the points of encodings in host memory, on the device, with the point at infinity for what is no point;
+    /// and lists all that are none, by index and kind.
     ///
     /// # Errors
-    /// As [`Decompress::points`].
+    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) if the bytes are no whole number of
+    /// encodings, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for bytes,
+    /// points and statuses; and the errors of [`Decompress::points`], for the same reasons.
     pub fn try_points_of(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Refused)> {
         // Of bytes that end within an encoding, the last one is too short.
         let len = bytes.len().div_ceil(self.inner.layout.bytes);

@@ -4,7 +4,7 @@ use ark_ff::{Field, LegendreSymbol};
 
 use crate::Choice;
 
-/// The root of `x` that is chosen, by arkworks.
+/// Takes the root of `x` that is chosen, by arkworks; `None` if there is none.
 pub fn root<F: Field>(x: F, choice: Choice) -> Option<F> {
     let root = x.sqrt()?;
     Some(match choice {
@@ -21,7 +21,7 @@ pub fn root<F: Field>(x: F, choice: Choice) -> Option<F> {
     })
 }
 
-/// `sgn0` of RFC 9380: the parity of the lowest coefficient that is not zero.
+/// Computes `sgn0` of RFC 9380: the parity of the lowest coefficient that is not zero.
 pub fn is_odd<F: Field>(x: &F) -> bool {
     use ark_ff::{BigInteger, PrimeField, Zero};
 
@@ -29,7 +29,7 @@ pub fn is_odd<F: Field>(x: &F) -> bool {
     coefficients.find(|c| !c.is_zero()).is_some_and(|c| c.into_bigint().is_odd())
 }
 
-/// The quadratic residue symbol: 1, 0, or `u32::MAX` for −1.
+/// Computes the quadratic residue symbol: 1, 0, or `u32::MAX` for −1.
 pub fn symbol<F: Field>(x: F) -> u32 {
     match x.legendre() {
         LegendreSymbol::Zero => 0,

@@ -8,23 +8,24 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing to sum over, or more than tables can have.
+    /// A statement or a point has no variable, or more than tables can have.
     #[error("a sumcheck has between 1 and {expected} variables, got {actual}")]
     Variables {
-        /// The most variables.
+        /// The most variables that there may be.
         expected: usize,
-        /// The number given.
+        /// The number of variables given.
         actual: usize,
     },
-    /// An expression that does not depend on a table, or of a degree that is too large.
+    /// The expression depends on no table, or its degree is too large.
     #[error("the degree of an expression lies between 1 and {expected}, got {actual}")]
     Degree {
-        /// The largest degree: what is supported, and less than the characteristic.
+        /// The largest degree: [`MAX_DEGREE`](crate::MAX_DEGREE), or one less than the characteristic if that is
+        /// smaller.
         expected: u64,
-        /// That of the expression.
+        /// The degree of the expression.
         actual: u64,
     },
-    /// An expression that leaves out a table before its last one: any value of that table would be accepted.
+    /// The expression leaves out a table before its last one: any value of that table would be accepted.
     #[error("the expression has {columns} columns and does not use column {column}")]
     UnusedColumn {
         /// The first column that it does not use.
@@ -32,30 +33,33 @@ pub enum Error {
         /// The columns up to the last one that it uses.
         columns: usize,
     },
-    /// A number of things or a length that does not fit the statement.
+    /// There are more or fewer tables, elements, constants, coordinates, claims or statements of a kind than the call
+    /// needs.
     #[error("{what}: expected {expected}, got {actual}")]
     Length {
-        /// The argument at fault.
+        /// What is counted.
         what: &'static str,
-        /// What the statement needs.
+        /// How many are needed.
         expected: usize,
-        /// What was given.
+        /// How many were given.
         actual: usize,
     },
-    /// A statement about another expression than that of the prover.
+    /// The statement is about another expression than the prover was made for.
     #[error("the statement is about another expression than the prover's")]
     OtherExpression,
-    /// The sum is not what is claimed. Found where a check was asked for.
+    /// The sum is not what is claimed, and the configuration asks for that check.
     #[error("the claim is false")]
     FalseClaim,
-    /// The elements of tables are neither of the field of challenges nor of its prime field.
+    /// The elements of tables are neither of the field of challenges nor of the prime field right below it.
     #[error("tables have elements of the field of challenges, or of the prime field right below it")]
     Field,
-    /// A challenge at which the weight is 0, so that a strategy that has it as a table learns nothing more. Challenges that are
-    /// drawn at random are none of these.
+    /// The weight is 0 at a challenge, so that a strategy that has it as a table
+    /// ([`Strategy::Textbook`](crate::Strategy::Textbook), [`Strategy::FromClaim`](crate::Strategy::FromClaim)) learns
+    /// nothing more. A challenge that is drawn at random is such a one with a probability of one in the size of the
+    /// field.
     #[error("the weight is 0 at the challenge of round {round}")]
     Degenerate {
-        /// The round.
+        /// The round of the challenge, from 0 on.
         round: usize,
     },
     /// Less device memory is allowed than the smallest pieces of tables in host memory take.
@@ -66,16 +70,17 @@ pub enum Error {
         /// What was allowed.
         actual: u64,
     },
-    /// The device refused or failed.
+    /// The device refused the arguments, ran out of memory or failed, as the error inside says.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// Why a proof is refused.
+/// Says why a proof is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The proof has not the shape that the statement asks for.
+    /// The proof has not the rounds, elements, values or bytes that the statement asks for, or the statement lacks
+    /// constants or coordinates itself.
     #[error("{what}: expected {expected}, got {actual}")]
     Shape {
         /// The part at fault.
@@ -85,13 +90,14 @@ pub enum Refused {
         /// What the proof has.
         actual: usize,
     },
-    /// Bytes that are not the one encoding of an element.
+    /// Bytes of the proof are an integer that is not below the prime: not the one encoding of an element.
     #[error("element {index} of the proof is not in canonical form")]
     NotCanonical {
-        /// The number of the element.
+        /// The number of the element, from 0 on.
         index: usize,
     },
-    /// The expression of the values of the tables is not what the rounds lead to.
+    /// After all rounds, the expression of the values of the tables is not what the rounds lead to: the claim is false,
+    /// or the transcript is in another state than the prover's was.
     #[error("the values of the tables do not lead to the claimed sum")]
     Final,
 }

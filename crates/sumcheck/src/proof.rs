@@ -35,17 +35,18 @@ pub struct SubClaim<E> {
 }
 
 impl<E: DeviceField> Proof<E> {
-    /// The elements one after the other, those of the rounds first: each coefficient as an integer below the prime, in
-    /// little-endian order, of 4 bytes for each 32 bits that the prime has or begins.
+    /// Encodes the proof as its elements one after the other, those of the rounds first: each coefficient as an integer
+    /// below the prime, in little-endian order, of 4 bytes for each 32 bits that the prime has or begins.
     pub fn to_bytes(&self) -> Vec<u8> {
         let rounds = self.rounds.iter().flat_map(|round| bytes_of(round));
         rounds.chain(bytes_of(&self.values)).collect()
     }
 
-    /// The proof of `rounds` rounds of a statement of these bytes.
+    /// Decodes a proof of the first `rounds` rounds of a statement from what [`Proof::to_bytes`] gives.
     ///
     /// # Errors
-    /// [`Refused::Shape`] for another number of bytes, [`Refused::NotCanonical`].
+    /// [`Refused::Shape`] if there are more rounds than the statement has variables, or another number of bytes than so
+    /// many rounds take; [`Refused::NotCanonical`] for an integer that is not below the prime.
     pub fn from_bytes(statement: &Statement<E>, rounds: usize, bytes: &[u8]) -> Result<Self, Refused> {
         let (each, degree) = (element_bytes::<E>(), statement.degree());
         let values = if rounds == statement.num_vars() { statement.tables() } else { 0 };
@@ -64,9 +65,9 @@ impl<E: DeviceField> Statement<E> {
     /// Checks a proof of all rounds that the sum is `claim`, with a transcript in the state in which the prover's was.
     ///
     /// # Errors
-    /// [`Refused::Shape`] unless the proof has the rounds, degree and values of this statement, [`Refused::Final`] if it does
-    /// not lead from the claim to its values. A statement whose constants or point are missing refuses every proof with
-    /// [`Refused::Shape`].
+    /// [`Refused::Shape`] unless the proof has the rounds, degree and values of this statement, or if constants of the
+    /// statement or coordinates of its point are missing or too many; [`Refused::Final`] if the proof does not lead
+    /// from the claim to its values.
     pub fn verify(
         &self,
         claim: E,
@@ -80,7 +81,8 @@ impl<E: DeviceField> Statement<E> {
     /// holds is told by the sum in the sub-claim.
     ///
     /// # Errors
-    /// As [`Statement::verify`].
+    /// Returns the errors of [`Statement::verify`], for the same reasons; [`Refused::Final`] only if these are all
+    /// rounds.
     pub fn verify_rounds(
         &self,
         rounds: usize,

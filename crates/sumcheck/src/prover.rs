@@ -37,7 +37,7 @@ const LEAST_LOG_CHUNK: u32 = 6;
 /// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.
 pub(crate) const LOG_TAIL: u32 = 8;
 
-/// How a round's polynomial is found. The proof is the same with each, to the byte.
+/// Says how a round's polynomial is found. The proof is the same with each, to the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// The weight is one more table, and the round is evaluated at 0, 1, … to its degree: the book's way. Where the field has no
@@ -54,7 +54,7 @@ pub enum Strategy {
     ZeroCheck,
 }
 
-/// Where the challenges of a proof are drawn. They are the same.
+/// Says where the challenges of a proof are drawn. They are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Draw {
     /// On the device, by the kernel of the next round, so that a whole proof is read at once: of all rounds, by
@@ -66,18 +66,18 @@ pub enum Draw {
     Host,
 }
 
-/// How a [`Sumcheck`] proves.
+/// Says how a [`Sumcheck`] proves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// How a round's polynomial is found.
     pub strategy: Strategy,
     /// Where challenges are drawn.
     pub draw: Draw,
-    /// The claim is compared with the sum before the first round.
+    /// Whether the claim is compared with the sum before the first round.
     pub check: bool,
 }
 
-/// A proof, and what the prover goes on with.
+/// Holds a proof, and what the prover goes on with.
 #[derive(Debug)]
 pub struct Proved<E: DeviceField> {
     /// The proof.
@@ -127,10 +127,12 @@ enum Use {
 }
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
-    /// A prover for `expression`. Kernels are compiled when they are first needed and kept.
+    /// Makes a prover for `expression`. Kernels are compiled when they are first needed and kept.
     ///
     /// # Errors
-    /// [`Error::Degree`] as [`Statement::new`], [`Error::Field`].
+    /// [`Error::Degree`] if the expression has no column, or a degree above [`MAX_DEGREE`](crate::MAX_DEGREE) or not
+    /// below the characteristic; [`Error::UnusedColumn`] if it leaves out a column before its last one;
+    /// [`Error::Field`] if `T` is neither `E` nor the prime field right below it.
     pub fn new(device: &Device, expression: &Expression, config: Config) -> Result<Self> {
         is_below::<E, T>()?;
         Statement::<E>::new(1, expression)?;
@@ -146,8 +148,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         })
     }
 
-    /// The same prover, with the same kernels, on a queue of its own. What it shares with work of other queues, such as tables,
-    /// is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same prover, with the same kernels, on a queue of its own. What it shares with work of other queues,
+    /// such as tables, is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         self.with(Some(queue.clone()), self.config)
@@ -161,8 +163,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         Self { device, queue, expression, config, tables, kernels, matrix }
     }
 
-    /// The kernels of an expression, for compiling them ahead: without a weight, with one, and of a zero-check, for tables in
-    /// buffers of their own unless there are too many, with challenges drawn on the device. None of what
+    /// Lists the kernels of an expression, for compiling them ahead: without a weight, with one, and of a zero-check,
+    /// for tables in buffers of their own unless there are too many, with challenges drawn on the device. None of what
     /// [`Sumcheck::new`] refuses.
     pub fn kernels(expression: &Expression) -> Vec<KernelSpec> {
         let (Ok(below), Ok(_)) = (is_below::<E, T>(), Statement::<E>::new(1, expression)) else { return Vec::new() };
@@ -221,9 +223,13 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// Memory beside them is half of theirs, and three quarters for [`Order::Low`](crate::Order::Low), if their elements are those of challenges.
     ///
     /// # Errors
-    /// [`Error::OtherExpression`], [`Error::Length`] unless there is a table for each column, of an element for each point, and
-    /// as many constants and coordinates as the statement needs, [`Error::FalseClaim`] where the configuration asks for that
-    /// check, [`Error::Device`].
+    /// [`Error::OtherExpression`] if the statement is about another expression than the prover's; [`Error::Length`]
+    /// unless there is a table for each column, of an element for each point, and as many constants and coordinates as
+    /// the statement needs, and, where a weight is a table over a prime field below, if these are more tables than a
+    /// kernel can bind; [`Error::FalseClaim`] if the configuration asks for that check and the sum is another;
+    /// [`Error::Degenerate`] by [`Strategy::Textbook`] and [`Strategy::FromClaim`], if the weight is 0 at a challenge;
+    /// [`Error::Device`] if a table lies on another device, if memory is exhausted, if a kernel does not compile at its
+    /// first use, or if the device fails.
     pub fn prove<'a>(
         &self,
         statement: &Statement<E>,
@@ -234,11 +240,11 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         self.prove_rounds(statement, statement.num_vars(), tables, claim, transcript)
     }
 
-    /// [`Sumcheck::prove`], for the first `rounds` rounds: one at least, and all if there are fewer. What is left is the sum of
-    /// the same expression over the tables that come back.
+    /// Proves the first `rounds` rounds as [`Sumcheck::prove`] does: one at least, and all if there are fewer. What is
+    /// left is the sum of the same expression over the tables that come back.
     ///
     /// # Errors
-    /// As [`Sumcheck::prove`].
+    /// Returns the errors of [`Sumcheck::prove`], for the same reasons.
     pub fn prove_rounds<'a>(
         &self,
         statement: &Statement<E>,
@@ -251,12 +257,12 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         self.run(statement, rounds, Place::Given(tables), claim, transcript)
     }
 
-    /// [`Sumcheck::prove`] with tables that are not needed any more: they are folded where they lie, if variables are bound from
-    /// the highest and elements are those of challenges, so that the proof takes hardly any more memory; else they are dropped
-    /// once they are folded.
+    /// Proves as [`Sumcheck::prove`] does, with tables that are not needed any more: they are folded where they lie, if
+    /// variables are bound from the highest and elements are those of challenges, so that the proof takes hardly any
+    /// more memory; else they are dropped once they are folded.
     ///
     /// # Errors
-    /// As [`Sumcheck::prove`]. The tables are gone then, too.
+    /// Returns the errors of [`Sumcheck::prove`], for the same reasons. The tables are gone then, too.
     pub fn prove_consuming(
         &self,
         statement: &Statement<E>,
@@ -268,10 +274,11 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         self.run(statement, statement.num_vars(), Place::Owned(tables), claim, transcript)
     }
 
-    /// The weighted sum itself, at the point that is given for a weight. In one pass over the tables.
+    /// Computes the weighted sum itself, at the point that is given for a weight, in one pass over the tables.
     ///
     /// # Errors
-    /// As [`Sumcheck::prove`]. A statement of a zero-check has no point: [`Error::Length`].
+    /// [`Error::Length`] for a zero-check, whose weight has no point before its proof; and the errors of
+    /// [`Sumcheck::prove`], for the same reasons, but for those of claims and challenges.
     pub fn sum<'a>(&self, statement: &Statement<E>, tables: &[impl Into<View<'a, Mont<T>>> + Copy]) -> Result<E> {
         let tables = self.given(statement, tables)?;
         let point = match statement.weight_of() {

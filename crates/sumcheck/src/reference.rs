@@ -5,18 +5,18 @@ use evariste_field::DeviceField;
 
 use crate::{Order, Proof, Statement, Transcript, polynomial, transcript::bytes_of};
 
-/// eq(p, x) for all x ∈ {0, 1}ⁿ.
+/// Computes eq(p, x) for all x ∈ {0, 1}ⁿ.
 pub fn eq<E: Field>(point: &[E]) -> Vec<E> {
     let factor = |x: usize| move |(j, p): (usize, &E)| if x >> j & 1 == 1 { *p } else { E::ONE - p };
     (0..1usize << point.len()).map(|x| point.iter().enumerate().map(factor(x)).product()).collect()
 }
 
-/// The value at a point of the multilinear polynomial with these values.
+/// Evaluates the multilinear polynomial with these values on the cube at a point.
 pub fn evaluate<E: Field>(table: &[E], point: &[E]) -> E {
     table.iter().zip(eq(point)).map(|(value, weight)| *value * weight).sum()
 }
 
-/// The table with the first variable of `order` bound.
+/// Binds the first variable of `order`.
 pub fn fold<E: Field>(table: &[E], challenge: E, order: Order) -> Vec<E> {
     let half = table.len() / 2;
     let ends = |x: usize| match order {
@@ -26,7 +26,7 @@ pub fn fold<E: Field>(table: &[E], challenge: E, order: Order) -> Vec<E> {
     (0..half).map(ends).map(|(a, b)| a + challenge * (b - a)).collect()
 }
 
-/// The weighted sum of a statement about these tables, where `point` is that of the weight.
+/// Computes the weighted sum of a statement about these tables, where `point` is that of the weight.
 pub fn sum<E: DeviceField>(statement: &Statement<E>, tables: &[Vec<E>], point: Option<&[E]>) -> E {
     let weights = point.map(eq);
     let row = |x: usize| -> Vec<E> { tables.iter().map(|table| table[x]).collect() };
@@ -35,8 +35,8 @@ pub fn sum<E: DeviceField>(statement: &Statement<E>, tables: &[Vec<E>], point: O
     (0..1 << statement.num_vars()).map(|x| weight(x) * value(x)).sum()
 }
 
-/// A proof of the first `rounds` rounds, round by round from the definition: each polynomial by its values at 0 to degree, each
-/// of these by the sum over all points of the cube that is left. Also gives the challenges.
+/// Proves the first `rounds` rounds, round by round from the definition: each polynomial by its values at 0 to degree,
+/// each of these by the sum over all points of the cube that is left. Also gives the challenges.
 ///
 /// # Panics
 /// If tables, constants or coordinates are missing or of the wrong length.

@@ -10,13 +10,13 @@ use crate::{
     transcript::{bytes_of, put},
 };
 
-/// Most variables: kernels count elements by 32 bits.
+/// The most variables of a statement: kernels count elements by 32 bits.
 pub const MAX_VARIABLES: usize = 31;
 
-/// Largest degree of an expression.
+/// The largest degree of an expression.
 pub const MAX_DEGREE: u64 = 1 << 12;
 
-/// Which variable is bound first. Variable j is bit j of the index into a table.
+/// Says which variable is bound first. Variable j is bit j of the index into a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The highest: the first half of a table and the second are joined. Tables can be folded where they lie.
@@ -27,7 +27,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The variable of a round.
+    /// Gives the variable that a round binds, from 0 on.
     pub fn variable(self, num_vars: usize, round: usize) -> usize {
         match self {
             Order::High => num_vars - 1 - round,
@@ -36,10 +36,10 @@ impl Order {
     }
 }
 
-/// The weight of each point of the sum.
+/// Says by what each point of the sum is weighted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Weight<E> {
-    /// One.
+    /// Each point has the weight 1.
     None,
     /// eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)) for this point p, with a coordinate for each variable.
     Eq(Vec<E>),
@@ -69,16 +69,16 @@ pub struct Statement<E> {
 }
 
 impl<E: DeviceField> Statement<E> {
-    /// Σ e(T(x)) over `num_vars` variables.
+    /// Makes the statement about Σ e(T(x)), without a weight, over `num_vars` variables.
     ///
     /// The values of tables in a proof have to give the value that the last round leads to, and nothing more: that each is the
     /// value of its table is for the verifier to check, by its commitment. On which columns the expression depends is told by
     /// which it names: in `a * 0 + b`, any value of a is accepted.
     ///
     /// # Errors
-    /// [`Error::Variables`] for none or more than [`MAX_VARIABLES`], [`Error::Degree`] for an expression without tables or of a
-    /// degree above [`MAX_DEGREE`] or the characteristic, [`Error::UnusedColumn`] for one that leaves out a column before its
-    /// last one.
+    /// [`Error::Variables`] for no variable or more than [`MAX_VARIABLES`]; [`Error::Degree`] if the expression has no
+    /// column, or a degree above [`MAX_DEGREE`] or not below the characteristic; [`Error::UnusedColumn`] if it leaves
+    /// out a column before its last one.
     pub fn new(num_vars: usize, expression: &Expression) -> Result<Self> {
         if num_vars == 0 || num_vars > MAX_VARIABLES {
             return Err(Error::Variables { expected: MAX_VARIABLES, actual: num_vars });
@@ -120,27 +120,27 @@ impl<E: DeviceField> Statement<E> {
         self
     }
 
-    /// The number of variables.
+    /// Counts the variables.
     pub fn num_vars(&self) -> usize {
         self.num_vars
     }
 
-    /// The expression.
+    /// Gives the expression that is summed.
     pub fn expression(&self) -> &Expression {
         &self.expression
     }
 
-    /// The number of tables.
+    /// Counts the tables.
     pub fn tables(&self) -> usize {
         self.columns
     }
 
-    /// The elements of a round: the degree of the expression, without the weight.
+    /// Counts the elements of a round: the degree of the expression, without the weight.
     pub fn degree(&self) -> usize {
         self.expression.degree() as usize
     }
 
-    /// The order in which variables are bound.
+    /// Gives the order in which variables are bound.
     pub fn binding_order(&self) -> Order {
         self.order
     }
@@ -224,8 +224,9 @@ impl<E: DeviceField> Statement<E> {
     /// number of variables, weight and order.
     ///
     /// # Errors
-    /// [`Error::Length`] for no statement, another number of claims, other numbers of variables, weights or orders than the
-    /// first has, or constants that are missing; as [`Statement::new`].
+    /// [`Error::Length`] if there is no statement or another number of claims, if a statement has another number of
+    /// variables, another weight or another order than the first, or if constants or coordinates of one are missing or
+    /// too many.
     pub fn batch(statements: &[Self], claims: &[E], transcript: &mut dyn Transcript<E>) -> Result<(Self, E)> {
         let length = |what, expected, actual| Error::Length { what, expected, actual };
         let first =

@@ -140,27 +140,29 @@ impl<E, T> Clone for Tables<E, T> {
 }
 
 impl<E: DeviceField, T: DeviceField> Tables<E, T> {
-    /// Operations on `device`. Nothing is compiled yet.
+    /// Makes the operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
         Self { device: device.clone(), queue: None, kernels: Arc::default(), fields: PhantomData }
     }
 
-    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is ordered
-    /// by events ([`Device::record`], [`Device::wait_for`]).
+    /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
+    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
-    /// The kernels, for compiling them ahead.
+    /// Lists the kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         vec![eq_spec::<E>(), outer_spec::<E>(), fold_spec::<E, T>(), fold_spec::<E, E>()]
     }
 
-    /// The table of eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)). One multiplication an element.
+    /// Computes the table of eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)) for the point p, of 2ⁿ elements for n
+    /// coordinates. One multiplication an element.
     ///
     /// # Errors
-    /// [`Error::Variables`] for no coordinate or more than [`MAX_VARIABLES`], [`Error::Device`].
+    /// [`Error::Variables`] for no coordinate or more than [`MAX_VARIABLES`]; [`Error::Device`] if the device has no
+    /// room for the table, if the kernel does not compile at its first use, or if the device fails.
     pub fn eq(&self, point: &[E]) -> Result<Buffer<Mont<E>>> {
         let split = self.split_eq(point, Order::High, Secrecy::Public)?;
         let (n, low) = (point.len(), split.low);
@@ -193,10 +195,13 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         Ok(SplitEq { tables, low, variables, order })
     }
 
-    /// The table with the first variable of `order` bound to `challenge`. One multiplication an element of the result.
+    /// Binds the first variable of `order` to `challenge`: gives a table of half the length. One multiplication an
+    /// element of the result.
     ///
     /// # Errors
-    /// [`Error::Length`] unless the table has 2 elements or more, a power of two; [`Error::Field`], [`Error::Device`].
+    /// [`Error::Length`] unless the number of elements is a power of two from 2 to 2^31; [`Error::Field`] if `T` is
+    /// neither `E` nor the prime field right below it; [`Error::Device`] if the table lies on another device, if there
+    /// is no room for one of half its length, if the kernel does not compile at its first use, or if the device fails.
     pub fn fold<'a>(&self, table: impl Into<View<'a, Mont<T>>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
         let table = table.into();
         self.device.expect_same("a table", table.device())?;

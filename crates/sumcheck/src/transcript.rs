@@ -41,10 +41,10 @@ pub(crate) const PIECE: usize = 1024;
 const BLOCK: usize = 64;
 
 impl Blake3Transcript {
-    /// The context of the derivation of the first state.
+    /// The context for key derivation from which the first state comes.
     pub const CONTEXT: &str = "evariste 2026-11-22 sumcheck transcript v1";
 
-    /// A transcript for a protocol that `domain` names.
+    /// Starts a transcript for a protocol that `domain` names.
     pub fn new(domain: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(Self::CONTEXT);
         hasher.update(domain);
@@ -55,7 +55,7 @@ impl Blake3Transcript {
         Self { key, output }
     }
 
-    /// The state: two transcripts with the same one give the same challenges after the next message.
+    /// Gives the state: two transcripts with the same one give the same challenges after the next message.
     pub fn state(&self) -> [u8; 32] {
         self.key
     }

@@ -12,14 +12,14 @@ use std::arch::x86_64::{
 
 use super::{BITS, Field, MASK};
 
-/// Room for all columns of a product, for the most limbs there are.
+/// The most columns that a product has, for the most limbs that a field may have.
 pub const COLUMNS: usize = 32;
 
 /// Eight elements: the word i of each lane holds a limb of 52 bits, the lowest first. Limbs are *normalised* when all
 /// but the highest are below 2^52; what multiplies must have the highest so, too.
 pub type Eight<const L: usize> = [__m512i; L];
 
-/// Sums of the columns of products, each the weight of a limb.
+/// The columns of a sum of products, before carries: column i has the weight of limb i.
 pub type Columns = [__m512i; COLUMNS];
 
 /// A statement for each `I` from 0 up to a constant: unrolled whatever its size, so that arrays stay in registers.
@@ -29,8 +29,8 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// A prime field of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes, in which an element is any integer below R =
-/// 2^(52 L) that is congruent to it. R is at least 16p.
+/// Holds the constants of a prime field of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes, in which an element
+/// is any integer below R = 2^(52 L) that is congruent to it. R is at least 16p.
 ///
 /// Products ([`mul2`](Self::mul2)) are Montgomery's: (a · b + q · p) / R with q < R, so below p + a · b / R. Where b comes
 /// from memory as a factor, which is below p · R / 2^(32 `LIMBS`), that is below p + a; where b is below p, it is below
@@ -51,7 +51,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
     /// Bits by which 2^(52 L) exceeds the R of the form in memory.
     pub(super) const SHIFT: usize = BITS * L - 32 * LIMBS;
 
-    /// The constants of a field, which must have `LIMBS` limbs.
+    /// Makes the constants of a field, which must have `LIMBS` limbs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn new(field: &Field) -> Self {
@@ -68,8 +68,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         Self { modulus, complement, unit, n0: all(field.n0), quotient: all(field.quotient), window, mask: all(MASK) }
     }
 
-    /// a\[k\] · b\[k\] / R mod p for normalised factors. Two products at once hide each other's latency. The result is
-    /// normalised.
+    /// Computes two products a\[k\] · b\[k\] / R mod p for normalised factors. Two at once hide each other's latency.
+    /// The results are normalised.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn mul2(&self, a: [&Eight<L>; 2], b: [&Eight<L>; 2]) -> [Eight<L>; 2] {
@@ -120,7 +120,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         });
     }
 
-    /// The sum of accumulated products, S, divided by R mod p, below p + S / R, which must be below R. Normalised.
+    /// Divides the sum of accumulated products, S, by R mod p. The result is below p + S / R, which must be below R,
+    /// and normalised.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn divided(&self, columns: &Columns) -> Eight<L> {
@@ -140,7 +141,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         self.normalise(&quotient)
     }
 
-    /// `x`, with `other` in the lanes where `x` is 0, and these lanes. `x` is below p, or a factor from memory.
+    /// Replaces `x` by `other` in the lanes where `x` is 0, and tells these lanes. `x` is below p, or a factor from
+    /// memory.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn or_if_zero(&self, x: &Eight<L>, other: &Eight<L>) -> (Eight<L>, __mmask8) {
@@ -149,7 +151,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         (self.blend(x, other, zero), zero)
     }
 
-    /// `x`, with `other` in the lanes of `mask`.
+    /// Replaces `x` by `other` in the lanes of `mask`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn blend(&self, x: &Eight<L>, other: &Eight<L>, mask: __mmask8) -> Eight<L> {
@@ -160,7 +162,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         x
     }
 
-    /// The same limbs with carries and borrows taken to the next ones. The highest takes what comes.
+    /// Takes carries and borrows of all limbs to the next ones. The highest takes what comes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn normalise(&self, x: &Eight<L>) -> Eight<L> {
@@ -172,7 +174,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         x
     }
 
-    /// a + b, not normalised.
+    /// Computes a + b, not normalised.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn add(&self, a: &Eight<L>, b: &Eight<L>) -> Eight<L> {
@@ -183,7 +185,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         sum
     }
 
-    /// a − b, not normalised: limbs may be negative.
+    /// Computes a − b, not normalised: limbs may be negative.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn sub(&self, a: &Eight<L>, b: &Eight<L>) -> Eight<L> {
@@ -194,7 +196,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         difference
     }
 
-    /// `times` · p, not normalised, for a few times.
+    /// Computes `times` · p, not normalised, for a few times.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn multiple(&self, times: u8) -> Eight<L> {
@@ -205,7 +207,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         multiple
     }
 
-    /// x mod p below 2p, for a normalised x below 16p. The result is normalised.
+    /// Computes x mod p below 2p, for a normalised x below 16p. The result is normalised.
     ///
     /// The quotient x / p is estimated by the 52 highest bits that x may have, times 2^52 of their unit divided by p and
     /// rounded down, which is at least 16. The estimate is not above x / p, and below it by less than 1 + x / 16p.
@@ -228,7 +230,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         rest
     }
 
-    /// x mod p below p, for a normalised x below 2p. The result is normalised.
+    /// Computes x mod p below p, for a normalised x below 2p. The result is normalised.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn canonical(&self, x: &Eight<L>) -> Eight<L> {
@@ -236,8 +238,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         self.blend(&less, x, _mm512_movepi64_mask(less[L - 1]))
     }
 
-    /// Eight elements from the form in memory, normalised and below p, to constants that multiply: x · R mod p, so that a
-    /// product by one keeps the form of the other factor. Normalised and below p.
+    /// Turns eight elements of the form in memory, normalised and below p, into constants that multiply: x · R mod p,
+    /// so that a product by one keeps the form of the other factor. Normalised and below p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn constants(&self, x: &Eight<L>) -> Eight<L> {
@@ -245,8 +247,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         self.canonical(&x)
     }
 
-    /// x as a factor: what [`load_factor`](Self::load_factor) would give of it in memory, for a normalised x below 2^(32
-    /// `LIMBS`).
+    /// Turns x into a factor: what [`load_factor`](Self::load_factor) would give of it in memory, for a normalised x
+    /// below 2^(32 `LIMBS`).
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn factor(&self, x: &Eight<L>) -> Eight<L> {
@@ -261,7 +263,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         shifted
     }
 
-    /// The same element in all lanes, by its limbs.
+    /// Puts the same element, given by its limbs, into all lanes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn all(&self, limbs: &[u64; L]) -> Eight<L> {

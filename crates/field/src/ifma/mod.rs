@@ -41,8 +41,8 @@ const MIN_LIMBS: usize = 2;
 /// Most limbs of 32 bits.
 const MAX_LIMBS: usize = 24;
 
-/// The constants of a prime field for computing in lanes, on a processor that can. It is of the field that it was made
-/// from alone.
+/// Holds the constants of a prime field for computing in lanes, on a processor that can. It is of the field that it was
+/// made from alone.
 #[derive(Clone, Debug)]
 pub struct Field {
     limbs: usize,
@@ -60,14 +60,14 @@ pub struct Field {
     quotient: u64,
 }
 
-/// What is done in lanes of a field, whichever it is.
+/// What is computed in lanes of a field, written once for all numbers of limbs.
 #[cfg(target_arch = "x86_64")]
 pub trait Job {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it, for fields of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes: by calling a function that is
-    /// compiled for `avx512f,avx512dq,avx512ifma,avx512vbmi2`.
+    /// Does the work, for fields of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes: by calling a function that
+    /// is compiled for `avx512f,avx512dq,avx512ifma,avx512vbmi2`.
     ///
     /// # Safety
     /// The processor has these instructions, and `field` has these numbers of limbs.
@@ -75,7 +75,7 @@ pub trait Job {
 }
 
 impl Field {
-    /// The constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
+    /// Computes the constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
     pub fn of<F: DeviceField>() -> Option<Self> {
         if !(MIN_LIMBS..=MAX_LIMBS).contains(&F::LIMBS) || cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
             return None;
@@ -146,7 +146,7 @@ impl Field {
 }
 
 impl Field {
-    /// Whether integers below 2p fit the form in memory.
+    /// Tells whether integers below 2p fit the form in memory.
     pub fn has_room(&self) -> bool {
         let bits = 32 * self.limbs - 1;
         self.modulus[bits / BITS] >> (bits % BITS) == 0

@@ -6,8 +6,8 @@ mod jobs;
 use super::{Field, STEP};
 
 impl Field {
-    /// `out[i]` = the x of `b[i]` less that of `a[i]`, for points of two coordinates each, a multiple of [`STEP`] of them. Gives
-    /// the numbers of those where one of the three is 0.
+    /// Subtracts x-coordinates: `out[i]` is the x of `b[i]` less that of `a[i]`, for points of two coordinates each, a
+    /// multiple of [`STEP`] of them. Gives the numbers of those where one of the three is 0.
     ///
     /// # Panics
     /// If the lengths do not fit each other.
@@ -21,8 +21,9 @@ impl Field {
         unreachable!("no field is made for {len} differences of {a:?} and {b:?} to {out:?}");
     }
 
-    /// `out[i] = a[i] + b[i]` by the chord through both, for points of two coordinates each, a multiple of [`STEP`] of them,
-    /// with the inverses of their [`differences`](Self::differences). Where these are no inverses, neither is that the sum.
+    /// Adds points by the chord through both: `out[i] = a[i] + b[i]`, for points of two coordinates each, a multiple of
+    /// [`STEP`] of them, with the inverses of their [`differences`](Self::differences). Where these are no inverses,
+    /// neither is that the sum.
     ///
     /// # Panics
     /// If the lengths do not fit each other.

@@ -18,7 +18,7 @@ use super::Field;
 /// Elements that a thread takes at a time.
 const GRAIN: usize = 1 << 10;
 
-/// Elements of a step, two in each lane.
+/// The elements of a step, two in each of eight lanes: runs have a multiple of so many.
 pub const STEP: usize = 16;
 
 /// Elements whose chains of products a thread does at a time.
@@ -40,14 +40,14 @@ pub(crate) enum Factor<'a> {
     Itself,
 }
 
-/// What [`Field::combine`] makes of two elements.
+/// Says what [`Field::combine`] makes of two elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combination {
-    /// Their sum.
+    /// Adds them.
     Sum,
-    /// The first less the second.
+    /// Subtracts the second from the first.
     Difference,
-    /// Their product.
+    /// Multiplies them.
     Product,
 }
 
@@ -104,7 +104,8 @@ impl Field {
         unreachable!("no field is made for {len} products of {a:?} and {b:?} to {out:?}");
     }
 
-    /// `x[i] = x[i]^(times + 1)`, on all cores, by as many multiplications one after the other.
+    /// Raises each element to a power, `x[i] = x[i]^(times + 1)`, on all cores, by as many multiplications one after
+    /// the other.
     pub fn chain(&self, x: &mut [u32], times: u32) {
         x.par_chunks_mut(CHAIN_GRAIN * self.limbs).for_each(|x| {
             let (x, len) = (x.as_mut_ptr(), x.len() / self.limbs);
@@ -115,8 +116,9 @@ impl Field {
         });
     }
 
-    /// `values[out + i]` becomes the sum, the difference or the product of `values[a + i]` and `values[b + i]` for each i below
-    /// `len`, all in elements, on one core. Runs may be the same, but overlap in no other way.
+    /// Combines two runs: `values[out + i]` becomes the sum, the difference or the product of `values[a + i]` and
+    /// `values[b + i]` for each i below `len`, all in elements, on one core. Runs may be the same, but overlap in no
+    /// other way.
     ///
     /// # Panics
     /// If a run is not within the values, or overlaps another one in part.
@@ -166,7 +168,7 @@ impl Field {
         });
     }
 
-    /// The inverses of a multiple of [`STEP`] elements, on one core; zero maps to zero. `one` is 1 in device form, and `invert`
+    /// Inverts a multiple of [`STEP`] elements, on one core; zero maps to zero. `one` is 1 in device form, and `invert`
     /// inverts elements in place.
     ///
     /// # Panics

@@ -36,13 +36,13 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
     /// Words of an element. The last may be half of one.
     const WORDS: usize = LIMBS.div_ceil(2);
 
-    /// Eight elements one after the other.
+    /// Gives the places of eight elements one after the other.
     #[inline]
     pub fn in_a_row(first: *mut u32) -> Places {
         std::array::from_fn(|lane| first.wrapping_add(lane * LIMBS))
     }
 
-    /// Eight elements, normalised.
+    /// Loads eight elements, normalised.
     ///
     /// # Safety
     /// All places can be read.
@@ -58,8 +58,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         x
     }
 
-    /// Eight elements times R / 2^(32 `LIMBS`): as one factor of a product, in which the other one keeps its form. Only
-    /// for multiplying, where bits above the limbs do not count.
+    /// Loads eight elements times R / 2^(32 `LIMBS`): as one factor of a product, in which the other one keeps its
+    /// form. Only for multiplying, where bits above the limbs do not count.
     ///
     /// # Safety
     /// All places can be read.

@@ -163,7 +163,9 @@ pub(super) fn wgsl(field: &Extended, level: usize) -> String {
     text + &format!("fn f_frobenius(a: F) -> F {{ return F({frobenius}); }}\n")
 }
 
-/// `f_inverse`. The product of all conjugates is the norm, which lies in the base; all but a itself are its cofactor.
+/// `f_inverse`. The product of all conjugates is the norm, which lies in the base; all but a itself are its cofactor: Itoh and
+/// Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using normal bases", Information and Computation
+/// 78 (1988).
 pub(super) fn wgsl_inverse(field: &Extended) -> String {
     let n = field.reduction.len();
     let scaled = super::list(n, |i| format!("b_mul(cofactor.c{i}, inverse)"));
@@ -175,7 +177,8 @@ pub(super) fn wgsl_inverse(field: &Extended) -> String {
     )
 }
 
-/// Karatsuba: three products, by one multiplication in a loop over rotating operands.
+/// Three products instead of four, by one multiplication in a loop over rotating operands. Karatsuba and Ofman,
+/// "Multiplication of multidigit numbers on automata", Soviet Physics Doklady 7 (1963).
 fn mul_quadratic(field: &Extended, multipliers: &mut Multipliers<'_>) -> String {
     let low = multipliers.accumulate(Some("m0".into()), &field.reduction[0], "m1").unwrap_or_default();
     let cross = "b_sub(b_sub(m2, m0), m1)";

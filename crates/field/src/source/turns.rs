@@ -9,17 +9,17 @@ use crate::{
     arithmetic::{Coefficient, Extended, Kind},
 };
 
-/// Of one `f_mul`.
+/// Counts the turns of one `f_mul`.
 pub fn mul<F: DeviceField>() -> u64 {
     mul_of(&F::arithmetic())
 }
 
-/// Of one `f_inverse`.
+/// Counts the turns of one `f_inverse`.
 pub fn inverse<F: DeviceField>() -> u64 {
     inverse_of(&F::arithmetic())
 }
 
-/// Of one `group_inverse` in workgroups of so many threads.
+/// Counts the turns of one `group_inverse` in a workgroup of so many threads.
 pub fn group_inverse<F: DeviceField>(threads: u32) -> u64 {
     let levels = u64::from((threads / threads.min(super::ROOTS)).max(1).ilog2());
     let mul = mul::<F>();

@@ -58,7 +58,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = −a[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn neg<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map(Map::Negate, a.into(), None, out.into())
     }
@@ -66,7 +66,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] = −a[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn neg_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map_assign(Map::Negate, a.into(), None)
     }
@@ -74,7 +74,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i]²`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn square<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map(Map::Square, a.into(), None, out.into())
     }
@@ -82,7 +82,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] = a[i]²`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::add`], for the same reasons.
     pub fn square_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map_assign(Map::Square, a.into(), None)
     }
@@ -90,7 +90,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = factor · a[i]`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for one more element, the
+    /// factor; and the errors of [`Vector::add`], for the same reasons.
     pub fn scale<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -103,7 +104,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] *= factor`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::scale`], for the same reasons.
     pub fn scale_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, factor: F) -> Result<()> {
         self.map_assign(Map::Scale, a.into(), Some(factor))
     }
@@ -111,7 +112,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i]` is the integer below p that `a[i]` is: from Montgomery to canonical form, with one multiplication each.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::scale`], for the same reasons.
     pub fn to_canonical<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -130,7 +131,7 @@ impl<F: DeviceField> Vector<F> {
     /// multiplication each.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// Returns the errors of [`Vector::scale`], for the same reasons.
     pub fn from_canonical<'a>(
         &self,
         a: impl Into<View<'a, Canonical<F>>>,
@@ -149,7 +150,9 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i]^exponent`, for an exponent of 64-bit words, the lowest first; 0⁰ is 1.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent or,
+    /// where it limits the loops of a thread so much that the exponent is taken in parts, for one more vector of this
+    /// length; and the errors of [`Vector::add`], for the same reasons.
     pub fn pow<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -169,7 +172,9 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] = a[i]^exponent`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent or,
+    /// where that is taken in parts as by [`Vector::pow`], for two more vectors of this length; and the errors of
+    /// [`Vector::add`], for the same reasons.
     pub fn pow_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, exponent: impl AsRef<[u64]>) -> Result<()> {
         let a = a.into();
         let exponent = Exponent::new(exponent.as_ref());

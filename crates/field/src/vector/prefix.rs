@@ -23,7 +23,7 @@ use crate::{
 /// log₂ of the elements that one thread goes through.
 const LOG_RUN: u32 = 3;
 
-/// Whether element i of a prefix sum or product has a share in result i.
+/// Says whether element i of a prefix sum or product has a share in result i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// Result i is that of the elements 0 to i.
@@ -86,10 +86,11 @@ struct Plan<'a, F: DeviceField> {
 }
 
 impl<F: DeviceField> Vector<F> {
-    /// `out[i] = Σ a[j]` over j ≤ i or j < i.
+    /// Writes `out[i] = Σ a[j]`, over all j ≤ i ([`Prefix::Inclusive`]) or all j < i ([`Prefix::Exclusive`]).
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// tiles, one element for each of up to 2¹¹ elements; and the errors of [`Vector::add`], for the same reasons.
     pub fn prefix_sum<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -99,18 +100,18 @@ impl<F: DeviceField> Vector<F> {
         self.scan(&Plan { scan: Scan::Sum, weights: None }, a.into(), prefix, out.into()).map(drop)
     }
 
-    /// [`Vector::prefix_sum`] in place.
+    /// Does what [`Vector::prefix_sum`] does, in place.
     ///
     /// # Errors
-    /// As [`Vector::prefix_sum`].
+    /// Returns the errors of [`Vector::prefix_sum`], for the same reasons.
     pub fn prefix_sum_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
         self.scan_assign(&Plan { scan: Scan::Sum, weights: None }, a.into(), prefix, 0).map(drop)
     }
 
-    /// `out[i] = Π a[j]` over j ≤ i or j < i.
+    /// Writes `out[i] = Π a[j]`, over all j ≤ i ([`Prefix::Inclusive`]) or all j < i ([`Prefix::Exclusive`]).
     ///
     /// # Errors
-    /// As [`Vector::prefix_sum`].
+    /// Returns the errors of [`Vector::prefix_sum`], for the same reasons.
     pub fn prefix_product<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -120,10 +121,10 @@ impl<F: DeviceField> Vector<F> {
         self.scan(&Plan { scan: Scan::Product, weights: None }, a.into(), prefix, out.into()).map(drop)
     }
 
-    /// [`Vector::prefix_product`] in place.
+    /// Does what [`Vector::prefix_product`] does, in place.
     ///
     /// # Errors
-    /// As [`Vector::prefix_sum`].
+    /// Returns the errors of [`Vector::prefix_sum`], for the same reasons.
     pub fn prefix_product_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
         self.scan_assign(&Plan { scan: Scan::Product, weights: None }, a.into(), prefix, 0).map(drop)
     }
@@ -132,7 +133,8 @@ impl<F: DeviceField> Vector<F> {
     /// zero so that it has as many, and gives the remainder, which is the value at `z`. Waits for it.
     ///
     /// # Errors
-    /// As [`Vector::prefix_sum`].
+    /// [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is no element of the field, as may
+    /// happen where `a` was never written; and the errors of [`Vector::prefix_sum`], for the same reasons.
     pub fn divide_by_linear<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -146,10 +148,10 @@ impl<F: DeviceField> Vector<F> {
         self.last(&self.scan(&plan, a, Prefix::Exclusive, quotient)?)
     }
 
-    /// [`Vector::divide_by_linear`] in place.
+    /// Does what [`Vector::divide_by_linear`] does, in place: `a` becomes the quotient.
     ///
     /// # Errors
-    /// As [`Vector::prefix_sum`].
+    /// Returns the errors of [`Vector::divide_by_linear`], for the same reasons.
     pub fn divide_by_linear_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, z: F) -> Result<F> {
         let a = a.into();
         let weights = self.weights(z, a.secrecy())?;

@@ -41,7 +41,8 @@ const fn divsteps(bits: u32) -> u32 {
     ((45_907 * bits as u64 + 30_179) / 19_929) as u32
 }
 
-/// Jacobi symbols (x / n) for odd moduli n that are known at run time only, from 3 on and of up to 4096 bits, prime or not.
+/// Computes Jacobi symbols (x / n) for odd moduli n that are known at run time only, from 3 on and of up to 4096 bits,
+/// prime or not.
 ///
 /// # Data
 /// That of [`ModSqrt`](super::ModSqrt): an element is [`Jacobi::limbs`] little-endian 32-bit limbs, zeros above its value, and n elements
@@ -87,22 +88,26 @@ impl fmt::Debug for Jacobi {
 }
 
 impl Jacobi {
-    /// A plan for one modulus.
+    /// Makes a plan for one modulus.
     ///
     /// # Errors
-    /// As [`Jacobi::with_moduli`].
+    /// Returns the errors of [`Jacobi::with_moduli`], for the same reasons.
     pub fn new(device: &Device, modulus: &BoxedUint) -> Result<Self> {
         Self::with_moduli(device, std::slice::from_ref(modulus), Secrecy::Public)
     }
 
-    /// A plan for some moduli of the same number of limbs. With [`Secrecy::Secret`], what the device holds of them is zeroed when it is
-    /// given back, and so is the scratch of every call. Whether they are primes is not looked at.
+    /// Makes a plan for some moduli of the same number of limbs. With [`Secrecy::Secret`], what the device holds of
+    /// them is zeroed when it is given back, and so is the scratch of every call. Whether they are primes is not looked
+    /// at.
     ///
     /// # Errors
-    /// Each names the first modulus at fault: [`Error::EvenModulus`], [`Error::ModulusBits`] for 1 and for more than 4096 bits,
-    /// [`Error::ModulusLimbs`] for another number of limbs than the first. [`Error::NoModulus`] without a modulus. [`Error::Device`] with
-    /// [`DeviceError::Compile`], [`DeviceError::Unavailable`] where the compiler is missing, [`DeviceError::TooLarge`] for moduli
-    /// larger than a buffer, [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`Error::NoModulus`] without a modulus. Of the others, the index is that of the first modulus at fault:
+    /// [`Error::EvenModulus`] if it is even, [`Error::ModulusBits`] if it is 1 or has more than 4096 bits,
+    /// [`Error::ModulusLimbs`] if it has another number of limbs than the first. [`Error::Device`] with
+    /// [`DeviceError::Compile`] if the kernel's source is refused, [`DeviceError::Unavailable`] where the compiler is
+    /// missing, [`DeviceError::TooLarge`] for moduli larger than a buffer, [`DeviceError::OutOfMemory`] if the device
+    /// has no room for them, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device
+    /// is gone.
     pub fn with_moduli(device: &Device, moduli: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
         for (index, modulus) in moduli.iter().enumerate() {
             let bits = modulus.bits();
@@ -125,57 +130,60 @@ impl Jacobi {
         Ok(Self { machine, queue: None, moduli: Arc::new(moduli) })
     }
 
-    /// The same plan on a queue of its own. What it shares with work of other queues is ordered by events ([`Device::record`],
-    /// [`Device::wait_for`]).
+    /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events
+    /// ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
-    /// The device.
+    /// Gives the device that the plan is on.
     pub fn device(&self) -> &Device {
         &self.machine.device
     }
 
-    /// 32-bit limbs of an element: [`limbs`](super::limbs) of the bits of a modulus.
+    /// Counts the 32-bit limbs of an element: [`limbs`](super::limbs) of the bits of a modulus.
     pub fn limbs(&self) -> usize {
         self.machine.limbs
     }
 
-    /// How many moduli there are.
+    /// Counts the moduli of the plan.
     pub fn moduli(&self) -> usize {
         self.moduli.len()
     }
 
-    /// Bytes of scratch of a call for so many elements.
+    /// Counts the bytes of scratch that a call for so many elements takes on the device.
     pub fn required_bytes(&self, len: usize) -> u64 {
         self.machine.required_bytes(len)
     }
 
-    /// The kernels for moduli of so many bits, for compiling them ahead; none for lengths that are refused.
+    /// Lists the kernels for moduli of so many bits, for compiling them ahead; none for lengths that are refused.
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
         let possible = (MIN_BITS..=MAX_BITS).contains(&bits);
         possible.then(|| spec(number::limbs(bits))).into_iter().collect()
     }
 
-    /// The symbol of each value: 1, 2³² − 1 for −1, or 0 where value and modulus have a common divisor; and
+    /// Computes the symbol of each value: 1, 2³² − 1 for −1, or 0 where value and modulus have a common divisor; and
     /// [`Outcome::TooLarge`](super::Outcome::TooLarge) for a value that is not below the modulus.
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several moduli. [`Error::Device`] with [`DeviceError::Length`] unless values have
-    /// [`limbs`](Jacobi::limbs) words for each symbol, [`DeviceError::WrongDevice`], [`DeviceError::TooLarge`] if a thread of the
-    /// device may not do as much as one batch of divsteps takes; nothing is written then. [`DeviceError::OutOfMemory`],
-    /// [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`Error::Indices`] if there are several moduli. [`Error::Device`] with [`DeviceError::Length`] unless values
+    /// have [`limbs`](Jacobi::limbs) words for each symbol, [`DeviceError::WrongDevice`] if values or symbols lie on
+    /// another device, [`DeviceError::TooLarge`] if a thread of the device may not do as much as one batch of divsteps
+    /// takes; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch
+    /// ([`Jacobi::required_bytes`]), [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if
+    /// the device is gone.
     pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         self.moduli.one()?;
         self.run(None, values.into(), symbols.into())
     }
 
-    /// [`Jacobi::symbols`], each for the modulus that its index says, or [`Outcome::NoPrime`](super::Outcome::NoPrime) where that is not
-    /// below the number of moduli.
+    /// Computes the symbols as [`Jacobi::symbols`] does, each for the modulus that its index says, or
+    /// [`Outcome::NoPrime`](super::Outcome::NoPrime) where that is not below the number of moduli.
     ///
     /// # Errors
-    /// As [`Jacobi::symbols`], and [`DeviceError::Length`] unless there is an index for each symbol.
+    /// [`Error::Device`] with [`DeviceError::Length`] unless there is an index for each symbol; and the errors of
+    /// [`Jacobi::symbols`] of the device, for the same reasons.
     pub fn symbols_mixed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
@@ -185,11 +193,11 @@ impl Jacobi {
         self.run(Some(indices.into()), values.into(), symbols.into())
     }
 
-    /// The symbols of values on the host: 1, 0 or −1. Waits for the device.
+    /// Computes the symbols of values on the host: 1, 0 or −1. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several moduli, [`Error::TooLarge`] for a value that is not below the modulus, and those of
-    /// [`Jacobi::symbols`].
+    /// [`Error::Indices`] if there are several moduli; [`Error::TooLarge`] for a value that is not below the modulus;
+    /// and the errors of [`Jacobi::symbols`], for the same reasons.
     pub fn jacobi(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
         self.moduli.expect_below(values)?;
         let secrecy = self.moduli.secrecy();

@@ -147,8 +147,10 @@ impl Machine {
     /// Runs a program on all elements, in launches of some elements and some steps.
     ///
     /// # Errors
-    /// [`DeviceError::Length`] unless values and output have the limbs of as many elements as the mask has entries; [`DeviceError::WrongDevice`]; [`DeviceError::TooLarge`] if not even one step of one element fits what a thread may do;
-    /// [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`DeviceError::Length`] unless values and output have the limbs of as many elements as the mask has entries;
+    /// [`DeviceError::WrongDevice`] if one of the buffers lies on another device; [`DeviceError::TooLarge`] if not even one step of
+    /// one element fits what a thread may do; [`DeviceError::OutOfMemory`] if there is no room for the slots,
+    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
     pub(crate) fn run(&self, queue: Option<&Queue>, program: &Program, batch: Batch<'_>) -> Result<()> {
         let Batch { constants, indices, values, mut out, mut mask, choice } = batch;
         self.device.expect_same("the moduli", constants.words.device())?;
@@ -303,6 +305,9 @@ fn source(language: Language, limbs: usize) -> String {
 /// modulus are: [`ROWS`] rows of products and of their reduction side by side, from the lowest position up. Threads that share an
 /// element hand down the limbs that a block of rows pushes out of theirs, and the first one hands out the factors of the modulus
 /// for the next block, which its lowest limbs determine, at one barrier a block.
+///
+/// A row adds a multiple of one factor and a multiple of the modulus limb by limb: "finely integrated operand scanning" of Koç,
+/// Acar and Kaliski, "Analyzing and comparing Montgomery multiplication algorithms", IEEE Micro 16 (1996).
 fn multiplication(limbs: usize, int64: bool) -> String {
     let (lanes, rows) = (lanes(limbs) as usize, ROWS);
     let (shared, own) = (lanes > 1, limbs / lanes);

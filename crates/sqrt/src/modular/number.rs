@@ -2,14 +2,14 @@
 
 use crypto_bigint::{BoxedUint, Limb};
 
-/// Bits of the shortest modulus.
+/// Bits of the shortest modulus that roots are taken for.
 pub const MIN_BITS: u32 = 64;
 
-/// Bits of the longest modulus.
+/// Bits of the longest modulus that there may be.
 pub const MAX_BITS: u32 = 4096;
 
-/// 32-bit limbs of a value modulo a prime of so many bits: as many as are needed, rounded up to a multiple of 2 for up to 1024
-/// bits, of 4 for up to 2048, and of 8 beyond.
+/// Counts the 32-bit limbs of a value modulo a prime of so many bits: as many as are needed, rounded up to a multiple
+/// of 2 for up to 1024 bits, of 4 for up to 2048, and of 8 beyond.
 pub const fn limbs(bits: u32) -> usize {
     let limbs = bits.div_ceil(32);
     let step = 2 * lanes(limbs as usize);

@@ -19,7 +19,7 @@ use super::{
 use crate::Error;
 use crate::{Choice, Result};
 
-/// What the mask says about an element.
+/// Says what came of an element, as an entry of a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Outcome {
@@ -34,13 +34,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What an entry of a mask says, if it is one.
+    /// Tells what an entry of a mask says; `None` if it is no entry that a mask has.
     pub fn of(entry: u32) -> Option<Self> {
         [Self::NoRoot, Self::Root, Self::TooLarge, Self::NoPrime].into_iter().find(|outcome| *outcome as u32 == entry)
     }
 }
 
-/// Square roots modulo primes that are known at run time only, of 64 to 4096 bits.
+/// Takes square roots modulo primes that are known at run time only, of 64 to 4096 bits.
 ///
 /// # Data
 /// An element is [`ModSqrt::limbs`] little-endian 32-bit limbs, zeros above its value, and n elements are n · limbs neighbouring words
@@ -111,26 +111,30 @@ impl fmt::Debug for ModSqrt {
 }
 
 impl ModSqrt {
-    /// A plan for one prime. Half a second of tests on one core for 2048 bits, a few for 4096: they are divided among all.
+    /// Makes a plan for one prime. Half a second of tests on one core for 2048 bits, a few for 4096: they are divided
+    /// among all.
     ///
     /// # Errors
-    /// As [`ModSqrt::with_primes`].
+    /// Returns the errors of [`ModSqrt::with_primes`], for the same reasons.
     pub fn new(device: &Device, prime: &BoxedUint) -> Result<Self> {
         Self::with_primes(device, std::slice::from_ref(prime), Secrecy::Public)
     }
 
-    /// A plan for some primes of the same number of limbs. With [`Secrecy::Secret`], what the device holds of them is zeroed when it is
-    /// given back, and so is the scratch of every call.
+    /// Makes a plan for some primes of the same number of limbs. With [`Secrecy::Secret`], what the device holds of
+    /// them is zeroed when it is given back, and so is the scratch of every call.
     ///
     /// Composites are refused by Baillie, Pomerance, Selfridge and Wagstaff's test and 32 rounds of Miller and Rabin's with
     /// random bases: whoever chose the number gets a composite through with a probability of at most 2^−64.
     ///
     /// # Errors
-    /// Each names the first prime at fault: [`Error::ModulusBits`] for fewer than 64 bits or more than 4096,
-    /// [`Error::EvenModulus`], [`Error::Composite`]; [`Error::ModulusLimbs`] for another number of limbs than the first. [`Error::NoModulus`]
-    /// without a prime. [`Error::Randomness`] if the system gives none. [`Error::Device`] with [`DeviceError::Compile`],
-    /// [`DeviceError::Unavailable`] where the compiler is missing, [`DeviceError::TooLarge`] for constants larger than a buffer,
-    /// [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`Error::NoModulus`] without a prime; [`Error::Randomness`] if the system gives no random bytes for the tests.
+    /// Of the others, the index is that of the first prime at fault: [`Error::ModulusBits`] if it has fewer than 64
+    /// bits or more than 4096, [`Error::EvenModulus`] if it is even, [`Error::Composite`] if it does not pass the
+    /// tests, [`Error::ModulusLimbs`] if it has another number of limbs than the first. [`Error::Device`] with
+    /// [`DeviceError::Compile`] if the kernel's source is refused, [`DeviceError::Unavailable`] where the compiler is
+    /// missing, [`DeviceError::TooLarge`] for constants larger than a buffer, [`DeviceError::OutOfMemory`] if the
+    /// device has no room for them, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the
+    /// device is gone.
     pub fn with_primes(device: &Device, primes: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
         let primes =
             primes.iter().enumerate().map(|(index, prime)| Prime::new(index, prime)).collect::<Result<Vec<_>>>()?;
@@ -146,57 +150,59 @@ impl ModSqrt {
         Ok(Self { machine, queue: None, choice: Choice::Any, primes: Arc::new(Primes { moduli, roots }) })
     }
 
-    /// The same plan on a queue of its own. What it shares with work of other queues is ordered by events ([`Device::record`],
-    /// [`Device::wait_for`]).
+    /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events
+    /// ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: Some(queue.clone()), ..self.clone() }
     }
 
-    /// The same plan, which gives another of the two roots.
+    /// Gives the same plan with another choice among the two roots.
     #[must_use]
     pub fn choose(&self, choice: Choice) -> Self {
         Self { choice, ..self.clone() }
     }
 
-    /// The device.
+    /// Gives the device that the plan is on.
     pub fn device(&self) -> &Device {
         self.machine.device()
     }
 
-    /// 32-bit limbs of an element: [`limbs`](super::limbs) of the bits of a prime.
+    /// Counts the 32-bit limbs of an element: [`limbs`](super::limbs) of the bits of a prime.
     pub fn limbs(&self) -> usize {
         self.machine.limbs()
     }
 
-    /// How many primes there are.
+    /// Counts the primes of the plan.
     pub fn primes(&self) -> usize {
         self.primes.moduli.len()
     }
 
-    /// Multiplications modulo the prime that one root takes.
+    /// Counts the multiplications modulo the prime that one root takes.
     pub fn multiplications(&self) -> usize {
         self.primes.roots.multiplications()
     }
 
-    /// Bytes of scratch of a call for so many elements.
+    /// Counts the bytes of scratch that a call for so many elements takes on the device.
     pub fn required_bytes(&self, len: usize) -> u64 {
         self.machine.required_bytes(len)
     }
 
-    /// The kernels for primes of so many bits, for compiling them ahead; none for lengths that are refused.
+    /// Lists the kernels for primes of so many bits, for compiling them ahead; none for lengths that are refused.
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
         let possible = (number::MIN_BITS..=number::MAX_BITS).contains(&bits);
         possible.then(|| kernels::spec(number::limbs(bits))).into_iter().collect()
     }
 
-    /// A root of each value, and an entry of the mask that says whether there is one ([`Outcome`]).
+    /// Writes a root of each value, and an entry of the mask that says whether there is one ([`Outcome`]).
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several primes. [`Error::Device`] with [`DeviceError::Length`] unless values and roots have
-    /// [`limbs`](ModSqrt::limbs) words for each entry of the mask, [`DeviceError::WrongDevice`], [`DeviceError::TooLarge`] if a
-    /// thread of the device may not do as much as one multiplication takes; nothing is written then. [`DeviceError::OutOfMemory`],
-    /// [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`Error::Indices`] if there are several primes. [`Error::Device`] with [`DeviceError::Length`] unless values and
+    /// roots have [`limbs`](ModSqrt::limbs) words for each entry of the mask, [`DeviceError::WrongDevice`] if one of
+    /// the three lies on another device, [`DeviceError::TooLarge`] if a thread of the device may not do as much as one
+    /// multiplication takes; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the
+    /// scratch ([`ModSqrt::required_bytes`]), [`DeviceError::Driver`] if a call of the driver fails,
+    /// [`DeviceError::Lost`] if the device is gone.
     pub fn roots<'a>(
         &self,
         values: impl Into<View<'a, u32>>,
@@ -207,10 +213,11 @@ impl ModSqrt {
         self.run(None, values.into(), roots.into(), mask.into())
     }
 
-    /// [`ModSqrt::roots`], each modulo the prime that its index says.
+    /// Takes roots as [`ModSqrt::roots`] does, each modulo the prime that its index says.
     ///
     /// # Errors
-    /// As [`ModSqrt::roots`], and [`DeviceError::Length`] unless there is an index for each entry of the mask.
+    /// [`Error::Device`] with [`DeviceError::Length`] unless there is an index for each entry of the mask; and the
+    /// errors of [`ModSqrt::roots`] of the device, for the same reasons.
     pub fn roots_mixed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
@@ -221,21 +228,30 @@ impl ModSqrt {
         self.run(Some(indices.into()), values.into(), roots.into(), mask.into())
     }
 
-    /// The Legendre symbol of each value: 1 for squares, 2³² − 1 for others, 0 for 0; and [`Outcome::TooLarge`] for a value that is
-    /// not below the prime. By divsteps, which cost far less than a root; of moduli that need not be prime,
-    /// [`Jacobi`](super::Jacobi) has the symbols, and says how. The first call compiles their kernel.
+    /// Computes the Legendre symbol of each value: 1 for squares, 2³² − 1 for others, 0 for 0; and
+    /// [`Outcome::TooLarge`] for a value that is not below the prime. By divsteps, which cost far less than a root; of
+    /// moduli that need not be prime, [`Jacobi`](super::Jacobi) has the symbols, and says how. The first call compiles
+    /// their kernel.
     ///
     /// # Errors
-    /// As [`ModSqrt::roots`], and [`DeviceError::Compile`].
+    /// [`Error::Indices`] if there are several primes. [`Error::Device`] at the first call with
+    /// [`DeviceError::Compile`] if the kernel's source is refused and [`DeviceError::Unavailable`] where the compiler
+    /// is missing; with [`DeviceError::Length`] unless values have [`limbs`](ModSqrt::limbs) words for each symbol,
+    /// [`DeviceError::WrongDevice`] if values or symbols lie on another device, [`DeviceError::TooLarge`] if a thread
+    /// of the device may not do as much as one batch of divsteps takes; nothing is written then.
+    /// [`DeviceError::OutOfMemory`] if the device has no room for the scratch, [`DeviceError::Driver`] if a call of the
+    /// driver fails, [`DeviceError::Lost`] if the device is gone.
     pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         self.primes.moduli.one()?;
         self.run_symbols(None, values.into(), symbols.into())
     }
 
-    /// [`ModSqrt::symbols`], each modulo the prime that its index says, or [`Outcome::NoPrime`].
+    /// Computes the symbols as [`ModSqrt::symbols`] does, each modulo the prime that its index says, or
+    /// [`Outcome::NoPrime`].
     ///
     /// # Errors
-    /// As [`ModSqrt::symbols`], and [`DeviceError::Length`] unless there is an index for each symbol.
+    /// [`Error::Device`] with [`DeviceError::Length`] unless there is an index for each symbol; and the errors of
+    /// [`ModSqrt::symbols`] of the device, for the same reasons.
     pub fn symbols_mixed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
@@ -245,11 +261,11 @@ impl ModSqrt {
         self.run_symbols(Some(indices.into()), values.into(), symbols.into())
     }
 
-    /// The roots of values on the host, `None` for those that are no squares. Waits for the device.
+    /// Takes the roots of values on the host, `None` for those that are no squares. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several primes, [`Error::TooLarge`] for a value that is not below the prime, and those of
-    /// [`ModSqrt::roots`].
+    /// [`Error::Indices`] if there are several primes; [`Error::TooLarge`] for a value that is not below the prime; and
+    /// the errors of [`ModSqrt::roots`], for the same reasons.
     pub fn sqrt(&self, values: &[BoxedUint]) -> Result<Vec<Option<BoxedUint>>> {
         self.primes.moduli.expect_below(values)?;
         let (limbs, device) = (self.limbs(), self.device());

@@ -36,7 +36,7 @@ impl Modulus {
     /// Number `index` of the moduli that a caller gave.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`], [`Error::EvenModulus`].
+    /// [`Error::ModulusBits`] unless it has 64 to 4096 bits, [`Error::EvenModulus`] if it is even.
     pub(crate) fn new(index: usize, value: &BoxedUint) -> Result<Self> {
         let bits = value.bits();
         if !(MIN_BITS..=MAX_BITS).contains(&bits) {
@@ -95,7 +95,8 @@ impl Prime {
     /// Number `index` of the moduli that a caller gave.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`], [`Error::EvenModulus`], [`Error::Composite`], [`Error::Randomness`].
+    /// [`Error::Composite`] if it does not pass the tests for primes, [`Error::Randomness`] if the system gives no random bytes
+    /// for these; and the errors of [`Modulus::new`], for the same reasons.
     pub(crate) fn new(index: usize, value: &BoxedUint) -> Result<Self> {
         let modulus = Modulus::new(index, value)?;
         if !passes(&modulus.value)? {

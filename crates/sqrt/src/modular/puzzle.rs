@@ -30,10 +30,10 @@ pub struct Puzzle {
 }
 
 impl Puzzle {
-    /// A prime for puzzles, ≡ 3 (mod 4), of so many bits: drawn once, for many puzzles.
+    /// Draws a random prime for puzzles, ≡ 3 (mod 4), of so many bits: once, for many puzzles.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless these are 64 to 4096, [`Error::Randomness`].
+    /// [`Error::ModulusBits`] unless `bits` is 64 to 4096; [`Error::Randomness`] if the system gives no random bytes.
     pub fn draw_prime(bits: u32) -> Result<BoxedUint> {
         if !(MIN_BITS..=MAX_BITS).contains(&bits) {
             return Err(Error::ModulusBits { index: 0, expected: MIN_BITS..=MAX_BITS, actual: bits });
@@ -41,11 +41,12 @@ impl Puzzle {
         Ok((*prime::random(bits)?).clone())
     }
 
-    /// A puzzle with a prime of the server, ≡ 3 (mod 4) as that of [`Puzzle::draw_prime`] is: of others, [`Puzzle::solve`] finds
-    /// no root. The square of a random number, which is forgotten.
+    /// Draws a puzzle with a prime of the server, ≡ 3 (mod 4) as that of [`Puzzle::draw_prime`] is: of others,
+    /// [`Puzzle::solve`] finds no root. It is the square of a random number, which is forgotten.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 64 to 4096 bits, [`Error::EvenModulus`], [`Error::Randomness`].
+    /// [`Error::ModulusBits`] unless the prime has 64 to 4096 bits; [`Error::EvenModulus`] if it is even;
+    /// [`Error::Randomness`] if the system gives no random bytes.
     pub fn draw(prime: &BoxedUint) -> Result<Self> {
         let modulus = prime::Modulus::new(0, prime)?;
         let precision = modulus.value().bits_precision();
@@ -56,11 +57,12 @@ impl Puzzle {
         Ok(Self { prime: modulus.value().clone(), square })
     }
 
-    /// A puzzle that a client got.
+    /// Makes the puzzle that a client got.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 64 to 4096 bits, [`Error::EvenModulus`], [`Error::TooLarge`] unless the square is below it.
-    /// Whether it is a prime is not tested: of what is none, no solution is found.
+    /// [`Error::ModulusBits`] unless the prime has 64 to 4096 bits; [`Error::EvenModulus`] if it is even;
+    /// [`Error::TooLarge`] unless the square is below it. Whether it is a prime is not tested: of what is none, no
+    /// solution is found.
     pub fn new(prime: &BoxedUint, square: &BoxedUint) -> Result<Self> {
         let modulus = prime::Modulus::new(0, prime)?;
         if square >= prime {
@@ -72,18 +74,18 @@ impl Puzzle {
         })
     }
 
-    /// The modulus.
+    /// Gives the modulus.
     pub fn prime(&self) -> &BoxedUint {
         &self.prime
     }
 
-    /// The number of which a root is asked for.
+    /// Gives the number of which a root is asked for.
     pub fn square(&self) -> &BoxedUint {
         &self.square
     }
 
-    /// The client's work, on one core: the power (p + 1)/4. `None` where that is no root, so that the puzzle is none. For many
-    /// puzzles with one prime there is [`ModSqrt::sqrt`].
+    /// Does the client's work, on one core: computes the power (p + 1)/4 of the square. `None` where that is no root,
+    /// so that the puzzle is none. For many puzzles with one prime there is [`ModSqrt::sqrt`].
     pub fn solve(&self) -> Option<BoxedUint> {
         let odd = Option::<Odd<BoxedUint>>::from(self.prime.to_odd())?;
         let params = BoxedMontyParams::new_vartime(odd);
@@ -92,7 +94,7 @@ impl Puzzle {
         self.verify(&root).then_some(root)
     }
 
-    /// The server's work: whether a number below the prime is a root. One multiplication.
+    /// Does the server's work: tells whether a number below the prime is a root. One multiplication.
     pub fn verify(&self, root: &BoxedUint) -> bool {
         let modulus = Option::<NonZero<BoxedUint>>::from(self.prime.to_nz());
         *root < self.prime

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Bits of each of the two primes of a key.
+/// Bits that each of the two primes of a key may have.
 pub const PRIME_BITS: std::ops::RangeInclusive<u32> = 512..=2048;
 
 /// Bytes at the end of a message that are repeated behind it. A root that is not the message has them with a probability of 2^−128.
@@ -29,11 +29,11 @@ pub const REDUNDANCY: usize = 16;
 pub struct PublicKey(BoxedUint);
 
 impl PublicKey {
-    /// A key from its modulus.
+    /// Makes a key from its modulus.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless it has 1023 to 4096 bits, [`Error::EvenModulus`]. Whether it is the product of two primes is not known
-    /// without them.
+    /// [`Error::ModulusBits`] unless it has 1023 to 4096 bits; [`Error::EvenModulus`] if it is even. Whether it is the
+    /// product of two primes is not known without them.
     pub fn new(modulus: &BoxedUint) -> Result<Self> {
         let (bits, expected) = (modulus.bits(), 2 * PRIME_BITS.start() - 1..=2 * PRIME_BITS.end());
         if !expected.contains(&bits) {
@@ -42,12 +42,12 @@ impl PublicKey {
         Ok(Self(Modulus::new(0, modulus)?.value().clone()))
     }
 
-    /// n.
+    /// Gives the modulus n.
     pub fn modulus(&self) -> &BoxedUint {
         &self.0
     }
 
-    /// Bytes of a message: those of the numbers that are all below n, less [`REDUNDANCY`].
+    /// Counts the bytes of a message: those of the numbers that are all below n, less [`REDUNDANCY`].
     pub fn message_bytes(&self) -> usize {
         (self.0.bits() as usize - 1) / 8 - REDUNDANCY
     }
@@ -66,10 +66,11 @@ impl fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// A key from random primes of so many bits each.
+    /// Draws a key of two random primes of so many bits each.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless these are 512 to 2048, [`Error::Randomness`].
+    /// [`Error::ModulusBits`] unless `prime_bits` is 512 to 2048; [`Error::Randomness`] if the system gives no random
+    /// bytes.
     pub fn generate(prime_bits: u32) -> Result<Self> {
         if !PRIME_BITS.contains(&prime_bits) {
             return Err(Error::ModulusBits { index: 0, expected: PRIME_BITS, actual: prime_bits });
@@ -83,12 +84,13 @@ impl SecretKey {
         }
     }
 
-    /// A key from two primes of the same number of limbs ([`limbs`](super::limbs)). Whether they are primes is tested when they are
-    /// used ([`Decryption::new`]).
+    /// Makes a key from two primes of the same number of limbs ([`limbs`](super::limbs)). Whether they are primes is
+    /// tested when they are used ([`Decryption::new`]).
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless both have 512 to 2048 bits, [`Error::ModulusLimbs`], [`Error::RabinPrime`] unless both are
-    /// 3 modulo 4 and they differ. Each names p as number 0 and q as number 1.
+    /// [`Error::ModulusBits`] unless both have 512 to 2048 bits; [`Error::RabinPrime`] unless both are 3 modulo 4 and
+    /// they differ; [`Error::ModulusLimbs`] if q has another number of limbs than p. Each names p as number 0 and q as
+    /// number 1.
     pub fn from_primes(p: &BoxedUint, q: &BoxedUint) -> Result<Self> {
         for (index, prime) in [p, q].into_iter().enumerate() {
             let bits = prime.bits();
@@ -107,13 +109,14 @@ impl SecretKey {
         Ok(Self { p: own(p), q: own(q) })
     }
 
-    /// The key that encrypts.
+    /// Gives the key that encrypts.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.p.concatenating_mul(&*self.q))
     }
 }
 
-/// Encryption on a device: c = m² mod n, for m the message with its last [`REDUNDANCY`] bytes repeated, as a big-endian number.
+/// Encrypts on a device: c = m² mod n, for m the message with its last [`REDUNDANCY`] bytes repeated, as a big-endian
+/// number.
 ///
 /// **A research primitive, not a padded encryption scheme.** Equal messages have equal ciphertexts, whoever may have chosen
 /// ciphertexts decrypted learns the key where the redundancy is left out, and nothing is authenticated. What is secret
@@ -130,10 +133,10 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    /// A plan for a key.
+    /// Makes a plan for a key.
     ///
     /// # Errors
-    /// [`Error::Device`] as for [`ModSqrt::new`].
+    /// [`Error::Device`] if a kernel does not compile, if the device has no room for the constants, or if it fails.
     pub fn new(device: &Device, key: &PublicKey) -> Result<Self> {
         let modulus = Modulus::new(0, &key.0)?;
         let stride = HEAD as usize + (section::UNIT + 1) as usize * modulus.limbs;
@@ -144,11 +147,13 @@ impl Encryption {
         Ok(Self { key: key.clone(), machine, constants, program })
     }
 
-    /// The ciphertext of each message. Two multiplications modulo n each. Waits for the device.
+    /// Computes the ciphertext of each message, by two multiplications modulo n. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::MessageLength`] unless each has [`PublicKey::message_bytes`] bytes; [`Error::Device`] with
-    /// [`DeviceError::OutOfMemory`], [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`Error::MessageLength`] unless each has [`PublicKey::message_bytes`] bytes. [`Error::Device`] with
+    /// [`DeviceError::TooLarge`] if a thread of the device may not do as much as one multiplication takes,
+    /// [`DeviceError::OutOfMemory`] if the device has no room for messages, ciphertexts and scratch,
+    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
     pub fn encrypt<M: AsRef<[u8]>>(&self, messages: &[M]) -> Result<Vec<BoxedUint>> {
         let expected = self.key.message_bytes();
         for (index, message) in messages.iter().enumerate() {
@@ -183,8 +188,9 @@ impl Encryption {
     }
 }
 
-/// Decryption on a device: the roots modulo p and modulo q there, both in one batch, the four roots modulo n by the Chinese remainder
-/// theorem on the host, and of these the one with the redundancy. See [`Encryption`] for what this is not.
+/// Decrypts on a device: takes the roots modulo p and modulo q there, both in one batch, makes the four roots modulo n
+/// of them by the Chinese remainder theorem on the host, and of these finds the one with the redundancy. See
+/// [`Encryption`] for what this is not.
 pub struct Decryption {
     roots: ModSqrt,
     public: PublicKey,
@@ -208,10 +214,11 @@ impl Drop for Decryption {
 }
 
 impl Decryption {
-    /// A plan for a key. What the device holds of it is zeroed when it is given back.
+    /// Makes a plan for a key. What the device holds of it is zeroed when it is given back.
     ///
     /// # Errors
-    /// As [`ModSqrt::with_primes`]: [`Error::Composite`] if p, number 0, or q, number 1, is no prime.
+    /// [`Error::Composite`] if p, number 0, or q, number 1, is no prime; and the errors of [`ModSqrt::with_primes`] of
+    /// the device and the system, for the same reasons.
     pub fn new(device: &Device, key: &SecretKey) -> Result<Self> {
         let primes = [(*key.p).clone(), (*key.q).clone()].map(Zeroizing::new);
         let [p, q] = &primes;
@@ -225,12 +232,15 @@ impl Decryption {
         Ok(Self { roots, public: key.public(), p, q, inverse: Zeroizing::new(inverse) })
     }
 
-    /// The message of each ciphertext; `None` where none of the four roots has the redundancy, or where there is no root at all: the
-    /// ciphertext is not one of this key. 5/4 of the bits of n in multiplications modulo p and q. Waits for the device.
+    /// Gives the message of each ciphertext; `None` where none of the four roots has the redundancy, or where there is
+    /// no root at all: the ciphertext is not one of this key. 5/4 of the bits of n in multiplications modulo p and q.
+    /// Waits for the device.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for a ciphertext that is not below n; [`Error::Device`] with [`DeviceError::OutOfMemory`],
-    /// [`DeviceError::Driver`], [`DeviceError::Lost`].
+    /// [`Error::TooLarge`] for a ciphertext that is not below n. [`Error::Device`] with [`DeviceError::TooLarge`] if a
+    /// thread of the device may not do as much as one multiplication takes, [`DeviceError::OutOfMemory`] if the device
+    /// has no room for two roots of each ciphertext and scratch, [`DeviceError::Driver`] if a call of the driver fails,
+    /// [`DeviceError::Lost`] if the device is gone.
     pub fn decrypt(&self, ciphertexts: &[BoxedUint]) -> Result<Vec<Option<Zeroizing<Vec<u8>>>>> {
         if let Some(index) = ciphertexts.iter().position(|c| *c >= self.public.0) {
             return Err(Error::TooLarge { index });

@@ -5,8 +5,9 @@ use crypto_bigint::{
     modular::{BoxedMontyForm, BoxedMontyParams},
 };
 
-/// A root of `value` modulo a prime, or `None` if it is no square: at each step, the order of what is left over is found by squaring
-/// and lowered by a power of a non-residue. s²/2 squarings for p − 1 = 2^s q. `None` also where `prime` is even.
+/// Takes a root of `value` modulo a prime, or gives `None` if it is no square: at each step, the order of what is left
+/// over is found by squaring and lowered by a power of a non-residue. s²/2 squarings for p − 1 = 2^s q. `None` also
+/// where `prime` is even.
 ///
 /// Source: Shanks, "Five number-theoretic algorithms", Proceedings of the Second Manitoba Conference on Numerical Mathematics
 /// (1972).

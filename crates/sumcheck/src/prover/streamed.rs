@@ -132,13 +132,14 @@ impl<T: DeviceField> Pieces<'_, T> {
 type Grid<E> = Vec<Vec<E>>;
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
-    /// [`Sumcheck::prove`] of tables in host memory, with at most about `device_bytes` of device memory: what fits is uploaded; of
-    /// larger tables the first rounds take a pass over them for each two variables, in pieces that are uploaded while others are
-    /// worked on, and one more at the end. The device's memory is of this secrecy. The proof is the same, to the byte, if the
-    /// claim is true; the strategy does not matter.
+    /// Proves as [`Sumcheck::prove`] does, of tables in host memory, with at most about `device_bytes` of device
+    /// memory: what fits is uploaded; of larger tables the first rounds take a pass over them for each two variables,
+    /// in pieces that are uploaded while others are worked on, and one more at the end. The device's memory is of this
+    /// secrecy. The proof is the same, to the byte, if the claim is true; the strategy does not matter.
     ///
     /// # Errors
-    /// As [`Sumcheck::prove`], and [`Error::TooLittle`] if not even the smallest pieces fit.
+    /// [`Error::TooLittle`] if not even the smallest pieces fit into `device_bytes`; and the errors of
+    /// [`Sumcheck::prove`], for the same reasons.
     pub fn prove_from_host(
         &self,
         statement: &Statement<E>,
