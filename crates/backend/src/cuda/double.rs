@@ -35,6 +35,9 @@ pub(super) enum Failure {
     Lost,
 }
 
+/// Bytes from one row to the next that copies of several rows may have at most.
+pub(super) const MAX_PITCH: usize = 1024;
+
 /// A word that no memory may hold when it is freed.
 pub(super) const SECRET: u32 = 0x5ec2_e7ed;
 
@@ -363,6 +366,9 @@ fn give<T>(to: *mut T, value: T) -> CUresult {
 }
 
 fn memcpy_2d(world: &mut World, copy: &CUDA_MEMCPY2D, stream: CUstream) -> CUresult {
+    if copy.srcPitch.max(copy.dstPitch) > MAX_PITCH {
+        return CUresult::CUDA_ERROR_INVALID_VALUE;
+    }
     let host = CUmemorytype::CU_MEMORYTYPE_HOST;
     for row in 0..copy.Height {
         let (from, to) = (row * copy.srcPitch, row * copy.dstPitch);
@@ -437,6 +443,7 @@ double! {
             A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => 9,
             A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => 0,
             A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK => 1024,
+            A::CU_DEVICE_ATTRIBUTE_MAX_PITCH => MAX_PITCH as c_int,
             _ => 1 << 16,
         })
     };

@@ -194,6 +194,35 @@ fn an_event_of_another_device_is_refused_before_anything_is_queued() {
     assert_eq!(double::faults(), [""; 0]);
 }
 
+/// Rows that are further apart than the driver's copies of several rows can have them.
+#[test]
+fn matrices_of_any_width_are_copied() {
+    const WORDS: usize = double::MAX_PITCH / 2;
+
+    for (rows, pieces, rectangles) in [(1, 1, 0), (1, 4, 0), (2, 1, 0), (2, 4, 8), (1, WORDS, 0), (WORDS, 1, 0)] {
+        for factor in [1, 3] {
+            let case = format!("{rows} rows in {pieces} pieces, {factor}");
+            double::reset(false);
+            let device = open(0).unwrap();
+            let words: Vec<u32> = (0..(factor * WORDS) as u32).collect();
+            let mut host = device.host_buffer(4 * words.len(), Transfer::Both, Secrecy::Public).unwrap();
+            host.copy_from_slice(bytemuck::cast_slice(&words));
+            let mut x = device.zeros::<u32>(words.len()).unwrap();
+            let (events, sent) = x.as_view_mut().write_pinned_columns(None, host, rows, pieces).unwrap();
+            assert_eq!(x.to_vec().unwrap(), words, "{case}");
+            let mut host = sent.wait().unwrap();
+            host.fill(0);
+            let host = x.as_view().read_pinned_columns(None, host, rows, &events).unwrap().wait().unwrap();
+            assert!(*host == *bytemuck::cast_slice::<u32, u8>(&words), "{case}");
+            let called = double::calls().get("cuMemcpy2DAsync_v2").copied().unwrap_or(0);
+            assert_eq!(called, if factor == 1 { rectangles } else { 0 }, "{case}");
+            drop((host, x, events, device));
+            double::run_all();
+            assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
+        }
+    }
+}
+
 #[test]
 fn transfers_that_are_forgotten_keep_their_memory() {
     double::reset(false);
