@@ -575,6 +575,18 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
     assert_eq!(created(), before);
 }
 
+#[test]
+fn long_host_memory_that_is_not_used_any_more_gives_way() {
+    let Some((device, gpu)) = open_gpu(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+    let created = || gpu.failures.seen.lock().unwrap().get("create_buffer").copied().unwrap_or(0);
+    let take = |bytes: u64| drop(device.host_buffer(bytes as usize, Transfer::Both, Secrecy::Public).unwrap());
+    take(STAGING_BUDGET);
+    (0..2).for_each(|_| take(2 * STAGING_BYTES));
+    let before = created();
+    (0..10).for_each(|_| take(2 * STAGING_BYTES));
+    assert_eq!((created(), gpu.large.bytes()), (before, 2 * STAGING_BYTES));
+}
+
 /// An element whose size does not divide that of staging memory, like an extension field's.
 struct Wide;
 
