@@ -65,6 +65,7 @@ impl<R> Pool<R> {
 
     /// [`Pool::give`], but classes give way that were not used since this one was handed back before: else what is not needed
     /// any more would keep out all that comes later. Hands back what is not kept.
+    #[cfg(any(test, feature = "cuda", feature = "wgpu"))]
     pub(crate) fn replace(&self, class: u64, block: R) -> Vec<R> {
         let mut shelves = self.lock();
         let mut excess = shelves.bytes.saturating_add(class).saturating_sub(self.budget);

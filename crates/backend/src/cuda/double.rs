@@ -76,6 +76,15 @@ struct World {
     architecture: Option<c_int>,
     /// Of each launch: attributes, blocks and threads of a block.
     launches: Vec<[u32; 3]>,
+    /// Copies to and from host memory, in the order in which they were done.
+    transfers: Vec<Transfer>,
+}
+
+/// A copy that was done: of host memory at this address.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Transfer {
+    Up(usize),
+    Down(usize),
 }
 
 struct Stream {
@@ -158,6 +167,11 @@ impl World {
             Work::Copy { from, to, bytes } => {
                 let Some(data) = self.read(from, bytes) else { return };
                 self.write(to, &data);
+                self.transfers.extend(match (from, to) {
+                    (Place::Host(at), _) => Some(Transfer::Up(at)),
+                    (_, Place::Host(at)) => Some(Transfer::Down(at)),
+                    _ => None,
+                });
             }
             Work::Set { at, bytes, value } => self.write(Place::Device(at), &vec![value; bytes]),
             Work::Fill { at, word } => {
@@ -346,6 +360,11 @@ pub(super) fn compile_for(architecture: c_int) {
 /// Takes what launches asked for: attributes, blocks and threads of a block.
 pub(super) fn launches() -> Vec<[u32; 3]> {
     world(|world| mem::take(&mut world.launches))
+}
+
+/// Takes what was copied to and from host memory.
+pub(super) fn transfers() -> Vec<Transfer> {
+    world(|world| mem::take(&mut world.transfers))
 }
 
 /// A driver as when its thread began, but of devices without memory pools if so told.

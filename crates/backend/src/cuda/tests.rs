@@ -287,7 +287,9 @@ fn copies_between_devices_hold_both() {
 /// Parts of host memory go to the device and come back into the same place, and no call leaves them under a copy.
 #[test]
 fn streams_keep_their_memory_until_copies_are_done() {
-    for function in ["none", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"] {
+    let transfers = ["cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"];
+    let order = ["none", "cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent"];
+    for function in transfers.into_iter().chain(order) {
         for (n, failure) in (0..12).flat_map(|n| [(n, Failure::Once), (n, Failure::Late), (n, Failure::Lasting)]) {
             let case = format!("call {n} of {function} fails: {failure:?}");
             double::reset(false);
@@ -343,6 +345,30 @@ fn streams_keep_their_memory_until_copies_are_done() {
             assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
         }
     }
+}
+
+/// The last piece comes after the others, but waits for none to go back.
+#[test]
+fn uploads_of_a_stream_come_one_after_the_other() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let mut stream = Stream::<u32>::new(&device, LEN, Secrecy::Public).unwrap();
+    let (mut given, mut last) = (Vec::new(), None);
+    for word in 0..3 {
+        let host = host(&device, Transfer::Both, Secrecy::Public, word).unwrap();
+        given.push(double::Transfer::Up(host.as_ptr().addr()));
+        let work = |queue: &Queue, _: &mut Buffer<u32>| {
+            last = Some(device.record(Some(queue))?);
+            Ok::<_, Error>(0..LEN)
+        };
+        stream.run(vec![host], work).unwrap();
+    }
+    let last = last.unwrap();
+    device.elapsed(&last, &last).unwrap();
+    assert_eq!(double::transfers(), given);
+    drop((last, stream, device));
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
 }
 
 /// What a ring has given is right, all else is as it was, and no call leaves its memory under a copy. Of one thread of the pool,
