@@ -22,8 +22,11 @@ const MAX_MESSAGES: usize = 1 << 30;
 /// Messages that one task checks or makes the descriptors of, at some 10 ns each.
 const GRAIN: usize = 1 << 9;
 
-/// Messages whose descriptors go to the device together: 12 MiB, of whole tasks.
-const UPLOAD: usize = GRAIN << 9;
+/// Messages whose descriptors go to the device together: 6 MiB, of whole tasks.
+const UPLOAD: usize = GRAIN << 8;
+
+// Through wgpu, longer host memory is copied once more.
+const _: () = assert!(UPLOAD * size_of::<Descriptor>() <= 8 << 20);
 
 /// Descriptors that a launch's work has room for at first.
 const MIN_ROOM: usize = 64;

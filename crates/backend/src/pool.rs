@@ -1,7 +1,7 @@
 //! Reuse of allocations: freed blocks wait on shelves by size class, up to a budget.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -14,8 +14,15 @@ pub(crate) struct Pool<R> {
 
 #[derive(Debug)]
 struct Shelves<R> {
-    by_class: BTreeMap<u64, Vec<R>>,
+    by_class: BTreeMap<u64, Shelf<R>>,
     bytes: u64,
+}
+
+#[derive(Debug)]
+struct Shelf<R> {
+    blocks: Vec<R>,
+    /// Classes that found no room in the pool since a block of this one came or went.
+    refused: BTreeSet<u64>,
 }
 
 /// Allocations of up to this size round up to a power of two, larger ones to an eighth of one.
@@ -39,7 +46,9 @@ impl<R> Pool<R> {
     /// A block of exactly the size class `class`, if one is kept.
     pub(crate) fn take(&self, class: u64) -> Option<R> {
         let mut shelves = self.lock();
-        let block = shelves.by_class.get_mut(&class)?.pop()?;
+        let shelf = shelves.by_class.get_mut(&class)?;
+        let block = shelf.blocks.pop()?;
+        shelf.refused.clear();
         shelves.bytes -= class;
         Some(block)
     }
@@ -50,16 +59,48 @@ impl<R> Pool<R> {
         if shelves.bytes.saturating_add(class) > self.budget {
             return Some(block);
         }
-        shelves.bytes += class;
-        shelves.by_class.entry(class).or_default().push(block);
+        shelves.put(class, block);
         None
+    }
+
+    /// [`Pool::give`], but classes give way that were not used since this one was handed back before: else what is not needed
+    /// any more would keep out all that comes later. Hands back what is not kept.
+    #[cfg(any(test, feature = "cuda", feature = "wgpu"))]
+    pub(crate) fn replace(&self, class: u64, block: R) -> Vec<R> {
+        let mut shelves = self.lock();
+        let mut excess = shelves.bytes.saturating_add(class).saturating_sub(self.budget);
+        let mut replaced = Vec::new();
+        if excess > 0 {
+            let Shelves { by_class, bytes } = &mut *shelves;
+            let gives_way = |size: u64, shelf: &Shelf<R>| size != class && shelf.refused.contains(&class);
+            let kept = |(size, shelf): (&u64, &Shelf<R>)| {
+                if gives_way(*size, shelf) { 0 } else { size * shelf.blocks.len() as u64 }
+            };
+            if by_class.iter().map(kept).sum::<u64>().saturating_add(class) > self.budget {
+                for shelf in by_class.values_mut() {
+                    shelf.refused.insert(class);
+                }
+                return vec![block];
+            }
+            for (size, shelf) in by_class.iter_mut().filter(|(size, shelf)| gives_way(**size, shelf)) {
+                while excess > 0
+                    && let Some(block) = shelf.blocks.pop()
+                {
+                    excess = excess.saturating_sub(*size);
+                    *bytes -= size;
+                    replaced.push(block);
+                }
+            }
+        }
+        shelves.put(class, block);
+        replaced
     }
 
     /// Takes out everything.
     pub(crate) fn drain(&self) -> Vec<R> {
         let mut shelves = self.lock();
         shelves.bytes = 0;
-        std::mem::take(&mut shelves.by_class).into_values().flatten().collect()
+        std::mem::take(&mut shelves.by_class).into_values().flat_map(|shelf| shelf.blocks).collect()
     }
 
     /// Bytes kept.
@@ -69,6 +110,16 @@ impl<R> Pool<R> {
 
     fn lock(&self) -> MutexGuard<'_, Shelves<R>> {
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R> Shelves<R> {
+    fn put(&mut self, class: u64, block: R) {
+        self.bytes += class;
+        let shelf =
+            self.by_class.entry(class).or_insert_with(|| Shelf { blocks: Vec::new(), refused: BTreeSet::new() });
+        shelf.blocks.push(block);
+        shelf.refused.clear();
     }
 }
 
@@ -93,5 +144,34 @@ mod tests {
         assert_eq!((pool.give(16, 'a'), pool.give(32, 'b'), pool.give(16, 'c')), (None, None, Some('c')));
         assert_eq!((pool.bytes(), pool.take(32), pool.take(32)), (48, Some('b'), None));
         assert_eq!((pool.drain(), pool.bytes()), (vec!['a'], 0));
+    }
+
+    #[test]
+    fn what_is_not_used_any_more_gives_way() {
+        let pool = Pool::new(64);
+        assert_eq!(pool.replace(64, 'a'), []);
+        // Not the first time, and not if there would be no room either.
+        assert_eq!(
+            (pool.replace(32, 'b'), pool.replace(128, 'c'), pool.replace(128, 'c')),
+            (vec!['b'], vec!['c'], vec!['c'])
+        );
+        assert_eq!((pool.replace(32, 'b'), pool.bytes()), (vec!['a'], 32));
+        // As many as it takes, and none of its own class.
+        assert_eq!((pool.replace(16, 'd'), pool.replace(16, 'e'), pool.bytes()), (vec![], vec![], 64));
+        assert_eq!((pool.replace(32, 'f'), pool.replace(32, 'f'), pool.bytes()), (vec!['f'], vec!['e', 'd'], 64));
+        assert_eq!((pool.replace(32, 'g'), pool.replace(32, 'g'), pool.bytes()), (vec!['g'], vec!['g'], 64));
+    }
+
+    #[test]
+    fn what_is_used_in_turns_with_others_stays() {
+        let pool = Pool::new(64);
+        assert_eq!(pool.replace(64, 'a'), []);
+        for _ in 0..4 {
+            let block = pool.take(64).unwrap();
+            assert_eq!(pool.replace(64, block), []);
+            for (class, block) in [(16, 'b'), (32, 'c')] {
+                assert_eq!((pool.take(class), pool.replace(class, block)), (None, vec![block]));
+            }
+        }
     }
 }

@@ -306,9 +306,7 @@ impl<'a, T: Element> View<'a, T> {
 
     /// Elements that pass through staging memory in one piece.
     fn staging_len(&self) -> usize {
-        let bytes = self.device.info().limits.staging_bytes / T::BYTES as u64;
-        // Not so many that their end could leave the range of indices.
-        usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, isize::MAX as usize / 2).next_multiple_of(4)
+        staging_len(self.device.info().limits.staging_bytes, self.byte_range().start, T::BYTES as u64)
     }
 }
 
@@ -609,6 +607,16 @@ fn byte_range<T: Element>(first: usize, len: usize) -> Range<u64> {
     first as u64 * size..(first + len) as u64 * size
 }
 
+/// Elements of `size` bytes in the longest pieces from the byte `start` on of which none takes more than `bytes` of staging
+/// memory. They are a multiple of four, so that all pieces start at whole words if the first does.
+fn staging_len(bytes: u64, start: u64, size: u64) -> usize {
+    // Pieces between words take parts of one more.
+    let bytes = if start.is_multiple_of(4) { bytes } else { bytes.saturating_sub(4) };
+    // Not so many that their end could leave the range of indices.
+    let len = usize::try_from(bytes / size).unwrap_or(usize::MAX).min(isize::MAX as usize / 2);
+    (len / 4 * 4).max(4)
+}
+
 /// The words around a range of bytes.
 fn covered(memory: &Memory, bytes: &Range<u64>) -> Range<u64> {
     bytes.start / 4 * 4..bytes.end.next_multiple_of(4).min(memory.bytes())
@@ -756,6 +764,22 @@ mod tests {
         assert!(end.is_empty());
         let refused = x.view_mut(..3).unwrap().clear().unwrap_err();
         assert_eq!(refused, Error::Unaligned { what: "clear", expected: 4, offset: 0, count: 3 });
+    }
+
+    #[test]
+    fn pieces_fill_staging_memory_and_no_more() {
+        let staging = 8 << 20;
+        for size in [1, 2, 3, 4, 8, 12, 16, 20, 24, 32, 40, 48, 96, 144, 192, 288] {
+            for start in [0, 1, 2, 3, 4].map(|element| element * size) {
+                let bytes = staging_len(staging, start, size) as u64 * size;
+                let words = (start + bytes).next_multiple_of(4) - start / 4 * 4;
+                assert!(bytes.is_multiple_of(4) && words <= staging, "{size} bytes from {start} on: {words}");
+                assert!(words + 4 * size > staging, "{size} bytes from {start} on: {words}");
+            }
+        }
+        assert_eq!(staging_len(staging, 0, 4 << 20), 4);
+        assert_eq!(staging_len(isize::MAX as u64, 1, 1), isize::MAX as usize / 2 / 4 * 4);
+        assert_eq!(staging_len(0, 1, 1), 4);
     }
 
     #[test]

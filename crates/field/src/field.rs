@@ -261,6 +261,7 @@ impl<P: CubicExtConfig<BaseField: DeviceField>> DeviceField for CubicExtField<P>
 mod tests {
     use ark_bls12_381::Fr;
     use ark_ff::{BigInteger, Fp64};
+    use ark_std::rand::Rng;
 
     use super::*;
 
@@ -292,6 +293,63 @@ mod tests {
             assert_eq!(stored, shifted(x));
             assert_eq!(F::load(&stored), x);
         }
+    }
+
+    // Of three limbs, the last of which shares a word with none, and of four full ones.
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "79228162514264337593543950319"]
+    #[generator = "3"]
+    struct OddConfig;
+    type Odd = ark_ff::Fp128<MontBackend<OddConfig, 2>>;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "340282366920938463463374607431768211297"]
+    #[generator = "3"]
+    struct FullConfig;
+    type Full = ark_ff::Fp128<MontBackend<FullConfig, 2>>;
+
+    /// Integers around p, and those of which some limbs are just below or above p's.
+    fn check_limits<F: DevicePrimeField>(limbs: usize) {
+        assert_eq!(F::LIMBS, limbs);
+        let words = F::MODULUS;
+        let p: Vec<u32> =
+            words.as_ref().iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).take(limbs).collect();
+        let mut seen = [0; 2];
+        let mut check = |x: &[u32]| {
+            let expected = x.iter().rev().lt(p.iter().rev());
+            seen[usize::from(expected)] += 1;
+            assert_eq!(F::is_stored(x), expected, "{x:x?}");
+        };
+        check(&vec![0; limbs]);
+        check(&vec![u32::MAX; limbs]);
+        check(&p);
+        for at in 0..limbs {
+            for limb in [p[at].wrapping_sub(1), p[at].wrapping_add(1), 0, u32::MAX] {
+                // All else as in p, and the lower limbs of the other extreme.
+                for low in [None, Some(0), Some(u32::MAX)] {
+                    let mut x = p.clone();
+                    low.into_iter().for_each(|low| x[..at].fill(low));
+                    x[at] = limb;
+                    check(&x);
+                }
+            }
+        }
+        let mut rng = ark_std::test_rng();
+        for _ in 0..20_000 {
+            let near = |p: &u32| [*p, *p, *p, p.wrapping_sub(1), p.wrapping_add(1), 0, u32::MAX][rng.gen_range(0..7)];
+            check(&p.iter().map(near).collect::<Vec<_>>());
+        }
+        assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
+    }
+
+    #[test]
+    fn only_integers_below_the_modulus_are_stored() {
+        check_limits::<BabyBear>(1);
+        check_limits::<SmallBabyBear>(1);
+        check_limits::<Odd>(3);
+        check_limits::<Full>(4);
+        check_limits::<Fr>(8);
+        check_limits::<ark_bls12_381::Fq>(12);
     }
 
     #[test]

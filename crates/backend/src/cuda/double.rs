@@ -35,6 +35,9 @@ pub(super) enum Failure {
     Lost,
 }
 
+/// Bytes from one row to the next that copies of several rows may have at most.
+pub(super) const MAX_PITCH: usize = 1024;
+
 /// A word that no memory may hold when it is freed.
 pub(super) const SECRET: u32 = 0x5ec2_e7ed;
 
@@ -73,6 +76,15 @@ struct World {
     architecture: Option<c_int>,
     /// Of each launch: attributes, blocks and threads of a block.
     launches: Vec<[u32; 3]>,
+    /// Copies to and from host memory, in the order in which they were done.
+    transfers: Vec<Transfer>,
+}
+
+/// A copy that was done: of host memory at this address.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Transfer {
+    Up(usize),
+    Down(usize),
 }
 
 struct Stream {
@@ -155,6 +167,11 @@ impl World {
             Work::Copy { from, to, bytes } => {
                 let Some(data) = self.read(from, bytes) else { return };
                 self.write(to, &data);
+                self.transfers.extend(match (from, to) {
+                    (Place::Host(at), _) => Some(Transfer::Up(at)),
+                    (_, Place::Host(at)) => Some(Transfer::Down(at)),
+                    _ => None,
+                });
             }
             Work::Set { at, bytes, value } => self.write(Place::Device(at), &vec![value; bytes]),
             Work::Fill { at, word } => {
@@ -345,6 +362,11 @@ pub(super) fn launches() -> Vec<[u32; 3]> {
     world(|world| mem::take(&mut world.launches))
 }
 
+/// Takes what was copied to and from host memory.
+pub(super) fn transfers() -> Vec<Transfer> {
+    world(|world| mem::take(&mut world.transfers))
+}
+
 /// A driver as when its thread began, but of devices without memory pools if so told.
 pub(super) fn reset(without_pools: bool) {
     world(|world| {
@@ -363,6 +385,9 @@ fn give<T>(to: *mut T, value: T) -> CUresult {
 }
 
 fn memcpy_2d(world: &mut World, copy: &CUDA_MEMCPY2D, stream: CUstream) -> CUresult {
+    if copy.srcPitch.max(copy.dstPitch) > MAX_PITCH {
+        return CUresult::CUDA_ERROR_INVALID_VALUE;
+    }
     let host = CUmemorytype::CU_MEMORYTYPE_HOST;
     for row in 0..copy.Height {
         let (from, to) = (row * copy.srcPitch, row * copy.dstPitch);
@@ -437,6 +462,7 @@ double! {
             A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => 9,
             A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => 0,
             A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK => 1024,
+            A::CU_DEVICE_ATTRIBUTE_MAX_PITCH => MAX_PITCH as c_int,
             _ => 1 << 16,
         })
     };

@@ -80,6 +80,8 @@ struct Cuda {
     launches: AtomicU64,
     uploads: Traffic,
     downloads: Traffic,
+    /// Bytes from one row to the next that copies of several rows may have at most.
+    max_pitch: usize,
 }
 
 /// Copies in one direction.
@@ -108,6 +110,7 @@ impl Cuda {
     fn of(context: Arc<Context>, cache: Cache, compiler: &'static Compiler) -> Result<Self> {
         context.bind()?;
         let info = context.describe()?;
+        let max_pitch = context.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)? as usize;
         let stream = Stream::new(&context)?;
         let events = Events::new(&context);
         Ok(Self {
@@ -121,6 +124,7 @@ impl Cuda {
             launches: AtomicU64::new(0),
             uploads: Traffic::default(),
             downloads: Traffic::default(),
+            max_pitch,
             info,
         })
     }
@@ -141,6 +145,11 @@ impl Cuda {
         let memory = own(memory.downcast_ref::<CudaMemory>(), "memory", &self.info)?;
         self.context.expect("memory", memory.heap().context())?;
         Ok(memory)
+    }
+
+    /// Blocks of a matrix of so many bytes.
+    fn blocks(&self, bytes: usize, rows: usize, count: usize) -> Blocks {
+        Blocks { pitch: bytes / rows.max(1), rows, count, max_pitch: self.max_pitch }
     }
 
     /// Queues a copy into host memory of this device.
@@ -167,36 +176,54 @@ struct Blocks {
     pitch: usize,
     rows: usize,
     count: usize,
+    /// Bytes that a row of a copy of several may have.
+    max_pitch: usize,
+}
+
+/// Parts of neighbouring rows that one copy takes.
+struct Rectangle {
+    /// Where the first part starts, in bytes.
+    start: usize,
+    width: usize,
+    height: usize,
 }
 
 impl Blocks {
-    /// Where a block starts, and a copy of its size, unless that is empty.
-    fn get(&self, block: usize) -> Option<(usize, sys::CUDA_MEMCPY2D)> {
-        let Self { pitch, rows, count } = *self;
+    /// The copies that a block takes: one, unless rows are further apart than a copy of several can have them.
+    fn copies(&self, block: usize) -> impl Iterator<Item = Rectangle> {
+        let Self { pitch, rows, count, max_pitch } = *self;
         let at = |block: usize| (pitch as u128 * block as u128 / count as u128) as usize;
-        let (start, end) = (at(block), at(block + 1));
-        if start == end || rows == 0 {
-            return None;
-        }
-        let copy = sys::CUDA_MEMCPY2D {
+        let (start, width) = (at(block), at(block + 1) - at(block));
+        let (copies, width, height) = match count {
+            // Whole rows lie one after the other.
+            1 => (1, width * rows, 1),
+            _ if pitch > max_pitch => (rows, width, 1),
+            _ => (1, width, rows),
+        };
+        let copies = if width == 0 || height == 0 { 0 } else { copies };
+        (0..copies).map(move |copy| Rectangle { start: start + copy * pitch, width, height })
+    }
+
+    /// A copy of its size, from host memory to host memory.
+    fn copy(&self, rectangle: &Rectangle) -> sys::CUDA_MEMCPY2D {
+        sys::CUDA_MEMCPY2D {
             srcXInBytes: 0,
             srcY: 0,
             srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
             srcHost: ptr::null(),
             srcDevice: 0,
             srcArray: ptr::null_mut(),
-            srcPitch: pitch,
+            srcPitch: self.pitch,
             dstXInBytes: 0,
             dstY: 0,
             dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
             dstHost: ptr::null_mut(),
             dstDevice: 0,
             dstArray: ptr::null_mut(),
-            dstPitch: pitch,
-            WidthInBytes: end - start,
-            Height: rows,
-        };
-        Some((start, copy))
+            dstPitch: self.pitch,
+            WidthInBytes: rectangle.width,
+            Height: rectangle.height,
+        }
     }
 }
 
@@ -306,21 +333,27 @@ impl Backend for Cuda {
         self.expect_host(&src)?;
         self.context.bind()?;
         memory.use_on(stream)?;
-        let blocks = Blocks { pitch: bytes / rows.max(1), rows, count: pieces };
+        let blocks = self.blocks(bytes, rows, pieces);
         let mut flight = Flight::new(src, &self.staging, stream);
         let mut events = Vec::new();
         for block in 0..pieces {
-            if let Some((start, copy)) = blocks.get(block) {
+            for part in blocks.copies(block) {
+                let source: *const c_void = flight.memory()[part.start..].as_ptr().cast();
+                let target = target + part.start as u64;
                 let copy = sys::CUDA_MEMCPY2D {
-                    srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
-                    srcHost: flight.memory()[start..].as_ptr().cast(),
+                    srcHost: source,
                     dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-                    dstDevice: target + start as u64,
-                    ..copy
+                    dstDevice: target,
+                    ..blocks.copy(&part)
                 };
-                // SAFETY: the rows of all blocks make up the host memory, which is kept until the copy is done, and the
-                // range of the target.
-                unsafe { call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())) }?;
+                // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the range
+                // of the target.
+                unsafe {
+                    match part.height {
+                        1 => call!(self.context, cuMemcpyHtoDAsync_v2(target, source, part.width, stream.raw())),
+                        _ => call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())),
+                    }
+                }?;
             }
             events.push(Event::new(self.events.record(stream, Timing::On)?));
         }
@@ -343,21 +376,27 @@ impl Backend for Cuda {
         let after = after.iter().map(|event| self.event(event)).collect::<Result<Vec<_>>>()?;
         self.context.bind()?;
         memory.use_on(stream)?;
-        let blocks = Blocks { pitch: bytes / rows.max(1), rows, count: after.len() };
+        let blocks = self.blocks(bytes, rows, after.len());
         let mut flight = Flight::new(dst, &self.staging, stream);
         for (block, event) in after.into_iter().enumerate() {
             stream.wait(event)?;
-            if let Some((start, copy)) = blocks.get(block) {
+            for part in blocks.copies(block) {
+                let target: *mut c_void = flight.memory()[part.start..].as_mut_ptr().cast();
+                let source = source + part.start as u64;
                 let copy = sys::CUDA_MEMCPY2D {
                     srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-                    srcDevice: source + start as u64,
-                    dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
-                    dstHost: flight.memory()[start..].as_mut_ptr().cast(),
-                    ..copy
+                    srcDevice: source,
+                    dstHost: target,
+                    ..blocks.copy(&part)
                 };
-                // SAFETY: the rows of all blocks make up the host memory, which is kept until the copy is done, and the
-                // range of the source.
-                unsafe { call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())) }?;
+                // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the range
+                // of the source.
+                unsafe {
+                    match part.height {
+                        1 => call!(self.context, cuMemcpyDtoHAsync_v2(target, source, part.width, stream.raw())),
+                        _ => call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())),
+                    }
+                }?;
             }
         }
         self.downloads.add(bytes as u64);

@@ -162,7 +162,7 @@ impl Staging {
     /// Puts an unused block into its pool.
     fn shelve(&self, mut block: Block) {
         block.zeroize_vec();
-        drop(self.pool(block.transfer).give(block.class, block));
+        drop(self.pool(block.transfer).replace(block.class, block));
     }
 
     /// Gives the memory that waits for reuse back to the system.

@@ -194,6 +194,35 @@ fn an_event_of_another_device_is_refused_before_anything_is_queued() {
     assert_eq!(double::faults(), [""; 0]);
 }
 
+/// Rows that are further apart than the driver's copies of several rows can have them.
+#[test]
+fn matrices_of_any_width_are_copied() {
+    const WORDS: usize = double::MAX_PITCH / 2;
+
+    for (rows, pieces, rectangles) in [(1, 1, 0), (1, 4, 0), (2, 1, 0), (2, 4, 8), (1, WORDS, 0), (WORDS, 1, 0)] {
+        for factor in [1, 3] {
+            let case = format!("{rows} rows in {pieces} pieces, {factor}");
+            double::reset(false);
+            let device = open(0).unwrap();
+            let words: Vec<u32> = (0..(factor * WORDS) as u32).collect();
+            let mut host = device.host_buffer(4 * words.len(), Transfer::Both, Secrecy::Public).unwrap();
+            host.copy_from_slice(bytemuck::cast_slice(&words));
+            let mut x = device.zeros::<u32>(words.len()).unwrap();
+            let (events, sent) = x.as_view_mut().write_pinned_columns(None, host, rows, pieces).unwrap();
+            assert_eq!(x.to_vec().unwrap(), words, "{case}");
+            let mut host = sent.wait().unwrap();
+            host.fill(0);
+            let host = x.as_view().read_pinned_columns(None, host, rows, &events).unwrap().wait().unwrap();
+            assert!(*host == *bytemuck::cast_slice::<u32, u8>(&words), "{case}");
+            let called = double::calls().get("cuMemcpy2DAsync_v2").copied().unwrap_or(0);
+            assert_eq!(called, if factor == 1 { rectangles } else { 0 }, "{case}");
+            drop((host, x, events, device));
+            double::run_all();
+            assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
+        }
+    }
+}
+
 #[test]
 fn transfers_that_are_forgotten_keep_their_memory() {
     double::reset(false);
@@ -258,7 +287,9 @@ fn copies_between_devices_hold_both() {
 /// Parts of host memory go to the device and come back into the same place, and no call leaves them under a copy.
 #[test]
 fn streams_keep_their_memory_until_copies_are_done() {
-    for function in ["none", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"] {
+    let transfers = ["cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"];
+    let order = ["none", "cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent"];
+    for function in transfers.into_iter().chain(order) {
         for (n, failure) in (0..12).flat_map(|n| [(n, Failure::Once), (n, Failure::Late), (n, Failure::Lasting)]) {
             let case = format!("call {n} of {function} fails: {failure:?}");
             double::reset(false);
@@ -314,6 +345,30 @@ fn streams_keep_their_memory_until_copies_are_done() {
             assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
         }
     }
+}
+
+/// The last piece comes after the others, but waits for none to go back.
+#[test]
+fn uploads_of_a_stream_come_one_after_the_other() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let mut stream = Stream::<u32>::new(&device, LEN, Secrecy::Public).unwrap();
+    let (mut given, mut last) = (Vec::new(), None);
+    for word in 0..3 {
+        let host = host(&device, Transfer::Both, Secrecy::Public, word).unwrap();
+        given.push(double::Transfer::Up(host.as_ptr().addr()));
+        let work = |queue: &Queue, _: &mut Buffer<u32>| {
+            last = Some(device.record(Some(queue))?);
+            Ok::<_, Error>(0..LEN)
+        };
+        stream.run(vec![host], work).unwrap();
+    }
+    let last = last.unwrap();
+    device.elapsed(&last, &last).unwrap();
+    assert_eq!(double::transfers(), given);
+    drop((last, stream, device));
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
 }
 
 /// What a ring has given is right, all else is as it was, and no call leaves its memory under a copy. Of one thread of the pool,

@@ -182,7 +182,7 @@ impl Drop for WgpuHost {
         }
         let copied_from = is_copied_from(self.transfer, self.len);
         let pool = if copied_from { &*self.gpu.uploads } else { downloads(&self.gpu, self.len) };
-        drop(pool.give(staging.class(), staging));
+        drop(pool.replace(staging.class(), staging));
     }
 }
 
@@ -221,7 +221,7 @@ impl Upload {
                 if secrecy == Secrecy::Secret {
                     zeroize(staging.bytes_mut());
                 }
-                drop(pool.upgrade().and_then(|pool| pool.give(bytes, staging)));
+                drop(pool.upgrade().map(|pool| pool.replace(bytes, staging)));
             }
             uploading.fetch_sub(bytes, Ordering::Relaxed);
         });

@@ -16,8 +16,8 @@ use super::{
     pipeline::{Program, Variant},
 };
 use crate::{
-    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Queue, Result,
-    Ring, Secrecy, Span, SpanMut, Transfer, cache::Cache, params,
+    Arg, Binding, BindingType, Buffer, Device, Element, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Queue,
+    Result, Ring, Secrecy, Span, SpanMut, Transfer, cache::Cache, params,
 };
 
 /// A device of its own with changed options, or `None`, told, without any adapter.
@@ -573,6 +573,50 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
     let before = created();
     (0..10).for_each(|_| read());
     assert_eq!(created(), before);
+}
+
+#[test]
+fn long_host_memory_that_is_not_used_any_more_gives_way() {
+    let Some((device, gpu)) = open_gpu(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+    let created = || gpu.failures.seen.lock().unwrap().get("create_buffer").copied().unwrap_or(0);
+    let take = |bytes: u64| drop(device.host_buffer(bytes as usize, Transfer::Both, Secrecy::Public).unwrap());
+    take(STAGING_BUDGET);
+    (0..2).for_each(|_| take(2 * STAGING_BYTES));
+    let before = created();
+    (0..10).for_each(|_| take(2 * STAGING_BYTES));
+    assert_eq!((created(), gpu.large.bytes()), (before, 2 * STAGING_BYTES));
+}
+
+/// An element whose size does not divide that of staging memory, like an extension field's.
+struct Wide;
+
+impl Element for Wide {
+    type Host = [u32; 12];
+    const BYTES: usize = 48;
+
+    fn encode(src: &[Self::Host], dst: &mut [u8]) {
+        dst.copy_from_slice(bytemuck::cast_slice(src));
+    }
+
+    fn decode(src: &[u8], dst: &mut [Self::Host]) -> Result<()> {
+        bytemuck::cast_slice_mut(dst).copy_from_slice(src);
+        Ok(())
+    }
+}
+
+#[test]
+fn pieces_of_all_elements_pass_through_short_host_memory() {
+    let Some((device, gpu)) = open_gpu(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
+    let words: Vec<[u32; 12]> = (0..3 * STAGING_BYTES as u32 / 48).map(|i| [i; 12]).collect();
+    assert!(device.upload::<Wide>(&words).unwrap().to_vec().unwrap() == words);
+    assert_eq!(gpu.large.bytes(), 0, "elements of 48 bytes");
+    // Between words too.
+    let bytes: Vec<u8> = (0..3 * STAGING_BYTES).map(|i| (i * 7 + i / 251) as u8).collect();
+    let mut buffer = device.zeros::<u8>(bytes.len() + 2).unwrap();
+    let mut view = buffer.view_mut(1..=bytes.len()).unwrap();
+    view.write(&bytes).unwrap();
+    assert!(view.to_vec().unwrap() == bytes);
+    assert_eq!(gpu.large.bytes(), 0, "bytes between words");
 }
 
 #[test]
