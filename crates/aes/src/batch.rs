@@ -11,9 +11,9 @@ use zeroize::Zeroize;
 
 use crate::{
     Aes, Error, Message, Result,
+    block::BLOCK,
     copies::{tail, words},
-    cpu::BLOCK,
-    kernels::{Descriptor, POWERS, Place},
+    params::{Descriptor, POWERS, Place},
 };
 
 /// Messages of one launch.

@@ -5,8 +5,11 @@ use evariste_backend::{Arg, Buffer, Queue};
 use crate::{
     Aes, Error, Message, Mode, Result,
     batch::{Batch, Next, Prepared},
-    cpu::{self, BLOCK},
-    kernels::{BlockMode, Direction, PREVIOUS_UNITS, PreviousParams, SerialMode, SerialParams, THREADS},
+    block::BLOCK,
+    blocks::Work,
+    cpu,
+    kernels::{PREVIOUS_UNITS, THREADS},
+    params::{Direction, PreviousParams, SerialMode, SerialParams},
     ring,
 };
 
@@ -47,7 +50,7 @@ impl Aes {
     /// Returns the errors of [`Aes::cbc_encrypt_batch`], for the same reasons.
     pub fn cbc_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
         let batch = self.cbc_messages(data, &messages)?;
-        self.messages(None, BlockMode::Cbc, Direction::Decrypt, false, data, &batch)
+        self.messages(None, Work::CbcDecrypt, data, &batch)
     }
 
     fn cbc_messages<'a>(&self, data: &Buffer<u8>, messages: &'a &[Message]) -> Result<Batch<'a>> {
@@ -126,7 +129,7 @@ impl Cbc {
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let message = one(0..len, &before[at / piece_bytes]);
             let batch = Batch::new(&self.aes, piece, &message)?;
-            self.aes.messages(Some(queue), BlockMode::Cbc, Direction::Decrypt, false, piece, &batch)
+            self.aes.messages(Some(queue), Work::CbcDecrypt, piece, &batch)
         };
         ring.run(data, work, |_| ())
     }
@@ -145,9 +148,7 @@ impl Cbc {
     /// # Errors
     /// Returns the errors of [`Cbc::encrypt_range`], for the same reasons.
     pub fn decrypt_range(&self, iv: &[u8; BLOCK], data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(iv, data, range, |data, batch| {
-            self.aes.messages(None, BlockMode::Cbc, Direction::Decrypt, false, data, batch)
-        })
+        self.on_range(iv, data, range, |data, batch| self.aes.messages(None, Work::CbcDecrypt, data, batch))
     }
 
     fn on_range(

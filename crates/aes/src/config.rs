@@ -1,6 +1,6 @@
 use evariste_backend::{DeviceInfo, Kind};
 
-use crate::{Error, Result, cpu::BLOCK};
+use crate::{Error, Result, block::BLOCK};
 
 /// How the kernels compute the cipher. The CPU computes it in a way of its own, in constant time, whatever is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +60,9 @@ impl Method {
 
 /// Bytes of a table.
 pub(crate) const TABLE_BYTES: u32 = 1 << 10;
+
+/// Strides of one thread: systems end launches that take long.
+pub(crate) const MAX_STRIDES: u64 = 1 << 10;
 
 /// Copies of a table with which no lookup of a warp waits for another.
 const FULL_COPIES: u32 = 32;

@@ -6,8 +6,9 @@ use evariste_backend::{Arg, Buffer, Queue};
 
 use crate::{
     Aes, Result,
-    cpu::BLOCK,
-    kernels::{self, MoveParams, Place, THREADS},
+    block::BLOCK,
+    kernels::{self, THREADS},
+    params::{MoveParams, Place},
 };
 
 impl Aes {

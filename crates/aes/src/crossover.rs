@@ -5,7 +5,7 @@
 
 use evariste_backend::{Crossovers, Device, Kind, fastest};
 
-use crate::{Aes, Config, KeySize, Result, Xts, cpu::BLOCK};
+use crate::{Aes, Config, KeySize, Result, Xts, block::BLOCK};
 
 /// Slices shorter than this are the CPU's without measuring: it encrypts as much before a launch and two copies are done.
 const SHORT: usize = 1 << 16;

@@ -5,39 +5,17 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::{
-    Aes, Error, Mode, Result,
+    Aes, Counter, Error, Mode, Result,
     batch::Batch,
+    block::{BLOCK, add_counter},
+    blocks::Work,
     copies::{tail, words},
-    cpu::{self, BLOCK},
-    kernels::{BlockMode, CTR_RUN, CtrParams, Direction, Place},
+    cpu,
+    kernels::CTR_RUN,
     keystream::Stream,
+    params::{CtrParams, Place},
     ring,
 };
-
-/// Which bits of the counter block are the counter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Counter {
-    /// All 128 bits, big-endian, as in SP 800-38A and OpenSSL.
-    #[default]
-    Bits128,
-    /// The last 32 bits, big-endian, the others fixed, as in GCM: streams of at most 2^36 bytes.
-    Bits32,
-}
-
-impl Counter {
-    pub(crate) fn wide(self) -> bool {
-        self == Counter::Bits128
-    }
-
-    /// Returns how many bytes a stream has before its counter repeats.
-    pub const fn limit(self) -> u128 {
-        match self {
-            // 2^132 bytes are beyond what a position can say.
-            Counter::Bits128 => u128::MAX,
-            Counter::Bits32 => 1 << 36,
-        }
-    }
-}
 
 /// Counter mode (NIST SP 800-38A, 6.5): a stream that is XORed onto data, from any position on. Encryption and decryption
 /// are the same.
@@ -82,8 +60,8 @@ impl Aes {
             start: u128::from_be_bytes(message.iv),
             blocks: message.len.div_ceil(BLOCK) as u64,
         };
-        self.expect_apart(messages.par_iter().map(stream), counter.wide(), Secrecy::Public)?;
-        self.messages(None, BlockMode::Ctr, Direction::Encrypt, counter.wide(), data, &batch)
+        self.expect_apart(messages.par_iter().map(stream), counter, Secrecy::Public)?;
+        self.messages(None, Work::Ctr(counter), data, &batch)
     }
 
     /// XORs the keystream from byte `skip` of the block of `counter` on; the range starts `skip` bytes after a word.
@@ -93,7 +71,7 @@ impl Aes {
         data: &mut Buffer<u8>,
         range: Range<usize>,
         counter: [u8; BLOCK],
-        wide: bool,
+        width: Counter,
     ) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -107,8 +85,8 @@ impl Aes {
         while done < blocks {
             let now = (blocks - done).min(self.0.config.launch_blocks());
             let params = CtrParams {
-                counter: bytemuck::cast(cpu::add_counter(counter, done.into(), wide)),
-                wide: wide.into(),
+                counter: bytemuck::cast(add_counter(counter, done.into(), width)),
+                wide: width.word(),
                 start: Place::of(range.start + done as usize * BLOCK),
                 blocks: now as u32,
                 skip: if done == 0 { (range.start % BLOCK) as u32 } else { 0 },
@@ -200,7 +178,7 @@ impl Ctr {
         expect_stream(self.position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(self.position);
         if self.aes.on_host(Mode::Ctr, data.len())? {
-            cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, data);
+            cpu::ctr(self.aes.cipher(0), counter, self.counter, skip, data);
         } else {
             self.apply_in_pieces(data)?;
         }
@@ -277,16 +255,16 @@ impl Ctr {
         self.aes.expect_range(data, &range)?;
         expect_stream(position, range.len(), self.counter)?;
         let (counter, skip) = self.block_at(position);
-        let (len, wide) = (range.len(), self.counter.wide());
+        let len = range.len();
         self.aes.aligned(queue, data, range, skip, |data, start| {
-            self.aes.ctr_aligned(queue, data, start..start + len, counter, wide)
+            self.aes.ctr_aligned(queue, data, start..start + len, counter, self.counter)
         })
     }
 
     /// XORs the stream from a position on onto a host slice, on the CPU.
     pub(crate) fn apply_on_host(&self, position: u128, data: &mut [u8]) {
         let (counter, skip) = self.block_at(position);
-        cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, data);
+        cpu::ctr(self.aes.cipher(0), counter, self.counter, skip, data);
     }
 
     /// Refuses data of a length that the stream does not reach to.
@@ -300,7 +278,7 @@ impl Ctr {
 
     /// The counter block at a position, and how many bytes of its stream come before it.
     fn block_at(&self, position: u128) -> ([u8; BLOCK], usize) {
-        let counter = cpu::add_counter(self.iv, position / BLOCK as u128, self.counter.wide());
+        let counter = add_counter(self.iv, position / BLOCK as u128, self.counter);
         (counter, (position % BLOCK as u128) as usize)
     }
 
@@ -312,13 +290,12 @@ impl Ctr {
         first.copy_from_slice(&data[..head]);
         let ring = ring::for_len(&self.aes, data.len(), BLOCK)?;
         let (next, _) = self.block_at(self.position + head as u128);
-        let wide = self.counter.wide();
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
-            let counter = cpu::add_counter(next, (at / BLOCK) as u128, wide);
-            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, wide)
+            let counter = add_counter(next, (at / BLOCK) as u128, self.counter);
+            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, self.counter)
         };
         ring.run(&mut data[head..], work, |_| ())?;
-        cpu::ctr(self.aes.cipher(0), counter, self.counter.wide(), skip, first);
+        cpu::ctr(self.aes.cipher(0), counter, self.counter, skip, first);
         data[..head].copy_from_slice(first);
         Ok(())
     }

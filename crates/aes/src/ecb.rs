@@ -3,11 +3,7 @@ use std::ops::Range;
 use evariste_backend::{Buffer, Queue};
 
 use crate::{
-    Aes, Message, Mode, Result,
-    batch::Batch,
-    cbc::expect_blocks,
-    cpu,
-    kernels::{BlockMode, Direction},
+    Aes, Message, Mode, Result, batch::Batch, block::BLOCK, blocks::Work, cbc::expect_blocks, cpu, params::Direction,
     ring,
 };
 
@@ -46,7 +42,7 @@ impl Aes {
     fn ecb_batch(&self, data: &mut Buffer<u8>, messages: &[Message], direction: Direction) -> Result<()> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
         let batch = Batch::new(self, data, &messages)?;
-        self.messages(None, BlockMode::Ecb, direction, false, data, &batch)
+        self.messages(None, Work::Ecb(direction), data, &batch)
     }
 }
 
@@ -92,7 +88,7 @@ impl Ecb {
             return Ok(());
         }
         let work = |queue: &Queue, piece: &mut Buffer<u8>, _, len| self.run(Some(queue), piece, 0, len, direction);
-        ring::for_len(&self.aes, data.len(), cpu::BLOCK)?.run(data, work, |_| ())
+        ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, |_| ())
     }
 
     fn on_range(&self, data: &mut Buffer<u8>, range: Range<usize>, direction: Direction) -> Result<()> {
@@ -110,8 +106,8 @@ impl Ecb {
         len: usize,
         direction: Direction,
     ) -> Result<()> {
-        let message = Message { offset, len, key: 0, iv: [0; cpu::BLOCK] };
+        let message = Message { offset, len, key: 0, iv: [0; BLOCK] };
         let batch = Batch::new(&self.aes, data, &message)?;
-        self.aes.messages(queue, BlockMode::Ecb, direction, false, data, &batch)
+        self.aes.messages(queue, Work::Ecb(direction), data, &batch)
     }
 }

@@ -7,15 +7,15 @@ use zeroize::Zeroizing;
 
 use crate::{
     Config, Error, KeySize, Method, Result,
-    cpu::BLOCK,
-    kernels::{self, BlockParams, Ciphers, CtrParams, MoveParams, PreviousParams, SerialParams, Shape, WARP},
-    key::{HostCipher, Key},
+    block::BLOCK,
+    config::MAX_STRIDES,
+    host_cipher::HostCipher,
+    kernels::{self, Ciphers, Shape, WARP},
+    key::Key,
     keystream::{EqualKeys, Hashes},
+    params::{BlockParams, CtrParams, MoveParams, PreviousParams, SerialParams},
     tables,
 };
-
-/// Strides of one thread: systems end launches that take long.
-pub(crate) const MAX_STRIDES: u64 = 1 << 10;
 
 /// Keys of one size on a device. Clones share them; all modes are made from it.
 ///
@@ -96,7 +96,7 @@ impl Aes {
             device: device.clone(),
             config,
             shape,
-            ciphers: keys.iter().map(Key::cipher).collect(),
+            ciphers: keys.iter().map(HostCipher::new).collect(),
             equal_keys: EqualKeys::default(),
             hashes: Hashes::default(),
             schedule,

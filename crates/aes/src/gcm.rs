@@ -10,13 +10,15 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
-    Aes, Config, Error, Mode, Result,
+    Aes, Config, Counter, Error, Mode, Result,
     batch::{Batch, Messages, Prepared, Span},
-    cpu::{self, BLOCK},
-    gf128,
-    ghash::{HashKeys, Sum},
-    kernels::{BlockMode, Direction, POWERS},
+    block::{BLOCK, add_counter},
+    blocks::Work,
+    cpu, gf128,
+    ghash::Sum,
+    hash_keys::HashKeys,
     keystream::Stream,
+    params::POWERS,
     ring,
 };
 
@@ -192,7 +194,7 @@ impl Gcm {
         let expected = Zeroizing::new(self.tag(&start, aad.len(), data.len(), &sum));
         expect_tag(&expected, tag, None)?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
-            cpu::ctr(self.aes.cipher(0), start.counter(), false, 0, data);
+            cpu::ctr(self.aes.cipher(0), start.counter(), Counter::Bits32, 0, data);
             return Ok(());
         }
         self.in_pieces(&start, data, |_| ())
@@ -201,8 +203,8 @@ impl Gcm {
     /// XORs the stream onto a host slice by the device; `done` sees the results in order.
     fn in_pieces(&self, start: &Start, data: &mut [u8], done: impl FnMut(&[u8]) + Send) -> Result<()> {
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
-            let counter = cpu::add_counter(start.counter(), (at / BLOCK) as u128, false);
-            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, false)
+            let counter = add_counter(start.counter(), (at / BLOCK) as u128, Counter::Bits32);
+            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, Counter::Bits32)
         };
         ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
     }
@@ -218,7 +220,7 @@ impl Gcm {
         let len = range.len();
         let mut hash = Sum::default();
         self.aes.aligned(None, data, range, 0, |data, at| {
-            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)?;
+            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), Counter::Bits32)?;
             hash = self.aes.ghash(data, at..at + len, &self.hash, 0)?;
             Ok(())
         })?;
@@ -246,7 +248,7 @@ impl Gcm {
             self.aes.aligned_read(data, range.clone(), |data, at| self.aes.ghash(data, at..at + len, &self.hash, 0))?;
         expect_tag(&Zeroizing::new(self.tag_of_sum(&start, aad, len, &hash)), tag, None)?;
         self.aes.aligned(None, data, range, 0, |data, at| {
-            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), false)
+            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), Counter::Bits32)
         })
     }
 
@@ -270,15 +272,15 @@ impl Gcm {
                 Stream { key: span.key, start: messages.number(message), blocks }
             };
             let streams = (0..batch.count()).into_par_iter().map(stream);
-            let expect = || self.aes.expect_apart(streams, false, batch.secrecy());
-            let prepare = || self.aes.prepare(None, BlockMode::Ctr, false, &batch);
+            let expect = || self.aes.expect_apart(streams, Counter::Bits32, batch.secrecy());
+            let prepare = || self.aes.prepare(None, Work::Ctr(Counter::Bits32), &batch);
             let (apart, parts) = match batch.count() {
                 ..=GRAIN => (expect(), prepare()),
                 _ => rayon::join(expect, prepare),
             };
             apart?;
             let parts = parts?;
-            self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)?;
+            self.aes.run(None, Work::Ctr(Counter::Bits32), data, &parts)?;
             self.tags(data, &messages, &batch, &parts)
         })
     }
@@ -305,7 +307,7 @@ impl Gcm {
         let (parts, expected) = in_pool(messages.len(), || -> Result<_> {
             let messages = self.messages(messages);
             let batch = messages.batch(data)?;
-            let parts = self.aes.prepare(None, BlockMode::Ctr, false, &batch)?;
+            let parts = self.aes.prepare(None, Work::Ctr(Counter::Bits32), &batch)?;
             let expected = Zeroizing::new(self.tags(data, &messages, &batch, &parts)?);
             Ok((parts, expected))
         })?;
@@ -318,7 +320,7 @@ impl Gcm {
             // Whoever gives other bytes each time gets no further.
             return Err(Error::Tag { message: None });
         }
-        self.aes.run(None, BlockMode::Ctr, Direction::Encrypt, false, data, &parts)
+        self.aes.run(None, Work::Ctr(Counter::Bits32), data, &parts)
     }
 
     fn messages<'a>(&'a self, messages: &'a [GcmMessage<'a>]) -> Sealed<'a> {
@@ -439,7 +441,7 @@ pub(crate) struct Start {
 impl Start {
     /// The counter block of the first block of data.
     pub(crate) fn counter(&self) -> [u8; BLOCK] {
-        cpu::add_counter(self.block(), 1, false)
+        add_counter(self.block(), 1, Counter::Bits32)
     }
 
     fn block(&self) -> [u8; BLOCK] {
@@ -495,7 +497,7 @@ impl Messages for Sealed<'_> {
     }
 
     fn iv(&self, message: usize) -> [u8; BLOCK] {
-        cpu::add_counter(self.number(message).to_be_bytes(), 1, false)
+        add_counter(self.number(message).to_be_bytes(), 1, Counter::Bits32)
     }
 
     /// Counters that are hashes of nonces tell of the key.

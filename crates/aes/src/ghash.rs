@@ -3,24 +3,16 @@
 //! By carry-less products of AVX-512 where the processor has them, 32 blocks to a reduction; else by RustCrypto's GHASH, which
 //! is also what the former is tested against.
 
-mod launches;
-
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
-
-use evariste_backend::{Buffer, Device, HostBuffer, Kernel, LazyKernel, Secrecy, Transfer};
 use ghash::{GHash, universal_hash::UniversalHash};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::{
-    Result,
-    cpu::{self, BLOCK, SERIAL},
+    block::{BLOCK, Counter, add_counter},
+    cpu::{self, SERIAL},
     gf128,
-    kernels::{self, GhashParams, POWERS, SQUARES},
-    key::HostCipher,
+    host_cipher::HostCipher,
+    params::SQUARES,
 };
 
 /// Bytes that one task hashes: enough to hide its start and the products that join its sum to the others'.
@@ -67,6 +59,10 @@ impl HashKey {
         Self { squares: Zeroizing::new(gf128::squares(h)), blocks }
     }
 
+    pub(crate) fn squares(&self) -> &[u128; SQUARES] {
+        &self.squares
+    }
+
     /// (`sum` + X_0) H^n + X_1 H^(n−1) + … + X_(n−1) H over the n blocks of `data`, the last padded with zeros: GHASH, if
     /// `sum` is what came before.
     pub(crate) fn extend(&self, sum: &[u8; BLOCK], data: &[u8]) -> Sum {
@@ -102,7 +98,7 @@ impl HashKey {
             return self.seal_part(sum, cipher, counter, data);
         }
         let part = |(i, part): (usize, &mut [u8])| {
-            let counter = cpu::add_counter(counter, (i * SEGMENT / BLOCK) as u128, false);
+            let counter = add_counter(counter, (i * SEGMENT / BLOCK) as u128, Counter::Bits32);
             (self.seal_part(&[0; BLOCK], cipher, counter, part), part.len())
         };
         self.join(sum, data.par_chunks_mut(SEGMENT).enumerate().map(part))
@@ -114,9 +110,9 @@ impl HashKey {
         if let (Blocks::Lanes(powers), Some(lanes)) = (&self.blocks, &cipher.lanes)
             && data.len() >= lanes::ROUND
         {
-            return Sum::new(lanes::seal(powers, sum, lanes.counter(counter, false), data));
+            return Sum::new(lanes::seal(powers, sum, lanes.stream(counter, Counter::Bits32), data));
         }
-        cpu::ctr(cipher, counter, false, 0, data);
+        cpu::ctr(cipher, counter, Counter::Bits32, 0, data);
         self.extend(sum, data)
     }
 
@@ -174,86 +170,6 @@ impl HashKey {
     }
 }
 
-/// The keys of GHASH of a plan, on the host and on its device.
-pub(crate) struct HashKeys {
-    /// As they were collected: a shared slice would be a copy, and the vector that it came from is not zeroed.
-    keys: Arc<Vec<HashKey>>,
-    /// H, H^2, H^4, … of each key.
-    powers: Buffer<u32>,
-    kernel: LazyKernel<GhashParams>,
-    /// Where the last sum was written and read, for the next one.
-    place: Mutex<Option<(Buffer<u8>, HostBuffer)>>,
-}
-
-impl HashKeys {
-    pub(crate) fn new(device: &Device, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
-        let keys: Vec<_> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
-        let mut words = Zeroizing::new(Vec::with_capacity(count * POWERS));
-        for key in &keys {
-            words.extend_from_slice(&*key.squares);
-            let mut power = 1;
-            for _ in SQUARES..POWERS {
-                words.push(power);
-                power = gf128::multiply(power, key.squares[0]);
-            }
-        }
-        let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
-        Ok(Self { keys: Arc::new(keys), powers, kernel: LazyKernel::default(), place: Mutex::default() })
-    }
-
-    pub(crate) fn key(&self, key: usize) -> &HashKey {
-        &self.keys[key]
-    }
-
-    pub(crate) fn powers(&self) -> &Buffer<u32> {
-        &self.powers
-    }
-
-    pub(crate) fn kernel(&self) -> Result<&Kernel<GhashParams>> {
-        let device = self.powers.device();
-        Ok(self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))?)
-    }
-
-    /// Has `done` read so many sums that `launch` writes, as they lie in memory, and gives it what `launch` gave.
-    pub(crate) fn read<M, T>(
-        &self,
-        count: usize,
-        launch: impl FnOnce(&mut Buffer<u8>) -> Result<M>,
-        done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
-    ) -> Result<T> {
-        let (device, bytes) = (self.powers.device(), count * BLOCK);
-        // Who finds the place taken uses one of its own.
-        let mut own = None;
-        let mut shared = self.place.try_lock();
-        let place = shared.as_deref_mut().unwrap_or(&mut own);
-        let (mut out, mut host) = match place.take().filter(|(out, _)| out.len() >= bytes) {
-            Some(place) => place,
-            None => {
-                let len = bytes.next_power_of_two();
-                (
-                    device.alloc_with::<u8>(len, Secrecy::Secret)?,
-                    device.host_buffer(len, Transfer::Download, Secrecy::Secret)?,
-                )
-            }
-        };
-        let made = launch(&mut out)?;
-        let rest = host.split_off(bytes);
-        let mut host = out.view(..bytes)?.read_pinned(None, host)?.wait()?;
-        let result = done(made, bytemuck::cast_slice(&host));
-        // Both are of one allocation.
-        if host.join(rest).is_ok() {
-            *place = Some((out, host));
-        }
-        Ok(result)
-    }
-}
-
-impl fmt::Debug for HashKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HashKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
-    }
-}
-
 /// Polynomials in the reverse order of bits, as GHASH has them in memory: a block as a big-endian number, coefficient i in
 /// bit 127 − i.
 ///
@@ -271,9 +187,9 @@ mod lanes {
     use zeroize::{Zeroize, Zeroizing};
 
     use crate::{
-        cpu::BLOCK,
+        block::BLOCK,
         gf128,
-        vaes::{self, Counter},
+        vaes::{self, Stream},
     };
 
     /// Blocks between two reductions.
@@ -328,23 +244,23 @@ mod lanes {
 
     /// Encrypts data, and goes on with the hash by what becomes of it: by 32 blocks while the next ones are encrypted, so that
     /// the processor has both to do.
-    pub(super) fn seal(powers: &Powers, sum: &[u8; BLOCK], counter: Counter<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+    pub(super) fn seal(powers: &Powers, sum: &[u8; BLOCK], stream: Stream<'_>, data: &mut [u8]) -> [u8; BLOCK] {
         // SAFETY: as above; there are lanes of AES only where these have been found.
-        unsafe { seal_lanes(powers, sum, counter, data) }
+        unsafe { seal_lanes(powers, sum, stream, data) }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq,vaes")]
-    fn seal_lanes(powers: &Powers, sum: &[u8; BLOCK], mut counter: Counter<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+    fn seal_lanes(powers: &Powers, sum: &[u8; BLOCK], mut stream: Stream<'_>, data: &mut [u8]) -> [u8; BLOCK] {
         let (rounds, rest) = data.as_chunks_mut::<ROUND>();
         let mut hashed = number(*sum);
         let mut before: Option<&[u8; ROUND]> = None;
         for round in rounds {
             match before {
-                None => counter.apply_round(round, |_| ()),
+                None => stream.apply_round(round, |_| ()),
                 Some(before) => {
                     let mut products = Products::new(hashed);
                     // A part between two rounds of the cipher.
-                    counter.apply_round(round, |i| {
+                    stream.apply_round(round, |i| {
                         if i <= ROUND / 64 {
                             products.add(&powers.0, before, i - 1);
                         }
@@ -357,7 +273,7 @@ mod lanes {
         if let Some(before) = before {
             hashed = reduce(products(&powers.0, hashed, before));
         }
-        counter.apply_lanes(rest);
+        stream.apply_lanes(rest);
         let sum = Zeroizing::new(bytemuck::cast::<_, u128>(hashed).to_be_bytes());
         run(powers, &sum, rest, 0)
     }
@@ -528,14 +444,6 @@ pub(crate) mod tests {
     #[global_allocator]
     static ALLOCATOR: Watching = Watching;
 
-    #[test]
-    fn keys_leave_nothing_in_memory() {
-        drop(HashKeys::new(&Device::cpu(), |_| WATCHED[0], 3).unwrap());
-        assert_eq!(left(0), 0);
-        drop(std::hint::black_box(vec![WATCHED[0]]));
-        assert_eq!(left(0), 1);
-    }
-
     const H: u128 = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978;
 
     /// Horner's rule.
@@ -550,13 +458,13 @@ pub(crate) mod tests {
     /// Sealing is counter mode and then the hash, with and without vectors, where the counter's 32 bits start again too.
     #[test]
     fn sealing_hashes_the_stream() {
-        let cipher = Key::new(&[7; 24]).unwrap().cipher();
+        let cipher = HostCipher::new(&Key::new(&[7; 24]).unwrap());
         for len in [0, 1, 127, 128, 511, 512, 1000, 1024, 1536 + 17, SEGMENT + 1, SERIAL + 700] {
             let plain: Vec<u8> = (0..len as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
             for counter in [[0xff; BLOCK], [3; BLOCK]] {
                 let mut expected = plain.clone();
                 for (i, part) in expected.chunks_mut(BLOCK).enumerate() {
-                    let block = cipher.encrypt(cpu::add_counter(counter, i as u128, false));
+                    let block = cipher.encrypt(add_counter(counter, i as u128, Counter::Bits32));
                     part.iter_mut().zip(block).for_each(|(byte, mask)| *byte ^= mask);
                 }
                 let sum = &[0xa5; BLOCK];
@@ -569,9 +477,9 @@ pub(crate) mod tests {
                 // And with 128 bits, from where the lower ones start again soon.
                 let counter = (u128::from_be_bytes(counter) << 32 | 0xffff_fff0).to_be_bytes();
                 let mut stream = plain.clone();
-                cpu::ctr(&cipher, counter, true, 0, &mut stream);
+                cpu::ctr(&cipher, counter, Counter::Bits128, 0, &mut stream);
                 for (i, (part, plain)) in stream.chunks(BLOCK).zip(plain.chunks(BLOCK)).enumerate() {
-                    let block = cipher.encrypt(cpu::add_counter(counter, i as u128, true));
+                    let block = cipher.encrypt(add_counter(counter, i as u128, Counter::Bits128));
                     assert!(part.iter().zip(plain).zip(block).all(|((a, b), mask)| *a == b ^ mask), "{len}");
                 }
             }

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
-use evariste_backend::{
-    Binding, BindingType, CpuArg, DeviceInfo, KernelSpec, Kind, Language, ParamType, constants, loop_turns, params,
-};
+use evariste_backend::{Binding, BindingType, CpuArg, DeviceInfo, KernelSpec, Kind, Language, constants, loop_turns};
 
 use crate::{
-    KeySize, Method, Result,
-    config::TABLE_BYTES,
-    cpu,
-    engine::MAX_STRIDES,
+    Counter, KeySize, Method, Result, bodies,
+    config::{MAX_STRIDES, TABLE_BYTES},
     ghash::HashKey,
-    key::{HostCipher, ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
+    host_cipher::HostCipher,
+    key::{ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
+    params::{
+        BlockMode, BlockParams, CtrParams, Direction, GhashParams, MoveParams, PreviousParams, SerialMode, SerialParams,
+    },
 };
 
 /// Threads of a workgroup.
@@ -32,12 +31,6 @@ pub(crate) const CTR_RUN: u32 = 8;
 /// Units after which CBC decryption keeps the block that the next one needs: what a workgroup or a warp takes at a time.
 pub(crate) const PREVIOUS_UNITS: u32 = 256;
 
-/// Powers H^(2^k) of each key, for putting sums of any number of blocks together.
-pub(crate) const SQUARES: usize = 48;
-
-/// Powers of each key that GHASH has on the device: those, and then H^0 to H^31 for the lanes of a warp.
-pub(crate) const POWERS: usize = SQUARES + 32;
-
 /// Bytes that a warp keeps of the matrices of two powers in CUDA: see `ghash.cu`.
 const MATRIX_BYTES: u32 = 2 * 16 * 33 * 4;
 
@@ -45,63 +38,12 @@ const MATRIX_BYTES: u32 = 2 * 16 * 33 * 4;
 /// kernels are only compiled.
 pub(crate) type Ciphers = Arc<[HostCipher]>;
 
-/// The ways of [`KernelSpec`] `aes_blocks`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BlockMode {
-    Ecb,
-    Cbc,
-    Ctr,
-    Xts,
-    Tweak,
-}
-
-impl BlockMode {
-    const ALL: [Self; 5] = [BlockMode::Ecb, BlockMode::Cbc, BlockMode::Ctr, BlockMode::Xts, BlockMode::Tweak];
-}
-
-/// The ways of [`KernelSpec`] `aes_serial`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SerialMode {
-    CbcEncrypt,
-    XtsSteal,
-}
-
-/// A direction of the cipher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Encrypt,
-    Decrypt,
-}
-
 /// Rounds of AES-256.
 const MAX_ROUNDS: u64 = 14;
 
 /// Turns that the tweak of a block of a sector of so many takes.
 fn tweak_turns(blocks: u32) -> u64 {
     loop_turns(u64::from(blocks / 32), 0) + loop_turns(32, 0)
-}
-
-/// A place in a buffer, counted in words of 16 bytes: parameters are 32-bit words, the low half first.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub(crate) struct Place(pub(crate) [u32; 2]);
-
-// SAFETY: it is an array of words.
-unsafe impl ParamType for Place {
-    const LEN: Option<usize> = Some(2);
-}
-
-impl Place {
-    /// That of a byte.
-    pub(crate) fn of(byte: usize) -> Self {
-        let word = (byte / cpu::BLOCK) as u64;
-        Self([word as u32, (word >> 32) as u32])
-    }
-
-    /// The number of the word.
-    pub(crate) fn word(self) -> usize {
-        (u64::from(self.0[0]) | u64::from(self.0[1]) << 32) as usize
-    }
 }
 
 constants! {
@@ -120,102 +62,6 @@ constants! {
     mod serial_modes {
         MODE_CBC_ENCRYPT = SerialMode::CbcEncrypt as u32,
         MODE_XTS_STEAL = SerialMode::XtsSteal as u32,
-    }
-}
-
-params! {
-    pub(crate) struct CtrParams {
-        /// Of block 0, as it lies in memory.
-        pub(crate) counter: [u32; 4],
-        /// The counter is 128 bits long, else 32 that wrap.
-        pub(crate) wide: u32,
-        pub(crate) start: Place,
-        pub(crate) blocks: u32,
-        pub(crate) skip: u32,
-        pub(crate) tail: u32,
-    }
-
-    pub(crate) struct BlockParams {
-        pub(crate) units: u32,
-        /// How many; for XTS units of a sector.
-        pub(crate) messages: u32,
-        /// CTR only.
-        pub(crate) wide: u32,
-        /// XTS only, as are the following: where sector 0 lies.
-        pub(crate) word: Place,
-        pub(crate) stride: u32,
-        pub(crate) blocks: u32,
-        pub(crate) key: u32,
-    }
-
-    pub(crate) struct PreviousParams {
-        pub(crate) tiles: u32,
-        pub(crate) messages: u32,
-        pub(crate) tile_units: u32,
-    }
-
-    pub(crate) struct SerialParams {
-        /// Messages or sectors.
-        pub(crate) count: u32,
-        /// CBC only.
-        pub(crate) first: u32,
-        pub(crate) blocks: u32,
-        /// XTS only, as are the following: where sector 0 lies.
-        pub(crate) word: Place,
-        pub(crate) stride: u32,
-        pub(crate) tail: u32,
-        pub(crate) key: u32,
-    }
-
-    pub(crate) struct GhashParams {
-        /// Segments.
-        pub(crate) count: u32,
-        /// Where the data starts, as are the following not for messages.
-        pub(crate) word: Place,
-        pub(crate) blocks: u32,
-        /// Bytes in the last block.
-        pub(crate) tail: u32,
-        /// Blocks of each, or 0 for messages.
-        pub(crate) segment: u32,
-        /// Entry of H.
-        pub(crate) power: u32,
-    }
-
-    pub(crate) struct MoveParams {
-        pub(crate) dst_word: Place,
-        pub(crate) src_word: Place,
-        pub(crate) to: u32,
-        pub(crate) from_byte: u32,
-        /// Of the target that are touched.
-        pub(crate) words: u32,
-        /// Bytes of the last of them, up to where the copy reaches.
-        pub(crate) tail: u32,
-        /// Of the source that may be read.
-        pub(crate) src_words: u32,
-        pub(crate) fresh: u32,
-    }
-}
-
-/// One message of a batch, as kernels see it: see `aes_message.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub(crate) struct Descriptor {
-    pub(crate) first_unit: u32,
-    pub(crate) word_low: u32,
-    pub(crate) blocks: u32,
-    pub(crate) key: u32,
-    pub(crate) tail: u32,
-    pub(crate) powers: u32,
-    pub(crate) word_high: u32,
-    /// 1 if the message goes on with the one that lies before it, whose last block is the initialisation vector of CBC then.
-    pub(crate) chained: u32,
-    pub(crate) iv: [u8; 16],
-}
-
-impl Descriptor {
-    /// Where it starts, in words.
-    pub(crate) fn word(&self) -> usize {
-        Place([self.word_low, self.word_high]).word()
     }
 }
 
@@ -321,7 +167,7 @@ impl Shape {
         };
         let body = move |params: &CtrParams, args: &mut [CpuArg<'_>]| {
             let [data, ..] = args else { unreachable!("the launch checks the number of buffers") };
-            cpu::ctr_kernel(params, data.write(), &ciphers[0]);
+            bodies::ctr_kernel(params, data.write(), &ciphers[0]);
         };
         KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS.to_vec(), body, source)
             .threads(threads)
@@ -373,11 +219,17 @@ impl Shape {
             let data = data.write();
             match mode {
                 BlockMode::Xts => {
-                    let decrypt = direction == Direction::Decrypt;
                     let cipher = &ciphers[params.key as usize];
-                    cpu::xts_kernel(params, data, messages.read(), cipher, decrypt, self.per_thread());
+                    bodies::xts_kernel(params, data, messages.read(), cipher, direction, self.per_thread());
                 }
-                _ => cpu::message_kernel(mode, direction, params.wide != 0, data, messages.read(), &ciphers),
+                _ => bodies::message_kernel(
+                    mode,
+                    direction,
+                    Counter::of_word(params.wide),
+                    data,
+                    messages.read(),
+                    &ciphers,
+                ),
             }
         };
         KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
@@ -408,11 +260,10 @@ impl Shape {
         let body = move |params: &SerialParams, args: &mut [CpuArg<'_>]| {
             let [data, messages, ..] = args else { unreachable!("the launch checks the number of buffers") };
             match mode {
-                SerialMode::CbcEncrypt => cpu::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
+                SerialMode::CbcEncrypt => bodies::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
                 SerialMode::XtsSteal => {
-                    let decrypt = direction == Direction::Decrypt;
                     let cipher = &ciphers[params.key as usize];
-                    cpu::steal_kernel(params, data.write(), messages.read(), cipher, decrypt);
+                    bodies::steal_kernel(params, data.write(), messages.read(), cipher, direction);
                 }
             }
         };
@@ -530,7 +381,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::GHASH].concat(),
     };
     let body = move |params: &GhashParams, [data, messages, _, out]: &mut [CpuArg<'_>; 4]| {
-        cpu::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
+        bodies::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
     };
     // A message of a batch takes as many turns as a launch has strides at most.
     let turns = |params: &GhashParams| {
@@ -552,7 +403,7 @@ pub(crate) fn move_bytes() -> KernelSpec {
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::MOVE_BYTES].concat(),
     };
     let body = |params: &MoveParams, [src, dst]: &mut [CpuArg<'_>; 2]| {
-        cpu::move_kernel(params, src.read(), dst.write());
+        bodies::move_kernel(params, src.read(), dst.write());
     };
     KernelSpec::of("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
 }

@@ -2,12 +2,8 @@
 
 use std::fmt;
 
-use aes::{Aes128, Aes192, Aes256};
-use cipher::{Array, BlockCipherEncrypt, KeyInit};
 use zeroize::Zeroizing;
 
-#[cfg(target_arch = "x86_64")]
-use crate::vaes::Lanes;
 use crate::{Error, Result, tables};
 
 /// Round keys that a schedule has room for, in each direction.
@@ -68,6 +64,10 @@ impl Key {
         Ok(Self(Zeroizing::new(bytes.to_vec())))
     }
 
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub(crate) fn size(&self) -> KeySize {
         match self.0.len() {
             16 => KeySize::Aes128,
@@ -124,67 +124,11 @@ impl Key {
         }
         sliced
     }
-
-    /// The cipher with this key, for the host.
-    pub(crate) fn cipher(&self) -> HostCipher {
-        fn new<C: KeyInit>(bytes: &[u8]) -> C {
-            match C::new_from_slice(bytes) {
-                Ok(cipher) => cipher,
-                Err(_) => unreachable!("the length of a key is checked when it is made"),
-            }
-        }
-        let blocks = match self.size() {
-            KeySize::Aes128 => BlockCipher::Aes128(new(&self.0)),
-            KeySize::Aes192 => BlockCipher::Aes192(new(&self.0)),
-            KeySize::Aes256 => BlockCipher::Aes256(new(&self.0)),
-        };
-        HostCipher {
-            blocks,
-            #[cfg(target_arch = "x86_64")]
-            lanes: Lanes::new(self),
-        }
-    }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Key").field("size", &self.size()).finish_non_exhaustive()
-    }
-}
-
-/// RustCrypto's cipher of one of the key sizes. Its schedule is zeroed when dropped.
-#[derive(Clone)]
-pub(crate) enum BlockCipher {
-    Aes128(Aes128),
-    Aes192(Aes192),
-    Aes256(Aes256),
-}
-
-/// Evaluates an expression with the cipher of whichever size.
-macro_rules! with_cipher {
-    ($cipher:expr, $c:ident => $body:expr) => {
-        match &$cipher.blocks {
-            $crate::key::BlockCipher::Aes128($c) => $body,
-            $crate::key::BlockCipher::Aes192($c) => $body,
-            $crate::key::BlockCipher::Aes256($c) => $body,
-        }
-    };
-}
-pub(crate) use with_cipher;
-
-/// A cipher of the host: RustCrypto's, and where the processor has its instructions, ours for counter mode.
-#[derive(Clone)]
-pub(crate) struct HostCipher {
-    pub(crate) blocks: BlockCipher,
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) lanes: Option<Lanes>,
-}
-
-impl HostCipher {
-    pub(crate) fn encrypt(&self, block: [u8; 16]) -> [u8; 16] {
-        let mut block = Array::from(block);
-        with_cipher!(self, c => c.encrypt_block(&mut block));
-        block.0
     }
 }
 

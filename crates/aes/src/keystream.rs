@@ -9,7 +9,7 @@ use evariste_backend::Secrecy;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{Aes, Error, Result};
+use crate::{Aes, Counter, Error, Result};
 
 /// Streams up to which one thread sorts them.
 const FEW: usize = 1 << 12;
@@ -123,7 +123,7 @@ impl Aes {
     pub(crate) fn expect_apart(
         &self,
         streams: impl IndexedParallelIterator<Item = Stream> + Clone,
-        wide: bool,
+        width: Counter,
         secrecy: Secrecy,
     ) -> Result<()> {
         if streams.len() < 2 {
@@ -137,9 +137,12 @@ impl Aes {
             message,
         };
         // The bits of the counter that count, and the others, which tell streams apart.
-        let low = if wide { u128::MAX } else { u32::MAX.into() };
+        let low = match width {
+            Counter::Bits128 => u128::MAX,
+            Counter::Bits32 => u32::MAX.into(),
+        };
         let streams = streams.with_min_len(GRAIN).enumerate().map(sorted);
-        if !wide && !self.0.hashes.any_twice(streams.clone(), !low, secrecy) {
+        if width == Counter::Bits32 && !self.0.hashes.any_twice(streams.clone(), !low, secrecy) {
             return Ok(());
         }
         // As many as there are: a vector that grew would leave what it had behind.
@@ -185,10 +188,10 @@ mod tests {
         ghash::tests::{WATCHED, left},
     };
 
-    fn check(keys: &[[u8; 16]], streams: &[(usize, u128, u64)], wide: bool) -> Option<(usize, usize)> {
+    fn check(keys: &[[u8; 16]], streams: &[(usize, u128, u64)], width: Counter) -> Option<(usize, usize)> {
         let aes = Aes::with_config(&Device::cpu(), keys, Config::default()).unwrap();
         let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start, blocks };
-        match aes.expect_apart(streams.par_iter().map(stream), wide, Secrecy::Public) {
+        match aes.expect_apart(streams.par_iter().map(stream), width, Secrecy::Public) {
             Ok(()) => None,
             Err(Error::RepeatedKeystream { first, second }) => Some((first, second)),
             Err(error) => panic!("{error}"),
@@ -200,28 +203,28 @@ mod tests {
         let keys = [[1; 16], [2; 16], [1; 16]];
         let end = u128::MAX;
         let low = u128::from(u32::MAX);
-        for (streams, wide, expected) in [
-            (&[(0, 5, 2), (0, 7, 1), (0, 3, 2)][..], true, None),
-            (&[(0, 5, 3), (0, 7, 1)], true, Some((0, 1))),
-            (&[(0, 7, 1), (0, 5, 3)], true, Some((0, 1))),
-            (&[(0, 7, 1), (1, 5, 3)], true, None),
-            (&[(2, 7, 1), (1, 0, 1), (0, 5, 3)], true, Some((0, 2))),
-            (&[(0, 7, 1), (0, 7, 0), (0, 8, 1)], true, None),
-            (&[(0, 7, 1), (0, 9, 1), (0, 7, 1)], true, Some((0, 2))),
-            (&[(0, end, 1), (0, 0, 1)], true, None),
-            (&[(0, end, 2), (0, 0, 1)], true, Some((0, 1))),
-            (&[(0, end, 2), (0, 1, 1)], true, None),
-            (&[(0, end - 9, u64::MAX), (0, u128::from(u64::MAX), 1)], true, None),
+        for (streams, width, expected) in [
+            (&[(0, 5, 2), (0, 7, 1), (0, 3, 2)][..], Counter::Bits128, None),
+            (&[(0, 5, 3), (0, 7, 1)], Counter::Bits128, Some((0, 1))),
+            (&[(0, 7, 1), (0, 5, 3)], Counter::Bits128, Some((0, 1))),
+            (&[(0, 7, 1), (1, 5, 3)], Counter::Bits128, None),
+            (&[(2, 7, 1), (1, 0, 1), (0, 5, 3)], Counter::Bits128, Some((0, 2))),
+            (&[(0, 7, 1), (0, 7, 0), (0, 8, 1)], Counter::Bits128, None),
+            (&[(0, 7, 1), (0, 9, 1), (0, 7, 1)], Counter::Bits128, Some((0, 2))),
+            (&[(0, end, 1), (0, 0, 1)], Counter::Bits128, None),
+            (&[(0, end, 2), (0, 0, 1)], Counter::Bits128, Some((0, 1))),
+            (&[(0, end, 2), (0, 1, 1)], Counter::Bits128, None),
+            (&[(0, end - 9, u64::MAX), (0, u128::from(u64::MAX), 1)], Counter::Bits128, None),
             // A counter of 32 bits goes around within its block.
-            (&[(0, low, 2), (0, low + 1, 1)], false, None),
-            (&[(0, low, 2), (0, low + 1, 1)], true, Some((0, 1))),
-            (&[(0, low, 2), (0, 0, 1)], false, Some((0, 1))),
-            (&[(0, low, 2), (0, 1, 1)], false, None),
-            (&[(0, 1, 1 << 32), (0, 0, 1)], false, Some((0, 1))),
-            (&[(0, end, 1), (0, end & !low, 1)], false, None),
-            (&[(0, end, 2), (0, end & !low, 1)], false, Some((0, 1))),
+            (&[(0, low, 2), (0, low + 1, 1)], Counter::Bits32, None),
+            (&[(0, low, 2), (0, low + 1, 1)], Counter::Bits128, Some((0, 1))),
+            (&[(0, low, 2), (0, 0, 1)], Counter::Bits32, Some((0, 1))),
+            (&[(0, low, 2), (0, 1, 1)], Counter::Bits32, None),
+            (&[(0, 1, 1 << 32), (0, 0, 1)], Counter::Bits32, Some((0, 1))),
+            (&[(0, end, 1), (0, end & !low, 1)], Counter::Bits32, None),
+            (&[(0, end, 2), (0, end & !low, 1)], Counter::Bits32, Some((0, 1))),
         ] {
-            assert_eq!(check(&keys, streams, wide), expected, "{streams:?}");
+            assert_eq!(check(&keys, streams, width), expected, "{streams:?}");
         }
     }
 
@@ -229,18 +232,18 @@ mod tests {
     fn one_repetition_among_many_is_found() {
         let mut streams: Vec<(usize, u128, u64)> =
             (0..20_000).map(|i| (0, (i * 7919 % 20_011) << 40, 1 << 30)).collect();
-        assert_eq!(check(&[[1; 16]], &streams, true), None);
-        assert_eq!(check(&[[1; 16]], &streams, false), None);
+        assert_eq!(check(&[[1; 16]], &streams, Counter::Bits128), None);
+        assert_eq!(check(&[[1; 16]], &streams, Counter::Bits32), None);
         streams[12_345] = (0, streams[77].1 + 5, 1);
-        assert_eq!(check(&[[1; 16]], &streams, true), Some((77, 12_345)));
-        assert_eq!(check(&[[1; 16]], &streams, false), Some((77, 12_345)));
+        assert_eq!(check(&[[1; 16]], &streams, Counter::Bits128), Some((77, 12_345)));
+        assert_eq!(check(&[[1; 16]], &streams, Counter::Bits32), Some((77, 12_345)));
     }
 
     /// Whether two streams have a block in common, block by block.
-    fn naive(streams: &[(usize, u128, u64)], wide: bool) -> bool {
-        let block = |start: u128, i: u64| match wide {
-            true => start.wrapping_add(i.into()),
-            false => start >> 32 << 32 | u128::from((start as u32).wrapping_add(i as u32)),
+    fn naive(streams: &[(usize, u128, u64)], width: Counter) -> bool {
+        let block = |start: u128, i: u64| match width {
+            Counter::Bits128 => start.wrapping_add(i.into()),
+            Counter::Bits32 => start >> 32 << 32 | u128::from((start as u32).wrapping_add(i as u32)),
         };
         let mut all: Vec<(usize, u128)> = streams
             .iter()
@@ -270,18 +273,18 @@ mod tests {
                     (random(3) as usize, high[random(4) as usize] << 32 | u128::from(low), random(5))
                 })
                 .collect();
-            for wide in [false, true] {
+            for width in [Counter::Bits32, Counter::Bits128] {
                 let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start, blocks };
-                let found = match aes.expect_apart(streams.par_iter().map(stream), wide, Secrecy::Public) {
+                let found = match aes.expect_apart(streams.par_iter().map(stream), width, Secrecy::Public) {
                     Ok(()) => false,
                     Err(Error::RepeatedKeystream { first, second }) => {
                         assert!(first < second, "{round}");
-                        assert!(naive(&[streams[first], streams[second]], wide), "{streams:?}");
+                        assert!(naive(&[streams[first], streams[second]], width), "{streams:?}");
                         true
                     }
                     Err(error) => panic!("{error}"),
                 };
-                assert_eq!(found, naive(&streams, wide), "{wide} {streams:?}");
+                assert_eq!(found, naive(&streams, width), "{width:?} {streams:?}");
                 refused += usize::from(found);
             }
         }
@@ -304,7 +307,7 @@ mod tests {
                             streams[b] = streams[a];
                         }
                         let stream = |start: &u128| Stream { key: 0, start: *start, blocks: 2 };
-                        let found = aes.expect_apart(streams.par_iter().map(stream), false, Secrecy::Public);
+                        let found = aes.expect_apart(streams.par_iter().map(stream), Counter::Bits32, Secrecy::Public);
                         match round % 2 {
                             0 => assert!(found.is_ok()),
                             _ => assert_eq!(found.unwrap_err(), Error::RepeatedKeystream { first: a, second: b }),
@@ -331,7 +334,7 @@ mod tests {
         let streams: Vec<u64> = (0..1000).map(|i| i / 2).collect();
         for (secrecy, expected) in [(Secrecy::Secret, 0), (Secrecy::Public, 500)] {
             let stream = |blocks: &u64| Stream { key: 0, start: WATCHED[1], blocks: *blocks };
-            let found = aes.expect_apart(streams.par_iter().map(stream), false, secrecy);
+            let found = aes.expect_apart(streams.par_iter().map(stream), Counter::Bits32, secrecy);
             assert!(matches!(found, Err(Error::RepeatedKeystream { .. })));
             assert!(left(1) >= expected && (expected > 0 || left(1) == 0), "{}", left(1));
         }

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 mod batch;
+mod block;
 mod blocks;
+mod bodies;
 mod cbc;
 mod config;
 mod copies;
@@ -15,9 +17,12 @@ mod error;
 mod gcm;
 mod gf128;
 mod ghash;
+mod hash_keys;
+mod host_cipher;
 mod kernels;
 mod key;
 mod keystream;
+mod params;
 mod ring;
 mod stream;
 mod tables;
@@ -26,10 +31,11 @@ mod traits;
 mod vaes;
 mod xts;
 
+pub use block::Counter;
 pub use cbc::Cbc;
 pub use config::{Config, Method};
 pub use crossover::Mode;
-pub use ctr_mode::{Counter, Ctr, Message};
+pub use ctr_mode::{Ctr, Message};
 #[cfg(feature = "hazmat")]
 pub use ecb::Ecb;
 pub use engine::Aes;

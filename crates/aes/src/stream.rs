@@ -20,7 +20,8 @@ use zeroize::Zeroizing;
 
 use crate::{
     Aes, Counter, Ctr, Error, Gcm, Result, Tag,
-    cpu::{self, BLOCK},
+    block::{BLOCK, add_counter},
+    cpu,
     gcm::{MAX_MESSAGE, expect_tag},
     ghash::Sum,
     ring,
@@ -204,13 +205,13 @@ impl Gcm {
         input: impl FnMut(&mut [u8]) -> Result<usize>,
         done: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let at = |at: u64| cpu::add_counter(counter, (at / BLOCK as u64).into(), Counter::Bits32.wide());
+        let at = |at: u64| add_counter(counter, (at / BLOCK as u64).into(), Counter::Bits32);
         pump(
             self.aes(),
             input,
-            |queue, piece, start, len| self.aes().ctr_aligned(Some(queue), piece, 0..len, at(start), false),
+            |queue, piece, start, len| self.aes().ctr_aligned(Some(queue), piece, 0..len, at(start), Counter::Bits32),
             |start, piece| {
-                cpu::ctr(self.aes().cipher(0), at(start), false, 0, piece);
+                cpu::ctr(self.aes().cipher(0), at(start), Counter::Bits32, 0, piece);
                 Ok(())
             },
             done,

@@ -11,7 +11,7 @@ use evariste_backend::{CpuVectors, cpu_vectors};
 use zeroize::Zeroizing;
 
 use crate::{
-    cpu::{BLOCK, add_counter},
+    block::{BLOCK, Counter, add_counter},
     key::{Key, ROUND_KEYS},
 };
 
@@ -29,10 +29,10 @@ pub(crate) struct Lanes {
 }
 
 /// Counter mode at a place of its stream.
-pub(crate) struct Counter<'a> {
+pub(crate) struct Stream<'a> {
     lanes: &'a Lanes,
     next: [u8; BLOCK],
-    wide: bool,
+    width: Counter,
 }
 
 impl Lanes {
@@ -53,12 +53,12 @@ impl Lanes {
     }
 
     /// The stream from a counter on.
-    pub(crate) fn counter(&self, counter: [u8; BLOCK], wide: bool) -> Counter<'_> {
-        Counter { lanes: self, next: counter, wide }
+    pub(crate) fn stream(&self, counter: [u8; BLOCK], width: Counter) -> Stream<'_> {
+        Stream { lanes: self, next: counter, width }
     }
 }
 
-impl Counter<'_> {
+impl Stream<'_> {
     /// XORs the stream onto any number of bytes.
     pub(crate) fn apply(&mut self, data: &mut [u8]) {
         // SAFETY: there are lanes only where `Lanes::new` has found these instructions.
@@ -76,7 +76,7 @@ impl Counter<'_> {
             let mut round = Zeroizing::new([0; ROUND]);
             round[..rest.len()].copy_from_slice(rest);
             let blocks = rest.len().div_ceil(BLOCK);
-            let next = add_counter(self.next, blocks as u128, self.wide);
+            let next = add_counter(self.next, blocks as u128, self.width);
             self.apply_round(&mut round, |_| ());
             self.next = next;
             rest.copy_from_slice(&round[..rest.len()]);
@@ -90,12 +90,12 @@ impl Counter<'_> {
     pub(crate) fn apply_round(&mut self, data: &mut [u8; ROUND], between: impl FnMut(usize)) {
         let value = u128::from_be_bytes(self.next);
         // Only the last 32 bits count within a round, unless the carry goes further.
-        if self.wide && value as u32 > u32::MAX - BLOCKS as u32 {
+        if self.width == Counter::Bits128 && value as u32 > u32::MAX - BLOCKS as u32 {
             self.apply_carrying(data, between);
         } else {
             self.apply_from(counters(value), data, between);
         }
-        self.next = add_counter(self.next, BLOCKS as u128, self.wide);
+        self.next = add_counter(self.next, BLOCKS as u128, self.width);
     }
 
     #[cold]
@@ -104,7 +104,7 @@ impl Counter<'_> {
     fn apply_carrying(&self, data: &mut [u8; ROUND], between: impl FnMut(usize)) {
         let mut blocks = [[0; BLOCK]; BLOCKS];
         for (i, block) in blocks.iter_mut().enumerate() {
-            *block = add_counter(self.next, i as u128, true);
+            *block = add_counter(self.next, i as u128, Counter::Bits128);
         }
         let mut counters = [_mm512_setzero_si512(); BLOCKS / 4];
         for (counter, part) in counters.iter_mut().zip(blocks.as_flattened().as_chunks().0) {

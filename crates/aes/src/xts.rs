@@ -7,8 +7,11 @@ use zeroize::Zeroizing;
 use crate::{
     Aes, Config, Error, Message, Mode, Result,
     batch::Batch,
-    cpu::{self, BLOCK},
-    kernels::{BlockMode, BlockParams, Direction, Place, SerialMode, SerialParams, THREADS},
+    block::BLOCK,
+    blocks::Work,
+    cpu,
+    kernels::THREADS,
+    params::{BlockMode, BlockParams, Direction, Place, SerialMode, SerialParams},
     ring,
 };
 
@@ -268,7 +271,7 @@ impl Aes {
         let mut tweaks = self.0.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
         let message = Message { offset: 0, len: sectors * BLOCK, key: 1, iv: first.to_le_bytes() };
         let batch = Batch::new(self, &tweaks, &message)?;
-        self.messages(queue, BlockMode::Tweak, Direction::Encrypt, false, &mut tweaks, &batch)?;
+        self.messages(queue, Work::Tweak, &mut tweaks, &batch)?;
         Ok(tweaks)
     }
 }

@@ -18,12 +18,13 @@ use std::{
 };
 
 use self::{
+    context::{Options, STAGING_BYTES},
     event::WgpuEvent,
-    gpu::{Gpu, Options, STAGING_BYTES},
+    gpu::Gpu,
+    host::{WgpuHost, WgpuRead, is_copied_from},
     memory::{WgpuMemory, copy_pieces},
-    pipeline::{Program, Variant},
+    program::{Program, Variant},
     recorder::Recorder,
-    staging::{WgpuHost, WgpuRead, is_copied_from},
 };
 use crate::{
     Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
@@ -32,14 +33,18 @@ use crate::{
 
 mod adapters;
 pub mod codegen;
+mod context;
 mod event;
 mod gpu;
+mod host;
 mod memory;
-mod pipeline;
+mod pipelines;
+mod program;
 mod recorder;
 mod staging;
 #[cfg(test)]
 mod tests;
+mod timer;
 
 pub(crate) fn open(index: usize) -> Result<Arc<dyn Backend>> {
     Ok(Arc::new(Wgpu::new(index, Options::default())?))

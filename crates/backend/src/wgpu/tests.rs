@@ -12,8 +12,9 @@ use std::{
 
 use super::{
     Wgpu,
-    gpu::{Gpu, Options, STAGING_BUDGET, STAGING_BYTES},
-    pipeline::{Program, Variant},
+    context::{Options, STAGING_BUDGET, STAGING_BYTES},
+    gpu::Gpu,
+    program::{Program, Variant},
 };
 use crate::{
     Arg, Binding, BindingType, Buffer, Device, Element, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Queue,

@@ -1,18 +1,25 @@
-//! Sums of data that lies on the device.
+//! Keys of GHASH on a device, and sums of data that lies there.
 
-use std::ops::Range;
+use std::{
+    fmt,
+    ops::Range,
+    sync::{Arc, Mutex},
+};
 
-use evariste_backend::{Arg, Buffer, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, HostBuffer, Kernel, LazyKernel, Secrecy, Transfer};
+use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use super::{HashKeys, Sum};
 use crate::{
     Aes, Result,
     batch::{Batch, Prepared},
+    block::BLOCK,
+    config::MAX_STRIDES,
     copies::{tail, words},
-    cpu::BLOCK,
-    engine::MAX_STRIDES,
-    kernels::{self, GhashParams, POWERS, Place, THREADS},
+    gf128,
+    ghash::{HashKey, Sum},
+    kernels::{self, THREADS},
+    params::{GhashParams, POWERS, Place, SQUARES},
 };
 
 /// Messages that one launch of GHASH takes.
@@ -30,6 +37,86 @@ const MIN_CUT: u64 = 1 << 10;
 
 /// Blocks of a segment of a batch at most: as many strides as one launch has.
 const MAX_SEGMENT: u64 = MAX_STRIDES * THREADS as u64;
+
+/// The keys of GHASH of a plan, on the host and on its device.
+pub(crate) struct HashKeys {
+    /// As they were collected: a shared slice would be a copy, and the vector that it came from is not zeroed.
+    keys: Arc<Vec<HashKey>>,
+    /// H, H^2, H^4, … of each key.
+    powers: Buffer<u32>,
+    kernel: LazyKernel<GhashParams>,
+    /// Where the last sum was written and read, for the next one.
+    place: Mutex<Option<(Buffer<u8>, HostBuffer)>>,
+}
+
+impl HashKeys {
+    pub(crate) fn new(device: &Device, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
+        let keys: Vec<_> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
+        let mut words = Zeroizing::new(Vec::with_capacity(count * POWERS));
+        for key in &keys {
+            words.extend_from_slice(key.squares());
+            let mut power = 1;
+            for _ in SQUARES..POWERS {
+                words.push(power);
+                power = gf128::multiply(power, key.squares()[0]);
+            }
+        }
+        let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
+        Ok(Self { keys: Arc::new(keys), powers, kernel: LazyKernel::default(), place: Mutex::default() })
+    }
+
+    pub(crate) fn key(&self, key: usize) -> &HashKey {
+        &self.keys[key]
+    }
+
+    pub(crate) fn powers(&self) -> &Buffer<u32> {
+        &self.powers
+    }
+
+    pub(crate) fn kernel(&self) -> Result<&Kernel<GhashParams>> {
+        let device = self.powers.device();
+        Ok(self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))?)
+    }
+
+    /// Has `done` read so many sums that `launch` writes, as they lie in memory, and gives it what `launch` gave.
+    pub(crate) fn read<M, T>(
+        &self,
+        count: usize,
+        launch: impl FnOnce(&mut Buffer<u8>) -> Result<M>,
+        done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
+    ) -> Result<T> {
+        let (device, bytes) = (self.powers.device(), count * BLOCK);
+        // Who finds the place taken uses one of its own.
+        let mut own = None;
+        let mut shared = self.place.try_lock();
+        let place = shared.as_deref_mut().unwrap_or(&mut own);
+        let (mut out, mut host) = match place.take().filter(|(out, _)| out.len() >= bytes) {
+            Some(place) => place,
+            None => {
+                let len = bytes.next_power_of_two();
+                (
+                    device.alloc_with::<u8>(len, Secrecy::Secret)?,
+                    device.host_buffer(len, Transfer::Download, Secrecy::Secret)?,
+                )
+            }
+        };
+        let made = launch(&mut out)?;
+        let rest = host.split_off(bytes);
+        let mut host = out.view(..bytes)?.read_pinned(None, host)?.wait()?;
+        let result = done(made, bytemuck::cast_slice(&host));
+        // Both are of one allocation.
+        if host.join(rest).is_ok() {
+            *place = Some((out, host));
+        }
+        Ok(result)
+    }
+}
+
+impl fmt::Debug for HashKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
+}
 
 impl Aes {
     /// Σ X_i H^(n−1−i) over the n blocks of a range that starts at a word, with the powers of a key.
@@ -144,5 +231,19 @@ impl Aes {
         let made = made.or_else(|| meanwhile.map(|meanwhile| meanwhile()));
         let Some(made) = made else { unreachable!("it ran at the first launch, or just now") };
         Ok(done(made, &joined))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ghash::tests::{WATCHED, left};
+
+    #[test]
+    fn keys_leave_nothing_in_memory() {
+        drop(HashKeys::new(&Device::cpu(), |_| WATCHED[0], 3).unwrap());
+        assert_eq!(left(0), 0);
+        drop(std::hint::black_box(vec![WATCHED[0]]));
+        assert_eq!(left(0), 1);
     }
 }
