@@ -6,6 +6,7 @@ mod bench;
 mod bundle;
 mod devices;
 mod fuzz;
+mod guide;
 mod kernels;
 mod machine;
 mod process;

@@ -15,7 +15,7 @@ use libtest_mimic::{Arguments, FormatSetting, Trial};
 use crate::{
     bench,
     devices::{self, Found, Missing},
-    kernels, process,
+    guide, kernels, process,
     table::Table,
 };
 
@@ -128,6 +128,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut trials: Vec<Trial> = devices.iter().flat_map(evariste_conformance::suite).collect();
     trials.extend(evariste_conformance::common());
     trials.push(Trial::test("any::bench::headlines", || bench::check().map_err(|error| format!("{error:#}").into())));
+    trials.push(guide::trial());
     if options.full {
         trials.extend(devices.iter().flat_map(evariste_conformance::long));
     }

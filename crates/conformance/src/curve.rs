@@ -6,12 +6,14 @@ use ark_ec::{
 };
 use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use evariste_backend::{Buffer, Device, Element, Error};
+use evariste_backend::{Buffer, Device, Element, Error, KernelSpec};
 use evariste_curve::{AffinePoint, DeviceCurve, Jacobian, PointSum, Points, Xyzz};
 use evariste_microbench::{ADDITIONS, AddChain};
 use evariste_primitives::{SegmentedSum, reference};
 
-use crate::{Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, garbage, other_device};
+use crate::{
+    Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, garbage, launches::Family, other_device,
+};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
@@ -27,6 +29,25 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("even-order::every_pair", every_pair::<curves::EvenOrder>);
     suite.add("bn254-g1::lengths", lengths::<ark_bn254::g1::Config>);
     suite.add("misuse", misuse);
+}
+
+pub(crate) const FAMILIES: &[Family] = &[Family {
+    name: "curve",
+    cases: &["bls12-381-g1::", "bn254-g2::", "p-256::", "even-order::"],
+    kernels: |_| {
+        let curves = [
+            kernels::<ark_bls12_381::g1::Config>(),
+            kernels::<ark_bn254::g2::Config>(),
+            kernels::<curves::P256>(),
+            kernels::<curves::EvenOrder>(),
+        ];
+        Ok(curves.concat())
+    },
+}];
+
+fn kernels<C: DeviceCurve>() -> Vec<KernelSpec> {
+    let sums = [SegmentedSum::<PointSum<C>>::kernel(), AddChain::<C>::kernel()];
+    Points::<C>::kernels().into_iter().chain(sums).collect()
 }
 
 fn over<C: DeviceCurve>(suite: &mut Suite<'_>, curve: &str) {

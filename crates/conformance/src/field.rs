@@ -3,12 +3,14 @@
 use std::iter;
 
 use ark_ff::BigInteger;
-use evariste_backend::{Buffer, Device, Element, Error, Secrecy, Transfer};
-use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont, Vector, reference, small};
+use evariste_backend::{Buffer, Device, Element, Error, KernelSpec, Secrecy, Transfer};
+use evariste_field::{Canonical, DeviceField, DevicePrimeField, Expression, Mont, Vector, reference, small};
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use crate::{
-    Outcome, Suite, expect_equal, expect_error, expect_same, fields, garbage, launches::lengths, other_device, vector,
+    Outcome, Suite, expect_equal, expect_error, expect_same, fields, garbage,
+    launches::{Family, lengths},
+    other_device, vector,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -76,6 +78,56 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fq2::chains", chains::<ark_bls12_381::Fq2>);
     suite.add("goldilocks-3::chains", chains::<small::Goldilocks3>);
     suite.add("baby-bear-4::chains", chains::<small::BabyBear4>);
+}
+
+pub(crate) const FAMILIES: &[Family] = &[
+    Family {
+        name: "vector-long",
+        cases: &["bls12-381-fr::", "bn254-fr::", "secp256k1-fq::", "mersenne-89::"],
+        kernels: |_| {
+            let fields = [
+                vector_kernels::<ark_bls12_381::Fr>(),
+                vector_kernels::<ark_bn254::Fr>(),
+                vector_kernels::<fields::Secp256k1>(),
+                vector_kernels::<fields::Mersenne89>(),
+                product_kernels::<ark_bls12_381::Fr>(),
+            ];
+            Ok(fields.concat())
+        },
+    },
+    // Apart, since the emulator takes longest with it.
+    Family {
+        name: "vector-longer",
+        cases: &["bls12-381-fq::", "bls12-381-fq2::"],
+        kernels: |_| Ok([vector_kernels::<ark_bls12_381::Fq>(), vector_kernels::<ark_bls12_381::Fq2>()].concat()),
+    },
+    Family {
+        name: "vector-small",
+        cases: &["goldilocks::", "baby-bear::", "goldilocks-3::", "baby-bear-4::"],
+        kernels: |_| {
+            let fields = [
+                vector_kernels::<small::Goldilocks>(),
+                vector_kernels::<small::BabyBear>(),
+                vector_kernels::<small::Goldilocks3>(),
+                vector_kernels::<small::BabyBear4>(),
+            ];
+            Ok(fields.concat())
+        },
+    },
+];
+
+fn vector_kernels<F: DeviceField>() -> Vec<KernelSpec> {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    let chains = Step::ALL.map(MulChain::<F>::kernel);
+    let mut kernels = Vector::<F>::kernels();
+    kernels.push(Vector::<F>::expression_kernel(&(a * b - c)));
+    kernels.extend(chains);
+    kernels
+}
+
+fn product_kernels<F: DeviceField>() -> Vec<KernelSpec> {
+    let places = Place::ALL.into_iter();
+    places.flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing))).collect()
 }
 
 fn prime<F: DevicePrimeField>(suite: &mut Suite<'_>, field: &str) {

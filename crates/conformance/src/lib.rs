@@ -38,7 +38,36 @@ use libtest_mimic::{Failed, Trial};
 pub use child::run_child;
 pub use curves::Bls24;
 pub use emulator::emulator;
-pub use launches::launches;
+pub use launches::{kernels, launches};
+
+use launches::Family;
+
+/// The trials of something.
+struct Topic {
+    /// What their names have behind the device's; several may share it.
+    name: &'static str,
+    add: fn(&mut Suite<'_>),
+    /// Its kernels, and which of the trials launch them.
+    families: &'static [Family],
+}
+
+/// What is tested on every device, in the order of the trials.
+const TOPICS: &[Topic] = &[
+    Topic { name: "device", add: device::add, families: &[] },
+    Topic { name: "device", add: views::add, families: &[] },
+    Topic { name: "field", add: field::add, families: field::FAMILIES },
+    Topic { name: "ntt", add: ntt::add, families: ntt::FAMILIES },
+    Topic { name: "aes", add: aes::add, families: aes::FAMILIES },
+    Topic { name: "primitives", add: primitives::add, families: primitives::FAMILIES },
+    Topic { name: "curve", add: curve::add, families: curve::FAMILIES },
+    Topic { name: "msm", add: msm::add, families: msm::FAMILIES },
+    Topic { name: "sumcheck", add: sumcheck::add, families: sumcheck::FAMILIES },
+    Topic { name: "modsqrt", add: modsqrt::add, families: modsqrt::FAMILIES },
+    Topic { name: "sqrt", add: sqrt::add, families: sqrt::FAMILIES },
+    Topic { name: "loops", add: loops::add, families: &[] },
+    Topic { name: "secrecy", add: secrecy::add, families: &[] },
+    Topic { name: "process", add: process::add, families: &[] },
+];
 
 /// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
 ///
@@ -49,33 +78,11 @@ pub fn suite(device: &Device) -> Vec<Trial> {
 
 /// The trials of one device under a name.
 fn named(device: &Device, label: &str) -> Vec<Case> {
-    let mut suite = Suite { device, label, name: "device", cases: Vec::new() };
-    device::add(&mut suite);
-    views::add(&mut suite);
-    suite.name = "field";
-    field::add(&mut suite);
-    suite.name = "ntt";
-    ntt::add(&mut suite);
-    suite.name = "aes";
-    aes::add(&mut suite);
-    suite.name = "primitives";
-    primitives::add(&mut suite);
-    suite.name = "curve";
-    curve::add(&mut suite);
-    suite.name = "msm";
-    msm::add(&mut suite);
-    suite.name = "sumcheck";
-    sumcheck::add(&mut suite);
-    suite.name = "modsqrt";
-    modsqrt::add(&mut suite);
-    suite.name = "sqrt";
-    sqrt::add(&mut suite);
-    suite.name = "loops";
-    loops::add(&mut suite);
-    suite.name = "secrecy";
-    secrecy::add(&mut suite);
-    suite.name = "process";
-    process::add(&mut suite);
+    let mut suite = Suite { device, label, name: "", cases: Vec::new() };
+    for topic in TOPICS {
+        suite.name = topic.name;
+        (topic.add)(&mut suite);
+    }
     suite.name = "launches";
     launches::add(&mut suite);
     suite.cases

@@ -10,7 +10,11 @@ use evariste_sqrt::{
     },
 };
 
-use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, garbage, launches::lengths, other_device};
+use crate::{
+    Outcome, Suite, expect_equal, expect_error, expect_same, garbage,
+    launches::{Family, lengths},
+    other_device,
+};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("roots", roots);
@@ -18,6 +22,14 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("jacobi", symbols);
     suite.add("misuse", misuse);
 }
+
+pub(crate) const FAMILIES: &[Family] = &[Family {
+    name: "modsqrt",
+    cases: &["roots", "long", "jacobi"],
+    kernels: |_| {
+        Ok([[64, 1088, 4096].map(ModSqrt::kernels).concat(), [64, 4096].map(Jacobi::kernels).concat()].concat())
+    },
+}];
 
 /// 2^64 − 59, ≡ 5 (mod 8); 2^64 − 189, ≡ 3 (mod 4); 2055 · 2^52 + 1.
 const PRIMES: [u64; 3] = [59u64.wrapping_neg(), 189u64.wrapping_neg(), (2055 << 52) + 1];

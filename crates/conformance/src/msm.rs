@@ -17,7 +17,10 @@ use evariste_msm::{
 };
 
 use crate::{
-    Outcome, Suite, curves, expect, expect_equal, expect_same, launches::is_few, other_device, recorder::Recorder,
+    Outcome, Suite, curves, expect, expect_equal, expect_same,
+    launches::{Family, is_few},
+    other_device,
+    recorder::Recorder,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -38,6 +41,16 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add_alone("memory", memory);
     suite.add("misuse", misuse);
 }
+
+pub(crate) const FAMILIES: &[Family] = &[Family {
+    name: "msm",
+    cases: &["bn254-g1::scalars", "bn254-g1::divisions", "bn254-g1::integers"],
+    kernels: |_| {
+        let mut kernels = Msm::<ark_bn254::g1::Config>::kernels();
+        kernels.retain(|kernel| kernel.name.starts_with("msm"));
+        Ok(kernels)
+    },
+}];
 
 fn over<C: MsmCurve>(suite: &mut Suite<'_>, curve: &str) {
     suite.add(&format!("{curve}::scalars"), scalars::<C>);

@@ -17,8 +17,12 @@ use evariste_ntt::{
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, field::samples, fields, launches::is_few,
-    other_device, recorder::Recorder,
+    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same,
+    field::samples,
+    fields,
+    launches::{self, Family, is_few},
+    other_device,
+    recorder::Recorder,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -42,6 +46,47 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fr::queues", queues);
     suite.add_alone("bls12-381-fr::required_bytes", required_bytes);
 }
+
+pub(crate) const FAMILIES: &[Family] = &[
+    Family {
+        name: launches::LONG_TRANSFORMS,
+        cases: &[
+            "bls12-381-fr::passes",
+            "bls12-381-fr::orders_cosets_batches",
+            "bls12-381-fr::columns",
+            "bls12-381-fr::splits_and_twiddles",
+            "bls12-381-fr::pipelines",
+            "bls12-381-fr::pinned",
+        ],
+        kernels: kernels::<Fr>,
+    },
+    Family {
+        name: "ntt-goldilocks",
+        cases: &[
+            "goldilocks::passes",
+            "goldilocks::orders_cosets_batches",
+            "goldilocks::columns",
+            "goldilocks::splits_and_twiddles",
+            "goldilocks::pipelines",
+            "goldilocks::pinned",
+        ],
+        kernels: kernels::<small::Goldilocks>,
+    },
+    Family {
+        name: "ntt-baby-bear",
+        cases: &[
+            "baby-bear::passes",
+            "baby-bear::orders_cosets_batches",
+            "baby-bear::columns",
+            "baby-bear::splits_and_twiddles",
+            "baby-bear::pipelines",
+            "baby-bear::pinned",
+            "baby-bear::matrices",
+            "baby-bear-4::extensions",
+        ],
+        kernels: kernels::<small::BabyBear>,
+    },
+];
 
 /// Transforms over a field, whose elements decide how large tiles are.
 fn basic<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
@@ -160,7 +205,7 @@ const FEW_LOG_N: u32 = 11;
 
 /// The kernels that the trials with few sizes launch: of transforms side by side and one after the other, in every order, and
 /// with every source of factors.
-pub(crate) fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
+fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
     let runs = FEW_RUNS.map(|((log_n, _), split)| (log_n, split, false));
     let matrices = FEW_MATRICES.map(|((log_n, ..), split)| (log_n, split, true));
     let mut kernels = Vec::new();

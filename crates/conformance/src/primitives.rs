@@ -9,8 +9,12 @@ use evariste_field::{DeviceField, FieldSum, Mont, small};
 use evariste_primitives::{Histogram, MAX_BITS, RadixSort, Scan, SegmentedSum, SortMethod, reference};
 
 use crate::{
-    Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, fields, garbage,
-    launches::lengths, other_device, recorder::Recorder,
+    Outcome, Suite, expect, expect_equal, expect_error, expect_same,
+    field::samples,
+    fields, garbage,
+    launches::{Family, lengths},
+    other_device,
+    recorder::Recorder,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -28,6 +32,20 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("segmented_sum::unsorted_keys", unsorted_keys);
     suite.add("misuse", misuse);
 }
+
+pub(crate) const FAMILIES: &[Family] = &[Family {
+    name: "primitives",
+    cases: &["scan", "histogram", "sort", "segmented_sum::"],
+    kernels: |_| {
+        let sums = [
+            SegmentedSum::<FieldSum<Fr>>::kernel(),
+            SegmentedSum::<FieldSum<small::BabyBear>>::kernel(),
+            SegmentedSum::<FieldSum<ark_bn254::Fq2>>::kernel(),
+            SegmentedSum::<FieldSum<fields::Mersenne89>>::kernel(),
+        ];
+        Ok(RadixSort::kernels().into_iter().chain(sums).collect())
+    },
+}];
 
 const LENGTHS: [usize; 10] = [0, 1, 2, 255, 256, 257, 1000, 4096, 10_000, (1 << 16) + 3];
 

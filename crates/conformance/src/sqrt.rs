@@ -16,7 +16,11 @@ use evariste_sqrt::{
     Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, Method, PointError, RootField, Sqrt, reference,
 };
 
-use crate::{Outcome, Suite, expect_equal, expect_same, garbage, launches::lengths, other_device};
+use crate::{
+    Outcome, Suite, expect_equal, expect_same, garbage,
+    launches::{Family, lengths},
+    other_device,
+};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fr::roots", roots::<Fr>);
@@ -28,6 +32,16 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("views", views);
     suite.add("misuse", misuse);
 }
+
+pub(crate) const FAMILIES: &[Family] = &[Family {
+    name: "sqrt",
+    cases: &["bls12-381-fr::", "bls12-381-g1::", "bls12-381-g2::"],
+    kernels: |_| {
+        let points = Decompress::<g1::Config>::kernels(Encoding::Zcash);
+        let hashes = HashToCurve::<g2::Config>::kernels();
+        Ok([Sqrt::<Fr>::kernels(), points, hashes].concat())
+    },
+}];
 
 /// Of roots and points: one workgroup, and one more.
 const LENGTHS: [usize; 4] = [0, 1, 3, 257];

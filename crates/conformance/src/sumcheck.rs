@@ -12,7 +12,11 @@ use evariste_sumcheck::{
     Blake3Transcript, Config, Draw, Error, Order, Statement, Strategy, Sumcheck, Tables, Weight, reference,
 };
 
-use crate::{Outcome, Suite, expect, expect_equal, expect_same, launches::is_few, other_device};
+use crate::{
+    Outcome, Suite, expect, expect_equal, expect_same,
+    launches::{Family, is_few},
+    other_device,
+};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<Fr, Fr>(suite, "bls12-381-fr");
@@ -26,13 +30,22 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add_alone("no_host_copies_and_few_launches", counted);
 }
 
+pub(crate) const FAMILIES: &[Family] = &[Family {
+    name: "sumcheck",
+    cases: &["bls12-381-fr::", "baby-bear-4::"],
+    kernels: |_| {
+        let long = Sumcheck::<Fr>::kernels(&gate());
+        Ok([long, Sumcheck::<BabyBear4, BabyBear>::kernels(&gate())].concat())
+    },
+}];
+
 fn over<E: DeviceField, T: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::proofs"), proofs::<E, T>);
     suite.add(&format!("{field}::tables"), tables::<E, T>);
 }
 
 /// a · b − c.
-pub(crate) fn gate() -> Expression {
+fn gate() -> Expression {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     a * b - c
 }

@@ -1,5 +1,7 @@
 //! `xtask kernels`: every kernel over every field, compiled for every target. No GPU is needed.
 //!
+//! A kernel that trials launch is compiled as there, without a line here. What stands here are more fields, curves and choices.
+//!
 //! A kernel's other choices, such as the size of a pass or where its factors come from, are compiled over one field, one after the
 //! other and not all with each other: over fields that have an arithmetic of their own they would be the same text again.
 
@@ -13,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use ark_ff::FftField;
 use clap::Args;
 use evariste_aes::{Aes, KeySize, Method};
@@ -23,9 +25,8 @@ use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Twiddles};
-use evariste_primitives::{RadixSort, SegmentedSum};
+use evariste_primitives::SegmentedSum;
 use evariste_sqrt::{Decompress, Encoding, HashToCurve, Jacobi, MapToCurve, ModSqrt, RootField, Sqrt};
-use evariste_sumcheck::Sumcheck;
 use rayon::prelude::*;
 
 use crate::table::Table;
@@ -99,7 +100,7 @@ impl fmt::Display for Check {
 }
 
 /// A field of each shape beside the scalar fields: their operations on vectors are checked, after all of [`FIELDS`].
-const VECTOR_FIELDS: [Field; 7] = [
+const VECTOR_FIELDS: &[Field] = &[
     Field { name: "bls12-381-fq", kernels: vector_kernels::<ark_bls12_381::Fq> },
     Field { name: "bls12-381-fq2", kernels: vector_kernels::<ark_bls12_381::Fq2> },
     Field { name: "goldilocks", kernels: small_kernels::<small::Goldilocks> },
@@ -126,13 +127,11 @@ struct Field {
     kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>>,
 }
 
-const FIELDS: [Field; 18] = [
+const FIELDS: &[Field] = &[
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
     Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
-    Field { name: "bls12-381-fr", kernels: sumchecks::<ark_bls12_381::Fr, ark_bls12_381::Fr> },
-    Field { name: "baby-bear-4", kernels: sumchecks::<small::BabyBear4, small::BabyBear> },
     Field { name: "bls12-381-fr", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fr>::kernels()) },
     Field { name: "bls12-381-fq2", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fq2>::kernels()) },
     Field { name: "baby-bear", kernels: |_| Ok(Sqrt::<small::BabyBear>::kernels()) },
@@ -142,7 +141,6 @@ const FIELDS: [Field; 18] = [
     Field { name: "bls12-381-g2", kernels: encodings::<ark_bls12_381::g2::Config> },
     Field { name: "bls12-381-g2", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g2::Config>::kernels()) },
     Field { name: "bls12-381-g2", kernels: |_| Ok(HashToCurve::<ark_bls12_381::g2::Config>::kernels()) },
-    Field { name: "integers", kernels: |_| Ok(RadixSort::kernels()) },
     Field {
         name: "run-time primes",
         kernels: |_| {
@@ -226,12 +224,6 @@ fn points<C: MsmCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     Ok(kernels)
 }
 
-/// The kernels of a sumcheck with tables over `T`.
-fn sumchecks<E: DeviceField, T: DeviceField>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    let [a, b, c] = [0, 1, 2].map(Expression::column);
-    Ok(distinct(Sumcheck::<E, T>::kernels(&(a * b - c))))
-}
-
 /// The kernels that decode points.
 fn encodings<C: MsmCurve<BaseField: RootField>>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     Ok(Decompress::<C>::kernels(Encoding::Zcash))
@@ -249,6 +241,30 @@ fn aes(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     Ok(distinct(kernels))
 }
 
+/// The kernels for a device, each with what it is over.
+type Specs = fn(&DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>>;
+
+impl Field {
+    fn specs(&self, info: &DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>> {
+        Ok((self.kernels)(info)?.into_iter().map(|spec| (self.name, spec)).collect())
+    }
+}
+
+/// Every kernel: those of [`FIELDS`] and of [`VECTOR_FIELDS`], and what families of trials launch beside them.
+fn specs(info: &DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>> {
+    let mut specs = Vec::new();
+    for field in FIELDS.iter().chain(VECTOR_FIELDS) {
+        specs.extend(field.specs(info)?);
+    }
+    let known: BTreeSet<&str> = specs.iter().map(|(_, spec)| spec.name).collect();
+    let launched = evariste_conformance::kernels(info);
+    let launched = launched.map_err(|error| anyhow!("{}", error.message().unwrap_or("kernels cannot be planned")))?;
+    let mut seen = BTreeSet::new();
+    let mut is_new = |spec: &KernelSpec| !known.contains(spec.name) && seen.insert((spec.name, spec.variant.clone()));
+    specs.extend(launched.into_iter().filter(|(_, spec)| is_new(spec)));
+    Ok(specs)
+}
+
 /// A device to plan for, with so much memory in a workgroup.
 fn device(kind: Kind, workgroup_bytes: u32, workgroup_threads: u32, features: Features) -> DeviceInfo {
     let mut info = Device::cpu().info().clone();
@@ -261,16 +277,14 @@ fn device(kind: Kind, workgroup_bytes: u32, workgroup_threads: u32, features: Fe
 
 /// Every kernel for WebGPU's smallest workgroups and for those of usual GPUs, with and without 64-bit integers.
 pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
-    let mut checks = Vec::new();
-    for Field { name: field, kernels } in FIELDS.into_iter().chain(VECTOR_FIELDS) {
-        let mut seen = BTreeSet::new();
-        for workgroup_bytes in wgsl::WORKGROUP_BYTES {
-            for spec in kernels(&device(Kind::Wgpu, workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default()))? {
-                if seen.insert((spec.name, spec.variant.clone())) {
-                    let check =
-                        |int64| Check { field, spec: spec.clone(), target: Target::Wgsl { int64 }, workgroup_bytes };
-                    checks.extend([false, true].map(check));
-                }
+    let (mut checks, mut seen) = (Vec::new(), BTreeSet::new());
+    for workgroup_bytes in wgsl::WORKGROUP_BYTES {
+        for (field, spec) in specs(&device(Kind::Wgpu, workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default()))?
+        {
+            if seen.insert((field, spec.name, spec.variant.clone())) {
+                let check =
+                    |int64| Check { field, spec: spec.clone(), target: Target::Wgsl { int64 }, workgroup_bytes };
+                checks.extend([false, true].map(check));
             }
         }
     }
@@ -281,22 +295,19 @@ pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
 pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
     let features = Features { int64: true, queues: true, forward_progress: true, software: false };
     let mut checks = Vec::new();
-    let mut add = |Field { name: field, kernels }: Field, architecture: &str| -> Result<()> {
+    let mut add = |specs: Specs, architecture: &str| -> Result<()> {
         let workgroup_bytes = cuda::workgroup_bytes(architecture)?;
-        let specs = kernels(&device(Kind::Cuda, workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
+        let specs = specs(&device(Kind::Cuda, workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
         let target = Target::Cuda { architecture: architecture.to_owned() };
-        checks.extend(specs.into_iter().map(|spec| Check { field, spec, target: target.clone(), workgroup_bytes }));
+        let check = |(field, spec)| Check { field, spec, target: target.clone(), workgroup_bytes };
+        checks.extend(specs.into_iter().map(check));
         Ok(())
     };
-    for field in FIELDS.into_iter().chain(VECTOR_FIELDS) {
-        match architectures {
-            [] => add(field, cuda::MAIN)?,
-            _ => architectures.iter().try_for_each(|architecture| add(field, architecture))?,
-        }
-    }
     if architectures.is_empty() {
-        cuda::OTHERS.iter().try_for_each(|architecture| add(ON_OTHERS, architecture))?;
+        add(specs, cuda::MAIN)?;
+        cuda::OTHERS.iter().try_for_each(|architecture| add(|info| ON_OTHERS.specs(info), architecture))?;
     }
+    architectures.iter().try_for_each(|architecture| add(specs, architecture))?;
     Ok(checks)
 }
 

@@ -7,15 +7,44 @@ mod refuse;
 mod streams;
 mod vectors;
 
-use evariste_aes::{Config, Method};
+use evariste_aes::{Aes, Config, KeySize, Method};
+use evariste_backend::{DeviceInfo, KernelSpec};
+use libtest_mimic::Failed;
 
-use crate::Suite;
+use crate::{Suite, launches::Family};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     cross::add(suite);
     refuse::add(suite);
     streams::add(suite);
     vectors::add(suite);
+}
+
+pub(crate) const FAMILIES: &[Family] = &[
+    Family { name: "aes-sbox", cases: &["sbox::"], kernels: |info| kernels(info, Method::Sbox) },
+    Family { name: "aes-table", cases: &["table::"], kernels: |info| kernels(info, Method::Table) },
+    Family { name: "aes-twotables", cases: &["twotables::"], kernels: |info| kernels(info, Method::TwoTables) },
+    Family { name: "aes-fourtables", cases: &["fourtables::"], kernels: |info| kernels(info, Method::FourTables) },
+    Family {
+        name: "aes-bitsliced",
+        cases: &["bitsliced::", "counters", "long_ghash"],
+        kernels: |info| kernels(info, Method::Bitsliced),
+    },
+    Family { name: "aes-previous", cases: &["boundaries", "sbox::cbc", "bitsliced::cbc"], kernels: previous },
+];
+
+/// The kernels of a method, but for that of the previous blocks of CBC, of which several workgroups take much more data.
+fn kernels(info: &DeviceInfo, method: Method) -> Result<Vec<KernelSpec>, Failed> {
+    let mut kernels = Aes::kernels(info, method, KeySize::Aes256)?;
+    kernels.retain(|kernel| kernel.name != "aes_previous");
+    Ok(kernels)
+}
+
+fn previous(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
+    let of = |method| Aes::kernels(info, method, KeySize::Aes256);
+    let mut kernels = [Method::Sbox, Method::Bitsliced].map(of).into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    kernels.retain(|kernel| kernel.name == "aes_previous");
+    Ok(kernels)
 }
 
 /// The trials that need no device.
