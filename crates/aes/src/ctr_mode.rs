@@ -172,8 +172,8 @@ impl Ctr {
     /// CPU; long ones pass through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left, with nothing written. [`Error::Device`] if the device fails
-    /// or has too little memory: some pieces of `data` may have the stream then, and the position is as it was.
+    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] if the device fails or has too little
+    /// memory: data and position are as they were then.
     pub fn apply(&mut self, data: &mut [u8]) -> Result<()> {
         expect_stream(self.position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(self.position);
@@ -294,7 +294,12 @@ impl Ctr {
             let counter = add_counter(next, (at / BLOCK) as u128, self.counter);
             self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, self.counter)
         };
-        ring.run(&mut data[head..], work, |_| ())?;
+        let mut done = 0;
+        if let Err(error) = ring.run(&mut data[head..], work, |piece| done += piece.len()) {
+            // The same stream again takes itself away.
+            cpu::ctr(self.aes.cipher(0), next, self.counter, 0, &mut data[head..][..done]);
+            return Err(error);
+        }
         cpu::ctr(self.aes.cipher(0), counter, self.counter, skip, first);
         data[..head].copy_from_slice(first);
         Ok(())

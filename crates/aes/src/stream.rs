@@ -34,16 +34,16 @@ impl Ctr {
     /// # Errors
     /// [`Error::Keystream`] if the stream ends before the input does, [`Error::Io`] if reading or writing fails,
     /// [`Error::Device`] if the device fails or has too little memory. What was written until then stays written, and the
-    /// position is as it was: [`Ctr::seek`] past what was written before you encrypt other data. [`Ctr::apply_file`] leaves
-    /// nothing behind.
+    /// position is behind it and behind the piece that `output` refused, of which part may have been written, so that no
+    /// other data gets the same stream. [`Ctr::apply_file`] leaves nothing behind.
     pub fn copy(
         &mut self,
         input: &mut impl Read,
         output: &mut impl Write,
         mut progress: impl FnMut(u64),
     ) -> Result<u64> {
-        let (start, mut done) = (self.position(), 0);
-        pump(
+        let (start, mut used, mut done) = (self.position(), 0, 0);
+        let outcome = pump(
             self.aes(),
             |piece| fill(input, piece),
             |queue, piece, at, len| self.apply_at(Some(queue), start + u128::from(at), piece, 0..len),
@@ -54,14 +54,15 @@ impl Ctr {
                 Ok(())
             },
             |piece| {
+                used += piece.len() as u64;
                 write(output, piece)?;
-                done += piece.len() as u64;
+                done = used;
                 progress(done);
                 Ok(())
             },
-        )?;
-        self.advance(done);
-        Ok(done)
+        );
+        self.advance(used);
+        outcome.map(|()| done)
     }
 
     /// Does what [`Ctr::copy`] does, from one file to another, which may be the same. The target appears when it is

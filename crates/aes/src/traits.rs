@@ -204,7 +204,7 @@ impl StreamCipher for Ctr {
         self.unchecked_apply_keystream(data);
     }
 
-    /// Fails where the device does too; the data is lost then.
+    /// Fails where the device does too; the data is as it was then.
     fn try_apply_keystream(&mut self, data: &mut [u8]) -> Result<(), StreamCipherError> {
         self.apply(data).map_err(|_| StreamCipherError)
     }
@@ -218,12 +218,10 @@ impl Ctr {
         self.expect(len as u64)?;
         let output = data.into_out_with_copied_in();
         if !self.aes().on_host(Mode::Ctr, len).unwrap_or(true) {
-            let input = Zeroizing::new(output.to_vec());
             match self.apply(output) {
                 Ok(()) => return Ok(()),
                 Err(error) => log::warn!("{error}; the CPU goes on"),
             }
-            output.copy_from_slice(&input);
         }
         self.apply_on_host(self.position(), output);
         self.advance(len as u64);

@@ -2,10 +2,13 @@
 
 use std::{
     env, fs,
-    io::{self, Read},
+    io::{self, Read, Write},
     path::PathBuf,
     process,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use evariste_aes::{
@@ -17,10 +20,11 @@ use evariste_backend::Device;
 use libtest_mimic::Failed;
 
 use super::bytes;
-use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same};
+use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, recorder::Recorder};
 
 pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add("readers_and_writers", readers_and_writers);
+    suite.add("failures_use_no_stream_twice", failures);
     suite.add("files", files);
     suite.add("files_that_fail_leave_the_target", files_that_fail);
     suite.add("targets", targets);
@@ -70,6 +74,62 @@ fn readers_and_writers(device: &Device) -> Outcome {
             stream.copy(&mut Slow { rest: &plain, fails: true }, &mut output, |_| ()),
         )?;
         expect("the reason is told", failed.to_string().contains("the disk is gone"))?;
+    }
+    Ok(())
+}
+
+/// A writer that takes so many bytes, and fails then.
+struct Short(Vec<u8>, usize);
+
+impl Write for Short {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let len = data.len().min(self.1 - self.0.len());
+        self.0.extend_from_slice(&data[..len]);
+        if len == 0 && !data.is_empty() { Err(io::Error::other("the disk is full")) } else { Ok(len) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whichever piece of a slice fails, the slice is as it was; and what a writer has got when it fails, or might have, is behind the
+/// position.
+fn failures(device: &Device) -> Outcome {
+    let recorder = Recorder::plain(device);
+    let flaky = Device::unregistered(Arc::clone(&recorder) as _);
+    let config = Config { crossover: Some(0), chunk_bytes: 512 << 10, queues: 2, ..Config::default() };
+    let (plain, start) = (bytes((3 << 19) + 5, 3), 5);
+    let mut expected = plain.clone();
+    let mut whole = Aes::new(&Device::cpu(), &bytes(16, 1))?.ctr(&[7; 16])?;
+    whole.seek(start)?;
+    whole.apply(&mut expected)?;
+    let mut stream = Aes::with_config(&flaky, &[bytes(16, 1)], config)?.ctr(&[7; 16])?;
+    stream.seek(start)?;
+    let mut failures = 0;
+    for reads in 0.. {
+        recorder.fail_read_after(reads);
+        let mut data = plain.clone();
+        if stream.apply(&mut data).is_ok() {
+            expect_same("after all reads", &data, &expected)?;
+            break;
+        }
+        expect_same(&format!("a slice of which piece {reads} failed"), &data, &plain)?;
+        expect_equal("the position then", &stream.position(), &start)?;
+        failures += 1;
+    }
+    expect_equal("pieces that failed", &failures, &3)?;
+    recorder.fail_read_after(usize::MAX);
+
+    let aes = Aes::with_config(device, &[bytes(16, 1)], small_pieces())?;
+    for room in [0, 9_999, 10_000, 12_345] {
+        let (mut stream, mut output) = (aes.ctr(&[7; 16])?, Short(Vec::new(), room));
+        stream.seek(start)?;
+        let error = expect_error("a full disk", stream.copy(&mut &plain[..20_000], &mut output, |_| ()))?;
+        expect("the reason is told", error.to_string().contains("the disk is full"))?;
+        let used = stream.position() - start;
+        expect_same("what was written", &output.0, &expected[..room])?;
+        expect(&format!("{used} bytes of stream are used for {room}"), used > room as u128 && used <= 20_000)?;
     }
     Ok(())
 }
