@@ -573,6 +573,14 @@ fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let host = device.host_buffer(15 * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
     let error = expect_error("another length", ntt.transform().forward_pinned(host, Secrecy::Public))?;
     expect_equal("length", &error, &Error::Length { expected: 16, actual: 15 })?;
+    let bytes = Mont::<F>::BYTES;
+    let single = Ntt::<F>::new(device, 0)?;
+    for (ntt, len) in [(&ntt, 16 * bytes + 1), (&single, bytes - 1), (&single, 1)] {
+        let host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
+        let error = expect_error("a part of an element", ntt.transform().forward_pinned(host, Secrecy::Public))?;
+        let expected = len.next_multiple_of(bytes);
+        expect_equal("bytes", &error, &Error::HostBytes { expected, actual: len })?;
+    }
     let upload_only = device.host_buffer(16 * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
     expect_error("host memory for uploads only", ntt.transform().forward_pinned(upload_only, Secrecy::Public)).map(drop)
 }
@@ -610,6 +618,11 @@ fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let mut pipeline = Pipeline::new(ntt.transform(), batch, Secrecy::Public)?;
     let error = expect_error("host memory of another length", pipeline.forward(pinned(&[F::ONE; 7])?))?;
     expect_equal("length", &error, &Error::Length { expected: n * batch, actual: 7 })?;
+    let actual = n * batch * Mont::<F>::BYTES + 1;
+    let longer = device.host_buffer(actual, Transfer::Both, Secrecy::Public)?;
+    let error = expect_error("host memory that is a byte longer", pipeline.forward(longer))?;
+    let expected = actual.next_multiple_of(Mont::<F>::BYTES);
+    expect_equal("bytes", &error, &Error::HostBytes { expected, actual })?;
     let upload_only = device.host_buffer(n * batch * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
     expect_error("host memory for uploads only", pipeline.forward(upload_only))?;
     let host = pinned(&vec![F::ZERO; n * batch])?;

@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Scalars are more than the bases, are no whole number for each sum, or are not as many as the call needs.
-    #[error("{what}: expected {expected} scalars, got {actual}")]
+    #[error("{what}: expected {expected}, got {actual}")]
     Length {
         /// What is counted, and how many there may be.
         what: &'static str,

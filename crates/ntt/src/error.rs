@@ -31,12 +31,20 @@ pub enum Error {
         actual: u64,
     },
     /// Data on the device is no whole number of transforms, or memory has another length than the plan's.
-    #[error("the data must be a multiple of {expected} elements long, got {actual}")]
+    #[error("the data must be {expected} elements long, or a multiple where several are transformed, got {actual}")]
     Length {
         /// Elements of one transform, of one matrix of columns, or of the plan: what the length must be a multiple of,
         /// or for [`OutOfCore`](crate::OutOfCore) and [`Pipeline`](crate::Pipeline) be.
         expected: usize,
         /// Elements given.
+        actual: usize,
+    },
+    /// Host memory is no whole number of elements.
+    #[error("host memory of {expected} bytes would be whole elements, got {actual}")]
+    HostBytes {
+        /// The next number of bytes that is one.
+        expected: usize,
+        /// Bytes given.
         actual: usize,
     },
     /// A transform out of core is allowed less device memory than its smallest pieces take.

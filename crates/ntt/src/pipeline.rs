@@ -4,10 +4,10 @@
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Element, HostBuffer, Queue, Secrecy, Stream};
+use evariste_backend::{Buffer, HostBuffer, Queue, Secrecy, Stream};
 use evariste_field::{DeviceField, Mont};
 
-use crate::{Error, Result, Transform};
+use crate::{Error, Result, Transform, transform::whole_elements};
 
 /// A stream of transforms from pinned host memory and back: device memory and queues for three at a time, with as much
 /// scratch.
@@ -59,8 +59,8 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// call when all memory is in use, in the order of the calls.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `host` has the bytes of `batch` transforms, or if these are no whole number of matrices
-    /// where the transform is of columns; [`Error::ZeroCoset`] if the transform is on the coset of 0;
+    /// [`Error::HostBytes`] if `host` is no whole number of elements; [`Error::Length`] unless it has those of `batch`
+    /// transforms, or if these are no whole number of matrices where the transform is of columns; [`Error::ZeroCoset`] if the transform is on the coset of 0;
     /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if `host` is not for both directions or belongs
     /// to another device, if scratch memory is exhausted, or if the device fails. `host` is dropped then; the results
     /// of earlier calls are given by later ones, but for one that the device failed to give.
@@ -77,9 +77,9 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     }
 
     fn run(&mut self, host: HostBuffer, inverse: bool) -> Result<Option<HostBuffer>> {
-        let (expected, bytes) = (self.len, Mont::<F>::BYTES);
-        if host.len() != expected * bytes {
-            return Err(Error::Length { expected, actual: host.len() / bytes });
+        let (expected, actual) = (self.len, whole_elements::<F>(&host)?);
+        if actual != expected {
+            return Err(Error::Length { expected, actual });
         }
         let transform = self.transform.clone();
         let done = self.stream.run(vec![host], |queue: &Queue, data: &mut Buffer<Mont<F>>| {

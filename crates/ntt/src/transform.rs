@@ -133,9 +133,9 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// transforms.
     ///
     /// # Errors
-    /// [`Error::Device`] if `host` is not for both directions, belongs to another device or is no whole number of
-    /// elements, or if device memory for the data is exhausted; and the errors of [`Transform::forward`], for the same
-    /// reasons. The host memory is dropped then.
+    /// [`Error::HostBytes`] if `host` is no whole number of elements; [`Error::Device`] if it is not for both directions
+    /// or belongs to another device, or if device memory for the data is exhausted; and the errors of
+    /// [`Transform::forward`], for the same reasons. The host memory is dropped then.
     pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.run_pinned(host, secrecy, false)
     }
@@ -168,7 +168,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {
         let (device, bytes) = (&self.plan.shared.device, Mont::<F>::BYTES);
         host.expect_download("the host memory of a transform")?;
-        let len = host.len() / bytes;
+        let len = whole_elements::<F>(&host)?;
         let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
         let Some(run) = self.prepare(data.as_view(), inverse, None)? else { return Ok(host) };
         let mut scratch = run.scratch(len, secrecy)?;
@@ -272,6 +272,18 @@ const PIECES: usize = 8;
 /// Bytes side by side of such a block at the least, as each row of a copy takes time of its own: transforms of 2^16 and 2^20
 /// elements of 32 bytes took 0.205 and 1.51 ms on an H200 with eight blocks of any width, 0.125 and 1.42 with these.
 const MIN_RUN_BYTES: usize = 32 << 10;
+
+/// Elements that host memory holds in the device's form.
+///
+/// # Errors
+/// [`Error::HostBytes`] unless they fill it.
+pub(crate) fn whole_elements<F: DeviceField>(host: &HostBuffer) -> Result<usize> {
+    let (actual, each) = (host.len(), Mont::<F>::BYTES);
+    match actual.is_multiple_of(each) {
+        true => Ok(actual / each),
+        false => Err(Error::HostBytes { expected: actual.next_multiple_of(each), actual }),
+    }
+}
 
 /// A transform with everything that its launches need.
 pub(crate) struct Run<'a, F: DeviceField> {

@@ -51,7 +51,11 @@ impl<E: DeviceField> Proof<E> {
         let (each, degree) = (element_bytes::<E>(), statement.degree());
         let values = if rounds == statement.num_vars() { statement.tables() } else { 0 };
         let expected = rounds.saturating_mul(degree).saturating_add(values).saturating_mul(each);
-        if bytes.len() != expected || rounds > statement.num_vars() {
+        if rounds > statement.num_vars() {
+            let expected = statement.num_vars();
+            return Err(Refused::Shape { what: "the rounds of a proof", expected, actual: rounds });
+        }
+        if bytes.len() != expected {
             return Err(Refused::Shape { what: "the bytes of a proof", expected, actual: bytes.len() });
         }
         let element = |(index, bytes): (usize, &[u8])| get(bytes).ok_or(Refused::NotCanonical { index });

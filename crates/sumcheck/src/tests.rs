@@ -339,6 +339,8 @@ fn any_changed_byte_is_refused() {
     assert_eq!(statement.verify(Fr::from(1), &proof, &mut transcript()), Err(Refused::Final));
     let shorter = Proof::from_bytes(&statement, 3, &bytes[1..]);
     assert!(matches!(shorter, Err(Refused::Shape { .. })));
+    let more = Proof::from_bytes(&statement, 4, &bytes).unwrap_err();
+    assert_eq!(more, Refused::Shape { what: "the rounds of a proof", expected: 3, actual: 4 });
     let mut fewer = proof.clone();
     fewer.rounds.pop();
     assert!(matches!(statement.verify(Fr::from(0), &fewer, &mut transcript()), Err(Refused::Shape { .. })));
