@@ -1,9 +1,3 @@
-use ark_ff::FftField;
-use evariste_backend::Device;
-use evariste_field::DeviceField;
-
-use crate::{Result, layout::Layout};
-
 /// How a plan is made. What is not set is chosen by size and device.
 ///
 /// ```
@@ -33,17 +27,6 @@ pub struct Config {
     pub twiddles: Option<Twiddles>,
     /// How a transform is split into passes.
     pub split: Split,
-}
-
-impl Config {
-    /// The same with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it for 2^`log_n` elements.
-    ///
-    /// # Errors
-    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity), [`Error::TooLarge`](crate::Error::TooLarge).
-    pub fn chosen<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
-        let layout = Layout::new::<F>(device.info(), log_n, self)?;
-        Ok(Self { twiddles: Some(layout.twiddles), ..self })
-    }
 }
 
 /// Where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in nothing

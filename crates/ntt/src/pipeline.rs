@@ -7,7 +7,7 @@ use ark_ff::FftField;
 use evariste_backend::{Buffer, Element, HostBuffer, Queue, Secrecy, Stream};
 use evariste_field::{DeviceField, Mont};
 
-use crate::{Error, Result, Transform};
+use crate::{Error, Result, Transform, layout::Direction};
 
 /// Device memory and queues for a stream of transforms: three times the data of one, and as much scratch.
 ///
@@ -61,7 +61,7 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// [`Error::Length`], [`Error::ZeroCoset`], [`Error::Device`]. `host` is dropped then; the results of earlier calls are given
     /// by later ones, but for one that the device failed to give.
     pub fn forward(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
-        self.run(host, false)
+        self.run(host, Direction::Forward)
     }
 
     /// The same with inverse transforms.
@@ -69,22 +69,17 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// # Errors
     /// As [`Pipeline::forward`].
     pub fn inverse(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
-        self.run(host, true)
+        self.run(host, Direction::Inverse)
     }
 
-    fn run(&mut self, host: HostBuffer, inverse: bool) -> Result<Option<HostBuffer>> {
+    fn run(&mut self, host: HostBuffer, direction: Direction) -> Result<Option<HostBuffer>> {
         let (expected, bytes) = (self.len, Mont::<F>::BYTES);
         if host.len() != expected * bytes {
             return Err(Error::Length { expected, actual: host.len() / bytes });
         }
         let transform = self.transform.clone();
         let done = self.stream.run(vec![host], |queue: &Queue, data: &mut Buffer<Mont<F>>| {
-            let transform = transform.on(queue);
-            if inverse {
-                transform.inverse(&mut *data)?
-            } else {
-                transform.forward(&mut *data)?
-            }
+            transform.on(queue).run(data.as_view_mut(), direction)?;
             Ok::<_, Error>(0..expected)
         })?;
         Ok(done.and_then(only))
