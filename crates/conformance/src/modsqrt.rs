@@ -10,7 +10,7 @@ use evariste_sqrt::{
     },
 };
 
-use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, garbage, launches::lengths, other_device};
+use crate::{Outcome, Suite, expect_equal, expect_error, expect_same, garbage, other_device, sizes::lengths};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("roots", roots);
