@@ -8,9 +8,8 @@ use evariste_field::{Canonical, DeviceField, DevicePrimeField, Expression, Mont,
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use crate::{
-    Outcome, Suite, expect_equal, expect_error, expect_same, fields, garbage,
-    launches::{Family, lengths},
-    other_device, vector,
+    Outcome, Suite, expect_equal, expect_error, expect_same, fields, garbage, launches::Family, other_device,
+    samples::samples, sizes::lengths, vector,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -143,20 +142,6 @@ fn over<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
 }
 
 const LENGTHS: [usize; 7] = [0, 1, 2, 255, 257, 1000, 9000];
-
-/// Edge values, then random ones.
-pub(crate) fn samples<F: DeviceField>(len: usize, seed: u64) -> Vec<F> {
-    use ark_std::rand::SeedableRng;
-
-    let mut rng = ark_std::rand::rngs::StdRng::seed_from_u64(seed);
-    let half = F::from(2u8).inverse().unwrap_or(F::ONE);
-    let edges = [F::ZERO, F::ONE, -F::ONE, F::from(2u8), -F::from(2u8), half, -half, F::from(u32::MAX)];
-    let mixed = |i: usize, rng: &mut _| match i {
-        0..64 => edges[(i + i / 8 * seed as usize) % 8],
-        _ => F::rand(rng),
-    };
-    (0..len).map(|i| mixed(i, &mut rng)).collect()
-}
 
 fn elements<F: DeviceField>(device: &Device) -> Outcome {
     for len in lengths(device, &LENGTHS) {

@@ -9,7 +9,7 @@ use std::{
     iter,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     thread,
 };
@@ -17,7 +17,7 @@ use std::{
 use evariste_backend::{Backend, Device, DeviceInfo, Executable, KernelSpec, Kind};
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Case, Outcome, Suite, TOPICS, recorder::Recorder, timed};
+use crate::{Case, Outcome, Suite, TOPICS, recorder::Recorder, sizes, timed};
 
 /// Some kernels, and trials of a suite that launch them.
 pub(crate) struct Family {
@@ -49,24 +49,6 @@ const NOT_HERE: [&str; 9] = [
     "sort_large",
 ];
 
-/// Whether trials on a device keep to few sizes.
-#[derive(Debug, Default)]
-struct Few(AtomicBool);
-
-pub(crate) fn is_few(device: &Device) -> bool {
-    device.notes::<Few>().0.load(Ordering::Relaxed)
-}
-
-/// The lengths of these that trials on a device go through: of few, one element, one more than a workgroup has threads,
-/// and the largest that sanitizers and the emulator are quick with.
-pub(crate) fn lengths(device: &Device, all: &[usize]) -> Vec<usize> {
-    const MOST: usize = 10_000;
-
-    let few = is_few(device);
-    let most = all.iter().copied().filter(|len| *len <= MOST).max();
-    all.iter().copied().filter(|len| !few || [1, 257].contains(len) || Some(*len) == most).collect()
-}
-
 /// Compiles kernels on all cores, so that trials find them where the device keeps what is in use.
 fn compile(device: &Device, kernels: &[KernelSpec]) -> Result<Vec<Executable>, Failed> {
     let next = AtomicUsize::new(0);
@@ -87,7 +69,7 @@ impl Family {
     fn run(&self, add: fn(&mut Suite<'_>), device: &Device) -> Outcome {
         let recorder = Recorder::new(device, self.name != LONG_TRANSFORMS);
         let recorded = Device::unregistered(Arc::clone(&recorder) as _);
-        recorded.notes::<Few>().0.store(true, Ordering::Relaxed);
+        sizes::keep_to_few(&recorded);
         let kernels = (self.kernels)(recorder.info())?;
         let _compiled = compile(&recorded, &kernels)?;
         let mut suite = Suite { device: &recorded, label: "", name: self.name, cases: Vec::new() };

@@ -21,8 +21,8 @@ use evariste_primitives::{Histogram, RadixSort, SegmentedSum, SortMethod, refere
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, Suite, curve, curves, expect, expect_equal, expect_error, expect_same, field::samples, garbage,
-    recorder::Recorder,
+    Outcome, Suite, curve, curves, expect, expect_equal, expect_error, expect_same, garbage, recorder::Recorder,
+    samples::samples,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {

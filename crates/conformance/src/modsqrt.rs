@@ -11,9 +11,7 @@ use evariste_sqrt::{
 };
 
 use crate::{
-    Outcome, Suite, expect_equal, expect_error, expect_same, garbage,
-    launches::{Family, lengths},
-    other_device,
+    Outcome, Suite, expect_equal, expect_error, expect_same, garbage, launches::Family, other_device, sizes::lengths,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {

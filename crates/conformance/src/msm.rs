@@ -17,10 +17,8 @@ use evariste_msm::{
 };
 
 use crate::{
-    Outcome, Suite, curves, expect, expect_equal, expect_same,
-    launches::{Family, is_few},
-    other_device,
-    recorder::Recorder,
+    Outcome, Suite, curves, expect, expect_equal, expect_same, launches::Family, other_device, recorder::Recorder,
+    sizes::is_few,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {

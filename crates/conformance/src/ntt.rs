@@ -17,12 +17,12 @@ use evariste_ntt::{
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same,
-    field::samples,
-    fields,
-    launches::{self, Family, is_few},
+    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, fields,
+    launches::{self, Family},
     other_device,
     recorder::Recorder,
+    samples::samples,
+    sizes::is_few,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -824,28 +824,6 @@ fn large<F: DeviceField + FftField>(device: &Device) -> Outcome {
 fn no_host_copies_and_few_launches(device: &Device) -> Outcome {
     let report = child::run(&format!("launches {}", device.info().id), &[], None)?;
     expect(&report, report.starts_with("ok: "))
-}
-
-/// The counters of a forward transform on a resident buffer, at several sizes.
-pub(crate) fn launches(device: &Device) -> Result<String, Failed> {
-    let mut report = String::new();
-    for log_n in [4, 12, 17] {
-        let ntt = Ntt::<ark_bls12_381::Fr>::new(device, log_n)?;
-        let mut data = device.upload(&samples(1 << log_n, 12))?;
-        device.sync()?;
-        let before = device.stats();
-        ntt.forward(&mut data)?;
-        device.sync()?;
-        let after = device.stats();
-        let copies = (after.writes - before.writes, after.reads - before.reads);
-        expect_equal("host copies", &copies, &(0, 0))?;
-        expect_equal("bytes up and down", &(after.bytes_up, after.bytes_down), &(before.bytes_up, before.bytes_down))?;
-        let launches = after.launches - before.launches;
-        expect_equal("launches", &launches, &(ntt.passes_per_transform() as u64))?;
-        expect("at most four launches", launches <= 4)?;
-        report += &format!("{launches} launches at 2^{log_n}; ");
-    }
-    Ok(report)
 }
 
 fn two_threads(device: &Device) -> Outcome {

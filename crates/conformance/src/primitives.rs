@@ -9,12 +9,8 @@ use evariste_field::{DeviceField, FieldSum, Mont, small};
 use evariste_primitives::{Histogram, MAX_BITS, RadixSort, Scan, SegmentedSum, SortMethod, reference};
 
 use crate::{
-    Outcome, Suite, expect, expect_equal, expect_error, expect_same,
-    field::samples,
-    fields, garbage,
-    launches::{Family, lengths},
-    other_device,
-    recorder::Recorder,
+    Outcome, Suite, expect, expect_equal, expect_error, expect_same, fields, garbage, launches::Family, other_device,
+    recorder::Recorder, samples::samples, sizes::lengths,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {

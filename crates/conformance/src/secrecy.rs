@@ -22,8 +22,8 @@ use libtest_mimic::Failed;
 
 use crate::{
     Outcome, Suite, curve, expect,
-    field::samples,
     recorder::{Allocation, Recorder},
+    samples::samples,
 };
 
 /// Elements: several chunks of a reduction, and tiles of a prefix sum.

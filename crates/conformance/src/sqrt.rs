@@ -16,11 +16,7 @@ use evariste_sqrt::{
     Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, Method, PointError, RootField, Sqrt, reference,
 };
 
-use crate::{
-    Outcome, Suite, expect_equal, expect_same, garbage,
-    launches::{Family, lengths},
-    other_device,
-};
+use crate::{Outcome, Suite, expect_equal, expect_same, garbage, launches::Family, other_device, sizes::lengths};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fr::roots", roots::<Fr>);

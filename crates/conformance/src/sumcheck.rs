@@ -12,11 +12,7 @@ use evariste_sumcheck::{
     Blake3Transcript, Config, Draw, Error, Order, Statement, Strategy, Sumcheck, Tables, Weight, reference,
 };
 
-use crate::{
-    Outcome, Suite, expect, expect_equal, expect_same,
-    launches::{Family, is_few},
-    other_device,
-};
+use crate::{Outcome, Suite, expect, expect_equal, expect_same, launches::Family, other_device, sizes::is_few};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<Fr, Fr>(suite, "bls12-381-fr");

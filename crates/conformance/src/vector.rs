@@ -8,7 +8,7 @@ use evariste_field::{
 };
 
 use crate::{
-    Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, garbage, launches::lengths,
+    Outcome, Suite, expect, expect_equal, expect_error, expect_same, garbage, samples::samples, sizes::lengths,
 };
 
 pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {

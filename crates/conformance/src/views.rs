@@ -12,7 +12,7 @@ use evariste_field::{
 };
 use evariste_primitives::{RadixSort, Scan, SegmentedSum, SortMethod, reference as sorted};
 
-use crate::{Outcome, Suite, curve, expect_equal, expect_error, expect_same, field::samples, garbage};
+use crate::{Outcome, Suite, curve, expect_equal, expect_error, expect_same, garbage, samples::samples};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("views::launches", launches);

@@ -132,6 +132,43 @@ impl Operation {
     }
 }
 
+/// Where an operation's results go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Output {
+    /// To a vector of their own.
+    Apart,
+    /// Where the operand was.
+    InPlace,
+}
+
+impl Output {
+    const ALL: [Self; 2] = [Output::Apart, Output::InPlace];
+
+    /// What the variant of a kernel says of it.
+    fn label(self) -> &'static str {
+        match self {
+            Output::Apart => "",
+            Output::InPlace => " in place",
+        }
+    }
+
+    /// What says so to a kernel in CUDA.
+    fn define(self) -> &'static str {
+        match self {
+            Output::Apart => "",
+            Output::InPlace => "#define ASSIGN\n",
+        }
+    }
+
+    /// Elements of how many vectors a kernel binds first.
+    fn vectors(self) -> usize {
+        match self {
+            Output::Apart => 2,
+            Output::InPlace => 1,
+        }
+    }
+}
+
 impl<F: DeviceField> Vector<F> {
     /// Makes the operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
@@ -149,10 +186,10 @@ impl<F: DeviceField> Vector<F> {
 
     /// Lists the kernels, for compiling them ahead. Those of expressions are not among them.
     pub fn kernels() -> Vec<KernelSpec> {
-        let both = [false, true];
-        let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|assign| pointwise_spec::<F>(*op, assign)));
-        let map = map::Map::ALL.iter().flat_map(|op| both.map(|assign| map::spec::<F>(*op, assign)));
-        let prefix = prefix::Scan::ALL.iter().flat_map(|scan| both.map(|assign| prefix::spec::<F>(*scan, assign)));
+        let both = Output::ALL;
+        let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|output| pointwise_spec::<F>(*op, output)));
+        let map = map::Map::ALL.iter().flat_map(|op| both.map(|output| map::spec::<F>(*op, output)));
+        let prefix = prefix::Scan::ALL.iter().flat_map(|scan| both.map(|output| prefix::spec::<F>(*scan, output)));
         let others =
             [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>(), permute::gather_spec::<F>()];
         pointwise
@@ -291,8 +328,8 @@ impl<F: DeviceField> Vector<F> {
         b.expect_len("the second operand", a.len())?;
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        let slot = &self.kernels.pointwise[operation as usize][0];
-        let kernel = slot.get(&self.device, || pointwise_spec::<F>(operation, false))?;
+        let slot = &self.kernels.pointwise[operation as usize][Output::Apart as usize];
+        let kernel = slot.get(&self.device, || pointwise_spec::<F>(operation, Output::Apart))?;
         let args = &mut [Arg::read(a), Arg::read(b), Arg::write(out)];
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
@@ -301,8 +338,8 @@ impl<F: DeviceField> Vector<F> {
     fn assign(&self, operation: Operation, a: ViewMut<'_, Mont<F>>, b: View<'_, Mont<F>>) -> Result<()> {
         b.expect_len("the second operand", a.len())?;
         let len = self.checked_len(a.len())?;
-        let slot = &self.kernels.pointwise[operation as usize][1];
-        let kernel = slot.get(&self.device, || pointwise_spec::<F>(operation, true))?;
+        let slot = &self.kernels.pointwise[operation as usize][Output::InPlace as usize];
+        let kernel = slot.get(&self.device, || pointwise_spec::<F>(operation, Output::InPlace))?;
         let args = &mut [Arg::write(a), Arg::read(b)];
         // SAFETY: both buffers have `len` elements, and threads touch only those below it.
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &PointwiseParams { len }, args) }
@@ -346,22 +383,22 @@ fn variant<F: DeviceField>(detail: &str) -> String {
     format!("{detail} over {}", source::label::<F>())
 }
 
-fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelSpec {
+fn pointwise_spec<F: DeviceField>(operation: Operation, output: Output) -> KernelSpec {
     let word = binding_type::<F>();
-    let bindings = match assign {
-        true => vec![Binding::write("a", word), Binding::read("b", word)],
-        false => vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)],
+    let bindings = match output {
+        Output::InPlace => vec![Binding::write("a", word), Binding::read("b", word)],
+        Output::Apart => vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)],
     };
     let seen = bindings.clone();
     let source = move |language| {
         let function = operation.function();
         match language {
             Language::Cuda => {
-                let assign = if assign { "#define ASSIGN\n" } else { "" };
-                format!("{}#define OP {function}\n{assign}{}", source::cuda::<F>(), evariste_cuda::POINTWISE)
+                let define = output.define();
+                format!("{}#define OP {function}\n{define}{}", source::cuda::<F>(), evariste_cuda::POINTWISE)
             }
             Language::Wgsl { int64 } => {
-                let store = if assign { "fn out_store(i: u32, v: F) { a_store(i, v); }\n" } else { "" };
+                let (_, store) = in_and_out::<F>(output);
                 let op = format!("fn op(a: F, b: F) -> F {{ return {function}(a, b); }}\n");
                 wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::POINTWISE)
             }
@@ -409,7 +446,7 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, assign: bool) -> KernelS
             _ => unreachable!("the launch checks the number of buffers"),
         }
     };
-    let variant = variant::<F>(&format!("{operation:?}{}", if assign { " in place" } else { "" }));
+    let variant = variant::<F>(&format!("{operation:?}{}", output.label()));
     let mul = turns::mul::<F>();
     KernelSpec::new("pointwise", variant, bindings, body, source).threads(THREADS).turns(move |_: &PointwiseParams| mul)
 }
@@ -508,17 +545,12 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
 }
 
 /// The data of a kernel from `a` to `out`, or in place: what it binds, and in WGSL how it stores then.
-fn in_and_out<F: DeviceField>(assign: bool) -> (Vec<Binding>, &'static str) {
+fn in_and_out<F: DeviceField>(output: Output) -> (Vec<Binding>, &'static str) {
     let word = binding_type::<F>();
-    match assign {
-        true => (vec![Binding::write("a", word)], "fn out_store(i: u32, v: F) { a_store(i, v); }\n"),
-        false => (vec![Binding::read("a", word), Binding::write("out", word)], ""),
+    match output {
+        Output::InPlace => (vec![Binding::write("a", word)], "fn out_store(i: u32, v: F) { a_store(i, v); }\n"),
+        Output::Apart => (vec![Binding::read("a", word), Binding::write("out", word)], ""),
     }
-}
-
-/// The same in CUDA.
-fn assign_define(assign: bool) -> &'static str {
-    if assign { "#define ASSIGN\n" } else { "" }
 }
 
 /// Bytes of workgroup memory that kernels with a tile keep to: what WebGPU promises.

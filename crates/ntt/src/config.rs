@@ -1,9 +1,3 @@
-use ark_ff::FftField;
-use evariste_backend::Device;
-use evariste_field::DeviceField;
-
-use crate::{Result, layout::Layout};
-
 /// Says how a plan is made. What is not set is chosen by size and device.
 ///
 /// ```
@@ -33,19 +27,6 @@ pub struct Config {
     pub twiddles: Option<Twiddles>,
     /// How a transform is split into passes.
     pub split: Split,
-}
-
-impl Config {
-    /// Gives the same configuration with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it
-    /// for 2^`log_n` elements.
-    ///
-    /// # Errors
-    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity) if the field has no root of unity of order 2^`log_n`;
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if `log_n` is above 31.
-    pub fn chosen<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
-        let layout = Layout::new::<F>(device.info(), log_n, self)?;
-        Ok(Self { twiddles: Some(layout.twiddles), ..self })
-    }
 }
 
 /// Says where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in

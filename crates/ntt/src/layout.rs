@@ -1,13 +1,13 @@
 //! How a transform is split into passes, and where its tables lie.
 
 use ark_ff::FftField;
-use evariste_backend::{DeviceInfo, Kind};
+use evariste_backend::{Device, DeviceInfo, Kind};
 use evariste_field::{DeviceField, source};
 
 use crate::{
     Config, Error, Order, Result, Split, Twiddles,
     pass::{Shape, flags},
-    tables::root_shift,
+    reference::root_of_unity,
 };
 
 /// Largest size: kernels count elements in 32 bits.
@@ -230,8 +230,8 @@ impl Layout {
     }
 
     pub(crate) fn shape_of(&self, passes: &[Pass], pass: usize) -> Shape {
-        let Pass { interleaved, from, to, flags, inverse, .. } = passes[pass];
-        let in_place = from == to;
+        let Pass { batch, from, to, flags, direction, .. } = passes[pass];
+        let (interleaved, in_place) = (batch == Batch::Columns, from == to);
         let (log_rows, log_columns) = (self.log_rows[pass], self.log_columns[pass]);
         let log_radix = self.tiling.log_radix.min(log_rows);
         let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
@@ -240,7 +240,10 @@ impl Layout {
         let direct = self.tiling.direct && log_radix > 1 && flags & flags::LINES_OUT == 0;
         let flags = self.tiling.specialised.then_some(flags);
         let log_root = self.tiling.specialised.then(|| self.log_roots() - log_rows);
-        let root_shift = self.root_shift.map(|shift| if inverse { 192 - shift } else { shift });
+        let root_shift = self.root_shift.map(|shift| match direction {
+            Direction::Forward => shift,
+            Direction::Inverse => 192 - shift,
+        });
         Shape {
             log_rows,
             log_columns,
@@ -257,9 +260,15 @@ impl Layout {
     }
 
     /// The shapes of transforms of whole batches between two orders, in place.
-    pub(crate) fn shapes(&self, orders: (Order, Order), interleaved: bool, inverse: bool, coset: bool) -> Vec<Shape> {
-        let mut passes = self.passes(orders, interleaved, true);
-        self.scale(&mut passes, orders, inverse, coset);
+    pub(crate) fn shapes(
+        &self,
+        orders: (Order, Order),
+        batch: Batch,
+        direction: Direction,
+        domain: Domain,
+    ) -> Vec<Shape> {
+        let mut passes = self.passes(orders, batch, Place::Data);
+        self.scale(&mut passes, orders, direction, domain);
         (0..passes.len()).map(|i| self.shape_of(&passes, i)).collect()
     }
 
@@ -304,12 +313,11 @@ impl Layout {
         (tables.collect(), at)
     }
 
-    /// The passes between two orders, in place or from a source of their own, without direction and scaling.
-    pub(crate) fn passes(&self, (input, output): (Order, Order), interleaved: bool, in_place: bool) -> Vec<Pass> {
+    /// The passes between two orders, the first of which reads from `start`, without direction and scaling.
+    pub(crate) fn passes(&self, (input, output): (Order, Order), batch: Batch, start: Place) -> Vec<Pass> {
         let Layout { log_n, ref log_rows, .. } = *self;
         let (starts, _) = self.twiddles();
         let scratch = self.needs_scratch(input, output);
-        let start = if in_place { Place::Data } else { Place::Source };
         let last = log_rows.len().saturating_sub(1);
         let mut left = log_n;
         let pass = |(i, &rows): (usize, &u32)| {
@@ -334,7 +342,7 @@ impl Layout {
                     _ => {}
                 }
             }
-            if !interleaved {
+            if batch == Batch::Rows {
                 let lines = [(stride_in, flags::LINES_IN), (stride_out, flags::LINES_OUT)];
                 flags |= lines.iter().filter(|(stride, _)| *stride == 0).map(|(_, flag)| flag).sum::<u32>();
             }
@@ -349,11 +357,11 @@ impl Layout {
             let twiddles = starts[i].0;
             Pass {
                 log_rows: rows,
-                interleaved,
+                batch,
                 stride_in,
                 stride_out,
                 flags,
-                inverse: false,
+                direction: Direction::Forward,
                 twiddles,
                 log_twiddles,
                 shift: done,
@@ -366,18 +374,26 @@ impl Layout {
 
     /// Adds direction and scaling to passes: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a
     /// factor of the first pass' twiddles where there are any.
-    pub(crate) fn scale(&self, passes: &mut [Pass], (input, output): (Order, Order), inverse: bool, coset: bool) {
+    pub(crate) fn scale(
+        &self,
+        passes: &mut [Pass],
+        (input, output): (Order, Order),
+        direction: Direction,
+        domain: Domain,
+    ) {
         let reversed = |order| if order == Order::BitReversed { flags::SCALE_REVERSED } else { 0 };
         let Some(last) = passes.len().checked_sub(1) else { return };
-        passes.iter_mut().for_each(|pass| pass.inverse = inverse);
-        match (inverse, coset) {
-            (false, false) => {}
-            (false, true) => passes[0].flags |= flags::SCALE_IN | reversed(input),
-            (true, false) if last == 0 => passes[0].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT,
-            (true, false) => {}
-            (true, true) => passes[last].flags |= flags::SCALE_OUT | reversed(output),
+        passes.iter_mut().for_each(|pass| pass.direction = direction);
+        match (direction, domain) {
+            (Direction::Forward, Domain::Subgroup) => {}
+            (Direction::Forward, Domain::Coset) => passes[0].flags |= flags::SCALE_IN | reversed(input),
+            (Direction::Inverse, Domain::Subgroup) if last == 0 => {
+                passes[0].flags |= flags::SCALE_OUT | flags::SCALE_CONSTANT
+            }
+            (Direction::Inverse, Domain::Subgroup) => {}
+            (Direction::Inverse, Domain::Coset) => passes[last].flags |= flags::SCALE_OUT | reversed(output),
         }
-        if inverse && last > 0 {
+        if direction == Direction::Inverse && last > 0 {
             passes[0].flags |= flags::TWIDDLE_ZERO;
         }
     }
@@ -387,6 +403,62 @@ impl Layout {
     pub(crate) fn needs_scratch(&self, input: Order, output: Order) -> bool {
         self.log_rows.len() > 1 && input == output
     }
+}
+
+impl Config {
+    /// Gives the same configuration with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it
+    /// for 2^`log_n` elements.
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`](crate::Error::TwoAdicity) if the field has no root of unity of order 2^`log_n`;
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if `log_n` is above 31.
+    pub fn chosen<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
+        let layout = Layout::new::<F>(device.info(), log_n, self)?;
+        Ok(Self { twiddles: Some(layout.twiddles), ..self })
+    }
+}
+
+/// log₂ modulo 192 of the root of order 16, where 2⁹⁶ is −1 and that root a power of two.
+fn root_shift<F: DeviceField + FftField>() -> Option<u32> {
+    let two = F::from(2u8);
+    // No other prime of two limbs divides 2^64 − 2^32 + 1.
+    if F::LIMBS != 2 || two.pow([64]) + F::ONE != two.pow([32]) {
+        return None;
+    }
+    let root = root_of_unity::<F>(4)?;
+    (0..192).find(|exponent| two.pow([u64::from(*exponent)]) == root)
+}
+
+/// Whether a transform evaluates or interpolates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Inverse,
+}
+
+/// How the transforms of a batch lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// One after the other.
+    Rows,
+    /// Side by side: the columns of a matrix.
+    Columns,
+}
+
+impl Batch {
+    /// Of matrices of so many columns.
+    pub(crate) fn of(columns: usize) -> Self {
+        if columns > 1 { Batch::Columns } else { Batch::Rows }
+    }
+}
+
+/// Where the values of a transform are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Domain {
+    /// On the roots of unity.
+    Subgroup,
+    /// On these times a generator.
+    Coset,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -400,11 +472,11 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
     pub(crate) log_rows: u32,
-    pub(crate) interleaved: bool,
+    pub(crate) batch: Batch,
     pub(crate) stride_in: u32,
     pub(crate) stride_out: u32,
     pub(crate) flags: u32,
-    pub(crate) inverse: bool,
+    pub(crate) direction: Direction,
     pub(crate) twiddles: usize,
     pub(crate) log_twiddles: u32,
     /// log₂ of the power of the plan's root whose powers the factors are.

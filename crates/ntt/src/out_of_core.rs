@@ -24,7 +24,7 @@ use evariste_backend::{
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
 
-use crate::{Error, Ntt, Result, reference::root_of_unity};
+use crate::{Error, Ntt, Result, layout::Direction, reference::root_of_unity};
 
 /// Device memory in elements for each of a piece of the first step: three are on their way, with as much for their transposes
 /// and as scratch, and there are two tables of factors.
@@ -119,7 +119,7 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
     /// the work. The slice is unchanged then. [`Error::Interrupted`] if it fails in the second half: parts of the
     /// result are there.
     pub fn forward(&mut self, x: &mut [F]) -> Result<()> {
-        self.run(x, false)
+        self.run(x, Direction::Forward)
     }
 
     /// Interpolates: the inverse of [`OutOfCore::forward`].
@@ -127,10 +127,10 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
     /// # Errors
     /// Returns the errors of [`OutOfCore::forward`], for the same reasons.
     pub fn inverse(&mut self, x: &mut [F]) -> Result<()> {
-        self.run(x, true)
+        self.run(x, Direction::Inverse)
     }
 
-    fn run(&mut self, x: &mut [F], inverse: bool) -> Result<()> {
+    fn run(&mut self, x: &mut [F], direction: Direction) -> Result<()> {
         let expected = 1 << self.log_n;
         if x.len() != expected {
             return Err(Error::Length { expected, actual: x.len() });
@@ -138,15 +138,11 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
         match &mut self.steps {
             Steps::One(ntt) => {
                 let mut data = self.device.upload_with::<Mont<F>>(x, self.secrecy)?;
-                if inverse {
-                    ntt.inverse(&mut data)?
-                } else {
-                    ntt.forward(&mut data)?
-                }
+                ntt.transform().run(data.as_view_mut(), direction)?;
                 let result = data.as_view().read_on(None)?;
                 result.wait_into(x).map_err(Error::Interrupted)
             }
-            Steps::Two(pieces) => pieces.run(&self.device, x, inverse),
+            Steps::Two(pieces) => pieces.run(&self.device, x, direction),
         }
     }
 }
@@ -247,10 +243,10 @@ impl<F: DeviceField + FftField> Pieces<F> {
         Ok(Self { grid, secrecy, ntts, stream, host })
     }
 
-    fn run(&mut self, device: &Device, x: &mut [F], inverse: bool) -> Result<()> {
+    fn run(&mut self, device: &Device, x: &mut [F], direction: Direction) -> Result<()> {
         // Of a call that panicked.
         self.drain();
-        let done = self.steps(device, x, inverse);
+        let done = self.steps(device, x, direction);
         if done.is_err() {
             self.drain();
         }
@@ -262,7 +258,7 @@ impl<F: DeviceField + FftField> Pieces<F> {
         while self.stream.next().map_or(true, |parts| parts.is_some()) {}
     }
 
-    fn steps(&mut self, device: &Device, x: &mut [F], inverse: bool) -> Result<()> {
+    fn steps(&mut self, device: &Device, x: &mut [F], direction: Direction) -> Result<()> {
         let Self { grid, secrecy, ntts: [first, second], stream, host } = self;
         let (grid, bytes) = (*grid, Mont::<F>::BYTES);
         let Grid { rows, columns, width, height } = grid;
@@ -270,7 +266,10 @@ impl<F: DeviceField + FftField> Pieces<F> {
         let Some(root) = root_of_unity::<F>(log_n) else {
             return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
         };
-        let root = if inverse { root.inverse().unwrap_or(F::ONE) } else { root };
+        let root = match direction {
+            Direction::Forward => root,
+            Direction::Inverse => root.inverse().unwrap_or(F::ONE),
+        };
         let mut blocks = std::mem::take(host);
         if blocks.is_empty() {
             blocks = host_memory(device, grid, bytes, *secrecy)?;
@@ -288,7 +287,7 @@ impl<F: DeviceField + FftField> Pieces<F> {
             let work = |queue: &Queue, data: &mut Buffer<Mont<F>>| {
                 let (mut piece, rest) = data.as_view_mut().split_at(len)?;
                 let mut out = rest.into_part(..len)?;
-                apply(first, width, queue, inverse, &mut piece)?;
+                apply(first, width, queue, direction, &mut piece)?;
                 factors.multiply(queue, &mut piece)?;
                 let vector = factors.vector.on(queue);
                 for at in (0..len).step_by(grid.block()) {
@@ -323,7 +322,7 @@ impl<F: DeviceField + FftField> Pieces<F> {
                 let parts = turned.iter_mut().filter_map(Iterator::next).collect();
                 let work = |queue: &Queue, data: &mut Buffer<Mont<F>>| {
                     let piece: Range<usize> = 0..columns * height;
-                    apply(second, height, queue, inverse, &mut data.view_mut(piece.clone())?)?;
+                    apply(second, height, queue, direction, &mut data.view_mut(piece.clone())?)?;
                     Ok::<_, Error>(piece)
                 };
                 if let Some(parts) = stream.run(parts, work)? {
@@ -352,11 +351,10 @@ fn apply<F: DeviceField + FftField>(
     ntt: &Ntt<F>,
     lines: usize,
     queue: &Queue,
-    inverse: bool,
+    direction: Direction,
     piece: &mut ViewMut<'_, Mont<F>>,
 ) -> Result<()> {
-    let transform = ntt.transform().columns(lines).on(queue);
-    if inverse { transform.inverse(piece.reborrow()) } else { transform.forward(piece.reborrow()) }
+    ntt.transform().columns(lines).on(queue).run(piece.reborrow(), direction)
 }
 
 /// Pinned memory for the pieces of the first step, each in the blocks that it shares with those of the second.

@@ -7,7 +7,7 @@ use ark_ff::FftField;
 use evariste_backend::{Buffer, HostBuffer, Queue, Secrecy, Stream};
 use evariste_field::{DeviceField, Mont};
 
-use crate::{Error, Result, Transform, transform::whole_elements};
+use crate::{Error, Result, Transform, layout::Direction, transform::whole_elements};
 
 /// A stream of transforms from pinned host memory and back: device memory and queues for three at a time, with as much
 /// scratch.
@@ -65,7 +65,7 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// to another device, if scratch memory is exhausted, or if the device fails. `host` is dropped then; the results
     /// of earlier calls are given by later ones, but for one that the device failed to give.
     pub fn forward(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
-        self.run(host, false)
+        self.run(host, Direction::Forward)
     }
 
     /// Does what [`Pipeline::forward`] does, with inverse transforms.
@@ -73,22 +73,17 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// # Errors
     /// Returns the errors of [`Pipeline::forward`], for the same reasons.
     pub fn inverse(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
-        self.run(host, true)
+        self.run(host, Direction::Inverse)
     }
 
-    fn run(&mut self, host: HostBuffer, inverse: bool) -> Result<Option<HostBuffer>> {
+    fn run(&mut self, host: HostBuffer, direction: Direction) -> Result<Option<HostBuffer>> {
         let (expected, actual) = (self.len, whole_elements::<F>(&host)?);
         if actual != expected {
             return Err(Error::Length { expected, actual });
         }
         let transform = self.transform.clone();
         let done = self.stream.run(vec![host], |queue: &Queue, data: &mut Buffer<Mont<F>>| {
-            let transform = transform.on(queue);
-            if inverse {
-                transform.inverse(&mut *data)?
-            } else {
-                transform.forward(&mut *data)?
-            }
+            transform.on(queue).run(data.as_view_mut(), direction)?;
             Ok::<_, Error>(0..expected)
         })?;
         Ok(done.and_then(only))

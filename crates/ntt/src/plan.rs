@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::{
     Config, Error, Order, Result, Transform, Twiddles,
-    layout::Layout,
+    layout::{Batch, Direction, Domain, Layout},
     pass::{self, Params, Shape},
     tables::{Coset, Factors, factors, inverse_of_n, inverted, roots, roots_len},
 };
@@ -93,14 +93,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let vector = Vector::new(device);
         // Before the factors: where these are there, on the default queue, so are the roots.
         let roots = device.upload(&roots::<F>(&layout)?)?;
-        let forward = factors::<F>(device, &layout, &vector, false)?;
+        let forward = factors::<F>(device, &layout, &vector, Direction::Forward)?;
         let (inverse, cosets, kernels) = (OnceLock::new(), Mutex::default(), Mutex::default());
         let device = device.clone();
         let of_columns = OnceLock::new();
         let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets, of_columns });
         let plan = Self { shared, queue: None };
         let natural = (Order::Natural, Order::Natural);
-        let shapes = plan.shared.layout.shapes(natural, false, false, false);
+        let shapes = plan.shared.layout.shapes(natural, Batch::Rows, Direction::Forward, Domain::Subgroup);
         shapes.into_par_iter().try_for_each(|shape| plan.kernel(shape).map(drop))?;
         Ok(plan)
     }
@@ -136,7 +136,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
         for case in 0..if all { 1 << 5 } else { 2 } {
             let is = |bit: u32| case >> bit & 1 == 1;
             let [input, output] = [3, 4].map(|bit| if is(bit) { Order::BitReversed } else { Order::Natural });
-            shapes.extend(layout.shapes((input, output), is(2), is(0), is(1)));
+            let batch = if is(2) { Batch::Columns } else { Batch::Rows };
+            let direction = if is(0) { Direction::Inverse } else { Direction::Forward };
+            let domain = if is(1) { Domain::Coset } else { Domain::Subgroup };
+            shapes.extend(layout.shapes((input, output), batch, direction, domain));
         }
         let passes = shapes.into_iter().map(Shape::spec::<F>);
         Ok(passes.chain([pass::twiddles::spec::<F>(layout.twiddles == Twiddles::StoredWithQuotients)]).collect())
@@ -227,15 +230,15 @@ impl<F: DeviceField + FftField> Ntt<F> {
         if let Some(factors) = self.shared.inverse.get() {
             return Ok(factors);
         }
-        let factors = factors::<F>(&self.shared.device, &self.shared.layout, &self.shared.vector, true)?;
+        let factors = factors::<F>(&self.shared.device, &self.shared.layout, &self.shared.vector, Direction::Inverse)?;
         Ok(self.shared.inverse.get_or_init(|| factors))
     }
 
     /// The powers of a coset's generator: g^i for the forward transform, g^(−i) for the inverse, with n⁻¹ where no
     /// twiddle brings it.
-    pub(crate) fn coset_powers(&self, generator: F, inverse: bool) -> Result<Coset<F>> {
+    pub(crate) fn coset_powers(&self, generator: F, direction: Direction) -> Result<Coset<F>> {
         let lock = || self.shared.cosets.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = |coset: &&Coset<F>| coset.generator == generator && coset.inverse == inverse;
+        let known = |coset: &&Coset<F>| coset.generator == generator && coset.direction == direction;
         {
             let mut cosets = lock();
             if let Some(i) = cosets.iter().position(|coset| known(&coset)) {
@@ -245,13 +248,13 @@ impl<F: DeviceField + FftField> Ntt<F> {
                 return Ok(coset);
             }
         }
-        let (base, scale) = match inverse {
-            false => (generator, F::ONE),
+        let (base, scale) = match direction {
+            Direction::Forward => (generator, F::ONE),
             // A single pass has no twiddles that bring n⁻¹.
-            true if self.shared.layout.log_rows.len() < 2 => {
+            Direction::Inverse if self.shared.layout.log_rows.len() < 2 => {
                 (inverted(generator), inverse_of_n::<F>(self.shared.layout.log_n)?)
             }
-            true => (inverted(generator), F::ONE),
+            Direction::Inverse => (inverted(generator), F::ONE),
         };
         let split = self.shared.layout.log_split();
         let mut powers = self.shared.device.alloc(self.shared.layout.powers())?;
@@ -259,7 +262,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
         self.shared.vector.powers(base, F::ONE, low)?;
         self.shared.vector.powers(base.pow([1 << split]), scale, high)?;
         let ready = self.shared.device.record(None)?;
-        let coset = Coset { generator, inverse, powers: Arc::new(powers), ready };
+        let coset = Coset { generator, direction, powers: Arc::new(powers), ready };
         let mut cosets = lock();
         cosets.truncate(MAX_COSETS - 1);
         cosets.push_front(coset.clone());

@@ -10,7 +10,9 @@ use evariste_backend::{Buffer, Device, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{
-    Config, Error, Ntt, Order, Result, reverse_bits,
+    Config, Error, Ntt, Order, Result,
+    layout::Direction,
+    reverse_bits,
     tables::unity,
     transform::{Ends, Run},
 };
@@ -181,7 +183,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         }
         let secrecy = Secrecy::of([values.secrecy(), out.secrecy()]);
         let mut coefficients = device.alloc_with(values.len(), secrecy)?;
-        let inverse = self.small.transform().columns(self.columns).prepare(values, true, Some(0))?;
+        let inverse = self.small.transform().columns(self.columns).prepare(values, Direction::Inverse, Some(0))?;
         let evaluation = self.prepare(values, out.as_view(), secrecy, generator, order)?;
         match inverse {
             None => coefficients.as_view_mut().copy_from_on(self.small.queue(), values)?,
@@ -274,7 +276,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
             let run = |i: u32| {
                 let coset = generator * root.pow([u64::from(reverse_bits(i, log_blowup))]);
                 let transform = self.small.coset(coset).columns(self.columns).output(Order::BitReversed);
-                transform.prepare(given, false, Some(log_blowup))
+                transform.prepare(given, Direction::Forward, Some(log_blowup))
             };
             let runs = (0..1u32 << log_blowup).map(run).collect::<Result<Option<Vec<_>>>>()?;
             return Ok(Evaluation::Cosets(runs.unwrap_or_default()));
@@ -282,7 +284,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         let transform = self.large()?.coset(generator).columns(self.columns).output(order);
         let queue = self.small.queue();
         let transform = queue.map_or_else(|| transform.clone(), |queue| transform.clone().on(queue));
-        let run = transform.prepare(out, false, None)?;
+        let run = transform.prepare(out, Direction::Forward, None)?;
         let scratch = run.as_ref().map(|run| run.scratch(out.len(), secrecy)).transpose()?.flatten();
         Ok(Evaluation::Whole(run, scratch))
     }

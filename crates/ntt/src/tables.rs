@@ -6,7 +6,12 @@ use ark_ff::FftField;
 use evariste_backend::{Arg, Buffer, Device, Event, Kernel, ViewMut};
 use evariste_field::{DeviceField, Mont, Vector, shoup_constants, source};
 
-use crate::{Error, Result, Twiddles, layout::Layout, pass, reference::root_of_unity};
+use crate::{
+    Error, Result, Twiddles,
+    layout::{Direction, Layout},
+    pass,
+    reference::root_of_unity,
+};
 
 /// Factors between the passes of one direction.
 pub(crate) struct Factors<F: DeviceField> {
@@ -19,7 +24,7 @@ pub(crate) struct Factors<F: DeviceField> {
 #[derive(Clone)]
 pub(crate) struct Coset<F: DeviceField> {
     pub(crate) generator: F,
-    pub(crate) inverse: bool,
+    pub(crate) direction: Direction,
     pub(crate) powers: Arc<Buffer<Mont<F>>>,
     pub(crate) ready: Event,
 }
@@ -62,17 +67,6 @@ pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u3
     Ok(limbs)
 }
 
-/// log₂ modulo 192 of the root of order 16, where 2⁹⁶ is −1 and that root a power of two.
-pub(crate) fn root_shift<F: DeviceField + FftField>() -> Option<u32> {
-    let two = F::from(2u8);
-    // No other prime of two limbs divides 2^64 − 2^32 + 1.
-    if F::LIMBS != 2 || two.pow([64]) + F::ONE != two.pow([32]) {
-        return None;
-    }
-    let root = root_of_unity::<F>(4)?;
-    (0..192).find(|exponent| two.pow([u64::from(*exponent)]) == root)
-}
-
 /// What constants are multiplied by for products of parts, or 1 where there are none.
 fn factor_of_parts<F: DeviceField>(layout: &Layout) -> F {
     source::wgsl_lazy_factor().filter(|_| layout.lazy).unwrap_or(F::ONE)
@@ -89,8 +83,9 @@ pub(crate) fn factors<F: DeviceField + FftField>(
     device: &Device,
     layout: &Layout,
     vector: &Vector<F>,
-    inverse: bool,
+    direction: Direction,
 ) -> Result<Factors<F>> {
+    let inverse = direction == Direction::Inverse;
     let (starts, len) = layout.twiddles();
     let mut factors = device.alloc(len)?;
     let between = &starts[..starts.len().saturating_sub(1)];

@@ -8,7 +8,7 @@ use evariste_field::{DeviceField, Mont};
 
 use crate::{
     Error, Ntt, Order, Result,
-    layout::{Layout, Pass, Place},
+    layout::{Batch, Direction, Domain, Layout, Pass, Place},
     pass::{Params, Shape},
     tables::{Coset, Factors},
 };
@@ -90,7 +90,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// find no memory, if a kernel does not compile at its first use, or if the device fails. The data is unchanged
     /// then, unless the device failed in the middle.
     pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
-        self.run(data.into(), false)
+        self.run(data.into(), Direction::Forward)
     }
 
     /// Interpolates: the inverse of [`Transform::forward`] with the orders exchanged.
@@ -98,7 +98,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// # Errors
     /// Returns the errors of [`Transform::forward`], for the same reasons.
     pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
-        self.run(data.into(), true)
+        self.run(data.into(), Direction::Inverse)
     }
 
     /// Does what [`Transform::forward`] does with each run of [`Ntt::size`] elements of `source`, which stays as it is,
@@ -112,7 +112,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         source: impl Into<View<'s, Mont<F>>>,
         data: impl Into<ViewMut<'d, Mont<F>>>,
     ) -> Result<()> {
-        self.run_into(source.into(), data.into(), false)
+        self.run_into(source.into(), data.into(), Direction::Forward)
     }
 
     /// Does what [`Transform::inverse`] does with `source`, which stays as it is, into `data`.
@@ -124,7 +124,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         source: impl Into<View<'s, Mont<F>>>,
         data: impl Into<ViewMut<'d, Mont<F>>>,
     ) -> Result<()> {
-        self.run_into(source.into(), data.into(), true)
+        self.run_into(source.into(), data.into(), Direction::Inverse)
     }
 
     /// Does the forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in
@@ -137,7 +137,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// or belongs to another device, or if device memory for the data is exhausted; and the errors of
     /// [`Transform::forward`], for the same reasons. The host memory is dropped then.
     pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
-        self.run_pinned(host, secrecy, false)
+        self.run_pinned(host, secrecy, Direction::Forward)
     }
 
     /// Undoes [`Transform::forward_pinned`] with the orders exchanged.
@@ -145,19 +145,20 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// # Errors
     /// Returns the errors of [`Transform::forward_pinned`], for the same reasons.
     pub fn inverse_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
-        self.run_pinned(host, secrecy, true)
+        self.run_pinned(host, secrecy, Direction::Inverse)
     }
 
-    fn run(&self, data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
-        let Some(run) = self.prepare(data.as_view(), inverse, None)? else { return Ok(()) };
+    /// [`Transform::forward`] or [`Transform::inverse`].
+    pub(crate) fn run(&self, data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
+        let Some(run) = self.prepare(data.as_view(), direction, None)? else { return Ok(()) };
         let mut scratch = run.scratch(data.len(), data.secrecy())?;
         run.launch_all(data.len(), Ends { source: None, data, scratch: scratch.as_mut().map(Buffer::as_view_mut) })
     }
 
-    fn run_into(&self, source: View<'_, Mont<F>>, mut data: ViewMut<'_, Mont<F>>, inverse: bool) -> Result<()> {
+    fn run_into(&self, source: View<'_, Mont<F>>, mut data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
         self.plan.shared.device.expect_same("the output of a transform", data.device())?;
         data.expect_len("the output of a transform", source.len())?;
-        let Some(run) = self.prepare(source, inverse, Some(0))? else {
+        let Some(run) = self.prepare(source, direction, Some(0))? else {
             return Ok(data.copy_from_on(self.queue, source)?);
         };
         let mut scratch = run.scratch(source.len(), Secrecy::of([source.secrecy(), data.secrecy()]))?;
@@ -165,12 +166,12 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         run.launch_all(source.len(), Ends { source: Some(source), data, scratch })
     }
 
-    fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, inverse: bool) -> Result<HostBuffer> {
+    fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, direction: Direction) -> Result<HostBuffer> {
         let (device, bytes) = (&self.plan.shared.device, Mont::<F>::BYTES);
         host.expect_download("the host memory of a transform")?;
         let len = whole_elements::<F>(&host)?;
         let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
-        let Some(run) = self.prepare(data.as_view(), inverse, None)? else { return Ok(host) };
+        let Some(run) = self.prepare(data.as_view(), direction, None)? else { return Ok(host) };
         let mut scratch = run.scratch(len, secrecy)?;
         let transfers = device.queue()?;
 
@@ -225,7 +226,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     pub(crate) fn prepare(
         &self,
         data: View<'_, Mont<F>>,
-        inverse: bool,
+        direction: Direction,
         elsewhere: Option<u32>,
     ) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
@@ -247,21 +248,29 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let plan = plan.of_columns(columns)?;
         let layout = &plan.shared.layout;
         let orders = (self.input, self.output);
-        let mut passes = layout.passes(orders, columns > 1, elsewhere.is_none());
-        layout.scale(&mut passes, orders, inverse, !self.coset.is_one());
+        let start = if elsewhere.is_some() { Place::Source } else { Place::Data };
+        let domain = if self.coset.is_one() { Domain::Subgroup } else { Domain::Coset };
+        let mut passes = layout.passes(orders, Batch::of(columns), start);
+        layout.scale(&mut passes, orders, direction, domain);
         let shapes = (0..passes.len()).map(|i| layout.shape_of(&passes, i));
         let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<Vec<_>>>()?;
         // Before the first pass: what a later one refused would leave the data half transformed.
         kernels.iter().try_for_each(|(_, kernel)| kernel.expect_fits(&Params::default()))?;
-        let factors = if inverse { plan.inverse_factors()? } else { &plan.shared.forward };
-        let coset = if self.coset.is_one() { None } else { Some(plan.coset_powers(self.coset, inverse)?) };
+        let factors = match direction {
+            Direction::Forward => &plan.shared.forward,
+            Direction::Inverse => plan.inverse_factors()?,
+        };
+        let coset = match domain {
+            Domain::Subgroup => None,
+            Domain::Coset => Some(plan.coset_powers(self.coset, direction)?),
+        };
         if queue.is_some() {
             plan.shared.device.wait_for(queue, &factors.ready)?;
             coset.iter().try_for_each(|coset| plan.shared.device.wait_for(queue, &coset.ready))?;
         }
         let scratch = layout.needs_scratch(self.input, self.output);
         let pitch = layout.log_n + elsewhere.unwrap_or(0);
-        Ok(Some(Run { plan, layout, queue, inverse, columns, passes, kernels, factors, coset, scratch, pitch }))
+        Ok(Some(Run { plan, layout, queue, direction, columns, passes, kernels, factors, coset, scratch, pitch }))
     }
 }
 
@@ -290,7 +299,7 @@ pub(crate) struct Run<'a, F: DeviceField> {
     plan: &'a Ntt<F>,
     layout: &'a Layout,
     queue: Option<&'a Queue>,
-    inverse: bool,
+    direction: Direction,
     /// Transforms side by side.
     columns: usize,
     passes: Vec<Pass>,
@@ -344,7 +353,10 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             stride_in: pass.stride_in,
             stride_out: pass.stride_out,
             flags: pass.flags,
-            roots: if self.inverse { layout.roots() as u32 } else { 0 },
+            roots: match self.direction {
+                Direction::Forward => 0,
+                Direction::Inverse => layout.roots() as u32,
+            },
             log_roots: layout.log_roots(),
             twiddles: pass.twiddles as u32,
             log_twiddles: pass.log_twiddles,

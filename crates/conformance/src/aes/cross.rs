@@ -14,7 +14,7 @@ use evariste_backend::{Device, Kind, Secrecy, Transfer};
 use libtest_mimic::Failed;
 
 use super::{KEY_BYTES, bytes, on_device};
-use crate::{Outcome, Suite, expect, expect_equal, expect_same, launches::lengths};
+use crate::{Outcome, Suite, expect, expect_equal, expect_same, sizes::lengths};
 
 pub(super) fn add(suite: &mut Suite<'_>) {
     for method in Method::ALL {

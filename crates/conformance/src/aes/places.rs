@@ -89,10 +89,14 @@ fn within(word: u64, skip: u32, blocks: u32, tail: u32) -> Range<u64> {
     16 * word + u64::from(skip)..if blocks == 0 { 16 * word } else { 16 * (word + blocks - 1) + u64::from(tail) }
 }
 
-fn add(iv: [u8; 16], n: u64, wide: bool) -> [u8; 16] {
+fn add(iv: [u8; 16], n: u64, width: Counter) -> [u8; 16] {
     let (value, low) = (u128::from_be_bytes(iv), u128::from(u32::MAX));
     let sum = value.wrapping_add(n.into());
-    if wide { sum } else { value & !low | sum & low }.to_be_bytes()
+    match width {
+        Counter::Bits128 => sum,
+        Counter::Bits32 => value & !low | sum & low,
+    }
+    .to_be_bytes()
 }
 
 /// That threads reach all that a launch works on, and count within 32 bits.
@@ -105,13 +109,13 @@ fn expect_grid(launch: &Launch, blocks: u32) -> Outcome {
 }
 
 /// What `aes_ctr` was launched on must be a range, with the counters that belong there.
-fn expect_ctr(launches: &[Launch], range: Range<u64>, iv: [u8; 16], wide: bool) -> Outcome {
+fn expect_ctr(launches: &[Launch], range: Range<u64>, iv: [u8; 16], width: Counter) -> Outcome {
     let mut cover = Cover::default();
     for launch in launches.iter().filter(|launch| launch.name == "aes_ctr") {
         let (start, blocks, skip, tail) = (launch.wide(5), launch.word(7), launch.word(8), launch.word(9));
         expect_grid(launch, blocks)?;
         let counter: [u8; 16] = launch.params[..16].try_into()?;
-        let expected = add(iv, start - range.start / 16, wide);
+        let expected = add(iv, start - range.start / 16, width);
         expect_equal(&format!("the counter of word {start} of {range:?}"), &counter, &expected)?;
         cover.add(within(start, skip, blocks, tail));
     }
@@ -148,7 +152,7 @@ fn ctr() -> Outcome {
                 stream.seek((range.start % 16) as u128)?;
                 stream.apply_range(&mut data, range.clone())?;
                 let launches = place.stub.take_launches();
-                expect_ctr(&launches, bytes(&range), iv, true)?;
+                expect_ctr(&launches, bytes(&range), iv, Counter::Bits128)?;
                 expect_equal("copies", &launches.iter().any(|launch| launch.name == "move_bytes"), &false)?;
                 expect_equal("position", &stream.position(), &((range.start % 16 + range.len()) as u128))?;
             }
@@ -158,7 +162,7 @@ fn ctr() -> Outcome {
                 aes.ctr(&[9; 16])?.apply_range(&mut data, range.clone())?;
                 let launches = place.stub.take_launches();
                 let copy = 0..range.len() as u64;
-                expect_ctr(&launches, copy.clone(), [9; 16], true)?;
+                expect_ctr(&launches, copy.clone(), [9; 16], Counter::Bits128)?;
                 let middle =
                     launches.iter().position(|launch| launch.name == "aes_ctr").ok_or("nothing was launched")?;
                 expect_moves(&launches[..middle], bytes(&range), copy.clone())?;
@@ -205,7 +209,7 @@ fn gcm() -> Outcome {
                 let launches = place.stub.take_launches();
                 let mut iv = [1; 16];
                 iv[12..].copy_from_slice(&[0, 0, 0, 2]);
-                expect_ctr(&launches, bytes(&range), iv, false)?;
+                expect_ctr(&launches, bytes(&range), iv, Counter::Bits32)?;
                 let memory = launches[0].args[0].memory;
                 expect_ghash(&launches, memory, bytes(&range))?;
             }
@@ -403,7 +407,7 @@ fn batches() -> Outcome {
                 .map(|(i, &(offset, len))| Message { offset, len, key: i % 2, iv: [i as u8; 16] })
                 .collect();
             aes.ctr_batch(&mut data, &messages, Counter::Bits128)?;
-            expect_messages(&place.launches(&["aes_blocks"]), &messages, true, per_thread(method))?;
+            expect_messages(&place.launches(&["aes_blocks"]), &messages, Counter::Bits128, per_thread(method))?;
 
             let gcm: Gcm = aes.gcm()?;
             let nonces: Vec<[u8; 12]> = (0..spans.len()).map(|i| [i as u8; 12]).collect();
@@ -423,21 +427,21 @@ fn batches() -> Outcome {
                 })
                 .collect();
             let (blocks, hashes): (Vec<_>, Vec<_>) = launches.into_iter().partition(|l| l.name == "aes_blocks");
-            expect_messages(&blocks, &counters, false, per_thread(method))?;
+            expect_messages(&blocks, &counters, Counter::Bits32, per_thread(method))?;
             expect_hashes(&hashes, &messages)?;
         }
     }
     Ok(())
 }
 
-fn expect_messages(launches: &[Launch], messages: &[Message], wide: bool, per_thread: u32) -> Outcome {
+fn expect_messages(launches: &[Launch], messages: &[Message], width: Counter, per_thread: u32) -> Outcome {
     let mut covers = vec![Cover::default(); messages.len()];
     for launch in launches {
         for part in parts(launch, per_thread)?.into_iter().filter(|part| part.blocks > 0) {
             let belongs = |m: &&Message| (m.offset as u64..(m.offset + m.len) as u64).contains(&part.range.start);
             let message = messages.iter().find(belongs).ok_or("a part of no message")?;
             expect_equal("key", &(part.key as usize), &message.key)?;
-            let expected = add(message.iv, (part.range.start - message.offset as u64) / 16, wide);
+            let expected = add(message.iv, (part.range.start - message.offset as u64) / 16, width);
             expect_equal("counter", &part.iv, &expected)?;
             let i = messages.iter().position(|m| m == message).ok_or("a message")?;
             covers[i].add(part.range);
@@ -483,7 +487,7 @@ fn limits() -> Outcome {
     for len in [BORDER - 1, BORDER] {
         narrow.seek(0)?;
         narrow.apply_range(&mut data, 16..16 + len)?;
-        expect_ctr(&place.stub.take_launches(), 16..16 + len as u64, [0; 16], false)?;
+        expect_ctr(&place.stub.take_launches(), 16..16 + len as u64, [0; 16], Counter::Bits32)?;
     }
     narrow.seek(0)?;
     expect_error("a counter that starts again", narrow.apply_range(&mut data, 16..17 + BORDER))?;

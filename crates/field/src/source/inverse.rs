@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{list, turns};
+use evariste_backend::loop_turns;
+
+use super::list;
 use crate::constants::Constants;
 
 /// Bits of a chunk: with 14, sums of products of chunks with the factors of as many steps fit 32 bits.
@@ -23,10 +25,10 @@ pub(super) fn wgsl(constants: &Constants, limbs: usize) -> String {
 pub(super) fn turns(limbs: usize) -> u64 {
     let bits = 32 * limbs as u64;
     if limbs <= SHORT {
-        return turns::repeat(bits, 2 * turns::repeat(limbs as u64, 0));
+        return loop_turns(bits, 2 * loop_turns(limbs as u64, 0));
     }
     let steps = (45_907 * bits + 26_313) / 19_929;
-    turns::repeat(steps.div_ceil(CHUNK as u64), turns::repeat(CHUNK as u64, 0)) + turns::repeat(2, 0)
+    loop_turns(steps.div_ceil(CHUNK as u64), loop_turns(CHUNK as u64, 0)) + loop_turns(2, 0)
 }
 
 /// a^(p − 2), left to right.

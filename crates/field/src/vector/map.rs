@@ -4,7 +4,7 @@ use evariste_backend::{
     Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, params,
 };
 
-use super::{THREADS, Vector, assign_define, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
+use super::{Output, THREADS, Vector, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
 use crate::{
     Canonical, DeviceField, DevicePrimeField, Mont,
     ifma::{self, Factor},
@@ -124,7 +124,7 @@ impl<F: DeviceField> Vector<F> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        self.launch_map(Map::Scale, false, len, Some(inverse_radix()), vec![Arg::read(a), Arg::write(out)])
+        self.launch_map(Map::Scale, Output::Apart, len, Some(inverse_radix()), vec![Arg::read(a), Arg::write(out)])
     }
 
     /// `out[i]` is the element that the integer `a[i]` below p stands for: from canonical to Montgomery form, with one
@@ -144,7 +144,7 @@ impl<F: DeviceField> Vector<F> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
         let radix = inverse_radix::<F>().inverse().unwrap_or(F::ONE);
-        self.launch_map(Map::Scale, false, len, Some(radix), vec![Arg::read(a), Arg::write(out)])
+        self.launch_map(Map::Scale, Output::Apart, len, Some(radix), vec![Arg::read(a), Arg::write(out)])
     }
 
     /// `out[i] = a[i]^exponent`, for an exponent of 64-bit words, the lowest first; 0⁰ is 1.
@@ -163,8 +163,8 @@ impl<F: DeviceField> Vector<F> {
         out.expect_len("the output", a.len())?;
         let exponent = Exponent::new(exponent.as_ref());
         let len = self.checked_len(a.len())?;
-        if self.pow_kernel(false)?.fits(&PowParams { len, bits: exponent.bits }) {
-            return self.launch_pow(&exponent, len, false, vec![Arg::read(a), Arg::write(out)]);
+        if self.pow_kernel(Output::Apart)?.fits(&PowParams { len, bits: exponent.bits }) {
+            return self.launch_pow(&exponent, len, Output::Apart, vec![Arg::read(a), Arg::write(out)]);
         }
         self.pow_in_parts(&exponent, a, out)
     }
@@ -179,8 +179,8 @@ impl<F: DeviceField> Vector<F> {
         let a = a.into();
         let exponent = Exponent::new(exponent.as_ref());
         let len = self.checked_len(a.len())?;
-        if self.pow_kernel(true)?.fits(&PowParams { len, bits: exponent.bits }) {
-            return self.launch_pow(&exponent, len, true, vec![Arg::write(a)]);
+        if self.pow_kernel(Output::InPlace)?.fits(&PowParams { len, bits: exponent.bits }) {
+            return self.launch_pow(&exponent, len, Output::InPlace, vec![Arg::write(a)]);
         }
         self.pow_in_parts(&exponent, a.as_view().duplicate_on(self.queue())?.as_view(), a)
     }
@@ -189,7 +189,7 @@ impl<F: DeviceField> Vector<F> {
     /// raised by the part's digits, and multiplied by the part's power of `a`.
     fn pow_in_parts(&self, exponent: &Exponent, a: View<'_, Mont<F>>, mut out: ViewMut<'_, Mont<F>>) -> Result<()> {
         let (len, secrecy) = (self.checked_len(a.len())?, secrecy_of([a, out.as_view()]));
-        let kernel = self.pow_kernel(true)?;
+        let kernel = self.pow_kernel(Output::InPlace)?;
         let mut bits = PART_BITS;
         while bits > 1 && !kernel.fits(&PowParams { len, bits: bits + 1 }) {
             bits /= 2;
@@ -201,11 +201,11 @@ impl<F: DeviceField> Vector<F> {
         for number in (0..parts).rev() {
             let part = Exponent::new(&[exponent.part(number * bits, bits)]);
             if number + 1 == parts {
-                self.launch_pow(&part, len, false, vec![Arg::read(a), Arg::write(&mut out)])?;
+                self.launch_pow(&part, len, Output::Apart, vec![Arg::read(a), Arg::write(&mut out)])?;
                 continue;
             }
-            self.launch_pow(&raised, len, true, vec![Arg::write(&mut out)])?;
-            self.launch_pow(&part, len, false, vec![Arg::read(a), Arg::write(&mut power)])?;
+            self.launch_pow(&raised, len, Output::InPlace, vec![Arg::write(&mut out)])?;
+            self.launch_pow(&part, len, Output::Apart, vec![Arg::read(a), Arg::write(&mut power)])?;
             self.mul_assign(&mut out, &power)?;
         }
         Ok(())
@@ -214,18 +214,17 @@ impl<F: DeviceField> Vector<F> {
     fn map(&self, map: Map, a: View<'_, Mont<F>>, factor: Option<F>, out: ViewMut<'_, Mont<F>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
-        self.launch_map(map, false, len, factor, vec![Arg::read(a), Arg::write(out)])
+        self.launch_map(map, Output::Apart, len, factor, vec![Arg::read(a), Arg::write(out)])
     }
 
     fn map_assign(&self, map: Map, a: ViewMut<'_, Mont<F>>, factor: Option<F>) -> Result<()> {
         let len = self.checked_len(a.len())?;
-        self.launch_map(map, true, len, factor, vec![Arg::write(a)])
+        self.launch_map(map, Output::InPlace, len, factor, vec![Arg::write(a)])
     }
 
     /// `args` are the input and the output, of `len` elements, or both in one.
-    fn launch_map(&self, map: Map, assign: bool, len: u32, factor: Option<F>, args: Vec<Arg<'_>>) -> Result<()> {
-        let kernel =
-            self.kernels.map[map as usize][usize::from(assign)].get(&self.device, || spec::<F>(map, assign))?;
+    fn launch_map(&self, map: Map, output: Output, len: u32, factor: Option<F>, args: Vec<Arg<'_>>) -> Result<()> {
+        let kernel = self.kernels.map[map as usize][output as usize].get(&self.device, || spec::<F>(map, output))?;
         let secrecy = Secrecy::of(args.iter().map(Arg::secrecy));
         let factor = factor.map(|factor| self.upload::<Mont<F>>(&[factor], secrecy)).transpose()?;
         let mut args = args;
@@ -234,19 +233,19 @@ impl<F: DeviceField> Vector<F> {
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
     }
 
-    fn pow_kernel(&self, assign: bool) -> Result<&Kernel<PowParams>> {
-        self.kernels.pow[usize::from(assign)].get(&self.device, || pow_spec::<F>(assign))
+    fn pow_kernel(&self, output: Output) -> Result<&Kernel<PowParams>> {
+        self.kernels.pow[output as usize].get(&self.device, || pow_spec::<F>(output))
     }
 
     /// `args` are the input and the output of `len` elements, or both in one.
-    fn launch_pow(&self, exponent: &Exponent, len: u32, assign: bool, args: Vec<Arg<'_>>) -> Result<()> {
+    fn launch_pow(&self, exponent: &Exponent, len: u32, output: Output, args: Vec<Arg<'_>>) -> Result<()> {
         let secrecy = Secrecy::of(args.iter().map(Arg::secrecy));
         let words = self.upload::<u32>(&exponent.words, secrecy)?;
         let mut args = args;
         args.push(Arg::read(&words));
         let params = PowParams { len, bits: exponent.bits };
         // SAFETY: the buffers have `len` elements, threads touch only those below it, and the exponent has its bits.
-        unsafe { self.pow_kernel(assign)?.launch(self.queue(), len.div_ceil(THREADS).into(), &params, &mut args) }
+        unsafe { self.pow_kernel(output)?.launch(self.queue(), len.div_ceil(THREADS).into(), &params, &mut args) }
     }
 }
 
@@ -284,13 +283,13 @@ impl Exponent {
 }
 
 /// Runs `f` on each element, from `a` into `out` or in place.
-fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], assign: bool, len: u32, f: impl Fn(F) -> F + Sync) {
+fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], output: Output, len: u32, f: impl Fn(F) -> F + Sync) {
     let limbs = len as usize * F::LIMBS;
-    match (assign, args) {
-        (true, [a, ..]) => for_each_run::<F>(&mut a.write()[..limbs], &|_, a| {
+    match (output, args) {
+        (Output::InPlace, [a, ..]) => for_each_run::<F>(&mut a.write()[..limbs], &|_, a| {
             a.chunks_exact_mut(F::LIMBS).for_each(|a| f(F::load(a)).store(a));
         }),
-        (false, [a, out, ..]) => {
+        (Output::Apart, [a, out, ..]) => {
             let a = a.read::<u32>();
             for_each_run::<F>(&mut out.write()[..limbs], &|at, out| {
                 let a = a[at..].chunks_exact(F::LIMBS);
@@ -301,8 +300,8 @@ fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], assign: bool, len: u32, f: 
     }
 }
 
-pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
-    let (mut bindings, store) = in_and_out::<F>(assign);
+pub(super) fn spec<F: DeviceField>(map: Map, output: Output) -> KernelSpec {
+    let (mut bindings, store) = in_and_out::<F>(output);
     if matches!(map, Map::Scale) {
         bindings.push(Binding::read("factor", binding_type::<F>()));
     }
@@ -313,7 +312,7 @@ pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
             source::cuda::<F>(),
             map.expression("factor[0]"),
             if matches!(map, Map::Scale) { "#define FACTOR\n" } else { "" },
-            assign_define(assign),
+            output.define(),
             evariste_cuda::MAP
         ),
         Language::Wgsl { int64 } => {
@@ -324,24 +323,24 @@ pub(super) fn spec<F: DeviceField>(map: Map, assign: bool) -> KernelSpec {
     let lanes = if matches!(map, Map::Square | Map::Scale) { ifma::Field::of::<F>() } else { None };
     let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
         if let Some(lanes) = &lanes {
-            return multiply::<F>(lanes, matches!(map, Map::Scale), assign, params, args);
+            return multiply::<F>(lanes, map, output, params, args);
         }
         let factor = match (map, args.last()) {
             (Map::Scale, Some(factor)) => F::load(factor.read()),
             _ => F::ONE,
         };
-        for_each(args, assign, params.len, |x| map.apply(x, factor));
+        for_each(args, output, params.len, |x| map.apply(x, factor));
     };
-    let variant = variant::<F>(&format!("{map:?}{}", if assign { " in place" } else { "" }));
+    let variant = variant::<F>(&format!("{map:?}{}", output.label()));
     let mul = turns::mul::<F>();
     KernelSpec::new("map", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| mul)
 }
 
-/// Multiplies each element by the factor, if there is one, else by itself.
-fn multiply<F: DeviceField>(lanes: &ifma::Field, scale: bool, assign: bool, params: &Params, args: &mut [CpuArg<'_>]) {
-    let (elements, factor) = args.split_at_mut(if assign { 1 } else { 2 });
-    let factor = match factor {
-        [factor] if scale => Factor::One(&factor.read()[..F::LIMBS]),
+/// Squares each element, or scales it by the factor.
+fn multiply<F: DeviceField>(lanes: &ifma::Field, map: Map, output: Output, params: &Params, args: &mut [CpuArg<'_>]) {
+    let (elements, factor) = args.split_at_mut(output.vectors());
+    let factor = match (map, factor) {
+        (Map::Scale, [factor]) => Factor::One(&factor.read()[..F::LIMBS]),
         _ => Factor::Itself,
     };
     let limbs = params.len as usize * F::LIMBS;
@@ -352,11 +351,11 @@ fn multiply<F: DeviceField>(lanes: &ifma::Field, scale: bool, assign: bool, para
     }
 }
 
-pub(super) fn pow_spec<F: DeviceField>(assign: bool) -> KernelSpec {
-    let (elements, store) = in_and_out::<F>(assign);
+pub(super) fn pow_spec<F: DeviceField>(output: Output) -> KernelSpec {
+    let (elements, store) = in_and_out::<F>(output);
     let bindings = [elements.clone(), vec![Binding::read("exponent", BindingType::U32)]].concat();
     let source = move |language| match language {
-        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), assign_define(assign), evariste_cuda::EXPONENTIATE),
+        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::EXPONENTIATE),
         Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, store, evariste_shaders::EXPONENTIATE),
     };
     let body = move |params: &PowParams, args: &mut [CpuArg<'_>]| {
@@ -365,9 +364,9 @@ pub(super) fn pow_spec<F: DeviceField>(assign: bool) -> KernelSpec {
             None => unreachable!("the launch checks the number of buffers"),
         };
         let exponent = if params.bits == 0 { &[] } else { exponent.as_slice() };
-        for_each(args, assign, params.len, |x: F| x.pow(exponent));
+        for_each(args, output, params.len, |x: F| x.pow(exponent));
     };
-    let variant = variant::<F>(if assign { "powers in place" } else { "powers" });
+    let variant = variant::<F>(&format!("powers{}", output.label()));
     let mul = turns::mul::<F>();
     KernelSpec::new("exponentiate", variant, bindings, body, source)
         .threads(THREADS)

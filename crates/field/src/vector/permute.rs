@@ -4,7 +4,7 @@ use evariste_backend::{
     Arg, Binding, BindingType, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, parallel, params,
 };
 
-use super::{THREADS, TILE_BYTES, Vector, assign_define, for_each_run, in_and_out, variant, wgsl_kernel};
+use super::{Output, THREADS, TILE_BYTES, Vector, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
     DeviceField, Mont,
     source::{self, binding_type, turns},
@@ -42,7 +42,7 @@ impl<F: DeviceField> Vector<F> {
     pub fn bit_reverse<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
-        self.launch_reverse(a.len(), false, &mut [Arg::read(a), Arg::write(out)])
+        self.launch_reverse(a.len(), Output::Apart, &mut [Arg::read(a), Arg::write(out)])
     }
 
     /// [`Vector::bit_reverse`] in place.
@@ -51,7 +51,7 @@ impl<F: DeviceField> Vector<F> {
     /// As [`Vector::bit_reverse`].
     pub fn bit_reverse_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let a = a.into();
-        self.launch_reverse(a.len(), true, &mut [Arg::write(a)])
+        self.launch_reverse(a.len(), Output::InPlace, &mut [Arg::write(a)])
     }
 
     /// Transposes a matrix of `rows` rows that lie one after the other: `out[c · rows + r] = a[r · columns + c]`.
@@ -111,7 +111,7 @@ impl<F: DeviceField> Vector<F> {
         unsafe { kernel.launch(self.queue(), count.div_ceil(THREADS).into(), &GatherParams { len, count }, args) }
     }
 
-    fn launch_reverse(&self, len: usize, assign: bool, args: &mut [Arg<'_>]) -> Result<()> {
+    fn launch_reverse(&self, len: usize, output: Output, args: &mut [Arg<'_>]) -> Result<()> {
         let len = self.checked_len(len)?;
         if len == 0 {
             return Ok(());
@@ -120,7 +120,7 @@ impl<F: DeviceField> Vector<F> {
             let expected = u64::from(len).next_power_of_two();
             return Err(Error::Length { what: "a vector to be bit-reversed", expected, actual: len.into() });
         }
-        let kernel = self.kernels.bit_reverse[usize::from(assign)].get(&self.device, || reverse_spec::<F>(assign))?;
+        let kernel = self.kernels.bit_reverse[output as usize].get(&self.device, || reverse_spec::<F>(output))?;
         let params = ReverseParams { log_len: len.ilog2() };
         // SAFETY: the buffers have 2^log_len elements, and reversed indices are below that too.
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &params, args) }
@@ -131,15 +131,17 @@ fn reverse(i: usize, log_len: u32) -> usize {
     ((i as u32).reverse_bits() >> 1 >> (31 - log_len)) as usize
 }
 
-pub(super) fn reverse_spec<F: DeviceField>(assign: bool) -> KernelSpec {
-    let (bindings, _) = in_and_out::<F>(assign);
+pub(super) fn reverse_spec<F: DeviceField>(output: Output) -> KernelSpec {
+    let (bindings, _) = in_and_out::<F>(output);
     let seen = bindings.clone();
     let source = move |language| match language {
-        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), assign_define(assign), evariste_cuda::BIT_REVERSE),
+        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::BIT_REVERSE),
         Language::Wgsl { int64 } => {
-            let go = match assign {
-                true => "if (i < r) {\n  let x = a_load(i);\n  a_store(i, a_load(r));\n  a_store(r, x);\n  }",
-                false => "out_store(i, a_load(r));",
+            let go = match output {
+                Output::InPlace => {
+                    "if (i < r) {\n  let x = a_load(i);\n  a_store(i, a_load(r));\n  a_store(r, x);\n  }"
+                }
+                Output::Apart => "out_store(i, a_load(r));",
             };
             let go = format!("fn go(i: u32, r: u32) {{\n  {go}\n}}\n");
             wgsl_kernel::<F>(int64, &seen, &go, evariste_shaders::BIT_REVERSE)
@@ -166,7 +168,10 @@ pub(super) fn reverse_spec<F: DeviceField>(assign: bool) -> KernelSpec {
             _ => unreachable!("the launch checks the number of buffers"),
         }
     };
-    let variant = variant::<F>(if assign { "in place" } else { "of a copy" });
+    let variant = variant::<F>(match output {
+        Output::InPlace => "in place",
+        Output::Apart => "of a copy",
+    });
     KernelSpec::new("bit_reverse", variant, bindings, body, source).threads(THREADS)
 }
 

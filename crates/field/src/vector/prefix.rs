@@ -11,7 +11,7 @@ use evariste_backend::{
 };
 
 use super::{
-    Vector, assign_define, in_and_out,
+    Output, Vector, in_and_out,
     reduce::{self, Combine, Reduction},
     secrecy_of, tile_threads, variant, wgsl_kernel,
 };
@@ -170,7 +170,8 @@ impl<F: DeviceField> Vector<F> {
         out.expect_len("the output", a.len())?;
         let len = self.checked_len(a.len())?;
         let (params, mut carries) = self.carries(plan, a, secrecy_of([a, out.as_view()]), len, prefix, 0)?;
-        let kernel = self.kernels.prefix[plan.scan as usize][0].get(&self.device, || spec::<F>(plan.scan, false))?;
+        let kernel = self.kernels.prefix[plan.scan as usize][Output::Apart as usize]
+            .get(&self.device, || spec::<F>(plan.scan, Output::Apart))?;
         let mut args = vec![Arg::read(a), Arg::write(out), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
         // SAFETY: both buffers have `len` elements, of which threads touch no others, `carries` has a place for each
@@ -189,7 +190,8 @@ impl<F: DeviceField> Vector<F> {
     ) -> Result<Buffer<Mont<F>>> {
         let len = self.checked_len(a.len())?;
         let (params, mut carries) = self.carries(plan, a.as_view(), a.secrecy(), len, prefix, weights)?;
-        let kernel = self.kernels.prefix[plan.scan as usize][1].get(&self.device, || spec::<F>(plan.scan, true))?;
+        let kernel = self.kernels.prefix[plan.scan as usize][Output::InPlace as usize]
+            .get(&self.device, || spec::<F>(plan.scan, Output::InPlace))?;
         let mut args = vec![Arg::write(a), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
         // SAFETY: as in `scan`; a thread reads only the elements that it writes.
@@ -232,9 +234,9 @@ impl<F: DeviceField> Vector<F> {
     }
 }
 
-pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {
+pub(super) fn spec<F: DeviceField>(scan: Scan, output: Output) -> KernelSpec {
     let combine = scan.combine();
-    let (mut bindings, store) = in_and_out::<F>(assign);
+    let (mut bindings, store) = in_and_out::<F>(output);
     bindings.push(Binding::write("carries", binding_type::<F>()));
     if combine.has_weights() {
         bindings.push(Binding::read("weights", binding_type::<F>()));
@@ -247,7 +249,7 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {
             source::cuda::<F>(),
             combine.cuda(),
             threads.ilog2(),
-            assign_define(assign),
+            output.define(),
             evariste_cuda::PREFIX
         ),
         Language::Wgsl { int64 } => {
@@ -260,8 +262,8 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::PREFIX)
         }
     };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(combine, assign, params, args);
-    let variant = variant::<F>(&format!("{scan:?}{}", if assign { " in place" } else { "" }));
+    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(combine, output, params, args);
+    let variant = variant::<F>(&format!("{scan:?}{}", output.label()));
     let mul = if combine == Combine::Sum { 0 } else { turns::mul::<F>() };
     let all = 2 * turns::repeat(1 << LOG_RUN, mul) + mul + turns::repeat(threads.ilog2().into(), mul);
     KernelSpec::new("prefix", variant, bindings, body, source)
@@ -270,12 +272,12 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, assign: bool) -> KernelSpec {
         .turns(move |_: &Params| all)
 }
 
-fn run<F: DeviceField>(combine: Combine, assign: bool, params: &Params, args: &mut [CpuArg<'_>]) {
+fn run<F: DeviceField>(combine: Combine, output: Output, params: &Params, args: &mut [CpuArg<'_>]) {
     let weight = match args.last() {
         Some(weights) if combine.has_weights() => F::load(&weights.read()[params.weights as usize * F::LIMBS..]),
         _ => F::ONE,
     };
-    let (data, others) = args.split_at_mut(if assign { 1 } else { 2 });
+    let (data, others) = args.split_at_mut(output.vectors());
     let (a, out) = match data {
         [a] => (None, a.write::<u32>()),
         [a, out] => (Some(a.read::<u32>()), out.write::<u32>()),

@@ -811,7 +811,7 @@ mod tests {
     use super::*;
     use crate::{
         Order, Split,
-        layout::{Layout, Tiling},
+        layout::{Batch, Direction, Domain, Layout, Place, Tiling},
         pass::{Data, Params, Shape, Table, Tile as Reference},
         tables,
     };
@@ -857,8 +857,10 @@ mod tests {
                 }
             }
             let scale = random::<F>(3 * (2 * layout.roots() + 1) + layout.powers());
-            let mut passes = layout.passes(orders, columns > 1, false);
-            layout.scale(&mut passes, orders, inverse, coset);
+            let mut passes = layout.passes(orders, Batch::of(columns), Place::Source);
+            let direction = if inverse { Direction::Inverse } else { Direction::Forward };
+            let domain = if coset { Domain::Coset } else { Domain::Subgroup };
+            layout.scale(&mut passes, orders, direction, domain);
             for (i, pass) in passes.iter().enumerate() {
                 let shape = Shape { in_place: false, ..layout.shape_of(&passes, i) };
                 let params = Params {
