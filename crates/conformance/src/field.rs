@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use ark_ff::BigInteger;
+use ark_ff::{BigInteger, PrimeField};
 use evariste_backend::{Buffer, Device, Element, Error, KernelSpec, Secrecy, Transfer};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Expression, Mont, Vector, reference, small};
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
@@ -129,12 +129,12 @@ fn product_kernels<F: DeviceField>() -> Vec<KernelSpec> {
     places.flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing))).collect()
 }
 
-fn prime<F: DevicePrimeField>(suite: &mut Suite<'_>, field: &str) {
+fn prime<F: DevicePrimeField<BasePrimeField: DeviceField>>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::canonical"), canonical::<F>);
     over::<F>(suite, field);
 }
 
-fn over<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
+fn over<F: DeviceField<BasePrimeField: DeviceField>>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::elements"), elements::<F>);
     suite.add(&format!("{field}::operations"), operations::<F>);
     suite.add(&format!("{field}::inverse"), inverse::<F>);
@@ -143,12 +143,29 @@ fn over<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
 
 const LENGTHS: [usize; 7] = [0, 1, 2, 255, 257, 1000, 9000];
 
-fn elements<F: DeviceField>(device: &Device) -> Outcome {
+fn elements<F: DeviceField<BasePrimeField: DeviceField>>(device: &Device) -> Outcome {
     for len in lengths(device, &LENGTHS) {
         let x = samples::<F>(len, 1);
         expect_same("Montgomery form", &device.upload::<Mont<F>>(&x)?.to_vec()?, &x)?;
     }
-    expect_same("zero bytes are zero", &device.zeros::<Mont<F>>(9)?.to_vec()?, &[F::ZERO; 9])
+    expect_same("zero bytes are zero", &device.zeros::<Mont<F>>(9)?.to_vec()?, &[F::ZERO; 9])?;
+    // p and more are no elements, whichever coefficient they are of.
+    let limbs = <F::BasePrimeField as DeviceField>::LIMBS;
+    let modulus = F::BasePrimeField::MODULUS;
+    let words = modulus.as_ref().iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]);
+    let modulus: Vec<u32> = words.take(limbs).collect();
+    for at in (0..F::LIMBS).step_by(limbs) {
+        for wrong in [&modulus, &vec![u32::MAX; limbs]] {
+            let mut host = device.host_buffer(3 * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+            host.fill(0);
+            host[Mont::<F>::BYTES + 4 * at..][..4 * limbs].copy_from_slice(bytemuck::cast_slice(wrong));
+            let mut x = device.alloc::<Mont<F>>(3)?;
+            x.write_pinned(None, host)?.wait()?;
+            let error = expect_error("what is no element", x.to_vec())?;
+            expect_equal("element", &error, &Error::Undecodable { index: 1 })?;
+        }
+    }
+    Ok(())
 }
 
 /// What lies on the device is the integer itself, in little-endian bytes.

@@ -38,6 +38,7 @@ struct State {
     /// By address.
     memories: BTreeMap<usize, Uses>,
     faults: Vec<String>,
+    launches: u64,
 }
 
 /// The last uses of an allocation: when it was written, and read by each queue since.
@@ -159,7 +160,10 @@ impl Backend for Ordered {
     }
 
     fn stats(&self) -> Stats {
-        self.below().stats()
+        let mut stats = self.below().stats();
+        // Others launch on the CPU device too.
+        stats.launches = self.state().launches;
+        stats
     }
 
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
@@ -232,6 +236,7 @@ impl Backend for Ordered {
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
         let uses: Vec<_> = job.args.iter().map(|arg| (arg.memory(), arg.access())).collect();
         self.operate(queue, job.spec.name, &uses)?;
+        self.state().launches += 1;
         let below = self.below();
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { below.dispatch(below.default_queue(), job) }
@@ -494,7 +499,7 @@ fn pipelines() -> Outcome {
     use ark_ff::FftField;
     use evariste_backend::Element;
     use evariste_field::Mont;
-    use evariste_ntt::{LowDegreeExtension, Ntt, Order, Pipeline};
+    use evariste_ntt::{Config, LowDegreeExtension, Ntt, Order, Pipeline, Split};
 
     let bytes = Mont::<Fr>::BYTES << 9;
     for inverse in [false, true] {
@@ -514,18 +519,25 @@ fn pipelines() -> Outcome {
         while pipeline.next()?.is_some() {}
         expect_ordered(&ordered, "a pipeline")?;
 
+        // In blocks of columns, whose rows are of 64 KiB at least.
         let ordered = Ordered::new();
         let device = ordered.device();
-        let ntt = Ntt::<Fr>::new(&device, 9)?;
-        let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
+        let ntt = Ntt::<Fr>::with_config(&device, 17, Config { split: Split::ThreeWay, ..Config::default() })?;
+        let mut host = device.host_buffer(Mont::<Fr>::BYTES << 17, Transfer::Both, Secrecy::Public)?;
         host.fill(0);
         let queue = device.queue()?;
         let transform = ntt.transform().on(&queue);
-        match inverse {
-            true => transform.inverse_pinned(host, Secrecy::Public)?,
-            false => transform.forward_pinned(host, Secrecy::Public)?,
+        let run = |host| match inverse {
+            true => transform.inverse_pinned(host, Secrecy::Public),
+            false => transform.forward_pinned(host, Secrecy::Public),
         };
+        let host = run(host)?;
         expect_ordered(&ordered, "a transform of pinned memory")?;
+        // Tables were made by now.
+        let before = device.stats().launches;
+        run(host)?;
+        let (launches, passes) = (device.stats().launches - before, ntt.passes_per_transform() as u64);
+        crate::expect(&format!("{launches} launches of {passes} passes"), launches > passes)?;
     }
     let ordered = Ordered::new();
     let device = ordered.device();
