@@ -40,7 +40,7 @@ type Curve = ark_bls12_381::g1::Config;
 /// Its operands, and what uses them.
 type Operation = (&'static str, usize, fn(&Probe) -> Outcome);
 
-const OPERATIONS: [Operation; 41] = [
+const OPERATIONS: [Operation; 42] = [
     ("add", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
         p.watch(|| v.add(&a, &b, &mut out))
@@ -136,6 +136,10 @@ const OPERATIONS: [Operation; 41] = [
     ("gather", 3, |p| {
         let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.keys(LEN)?, p.output(LEN)?);
         p.watch(|| v.gather(&a, &indices, &mut out))
+    }),
+    ("scatter", 3, |p| {
+        let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.keys(LEN)?, p.output(LEN)?);
+        p.watch(|| v.scatter(&a, &indices, &mut out))
     }),
     ("expression", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);

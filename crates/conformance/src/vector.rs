@@ -7,8 +7,11 @@ use evariste_field::{
     small::{BabyBear, Goldilocks},
 };
 
+use evariste_primitives::reference as by_index;
+
 use crate::{
     Outcome, Suite, expect, expect_equal, expect_error, expect_same, field::samples, garbage, launches::lengths,
+    other_device,
 };
 
 pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
@@ -163,14 +166,38 @@ fn permutations<F: DeviceField>(device: &Device) -> Outcome {
     let a = samples::<F>(1000, 20);
     for len in lengths(device, &LENGTHS) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 21).collect();
-        let expected: Vec<F> = indices.iter().map(|i| a.get(*i as usize).copied().unwrap_or(F::ZERO)).collect();
+        let uploaded = device.upload(&indices)?;
         let mut out = garbage(device, len)?;
-        vector.gather(&device.upload(&a)?, &device.upload(&indices)?, &mut out)?;
-        expect_same(&format!("{len} gathered"), &out.to_vec()?, &expected)?;
+        vector.gather(&device.upload(&a)?, &uploaded, &mut out)?;
+        expect_same(&format!("{len} gathered"), &out.to_vec()?, &by_index::gather(&a, &indices))?;
+        // Many of them for the same places, and half of them for none.
+        let (source, mut expected, mut out) = (samples::<F>(len, 44), a.clone(), device.upload(&a)?);
+        vector.scatter(&device.upload(&source)?, &uploaded, &mut out)?;
+        by_index::scatter(&source, &indices, &mut expected);
+        expect_same(&format!("{len} scattered"), &out.to_vec()?, &expected)?;
     }
+    let places = device.upload(&[0, 1, u32::MAX])?;
     let mut out = device.upload(&[F::ONE; 3])?;
-    vector.gather(&garbage(device, 0)?, &device.upload(&[0, 1, u32::MAX])?, &mut out)?;
-    expect_same("gathered from nothing", &out.to_vec()?, &[F::ZERO; 3])
+    vector.gather(&garbage(device, 0)?, &places, &mut out)?;
+    expect_same("gathered from nothing", &out.to_vec()?, &[F::ZERO; 3])?;
+    vector.scatter(&out, &places, &mut device.alloc(0)?)?;
+    let mut one = device.upload(&[F::ZERO; 2])?;
+    let x = samples::<F>(3, 45);
+    let source = device.upload(&x)?;
+    vector.scatter(&source, &device.upload(&[1; 3])?, one.view_mut(..1)?)?;
+    vector.scatter(source.view(..0)?, places.view(..0)?, &mut one)?;
+    expect_same("scattered to none", &one.to_vec()?, &[F::ZERO; 2])?;
+    vector.scatter(&source, &device.upload(&[0; 3])?, one.view_mut(1..)?)?;
+    expect_same("scattered to one", &one.to_vec()?, &[F::ZERO, x[2]])?;
+    // A permutation and its inverse, at places that no binding starts at.
+    let permutation: Vec<u32> = (0..1000).map(|i| i * 391 % 1000).collect();
+    let uploaded = device.upload(&permutation)?;
+    let mut parts = garbage(device, 2002)?;
+    let (forth, back) = parts.as_view_mut().split_at(1001)?;
+    let (mut forth, mut back) = (forth.into_part(1..)?, back.into_part(1..)?);
+    vector.scatter(&device.upload(&a)?, &uploaded, &mut forth)?;
+    vector.gather(&forth, &uploaded, &mut back)?;
+    expect_same("there and back", &back.to_vec()?, &a)
 }
 
 fn expressions<F: DeviceField>(device: &Device) -> Outcome {
@@ -238,6 +265,19 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     case("three bit-reversed", reversed, length("a vector to be bit-reversed", 4, 3))?;
     case("four in three rows", vector.transpose(&four, 3, &mut out), length("a matrix", 6, 4))?;
     case("four in no rows", vector.transpose(&four, 0, &mut out), length("a matrix", 0, 4))?;
+    let (three_places, four_places) = (device.upload::<u32>(&[0; 3])?, device.upload::<u32>(&[0; 4])?);
+    let gathered = vector.gather(&four, &three_places, &mut out);
+    case("four gathered by three indices", gathered, length("the output", 3, 4))?;
+    let scattered = vector.scatter(&three, &four_places, &mut out);
+    case("three scattered by four indices", scattered, length("the indices", 3, 4))?;
+    if let Some(other) = other_device(device) {
+        let (expected, actual) = (device.info().id, other.info().id);
+        let elsewhere = || Error::WrongDevice { what: "a kernel argument", expected, actual };
+        let (strange, places) = (other.upload(&[F::ONE; 4])?, other.upload::<u32>(&[0; 4])?);
+        case("elements gathered elsewhere", vector.gather(&strange, &four_places, &mut out), elsewhere())?;
+        case("elements scattered elsewhere", vector.scatter(&strange, &four_places, &mut out), elsewhere())?;
+        case("places elsewhere", vector.scatter(&four, &places, &mut out), elsewhere())?;
+    }
     let gate = Expression::column(0) * Expression::column(1) - Expression::constant(0);
     let few = vector.evaluate_expression(&gate, &[&four], &[F::ONE], &mut out);
     case("a missing column", few, length("the columns of an expression", 2, 1))?;

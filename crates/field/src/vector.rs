@@ -7,6 +7,7 @@ use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result, Secrecy,
     View, ViewMut, parallel, params, zeroize_vec,
 };
+use evariste_primitives::ByIndex;
 
 use crate::{
     DeviceField, Mont,
@@ -71,7 +72,7 @@ pub struct Vector<F> {
     /// Where operations are queued; `None` is the default queue.
     queue: Option<Queue>,
     kernels: Arc<Kernels>,
-    field: std::marker::PhantomData<fn() -> F>,
+    by_index: ByIndex<Mont<F>>,
 }
 
 /// The kernels that were used so far.
@@ -86,7 +87,6 @@ struct Kernels {
     prefix: [[LazyKernel<prefix::Params>; 2]; 3],
     bit_reverse: [LazyKernel<permute::ReverseParams>; 2],
     transpose: LazyKernel<permute::TransposeParams>,
-    gather: LazyKernel<permute::GatherParams>,
     fused: Mutex<Vec<fused::Fused>>,
 }
 
@@ -135,8 +135,7 @@ impl Operation {
 impl<F: DeviceField> Vector<F> {
     /// Operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        let (device, kernels) = (device.clone(), Arc::default());
-        Self { device, queue: None, kernels, field: std::marker::PhantomData }
+        Self { device: device.clone(), queue: None, kernels: Arc::default(), by_index: ByIndex::new(device) }
     }
 
     /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is
@@ -144,7 +143,7 @@ impl<F: DeviceField> Vector<F> {
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
-        Self { device, queue: Some(queue.clone()), kernels, field: std::marker::PhantomData }
+        Self { device, queue: Some(queue.clone()), kernels, by_index: self.by_index.on(queue) }
     }
 
     /// The kernels, for compiling them ahead. Those of expressions are not among them.
@@ -153,8 +152,7 @@ impl<F: DeviceField> Vector<F> {
         let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|assign| pointwise_spec::<F>(*op, assign)));
         let map = map::Map::ALL.iter().flat_map(|op| both.map(|assign| map::spec::<F>(*op, assign)));
         let prefix = prefix::Scan::ALL.iter().flat_map(|scan| both.map(|assign| prefix::spec::<F>(*scan, assign)));
-        let others =
-            [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>(), permute::gather_spec::<F>()];
+        let others = [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>()];
         pointwise
             .chain(map)
             .chain(both.map(map::pow_spec::<F>))
@@ -162,6 +160,7 @@ impl<F: DeviceField> Vector<F> {
             .chain(prefix)
             .chain(both.map(permute::reverse_spec::<F>))
             .chain(others)
+            .chain(ByIndex::<Mont<F>>::kernels())
             .collect()
     }
 
@@ -315,8 +314,8 @@ impl<F: DeviceField> Vector<F> {
 
 impl<F> Clone for Vector<F> {
     fn clone(&self) -> Self {
-        let Self { device, queue, kernels, field } = self;
-        Self { device: device.clone(), queue: queue.clone(), kernels: Arc::clone(kernels), field: *field }
+        let Self { device, queue, kernels, by_index } = self;
+        Self { device: device.clone(), queue: queue.clone(), kernels: Arc::clone(kernels), by_index: by_index.clone() }
     }
 }
 
