@@ -1,16 +1,18 @@
-// out[i] = a[indices[i]] for i < count, and 0 where the index is not below len. One thread an element.
+// out[i] = a[indices[i] - FIRST] for i < count, word by word. Where that is not below len, missing(t, w) does what is to be
+// done with word t of out, which is word w of an element of WORDS words. One thread a word of out.
 
 @compute @workgroup_size(THREADS)
 fn gather(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
           @builtin(local_invocation_index) thread: u32) {
-    let i = (group.x + group.y * groups.x) * THREADS + thread;
+    let t = (group.x + group.y * groups.x) * THREADS + thread;
+    let i = t / WORDS;
     if (i >= params.count) {
         return;
     }
-    let index = indices_get(i);
+    let index = indices_get(i) - FIRST;
     if (index < params.len) {
-        out_store(i, a_load(index));
+        out_set(t, a_get(index * WORDS + t % WORDS));
     } else {
-        out_store(i, f_zero());
+        missing(t, t % WORDS);
     }
 }

@@ -140,7 +140,10 @@ pub const BIT_REVERSE: &str = include_str!("../bit_reverse.wgsl");
 /// `transpose_tiles`: a matrix transposed.
 pub const TRANSPOSE: &str = include_str!("../transpose.wgsl");
 
-/// `gather`: elements chosen by index.
+/// `claim`: who is the last to name each index.
+pub const CLAIM: &str = include_str!("../claim.wgsl");
+
+/// `gather`: elements chosen by index, of words of any size.
 pub const GATHER: &str = include_str!("../gather.wgsl");
 
 /// `msm_accumulate`: the sums of the points of each bucket, from sorted pairs.
@@ -232,6 +235,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("aes_serial", AES_SERIAL),
     ("batch_inverse", BATCH_INVERSE),
     ("bit_reverse", BIT_REVERSE),
+    ("claim", CLAIM),
     ("column_sums", COLUMN_SUMS),
     ("exponentiate", EXPONENTIATE),
     ("gather", GATHER),

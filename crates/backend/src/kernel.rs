@@ -43,6 +43,8 @@ pub enum BindingType {
     Vec2,
     /// `vec4<u32>`.
     Vec4,
+    /// `atomic<u32>`, of a buffer that is written.
+    Atomic,
 }
 
 impl BindingType {
@@ -58,7 +60,7 @@ impl BindingType {
     /// Returns the bytes of a word.
     pub const fn bytes(self) -> u64 {
         match self {
-            BindingType::U32 => 4,
+            BindingType::U32 | BindingType::Atomic => 4,
             BindingType::Vec2 => 8,
             BindingType::Vec4 => 16,
         }
@@ -69,7 +71,8 @@ impl BindingType {
 ///
 /// In WGSL a binding `x` is seen through `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`,
 /// with `W` the [`BindingType`] and `i` counting words of what is bound: the backend writes these functions, since an allocation may
-/// be made of several buffers of its API, and a view may start anywhere in one.
+/// be made of several buffers of its API, and a view may start anywhere in one. Of atomics, `W` is `u32`, and
+/// `x_max(i: u32, value: u32)` leaves the larger of both: CUDA's `atomicMax`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
     /// Its name in the sources.

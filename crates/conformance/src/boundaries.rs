@@ -4,8 +4,8 @@
 use ark_ff::{AdditiveGroup, FftField};
 use evariste_backend::{Access, Buffer, Device, Element, Error, Result};
 use evariste_field::{
-    DeviceField, FieldSum, Mont, Prefix, Vector,
-    small::{Goldilocks, KoalaBear},
+    DeviceField, Expression, FieldSum, Mont, Prefix, Vector,
+    small::{Goldilocks, Goldilocks3, KoalaBear},
 };
 use evariste_ntt::{Error as NttError, LowDegreeExtension, Ntt, Order};
 use evariste_primitives::{Histogram, MAX_LEN, RadixSort, Scan, SegmentedSum, SortMethod};
@@ -83,10 +83,17 @@ fn vectors() -> Outcome {
         ("scale", &|a, out| vector.scale(a, F::from(3), out)),
         ("pow", &|a, out| vector.pow(a, [5], out)),
     ];
-    for (name, work) in single {
+    let places = |a: &Elements| device.alloc::<u32>(a.len());
+    let by_index: [(&str, Work<'_>); 2] = [
+        ("gather", &|a, out| vector.gather(a, &places(a)?, out)),
+        ("scatter", &|a, out| vector.scatter(a, &places(a)?, out)),
+    ];
+    for (name, work) in single.into_iter().chain(by_index) {
         check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), threads)?;
     }
-    let several: [(&str, Work<'_>); 7] = [
+    let column = Expression::column(0);
+    let several: [(&str, Work<'_>); 8] = [
+        ("sum of an expression", &|a, _| vector.sum_expression(&column, &[a], &[]).map(drop)),
         ("inverse", &|a, out| vector.inverse(a, out)),
         ("powers", &|_, out| vector.powers(F::from(3), F::from(5), out)),
         ("sum", &|a, _| vector.sum(a).map(drop)),
@@ -97,6 +104,24 @@ fn vectors() -> Outcome {
     ];
     for (name, work) in several {
         check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), whole)?;
+    }
+    // Elements of three words, of which 32 bits count those of a third of a vector.
+    let (wide, places) = (Vector::<Goldilocks3>::new(&device), device.alloc::<u32>(MAX_VECTOR)?);
+    let (a, mut out) = (device.alloc::<Mont<Goldilocks3>>(MAX_VECTOR)?, device.alloc(MAX_VECTOR)?);
+    stub.take_calls();
+    for scatter in [false, true] {
+        match scatter {
+            true => wide.scatter(&a, &places, &mut out)?,
+            false => wide.gather(&a, &places, &mut out)?,
+        }
+        let mut written = Cover::default();
+        for launch in stub.take_launches().into_iter().filter(|launch| launch.name == "gather") {
+            let part = launch.args.last().ok_or("a launch that writes nothing")?;
+            expect("a thread for each word", launch.groups * u64::from(launch.threads) >= part.bytes / 8)?;
+            expect("which 32 bits count", launch.groups * u64::from(launch.threads) < 1 << 32)?;
+            written.add(part.at..part.at + part.bytes);
+        }
+        written.expect_exactly("elements of three words", 0..out.bytes())?;
     }
     // Places of a buffer that is longer than any vector: views reach them.
     let mut long = new(1 << 33)?;

@@ -7,7 +7,7 @@ use ark_ec::{
 use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste_backend::{Buffer, Device, Element, Error, KernelSpec};
-use evariste_curve::{AffinePoint, DeviceCurve, Jacobian, PointSum, Points, Xyzz};
+use evariste_curve::{AffinePoint, DeviceCurve, Jacobian, PointForm, PointSum, Points, Xyzz};
 use evariste_microbench::{ADDITIONS, AddChain};
 use evariste_primitives::{SegmentedSum, reference};
 
@@ -58,6 +58,7 @@ fn over<C: DeviceCurve>(suite: &mut Suite<'_>, curve: &str) {
     suite.add(&format!("{curve}::divisions"), divisions::<C>);
     suite.add(&format!("{curve}::times"), times::<C>);
     suite.add(&format!("{curve}::sums"), sums::<C>);
+    suite.add(&format!("{curve}::by_index"), by_index::<C>);
 }
 
 /// Points of order 2 of the curves that were made to have some.
@@ -239,6 +240,38 @@ fn times<C: DeviceCurve>(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// Gathered and scattered, with places that come up several times and some that are not there.
+fn by_index<C: DeviceCurve>(device: &Device) -> Outcome {
+    let points = Points::<C>::new(device);
+    let (all, _) = pairs::<C>(100);
+    let affine: Vec<Affine<C>> = all.into_iter().cycle().take(300).collect();
+    let projective = scaled(&affine, 46);
+    by_index_of::<AffinePoint<C>, C>(device, &points, &affine)?;
+    by_index_of::<Xyzz<C>, C>(device, &points, &projective)?;
+    by_index_of::<Jacobian<C>, C>(device, &points, &projective)
+}
+
+fn by_index_of<P, C>(device: &Device, points: &Points<C>, all: &[P::Host]) -> Outcome
+where
+    P: PointForm<C> + Element<Host: PartialEq + std::fmt::Debug>,
+    C: DeviceCurve,
+{
+    for (len, count) in [(0, 2), (2, 0), (1, 3), (257, 300)] {
+        let indices: Vec<u32> = (0..count as u32).map(|i| i * i % (len as u32 + 3)).chain([u32::MAX]).collect();
+        let places = device.upload(&indices)?;
+        let a = device.upload::<P>(&all[..len])?;
+        let what = format!("{} of {len} gathered", indices.len());
+        let gathered = reference::gather(&all[..len], &indices);
+        expect_output(device, &what, &gathered, |out| points.gather(&a, &places, out))?;
+        let (mut out, mut expected) = (a.duplicate()?, all[..len].to_vec());
+        let source: Vec<_> = all[all.len() - indices.len() + 1..].iter().chain(&all[..1]).copied().collect();
+        points.scatter(&device.upload::<P>(&source)?, &places, &mut out)?;
+        reference::scatter(&source, &indices, &mut expected);
+        expect_same(&format!("{} scattered to {len}", source.len()), &out.to_vec()?, &expected)?;
+    }
+    Ok(())
+}
+
 /// Segmented sums, and the chain whose rate is measured.
 fn sums<C: DeviceCurve>(device: &Device) -> Outcome {
     let sum = SegmentedSum::<PointSum<C>>::new(device)?;
@@ -275,6 +308,10 @@ fn misuse(device: &Device) -> Outcome {
     let error = expect_error("operands of two lengths", points.add_affine(&four, &five, &mut device.zeros(4)?))?;
     expect_equal("operand", &error, &Error::Length { what: "the second operand", expected: 4, actual: 5 })?;
     expect_error("multipliers of another length", points.times(&four, &device.zeros(3)?, &mut out))?;
+    let error = expect_error("four by five indices", points.scatter(&out.duplicate()?, &device.zeros(5)?, &mut out))?;
+    expect_equal("indices", &error, &Error::Length { what: "the indices", expected: 4, actual: 5 })?;
+    let error = expect_error("five to four places", points.gather(&out.duplicate()?, &device.zeros(5)?, &mut out))?;
+    expect_equal("output", &error, &Error::Length { what: "the output", expected: 5, actual: 4 })?;
     if let Some(other) = other_device(device) {
         let error = expect_error("points elsewhere", points.affine_to_xyzz(&other.upload(&[g; 4])?, &mut out))?;
         let (expected, actual) = (device.info().id, other.info().id);

@@ -119,7 +119,8 @@ fn vector_kernels<F: DeviceField>() -> Vec<KernelSpec> {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let chains = Step::ALL.map(MulChain::<F>::kernel);
     let mut kernels = Vector::<F>::kernels();
-    kernels.push(Vector::<F>::expression_kernel(&(a * b - c)));
+    let gate = a * b - c;
+    kernels.extend([Vector::<F>::expression_kernel(&gate), Vector::<F>::sum_expression_kernel(&gate)]);
     kernels.extend(chains);
     kernels
 }

@@ -317,8 +317,12 @@ fn operations() -> Outcome {
     vector.evaluate(&a, z)?;
     vector.inner_product(&a, &out)?;
     vector.transpose(&a, 50, &mut out)?;
+    let places = device.upload_on::<u32>(Some(&queue), &vec![9; len], Secrecy::Public)?;
+    vector.gather(&a, &places, &mut out)?;
+    vector.scatter(&a, &places, &mut out)?;
     let wide: Expression = (0..41).map(|i| Expression::column(i) * i64::from(i + 1)).sum();
     vector.evaluate_expression(&wide, &[&a; 41], &[], &mut out)?;
+    vector.sum_expression(&wide, &[&a; 41], &[])?;
     expect_ordered(&ordered, "vectors")?;
 
     let (mut keys, mut values) = (device.alloc::<u32>(len)?, device.alloc::<u32>(len)?);

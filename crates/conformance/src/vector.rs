@@ -3,12 +3,15 @@
 use ark_bls12_381::Fr;
 use evariste_backend::{Buffer, Device, Error};
 use evariste_field::{
-    DeviceField, Expression, Mont, Prefix, Vector, reference,
+    DeviceField, Expression, Formula, Mont, Prefix, Vector, reference,
     small::{BabyBear, Goldilocks},
 };
 
+use evariste_primitives::reference as by_index;
+
 use crate::{
-    Outcome, Suite, expect, expect_equal, expect_error, expect_same, garbage, samples::samples, sizes::lengths,
+    Outcome, Suite, expect, expect_equal, expect_error, expect_same, garbage, other_device, samples::samples,
+    sizes::lengths,
 };
 
 pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
@@ -18,6 +21,7 @@ pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::division"), division::<F>);
     suite.add(&format!("{field}::permutations"), permutations::<F>);
     suite.add(&format!("{field}::expressions"), expressions::<F>);
+    suite.add(&format!("{field}::expression_sums"), expression_sums::<F>);
 }
 
 /// What one field is enough for.
@@ -163,14 +167,38 @@ fn permutations<F: DeviceField>(device: &Device) -> Outcome {
     let a = samples::<F>(1000, 20);
     for len in lengths(device, &LENGTHS) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 21).collect();
-        let expected: Vec<F> = indices.iter().map(|i| a.get(*i as usize).copied().unwrap_or(F::ZERO)).collect();
+        let uploaded = device.upload(&indices)?;
         let mut out = garbage(device, len)?;
-        vector.gather(&device.upload(&a)?, &device.upload(&indices)?, &mut out)?;
-        expect_same(&format!("{len} gathered"), &out.to_vec()?, &expected)?;
+        vector.gather(&device.upload(&a)?, &uploaded, &mut out)?;
+        expect_same(&format!("{len} gathered"), &out.to_vec()?, &by_index::gather(&a, &indices))?;
+        // Many of them for the same places, and half of them for none.
+        let (source, mut expected, mut out) = (samples::<F>(len, 44), a.clone(), device.upload(&a)?);
+        vector.scatter(&device.upload(&source)?, &uploaded, &mut out)?;
+        by_index::scatter(&source, &indices, &mut expected);
+        expect_same(&format!("{len} scattered"), &out.to_vec()?, &expected)?;
     }
+    let places = device.upload(&[0, 1, u32::MAX])?;
     let mut out = device.upload(&[F::ONE; 3])?;
-    vector.gather(&garbage(device, 0)?, &device.upload(&[0, 1, u32::MAX])?, &mut out)?;
-    expect_same("gathered from nothing", &out.to_vec()?, &[F::ZERO; 3])
+    vector.gather(&garbage(device, 0)?, &places, &mut out)?;
+    expect_same("gathered from nothing", &out.to_vec()?, &[F::ZERO; 3])?;
+    vector.scatter(&out, &places, &mut device.alloc(0)?)?;
+    let mut one = device.upload(&[F::ZERO; 2])?;
+    let x = samples::<F>(3, 45);
+    let source = device.upload(&x)?;
+    vector.scatter(&source, &device.upload(&[1; 3])?, one.view_mut(..1)?)?;
+    vector.scatter(source.view(..0)?, places.view(..0)?, &mut one)?;
+    expect_same("scattered to none", &one.to_vec()?, &[F::ZERO; 2])?;
+    vector.scatter(&source, &device.upload(&[0; 3])?, one.view_mut(1..)?)?;
+    expect_same("scattered to one", &one.to_vec()?, &[F::ZERO, x[2]])?;
+    // A permutation and its inverse, at places that no binding starts at.
+    let permutation: Vec<u32> = (0..1000).map(|i| i * 391 % 1000).collect();
+    let uploaded = device.upload(&permutation)?;
+    let mut parts = garbage(device, 2002)?;
+    let (forth, back) = parts.as_view_mut().split_at(1001)?;
+    let (mut forth, mut back) = (forth.into_part(1..)?, back.into_part(1..)?);
+    vector.scatter(&device.upload(&a)?, &uploaded, &mut forth)?;
+    vector.gather(&forth, &uploaded, &mut back)?;
+    expect_same("there and back", &back.to_vec()?, &a)
 }
 
 fn expressions<F: DeviceField>(device: &Device) -> Outcome {
@@ -201,6 +229,20 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
             expect_same(&format!("{name} in {len} rows"), &out.to_vec()?, &expected)?;
         }
     }
+    // Halves of columns are columns.
+    let (x, y) = (samples::<F>(602, 41), samples::<F>(602, 42));
+    let (dx, dy) = (device.upload(&x)?, device.upload(&y)?);
+    let [x0, x1, y0, y1] = [0, 1, 2, 3].map(column);
+    let folded = &x0 + (&x1 - &x0) * &r + &y0 * &y1;
+    for half in [1, 300, 301] {
+        let halves = [dx.view(..half)?, dx.view(half..2 * half)?, dy.view(..half)?, dy.view(half..2 * half)?];
+        let row = |i: usize| folded.value(&[x[i], x[half + i], y[i], y[half + i]], &constants);
+        let expected: Vec<F> = (0..half).map(row).collect();
+        let out = vector.compute(&folded, &halves, &constants)?;
+        expect_same(&format!("halves of {half}"), &out.to_vec()?, &expected)?;
+        let sum = vector.sum_expression(&folded, &halves, &constants)?;
+        expect_equal(&format!("sum over halves of {half}"), &sum, &reference::sum(&expected))?;
+    }
 
     // More columns than any device binds, some of them unused, one of them twice.
     let wide: Expression = (0..41).filter(|i| i % 5 != 3).map(|i| column(i) * i64::from(i)).sum();
@@ -215,8 +257,50 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
             wide.value(&row, &[])
         };
         let mut out = garbage(device, len)?;
+        let expected: Vec<F> = (0..len).map(value).collect();
         vector.evaluate_expression(&wide, &given, &[], &mut out)?;
-        expect_same(&format!("41 columns of {len}"), &out.to_vec()?, &(0..len).map(value).collect::<Vec<F>>())?;
+        expect_same(&format!("41 columns of {len}"), &out.to_vec()?, &expected)?;
+        let sum = vector.sum_expression(&wide, &given, &[])?;
+        expect_equal(&format!("sum over 41 columns of {len}"), &sum, &reference::sum(&expected))?;
+    }
+    Ok(())
+}
+
+/// Sums over all rows, of one chunk and of several, and formulas.
+fn expression_sums<F: DeviceField>(device: &Device) -> Outcome {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    let [r, s] = [0, 1].map(Expression::constant);
+    let cases = [
+        ("a column", b.clone()),
+        ("a constant", &s - 3),
+        ("a gate", &a * &b - &c),
+        ("many products", (0..20).map(|i| (&a + i) * (&b - &r) - &c * i).product::<Expression>()),
+    ];
+    let vector = Vector::<F>::new(device);
+    let constants = samples::<F>(72, 46).split_off(70);
+    let most = if F::LIMBS <= 8 { 9000 } else { 3000 };
+    for len in lengths(device, &[0, 1, 255, 257, 1000, most]) {
+        let columns: Vec<Vec<F>> = (0..3).map(|seed| samples(len, 47 + seed)).collect();
+        let uploaded = columns.iter().map(|column| device.upload(column)).collect::<Result<Vec<_>, _>>()?;
+        let given: Vec<_> = uploaded.iter().collect();
+        let value =
+            |expression: &Expression, i| expression.value(&[columns[0][i], columns[1][i], columns[2][i]], &constants);
+        let mut out = device.upload(&[F::ONE; 3])?;
+        for (name, expression) in &cases {
+            let expected: F = (0..len).map(|i| value(expression, i)).sum();
+            let sum = vector.sum_expression(expression, &given, &constants)?;
+            expect_equal(&format!("sum of {name} in {len} rows"), &sum, &expected)?;
+            vector.sum_expression_to(expression, &given, &constants, out.view_mut(1..2)?)?;
+            expect_same(&format!("{name} in its place, {len}"), &out.to_vec()?, &[F::ONE, expected, F::ONE])?;
+        }
+        let [x, y, z] = [0, 1, 2].map(|i| Formula::from(&uploaded[i]));
+        let formula = (&x * &y - &z) * constants[1] + &x * constants[0] - 5;
+        let expected: Vec<F> = (0..len)
+            .map(|i| (columns[0][i] * columns[1][i] - columns[2][i]) * constants[1] + columns[0][i] * constants[0])
+            .map(|x| x - F::from(5u8))
+            .collect();
+        expect_same(&format!("a formula in {len} rows"), &formula.to_buffer(&vector)?.to_vec()?, &expected)?;
+        expect_equal(&format!("its sum, {len}"), &formula.sum(&vector)?, &reference::sum(&expected))?;
     }
     Ok(())
 }
@@ -238,6 +322,19 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     case("three bit-reversed", reversed, length("a vector to be bit-reversed", 4, 3))?;
     case("four in three rows", vector.transpose(&four, 3, &mut out), length("a matrix", 6, 4))?;
     case("four in no rows", vector.transpose(&four, 0, &mut out), length("a matrix", 0, 4))?;
+    let (three_places, four_places) = (device.upload::<u32>(&[0; 3])?, device.upload::<u32>(&[0; 4])?);
+    let gathered = vector.gather(&four, &three_places, &mut out);
+    case("four gathered by three indices", gathered, length("the output", 3, 4))?;
+    let scattered = vector.scatter(&three, &four_places, &mut out);
+    case("three scattered by four indices", scattered, length("the indices", 3, 4))?;
+    if let Some(other) = other_device(device) {
+        let (expected, actual) = (device.info().id, other.info().id);
+        let elsewhere = || Error::WrongDevice { what: "a kernel argument", expected, actual };
+        let (strange, places) = (other.upload(&[F::ONE; 4])?, other.upload::<u32>(&[0; 4])?);
+        case("elements gathered elsewhere", vector.gather(&strange, &four_places, &mut out), elsewhere())?;
+        case("elements scattered elsewhere", vector.scatter(&strange, &four_places, &mut out), elsewhere())?;
+        case("places elsewhere", vector.scatter(&four, &places, &mut out), elsewhere())?;
+    }
     let gate = Expression::column(0) * Expression::column(1) - Expression::constant(0);
     let few = vector.evaluate_expression(&gate, &[&four], &[F::ONE], &mut out);
     case("a missing column", few, length("the columns of an expression", 2, 1))?;
@@ -245,6 +342,27 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     case("a missing constant", none, length("the constants of an expression", 1, 0))?;
     let short = vector.evaluate_expression(&gate, &[&four, &three], &[F::ONE], &mut out);
     case("a short column", short, length("a column of an expression", 4, 3))?;
+    let sum = vector.sum_expression_to(&gate, &[&four, &three], &[F::ONE], out.view_mut(..1)?);
+    case("a short column of a sum", sum, length("a column of an expression", 4, 3))?;
+    let sum = vector.sum_expression(&gate, &[&four], &[F::ONE]).map(drop);
+    case("a missing column of a sum", sum, length("the columns of an expression", 2, 1))?;
+    let sum = vector.sum_expression(&gate, &[&four, &four], &[]).map(drop);
+    case("a missing constant of a sum", sum, length("the constants of an expression", 1, 0))?;
+    let sum = vector.sum_expression_to(&gate, &[&four, &four], &[F::ONE], out.view_mut(..2)?);
+    case("a sum to two elements", sum, length("a reduction's output", 1, 2))?;
+    let none: [&Elements<F>; 0] = [];
+    let sum = vector.sum_expression(&Expression::integer(1), &none, &[]).map(drop);
+    case("a sum without columns", sum, length("the columns of an expression", 1, 0))?;
+    let short = (Formula::from(&four) + Formula::from(&three)).to_buffer(&vector).map(drop);
+    case("a formula over two lengths", short, length("a column of an expression", 4, 3))?;
+    if let Some(other) = other_device(device) {
+        let (strange, columns) = (other.upload(&[F::ONE; 4])?, "columns elsewhere");
+        let error = expect_error(columns, vector.sum_expression(&gate, &[&four, &strange], &[F::ONE]))?;
+        let (expected, actual) = (device.info().id, other.info().id);
+        expect_equal(columns, &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
+        let error = expect_error(columns, Formula::from(&strange).to_buffer(&vector))?;
+        expect_equal(columns, &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
+    }
     expect_same("untouched", &out.to_vec()?, &[F::ONE; 4])
 }
 
@@ -279,5 +397,13 @@ fn few_launches(device: &Device) -> Outcome {
     expect("prefix sums take three launches", sums <= 3)?;
     let gate = Expression::column(0).pow(3) - Expression::column(1) + 5;
     let fused = launches(&mut || vector.evaluate_expression(&gate, &[&data, &data], &[], &mut out))?;
-    expect("an expression takes one launch", fused == 1)
+    expect("an expression takes one launch", fused == 1)?;
+    let sum = launches(&mut || vector.sum_expression_to(&gate, &[&data, &data], &[], out.view_mut(..1)?))?;
+    expect("a sum of an expression takes two launches", sum <= 2)?;
+    let before = device.stats();
+    let formula = (Formula::from(&data).pow(3) - Formula::from(&data) + 5).to_buffer(&vector)?;
+    let after = device.stats();
+    expect("a formula takes one launch", after.launches - before.launches == 1)?;
+    expect("and copies no vector", after.bytes_up - before.bytes_up < 100)?;
+    expect_equal("its length", &formula.len(), &data.len())
 }

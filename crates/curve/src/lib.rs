@@ -13,7 +13,7 @@ pub mod source;
 use ark_ec::short_weierstrass::SWCurveConfig;
 
 pub use element::{AffinePoint, Jacobian, Xyzz};
-pub use points::Points;
+pub use points::{PointForm, Points};
 
 use evariste_field::DeviceField;
 use evariste_primitives::Monoid;

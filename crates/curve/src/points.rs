@@ -1,4 +1,4 @@
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use ark_ff::{AdditiveGroup, Field};
 #[cfg(doc)]
@@ -19,7 +19,7 @@ use evariste_field::{
     DeviceField, ifma,
     source::{binding_type, cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse},
 };
-use evariste_primitives::checked_len;
+use evariste_primitives::{ByIndex, checked_len};
 
 /// Threads of a workgroup.
 const THREADS: u32 = 256;
@@ -88,8 +88,36 @@ pub struct Points<C> {
     /// Where operations are queued; `None` is the default queue.
     queue: Option<Queue>,
     kernels: Arc<Kernels>,
-    curve: PhantomData<fn() -> C>,
+    affine: ByIndex<AffinePoint<C>>,
+    xyzz: ByIndex<Xyzz<C>>,
+    jacobian: ByIndex<Jacobian<C>>,
 }
+
+/// The forms of points: [`AffinePoint`], [`Xyzz`] and [`Jacobian`], for what is done alike with all of them.
+pub trait PointForm<C>: Element + sealed::Sealed {
+    #[doc(hidden)]
+    fn by_index(points: &Points<C>) -> &ByIndex<Self>
+    where
+        Self: Sized;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! point_forms {
+    ($($form:ident $field:ident),*) => {$(
+        impl<C> sealed::Sealed for $form<C> {}
+
+        impl<C: DeviceCurve> PointForm<C> for $form<C> {
+            fn by_index(points: &Points<C>) -> &ByIndex<Self> {
+                &points.$field
+            }
+        }
+    )*};
+}
+
+point_forms!(AffinePoint affine, Xyzz xyzz, Jacobian jacobian);
 
 /// The kernels that were used so far.
 #[derive(Default)]
@@ -102,21 +130,37 @@ struct Kernels {
 impl<C: DeviceCurve> Points<C> {
     /// Makes the operations for `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        Self { device: device.clone(), queue: None, kernels: Arc::default(), curve: PhantomData }
+        Self {
+            device: device.clone(),
+            queue: None,
+            kernels: Arc::default(),
+            affine: ByIndex::new(device),
+            xyzz: ByIndex::new(device),
+            jacobian: ByIndex::new(device),
+        }
     }
 
     /// Returns the same operations, with the same kernels, for work on `queue`. What they share with work of other queues
     /// is ordered by events ([`Device::record`], [`Device::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
-        Self { device, queue: Some(queue.clone()), kernels, curve: PhantomData }
+        Self {
+            device: self.device.clone(),
+            queue: Some(queue.clone()),
+            kernels: Arc::clone(&self.kernels),
+            affine: self.affine.on(queue),
+            xyzz: self.xyzz.on(queue),
+            jacobian: self.jacobian.on(queue),
+        }
     }
 
     /// Returns the kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         let map = Map::ALL.into_iter().map(map_spec::<C>);
-        map.chain(Divide::ALL.into_iter().map(divide_spec::<C>)).chain([times_spec::<C>()]).collect()
+        let by_index =
+            [ByIndex::<AffinePoint<C>>::kernels(), ByIndex::<Xyzz<C>>::kernels(), ByIndex::<Jacobian<C>>::kernels()];
+        let divide = Divide::ALL.into_iter().map(divide_spec::<C>);
+        map.chain(divide).chain([times_spec::<C>()]).chain(by_index.into_iter().flatten()).collect()
     }
 
     /// Converts affine points to XYZZ form, `out[i] = a[i]`, without a multiplication.
@@ -358,6 +402,63 @@ impl<C: DeviceCurve> Points<C> {
             unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &params, args) }?;
         }
         Ok(())
+    }
+
+    /// `out[i] = a[indices[i]]`, and the point at infinity where the index is beyond the end of `a`, for points of any form.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless there are as many indices as outputs, and as [`Points::affine_to_xyzz`].
+    pub fn gather<'a, P: PointForm<C>>(
+        &self,
+        a: impl Into<View<'a, P>>,
+        indices: impl Into<View<'a, u32>>,
+        out: impl Into<ViewMut<'a, P>>,
+    ) -> Result<()> {
+        let (a, indices) = (a.into(), indices.into());
+        self.checked_lens([a.len(), indices.len()])?;
+        P::by_index(self).gather(a, indices, out)
+    }
+
+    /// `out[indices[i]] = a[i]` for points of any form, as if one i after the other: of several points for the same place the last
+    /// one stays, on every device. Points whose index is beyond the end of `out` are dropped, and what no index names keeps its
+    /// value.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_backend::Error> {
+    /// use ark_bls12_381::{G1Affine, g1::Config};
+    /// use ark_ec::AffineRepr;
+    /// use evariste_backend::Device;
+    /// use evariste_curve::{AffinePoint, Points};
+    ///
+    /// let device = Device::best()?;
+    /// let points = Points::<Config>::new(&device);
+    /// let (g, zero) = (G1Affine::generator(), G1Affine::zero());
+    /// let a = device.upload::<AffinePoint<Config>>(&[g, -g, zero])?;
+    /// let mut out = device.upload::<AffinePoint<Config>>(&[g, g])?;
+    /// points.scatter(&a, &device.upload(&[1, 7, 1])?, &mut out)?;
+    /// assert_eq!(out.to_vec()?, [g, zero]);
+    /// points.gather(&a, &device.upload(&[1, 7])?, &mut out)?;
+    /// assert_eq!(out.to_vec()?, [-g, zero]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless there are as many indices as points in `a`; [`Error::OutOfMemory`] for 4 bytes of scratch for each
+    /// point of `out`; and as [`Points::affine_to_xyzz`].
+    pub fn scatter<'a, P: PointForm<C>>(
+        &self,
+        a: impl Into<View<'a, P>>,
+        indices: impl Into<View<'a, u32>>,
+        out: impl Into<ViewMut<'a, P>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
+        self.checked_lens([a.len(), out.len()])?;
+        P::by_index(self).scatter(a, indices, out)
+    }
+
+    fn checked_lens<const N: usize>(&self, lens: [usize; N]) -> Result<()> {
+        lens.into_iter().try_for_each(|len| checked_len(&self.device, "vector of points", len).map(drop))
     }
 
     fn unary<A: Element, O: Element>(&self, operation: Map, a: View<'_, A>, out: ViewMut<'_, O>) -> Result<()> {

@@ -128,7 +128,7 @@ fn wgsl_constant<F: DeviceField>(name: &'static str, value: F) -> String {
 
 const fn word_type(word: BindingType) -> &'static str {
     match word {
-        BindingType::U32 => "u32",
+        BindingType::U32 | BindingType::Atomic => "u32",
         BindingType::Vec2 => "vec2<u32>",
         BindingType::Vec4 => "vec4<u32>",
     }

@@ -104,6 +104,10 @@ static inline uint32_t atomicAdd(uint32_t* place, uint32_t value) {
     return emulator_atomic_add(place, value);
 }
 
+static inline uint32_t atomicMax(uint32_t* place, uint32_t value) {
+    return emulator_atomic_max(place, value);
+}
+
 #if CARRY_MODEL
 
 // PTX's add and multiply-add with the carry flag, which is a register that nothing else uses.

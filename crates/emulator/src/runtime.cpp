@@ -434,6 +434,13 @@ uint32_t emulator_atomic_add(uint32_t* place, uint32_t value) {
     return before;
 }
 
+uint32_t emulator_atomic_max(uint32_t* place, uint32_t value) {
+    access(place, sizeof *place, SOFT_WRITE);
+    uint32_t before = *place;
+    *place = before > value ? before : value;
+    return before;
+}
+
 EXPORT int emulator_run(EmulatedLaunch* job) {
     launch = job;
     error = job->error;

@@ -37,6 +37,7 @@ void emulator_syncwarp();
 // The values that all lanes of the warp gave. Valid until the lane's next exchange.
 const uint32_t* emulator_exchange(uint32_t mask, uint32_t value);
 uint32_t emulator_atomic_add(uint32_t* place, uint32_t value);
+uint32_t emulator_atomic_max(uint32_t* place, uint32_t value);
 [[noreturn]] void emulator_fail(const char* what);
 
 // Of the kernel's half.

@@ -265,7 +265,7 @@ const fn lanes<F: DeviceField>() -> usize {
 
 fn word_type<F: DeviceField>() -> &'static str {
     match binding_type::<F>() {
-        BindingType::U32 => "u32",
+        BindingType::U32 | BindingType::Atomic => "u32",
         BindingType::Vec2 => "vec2<u32>",
         BindingType::Vec4 => "vec4<u32>",
     }

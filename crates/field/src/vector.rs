@@ -1,12 +1,10 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{fmt, sync::Arc};
 
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result, Secrecy,
     View, ViewMut, parallel, params, zeroize_vec,
 };
+use evariste_primitives::ByIndex;
 
 use crate::{
     DeviceField, Mont,
@@ -15,12 +13,14 @@ use crate::{
     sums::{self, Sums},
 };
 
+mod formula;
 mod fused;
 mod map;
 mod permute;
 mod prefix;
 mod reduce;
 
+pub use formula::Formula;
 pub use prefix::Prefix;
 
 /// Threads of a workgroup of the element-wise kernels.
@@ -71,7 +71,7 @@ pub struct Vector<F> {
     /// Where operations are queued; `None` is the default queue.
     queue: Option<Queue>,
     kernels: Arc<Kernels>,
-    field: std::marker::PhantomData<fn() -> F>,
+    by_index: ByIndex<Mont<F>>,
 }
 
 /// The kernels that were used so far.
@@ -86,8 +86,8 @@ struct Kernels {
     prefix: [[LazyKernel<prefix::Params>; 2]; 3],
     bit_reverse: [LazyKernel<permute::ReverseParams>; 2],
     transpose: LazyKernel<permute::TransposeParams>,
-    gather: LazyKernel<permute::GatherParams>,
-    fused: Mutex<Vec<fused::Fused>>,
+    fused: fused::Kept<fused::Params>,
+    fused_sums: fused::Kept<reduce::Params>,
 }
 
 params! {
@@ -172,8 +172,7 @@ impl Output {
 impl<F: DeviceField> Vector<F> {
     /// Makes the operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        let (device, kernels) = (device.clone(), Arc::default());
-        Self { device, queue: None, kernels, field: std::marker::PhantomData }
+        Self { device: device.clone(), queue: None, kernels: Arc::default(), by_index: ByIndex::new(device) }
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
@@ -181,7 +180,7 @@ impl<F: DeviceField> Vector<F> {
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
-        Self { device, queue: Some(queue.clone()), kernels, field: std::marker::PhantomData }
+        Self { device, queue: Some(queue.clone()), kernels, by_index: self.by_index.on(queue) }
     }
 
     /// Lists the kernels, for compiling them ahead. Those of expressions are not among them.
@@ -190,8 +189,7 @@ impl<F: DeviceField> Vector<F> {
         let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|output| pointwise_spec::<F>(*op, output)));
         let map = map::Map::ALL.iter().flat_map(|op| both.map(|output| map::spec::<F>(*op, output)));
         let prefix = prefix::Scan::ALL.iter().flat_map(|scan| both.map(|output| prefix::spec::<F>(*scan, output)));
-        let others =
-            [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>(), permute::gather_spec::<F>()];
+        let others = [inverse_spec::<F>(), powers_spec::<F>(), permute::transpose_spec::<F>()];
         pointwise
             .chain(map)
             .chain(both.map(map::pow_spec::<F>))
@@ -199,6 +197,7 @@ impl<F: DeviceField> Vector<F> {
             .chain(prefix)
             .chain(both.map(permute::reverse_spec::<F>))
             .chain(others)
+            .chain(ByIndex::<Mont<F>>::kernels())
             .collect()
     }
 
@@ -357,8 +356,8 @@ impl<F: DeviceField> Vector<F> {
 
 impl<F> Clone for Vector<F> {
     fn clone(&self) -> Self {
-        let Self { device, queue, kernels, field } = self;
-        Self { device: device.clone(), queue: queue.clone(), kernels: Arc::clone(kernels), field: *field }
+        let Self { device, queue, kernels, by_index } = self;
+        Self { device: device.clone(), queue: queue.clone(), kernels: Arc::clone(kernels), by_index: by_index.clone() }
     }
 }
 

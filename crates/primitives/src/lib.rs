@@ -7,11 +7,13 @@
 //! # Choices
 //! Workgroups never wait for each other where [`Features::forward_progress`] is not promised: there, totals are reduced
 //! first, scanned, and added in a last kernel. Where it is promised, [`RadixSort`] uses decoupled look-back. No kernel
-//! counts in device memory with atomics, since not every API has them there: workgroups count in their own memory and
-//! write rows, which another kernel adds.
+//! counts in device memory with atomics, for which workgroups would wait for each other: they count in their own memory and
+//! write rows, which another kernel adds. [`ByIndex`] has the largest of some numbers in device memory, which is the same in
+//! whatever order they come.
 //!
 //! [`Features::forward_progress`]: evariste_backend::Features::forward_progress
 
+mod by_index;
 mod histogram;
 pub mod reference;
 mod scan;
@@ -23,6 +25,7 @@ use std::ops::Range;
 
 use evariste_backend::{Device, Error, Result};
 
+pub use by_index::ByIndex;
 pub use histogram::{Histogram, MAX_BITS};
 pub use scan::Scan;
 pub use segmented::{Monoid, SegmentedSum};

@@ -40,3 +40,17 @@ pub fn segmented_sum<T: Copy>(keys: &[u32], values: &[T], segments: usize, zero:
     }
     sums
 }
+
+/// `a[indices[i]]`, and the default value where there is no such element.
+pub fn gather<T: Copy + Default>(a: &[T], indices: &[u32]) -> Vec<T> {
+    indices.iter().map(|i| a.get(*i as usize).copied().unwrap_or_default()).collect()
+}
+
+/// `out[indices[i]] = a[i]`, one after the other, where there is such a place.
+pub fn scatter<T: Copy>(a: &[T], indices: &[u32], out: &mut [T]) {
+    for (x, index) in a.iter().zip(indices) {
+        if let Some(place) = out.get_mut(*index as usize) {
+            *place = *x;
+        }
+    }
+}

@@ -7,7 +7,8 @@
 //! - `params: Params` with the fields that [`params!`](crate::params) declared, unless the kernel has none. It is an
 //!   immediate (push constant) where the device has room for it, else a uniform: a struct of `u32` scalars has the same
 //!   layout in both;
-//! - for each binding `x`: `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`.
+//! - for each binding `x`: `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`; of atomics
+//!   `x_max(i: u32, value: u32)` too.
 //!
 //! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own: the accessors
 //! choose by the high bits of `i`. Where views start within what is bound, the accessors add the view's place to `i`: fields of
@@ -104,10 +105,12 @@ fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, layout:
     let name = binding.name;
     let i = if layout.based { format!("(i + params.{})", base(binding)) } else { "i".into() };
     let word = match binding.binding_type {
-        BindingType::U32 => "u32",
+        BindingType::U32 | BindingType::Atomic => "u32",
         BindingType::Vec2 => "vec2<u32>",
         BindingType::Vec4 => "vec4<u32>",
     };
+    let is_atomic = binding.binding_type == BindingType::Atomic;
+    let stored = if is_atomic { "atomic<u32>" } else { word };
     let access = match binding.access {
         Access::Read if !layout.shared => "read",
         Access::Read | Access::Write => "read_write",
@@ -116,32 +119,47 @@ fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, layout:
         let number = first + chunk;
         push(
             text,
-            format_args!("@group(0) @binding({number}) var<storage, {access}> {name}_chunk{chunk}: array<{word}>;"),
+            format_args!("@group(0) @binding({number}) var<storage, {access}> {name}_chunk{chunk}: array<{stored}>;"),
         );
     }
+    let load = |place: String| if is_atomic { format!("atomicLoad(&{place})") } else { place };
+    let store = |place: String| match is_atomic {
+        true => format!("atomicStore(&{place}, value);"),
+        false => format!("{place} = value;"),
+    };
+    let max = |place: String| format!("atomicMax(&{place}, value);");
+    let mut writers: Vec<(&str, &dyn Fn(String) -> String)> = Vec::new();
+    if binding.access == Access::Write {
+        writers.push(("set", &store));
+    }
+    if is_atomic {
+        writers.push(("max", &max));
+    }
     if count == 1 {
-        push(text, format_args!("fn {name}_get(i: u32) -> {word} {{ return {name}_chunk0[{i}]; }}"));
-        if binding.access == Access::Write {
-            push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{ {name}_chunk0[{i}] = value; }}"));
+        let place = format!("{name}_chunk0[{i}]");
+        push(text, format_args!("fn {name}_get(i: u32) -> {word} {{ return {}; }}", load(place.clone())));
+        for (suffix, write) in writers {
+            push(text, format_args!("fn {name}_{suffix}(i: u32, value: {word}) {{ {} }}", write(place.clone())));
         }
         return;
     }
     let words = (layout.chunk_bytes / binding.binding_type.bytes()).max(1);
     let (shift, mask) = (words.ilog2(), words - 1);
-    let cases = |case: &dyn Fn(u32) -> String| -> String {
+    let cases = |case: &dyn Fn(String) -> String| -> String {
+        let case = |chunk: u32| case(format!("{name}_chunk{chunk}[at]"));
         let others: String = (1..count).map(|chunk| format!("    case {chunk}u: {{ {} }}\n", case(chunk))).collect();
         format!("  switch {i} >> {shift}u {{\n{others}    default: {{ {} }}\n  }}", case(0))
     };
-    let get = cases(&|chunk| format!("value = {name}_chunk{chunk}[at];"));
+    let get = cases(&|place| format!("value = {};", load(place)));
     push(
         text,
         format_args!(
             "fn {name}_get(i: u32) -> {word} {{\n  let at = {i} & {mask}u;\n  var value: {word};\n{get}\n  return value;\n}}"
         ),
     );
-    if binding.access == Access::Write {
-        let set = cases(&|chunk| format!("{name}_chunk{chunk}[at] = value;"));
-        push(text, format_args!("fn {name}_set(i: u32, value: {word}) {{\n  let at = {i} & {mask}u;\n{set}\n}}"));
+    for (suffix, write) in writers {
+        let set = cases(write);
+        push(text, format_args!("fn {name}_{suffix}(i: u32, value: {word}) {{\n  let at = {i} & {mask}u;\n{set}\n}}"));
     }
 }
 
@@ -180,6 +198,22 @@ mod tests {
         let text = generate(&spec(), false);
         assert!(text.contains("fn x_get(i: u32) -> vec4<u32> { return x_chunk0[i]; }"));
         assert!(!text.contains("x_set") && text.contains("fn y_set(i: u32, value: u32)"));
+    }
+
+    #[test]
+    fn atomics_are_loaded_and_stored_as_such() {
+        let bindings = vec![Binding::write("x", BindingType::Atomic)];
+        let spec = KernelSpec::new::<One>("k", "", bindings, |_, _| {}, |_| String::new());
+        let text = generate(&spec, false);
+        assert!(text.contains("var<storage, read_write> x_chunk0: array<atomic<u32>>;"));
+        assert!(text.contains("fn x_get(i: u32) -> u32 { return atomicLoad(&x_chunk0[i]); }"));
+        assert!(text.contains("fn x_max(i: u32, value: u32) { atomicMax(&x_chunk0[i], value); }"));
+        let (parameters, chunks) = (Parameters::Uniform, &[2]);
+        let layout = Layout { int64: false, parameters, chunks, chunk_bytes: 1 << 10, based: false, shared: false };
+        let text = generate_for(&spec, &layout);
+        assert!(text.contains("case 1u: { value = atomicLoad(&x_chunk1[at]); }"));
+        assert!(text.contains("case 1u: { atomicStore(&x_chunk1[at], value); }"));
+        assert!(text.contains("case 1u: { atomicMax(&x_chunk1[at], value); }"));
     }
 
     #[test]

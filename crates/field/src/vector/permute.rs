@@ -1,8 +1,6 @@
-//! Elements in another order: bit reversal, transposition, gathering.
+//! Elements in another order: bit reversal, transposition, gathering and scattering.
 
-use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, parallel, params,
-};
+use evariste_backend::{Arg, Binding, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, parallel, params};
 
 use super::{Output, THREADS, TILE_BYTES, Vector, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
@@ -24,12 +22,6 @@ params! {
         /// Tiles in a row of tiles.
         tiles: u32,
         /// Tiles in all.
-        count: u32,
-    }
-
-    pub(super) struct GatherParams {
-        /// Elements to choose from, and of the result.
-        len: u32,
         count: u32,
     }
 }
@@ -95,20 +87,44 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[indices[i]]`, and 0 where the index is beyond the end of `a`.
     ///
     /// # Errors
-    /// As [`Vector::add`].
+    /// [`Error::Length`] unless there are as many indices as outputs, and as [`Vector::add`].
     pub fn gather<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
         indices: impl Into<View<'a, u32>>,
         out: impl Into<ViewMut<'a, Mont<F>>>,
     ) -> Result<()> {
-        let (a, indices, out) = (a.into(), indices.into(), out.into());
-        out.expect_len("the output", indices.len())?;
-        let (len, count) = (self.checked_len(a.len())?, self.checked_len(indices.len())?);
-        let kernel = self.kernels.gather.get(&self.device, gather_spec::<F>)?;
-        let args = &mut [Arg::read(a), Arg::read(indices), Arg::write(out)];
-        // SAFETY: threads touch indices and outputs below `count` only, and elements only below `len`.
-        unsafe { kernel.launch(self.queue(), count.div_ceil(THREADS).into(), &GatherParams { len, count }, args) }
+        self.by_index.gather(a, indices, out)
+    }
+
+    /// `out[indices[i]] = a[i]`, as if one i after the other: of several elements for the same place the last one stays, on every
+    /// device. Elements whose index is beyond the end of `out` are dropped, and what no index names keeps its value.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_backend::Error> {
+    /// use ark_bls12_381::Fr;
+    /// use evariste_backend::Device;
+    /// use evariste_field::{Mont, Vector};
+    ///
+    /// let device = Device::best()?;
+    /// let a = device.upload::<Mont<Fr>>(&[10, 11, 12, 13].map(Fr::from))?;
+    /// let mut out = device.upload(&[1, 2, 3].map(Fr::from))?;
+    /// Vector::new(&device).scatter(&a, &device.upload(&[2, 0, 9, 2])?, &mut out)?;
+    /// assert_eq!(out.to_vec()?, [11, 2, 13].map(Fr::from));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless there are as many indices as elements in `a`; [`Error::OutOfMemory`] for 4 bytes of scratch for
+    /// each element of `out`; and as [`Vector::add`].
+    pub fn scatter<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        indices: impl Into<View<'a, u32>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.by_index.scatter(a, indices, out)
     }
 
     fn launch_reverse(&self, len: usize, output: Output, args: &mut [Arg<'_>]) -> Result<()> {
@@ -221,28 +237,4 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(tile))
         .turns(move |_: &TransposeParams| 2 * turns::repeat((side * side).div_ceil(threads).into(), 0))
-}
-
-pub(super) fn gather_spec<F: DeviceField>() -> KernelSpec {
-    let word = binding_type::<F>();
-    let bindings = [Binding::read("a", word), Binding::read("indices", BindingType::U32), Binding::write("out", word)];
-    let elements = [bindings[0], bindings[2]];
-    let source = move |language| match language {
-        Language::Cuda => source::cuda::<F>() + evariste_cuda::GATHER,
-        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, "", evariste_shaders::GATHER),
-    };
-    let body = |params: &GatherParams, [a, indices, out]: &mut [CpuArg<'_>; 3]| {
-        let n = F::LIMBS;
-        let a = &a.read::<u32>()[..params.len as usize * n];
-        let indices = indices.read::<u32>();
-        for_each_run::<F>(&mut out.write()[..params.count as usize * n], &|at, out| {
-            for (out, index) in out.chunks_exact_mut(n).zip(&indices[at / n..]) {
-                match a.chunks_exact(n).nth(*index as usize) {
-                    Some(x) => out.copy_from_slice(x),
-                    None => out.fill(0),
-                }
-            }
-        });
-    };
-    KernelSpec::of("gather", variant::<F>("by index"), bindings, body, source).threads(THREADS)
 }
