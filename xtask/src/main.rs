@@ -8,6 +8,8 @@ mod devices;
 mod fuzz;
 mod kernels;
 mod machine;
+#[cfg(test)]
+mod modules;
 mod process;
 mod sanitize;
 mod table;
