@@ -9,6 +9,8 @@ mod fuzz;
 mod guide;
 mod kernels;
 mod machine;
+#[cfg(test)]
+mod modules;
 mod process;
 mod sanitize;
 mod table;

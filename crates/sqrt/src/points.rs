@@ -25,7 +25,7 @@ use crate::{
     methods::{self, Prime},
     plan::{Loaded, beta, checked_len, launch_len, parts},
     program::Program,
-    subgroup::Membership,
+    subgroup::{MAX_BETA, Membership},
 };
 
 /// Says how a point is written as bytes: by its x, and flags.
@@ -637,9 +637,6 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
         }
     });
 }
-
-/// The largest β of an extension by the root of −β that is computed with in lanes of the CPU.
-pub(crate) const MAX_BETA: u8 = 6;
 
 /// Points of a step from which on the step takes less time than they do one after the other.
 const MIN_SIDE_BY_SIDE: usize = 6;

@@ -8,6 +8,9 @@ use num_bigint::BigUint;
 
 use crate::RootField;
 
+/// The largest β of an extension by the root of −β that is computed with in lanes of the CPU.
+pub(crate) const MAX_BETA: u8 = 6;
+
 /// k P = (ends[0] x, ends[1] y), or of the conjugates of x and y, for the points of the subgroup alone; without ends, k P = 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership<F> {

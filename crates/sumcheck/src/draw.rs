@@ -10,9 +10,9 @@ use evariste_field::{
 
 use crate::{
     Blake3Transcript,
+    params::{Params, threads},
     polynomial::{evaluate, interpolate, interpolate_with_top},
     program::Points,
-    round::{Params, threads},
     transcript::{blocks, bytes_of},
 };
 

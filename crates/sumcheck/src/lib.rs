@@ -2,6 +2,7 @@
 
 mod draw;
 mod error;
+mod params;
 mod polynomial;
 mod program;
 mod proof;

@@ -12,10 +12,11 @@ use evariste_field::{DeviceField, Expression, Mont};
 use crate::{
     Error, Proof, Result, Statement, Tables, Transcript, Weight,
     draw::{self, Matrix},
+    params::Params,
     polynomial::{divide, evaluate, interpolate, interpolate_with_top},
     program::{FIRST_CONSTANT, Fold, Points, integers},
     proof::complete,
-    round::{self, Kind, Params, Source, TABLES, Target},
+    round::{self, Kind, Source, TABLES, Target},
     statement::last_point,
     table::{is_below, variables_of},
     transcript::bytes_of,
@@ -26,16 +27,9 @@ mod streamed;
 
 use run::{Place, Run};
 
-/// Chunks of a round at most, where threads may take as many turns of loops as that needs: on a GPU of 132 multiprocessors
-/// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
-pub(crate) const MAX_CHUNKS: u32 = 512;
-
 /// log₂ of the pairs of a chunk at least: one for each thread, or fewer where else parts of the device would be idle.
 const LOG_CHUNK: u32 = 8;
 const LEAST_LOG_CHUNK: u32 = 6;
-
-/// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.
-pub(crate) const LOG_TAIL: u32 = 8;
 
 /// Says how a round's polynomial is found. The proof is the same with each, to the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,6 +58,15 @@ pub enum Draw {
     Device,
     /// On the host, which reads the sums of each round.
     Host,
+}
+
+/// How rounds have the weight, where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weighted {
+    /// As one more table.
+    ByTable,
+    /// As its factors for two groups of variables.
+    ByFactors,
 }
 
 /// Says how a [`Sumcheck`] proves.
@@ -289,7 +292,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 return Err(Error::Length { what, expected, actual: 0 });
             }
         };
-        let mut run = self.start(statement, Place::Given(tables), point, false, false)?;
+        let mut run = self.start(statement, Place::Given(tables), point, Weighted::ByFactors, Draw::Host)?;
         run.sum(point)
     }
 
@@ -341,23 +344,25 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         }
     }
 
-    /// The tables where rounds find them; `table` makes the weight a table.
+    /// The tables where rounds find them, with the weight and what the device needs to draw challenges.
     fn start<'a, 'p>(
         &'p self,
         statement: &'p Statement<E>,
         place: Place<'a, E, T>,
         point: Option<&[E]>,
-        table: bool,
-        drawn: bool,
+        weighted: Weighted,
+        draw: Draw,
     ) -> Result<Run<'a, 'p, E, T>> {
         let secrecy = place.secrecy();
         let mut expression = self.expression.clone();
         let mut columns = statement.tables();
         let split = match point {
-            Some(point) if !table => Some(self.tables.split_eq(point, statement.binding_order(), secrecy)?),
+            Some(point) if weighted == Weighted::ByFactors => {
+                Some(self.tables.split_eq(point, statement.binding_order(), secrecy)?)
+            }
             _ => None,
         };
-        if table && point.is_some() {
+        if weighted == Weighted::ByTable && point.is_some() {
             expression = Expression::column(columns as u32) * expression;
             columns += 1;
         }
@@ -366,7 +371,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         inputs.extend_from_slice(statement.constants_of());
         inputs.extend(integers(&expression.steps()).into_iter().map(E::from));
         let matrix_at = inputs.len();
-        if drawn {
+        if draw == Draw::Device {
             let matrix = self.matrix.get_or_init(|| Matrix::new(statement.degree()));
             let weights: Vec<[E; 2]> = (0..statement.num_vars()).map(|round| statement.weights(point, round)).collect();
             matrix.others(&mut inputs);
@@ -374,7 +379,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         }
         let inputs = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), &inputs, secrecy)?;
         let weight = match point {
-            Some(point) if table => Some(self.tables.eq(point)?),
+            Some(point) if weighted == Weighted::ByTable => Some(self.tables.eq(point)?),
             _ => None,
         };
         let mut run = Run {
@@ -387,7 +392,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             eq: split,
             inputs,
             matrix_at,
-            drawn,
+            draw,
             secrecy,
         };
         run.settle()?;
@@ -426,7 +431,9 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             && draw::can::<E>(statement.degree())
             && round::shared_bytes::<E>(statement.degree(), true) <= self.shared_limit()
             && transcript.blake3().is_some();
-        let mut run = self.start(statement, place, point.as_deref(), table, drawn)?;
+        let weighted = if table { Weighted::ByTable } else { Weighted::ByFactors };
+        let draw = if drawn { Draw::Device } else { Draw::Host };
+        let mut run = self.start(statement, place, point.as_deref(), weighted, draw)?;
         if self.config.check && run.sum(if table { None } else { point.as_deref() })? != claim {
             return Err(Error::FalseClaim);
         }

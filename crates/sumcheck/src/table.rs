@@ -13,7 +13,7 @@ use evariste_field::{
 
 use crate::{
     Error, MAX_VARIABLES, Order, Result,
-    prover::{LOG_TAIL, MAX_CHUNKS},
+    params::{LOG_TAIL, MAX_CHUNKS},
     round,
 };
 

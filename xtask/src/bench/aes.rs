@@ -11,6 +11,7 @@ mod aws_lc;
 mod check;
 mod device;
 mod host;
+mod pattern;
 mod peers;
 mod reference;
 

@@ -9,7 +9,7 @@ use std::array::from_fn;
 use evariste_field::ifma::{Field, Job, Lanes, STEP};
 
 use super::{Both, difference, load, product, store};
-use crate::points::MAX_BETA;
+use crate::subgroup::MAX_BETA;
 
 /// A coordinate in a prime field (D = 1) or in a quadratic extension (D = 2): by its coefficients, below 2p each.
 type Coordinate<const L: usize, const D: usize> = [Both<L>; D];

@@ -17,7 +17,6 @@ use super::{
     kernels::{Constants, batch_len, mask, threads},
     moduli::{Moduli, same_limbs},
     number::{self, MAX_BITS},
-    plan::encode,
     program::HEAD,
 };
 use crate::{Error, Result};
@@ -201,7 +200,7 @@ impl Jacobi {
     pub fn jacobi(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
         self.moduli.expect_below(values)?;
         let secrecy = self.moduli.secrecy();
-        let words = self.device().upload_with(&encode(values, self.limbs()), secrecy)?;
+        let words = self.device().upload_with(&number::encode(values, self.limbs()), secrecy)?;
         let mut symbols = self.device().alloc_with(values.len(), secrecy)?;
         let plan = Self { queue: None, ..self.clone() };
         plan.symbols(&words, &mut symbols)?;

@@ -1,6 +1,7 @@
 //! Integers on the host, and how they lie in buffers.
 
 use crypto_bigint::{BoxedUint, Limb};
+use zeroize::Zeroizing;
 
 /// Bits of the shortest modulus that roots are taken for.
 pub const MIN_BITS: u32 = 64;
@@ -45,6 +46,13 @@ pub(crate) fn load(limbs: &[u32]) -> BoxedUint {
             .zip((0..).step_by(32))
             .fold(0, |word, (limb, shift)| word | crypto_bigint::Word::from(*limb) << shift)
     }))
+}
+
+/// Values as elements of so many limbs, one after the other.
+pub(crate) fn encode(values: &[BoxedUint], limbs: usize) -> Zeroizing<Vec<u32>> {
+    let mut words = Zeroizing::new(vec![0; limbs * values.len()]);
+    words.chunks_exact_mut(limbs).zip(values).for_each(|(words, value)| store(value, words));
+    words
 }
 
 #[cfg(test)]

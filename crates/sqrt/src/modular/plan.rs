@@ -270,7 +270,7 @@ impl ModSqrt {
         self.primes.moduli.expect_below(values)?;
         let (limbs, device) = (self.limbs(), self.device());
         let secrecy = self.primes.moduli.secrecy();
-        let words = device.upload_with(&encode(values, limbs), secrecy)?;
+        let words = device.upload_with(&number::encode(values, limbs), secrecy)?;
         let mut roots = device.alloc_with(words.len(), secrecy)?;
         let mut mask = device.alloc_with(values.len(), secrecy)?;
         let plan = Self { queue: None, ..self.clone() };
@@ -313,11 +313,4 @@ impl ModSqrt {
         let batch = Batch { constants: &moduli.constants, indices, values, out: roots, mask, choice };
         Ok(self.machine.run(self.queue.as_ref(), &self.primes.roots, batch)?)
     }
-}
-
-/// Values as elements of so many limbs, one after the other.
-pub(crate) fn encode(values: &[BoxedUint], limbs: usize) -> Zeroizing<Vec<u32>> {
-    let mut words = Zeroizing::new(vec![0; limbs * values.len()]);
-    words.chunks_exact_mut(limbs).zip(values).for_each(|(words, value)| number::store(value, words));
-    words
 }

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::{
     kernels::{Batch, Constants, Machine, Program, choice, mask},
     number,
-    plan::{ModSqrt, encode},
+    plan::ModSqrt,
     prime::{self, Modulus},
     program::{self, HEAD, section},
 };
@@ -250,7 +250,7 @@ impl Decryption {
         let rest = |prime: &NonZero<BoxedUint>| {
             let values: Vec<BoxedUint> =
                 ciphertexts.par_iter().map(|c| c.clone().resize_unchecked(precision).rem(prime)).collect();
-            encode(&Zeroizing::new(values), limbs)
+            number::encode(&Zeroizing::new(values), limbs)
         };
         let values = Zeroizing::new([rest(&self.p).as_slice(), rest(&self.q).as_slice()].concat());
         let indices: Vec<u32> = (0..2 * count).map(|i| u32::from(i >= count)).collect();

@@ -5,11 +5,12 @@ use std::{any::Any, sync::Arc};
 use evariste_backend::{Arg, Buffer, Kernel, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Expression, Mont};
 
-use super::{LEAST_LOG_CHUNK, LOG_CHUNK, LOG_TAIL, MAX_CHUNKS, Sumcheck, points};
+use super::{Draw, LEAST_LOG_CHUNK, LOG_CHUNK, Sumcheck, points};
 use crate::{
     Error, Order, Result, Statement,
+    params::{LOG_TAIL, MAX_CHUNKS, Params},
     program::{Fold, Points},
-    round::{Kind, Params, Source, TABLES, Target},
+    round::{Kind, Source, TABLES, Target},
     table::{SplitEq, is_below},
 };
 
@@ -49,7 +50,7 @@ pub(super) struct Run<'a, 'p, E: DeviceField, T: DeviceField> {
     /// The challenge, the constants and the integers; where challenges are drawn on the device, then what makes messages.
     pub(super) inputs: Buffer<Mont<E>>,
     pub(super) matrix_at: usize,
-    pub(super) drawn: bool,
+    pub(super) draw: Draw,
     pub(super) secrecy: Secrecy,
 }
 
@@ -91,7 +92,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
     /// Puts the tables where rounds can bind them.
     pub(super) fn settle(&mut self) -> Result<()> {
         // Beside the tables: the folded ones, the tables of eq, inputs, partial sums and the transcript's state.
-        let others = 3 + usize::from(self.eq.is_some()) + usize::from(self.drawn);
+        let others = 3 + usize::from(self.eq.is_some()) + usize::from(self.draw == Draw::Device);
         let limit = (self.plan.device.info().limits.bindings as usize).min(TABLES.len() + others);
         let fit = self.columns + others <= limit;
         let given: Vec<View<'_, Mont<T>>> = match &self.place {

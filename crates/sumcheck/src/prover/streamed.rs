@@ -9,9 +9,10 @@ use std::ops::Range;
 use evariste_backend::{Buffer, Element, HostBuffer, Pending, Secrecy, Transfer, Uploads, View, parallel};
 use evariste_field::{DeviceField, Mont};
 
-use super::{Config, LEAST_LOG_CHUNK, MAX_CHUNKS, Place, Proved, Run, Strategy, Sumcheck, points};
+use super::{Config, Draw, LEAST_LOG_CHUNK, Place, Proved, Run, Strategy, Sumcheck, Weighted, points};
 use crate::{
     Error, Order, Proof, Result, Statement, Transcript, Weight,
+    params::MAX_CHUNKS,
     polynomial::{evaluate, interpolate},
     proof::complete,
     transcript::bytes_of,
@@ -245,7 +246,13 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         for plan in &plans {
             self.device.wait_for(plan.queue.as_ref(), &ready)?;
             let packed = self.device.alloc_with::<Mont<E>>(tables * 2 * run, secrecy)?;
-            let run = plan.start(&own, Place::Packed(packed, 2 * run), own_point.as_deref(), false, false)?;
+            let run = plan.start(
+                &own,
+                Place::Packed(packed, 2 * run),
+                own_point.as_deref(),
+                Weighted::ByFactors,
+                Draw::Host,
+            )?;
             stages.push(Stage { run, folded: Folded::new(plan, pieces, round, secrecy)?, sums: None });
         }
         let mut grid = vec![vec![E::ZERO; degree + 1]; degree + 1];

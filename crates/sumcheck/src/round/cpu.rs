@@ -6,7 +6,10 @@ use evariste_field::{
     ifma::{self, Combination},
 };
 
-use super::{Kind, Params, Source, Target, rows::Rows};
+use super::{
+    Kind, Params, Source, Target,
+    rows::{Rows, lift},
+};
 use crate::{
     draw,
     program::{Line, Op, Points, Program},
@@ -34,16 +37,6 @@ struct Cpu<'a, E> {
     /// Limbs of an element of each table.
     limbs: Vec<usize>,
     lanes: Option<&'a ifma::Field>,
-}
-
-/// An element of the field below, or the same, as one of `E`: the coefficients that follow are 0.
-pub(crate) fn lift<E: DeviceField>(limbs: &[u32]) -> E {
-    if limbs.len() >= E::LIMBS {
-        return E::load(limbs);
-    }
-    let mut whole = vec![0; E::LIMBS];
-    whole[..limbs.len()].copy_from_slice(limbs);
-    E::load(&whole)
 }
 
 impl<E: DeviceField> Cpu<'_, E> {

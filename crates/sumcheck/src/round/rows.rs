@@ -5,11 +5,19 @@ use evariste_field::{
     ifma::{self, Combination},
 };
 
-use super::cpu::lift;
-
 /// Constants for computing in lanes, where a processor has them and elements have the same form on it as on devices.
 pub(super) fn lanes_of<E: DeviceField>() -> Option<ifma::Field> {
     if E::LIMBS.is_multiple_of(2) && E::LIMBS >= 8 { ifma::Field::of::<E>() } else { None }
+}
+
+/// An element of the field below, or the same, as one of `E`: the coefficients that follow are 0.
+pub(crate) fn lift<E: DeviceField>(limbs: &[u32]) -> E {
+    if limbs.len() >= E::LIMBS {
+        return E::load(limbs);
+    }
+    let mut whole = vec![0; E::LIMBS];
+    whole[..limbs.len()].copy_from_slice(limbs);
+    E::load(&whole)
 }
 
 /// Values of the pairs that a CPU thread takes at a time: rows of a slot, and with lanes of one more, for sums.

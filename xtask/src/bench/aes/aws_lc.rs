@@ -5,8 +5,9 @@ use aws_lc_rs::{aead, cipher, iv::FixedLength};
 
 use super::{
     IV, KEY, NONCE,
-    check::{check_slice, patterned_vec},
+    check::check_slice,
     host::time_open,
+    pattern::patterned_vec,
     reference::{gcm_counter, reference_seal, stream},
 };
 use crate::bench::timing::{Budget, Timing};

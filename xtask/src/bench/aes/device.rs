@@ -6,7 +6,8 @@ use evariste_backend::{Device, Kind};
 
 use super::{
     IV, KEY, KEY_BYTES, Measured, NONCE, SECTOR, case,
-    check::{check_buffer, check_tag, patterned},
+    check::{check_buffer, check_tag},
+    pattern::patterned,
     reference::{
         gcm_counter, reference_blocks, reference_cbc_decrypt, reference_cbc_encrypt, reference_seal, reference_xts,
         stream, xts_key,

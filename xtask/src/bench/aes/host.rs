@@ -9,7 +9,8 @@ use rayon::ThreadPoolBuilder;
 
 use super::{
     IV, KEY, NONCE, PEER_KEY_BYTES, SECTOR, case,
-    check::{check_chain, check_host, check_slice, check_tag, patterned_slice, patterned_vec},
+    check::{check_chain, check_host, check_slice, check_tag},
+    pattern::{patterned_slice, patterned_vec},
     reference::{gcm_counter, reference_cbc_decrypt, reference_seal, reference_xts, stream, xts_key},
 };
 use crate::bench::{

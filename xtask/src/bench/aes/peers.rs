@@ -13,8 +13,8 @@ use evariste_backend::Device;
 
 use super::{
     IV, KEY, NONCE, case,
-    check::patterned_vec,
     host::time_open,
+    pattern::patterned_vec,
     reference::{Cipher, Stream, key},
 };
 use crate::bench::{

@@ -12,7 +12,7 @@ use cipher::{
 };
 use ctr::{CtrCore, flavors};
 
-use super::{IV, KEY, SECTOR, check::pattern_at};
+use super::{IV, KEY, SECTOR, pattern::pattern_at};
 
 /// The counter of the first block that GCM encrypts with a nonce.
 pub(super) fn gcm_counter(nonce: &[u8; 12]) -> [u8; 16] {
