@@ -26,9 +26,9 @@ reduce(const Params params, BUFFERS(INPUTS, F)) {
     extern __shared__ __align__(16) unsigned char shared[];
     F* tile = reinterpret_cast<F*>(shared);
     uint32_t thread = threadIdx.x, chunk = blockIdx.x, size = 1u << params.log_chunk;
-    size_t before = (size_t)chunk << params.log_chunk, rest = params.len - before;
-    uint32_t count = rest < size ? (uint32_t)rest : size;
-    size_t start = params.reversed ? rest - count : before;
+    size_t before = (size_t)chunk << params.log_chunk, left = params.len - before;
+    uint32_t count = left < size ? (uint32_t)left : size;
+    size_t start = params.reversed ? left - count : before;
 
     F acc = IDENTITY;
 #if defined(PRODUCTS) && F_LAZY
