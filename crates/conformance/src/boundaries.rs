@@ -4,7 +4,7 @@
 use ark_ff::{AdditiveGroup, FftField};
 use evariste_backend::{Access, Buffer, Device, Element, Error, Result};
 use evariste_field::{
-    DeviceField, FieldSum, Mont, Prefix, Vector,
+    DeviceField, Expression, FieldSum, Mont, Prefix, Vector,
     small::{Goldilocks, Goldilocks3, KoalaBear},
 };
 use evariste_ntt::{Error as NttError, LowDegreeExtension, Ntt, Order};
@@ -91,7 +91,9 @@ fn vectors() -> Outcome {
     for (name, work) in single.into_iter().chain(by_index) {
         check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), threads)?;
     }
-    let several: [(&str, Work<'_>); 7] = [
+    let column = Expression::column(0);
+    let several: [(&str, Work<'_>); 8] = [
+        ("sum of an expression", &|a, _| vector.sum_expression(&column, &[a], &[]).map(drop)),
         ("inverse", &|a, out| vector.inverse(a, out)),
         ("powers", &|_, out| vector.powers(F::from(3), F::from(5), out)),
         ("sum", &|a, _| vector.sum(a).map(drop)),

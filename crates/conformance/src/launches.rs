@@ -231,7 +231,8 @@ fn vector<F: DeviceField>() -> Vec<KernelSpec> {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let chains = Step::ALL.map(MulChain::<F>::kernel);
     let mut kernels = Vector::<F>::kernels();
-    kernels.push(Vector::<F>::expression_kernel(&(a * b - c)));
+    let gate = a * b - c;
+    kernels.extend([Vector::<F>::expression_kernel(&gate), Vector::<F>::sum_expression_kernel(&gate)]);
     kernels.extend(chains);
     kernels
 }

@@ -317,6 +317,7 @@ fn operations() -> Outcome {
     vector.scatter(&a, &places, &mut out)?;
     let wide: Expression = (0..41).map(|i| Expression::column(i) * i64::from(i + 1)).sum();
     vector.evaluate_expression(&wide, &[&a; 41], &[], &mut out)?;
+    vector.sum_expression(&wide, &[&a; 41], &[])?;
     expect_ordered(&ordered, "vectors")?;
 
     let (mut keys, mut values) = (device.alloc::<u32>(len)?, device.alloc::<u32>(len)?);

@@ -40,7 +40,7 @@ type Curve = ark_bls12_381::g1::Config;
 /// Its operands, and what uses them.
 type Operation = (&'static str, usize, fn(&Probe) -> Outcome);
 
-const OPERATIONS: [Operation; 42] = [
+const OPERATIONS: [Operation; 43] = [
     ("add", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
         p.watch(|| v.add(&a, &b, &mut out))
@@ -145,6 +145,11 @@ const OPERATIONS: [Operation; 42] = [
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
         let gate = Expression::column(0) * Expression::column(1) - Expression::constant(0);
         p.watch(|| v.evaluate_expression(&gate, &[&a, &b], &[p.value()], &mut out))
+    }),
+    ("sum_expression", 3, |p| {
+        let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(1)?);
+        let gate = Expression::column(0) * Expression::column(1) - Expression::constant(0);
+        p.watch(|| v.sum_expression_to(&gate, &[&a, &b], &[p.value()], &mut out))
     }),
     ("wide_expression", 3, |p| {
         // Of more columns than any device binds, the first and the last are operands.

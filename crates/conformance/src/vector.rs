@@ -21,6 +21,7 @@ pub(crate) fn add<F: DeviceField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::division"), division::<F>);
     suite.add(&format!("{field}::permutations"), permutations::<F>);
     suite.add(&format!("{field}::expressions"), expressions::<F>);
+    suite.add(&format!("{field}::expression_sums"), expression_sums::<F>);
 }
 
 /// What one field is enough for.
@@ -228,6 +229,20 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
             expect_same(&format!("{name} in {len} rows"), &out.to_vec()?, &expected)?;
         }
     }
+    // Halves of columns are columns.
+    let (x, y) = (samples::<F>(602, 41), samples::<F>(602, 42));
+    let (dx, dy) = (device.upload(&x)?, device.upload(&y)?);
+    let [x0, x1, y0, y1] = [0, 1, 2, 3].map(column);
+    let folded = &x0 + (&x1 - &x0) * &r + &y0 * &y1;
+    for half in [1, 300, 301] {
+        let halves = [dx.view(..half)?, dx.view(half..2 * half)?, dy.view(..half)?, dy.view(half..2 * half)?];
+        let row = |i: usize| folded.value(&[x[i], x[half + i], y[i], y[half + i]], &constants);
+        let expected: Vec<F> = (0..half).map(row).collect();
+        let out = vector.compute(&folded, &halves, &constants)?;
+        expect_same(&format!("halves of {half}"), &out.to_vec()?, &expected)?;
+        let sum = vector.sum_expression(&folded, &halves, &constants)?;
+        expect_equal(&format!("sum over halves of {half}"), &sum, &reference::sum(&expected))?;
+    }
 
     // More columns than any device binds, some of them unused, one of them twice.
     let wide: Expression = (0..41).filter(|i| i % 5 != 3).map(|i| column(i) * i64::from(i)).sum();
@@ -242,8 +257,42 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
             wide.value(&row, &[])
         };
         let mut out = garbage(device, len)?;
+        let expected: Vec<F> = (0..len).map(value).collect();
         vector.evaluate_expression(&wide, &given, &[], &mut out)?;
-        expect_same(&format!("41 columns of {len}"), &out.to_vec()?, &(0..len).map(value).collect::<Vec<F>>())?;
+        expect_same(&format!("41 columns of {len}"), &out.to_vec()?, &expected)?;
+        let sum = vector.sum_expression(&wide, &given, &[])?;
+        expect_equal(&format!("sum over 41 columns of {len}"), &sum, &reference::sum(&expected))?;
+    }
+    Ok(())
+}
+
+/// Sums over all rows, of one chunk and of several.
+fn expression_sums<F: DeviceField>(device: &Device) -> Outcome {
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    let [r, s] = [0, 1].map(Expression::constant);
+    let cases = [
+        ("a column", b.clone()),
+        ("a constant", &s - 3),
+        ("a gate", &a * &b - &c),
+        ("many products", (0..20).map(|i| (&a + i) * (&b - &r) - &c * i).product::<Expression>()),
+    ];
+    let vector = Vector::<F>::new(device);
+    let constants = samples::<F>(72, 46).split_off(70);
+    let most = if F::LIMBS <= 8 { 9000 } else { 3000 };
+    for len in lengths(device, &[0, 1, 255, 257, 1000, most]) {
+        let columns: Vec<Vec<F>> = (0..3).map(|seed| samples(len, 47 + seed)).collect();
+        let uploaded = columns.iter().map(|column| device.upload(column)).collect::<Result<Vec<_>, _>>()?;
+        let given: Vec<_> = uploaded.iter().collect();
+        let value =
+            |expression: &Expression, i| expression.value(&[columns[0][i], columns[1][i], columns[2][i]], &constants);
+        let mut out = device.upload(&[F::ONE; 3])?;
+        for (name, expression) in &cases {
+            let expected: F = (0..len).map(|i| value(expression, i)).sum();
+            let sum = vector.sum_expression(expression, &given, &constants)?;
+            expect_equal(&format!("sum of {name} in {len} rows"), &sum, &expected)?;
+            vector.sum_expression_to(expression, &given, &constants, out.view_mut(1..2)?)?;
+            expect_same(&format!("{name} in its place, {len}"), &out.to_vec()?, &[F::ONE, expected, F::ONE])?;
+        }
     }
     Ok(())
 }
@@ -285,6 +334,23 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     case("a missing constant", none, length("the constants of an expression", 1, 0))?;
     let short = vector.evaluate_expression(&gate, &[&four, &three], &[F::ONE], &mut out);
     case("a short column", short, length("a column of an expression", 4, 3))?;
+    let sum = vector.sum_expression_to(&gate, &[&four, &three], &[F::ONE], out.view_mut(..1)?);
+    case("a short column of a sum", sum, length("a column of an expression", 4, 3))?;
+    let sum = vector.sum_expression(&gate, &[&four], &[F::ONE]).map(drop);
+    case("a missing column of a sum", sum, length("the columns of an expression", 2, 1))?;
+    let sum = vector.sum_expression(&gate, &[&four, &four], &[]).map(drop);
+    case("a missing constant of a sum", sum, length("the constants of an expression", 1, 0))?;
+    let sum = vector.sum_expression_to(&gate, &[&four, &four], &[F::ONE], out.view_mut(..2)?);
+    case("a sum to two elements", sum, length("a reduction's output", 1, 2))?;
+    let none: [&Elements<F>; 0] = [];
+    let sum = vector.sum_expression(&Expression::integer(1), &none, &[]).map(drop);
+    case("a sum without columns", sum, length("the columns of an expression", 1, 0))?;
+    if let Some(other) = other_device(device) {
+        let (strange, columns) = (other.upload(&[F::ONE; 4])?, "columns elsewhere");
+        let error = expect_error(columns, vector.sum_expression(&gate, &[&four, &strange], &[F::ONE]))?;
+        let (expected, actual) = (device.info().id, other.info().id);
+        expect_equal(columns, &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
+    }
     expect_same("untouched", &out.to_vec()?, &[F::ONE; 4])
 }
 
@@ -319,5 +385,7 @@ fn few_launches(device: &Device) -> Outcome {
     expect("prefix sums take three launches", sums <= 3)?;
     let gate = Expression::column(0).pow(3) - Expression::column(1) + 5;
     let fused = launches(&mut || vector.evaluate_expression(&gate, &[&data, &data], &[], &mut out))?;
-    expect("an expression takes one launch", fused == 1)
+    expect("an expression takes one launch", fused == 1)?;
+    let sum = launches(&mut || vector.sum_expression_to(&gate, &[&data, &data], &[], out.view_mut(..1)?))?;
+    expect("a sum of an expression takes two launches", sum <= 2)
 }

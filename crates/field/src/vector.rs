@@ -1,7 +1,4 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{fmt, sync::Arc};
 
 use evariste_backend::{
     Arg, Binding, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result, Secrecy,
@@ -87,7 +84,8 @@ struct Kernels {
     prefix: [[LazyKernel<prefix::Params>; 2]; 3],
     bit_reverse: [LazyKernel<permute::ReverseParams>; 2],
     transpose: LazyKernel<permute::TransposeParams>,
-    fused: Mutex<Vec<fused::Fused>>,
+    fused: fused::Kept<fused::Params>,
+    fused_sums: fused::Kept<reduce::Params>,
 }
 
 params! {

@@ -115,7 +115,8 @@ fn vector_kernels<F: DeviceField>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let gate = Expression::constant(0) * (&a * &b - &c);
     let many: Expression = (0..20).map(|i| &a * &b - &c + i).product();
     let mut kernels = Vector::<F>::kernels();
-    kernels.extend([gate, many].iter().map(Vector::<F>::expression_kernel));
+    kernels.extend([&gate, &many].map(Vector::<F>::expression_kernel));
+    kernels.extend([&gate, &many].map(Vector::<F>::sum_expression_kernel));
     Ok(kernels)
 }
 

@@ -1,15 +1,20 @@
-//! Expressions compiled into one kernel: each column is read once, and the result written once.
+//! Expressions compiled into one kernel: each column is read once, and the result written once, or added up over all rows.
 
 use std::{
     fmt::Write,
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
+    Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Params as KernelParams, Result, Secrecy, View,
+    ViewMut, parallel, params,
 };
 
-use super::{THREADS, Vector, secrecy_of, variant, wgsl_kernel};
+use super::{
+    THREADS, Vector,
+    reduce::{self, Combine, Reduction},
+    secrecy_of, tile_threads, variant, wgsl_kernel,
+};
 use crate::{
     DeviceField, Expression, Mont,
     expression::{Step, Tape},
@@ -49,11 +54,14 @@ params! {
 }
 
 /// The kernel of an expression with so many columns in bindings of their own.
-pub(super) struct Fused {
+pub(super) struct Fused<P> {
     digest: [u8; 32],
     direct: usize,
-    kernel: Arc<Kernel<Params>>,
+    kernel: Arc<Kernel<P>>,
 }
+
+/// Kernels of one kind, the last used first.
+pub(super) type Kept<P> = Mutex<Vec<Fused<P>>>;
 
 /// A step whose operands and result are slots, which are used again when their value is not needed any more.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +140,7 @@ impl Program {
         format!("r{} = {value};", instruction.target)
     }
 
+    /// The arithmetic and the value of a row in CUDA: `TERM(i)`, of buffers of the types `INPUTS`.
     fn cuda<F: DeviceField>(&self, direct: usize) -> String {
         let called = self.multiplications() > CUDA_MULTIPLICATIONS;
         let load = Load {
@@ -146,25 +155,32 @@ impl Program {
         if called {
             text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
         }
-        // The columns, what else there is of them, the constants, and what comes out.
-        let buffers = direct + usize::from(direct < self.columns.len()) + 2;
-        let _ = write!(
-            text,
-            "extern \"C\" __global__ void expression(const Params params, BUFFERS({})) {{\n    \
-             wait_for_previous();\n    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n    if (i >= params.len) return;\n",
-            vec!["F"; buffers].join(", ")
-        );
+        let parameters: String = self.inputs(direct).map(|name| format!(", const F* {name}")).collect();
+        let _ = writeln!(text, "__device__ __forceinline__ F row_value(const Params& params, size_t i{parameters}) {{");
         for slot in 0..self.slots {
             let _ = writeln!(text, "    F r{slot};");
         }
         for instruction in &self.instructions {
             let _ = writeln!(text, "    {}", self.statement(instruction, &load));
         }
-        let _ = writeln!(text, "    out[i] = r{};\n}}", self.result());
+        // Their types, and the call.
+        let types = vec!["F"; self.inputs(direct).count()].join(", ");
+        let arguments: String = self.inputs(direct).map(|name| format!(", {name}")).collect();
+        let _ = write!(
+            text,
+            "    return r{};\n}}\n#define INPUTS {types}\n#define TERM(i) row_value(params, i{arguments})\n",
+            self.result()
+        );
         text
     }
 
-    /// What comes after the arithmetic and the accessors in WGSL.
+    /// The buffers that the value is computed from: the columns, what else there is of them, and the constants.
+    fn inputs(&self, direct: usize) -> impl Iterator<Item = &'static str> {
+        let rest = (direct < self.columns.len()).then_some("rest");
+        COLUMNS[..direct].iter().copied().chain(rest).chain(["constants"])
+    }
+
+    /// The value of a row in WGSL, `term(i)`, after the arithmetic and the accessors.
     fn wgsl(&self, direct: usize) -> String {
         let load = Load {
             column: &|index| match index.checked_sub(direct) {
@@ -174,12 +190,7 @@ impl Program {
             constant: &|index| format!("constants_load({index}u)"),
             mul: "f_mul",
         };
-        let mut text = String::from(
-            "@compute @workgroup_size(THREADS)\n\
-             fn expression(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,\n\
-             \x20             @builtin(local_invocation_index) thread: u32) {\n    \
-             let i = (group.x + group.y * groups.x) * THREADS + thread;\n    if (i >= params.len) {\n        return;\n    }\n",
-        );
+        let mut text = String::from("fn term(i: u32) -> F {\n");
         for slot in 0..self.slots {
             let _ = writeln!(text, "    var r{slot} = f_zero();");
         }
@@ -190,7 +201,7 @@ impl Program {
         for instruction in rest {
             let _ = writeln!(text, "    {}", self.statement(instruction, &load));
         }
-        let _ = writeln!(text, "    out_store(i, r{});\n}}", self.result());
+        let _ = writeln!(text, "    return r{};\n}}", self.result());
         text
     }
 
@@ -220,9 +231,14 @@ impl Program {
         rest
     }
 
-    /// The rows from `first` on, as many as `out` has.
-    fn run<F: DeviceField>(&self, inputs: &Inputs<'_, F>, first: usize, values: &mut [F], out: &mut [u32]) {
-        let rows = out.len() / F::LIMBS;
+    /// The values of `rows` rows from `first` on, which stay in `values`: it has [`ROWS`] for each slot.
+    fn run<'v, F: DeviceField>(
+        &self,
+        inputs: &Inputs<'_, F>,
+        first: usize,
+        rows: usize,
+        values: &'v mut [F],
+    ) -> &'v [F] {
         for Instruction { step, target } in &self.instructions {
             let target = *target as usize * ROWS;
             match *step {
@@ -239,8 +255,7 @@ impl Program {
                 Step::Neg(a) => binary(values, rows, target, a, a, |a, _| -a),
             }
         }
-        let result = self.result() as usize * ROWS;
-        out.chunks_exact_mut(F::LIMBS).zip(&values[result..]).for_each(|(out, value)| value.store(out));
+        &values[self.result() as usize * ROWS..][..rows]
     }
 }
 
@@ -312,19 +327,143 @@ impl<F: DeviceField> Vector<F> {
         constants: &[F],
         out: impl Into<ViewMut<'a, Mont<F>>>,
     ) -> Result<()> {
-        let out = out.into();
+        self.launch_rows(expression, columns, constants, out.into())
+    }
+
+    /// The value of the expression in every row, in a new vector: [`Vector::evaluate_expression`] without an output to be had
+    /// before, at the same cost. There are as many rows as the first column has elements.
+    ///
+    /// # Errors
+    /// [`Error::Length`] also if there are no columns, and as [`Vector::evaluate_expression`].
+    pub fn compute<'a>(
+        &self,
+        expression: &Expression,
+        columns: &[impl Into<View<'a, Mont<F>>> + Copy],
+        constants: &[F],
+    ) -> Result<Buffer<Mont<F>>> {
+        let secrecy = secrecy_of(columns.iter().map(|column| (*column).into()));
+        let mut out = self.device.alloc_with(rows(columns)?.len(), secrecy)?;
+        self.launch_rows(expression, columns, constants, out.as_view_mut())?;
+        Ok(out)
+    }
+
+    /// The sum of the value of the expression over all rows of the columns, each of which is read once: nothing is written but sums
+    /// of chunks. There are as many rows as the first column has elements. Columns and constants beyond those that the
+    /// expression needs are left alone. Waits for the sum.
+    ///
+    /// Two halves of a vector are two columns, as other parts of equal lengths are. This is the message of a sumcheck's round about
+    /// a product, at 2:
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_backend::Error> {
+    /// use ark_bls12_381::Fr;
+    /// use evariste_backend::Device;
+    /// use evariste_field::{Expression, Mont, Vector};
+    ///
+    /// let device = Device::best()?;
+    /// let [a, b] = [[1u64, 2, 3, 4], [5, 6, 7, 8]].map(|x| device.upload::<Mont<Fr>>(&x.map(Fr::from)));
+    /// let (a, b) = (a?, b?);
+    /// let [a0, a1, b0, b1] = [0, 1, 2, 3].map(Expression::column);
+    /// let product = (&a1 + (&a1 - &a0)) * (&b1 + (&b1 - &b0));
+    /// let halves = [a.view(..2)?, a.view(2..)?, b.view(..2)?, b.view(2..)?];
+    /// let sum = Vector::new(&device).sum_expression(&product, &halves, &[])?;
+    /// assert_eq!(sum, Fr::from(5 * 9 + 6 * 10));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Length`] if there are no columns, if one that is used has another length than the first, or if columns or constants
+    /// are missing; and as [`Vector::evaluate_expression`].
+    pub fn sum_expression<'a>(
+        &self,
+        expression: &Expression,
+        columns: &[impl Into<View<'a, Mont<F>>> + Copy],
+        constants: &[F],
+    ) -> Result<F> {
+        let secrecy = secrecy_of(columns.iter().map(|column| (*column).into()));
+        self.value(secrecy, |out| self.launch_sum(expression, columns, constants, out))
+    }
+
+    /// `out[0]` = what [`Vector::sum_expression`] gives.
+    ///
+    /// # Errors
+    /// [`Error::Length`] also unless `out` has one element, and as [`Vector::sum_expression`].
+    pub fn sum_expression_to<'a>(
+        &self,
+        expression: &Expression,
+        columns: &[impl Into<View<'a, Mont<F>>> + Copy],
+        constants: &[F],
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.launch_sum(expression, columns, constants, out.into())
+    }
+
+    fn launch_rows<'a>(
+        &self,
+        expression: &Expression,
+        columns: &[impl Into<View<'a, Mont<F>>> + Copy],
+        constants: &[F],
+        out: ViewMut<'_, Mont<F>>,
+    ) -> Result<()> {
         let len = self.checked_len(out.len())?;
+        let operands = self.operands(expression, columns, constants, out.len(), out.secrecy())?;
+        let kernel = self.fused_kernel(&self.kernels.fused, &operands, spec::<F>)?;
+        let mut args = operands.args();
+        args.push(Arg::write(out));
+        // SAFETY: columns and output have `len` elements, and threads touch only those below it; the buffer of further
+        // columns has that many for each, and there are as many constants as the program reads.
+        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
+    }
+
+    fn launch_sum<'a>(
+        &self,
+        expression: &Expression,
+        columns: &[impl Into<View<'a, Mont<F>>> + Copy],
+        constants: &[F],
+        out: ViewMut<'_, Mont<F>>,
+    ) -> Result<()> {
+        out.expect_len("a reduction's output", 1)?;
+        let rows = rows(columns)?.len();
+        let len = self.checked_len(rows)?;
+        let operands = self.operands(expression, columns, constants, rows, out.secrecy())?;
+        let kernel = self.fused_kernel(&self.kernels.fused_sums, &operands, sum_spec::<F>)?;
+        let params = self.chunking(&kernel, len, 0);
+        let launch = |out: ViewMut<'_, Mont<F>>| {
+            let mut args = operands.args();
+            args.push(Arg::write(out));
+            // SAFETY: columns have `len` elements, and chunks lie inside them; the buffer of further columns has that many for
+            // each, there are as many constants as the program reads, and the output has a place for each chunk.
+            unsafe { kernel.launch(self.queue(), params.chunks.into(), &params, &mut args) }
+        };
+        if params.chunks == 1 {
+            return launch(out);
+        }
+        let mut sums = self.device.alloc_with(params.chunks as usize, operands.secrecy)?;
+        launch(sums.as_view_mut())?;
+        self.reduce_level(Reduction::Sum, sums.as_view(), None, None, params.log_chunk, out)
+    }
+
+    /// What a kernel of the expression takes for so many rows, and an output of some secrecy.
+    fn operands<'a>(
+        &self,
+        expression: &Expression,
+        columns: &[impl Into<View<'a, Mont<F>>> + Copy],
+        constants: &[F],
+        rows: usize,
+        out: Secrecy,
+    ) -> Result<Operands<'a, F>> {
         let tape = expression.tape();
         let program = Program::new(&tape);
         let missing = |what, expected: usize, actual: usize| match actual < expected {
             true => Err(Error::Length { what, expected: expected as u64, actual: actual as u64 }),
             false => Ok(()),
         };
-        missing("the columns of an expression", program.columns.last().map_or(0, |i| *i as usize + 1), columns.len())?;
+        missing(COLUMNS_OF, program.columns.last().map_or(0, |i| *i as usize + 1), columns.len())?;
         missing("the constants of an expression", program.constants, constants.len())?;
-        let used: Vec<View<'_, Mont<F>>> =
+        let used: Vec<View<'a, Mont<F>>> =
             program.columns.iter().map(|index| columns[*index as usize].into()).collect();
-        used.iter().try_for_each(|column| column.expect_len("a column of an expression", out.len()))?;
+        used.iter().try_for_each(|column| column.expect_len("a column of an expression", rows))?;
 
         let mut values = constants[..program.constants].to_vec();
         values.extend(program.integers.iter().map(|value| F::from(*value)));
@@ -332,20 +471,14 @@ impl<F: DeviceField> Vector<F> {
             // A kernel binds no empty buffer.
             values.push(F::ZERO);
         }
-        let secrecy = secrecy_of(used.iter().copied().chain([out.as_view()]));
+        let secrecy = Secrecy::of(used.iter().map(View::secrecy).chain([out]));
         let values = self.upload::<Mont<F>>(&values, secrecy)?;
 
         // Beside the columns, the constants and the output are bound.
         let bindings = (self.device.info().limits.bindings as usize).saturating_sub(2).clamp(1, COLUMNS.len());
         let direct = if used.len() <= bindings { used.len() } else { bindings - 1 };
-        let rest = self.packed(&used[direct..], out.len(), secrecy)?;
-        let kernel = self.fused_kernel(tape.digest(), program, direct)?;
-        let mut args: Vec<Arg<'_>> = used[..direct].iter().map(|column| Arg::read(*column)).collect();
-        args.extend(rest.iter().map(Arg::read));
-        args.extend([Arg::read(&values), Arg::write(out)]);
-        // SAFETY: columns and output have `len` elements, and threads touch only those below it; the buffer of further
-        // columns has that many for each, and there are as many constants as the program reads.
-        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
+        let rest = self.packed(&used[direct..], rows, secrecy)?;
+        Ok(Operands { digest: tape.digest(), program, direct, columns: used, rest, values, secrecy })
     }
 
     /// The columns one after the other, if there are any.
@@ -362,15 +495,21 @@ impl<F: DeviceField> Vector<F> {
         Ok(Some(packed))
     }
 
-    fn fused_kernel(&self, digest: [u8; 32], program: Program, direct: usize) -> Result<Arc<Kernel<Params>>> {
-        let lock = || self.kernels.fused.lock().unwrap_or_else(PoisonError::into_inner);
+    fn fused_kernel<P: KernelParams>(
+        &self,
+        kept: &Kept<P>,
+        operands: &Operands<'_, F>,
+        spec: impl FnOnce([u8; 32], Program, usize) -> KernelSpec,
+    ) -> Result<Arc<Kernel<P>>> {
+        let (digest, direct) = (operands.digest, operands.direct);
+        let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = lock();
         if let Some(at) = known.iter().position(|fused| fused.digest == digest && fused.direct == direct) {
             known[..=at].rotate_right(1);
             return Ok(Arc::clone(&known[0].kernel));
         }
         drop(known);
-        let kernel = Arc::new(Kernel::new(&self.device, spec::<F>(digest, program, direct))?);
+        let kernel = Arc::new(Kernel::new(&self.device, spec(digest, operands.program.clone(), direct))?);
         let mut known = lock();
         known.truncate(KEPT - 1);
         known.insert(0, Fused { digest, direct, kernel: Arc::clone(&kernel) });
@@ -384,49 +523,150 @@ impl<F: DeviceField> Vector<F> {
         let direct = program.columns.len().min(COLUMNS.len() - 1);
         spec::<F>(tape.digest(), program, direct)
     }
+
+    /// The same of its sum over all rows.
+    pub fn sum_expression_kernel(expression: &Expression) -> KernelSpec {
+        let tape = expression.tape();
+        let program = Program::new(&tape);
+        let direct = program.columns.len().min(COLUMNS.len() - 1);
+        sum_spec::<F>(tape.digest(), program, direct)
+    }
+}
+
+const COLUMNS_OF: &str = "the columns of an expression";
+
+/// The column that tells how many rows there are.
+fn rows<'a, F: DeviceField>(columns: &[impl Into<View<'a, Mont<F>>> + Copy]) -> Result<View<'a, Mont<F>>> {
+    let missing = Error::Length { what: COLUMNS_OF, expected: 1, actual: 0 };
+    columns.first().map(|column| (*column).into()).ok_or(missing)
+}
+
+/// What the kernel of an expression is launched with, but for the output.
+struct Operands<'a, F: DeviceField> {
+    digest: [u8; 32],
+    program: Program,
+    /// Columns with a binding of their own.
+    direct: usize,
+    columns: Vec<View<'a, Mont<F>>>,
+    rest: Option<Buffer<Mont<F>>>,
+    values: Buffer<Mont<F>>,
+    secrecy: Secrecy,
+}
+
+impl<F: DeviceField> Operands<'_, F> {
+    fn args(&self) -> Vec<Arg<'_>> {
+        let mut args: Vec<Arg<'_>> = self.columns[..self.direct].iter().map(|column| Arg::read(*column)).collect();
+        args.extend(self.rest.iter().map(Arg::read));
+        args.push(Arg::read(&self.values));
+        args
+    }
+}
+
+/// The expression kernel in CUDA, after the value of a row.
+const CUDA_ROWS: &str = "extern \"C\" __global__ void expression(const Params params, BUFFERS(INPUTS, F)) {
+    wait_for_previous();
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < params.len) out[i] = TERM(i);
+}
+";
+
+/// The same in WGSL.
+const WGSL_ROWS: &str = "@compute @workgroup_size(THREADS)
+fn expression(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+              @builtin(local_invocation_index) thread: u32) {
+    let i = (group.x + group.y * groups.x) * THREADS + thread;
+    if (i < params.len) {
+        out_store(i, term(i));
+    }
+}
+";
+
+impl Program {
+    fn bindings<F: DeviceField>(&self, direct: usize) -> Vec<Binding> {
+        let word = binding_type::<F>();
+        self.inputs(direct).map(|name| Binding::read(name, word)).chain([Binding::write("out", word)]).collect()
+    }
+
+    /// Turns of loops that the value of a row takes in WGSL at most.
+    fn turns<F: DeviceField>(&self) -> u64 {
+        // Each of the two choices of a turn may be a loop to a compiler.
+        turns::repeat(self.multiplications() as u64, turns::mul::<F>() + 2)
+    }
+}
+
+/// What a body for the CPU is given: the inputs of columns of `limbs` limbs, and the output.
+fn cpu_inputs<'a, F: DeviceField>(
+    args: &'a mut [CpuArg<'_>],
+    direct: usize,
+    limbs: usize,
+) -> (Inputs<'a, F>, &'a mut [u32]) {
+    let Some((out, inputs)) = args.split_last_mut() else { unreachable!("the launch checks the number of buffers") };
+    let Some((constants, columns)) = inputs.split_last() else {
+        unreachable!("the launch checks the number of buffers")
+    };
+    let inputs = Inputs::<F> {
+        direct: columns[..direct].iter().map(|column| column.read()).collect(),
+        rest: columns.get(direct).map_or(&[], |rest| rest.read()),
+        rest_limbs: limbs,
+        constants: constants.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect(),
+    };
+    (inputs, out.write())
+}
+
+fn digits(digest: [u8; 32]) -> String {
+    digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
-    let word = binding_type::<F>();
-    let mut bindings: Vec<Binding> = COLUMNS[..direct].iter().map(|name| Binding::read(name, word)).collect();
-    if direct < program.columns.len() {
-        bindings.push(Binding::read("rest", word));
-    }
-    bindings.extend([Binding::read("constants", word), Binding::write("out", word)]);
-    let seen = bindings.clone();
-    let digits: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let program = Arc::new(program);
-    // Each of the two choices of a turn may be a loop to a compiler.
-    let turns = turns::repeat(program.multiplications() as u64, turns::mul::<F>() + 2);
-    let rendered = Arc::clone(&program);
+    let (bindings, turns, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
+    let (seen, rendered) = (bindings.clone(), Arc::clone(&program));
     let source = move |language| match language {
-        Language::Cuda => rendered.cuda::<F>(direct),
-        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, "", &rendered.wgsl(direct)),
+        Language::Cuda => rendered.cuda::<F>(direct) + CUDA_ROWS,
+        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, &rendered.wgsl(direct), WGSL_ROWS),
     };
     let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
         let limbs = params.len as usize * F::LIMBS;
-        let Some((out, inputs)) = args.split_last_mut() else {
-            unreachable!("the launch checks the number of buffers")
-        };
-        let Some((constants, columns)) = inputs.split_last() else {
-            unreachable!("the launch checks the number of buffers")
-        };
-        let inputs = Inputs::<F> {
-            direct: columns[..direct].iter().map(|column| column.read()).collect(),
-            rest: columns.get(direct).map_or(&[], |rest| rest.read()),
-            rest_limbs: limbs,
-            constants: constants.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect(),
-        };
+        let (inputs, out) = cpu_inputs::<F>(args, direct, limbs);
         let each = (params.len as usize).div_ceil(PARTS * rayon::current_num_threads()).max(1);
         let each = each.next_multiple_of(ROWS);
-        parallel::chunks(&mut out.write::<u32>()[..limbs], each * F::LIMBS, &|run, out| {
+        parallel::chunks(&mut out[..limbs], each * F::LIMBS, &|run, out| {
             let mut values = vec![F::ZERO; program.slots * ROWS];
             for (first, out) in (run * each..).step_by(ROWS).zip(out.chunks_mut(ROWS * F::LIMBS)) {
-                program.run(&inputs, first, &mut values, out);
+                let row_values = program.run(&inputs, first, out.len() / F::LIMBS, &mut values);
+                out.chunks_exact_mut(F::LIMBS).zip(row_values).for_each(|(out, value)| value.store(out));
             }
         });
     };
-    KernelSpec::new("expression", variant::<F>(&digits), bindings, body, source)
+    KernelSpec::new("expression", variant::<F>(&digits(digest)), bindings, body, source)
         .threads(THREADS)
         .turns(move |_: &Params| turns)
+}
+
+/// The kernel `reduce` with the values of an expression for elements.
+fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
+    let (bindings, term, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
+    let (seen, rendered) = (bindings.clone(), Arc::clone(&program));
+    let source = move |language| match language {
+        Language::Cuda => reduce::cuda::<F>(&rendered.cuda::<F>(direct), Combine::Sum),
+        Language::Wgsl { int64 } => reduce::wgsl::<F>(int64, &seen, &rendered.wgsl(direct), Combine::Sum),
+    };
+    let body = move |params: &reduce::Params, args: &mut [CpuArg<'_>]| {
+        let (len, chunks) = (params.len as usize, params.chunks as usize);
+        let (inputs, out) = cpu_inputs::<F>(args, direct, len * F::LIMBS);
+        parallel::chunks(&mut out[..chunks * F::LIMBS], F::LIMBS, &|chunk, sum| {
+            let start = chunk << params.log_chunk;
+            let end = len.min(start + (1 << params.log_chunk));
+            let mut values = vec![F::ZERO; program.slots * ROWS];
+            let sums = (start..end).step_by(ROWS).map(|first| {
+                let row_values = program.run(&inputs, first, ROWS.min(end - first), &mut values);
+                row_values.iter().sum::<F>()
+            });
+            sums.sum::<F>().store(sum);
+        });
+    };
+    let threads = tile_threads::<F>();
+    KernelSpec::new("reduce", variant::<F>(&format!("sum of {}", digits(digest))), bindings, body, source)
+        .threads(threads)
+        .shared_bytes(source::tile_bytes::<F>(threads))
+        .turns(reduce::turns(threads, term, 0))
 }

@@ -9,7 +9,7 @@
 //! those powers from a table; one multiplication an element there, and as many additions.
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
+    Arg, Binding, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
 };
 
 use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
@@ -249,10 +249,22 @@ impl<F: DeviceField> Vector<F> {
         out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
         let kernel = self.kernels.reduce[reduction as usize].get(&self.device, || spec::<F>(reduction))?;
-        let len = a.len() as u32;
-        let longest = if log == 0 { self.log_chunk(a.len()) } else { len.next_power_of_two().ilog2() };
+        let params = self.chunking(kernel, a.len() as u32, log);
+        if params.chunks == 1 {
+            return self.launch_reduce(reduction, params, a, b, weights, out);
+        }
+        let secrecy = secrecy_of([a, out.as_view()].into_iter().chain(b).chain(weights.map(View::from)));
+        let mut results = self.device.alloc_with(params.chunks as usize, secrecy)?;
+        self.launch_reduce(reduction, params, a, b, weights, results.as_view_mut())?;
+        self.reduce_level(reduction.of_results(), results.as_view(), None, weights, log + params.log_chunk, out)
+    }
+
+    /// The chunks of a vector whose elements stand for 2^`log` each: one, of the results of chunks, as far as the turns of loops
+    /// that threads may take allow.
+    pub(super) fn chunking(&self, kernel: &Kernel<Params>, len: u32, log: u32) -> Params {
+        let longest = if log == 0 { self.log_chunk(len as usize) } else { len.next_power_of_two().ilog2() };
         let of = |log_chunk: u32| {
-            let chunks = a.len().div_ceil(1 << log_chunk).max(1) as u32;
+            let chunks = (len as usize).div_ceil(1 << log_chunk).max(1) as u32;
             Params { len, log_chunk, chunks, reversed: 0, weights: log }
         };
         let shortest = tile_threads::<F>().ilog2().max(1);
@@ -262,14 +274,7 @@ impl<F: DeviceField> Vector<F> {
                 if kernel.fits(&of(kept)) { kept } else { shorter }
             },
         );
-        let params = of(log_chunk);
-        if params.chunks == 1 {
-            return self.launch_reduce(reduction, params, a, b, weights, out);
-        }
-        let secrecy = secrecy_of([a, out.as_view()].into_iter().chain(b).chain(weights.map(View::from)));
-        let mut results = self.device.alloc_with(params.chunks as usize, secrecy)?;
-        self.launch_reduce(reduction, params, a, b, weights, results.as_view_mut())?;
-        self.reduce_level(reduction.of_results(), results.as_view(), None, weights, log + log_chunk, out)
+        of(log_chunk)
     }
 
     fn log_chunk(&self, len: usize) -> u32 {
@@ -316,23 +321,13 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
     let threads = tile_threads::<F>();
     let seen = bindings.clone();
     let source = move |language| match language {
-        Language::Cuda => format!(
-            "{}{}#define LOG_THREADS {}\n{}{}",
-            source::cuda::<F>(),
-            combine.cuda(),
-            threads.ilog2(),
-            if reduction == Reduction::InnerProduct { "#define PRODUCTS\n" } else { "" },
-            evariste_cuda::REDUCE
-        ),
+        Language::Cuda => {
+            let products = if reduction == Reduction::InnerProduct { "#define PRODUCTS\n" } else { "" };
+            cuda::<F>(&(source::cuda::<F>() + products), combine)
+        }
         Language::Wgsl { int64 } => {
             let term = if reduction == Reduction::InnerProduct { "f_mul(a_load(i), b_load(i))" } else { "a_load(i)" };
-            let extra = format!(
-                "{}{}fn term(i: u32) -> F {{ return {term}; }}\nconst LOG_THREADS = {}u;\n",
-                source::wgsl_tile::<F>(threads),
-                combine.wgsl(),
-                threads.ilog2()
-            );
-            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::REDUCE)
+            wgsl::<F>(int64, &seen, &format!("fn term(i: u32) -> F {{ return {term}; }}\n"), combine)
         }
     };
     let lanes = if reduction == Reduction::InnerProduct { ifma::Field::of::<F>() } else { None };
@@ -340,14 +335,36 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
     let mul = turns::mul::<F>();
     let join = if combine == Combine::Sum { 0 } else { mul };
     let term = if reduction == Reduction::InnerProduct { mul } else { join };
-    let turns = move |params: &Params| {
-        let chunk = u64::from(params.len).min(1 << params.log_chunk);
-        turns::repeat(chunk.div_ceil(threads.into()), term) + turns::repeat(threads.ilog2().into(), join)
-    };
     KernelSpec::new("reduce", variant::<F>(&format!("{reduction:?}")), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
-        .turns(turns)
+        .turns(turns(threads, term, join))
+}
+
+/// The kernel in CUDA, after the arithmetic and what tells its elements from those of a vector.
+pub(super) fn cuda<F: DeviceField>(before: &str, combine: Combine) -> String {
+    let log_threads = tile_threads::<F>().ilog2();
+    format!("{before}{}#define LOG_THREADS {log_threads}\n{}", combine.cuda(), evariste_cuda::REDUCE)
+}
+
+/// The kernel in WGSL, with `term` a function that gives an element.
+pub(super) fn wgsl<F: DeviceField>(int64: bool, bindings: &[Binding], term: &str, combine: Combine) -> String {
+    let threads = tile_threads::<F>();
+    let extra = format!(
+        "{}{}{term}const LOG_THREADS = {}u;\n",
+        source::wgsl_tile::<F>(threads),
+        combine.wgsl(),
+        threads.ilog2()
+    );
+    wgsl_kernel::<F>(int64, bindings, &extra, evariste_shaders::REDUCE)
+}
+
+/// Turns of loops of a thread, where an element takes `term` and joining two results `join`.
+pub(super) fn turns(threads: u32, term: u64, join: u64) -> impl Fn(&Params) -> u64 {
+    move |params| {
+        let chunk = u64::from(params.len).min(1 << params.log_chunk);
+        turns::repeat(chunk.div_ceil(threads.into()), term) + turns::repeat(threads.ilog2().into(), join)
+    }
 }
 
 const _: () = assert!(THREADS.is_power_of_two());
