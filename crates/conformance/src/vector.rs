@@ -3,7 +3,7 @@
 use ark_bls12_381::Fr;
 use evariste_backend::{Buffer, Device, Error};
 use evariste_field::{
-    DeviceField, Expression, Mont, Prefix, Vector, reference,
+    DeviceField, Expression, Formula, Mont, Prefix, Vector, reference,
     small::{BabyBear, Goldilocks},
 };
 
@@ -266,7 +266,7 @@ fn expressions<F: DeviceField>(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Sums over all rows, of one chunk and of several.
+/// Sums over all rows, of one chunk and of several, and formulas.
 fn expression_sums<F: DeviceField>(device: &Device) -> Outcome {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let [r, s] = [0, 1].map(Expression::constant);
@@ -293,6 +293,14 @@ fn expression_sums<F: DeviceField>(device: &Device) -> Outcome {
             vector.sum_expression_to(expression, &given, &constants, out.view_mut(1..2)?)?;
             expect_same(&format!("{name} in its place, {len}"), &out.to_vec()?, &[F::ONE, expected, F::ONE])?;
         }
+        let [x, y, z] = [0, 1, 2].map(|i| Formula::from(&uploaded[i]));
+        let formula = (&x * &y - &z) * constants[1] + &x * constants[0] - 5;
+        let expected: Vec<F> = (0..len)
+            .map(|i| (columns[0][i] * columns[1][i] - columns[2][i]) * constants[1] + columns[0][i] * constants[0])
+            .map(|x| x - F::from(5u8))
+            .collect();
+        expect_same(&format!("a formula in {len} rows"), &formula.to_buffer(&vector)?.to_vec()?, &expected)?;
+        expect_equal(&format!("its sum, {len}"), &formula.sum(&vector)?, &reference::sum(&expected))?;
     }
     Ok(())
 }
@@ -345,10 +353,14 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     let none: [&Elements<F>; 0] = [];
     let sum = vector.sum_expression(&Expression::integer(1), &none, &[]).map(drop);
     case("a sum without columns", sum, length("the columns of an expression", 1, 0))?;
+    let short = (Formula::from(&four) + Formula::from(&three)).to_buffer(&vector).map(drop);
+    case("a formula over two lengths", short, length("a column of an expression", 4, 3))?;
     if let Some(other) = other_device(device) {
         let (strange, columns) = (other.upload(&[F::ONE; 4])?, "columns elsewhere");
         let error = expect_error(columns, vector.sum_expression(&gate, &[&four, &strange], &[F::ONE]))?;
         let (expected, actual) = (device.info().id, other.info().id);
+        expect_equal(columns, &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
+        let error = expect_error(columns, Formula::from(&strange).to_buffer(&vector))?;
         expect_equal(columns, &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
     }
     expect_same("untouched", &out.to_vec()?, &[F::ONE; 4])
@@ -387,5 +399,11 @@ fn few_launches(device: &Device) -> Outcome {
     let fused = launches(&mut || vector.evaluate_expression(&gate, &[&data, &data], &[], &mut out))?;
     expect("an expression takes one launch", fused == 1)?;
     let sum = launches(&mut || vector.sum_expression_to(&gate, &[&data, &data], &[], out.view_mut(..1)?))?;
-    expect("a sum of an expression takes two launches", sum <= 2)
+    expect("a sum of an expression takes two launches", sum <= 2)?;
+    let before = device.stats();
+    let formula = (Formula::from(&data).pow(3) - Formula::from(&data) + 5).to_buffer(&vector)?;
+    let after = device.stats();
+    expect("a formula takes one launch", after.launches - before.launches == 1)?;
+    expect("and copies no vector", after.bytes_up - before.bytes_up < 100)?;
+    expect_equal("its length", &formula.len(), &data.len())
 }

@@ -28,7 +28,7 @@ pub mod prelude {
     #[cfg(feature = "curve")]
     pub use evariste_curve::{AffinePoint, DeviceCurve, Points};
     #[cfg(feature = "field")]
-    pub use evariste_field::{Canonical, DeviceField, Expression, Mont, Prefix, Vector};
+    pub use evariste_field::{Canonical, DeviceField, Expression, Formula, Mont, Prefix, Vector};
     #[cfg(feature = "msm")]
     pub use evariste_msm::{Msm, MsmConfig};
     #[cfg(feature = "ntt")]

@@ -122,6 +122,28 @@ impl Expression {
         Self(Arc::new(Node { kind, degree }))
     }
 
+    /// The same with column i called `columns[i]`, and constant i `constants[i]`.
+    pub(crate) fn renumbered(&self, columns: &[u32], constants: &[u32]) -> Self {
+        let same = |numbers: &[u32]| numbers.iter().zip(0..).all(|(number, i)| *number == i);
+        if same(columns) && same(constants) {
+            return self.clone();
+        }
+        let mut parts: Vec<Self> = Vec::new();
+        for step in self.steps() {
+            let at = |number: u32| &parts[number as usize];
+            parts.push(match step {
+                Step::Column(index) => Self::column(columns[index as usize]),
+                Step::Constant(index) => Self::constant(constants[index as usize]),
+                Step::Integer(value) => Self::integer(value),
+                Step::Add(a, b) => at(a) + at(b),
+                Step::Sub(a, b) => at(a) - at(b),
+                Step::Mul(a, b) => at(a) * at(b),
+                Step::Neg(a) => -at(a),
+            });
+        }
+        parts.pop().unwrap_or_else(|| self.clone())
+    }
+
     /// The steps that compute it, without recursion: expressions may be as deep as memory allows.
     pub(crate) fn tape(&self) -> Tape {
         let mut tape = Tape::default();

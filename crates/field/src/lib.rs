@@ -23,4 +23,4 @@ pub use extension::{Extension, ExtensionConfig};
 pub use field::{DeviceField, DevicePrimeField};
 pub use shoup::shoup_constants;
 pub use sum::FieldSum;
-pub use vector::{Prefix, Vector, invert};
+pub use vector::{Formula, Prefix, Vector, invert};

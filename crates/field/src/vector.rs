@@ -13,12 +13,14 @@ use crate::{
     sums::{self, Sums},
 };
 
+mod formula;
 mod fused;
 mod map;
 mod permute;
 mod prefix;
 mod reduce;
 
+pub use formula::Formula;
 pub use prefix::Prefix;
 
 /// Threads of a workgroup of the element-wise kernels.

@@ -331,7 +331,8 @@ impl<F: DeviceField> Vector<F> {
     }
 
     /// The value of the expression in every row, in a new vector: [`Vector::evaluate_expression`] without an output to be had
-    /// before, at the same cost. There are as many rows as the first column has elements.
+    /// before, at the same cost. There are as many rows as the first column has elements. [`Formula`](crate::Formula) is the same
+    /// with the columns in their places.
     ///
     /// # Errors
     /// [`Error::Length`] also if there are no columns, and as [`Vector::evaluate_expression`].
