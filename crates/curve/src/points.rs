@@ -407,7 +407,7 @@ impl<C: DeviceCurve> Points<C> {
     /// `out[i] = a[indices[i]]`, and the point at infinity where the index is beyond the end of `a`, for points of any form.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as outputs, and as [`Points::affine_to_xyzz`].
+    /// [`Error::Length`] unless there are as many indices as outputs; and the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn gather<'a, P: PointForm<C>>(
         &self,
         a: impl Into<View<'a, P>>,
@@ -445,7 +445,7 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// [`Error::Length`] unless there are as many indices as points in `a`; [`Error::OutOfMemory`] for 4 bytes of scratch for each
-    /// point of `out`; and as [`Points::affine_to_xyzz`].
+    /// point of `out`; and the errors of [`Points::affine_to_xyzz`], for the same reasons.
     pub fn scatter<'a, P: PointForm<C>>(
         &self,
         a: impl Into<View<'a, P>>,

@@ -317,7 +317,8 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`] if columns or constants are missing or a column has another length than `out`;
-    /// [`Error::OutOfMemory`], and as [`Vector::add`]. [`Error::TooLarge`] also for more multiplications than the loops of a
+    /// [`Error::OutOfMemory`] if the device has no room for the constants; and the errors of [`Vector::add`], for the same
+    /// reasons. [`Error::TooLarge`] also for more multiplications than the loops of a
     /// thread may do ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): 5,000 over a field of 256 bits on Mesa's
     /// llvmpipe.
     pub fn evaluate_expression<'a>(
@@ -335,7 +336,7 @@ impl<F: DeviceField> Vector<F> {
     /// with the columns in their places.
     ///
     /// # Errors
-    /// [`Error::Length`] also if there are no columns, and as [`Vector::evaluate_expression`].
+    /// [`Error::Length`] also if there are no columns; and the errors of [`Vector::evaluate_expression`], for the same reasons.
     pub fn compute<'a>(
         &self,
         expression: &Expression,
@@ -375,7 +376,7 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`] if there are no columns, if one that is used has another length than the first, or if columns or constants
-    /// are missing; and as [`Vector::evaluate_expression`].
+    /// are missing; and the errors of [`Vector::evaluate_expression`], for the same reasons.
     pub fn sum_expression<'a>(
         &self,
         expression: &Expression,
@@ -389,7 +390,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0]` = what [`Vector::sum_expression`] gives.
     ///
     /// # Errors
-    /// [`Error::Length`] also unless `out` has one element, and as [`Vector::sum_expression`].
+    /// [`Error::Length`] also unless `out` has one element; and the errors of [`Vector::sum_expression`], for the same reasons.
     pub fn sum_expression_to<'a>(
         &self,
         expression: &Expression,

@@ -30,7 +30,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[reverse(i)]`, where `reverse` reverses the bits of an index. The length must be a power of two.
     ///
     /// # Errors
-    /// [`Error::Length`] with the next power of two as the expected length, and as [`Vector::add`].
+    /// [`Error::Length`] if the length is no power of two, of which the next one is expected, or if `out` has another;
+    /// and the errors of [`Vector::add`], for the same reasons.
     pub fn bit_reverse<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
@@ -40,7 +41,7 @@ impl<F: DeviceField> Vector<F> {
     /// [`Vector::bit_reverse`] in place.
     ///
     /// # Errors
-    /// As [`Vector::bit_reverse`].
+    /// Returns the errors of [`Vector::bit_reverse`], for the same reasons.
     pub fn bit_reverse_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let a = a.into();
         self.launch_reverse(a.len(), Output::InPlace, &mut [Arg::write(a)])
@@ -49,7 +50,8 @@ impl<F: DeviceField> Vector<F> {
     /// Transposes a matrix of `rows` rows that lie one after the other: `out[c · rows + r] = a[r · columns + c]`.
     ///
     /// # Errors
-    /// [`Error::Length`] if the length is no multiple of `rows`, and as [`Vector::add`].
+    /// [`Error::Length`] if the length is no multiple of `rows` or `out` has another; and the errors of [`Vector::add`],
+    /// for the same reasons.
     pub fn transpose<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -87,7 +89,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[indices[i]]`, and 0 where the index is beyond the end of `a`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as outputs, and as [`Vector::add`].
+    /// [`Error::Length`] unless there are as many indices as outputs; and the errors of [`Vector::add`], for the same
+    /// reasons.
     pub fn gather<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -117,7 +120,7 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`] unless there are as many indices as elements in `a`; [`Error::OutOfMemory`] for 4 bytes of scratch for
-    /// each element of `out`; and as [`Vector::add`].
+    /// each element of `out`; and the errors of [`Vector::add`], for the same reasons.
     pub fn scatter<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,

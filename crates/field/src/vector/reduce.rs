@@ -130,7 +130,9 @@ impl<F: DeviceField> Vector<F> {
     /// `Σ a[i]`. Waits for it.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory), and as [`Vector::add`].
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if what is read back is no element; and the
+    /// errors of [`Vector::add`], for the same reasons.
     pub fn sum<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let a = a.into();
         self.value(a.secrecy(), |out| self.sum_to(a, out))
@@ -139,7 +141,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element, and as [`Vector::sum`].
+    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element; and the errors of
+    /// [`Vector::sum`], for the same reasons, but that nothing is read back.
     pub fn sum_to<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.reduce(Reduction::Sum, a.into(), None, None, out.into())
     }
@@ -147,7 +150,7 @@ impl<F: DeviceField> Vector<F> {
     /// `Π a[i]`. Waits for it.
     ///
     /// # Errors
-    /// As [`Vector::sum`].
+    /// Returns the errors of [`Vector::sum`], for the same reasons.
     pub fn product<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let a = a.into();
         self.value(a.secrecy(), |out| self.product_to(a, out))
@@ -156,7 +159,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Π a[i]`.
     ///
     /// # Errors
-    /// As [`Vector::sum_to`].
+    /// Returns the errors of [`Vector::sum_to`], for the same reasons.
     pub fn product_to<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.reduce(Reduction::Product, a.into(), None, None, out.into())
     }
@@ -164,7 +167,8 @@ impl<F: DeviceField> Vector<F> {
     /// `Σ a[i] · b[i]`. Waits for it.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length), and as [`Vector::sum`].
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors are as long; and the errors of
+    /// [`Vector::sum`], for the same reasons.
     pub fn inner_product<'a>(&self, a: impl Into<View<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let (a, b) = (a.into(), b.into());
         self.value(secrecy_of([a, b]), |out| self.inner_product_to(a, b, out))
@@ -173,7 +177,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i] · b[i]`.
     ///
     /// # Errors
-    /// As [`Vector::sum_to`].
+    /// Returns the errors of [`Vector::sum_to`], for the same reasons.
     pub fn inner_product_to<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -188,7 +192,7 @@ impl<F: DeviceField> Vector<F> {
     /// `Σ a[i] · z^i`: the value at `z` of the polynomial with these coefficients. Waits for it.
     ///
     /// # Errors
-    /// As [`Vector::sum`].
+    /// Returns the errors of [`Vector::sum`], for the same reasons.
     pub fn evaluate<'a>(&self, a: impl Into<View<'a, Mont<F>>>, z: F) -> Result<F> {
         let a = a.into();
         self.value(a.secrecy(), |out| self.evaluate_to(a, z, out))
@@ -197,7 +201,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i] · z^i`.
     ///
     /// # Errors
-    /// As [`Vector::sum_to`].
+    /// Returns the errors of [`Vector::sum_to`], for the same reasons.
     pub fn evaluate_to<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
