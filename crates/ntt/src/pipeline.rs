@@ -54,16 +54,16 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
         Ok(Self { transform, stream, len })
     }
 
-    /// Queues a forward transform of what `host` holds in the device's form ([`Element::encode`]), once it is on the
-    /// device, and its way back into the same memory, which must be for both directions. Gives the result of an earlier
-    /// call when all memory is in use, in the order of the calls.
+    /// Queues a forward transform of what `host` holds in the device's form ([`encode`](evariste_backend::Element::encode)),
+    /// once it is on the device, and its way back into the same memory, which must be for both directions. Gives the result
+    /// of an earlier call when all memory is in use, in the order of the calls.
     ///
     /// # Errors
     /// [`Error::HostBytes`] if `host` is no whole number of elements; [`Error::Length`] unless it has those of `batch`
-    /// transforms, or if these are no whole number of matrices where the transform is of columns; [`Error::ZeroCoset`] if the transform is on the coset of 0;
-    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if `host` is not for both directions or belongs
-    /// to another device, if scratch memory is exhausted, or if the device fails. `host` is dropped then; the results
-    /// of earlier calls are given by later ones, but for one that the device failed to give.
+    /// transforms, or if these are no whole number of matrices where the transform is of columns; [`Error::ZeroCoset`] if
+    /// the transform is on the coset of 0; [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if `host` is
+    /// not for both directions or belongs to another device, if scratch memory is exhausted, or if the device fails. `host`
+    /// is dropped then; the results of earlier calls are given by later ones, but for one that the device failed to give.
     pub fn forward(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
         self.run(host, Direction::Forward)
     }
