@@ -81,9 +81,7 @@ impl Aes {
         let kernel = self.0.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
         let threads = shape.ctr_threads(device.info());
         let blocks = words(range.start, range.len());
-        let mut done = 0;
-        while done < blocks {
-            let now = (blocks - done).min(self.0.config.launch_blocks());
+        let mut launch = |done: u64, now: u64| -> Result<()> {
             let params = CtrParams {
                 counter: bytemuck::cast(add_counter(counter, done.into(), width)),
                 wide: width.word(),
@@ -97,7 +95,20 @@ impl Aes {
             let args = &mut [Arg::write(&mut *data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
             // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
             // buffers are padded to whole words; schedule and tables are of this kernel's shape.
-            unsafe { kernel.launch(queue, groups, &params, args) }?;
+            Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
+        };
+        let each = self.0.config.launch_blocks();
+        let mut done = 0;
+        while done < blocks {
+            let now = (blocks - done).min(each);
+            if let Err(error) = launch(done, now) {
+                // The same stream again takes itself away: what was launched before is launched once more.
+                while done > 0 {
+                    done -= each;
+                    launch(done, each)?;
+                }
+                return Err(error);
+            }
             done += now;
         }
         Ok(())
@@ -218,7 +229,8 @@ impl Ctr {
     ///
     /// # Errors
     /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for a buffer of another device: with
-    /// nothing written. [`Error::Device`] also if the device fails; the position is as it was then.
+    /// nothing written. [`Error::Device`] also if the device fails: data and position are as they were then, unless it
+    /// fails again when launches before are taken back.
     pub fn apply_buffer(&mut self, data: &mut Buffer<u8>) -> Result<()> {
         let len = data.len();
         self.apply_range(data, 0..len)
@@ -230,7 +242,7 @@ impl Ctr {
     /// # Errors
     /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for a range that leaves `data` or for a
     /// buffer of another device: with nothing written. [`Error::Device`] also if the device fails or has no room for the
-    /// copy; the position is as it was then.
+    /// copy: data and position are as they were then, unless it fails again when launches before are taken back.
     pub fn apply_range(&mut self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
         let len = range.len();
         self.apply_at(None, self.position, data, range)?;

@@ -1,7 +1,7 @@
 //! Reuse of allocations: freed blocks wait on shelves by size class, up to a budget.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -21,8 +21,8 @@ struct Shelves<R> {
 #[derive(Debug)]
 struct Shelf<R> {
     blocks: Vec<R>,
-    /// Classes that found no room in the pool since a block of this one came or went.
-    refused: BTreeSet<u64>,
+    /// Bytes, by class, that found no room in the pool since a block of this class came or went.
+    refused: BTreeMap<u64, u64>,
 }
 
 /// Allocations of up to this size round up to a power of two, larger ones to an eighth of one.
@@ -63,8 +63,9 @@ impl<R> Pool<R> {
         None
     }
 
-    /// [`Pool::give`], but classes give way that were not used since this one was handed back before: else what is not needed
-    /// any more would keep out all that comes later. Hands back what is not kept.
+    /// [`Pool::give`], but a class gives way that was not used since this one was handed back before and so many bytes of this one
+    /// were, with these, as are kept of that one: else what is not needed any more would keep out all that comes later, or
+    /// little that comes often what is much and comes seldom. Hands back what is not kept.
     #[cfg(any(test, feature = "cuda", feature = "wgpu"))]
     pub(crate) fn replace(&self, class: u64, block: R) -> Vec<R> {
         let mut shelves = self.lock();
@@ -72,13 +73,16 @@ impl<R> Pool<R> {
         let mut replaced = Vec::new();
         if excess > 0 {
             let Shelves { by_class, bytes } = &mut *shelves;
-            let gives_way = |size: u64, shelf: &Shelf<R>| size != class && shelf.refused.contains(&class);
+            let gives_way = |size: u64, shelf: &Shelf<R>| {
+                let refused = shelf.refused.get(&class).map(|bytes| bytes + class);
+                size != class && refused.is_some_and(|refused| refused >= size * shelf.blocks.len() as u64)
+            };
             let kept = |(size, shelf): (&u64, &Shelf<R>)| {
                 if gives_way(*size, shelf) { 0 } else { size * shelf.blocks.len() as u64 }
             };
             if by_class.iter().map(kept).sum::<u64>().saturating_add(class) > self.budget {
                 for shelf in by_class.values_mut() {
-                    shelf.refused.insert(class);
+                    *shelf.refused.entry(class).or_default() += class;
                 }
                 return vec![block];
             }
@@ -117,7 +121,7 @@ impl<R> Shelves<R> {
     fn put(&mut self, class: u64, block: R) {
         self.bytes += class;
         let shelf =
-            self.by_class.entry(class).or_insert_with(|| Shelf { blocks: Vec::new(), refused: BTreeSet::new() });
+            self.by_class.entry(class).or_insert_with(|| Shelf { blocks: Vec::new(), refused: BTreeMap::new() });
         shelf.blocks.push(block);
         shelf.refused.clear();
     }
@@ -169,7 +173,7 @@ mod tests {
         for _ in 0..4 {
             let block = pool.take(64).unwrap();
             assert_eq!(pool.replace(64, block), []);
-            for (class, block) in [(16, 'b'), (32, 'c')] {
+            for (class, block) in [(16, 'b'), (16, 'b'), (32, 'c')] {
                 assert_eq!((pool.take(class), pool.replace(class, block)), (None, vec![block]));
             }
         }

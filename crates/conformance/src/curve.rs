@@ -264,7 +264,7 @@ where
         let gathered = reference::gather(&all[..len], &indices);
         expect_output(device, &what, &gathered, |out| points.gather(&a, &places, out))?;
         let (mut out, mut expected) = (a.duplicate()?, all[..len].to_vec());
-        let source: Vec<_> = all[all.len() - indices.len() + 1..].iter().chain(&all[..1]).copied().collect();
+        let source: Vec<_> = all[all.len() + 1 - indices.len()..].iter().chain(&all[..1]).copied().collect();
         points.scatter(&device.upload::<P>(&source)?, &places, &mut out)?;
         reference::scatter(&source, &indices, &mut expected);
         expect_same(&format!("{} scattered to {len}", source.len()), &out.to_vec()?, &expected)?;

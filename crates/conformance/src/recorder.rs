@@ -51,6 +51,8 @@ pub(crate) struct Recorder {
     peak: AtomicU64,
     /// Reads before the one that fails.
     reads: AtomicUsize,
+    /// Launches before the one that fails.
+    launches: AtomicUsize,
 }
 
 impl Recorder {
@@ -89,8 +91,9 @@ impl Recorder {
 
     fn with_info(below: &Device, info: DeviceInfo, skipped: &'static [&'static str]) -> Arc<Self> {
         let (launched, allocated) = (Mutex::default(), Mutex::default());
-        let (peak, reads) = (AtomicU64::new(0), AtomicUsize::new(usize::MAX));
-        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, peak, reads })
+        let peak = AtomicU64::new(0);
+        let [reads, launches] = [(); 2].map(|()| AtomicUsize::new(usize::MAX));
+        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, peak, reads, launches })
     }
 
     /// What was launched of a kernel.
@@ -119,6 +122,11 @@ impl Recorder {
     /// Has one read from the device fail, after so many that do not.
     pub(crate) fn fail_read_after(&self, reads: usize) {
         self.reads.store(reads, Ordering::Relaxed);
+    }
+
+    /// Has one launch fail, after so many that do not.
+    pub(crate) fn fail_launch_after(&self, launches: usize) {
+        self.launches.store(launches, Ordering::Relaxed);
     }
 
     fn allocate(&self, bytes: u64, secrecy: Secrecy, transfer: Option<Transfer>) {
@@ -203,6 +211,9 @@ impl Backend for Recorder {
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
         if self.skipped.contains(&job.spec.name) {
             return Ok(());
+        }
+        if self.launches.fetch_sub(1, Ordering::Relaxed) == 0 {
+            return Err(Error::Driver { device: self.info.id, call: job.spec.name, reason: "told to fail".into() });
         }
         let (key, count) = ((job.spec.name, job.spec.variant.clone()), job.groups);
         // SAFETY: the caller's promise is the one that is asked for.

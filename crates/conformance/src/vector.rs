@@ -355,13 +355,15 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     case("a sum without columns", sum, length("the columns of an expression", 1, 0))?;
     let short = (Formula::from(&four) + Formula::from(&three)).to_buffer(&vector).map(drop);
     case("a formula over two lengths", short, length("a column of an expression", 4, 3))?;
+    let unused = (Formula::from(&four) + Formula::from(&three).pow(0)).to_buffer(&vector).map(drop);
+    case("a formula whose power of 0 has another length", unused, length("a column of an expression", 4, 3))?;
     if let Some(other) = other_device(device) {
         let (strange, columns) = (other.upload(&[F::ONE; 4])?, "columns elsewhere");
         let error = expect_error(columns, vector.sum_expression(&gate, &[&four, &strange], &[F::ONE]))?;
         let (expected, actual) = (device.info().id, other.info().id);
         expect_equal(columns, &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
         let error = expect_error(columns, Formula::from(&strange).to_buffer(&vector))?;
-        expect_equal(columns, &error, &Error::WrongDevice { what: "a kernel argument", expected, actual })?;
+        expect_equal(columns, &error, &Error::WrongDevice { what: "a column of an expression", expected, actual })?;
     }
     expect_same("untouched", &out.to_vec()?, &[F::ONE; 4])
 }

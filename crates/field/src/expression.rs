@@ -130,20 +130,34 @@ impl Expression {
         if same(columns) && same(constants) {
             return self.clone();
         }
-        let mut parts: Vec<Self> = Vec::new();
-        for step in self.steps() {
-            let at = |number: u32| &parts[number as usize];
-            parts.push(match step {
-                Step::Column(index) => Self::column(columns[index as usize]),
-                Step::Constant(index) => Self::constant(constants[index as usize]),
-                Step::Integer(value) => Self::integer(value),
-                Step::Add(a, b) => at(a) + at(b),
-                Step::Sub(a, b) => at(a) - at(b),
-                Step::Mul(a, b) => at(a) * at(b),
-                Step::Neg(a) => -at(a),
-            });
+        // Node by node, as it was built: steps have lost which of two operands was the left one, which the digest depends on.
+        let mut done: HashMap<*const Node, Self> = HashMap::new();
+        let mut todo = vec![(self, false)];
+        while let Some((expression, ready)) = todo.pop() {
+            let key = Arc::as_ptr(&expression.0);
+            if done.contains_key(&key) {
+                continue;
+            }
+            let operands = expression.0.kind.operands();
+            if !ready && operands.iter().any(Option::is_some) {
+                todo.push((expression, true));
+                todo.extend(operands.iter().rev().flatten().map(|operand| (*operand, false)));
+                continue;
+            }
+            let at = |operand: &Self| done[&Arc::as_ptr(&operand.0)].clone();
+            let kind = match &expression.0.kind {
+                Kind::Column(index) => Kind::Column(columns[*index as usize]),
+                Kind::Constant(index) => Kind::Constant(constants[*index as usize]),
+                Kind::Integer(value) => Kind::Integer(*value),
+                Kind::Add(a, b) => Kind::Add(at(a), at(b)),
+                Kind::Sub(a, b) => Kind::Sub(at(a), at(b)),
+                Kind::Mul(a, b) => Kind::Mul(at(a), at(b)),
+                Kind::Neg(a) => Kind::Neg(at(a)),
+                Kind::Pow(a, exponent) => Kind::Pow(at(a), *exponent),
+            };
+            done.insert(key, Self::new(kind, expression.0.degree));
         }
-        parts.pop().unwrap_or_else(|| self.clone())
+        done.remove(&Arc::as_ptr(&self.0)).unwrap_or_else(|| self.clone())
     }
 
     /// The steps that compute it, without recursion: expressions may be as deep as memory allows.

@@ -121,6 +121,19 @@ fn failures(device: &Device) -> Outcome {
     expect_equal("pieces that failed", &failures, &3)?;
     recorder.fail_read_after(usize::MAX);
 
+    // Three launches, of 2,048 bytes each, and of those before the one that fails each once more.
+    let config = Config { crossover: Some(0), launch_bytes: 2048, ..Config::default() };
+    let mut stream = Aes::with_config(&flaky, &[bytes(16, 1)], config)?.ctr(&[7; 16])?;
+    stream.seek(16)?;
+    let mut data = flaky.upload::<u8>(&plain[..6_000])?;
+    for launches in 0..3 {
+        recorder.fail_launch_after(launches);
+        expect_error("a launch that fails", stream.apply_buffer(&mut data))?;
+        expect_same(&format!("a buffer of which launch {launches} failed"), &data.to_vec()?, &plain[..6_000])?;
+        expect_equal("the position then", &stream.position(), &16)?;
+    }
+    recorder.fail_launch_after(usize::MAX);
+
     let aes = Aes::with_config(device, &[bytes(16, 1)], small_pieces())?;
     for room in [0, 9_999, 10_000, 12_345] {
         let (mut stream, mut output) = (aes.ctr(&[7; 16])?, Short(Vec::new(), room));

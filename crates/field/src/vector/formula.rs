@@ -10,10 +10,11 @@ use super::Vector;
 use crate::{DeviceField, Expression, Mont};
 
 /// An [`Expression`] together with the vectors that are its columns and the elements that are its constants, so that computing with
-/// resident vectors reads like mathematics. Nothing is done until a value is asked for; then it is one kernel, which reads each
-/// vector once, as [`Vector::evaluate_expression`] does.
+/// resident vectors reads like mathematics. Nothing is done until a value is asked for; then it is one kernel, as of
+/// [`Vector::evaluate_expression`].
 ///
-/// Formulas that are built in the same way share a kernel, whatever vectors and constants they are about.
+/// Formulas that are built in the same way share a kernel, whatever vectors and constants they are about, as long as those that
+/// are equal in one are equal in the other.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -64,31 +65,43 @@ impl<'a, F: DeviceField> Formula<'a, F> {
     /// The values in a new vector, as long as the vectors are, and secret if one of them is.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length, and as
-    /// [`Vector::evaluate_expression`].
+    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length; and the errors
+    /// of [`Vector::compute`], for the same reasons.
     pub fn to_buffer(&self, vector: &Vector<F>) -> Result<Buffer<Mont<F>>> {
+        self.expect_lengths(vector, self.columns.first().map_or(0, View::len))?;
         vector.compute(&self.expression, &self.columns, &self.constants)
     }
 
     /// The values in `out`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless all vectors and `out` have the same length, and as
-    /// [`Vector::evaluate_expression`].
+    /// [`Error::Length`](evariste_backend::Error::Length) unless all vectors and `out` have the same length; and the errors of
+    /// [`Vector::evaluate_expression`], for the same reasons.
     pub fn evaluate<'b>(&self, vector: &Vector<F>, out: impl Into<ViewMut<'b, Mont<F>>>) -> Result<()>
     where
         'a: 'b,
     {
+        let out = out.into();
+        self.expect_lengths(vector, out.len())?;
         vector.evaluate_expression(&self.expression, &self.columns, &self.constants, out)
     }
 
     /// The sum of the values, as [`Vector::sum_expression`] takes it. Waits for it.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length, and as
-    /// [`Vector::sum_expression`].
+    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length; and the errors
+    /// of [`Vector::sum_expression`], for the same reasons.
     pub fn sum(&self, vector: &Vector<F>) -> Result<F> {
+        self.expect_lengths(vector, self.columns.first().map_or(0, View::len))?;
         vector.sum_expression(&self.expression, &self.columns, &self.constants)
+    }
+
+    /// Refuses vectors of another device or length, those too that a power of 0 left without use.
+    fn expect_lengths(&self, vector: &Vector<F>, len: usize) -> Result<()> {
+        self.columns.iter().try_for_each(|column| {
+            vector.device.expect_same("a column of an expression", column.device())?;
+            column.expect_len("a column of an expression", len)
+        })
     }
 
     /// Its expression, with the columns numbered in the order in which they come up.
@@ -258,6 +271,8 @@ mod tests {
         let expected = (&a - &b * &u) * (&c * &v + &b * &u - 7) + -&a.pow(5) - (&u - &a * 2) + &u;
         assert_eq!(formula.expression(), &expected);
         assert_eq!((formula.columns.len(), &formula.constants), (3, &vec![r, s]));
+        // Operands stay on their sides.
+        assert_eq!((&z + (&y * &x + &x)).expression(), &(&a + (&Expression::column(1) * &c + &c)));
         let values: Vec<Fr> =
             (0..700).map(|i| expected.value(&[hosts[2][i], hosts[1][i], hosts[0][i]], &[r, s])).collect();
         assert_eq!(formula.to_buffer(&vector).unwrap().to_vec().unwrap(), values);

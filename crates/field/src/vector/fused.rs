@@ -336,7 +336,7 @@ impl<F: DeviceField> Vector<F> {
     /// with the columns in their places.
     ///
     /// # Errors
-    /// [`Error::Length`] also if there are no columns; and the errors of [`Vector::evaluate_expression`], for the same reasons.
+    /// [`Error::Length`] also if there are no columns, [`Error::OutOfMemory`] also for the output; and the errors of [`Vector::evaluate_expression`], for the same reasons.
     pub fn compute<'a>(
         &self,
         expression: &Expression,
@@ -344,13 +344,15 @@ impl<F: DeviceField> Vector<F> {
         constants: &[F],
     ) -> Result<Buffer<Mont<F>>> {
         let secrecy = secrecy_of(columns.iter().map(|column| (*column).into()));
-        let mut out = self.device.alloc_with(rows(columns)?.len(), secrecy)?;
+        let rows = rows(columns)?.len();
+        self.checked_len(rows)?;
+        let mut out = self.device.alloc_with(rows, secrecy)?;
         self.launch_rows(expression, columns, constants, out.as_view_mut())?;
         Ok(out)
     }
 
-    /// The sum of the value of the expression over all rows of the columns, each of which is read once: nothing is written but sums
-    /// of chunks. There are as many rows as the first column has elements. Columns and constants beyond those that the
+    /// The sum of the value of the expression over all rows of the columns, of which nothing is written but sums of chunks, and
+    /// columns beyond those that have a binding, side by side. There are as many rows as the first column has elements. Columns and constants beyond those that the
     /// expression needs are left alone. Waits for the sum.
     ///
     /// Two halves of a vector are two columns, as other parts of equal lengths are. This is the message of a sumcheck's round about
