@@ -16,7 +16,7 @@ use evariste_aes::{
     aead::{AeadInOut, KeyInit},
     cipher::{KeyIvInit, StreamCipher, StreamCipherSeek},
 };
-use evariste_backend::Device;
+use evariste_backend::{Device, Kind};
 use libtest_mimic::Failed;
 
 use super::bytes;
@@ -118,7 +118,9 @@ fn failures(device: &Device) -> Outcome {
         expect_equal("the position then", &stream.position(), &start)?;
         failures += 1;
     }
-    expect_equal("pieces that failed", &failures, &3)?;
+    // Slices do not pass through a device that is the CPU.
+    let pieces = if device.info().id.kind == Kind::Cpu { 0 } else { 3 };
+    expect_equal("pieces that failed", &failures, &pieces)?;
     recorder.fail_read_after(usize::MAX);
 
     // Three launches, of 2,048 bytes each, and of those before the one that fails each once more.

@@ -4,9 +4,7 @@ use evariste_backend::{Buffer, Device, Error};
 use evariste_gray::{Gray, reference};
 
 use crate::{
-    Outcome, Suite, expect_equal, expect_error, expect_same, garbage,
-    launches::{Family, lengths},
-    other_device,
+    Outcome, Suite, expect_equal, expect_error, expect_same, garbage, launches::Family, other_device, sizes::lengths,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
