@@ -131,21 +131,8 @@ impl Expression {
             return self.clone();
         }
         // Node by node, as it was built: steps have lost which of two operands was the left one, which the digest depends on.
-        let mut done: HashMap<*const Node, Self> = HashMap::new();
-        let mut todo = vec![(self, false)];
-        while let Some((expression, ready)) = todo.pop() {
-            let key = Arc::as_ptr(&expression.0);
-            if done.contains_key(&key) {
-                continue;
-            }
-            let operands = expression.0.kind.operands();
-            if !ready && operands.iter().any(Option::is_some) {
-                todo.push((expression, true));
-                todo.extend(operands.iter().rev().flatten().map(|operand| (*operand, false)));
-                continue;
-            }
-            let at = |operand: &Self| done[&Arc::as_ptr(&operand.0)].clone();
-            let kind = match &expression.0.kind {
+        self.fold(|node, at: &dyn Fn(&Self) -> Self| {
+            let kind = match &node.kind {
                 Kind::Column(index) => Kind::Column(columns[*index as usize]),
                 Kind::Constant(index) => Kind::Constant(constants[*index as usize]),
                 Kind::Integer(value) => Kind::Integer(*value),
@@ -155,16 +142,37 @@ impl Expression {
                 Kind::Neg(a) => Kind::Neg(at(a)),
                 Kind::Pow(a, exponent) => Kind::Pow(at(a), *exponent),
             };
-            done.insert(key, Self::new(kind, expression.0.degree));
-        }
-        done.remove(&Arc::as_ptr(&self.0)).unwrap_or_else(|| self.clone())
+            Self::new(kind, node.degree)
+        })
     }
 
-    /// The steps that compute it, without recursion: expressions may be as deep as memory allows.
+    /// The steps that compute it.
     pub(crate) fn tape(&self) -> Tape {
         let mut tape = Tape::default();
+        self.fold(|node, at: &dyn Fn(&Self) -> u32| match &node.kind {
+            Kind::Column(index) => tape.push(Step::Column(*index)),
+            Kind::Constant(index) => tape.push(Step::Constant(*index)),
+            Kind::Integer(value) => tape.push(Step::Integer(*value)),
+            Kind::Add(a, b) => tape.push(Step::Add(at(a), at(b))),
+            Kind::Sub(a, b) => tape.push(Step::Sub(at(a), at(b))),
+            Kind::Mul(a, b) => tape.push(Step::Mul(at(a), at(b))),
+            Kind::Neg(a) => tape.push(Step::Neg(at(a))),
+            Kind::Pow(a, exponent) => {
+                let base = at(a);
+                (0..exponent.ilog2()).rev().fold(base, |power, bit| {
+                    let square = tape.push(Step::Mul(power, power));
+                    if exponent >> bit & 1 == 1 { tape.push(Step::Mul(square, base)) } else { square }
+                })
+            }
+        });
+        tape
+    }
+
+    /// What `part` makes of the whole: of each node once, from what it has made of the operands, those from the left before.
+    /// Without recursion: expressions may be as deep as memory allows.
+    fn fold<T: Clone>(&self, mut part: impl FnMut(&Node, &dyn Fn(&Self) -> T) -> T) -> T {
         // By the address of a node, which this borrow keeps alive.
-        let mut done: HashMap<*const Node, u32> = HashMap::new();
+        let mut done: HashMap<*const Node, T> = HashMap::new();
         let mut todo = vec![(self, false)];
         while let Some((expression, ready)) = todo.pop() {
             let key = Arc::as_ptr(&expression.0);
@@ -177,26 +185,10 @@ impl Expression {
                 todo.extend(operands.iter().rev().flatten().map(|operand| (*operand, false)));
                 continue;
             }
-            let at = |operand: &Expression| done[&Arc::as_ptr(&operand.0)];
-            let step = match &expression.0.kind {
-                Kind::Column(index) => tape.push(Step::Column(*index)),
-                Kind::Constant(index) => tape.push(Step::Constant(*index)),
-                Kind::Integer(value) => tape.push(Step::Integer(*value)),
-                Kind::Add(a, b) => tape.push(Step::Add(at(a), at(b))),
-                Kind::Sub(a, b) => tape.push(Step::Sub(at(a), at(b))),
-                Kind::Mul(a, b) => tape.push(Step::Mul(at(a), at(b))),
-                Kind::Neg(a) => tape.push(Step::Neg(at(a))),
-                Kind::Pow(a, exponent) => {
-                    let base = at(a);
-                    (0..exponent.ilog2()).rev().fold(base, |power, bit| {
-                        let square = tape.push(Step::Mul(power, power));
-                        if exponent >> bit & 1 == 1 { tape.push(Step::Mul(square, base)) } else { square }
-                    })
-                }
-            };
-            done.insert(key, step);
+            let made = part(&expression.0, &|operand| done[&Arc::as_ptr(&operand.0)].clone());
+            done.insert(key, made);
         }
-        tape
+        done[&Arc::as_ptr(&self.0)].clone()
     }
 }
 

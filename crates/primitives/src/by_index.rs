@@ -96,7 +96,9 @@ impl<T: Element> ByIndex<T> {
     ///
     /// # Errors
     /// [`Error::Length`] unless there are as many indices as outputs; [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements in `a`
-    /// or `out`; [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`]; [`Error::Compile`] and the like at first use.
+    /// or `out`; [`Error::WrongDevice`] if one of the three lies on another device. At first use [`Error::Compile`] if the kernel's
+    /// source is refused and [`Error::Unavailable`] where the compiler is missing. [`Error::Driver`] if a call of the driver
+    /// fails, [`Error::Lost`] if the device is gone.
     pub fn gather<'a>(
         &self,
         a: impl Into<View<'a, T>>,
@@ -117,8 +119,8 @@ impl<T: Element> ByIndex<T> {
     /// element.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as elements in `a`; [`Error::OutOfMemory`] for the scratch; and as
-    /// [`ByIndex::gather`].
+    /// [`Error::Length`] unless there are as many indices as elements in `a`; [`Error::OutOfMemory`] if the device has no room for
+    /// the scratch; and the other errors of [`ByIndex::gather`], for the same reasons.
     pub fn scatter<'a>(
         &self,
         a: impl Into<View<'a, T>>,

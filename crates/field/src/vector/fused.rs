@@ -336,7 +336,8 @@ impl<F: DeviceField> Vector<F> {
     /// with the columns in their places.
     ///
     /// # Errors
-    /// [`Error::Length`] also if there are no columns, [`Error::OutOfMemory`] also for the output; and the errors of [`Vector::evaluate_expression`], for the same reasons.
+    /// [`Error::Length`] also if there are no columns, [`Error::OutOfMemory`] also if there is no room for the output; and the errors
+    /// of [`Vector::evaluate_expression`], for the same reasons.
     pub fn compute<'a>(
         &self,
         expression: &Expression,
