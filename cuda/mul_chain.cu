@@ -2,17 +2,17 @@
 //   STEP_MUL     x[i]^(LENGTH + 1), multiplied by x[i] each time
 //   STEP_SQUARE  x[i]^(2^LENGTH)
 //   STEP_MAC     the sum of x[i] x[(i + j) mod len] for j < LENGTH, reduced once where there is f_mac
-//   STEP_KNOWN   x[i] w^LENGTH, by the product with a known constant where there is one
+//   STEP_SHOUP   x[i] w^LENGTH, by Shoup's product with a constant where there is one
 // Grid: one thread an element. Registers: two elements. No shared memory. Bound by arithmetic alone: it tells the rate
 // of multiplications that a device can reach.
 
 
-// A constant in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
-struct Known {
+// A factor in Montgomery form; as an integer, and floor(2^(32 F_LIMBS) / p) times that.
+struct Constant {
     F montgomery, integer, quotient;
 };
 
-extern "C" __global__ void mul_chain(const Params params, BUFFERS(F, Known, F)) {
+extern "C" __global__ void mul_chain(const Params params, BUFFERS(F, Constant, F)) {
     wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

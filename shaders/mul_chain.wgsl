@@ -12,7 +12,7 @@ fn mul_chain(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     var factor = x_load(i);
     var product = factor;
     var sum = f_zero();
-    if (STEP == STEP_KNOWN) {
+    if (STEP == STEP_SHOUP) {
         factor = w_load(0u);
     }
     var k = i;

@@ -165,11 +165,10 @@ impl Shape {
                 Language::Wgsl { .. } => head + &self.unroll(evariste_shaders::AES_CTR),
             }
         };
-        let body = move |params: &CtrParams, args: &mut [CpuArg<'_>]| {
-            let [data, ..] = args else { unreachable!("the launch checks the number of buffers") };
+        let body = move |params: &CtrParams, [data, ..]: &mut [CpuArg<'_>; 3]| {
             bodies::ctr_kernel(params, data.write(), &ciphers[0]);
         };
-        KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS.to_vec(), body, source)
+        KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS, body, source)
             .threads(threads)
             .shared_bytes(self.shared_bytes())
             // Workgroups do not stride where turns are limited.
@@ -195,10 +194,8 @@ impl Shape {
         ciphers: Ciphers,
     ) -> KernelSpec {
         let threads = self.block_threads(info);
-        let mut bindings = CIPHER_BINDINGS.to_vec();
-        if mode == BlockMode::Cbc {
-            bindings.push(Binding::read("previous", BindingType::Vec4));
-        }
+        let previous = (mode == BlockMode::Cbc).then(|| Binding::read("previous", BindingType::Vec4));
+        let bindings = (CIPHER_BINDINGS, previous);
         let source = move |language| {
             let head =
                 self.source(language, direction, threads, &[("MODE", mode as u32), ("PREVIOUS_UNITS", PREVIOUS_UNITS)]);
@@ -214,8 +211,8 @@ impl Shape {
             };
             head + &parts.concat()
         };
-        let body = move |params: &BlockParams, args: &mut [CpuArg<'_>]| {
-            let [data, messages, ..] = args else { unreachable!("the launch checks the number of buffers") };
+        // The CPU's body of CBC decryption keeps the previous blocks itself.
+        let body = move |params: &BlockParams, ([data, messages, ..], _): Args<'_, '_>| {
             let data = data.write();
             match mode {
                 BlockMode::Xts => {
@@ -257,18 +254,15 @@ impl Shape {
             };
             head + &parts.concat()
         };
-        let body = move |params: &SerialParams, args: &mut [CpuArg<'_>]| {
-            let [data, messages, ..] = args else { unreachable!("the launch checks the number of buffers") };
-            match mode {
-                SerialMode::CbcEncrypt => bodies::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
-                SerialMode::XtsSteal => {
-                    let cipher = &ciphers[params.key as usize];
-                    bodies::steal_kernel(params, data.write(), messages.read(), cipher, direction);
-                }
+        let body = move |params: &SerialParams, [data, messages, ..]: &mut [CpuArg<'_>; 4]| match mode {
+            SerialMode::CbcEncrypt => bodies::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
+            SerialMode::XtsSteal => {
+                let cipher = &ciphers[params.key as usize];
+                bodies::steal_kernel(params, data.write(), messages.read(), cipher, direction);
             }
         };
-        let bindings = CIPHER_BINDINGS.to_vec();
-        KernelSpec::new("aes_serial", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
+        let variant = self.variant(&format!("{mode:?} {direction:?} "));
+        KernelSpec::new("aes_serial", variant, CIPHER_BINDINGS, body, source)
             .constants(serial_modes::ALL)
             .threads(THREADS)
             .shared_bytes(self.shared_bytes())
@@ -282,7 +276,7 @@ impl Shape {
     }
 
     pub(crate) fn previous(self) -> KernelSpec {
-        let bindings = vec![
+        let bindings = [
             Binding::read("data", BindingType::Vec4),
             Binding::read("messages", BindingType::Vec4),
             Binding::write("previous", BindingType::Vec4),
@@ -300,8 +294,8 @@ impl Shape {
                 [&head, evariste_shaders::AES_MESSAGE, evariste_shaders::AES_PREVIOUS].concat()
             }
         };
-        // The CPU's body of CBC decryption keeps what it needs itself.
-        let body = |_: &PreviousParams, _: &mut [CpuArg<'_>]| {};
+        // Only GPUs launch it.
+        let body = |_: &PreviousParams, _: &mut [CpuArg<'_>; 3]| {};
         KernelSpec::new("aes_previous", format!("{units} blocks a thread"), bindings, body, source)
             .threads(THREADS)
             .turns(|_: &PreviousParams| loop_turns(u32::BITS.into(), 0))
@@ -344,6 +338,9 @@ impl Shape {
 }
 
 const PREVIOUS_STUB: &str = "fn previous_get(i: u32) -> vec4<u32> { return vec4<u32>(); }\n";
+
+/// What ciphers bind, and the previous blocks of CBC decryption.
+type Args<'a, 'm> = (&'a mut [CpuArg<'m>; 4], Option<&'a mut CpuArg<'m>>);
 
 const CTR_BINDINGS: [Binding; 3] = [
     Binding::write("data", BindingType::Vec4),
@@ -390,7 +387,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     };
     let shared_bytes =
         if info.id.kind == Kind::Wgpu { 16 * THREADS } else { (1 + hashed_at_once(info)) * MATRIX_BYTES };
-    KernelSpec::of("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(shared_bytes).turns(turns)
+    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(shared_bytes).turns(turns)
 }
 
 pub(crate) fn move_bytes() -> KernelSpec {
@@ -405,7 +402,7 @@ pub(crate) fn move_bytes() -> KernelSpec {
     let body = |params: &MoveParams, [src, dst]: &mut [CpuArg<'_>; 2]| {
         bodies::move_kernel(params, src.read(), dst.write());
     };
-    KernelSpec::of("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
+    KernelSpec::new("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
 }
 
 /// Every kernel of a shape, for compiling them ahead.

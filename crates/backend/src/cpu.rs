@@ -302,11 +302,16 @@ impl Backend for Cpu {
             };
         }
         // A body with a defect fails its launch, as a kernel of a GPU would. What it has written by then is plain numbers.
-        let body = AssertUnwindSafe(|| job.spec.cpu.run(job.params, args));
+        let (spec, params) = (job.spec, job.params);
+        let body = AssertUnwindSafe(move || {
+            // Moved, since the body borrows them for as long as they live.
+            let args = args;
+            spec.cpu.run(params, args);
+        });
         panic::catch_unwind(body).map_err(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             let reason = format!("its body panicked: {}", text.unwrap_or("without a message"));
-            Error::Driver { device: DeviceId::CPU, call: job.spec.name, reason }
+            Error::Driver { device: DeviceId::CPU, call: spec.name, reason }
         })
     }
 

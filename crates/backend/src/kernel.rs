@@ -2,7 +2,6 @@
 
 use std::{
     any::Any,
-    borrow::Cow,
     fmt,
     marker::PhantomData,
     sync::{Arc, OnceLock},
@@ -10,7 +9,10 @@ use std::{
 
 use crate::{
     Constant, CpuArg, Device, Element, Error, Memory, ParamField, Params, Queue, Result, Secrecy, Span, SpanMut, View,
-    ViewMut, backend::shared_handle, params,
+    ViewMut,
+    backend::shared_handle,
+    bindings::{Access, Binding, BindingList},
+    params,
 };
 
 /// A language that kernels are written in, with what the device offers in it.
@@ -25,77 +27,7 @@ pub enum Language {
     },
 }
 
-/// How a kernel uses a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
-    /// The kernel only reads it.
-    Read,
-    /// The kernel writes it, and may read it.
-    Write,
-}
-
-/// The unit in which WGSL sees a buffer. CUDA and CPU bodies cast as they like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BindingType {
-    /// `u32`.
-    U32,
-    /// `vec2<u32>`.
-    Vec2,
-    /// `vec4<u32>`.
-    Vec4,
-    /// `atomic<u32>`, of a buffer that is written.
-    Atomic,
-}
-
-impl BindingType {
-    /// Returns the widest word of which elements of `bytes` bytes (a multiple of 4) are made.
-    pub const fn of(bytes: usize) -> Self {
-        match bytes {
-            b if b % 16 == 0 => BindingType::Vec4,
-            b if b % 8 == 0 => BindingType::Vec2,
-            _ => BindingType::U32,
-        }
-    }
-
-    /// Returns the bytes of a word.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            BindingType::U32 | BindingType::Atomic => 4,
-            BindingType::Vec2 => 8,
-            BindingType::Vec4 => 16,
-        }
-    }
-}
-
-/// One buffer that a kernel takes.
-///
-/// In WGSL a binding `x` is seen through `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`,
-/// with `W` the [`BindingType`] and `i` counting words of what is bound: the backend writes these functions, since an allocation may
-/// be made of several buffers of its API, and a view may start anywhere in one. Of atomics, `W` is `u32`, and
-/// `x_max(i: u32, value: u32)` leaves the larger of both: CUDA's `atomicMax`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Binding {
-    /// Its name in the sources.
-    pub name: &'static str,
-    /// How it is used.
-    pub access: Access,
-    /// How WGSL sees it.
-    pub binding_type: BindingType,
-}
-
-impl Binding {
-    /// Declares a buffer that is only read.
-    pub const fn read(name: &'static str, binding_type: BindingType) -> Self {
-        Self { name, access: Access::Read, binding_type }
-    }
-
-    /// Declares a buffer that is written, and may be read.
-    pub const fn write(name: &'static str, binding_type: BindingType) -> Self {
-        Self { name, access: Access::Write, binding_type }
-    }
-}
-
-type CpuFn = dyn Fn(&[u8], &mut [CpuArg<'_>]) + Send + Sync;
+type CpuFn = dyn for<'a> Fn(&[u8], &'a mut [CpuArg<'a>]) + Send + Sync;
 type SourceFn = dyn Fn(Language) -> String + Send + Sync;
 type TurnsFn = dyn Fn(&[u8]) -> u64 + Send + Sync;
 
@@ -110,12 +42,18 @@ impl fmt::Debug for CpuBody {
 }
 
 impl CpuBody {
-    /// Wraps a function of the parameters and the bound buffers, in the order of the bindings.
-    pub fn new<P: Params>(body: impl Fn(&P, &mut [CpuArg<'_>]) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(move |params, args| body(&bytemuck::pod_read_unaligned(params), args)))
+    /// Wraps a function of the parameters and the bound buffers, which it gets as `bindings` declares them.
+    pub fn new<P: Params, B: BindingList>(
+        bindings: B,
+        body: impl for<'a> Fn(&P, B::Args<'a>) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move |params, mut args| {
+            let args = bindings.args(&mut args);
+            body(&bytemuck::pod_read_unaligned(params), args);
+        }))
     }
 
-    pub(crate) fn run(&self, params: &[u8], args: &mut [CpuArg<'_>]) {
+    pub(crate) fn run<'a>(&self, params: &[u8], args: &'a mut [CpuArg<'a>]) {
         (self.0)(params, args);
     }
 }
@@ -147,7 +85,7 @@ pub struct KernelSpec {
     /// What distinguishes this instance of the kernel from others of its name, such as `bls12-381-fr/8`. For messages.
     pub variant: String,
     /// The buffers, in order.
-    pub bindings: Cow<'static, [Binding]>,
+    pub bindings: Vec<Binding>,
     /// How many threads a workgroup has.
     pub threads: u32,
     /// Bytes of memory that a workgroup has: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations in
@@ -164,13 +102,14 @@ pub struct KernelSpec {
 }
 
 impl KernelSpec {
-    /// Declares a kernel with parameters `P`. `source` gives the text in a language, complete but for what
+    /// Declares a kernel with parameters `P`. The body for the CPU gets the buffers in the shape in which `bindings` declares them:
+    /// as an array for an array, and so on ([`BindingList`]). `source` gives the text in a language, complete but for what
     /// [`KernelSpec`] says the backend declares; it is called only for the language of the device.
-    pub fn new<P: Params>(
+    pub fn new<P: Params, B: BindingList>(
         name: &'static str,
         variant: impl Into<String>,
-        bindings: impl Into<Cow<'static, [Binding]>>,
-        cpu: impl Fn(&P, &mut [CpuArg<'_>]) + Send + Sync + 'static,
+        bindings: B,
+        cpu: impl for<'a> Fn(&P, B::Args<'a>) + Send + Sync + 'static,
         source: impl Fn(Language) -> String + Send + Sync + 'static,
     ) -> Self {
         const {
@@ -179,31 +118,15 @@ impl KernelSpec {
         Self {
             name,
             variant: variant.into(),
-            bindings: bindings.into(),
+            bindings: bindings.list(),
             threads: 256,
             shared_bytes: 0,
             params: P::FIELDS,
             constants: Vec::new(),
-            cpu: CpuBody::new(cpu),
+            cpu: CpuBody::new(bindings, cpu),
             source: Arc::new(source),
             turns: None,
         }
-    }
-
-    /// Declares, as [`KernelSpec::new`] does, a kernel that always takes `N` buffers: the body for the CPU takes them as an
-    /// array.
-    pub fn of<P: Params, const N: usize>(
-        name: &'static str,
-        variant: impl Into<String>,
-        bindings: [Binding; N],
-        cpu: impl Fn(&P, &mut [CpuArg<'_>; N]) + Send + Sync + 'static,
-        source: impl Fn(Language) -> String + Send + Sync + 'static,
-    ) -> Self {
-        let cpu = move |params: &P, args: &mut [CpuArg<'_>]| match args.try_into() {
-            Ok(args) => cpu(params, args),
-            Err(_) => unreachable!("the launch checks the number of buffers"),
-        };
-        Self::new(name, variant, bindings.to_vec(), cpu, source)
     }
 
     /// Replaces the kernel's text, and keeps all else that it declares.

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+mod bindings;
 mod buffer;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cache;
@@ -30,6 +31,7 @@ mod wgpu;
 mod zeroize;
 
 pub use backend::{Backend, Event, Memory, Queue, Secrecy};
+pub use bindings::{Access, Binding, BindingList, BindingType};
 pub use buffer::{Buffer, Composite, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
@@ -39,10 +41,7 @@ pub use device::{DEVICE_VARIABLE, Device, Discovered};
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
-pub use kernel::{
-    Access, Arg, Binding, BindingType, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel,
-    loop_turns,
-};
+pub use kernel::{Arg, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel, loop_turns};
 pub use params::{Constant, ParamField, ParamType, Params};
 pub use plans::CACHED_PLANS;
 pub use ring::Ring;

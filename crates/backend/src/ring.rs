@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Bytes of the widest words that kernels read: they may read whole ones of what ends in the middle of one.
-const WORD: usize = 16;
+const WIDEST: usize = 16;
 
 /// Pieces of bytes through a device: while one is worked on, the next comes and the last one goes, as with [`crate::Stream`],
 /// whose turns they take.
@@ -54,7 +54,7 @@ impl Ring {
     /// room for all of them, [`Error::Driver`] if a queue cannot be made or another call of the driver fails,
     /// [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, piece_bytes: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
-        let (slots, piece_bytes) = (slots.max(1), piece_bytes.max(WORD) / WORD * WORD);
+        let (slots, piece_bytes) = (slots.max(1), piece_bytes.max(WIDEST) / WIDEST * WIDEST);
         let turns = Turns::new(device, piece_bytes, slots, secrecy)?;
         Ok(Self { device: device.clone(), turns, slots, piece_bytes, secrecy, ups: VecDeque::with_capacity(slots) })
     }
@@ -257,7 +257,7 @@ impl Ring {
 /// ends, and kernels read whole words. What is behind the end of a buffer has a value, what an earlier piece might have written
 /// need not have one.
 fn fit(stage: &mut Stage<u8>, len: usize, secrecy: Secrecy) -> Result<()> {
-    if !len.is_multiple_of(WORD) {
+    if !len.is_multiple_of(WIDEST) {
         stage.data = stage.data.device().alloc_with(len, secrecy)?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, fmt, ops::Range};
 use crate::{Buffer, Device, Element, Error, Event, HostBuffer, Pending, Queue, Result, Secrecy};
 
 /// Pieces in turn: one comes, one is worked on, one goes.
-const SLOTS: usize = 3;
+const STAGES: usize = 3;
 
 /// Device memory and queues for a stream of pieces: while one is worked on, the next is on its way to the device and the one
 /// before on its way back.
@@ -71,7 +71,7 @@ impl<T: Element> Stream<T> {
     /// three times as many, [`Error::Driver`] if a queue cannot be made or another call of the driver fails,
     /// [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
-        let turns = Turns::new(device, len, SLOTS, secrecy)?;
+        let turns = Turns::new(device, len, STAGES, secrecy)?;
         Ok(Self { device: device.clone(), turns, uploaded: None, kept: None })
     }
 

@@ -84,12 +84,19 @@ fn vectors() -> Outcome {
         ("pow", &|a, out| vector.pow(a, [5], out)),
     ];
     let places = |a: &Elements| device.alloc::<u32>(a.len());
-    let by_index: [(&str, Work<'_>); 2] = [
-        ("gather", &|a, out| vector.gather(a, &places(a)?, out)),
-        ("scatter", &|a, out| vector.scatter(a, &places(a)?, out)),
-    ];
-    for (name, work) in single.into_iter().chain(by_index) {
+    for (name, work) in single {
         check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), threads)?;
+    }
+    // Elements and indices of each kernel are as many.
+    let gather: Work<'_> = &|a, out| vector.gather(a, &places(a)?, out);
+    let scatter: Work<'_> = &|a, out| vector.scatter(a, &places(a)?, out);
+    for (kernel, name, work) in
+        [("gather", "gather", gather), ("claim", "scatter", scatter), ("gather", "scatter", scatter)]
+    {
+        let covers = |launch: &Launch, len: usize| {
+            launch.name == kernel && threads(launch, len) && launch.word(1) as usize == len
+        };
+        check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), covers)?;
     }
     let column = Expression::column(0);
     let several: [(&str, Work<'_>); 8] = [

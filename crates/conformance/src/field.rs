@@ -281,7 +281,7 @@ fn chains<F: DeviceField>(device: &Device) -> Outcome {
                 Step::Mul => x[i].pow([u64::from(MULTIPLICATIONS) + 1]),
                 Step::Square => (0..MULTIPLICATIONS).fold(x[i], |x, _| x * x),
                 Step::Mac => (0..MULTIPLICATIONS as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
-                Step::Known => x[i] * w.pow([u64::from(MULTIPLICATIONS)]),
+                Step::Shoup => x[i] * w.pow([u64::from(MULTIPLICATIONS)]),
             };
             expect_same(&format!("{step:?} of {len}"), &out.to_vec()?, &(0..len).map(result).collect::<Vec<F>>())?;
         }

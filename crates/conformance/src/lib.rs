@@ -30,6 +30,7 @@ mod window;
 
 use std::{
     fmt::Debug,
+    panic::Location,
     sync::{Mutex, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -241,15 +242,20 @@ fn other_device(device: &Device) -> Option<Device> {
     }
 }
 
+/// What `assert_eq!` is elsewhere: values here are long vectors, of which it would print all, and one trial says what it was about
+/// (`what`) for many fields and lengths.
+#[track_caller]
 fn expect_equal<T: PartialEq + Debug>(what: &str, actual: &T, expected: &T) -> Outcome {
     if actual == expected {
         return Ok(());
     }
     let shorten = |text: String| text.chars().take(500).collect::<String>();
-    Err(format!("{what}: expected {}, got {}", shorten(format!("{expected:?}")), shorten(format!("{actual:?}"))).into())
+    let [expected, actual] = [expected, actual].map(|value| shorten(format!("{value:?}")));
+    Err(format!("{what}: expected {expected}, got {actual} (at {})", Location::caller()).into())
 }
 
 /// Compares vectors and names the first place where they differ.
+#[track_caller]
 fn expect_same<T: PartialEq + Debug>(what: &str, actual: &[T], expected: &[T]) -> Outcome {
     expect_equal(&format!("{what}, length"), &actual.len(), &expected.len())?;
     match actual.iter().zip(expected).position(|(a, e)| a != e) {
@@ -258,8 +264,9 @@ fn expect_same<T: PartialEq + Debug>(what: &str, actual: &[T], expected: &[T]) -
     }
 }
 
+#[track_caller]
 fn expect(what: &str, holds: bool) -> Outcome {
-    if holds { Ok(()) } else { Err(format!("{what} does not hold").into()) }
+    if holds { Ok(()) } else { Err(format!("{what} does not hold (at {})", Location::caller()).into()) }
 }
 
 /// Unwraps the error of a call that must fail.

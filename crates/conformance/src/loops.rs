@@ -77,12 +77,8 @@ fn spec() -> KernelSpec {
              out_set(0u, x);\n}\n"
         }
     };
-    let body = |params: &Params, args: &mut [CpuArg<'_>]| {
-        if let [out] = args {
-            out.write::<u32>()[0] = params.result();
-        }
-    };
-    let bindings = vec![Binding::write("out", BindingType::U32)];
+    let body = |params: &Params, out: &mut CpuArg<'_>| out.write::<u32>()[0] = params.result();
+    let bindings = Binding::write("out", BindingType::U32);
     KernelSpec::new("turns", "of two loops", bindings, body, move |language| source(language).to_owned())
         .threads(64)
         .turns(|params: &Params| params.turns())

@@ -33,7 +33,7 @@ const LEN: usize = 5000;
 const POINTS: usize = 300;
 
 /// Bytes that are looked for: so many random ones do not come about by themselves.
-const WORD: usize = 8;
+const PATTERN: usize = 8;
 
 type Curve = ark_bls12_381::g1::Config;
 
@@ -134,11 +134,11 @@ const OPERATIONS: [Operation; 43] = [
         p.watch(|| v.transpose(&a, 50, &mut out))
     }),
     ("gather", 3, |p| {
-        let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.keys(LEN)?, p.output(LEN)?);
+        let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.places(LEN)?, p.output(LEN)?);
         p.watch(|| v.gather(&a, &indices, &mut out))
     }),
     ("scatter", 3, |p| {
-        let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.keys(LEN)?, p.output(LEN)?);
+        let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.places(LEN)?, p.output(LEN)?);
         p.watch(|| v.scatter(&a, &indices, &mut out))
     }),
     ("expression", 3, |p| {
@@ -266,7 +266,7 @@ struct Probe {
     secret: Option<usize>,
     operands: Cell<usize>,
     /// Words of the secret operands.
-    words: RefCell<HashSet<[u8; WORD]>>,
+    words: RefCell<HashSet<[u8; PATTERN]>>,
     allocated: RefCell<Vec<Allocation>>,
 }
 
@@ -299,7 +299,7 @@ impl Probe {
         if secrecy == Secrecy::Secret {
             let mut bytes = self.device.host_buffer(buffer.bytes() as usize, Transfer::Download, Secrecy::Secret)?;
             bytes = buffer.read_pinned(None, bytes)?.wait()?;
-            let words = bytes.as_chunks::<WORD>().0.iter().copied();
+            let words = bytes.as_chunks::<PATTERN>().0.iter().copied();
             // Small integers are everywhere.
             self.words.borrow_mut().extend(words.filter(|word| word.iter().filter(|byte| **byte == 0).count() < 2));
         }
@@ -324,6 +324,15 @@ impl Probe {
     fn keys(&self, len: usize) -> Result<Buffer<u32>, Failed> {
         let key = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(self.run().wrapping_mul(0x5bd1_e995));
         self.operand(&(0..len as u32).map(key).collect::<Vec<_>>())
+    }
+
+    /// Indices, half of which are below the length, behind pairs of others that are looked for.
+    fn places(&self, len: usize) -> Result<Buffer<u32>, Failed> {
+        let place = |i: u32| {
+            let key = i.wrapping_mul(2_654_435_761).wrapping_add(self.run().wrapping_mul(0x5bd1_e995));
+            if i % 4 < 2 { key } else { key % len as u32 }
+        };
+        self.operand(&(0..len as u32).map(place).collect::<Vec<_>>())
     }
 
     fn sorted(&self, len: usize) -> Result<Buffer<u32>, Failed> {
@@ -361,7 +370,7 @@ impl Probe {
     fn expect_nothing_left(&self) -> Outcome {
         self.device.sync()?;
         let words = self.words.borrow();
-        let is_clean = |bytes: &[u8]| bytes.windows(WORD).step_by(4).all(|window| !words.contains(window));
+        let is_clean = |bytes: &[u8]| bytes.windows(PATTERN).step_by(4).all(|window| !words.contains(window));
         let (mut buffers, mut hosts) = (Vec::new(), Vec::new());
         for allocation in self.allocated.borrow().iter() {
             match allocation.transfer {

@@ -75,7 +75,7 @@ fn halves() -> KernelSpec {
         Language::Cuda => CUDA.into(),
         Language::Wgsl { .. } => WGSL.into(),
     };
-    KernelSpec::of("halves", "views", bindings, body, source).threads(64)
+    KernelSpec::new("halves", "views", bindings, body, source).threads(64)
 }
 
 fn words(len: usize) -> Vec<u32> {

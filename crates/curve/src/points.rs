@@ -4,8 +4,8 @@ use ark_ff::{AdditiveGroup, Field};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Device, Element, KernelSpec, Language, LazyKernel, Queue, Result, View, ViewMut,
-    parallel, params,
+    Arg, Binding, BindingList, BindingType, CpuArg, Device, Element, KernelSpec, Language, LazyKernel, Queue, Result,
+    View, ViewMut, parallel, params,
 };
 
 use crate::{
@@ -521,18 +521,22 @@ fn words<C: DeviceCurve>(form: Form) -> usize {
     form.coordinates().len() * C::BaseField::LIMBS
 }
 
-/// The operands `a` and perhaps `b`, as bindings and as the arguments of a call.
-fn operands<C: DeviceCurve>(inputs: &[Form]) -> (Vec<Binding>, &'static str) {
+/// The operands `a` and perhaps `b` with the output, as bindings and as the arguments of a call.
+fn operands<C: DeviceCurve>(inputs: &[Form]) -> ((Binding, Option<Binding>, Binding), &'static str) {
     let word = binding_type::<C::BaseField>();
-    let call = if inputs.len() == 1 { "a_load(i)" } else { "a_load(i), b_load(i)" };
-    (["a", "b"].iter().zip(inputs).map(|(name, _)| Binding::read(name, word)).collect(), call)
+    let binary = inputs.len() == 2;
+    let b = binary.then(|| Binding::read("b", word));
+    let call = if binary { "a_load(i), b_load(i)" } else { "a_load(i)" };
+    ((Binding::read("a", word), b, Binding::write("out", word)), call)
 }
+
+/// They in the body for the CPU.
+type Args<'a, 'm> = (&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>, &'a mut CpuArg<'m>);
 
 fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
     let (function, inputs, output) = operation.signature();
-    let (mut bindings, call) = operands::<C>(inputs);
-    bindings.push(Binding::write("out", binding_type::<C::BaseField>()));
-    let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(inputs.iter().copied().chain([output])).collect();
+    let (bindings, call) = operands::<C>(inputs);
+    let seen: Vec<(Binding, Form)> = bindings.list().into_iter().zip(inputs.iter().copied().chain([output])).collect();
     let source = move |language| match language {
         Language::Cuda => {
             let binary = inputs.get(1).map(|b| format!("#define BINARY\n#define B {}\n", b.name())).unwrap_or_default();
@@ -545,13 +549,10 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
             [&source::wgsl_kernel::<C>(int64, &seen), &op, evariste_shaders::POINT_MAP].concat()
         }
     };
-    let body = move |params: &MapParams, args: &mut [CpuArg<'_>]| {
-        let (inputs, [out]) = args.split_at_mut(args.len() - 1) else { unreachable!("the last buffer is the output") };
+    let body = move |params: &MapParams, (a, b, out): Args<'_, '_>| {
         let len = params.len as usize;
-        let input = |i: usize| {
-            inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), words::<C>(operation.signature().1[i])))
-        };
-        let ((a, a_words), (b, b_words)) = (input(0), input(1));
+        let (a, b): (&[u32], &[u32]) = (a.read(), b.map_or(&[], |b| b.read()));
+        let (a_words, b_words) = (words::<C>(inputs[0]), inputs.get(1).map_or(0, |form| words::<C>(*form)));
         let out_words = words::<C>(output);
         parallel::chunks(&mut out.write::<u32>()[..len * out_words], GRAIN * out_words, &|run, out| {
             for (i, out) in (run * GRAIN..).zip(out.chunks_exact_mut(out_words)) {
@@ -566,10 +567,9 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
 
 fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
     let (denominator, finish, inputs) = operation.signature();
-    let (mut bindings, call) = operands::<C>(inputs);
-    bindings.push(Binding::write("out", binding_type::<C::BaseField>()));
+    let (bindings, call) = operands::<C>(inputs);
     let forms = inputs.iter().copied().chain([Form::Affine]);
-    let seen: Vec<(Binding, Form)> = bindings.iter().copied().zip(forms).collect();
+    let seen: Vec<(Binding, Form)> = bindings.list().into_iter().zip(forms).collect();
     let (threads, bytes) = group_inverse_threads::<C::BaseField>(THREADS);
     let source = move |language| match language {
         Language::Cuda => {
@@ -593,12 +593,11 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
         }
     };
     let lanes = if operation == Divide::AffineAdd { ifma::Field::of::<C::BaseField>() } else { None };
-    let body = move |params: &DivideParams, args: &mut [CpuArg<'_>]| {
-        let (inputs, [out]) = args.split_at_mut(args.len() - 1) else { unreachable!("the last buffer is the output") };
+    let body = move |params: &DivideParams, (a, b, out): Args<'_, '_>| {
         let out_words = words::<C>(Form::Affine);
-        let in_words = words::<C>(operation.signature().2[0]);
-        let input = |i: usize| inputs.get(i).map_or((&[][..], 0), |x| (x.read::<u32>(), in_words));
-        let ((a, a_words), (b, b_words)) = (input(0), input(1));
+        let (a, b): (&[u32], &[u32]) = (a.read(), b.map_or(&[], |b| b.read()));
+        let a_words = words::<C>(inputs[0]);
+        let b_words = if b.is_empty() { 0 } else { a_words };
         let out = &mut out.write::<u32>()[..params.len as usize * out_words];
         let grain = match lanes {
             None => GRAIN,
@@ -690,7 +689,7 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
     };
     let variant = format!("points over {}", label::<C::BaseField>());
     let add = source::turns::<C>();
-    KernelSpec::of("point_times", variant, bindings, body, source)
+    KernelSpec::new("point_times", variant, bindings, body, source)
         .threads(THREADS)
         .turns(move |params: &TimesParams| turns::repeat(2 * u64::from(params.digits), add))
 }

@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result, Secrecy,
-    View, ViewMut, parallel, params, zeroize_vec,
+    Arg, Binding, BindingList, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result,
+    Secrecy, View, ViewMut, parallel, params, zeroize_vec,
 };
 use evariste_primitives::ByIndex;
 
@@ -157,14 +157,6 @@ impl Output {
         match self {
             Output::Apart => "",
             Output::InPlace => "#define ASSIGN\n",
-        }
-    }
-
-    /// Elements of how many vectors a kernel binds first.
-    fn vectors(self) -> usize {
-        match self {
-            Output::Apart => 2,
-            Output::InPlace => 1,
         }
     }
 }
@@ -383,12 +375,9 @@ fn variant<F: DeviceField>(detail: &str) -> String {
 }
 
 fn pointwise_spec<F: DeviceField>(operation: Operation, output: Output) -> KernelSpec {
-    let word = binding_type::<F>();
-    let bindings = match output {
-        Output::InPlace => vec![Binding::write("a", word), Binding::read("b", word)],
-        Output::Apart => vec![Binding::read("a", word), Binding::read("b", word), Binding::write("out", word)],
-    };
-    let seen = bindings.clone();
+    let ((a, out), _) = in_and_out::<F>(output);
+    let bindings = (a, Binding::read("b", binding_type::<F>()), out);
+    let seen = bindings.list();
     let source = move |language| {
         let function = operation.function();
         match language {
@@ -408,41 +397,34 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, output: Output) -> Kerne
         Operation::Sub => (None, Sums::of::<F>(sums::Operation::Sub)),
         Operation::Mul => (ifma::Field::of::<F>(), None),
     };
-    let body = move |params: &PointwiseParams, args: &mut [CpuArg<'_>]| {
+    let body = move |params: &PointwiseParams,
+                     (a, b, out): (&mut CpuArg<'_>, &mut CpuArg<'_>, Option<&mut CpuArg<'_>>)| {
         let limbs = params.len as usize * F::LIMBS;
-        if let Some(sums) = &sums {
-            return match args {
-                [a, b] => sums.assign(&mut a.write()[..limbs], &b.read()[..limbs]),
-                [a, b, out] => sums.apply(&a.read()[..limbs], &b.read()[..limbs], &mut out.write()[..limbs]),
-                _ => unreachable!("the launch checks the number of buffers"),
-            };
-        }
-        if let Some(lanes) = &lanes {
-            return match args {
-                [a, b] => lanes.mul_assign(&mut a.write()[..limbs], Factor::Each(&b.read()[..limbs])),
-                [a, b, out] => {
-                    lanes.mul(&a.read()[..limbs], Factor::Each(&b.read()[..limbs]), &mut out.write()[..limbs]);
-                }
-                _ => unreachable!("the launch checks the number of buffers"),
-            };
-        }
+        let b = &b.read()[..limbs];
         let run = |a: F, b: &[u32], out: &mut [u32]| operation.apply(a, F::load(b)).store(out);
-        match args {
-            [a, b] => {
-                let b = b.read::<u32>();
-                for_each_run::<F>(&mut a.write()[..limbs], &|at, a| {
-                    let b = b[at..].chunks_exact(F::LIMBS);
-                    a.chunks_exact_mut(F::LIMBS).zip(b).for_each(|(a, b)| run(F::load(a), b, a));
-                });
+        match out {
+            None => {
+                let a = &mut a.write()[..limbs];
+                match (&sums, &lanes) {
+                    (Some(sums), _) => sums.assign(a, b),
+                    (_, Some(lanes)) => lanes.mul_assign(a, Factor::Each(b)),
+                    _ => for_each_run::<F>(a, &|at, a| {
+                        let b = b[at..].chunks_exact(F::LIMBS);
+                        a.chunks_exact_mut(F::LIMBS).zip(b).for_each(|(a, b)| run(F::load(a), b, a));
+                    }),
+                }
             }
-            [a, b, out] => {
-                let (a, b) = (a.read::<u32>(), b.read::<u32>());
-                for_each_run::<F>(&mut out.write()[..limbs], &|at, out| {
-                    let inputs = a[at..].chunks_exact(F::LIMBS).zip(b[at..].chunks_exact(F::LIMBS));
-                    out.chunks_exact_mut(F::LIMBS).zip(inputs).for_each(|(out, (a, b))| run(F::load(a), b, out));
-                });
+            Some(out) => {
+                let (a, out) = (&a.read()[..limbs], &mut out.write()[..limbs]);
+                match (&sums, &lanes) {
+                    (Some(sums), _) => sums.apply(a, b, out),
+                    (_, Some(lanes)) => lanes.mul(a, Factor::Each(b), out),
+                    _ => for_each_run::<F>(out, &|at, out| {
+                        let inputs = a[at..].chunks_exact(F::LIMBS).zip(b[at..].chunks_exact(F::LIMBS));
+                        out.chunks_exact_mut(F::LIMBS).zip(inputs).for_each(|(out, (a, b))| run(F::load(a), b, out));
+                    }),
+                }
             }
-            _ => unreachable!("the launch checks the number of buffers"),
         }
     };
     let variant = variant::<F>(&format!("{operation:?}{}", output.label()));
@@ -478,7 +460,7 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         let run = u64::from(params.len.div_ceil(params.threads.max(1)));
         turns::repeat(run, mul) + shared + turns::repeat(run, 2 * mul)
     };
-    KernelSpec::of("batch_inverse", variant::<F>("batch"), bindings, body, source)
+    KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source)
         .threads(threads)
         .shared_bytes(bytes)
         .turns(turns)
@@ -538,17 +520,17 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
     };
     let mul = turns::mul::<F>();
     let all = turns::repeat(BINARY_POWERS as u64, mul) + turns::repeat(POWERS_RUN as u64, mul);
-    KernelSpec::of("powers", variant::<F>("powers"), bindings, body, source)
+    KernelSpec::new("powers", variant::<F>("powers"), bindings, body, source)
         .threads(THREADS)
         .turns(move |_: &PowersParams| all)
 }
 
 /// The data of a kernel from `a` to `out`, or in place: what it binds, and in WGSL how it stores then.
-fn in_and_out<F: DeviceField>(output: Output) -> (Vec<Binding>, &'static str) {
+fn in_and_out<F: DeviceField>(output: Output) -> ((Binding, Option<Binding>), &'static str) {
     let word = binding_type::<F>();
     match output {
-        Output::InPlace => (vec![Binding::write("a", word)], "fn out_store(i: u32, v: F) { a_store(i, v); }\n"),
-        Output::Apart => (vec![Binding::read("a", word), Binding::write("out", word)], ""),
+        Output::InPlace => ((Binding::write("a", word), None), "fn out_store(i: u32, v: F) { a_store(i, v); }\n"),
+        Output::Apart => ((Binding::read("a", word), Some(Binding::write("out", word))), ""),
     }
 }
 

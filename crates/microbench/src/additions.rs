@@ -65,7 +65,7 @@ impl<C: DeviceCurve> AddChain<C> {
         };
         let variant = format!("{ADDITIONS} over {}", label::<C::BaseField>());
         let turns = turns::repeat(ADDITIONS.into(), source::turns::<C>());
-        KernelSpec::of("point_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+        KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
     }
 
     /// `out[i]` = the sum of the [`ADDITIONS`] points from `a[i]` on, indices modulo the length, by additions one

@@ -21,7 +21,7 @@ constants! {
         STEP_MUL = Step::Mul as u32,
         STEP_SQUARE = Step::Square as u32,
         STEP_MAC = Step::Mac as u32,
-        STEP_KNOWN = Step::Known as u32,
+        STEP_SHOUP = Step::Shoup as u32,
     }
 }
 
@@ -36,12 +36,12 @@ pub enum Step {
     /// once, over prime fields of an even number of limbs with a bit of room.
     Mac,
     /// Multiplies by a constant: x · w^[`MULTIPLICATIONS`]. In CUDA with a precomputed quotient, over the same fields.
-    Known,
+    Shoup,
 }
 
 impl Step {
     /// All of them, in the order of their numbers in the sources.
-    pub const ALL: [Self; 4] = [Step::Mul, Step::Square, Step::Mac, Step::Known];
+    pub const ALL: [Self; 4] = [Step::Mul, Step::Square, Step::Mac, Step::Shoup];
 }
 
 /// Chains that a CPU core works on at once: one alone waits for the latency of each multiplication.
@@ -80,7 +80,7 @@ params! {
 }
 
 impl<F: DeviceField> MulChain<F> {
-    /// Compiles the kernel for `device`. `w` is the constant of [`Step::Known`]; the other steps do not use it.
+    /// Compiles the kernel for `device`. `w` is the constant of [`Step::Shoup`]; the other steps do not use it.
     ///
     /// # Errors
     /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing, [`Error::OutOfMemory`].
@@ -120,7 +120,7 @@ impl<F: DeviceField> MulChain<F> {
         };
         let variant = format!("{step:?} {MULTIPLICATIONS} over {}", source::label::<F>());
         let turns = turns::repeat(MULTIPLICATIONS.into(), turns::mul::<F>());
-        KernelSpec::of("mul_chain", variant, bindings, body, source)
+        KernelSpec::new("mul_chain", variant, bindings, body, source)
             .constants(steps::ALL)
             .threads(THREADS)
             .turns(move |_: &Params| turns)
@@ -155,7 +155,7 @@ fn run_lanes<F: DeviceField>(step: Step, x: &[u32], w: F, first: usize, out: &mu
     match step {
         Step::Mul => (0..MULTIPLICATIONS).for_each(|_| results.iter_mut().zip(&own).for_each(|(r, x)| *r *= x)),
         Step::Square => (0..MULTIPLICATIONS).for_each(|_| results.iter_mut().for_each(|r| *r = r.square())),
-        Step::Known => (0..MULTIPLICATIONS).for_each(|_| results.iter_mut().for_each(|r| *r *= w)),
+        Step::Shoup => (0..MULTIPLICATIONS).for_each(|_| results.iter_mut().for_each(|r| *r *= w)),
         Step::Mac => {
             results = [F::ZERO; LANES];
             for j in 0..MULTIPLICATIONS as usize {
@@ -188,7 +188,7 @@ mod tests {
                 Step::Mul => x[i].pow([steps + 1]),
                 Step::Square => (0..steps).fold(x[i], |x, _| x.square()),
                 Step::Mac => (0..MULTIPLICATIONS as usize).map(|j| x[i] * x[(i + j) % len]).sum(),
-                Step::Known => x[i] * w.pow([steps]),
+                Step::Shoup => x[i] * w.pow([steps]),
             };
             assert_eq!(out.to_vec().unwrap(), (0..len).map(expected).collect::<Vec<F>>(), "{step:?} {len}");
         }

@@ -148,7 +148,7 @@ impl<F: DeviceField> Products<F> {
             let rounds = if sharing == Sharing::Serial { all.div_ceil(round.into()) } else { 1 };
             turns::repeat(rounds, 2 * copy + turns::repeat(round.into(), mul))
         };
-        KernelSpec::of("products", variant, bindings, body, source)
+        KernelSpec::new("products", variant, bindings, body, source)
             .constants(places::ALL)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(shared))

@@ -178,7 +178,7 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
         accumulate::<C>(lanes.as_ref(), params, args);
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::of("msm_accumulate", variant, shared::bindings(&seen), body, source)
+    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source)
         .threads(THREADS)
         .turns(accumulate_turns::<C>)
 }
@@ -206,7 +206,7 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::of("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
+    KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
         .threads(MERGE_THREADS)
         .turns(|_: &MergeParams| turns::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::turns::<C>()))
 }

@@ -62,7 +62,7 @@ pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
     if device.info().limits.workgroup_threads == 1 {
         return Ok(0);
     }
-    device.notes::<Known>().0.get_or_measure(TypeId::of::<C>(), || {
+    device.notes::<Thresholds>().0.get_or_measure(TypeId::of::<C>(), || {
         let measured = measure::<C>(device)?;
         log::debug!("{}: sums over host slices from {measured} points on", device.info().id);
         Ok(measured)
@@ -71,12 +71,12 @@ pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
 
 /// Sets what [`crossover`] gives for a device and curve: 0 for all work on the device, `usize::MAX` for all on the CPU.
 pub fn set_crossover<C: MsmCurve>(device: &Device, points: usize) {
-    device.notes::<Known>().0.set(TypeId::of::<C>(), points);
+    device.notes::<Thresholds>().0.set(TypeId::of::<C>(), points);
 }
 
 /// What is known of a device, by curve.
 #[derive(Debug, Default)]
-struct Known(Crossovers<TypeId, usize>);
+struct Thresholds(Crossovers<TypeId, usize>);
 
 /// Points of the sum that is measured.
 const MEASURED: usize = 128;

@@ -146,7 +146,7 @@ fn edges_spec() -> KernelSpec {
         Language::Cuda => evariste_cuda::MSM_EDGES.to_owned(),
         Language::Wgsl { .. } => evariste_shaders::MSM_EDGES.to_owned(),
     };
-    KernelSpec::of("msm_edges", "u32", bindings, body, source).threads(256)
+    KernelSpec::new("msm_edges", "u32", bindings, body, source).threads(256)
 }
 
 fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
@@ -179,7 +179,7 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
     };
     let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 8]| pairs::<C>(by_value, params, args);
     let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, label::<C::BaseField>());
-    KernelSpec::of("msm_pairs", variant, shared::bindings(&seen), body, source)
+    KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source)
         .threads(threads)
         .shared_bytes(bytes)
         .turns(move |params: &PairsParams| pairs_turns::<C>(params, threads))

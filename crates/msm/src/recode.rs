@@ -114,7 +114,7 @@ impl<F: DevicePrimeField> Recode<F> {
                 [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::MSM_RECODE].concat()
             }
         };
-        KernelSpec::of("msm_recode", label::<F>(), seen, run::<F>, source)
+        KernelSpec::new("msm_recode", label::<F>(), seen, run::<F>, source)
             .constants(forms::ALL)
             .threads(THREADS)
             .turns(recode_turns::<F>)

@@ -181,7 +181,7 @@ fn layer_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::of("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
+    KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
         .threads(THREADS)
         .turns(layer_turns::<C>)
 }
@@ -201,7 +201,7 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::of("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
+    KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
         .threads(THREADS)
         .turns(bits_turns::<C>)
 }

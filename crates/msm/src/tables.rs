@@ -63,7 +63,7 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
         shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::of("msm_double", variant, shared::bindings(&seen), run::<C>, source)
+    KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source)
         .threads(THREADS)
         .turns(|params: &Params| turns::repeat(params.times.into(), source::turns::<C>()))
 }

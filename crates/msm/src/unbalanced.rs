@@ -83,7 +83,7 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
         2 * turns::repeat(u32::BITS.into(), 0) + turns::repeat(params.len.into(), source::turns::<C>())
     };
     let variant = label::<C::BaseField>();
-    KernelSpec::of("msm_unbalanced", variant, shared::bindings(&seen), run::<C>, source)
+    KernelSpec::new("msm_unbalanced", variant, shared::bindings(&seen), run::<C>, source)
         .threads(accumulate::THREADS)
         .turns(turns)
 }

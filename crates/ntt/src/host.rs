@@ -45,7 +45,7 @@ pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     if device.info().limits.workgroup_threads == 1 {
         return Ok(0);
     }
-    device.notes::<Known>().0.get_or_measure(TypeId::of::<F>(), || {
+    device.notes::<Thresholds>().0.get_or_measure(TypeId::of::<F>(), || {
         let measured = measure::<F>(device)?;
         log::debug!("{}: transforms of host slices from 2^{measured} on", device.info().id);
         Ok(measured)
@@ -54,12 +54,12 @@ pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
 
 /// Sets what [`crossover`] gives for a device and field: 0 for all work on the device, `u32::MAX` for all on the CPU.
 pub fn set_crossover<F: DeviceField + FftField>(device: &Device, log_n: u32) {
-    device.notes::<Known>().0.set(TypeId::of::<F>(), log_n);
+    device.notes::<Thresholds>().0.set(TypeId::of::<F>(), log_n);
 }
 
 /// What is known of a device, by field.
 #[derive(Debug, Default)]
-struct Known(Crossovers<TypeId, u32>);
+struct Thresholds(Crossovers<TypeId, u32>);
 
 /// log₂ of the length that is measured.
 const MEASURED: u32 = 10;

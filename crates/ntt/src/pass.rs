@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, marker::PhantomData};
 
-use evariste_backend::{Binding, CpuArg, KernelSpec, Language, constants, parallel, params};
+use evariste_backend::{Binding, BindingList, CpuArg, KernelSpec, Language, constants, parallel, params};
 use evariste_field::{
     DeviceField, ifma, shoup_constants,
     source::{self, turns},
@@ -201,6 +201,9 @@ impl Params {
     }
 }
 
+/// Data, which may be the same in and out, and tables.
+type Args<'a, 'm> = ((&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>), &'a mut [CpuArg<'m>; 3]);
+
 impl Shape {
     /// Lines of a workgroup's tile.
     pub(crate) fn lines_per_group(self) -> u64 {
@@ -210,12 +213,11 @@ impl Shape {
     pub(crate) fn spec<F: DeviceField>(self) -> KernelSpec {
         let word = source::binding_type::<F>();
         let data = match self.in_place {
-            true => vec![Binding::write("x", word)],
-            false => vec![Binding::read("x", word), Binding::write("y", word)],
+            true => (Binding::write("x", word), None),
+            false => (Binding::read("x", word), Some(Binding::write("y", word))),
         };
-        let tables = ["roots", "twiddles", "scale"].map(|name| Binding::read(name, word));
-        let bindings = [data, tables.to_vec()].concat();
-        let seen = bindings.clone();
+        let bindings = (data, ["roots", "twiddles", "scale"].map(|name| Binding::read(name, word)));
+        let seen = bindings.list();
         let source = move |language| match language {
             Language::Cuda => self.cuda::<F>(),
             Language::Wgsl { int64 } => self.wgsl::<F>(int64, &seen),
@@ -244,7 +246,7 @@ impl Shape {
             source::label::<F>(),
         );
         let (words, lanes) = (Words::of::<F>(), ifma::Field::of::<F>());
-        let body = move |params: &Params, args: &mut [CpuArg<'_>]| self.run::<F>(words, lanes.as_ref(), params, args);
+        let body = move |params: &Params, args: Args<'_, '_>| self.run::<F>(words, lanes.as_ref(), params, args);
         let turns = self.turns::<F>();
         KernelSpec::new("ntt_pass", variant, bindings, body, source)
             .constants(flags::ALL)
@@ -340,22 +342,20 @@ impl Shape {
         words: Option<Words>,
         lanes: Option<&ifma::Field>,
         params: &Params,
-        args: &mut [CpuArg<'_>],
+        ((x, y), tables): Args<'_, '_>,
     ) {
-        let (data, tables) = match args {
-            [x, tables @ ..] if self.in_place => {
+        let data = match y {
+            None => {
                 let x = x.write::<u32>();
                 let (len, start) = (x.len(), x.as_mut_ptr());
-                (Data::<F>::new(start, start, len, len), tables)
+                Data::<F>::new(start, start, len, len)
             }
-            [x, y, tables @ ..] => {
+            Some(y) => {
                 let (x, y) = (x.read::<u32>(), y.write::<u32>());
-                (Data::<F>::new(x.as_ptr(), y.as_mut_ptr(), x.len(), y.len()), tables)
+                Data::<F>::new(x.as_ptr(), y.as_mut_ptr(), x.len(), y.len())
             }
-            _ => unreachable!("the launch checks the number of buffers"),
         };
-        let [roots, twiddles, scale] = tables else { unreachable!("the launch checks the number of buffers") };
-        let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| Table::<F>::new(table.read()));
+        let [roots, twiddles, scale] = tables.each_ref().map(|table| Table::<F>::new(table.read()));
         if matches!(self.twiddles, Twiddles::Stored | Twiddles::TwoLevel) {
             let Data { input, output, input_limbs, output_limbs, .. } = data;
             let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| table.limbs);
@@ -440,7 +440,7 @@ pub(crate) mod twiddles {
             });
         };
         let variant = format!("twiddles{} over {} limbs", if quotients { " with quotients" } else { "" }, F::LIMBS);
-        KernelSpec::of("ntt_twiddles", variant, bindings, body, source).turns(|_: &Params| turns::mul::<F>())
+        KernelSpec::new("ntt_twiddles", variant, bindings, body, source).turns(|_: &Params| turns::mul::<F>())
     }
 }
 

@@ -1,4 +1,11 @@
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use evariste_backend::{
     Arg, Binding, BindingType, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result,
@@ -12,9 +19,6 @@ const MOST: u32 = u32::MAX - u16::MAX as u32;
 
 /// Words that a CPU thread takes at a time.
 const GRAIN: usize = 1 << 13;
-
-/// Owners that a CPU thread looks for in all indices, at least.
-const OWNERS: usize = 1 << 14;
 
 params! {
     struct GatherParams {
@@ -280,7 +284,7 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
             }
         });
     };
-    KernelSpec::of("gather", variant, bindings, body, source).threads(THREADS)
+    KernelSpec::new("gather", variant, bindings, body, source).threads(THREADS)
 }
 
 fn claim_spec() -> KernelSpec {
@@ -289,21 +293,24 @@ fn claim_spec() -> KernelSpec {
         Language::Cuda => evariste_cuda::CLAIM.into(),
         Language::Wgsl { .. } => evariste_shaders::CLAIM.into(),
     };
-    // Every thread goes through all indices, in their order, and has places of its own.
     let body = |params: &ClaimParams, [indices, owners]: &mut [CpuArg<'_>; 2]| {
         let indices = &indices.read::<u32>()[..params.count as usize];
         let owners = &mut owners.write::<u32>()[..params.len as usize];
-        let each = owners.len().div_ceil(rayon::current_num_threads()).max(OWNERS);
-        parallel::chunks(owners, each, &|run, owners| {
-            for (i, index) in indices.iter().enumerate() {
-                let place = (*index as usize).checked_sub(run * each).and_then(|at| owners.get_mut(at));
-                if let Some(owner) = place {
-                    *owner = (*owner).max(i as u32 + 1);
+        // SAFETY: atomics have the layout of their integers, and nothing else sees these while they are borrowed.
+        let owners = unsafe { &*(std::ptr::from_mut(owners) as *const [AtomicU32]) };
+        // From the last one on, which stays: those before it, if they are for the same place, only read.
+        parallel::ranges(indices.len(), &|range| {
+            for i in range.rev() {
+                let claim = i as u32 + 1;
+                if let Some(owner) = owners.get(indices[i] as usize)
+                    && owner.load(Ordering::Relaxed) < claim
+                {
+                    owner.fetch_max(claim, Ordering::Relaxed);
                 }
             }
         });
     };
-    KernelSpec::of("claim", "places by index", bindings, body, source).threads(THREADS)
+    KernelSpec::new("claim", "places by index", bindings, body, source).threads(THREADS)
 }
 
 #[cfg(test)]

@@ -214,7 +214,7 @@ fn count_spec() -> KernelSpec {
         let keys = loop_turns(params.chunk.div_ceil(THREADS).into(), loop_turns(params.fields.into(), 0));
         keys + 2 * loop_turns((WINDOW / THREADS).into(), 0)
     };
-    KernelSpec::of("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
+    KernelSpec::new("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
 }
 
 fn sum_spec() -> KernelSpec {
@@ -231,7 +231,7 @@ fn sum_spec() -> KernelSpec {
         });
     };
     let source = |language| source(language, &[], &[evariste_cuda::COLUMN_SUMS], &[evariste_shaders::COLUMN_SUMS]);
-    KernelSpec::of("column_sums", "u32", bindings, body, source)
+    KernelSpec::new("column_sums", "u32", bindings, body, source)
         .threads(THREADS)
         .turns(|params: &SumParams| loop_turns(params.rows.into(), 0))
 }

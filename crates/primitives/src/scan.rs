@@ -158,7 +158,7 @@ fn sums_spec() -> KernelSpec {
             &[evariste_shaders::GROUP, evariste_shaders::SCAN_SUMS],
         )
     };
-    KernelSpec::of("scan_sums", "u32", bindings, body, source)
+    KernelSpec::new("scan_sums", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(GROUP_BYTES)
         .turns(|_: &SumsParams| loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)
@@ -190,7 +190,7 @@ fn tiles_spec() -> KernelSpec {
             &[evariste_shaders::GROUP, evariste_shaders::SCAN_TILES],
         )
     };
-    KernelSpec::of("scan_tiles", "u32", bindings, body, source)
+    KernelSpec::new("scan_tiles", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(4 * (TILE + TILE / 32) + GROUP_BYTES)
         .turns(|_: &TilesParams| 4 * loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)

@@ -124,7 +124,7 @@ impl<M: Monoid> SegmentedSum<M> {
             M::source(language, &seen) + body
         };
         let add = M::turns();
-        KernelSpec::of("segmented_sum", M::name(), bindings, run::<M>, source)
+        KernelSpec::new("segmented_sum", M::name(), bindings, run::<M>, source)
             .threads(THREADS)
             .turns(move |params: &Params| loop_turns(params.slice.into(), add))
     }

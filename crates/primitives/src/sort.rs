@@ -373,7 +373,7 @@ fn sweep_spec() -> KernelSpec {
         let part = loop_turns(keys.div_ceil(THREADS).into(), 0) + loop_turns(keys.into(), 0);
         loop_turns(THREADS.into(), 0) + loop_turns(params.len.div_ceil(SWEEP_TILE / 2).into(), part)
     };
-    KernelSpec::of("sort_sweep", "u32", bindings, body, source)
+    KernelSpec::new("sort_sweep", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(4 * SWEEP_TILE)
         .turns(turns)
@@ -402,7 +402,7 @@ fn count_spec() -> KernelSpec {
     let turns = |_: &TileParams| {
         loop_turns((SCATTER_TILE / THREADS).into(), 0) + loop_turns(u64::from(THREADS) >> SCATTER_BITS, 0)
     };
-    KernelSpec::of("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS).turns(turns)
+    KernelSpec::new("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS).turns(turns)
 }
 
 fn scatter_spec() -> KernelSpec {
@@ -446,5 +446,5 @@ fn scatter_spec() -> KernelSpec {
         let words = loop_turns(1 << (SCATTER_BITS - 1), 0);
         3 * words + loop_turns((SCATTER_TILE / THREADS).into(), 0) + GROUP_TURNS
     };
-    KernelSpec::of("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory).turns(turns)
+    KernelSpec::new("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory).turns(turns)
 }

@@ -7,8 +7,8 @@ use std::{
 
 use ark_ff::{Field, Zero};
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language, Queue, View,
-    ViewMut, parallel, params,
+    Arg, Binding, BindingList, BindingType, Buffer, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language,
+    Queue, View, ViewMut, parallel, params,
 };
 use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
@@ -536,16 +536,11 @@ const GRAIN: usize = 64;
 
 pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrimeField>>, detail: &str) -> KernelSpec {
     let (word, degree) = (source::binding_type::<F::BasePrimeField>(), F::extension_degree() as usize);
-    let mut bindings = machine::bindings::<F::BasePrimeField>().to_vec();
-    bindings.push(Binding::read("a", word));
-    if shape == Shape::Ratios {
-        bindings.push(Binding::read("b", word));
-    }
-    if shape != Shape::Symbols {
-        bindings.push(Binding::write("out", word));
-    }
-    bindings.push(Binding::write("verdicts", BindingType::U32));
-    let seen = bindings.clone();
+    let b = (shape == Shape::Ratios).then(|| Binding::read("b", word));
+    let out = (shape != Shape::Symbols).then(|| Binding::write("out", word));
+    let elements = (Binding::read("a", word), b, out);
+    let seen = elements.list();
+    let bindings = (machine::bindings::<F::BasePrimeField>(), elements, Binding::write("verdicts", BindingType::U32));
     let rendered = Arc::clone(program);
     let source = move |language| match language {
         Language::Cuda => {
@@ -555,15 +550,14 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
             [&field, &machine::cuda(&rendered), &sizes, evariste_cuda::SQRT_ROOTS].concat()
         }
         Language::Wgsl { int64 } => {
-            let elements = seen[3..].iter().filter(|binding| binding.name != "verdicts");
-            let accessors: String = elements.map(source::wgsl_accessors::<F::BasePrimeField>).collect();
+            let accessors: String = seen.iter().map(source::wgsl_accessors::<F::BasePrimeField>).collect();
             let field = source::wgsl::<F::BasePrimeField>(int64);
             let machine = machine::wgsl(&rendered);
             [&field, &machine, &accessors, &wgsl_ends(shape, degree), evariste_shaders::SQRT_ROOTS].concat()
         }
     };
     let (run, turns) = (Arc::clone(program), program.turns());
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| body::<F>(&run, shape, *params, args);
+    let body = move |params: &Params, args: Args<'_, '_>| body::<F>(&run, shape, *params, args);
     let variant = format!("{} over {} ({detail})", shape.name(), source::label::<F>());
     KernelSpec::new("sqrt_roots", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
 }
@@ -590,17 +584,22 @@ fn wgsl_ends(shape: Shape, degree: usize) -> String {
     format!("fn inputs(i: u32) {{\n{inputs}}}\nfn outputs(i: u32, verdict: u32) {{\n{outputs}}}\n")
 }
 
-fn body<F: RootField>(program: &Program<F::BasePrimeField>, shape: Shape, params: Params, args: &mut [CpuArg<'_>]) {
-    let [words, constants, hashed, rest @ ..] = args else { unreachable!("the launch checks the number of buffers") };
+/// What the machine binds, elements `a`, `b` and `out`, verdicts.
+type Args<'a, 'm> = (
+    &'a mut [CpuArg<'m>; 3],
+    (&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>, Option<&'a mut CpuArg<'m>>),
+    &'a mut CpuArg<'m>,
+);
+
+fn body<F: RootField>(
+    program: &Program<F::BasePrimeField>,
+    shape: Shape,
+    params: Params,
+    ([words, constants, hashed], (a, b, out), verdicts): Args<'_, '_>,
+) {
     let machine = Machine::new(program, words.read(), constants.read(), hashed.read());
     let (len, limbs) = (params.len as usize, F::LIMBS);
     let each = F::BasePrimeField::LIMBS;
-    let (a, b, out, verdicts) = match (shape, rest) {
-        (Shape::Symbols, [a, verdicts]) => (a, None, None, verdicts),
-        (Shape::Roots | Shape::Maps, [a, out, verdicts]) => (a, None, Some(out), verdicts),
-        (Shape::Ratios, [a, b, out, verdicts]) => (a, Some(b), Some(out), verdicts),
-        _ => unreachable!("the launch checks the number of buffers"),
-    };
     let (a, b) = (a.read::<u32>(), b.map(|b| b.read::<u32>()));
     let (inputs, keep) = (if b.is_some() { 2 } else { limbs / each }, shape == Shape::Ratios);
     let outputs = shape.outputs(limbs / each);

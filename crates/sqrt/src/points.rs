@@ -437,7 +437,9 @@ fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &A
         move |params: &PointsParams, args: &mut [CpuArg<'_>; 6]| points_body::<C>(&run, &layout, params.len, args);
     let variant = format!("{} bytes over {}", layout.bytes, source::label::<C::BaseField>());
     let turns = turns + loop_turns(2, loop_turns(8, 0));
-    KernelSpec::of("sqrt_points", variant, bindings, body, source).threads(THREADS).turns(move |_: &PointsParams| turns)
+    KernelSpec::new("sqrt_points", variant, bindings, body, source)
+        .threads(THREADS)
+        .turns(move |_: &PointsParams| turns)
 }
 
 fn cuda_layout(layout: &Layout, infinity_y: bool) -> String {
@@ -585,7 +587,7 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
         loop_turns((params.high - params.low).into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
     };
     let variant = format!("{} digits over {}", membership.scalar.bits(), source::label::<C::BaseField>());
-    KernelSpec::of("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::new("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
 }
 
 fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use evariste_backend::{Access, Binding, BindingType, CpuArg, KernelSpec, Language};
+use evariste_backend::{Access, Binding, BindingList, BindingType, CpuArg, KernelSpec, Language};
 use evariste_field::{
     DeviceField, Expression,
     source::{self, binding_type, turns},
@@ -100,8 +100,8 @@ impl Kind {
         }
     }
 
-    /// Bindings in order, and whether each has elements of the field below.
-    fn bindings<E: DeviceField, T: DeviceField>(&self) -> Vec<(Binding, bool)> {
+    /// The tables that a round reads, and whether each has elements of the field below.
+    fn sources<E: DeviceField, T: DeviceField>(&self) -> Vec<(Binding, bool)> {
         let written = self.target == Target::InPlace || self.tail;
         let source = |name, word| if written { Binding::write(name, word) } else { Binding::read(name, word) };
         let names = if self.is_packed() { &["tables"] } else { &TABLES[..self.tables] };
@@ -109,25 +109,36 @@ impl Kind {
             let below = self.is_below(table);
             (source(name, if below { binding_type::<T>() } else { binding_type::<E>() }), below)
         };
-        let mut bindings: Vec<(Binding, bool)> = names.iter().enumerate().map(with_word).collect();
-        if self.target == Target::Packed {
-            bindings.push((Binding::write("folded", binding_type::<E>()), false));
-        }
-        if self.weighted {
-            bindings.push((Binding::read("eq", binding_type::<E>()), false));
-        }
-        bindings.push((Binding::read("inputs", binding_type::<E>()), false));
-        bindings.push((Binding::write("partials", binding_type::<E>()), false));
-        if self.drawn.is_some() {
-            bindings.push((Binding::write("state", BindingType::U32), false));
-        }
-        bindings
+        names.iter().enumerate().map(with_word).collect()
+    }
+
+    /// Where folded tables go that are not folded in place.
+    fn folded<E: DeviceField>(&self) -> Option<Binding> {
+        (self.target == Target::Packed).then(|| Binding::write("folded", binding_type::<E>()))
+    }
+
+    /// Both.
+    fn tables<E: DeviceField, T: DeviceField>(&self) -> Vec<(Binding, bool)> {
+        let folded = self.folded::<E>().map(|folded| (folded, false));
+        self.sources::<E, T>().into_iter().chain(folded).collect()
+    }
+
+    /// What else is bound, but for the transcript's state: weights, inputs and partial sums.
+    fn others<E: DeviceField>(&self) -> (Option<Binding>, [Binding; 2]) {
+        let word = binding_type::<E>();
+        let eq = self.weighted.then(|| Binding::read("eq", word));
+        (eq, [Binding::read("inputs", word), Binding::write("partials", word)])
+    }
+
+    /// All bindings in order, with `state` that of the transcript, if there is one.
+    fn bindings<E: DeviceField, T: DeviceField, S: BindingList>(&self, state: S) -> Bindings<S> {
+        let sources = self.sources::<E, T>().into_iter().map(|(binding, _)| binding).collect();
+        (sources, self.folded::<E>(), self.others::<E>(), state)
     }
 
     /// The parameters of a function in CUDA that takes the tables, and their names, with a comma after each.
     fn cuda_tables<E: DeviceField, T: DeviceField>(&self) -> (String, String) {
-        let bindings = self.bindings::<E, T>();
-        let tables = &bindings[..self.table_bindings()];
+        let tables = self.tables::<E, T>();
         let parameter = |(binding, below): &(Binding, bool)| {
             let access = if binding.access == Access::Read { "const " } else { "" };
             format!("{access}{}* {}, ", if *below { "B" } else { "F" }, binding.name)
@@ -138,17 +149,19 @@ impl Kind {
 
     /// The types of tables in CUDA, each with a comma.
     fn cuda_types<E: DeviceField, T: DeviceField>(&self) -> String {
-        let bindings = self.bindings::<E, T>();
-        let types = bindings[..self.table_bindings()].iter().map(|(_, below)| if *below { "B, " } else { "F, " });
-        types.collect()
-    }
-
-    /// Those of tables.
-    fn table_bindings(&self) -> usize {
-        let sources = if self.is_packed() { 1 } else { self.tables };
-        sources + usize::from(self.target == Target::Packed)
+        self.tables::<E, T>().iter().map(|(_, below)| if *below { "B, " } else { "F, " }).collect()
     }
 }
+
+/// Tables, where folded ones go, weights, inputs and partial sums, the transcript's state.
+type Bindings<S> = (Vec<Binding>, Option<Binding>, (Option<Binding>, [Binding; 2]), S);
+
+/// The same in a body for the CPU.
+type Args<'a, 'm, S> =
+    (&'a mut [CpuArg<'m>], Option<&'a mut CpuArg<'m>>, (Option<&'a mut CpuArg<'m>>, &'a mut [CpuArg<'m>; 2]), S);
+
+/// The state of the transcript, in kernels that draw challenges.
+const STATE: Binding = Binding::write("state", BindingType::U32);
 
 /// A program's text in a language.
 struct Text<'a> {
@@ -232,7 +245,6 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     };
     let (inside, outside) = (program(Weighing::Product), program(Weighing::Sum));
     let degree = expression.degree() as usize;
-    let bindings: Vec<Binding> = kind.bindings::<E, T>().into_iter().map(|(binding, _)| binding).collect();
     let digits: String = expression.digest()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
     let points = &kind.points;
     let middle = points.middle.len();
@@ -289,16 +301,23 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         Language::Wgsl { int64 } if for_source.tail => wgsl::tail::<E, T>(&for_source, degree, &programs, int64),
         Language::Wgsl { int64 } => wgsl::round::<E, T>(&for_source, degree, &seen, int64),
     };
-    let (previous, lanes) = (kind.drawn.clone().filter(|_| kind.tail), rows::lanes_of::<E>());
-    let run = move |params: &Params, args: &mut [CpuArg<'_>]| match &previous {
-        Some(previous) => cpu::tail::<E, T>(&for_body, degree, &inside, lanes.as_ref(), previous, params, args),
-        None => cpu::body::<E, T>(&for_body, degree, &inside, lanes.as_ref(), params, args),
+    let lanes = rows::lanes_of::<E>();
+    let spec = match kind.drawn.clone().filter(|_| kind.tail) {
+        Some(previous) => {
+            let run = move |params: &Params, args: Args<'_, '_, &mut CpuArg<'_>>| {
+                cpu::tail::<E, T>(&for_body, degree, &inside, lanes.as_ref(), &previous, params, args);
+            };
+            KernelSpec::new("sumcheck_tail", variant, kind.bindings::<E, T, _>(STATE), run, source)
+        }
+        None => {
+            let run = move |params: &Params, args: Args<'_, '_, Option<&mut CpuArg<'_>>>| {
+                cpu::body::<E, T>(&for_body, degree, &inside, lanes.as_ref(), params, args);
+            };
+            let state = kind.drawn.as_ref().map(|_| STATE);
+            KernelSpec::new("sumcheck_round", variant, kind.bindings::<E, T, _>(state), run, source)
+        }
     };
-    let name = if kind.tail { "sumcheck_tail" } else { "sumcheck_round" };
-    KernelSpec::new(name, variant, bindings, run, source)
-        .threads(threads)
-        .shared_bytes(shared_bytes::<E>(degree, kind.drawn.is_some()))
-        .turns(turns)
+    spec.threads(threads).shared_bytes(shared_bytes::<E>(degree, kind.drawn.is_some())).turns(turns)
 }
 
 /// Workgroup memory.
@@ -310,7 +329,7 @@ pub(crate) fn shared_bytes<E: DeviceField>(degree: usize, drawn: bool) -> u32 {
 pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(degree: usize, kind: &Kind, previous: &Points) -> KernelSpec {
     let kind =
         Kind { drawn: Some(previous.clone()), weighted: false, fold: Fold::No, target: Target::None, ..kind.clone() };
-    let bindings: Vec<Binding> = kind.bindings::<E, T>().into_iter().map(|(binding, _)| binding).collect();
+    let bindings = kind.bindings::<E, T, _>(STATE);
     let zero = if previous.first { "" } else { ", from a zero" };
     let variant = format!("{} of degree {degree}, {:?}{zero} over {}", kind.tables, kind.source, source::label::<E>());
     let (for_source, for_body, for_turns, before) = (kind.clone(), kind.clone(), kind, previous.clone());
@@ -318,8 +337,9 @@ pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(degree: usize, kind: &
         Language::Cuda => cuda::finish::<E, T>(&for_source, degree),
         Language::Wgsl { int64 } => wgsl::finish::<E, T>(&for_source, degree, int64),
     };
-    let body =
-        move |params: &Params, args: &mut [CpuArg<'_>]| cpu::values::<E, T>(&for_body, degree, &before, params, args);
+    let body = move |params: &Params, (tables, _, (_, sums), state): Args<'_, '_, &mut CpuArg<'_>>| {
+        cpu::values::<E, T>(&for_body, degree, &before, params, tables, sums, state);
+    };
     let (drawing, last) = (draw::turns::<E>(degree, for_turns.drawn.as_ref()), values_turns::<E>(&for_turns));
     KernelSpec::new("sumcheck_finish", variant, bindings, body, source)
         .threads(threads::<E>())

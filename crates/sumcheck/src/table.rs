@@ -283,7 +283,7 @@ fn eq_spec<E: DeviceField>() -> KernelSpec {
     };
     let mul = turns::mul::<E>();
     let turns = move |params: &EqParams| turns::repeat(params.variables.into(), mul);
-    KernelSpec::of("sumcheck_eq", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::new("sumcheck_eq", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
 }
 
 fn outer_spec<E: DeviceField>() -> KernelSpec {
@@ -305,7 +305,7 @@ fn outer_spec<E: DeviceField>() -> KernelSpec {
     };
     let mul = turns::mul::<E>();
     let turns = move |_: &OuterParams| mul;
-    KernelSpec::of("sumcheck_outer", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::new("sumcheck_outer", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
 }
 
 fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
@@ -352,5 +352,5 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
     let turns = move |_: &FoldParams| mul;
     let from = if below { ", from below" } else { "" };
     let variant = source::label::<E>() + from;
-    KernelSpec::of("sumcheck_fold", variant, bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::new("sumcheck_fold", variant, bindings, body, source).threads(THREADS).turns(turns)
 }

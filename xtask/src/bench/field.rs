@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 use ark_bls12_381::Fr;
 use ark_ff::{AdditiveGroup, Field, Zero};
-use evariste_backend::{Buffer, Kind};
-use evariste_field::{Mont, Vector};
+use evariste_backend::{Buffer, Device, Element, Kind};
+use evariste_field::{Expression, Mont, Vector};
 use rayon::prelude::*;
 
 use super::{
@@ -29,44 +29,115 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     is_too_large: session::is_too_large,
 };
 
-type Apply = fn(&Vector<Fr>, &[Buffer<Mont<Fr>>; 2], &mut Buffer<Mont<Fr>>) -> evariste_backend::Result<()>;
+/// The inputs: elements, and each place once in random order.
+struct Host {
+    a: Vec<Fr>,
+    b: Vec<Fr>,
+    places: Vec<u32>,
+}
 
-/// One operation: out = a ∘ b.
+/// The same on the device.
+struct Inputs {
+    a: Buffer<Mont<Fr>>,
+    b: Buffer<Mont<Fr>>,
+    places: Buffer<u32>,
+}
+
+impl Host {
+    fn new(elements: usize) -> Self {
+        let mut a = input::random::<Fr>(2 * elements);
+        let b = a.split_off(elements);
+        let keys = input::random::<u64>(elements);
+        let mut places: Vec<u32> = (0..elements as u32).collect();
+        places.par_sort_by_key(|place| keys[*place as usize]);
+        Self { a, b, places }
+    }
+
+    fn upload(&self, device: &Device) -> Result<Inputs> {
+        Ok(Inputs { a: device.upload(&self.a)?, b: device.upload(&self.b)?, places: device.upload(&self.places)? })
+    }
+
+    /// The first output that is not what `f` gives for its place.
+    fn wrong(&self, out: &[Fr], holds: impl Fn(usize, Fr) -> bool + Sync) -> Option<usize> {
+        (0..self.a.len()).into_par_iter().position_first(|i| !holds(i, out[i]))
+    }
+}
+
+type Apply = fn(&Vector<Fr>, &Inputs, &mut Buffer<Mont<Fr>>) -> evariste_backend::Result<()>;
+
+/// One operation.
 struct Operation {
     name: &'static str,
     /// Multiplications an element, and elements read and written for each.
     cost: (f64, f64),
     apply: Apply,
     /// The same by arkworks, on all cores.
-    arkworks: fn(a: &[Fr], b: &[Fr], out: &mut [Fr]),
-    /// Whether an output is right.
-    holds: fn(a: Fr, b: Fr, out: Fr) -> bool,
+    arkworks: Option<fn(&Host, out: &mut [Fr])>,
+    /// An output that is wrong.
+    wrong: fn(&Host, out: &[Fr]) -> Option<usize>,
 }
 
-const OPERATIONS: [Operation; 3] = [
+/// Elements that an index counts for.
+const INDEX: f64 = size_of::<u32>() as f64 / <Mont<Fr> as Element>::BYTES as f64;
+
+const OPERATIONS: [Operation; 6] = [
     Operation {
         name: "add",
         cost: (0.0, 3.0),
-        apply: |vector, [a, b], out| vector.add(a, b, out),
-        arkworks: |a, b, out| pointwise(a, b, out, |a, b| a + b),
-        holds: |a, b, out| out == a + b,
+        apply: |vector, inputs, out| vector.add(&inputs.a, &inputs.b, out),
+        arkworks: Some(|host, out| pointwise(&host.a, &host.b, out, |a, b| a + b)),
+        wrong: |host, out| host.wrong(out, |i, out| out == host.a[i] + host.b[i]),
     },
     Operation {
         name: "mul",
         cost: (1.0, 3.0),
-        apply: |vector, [a, b], out| vector.mul(a, b, out),
-        arkworks: |a, b, out| pointwise(a, b, out, |a, b| a * b),
-        holds: |a, b, out| out == a * b,
+        apply: |vector, inputs, out| vector.mul(&inputs.a, &inputs.b, out),
+        arkworks: Some(|host, out| pointwise(&host.a, &host.b, out, |a, b| a * b)),
+        wrong: |host, out| host.wrong(out, |i, out| out == host.a[i] * host.b[i]),
     },
     Operation {
         name: "batch-inverse",
         cost: (3.0, 2.0),
-        apply: |vector, [a, _], out| vector.inverse(a, out),
-        arkworks: |a, _, out| {
-            out.copy_from_slice(a);
+        apply: |vector, inputs, out| vector.inverse(&inputs.a, out),
+        arkworks: Some(|host, out| {
+            out.copy_from_slice(&host.a);
             ark_ff::batch_inversion(out);
+        }),
+        wrong: |host, out| {
+            host.wrong(out, |i, out| if host.a[i].is_zero() { out.is_zero() } else { host.a[i] * out == Fr::ONE })
         },
-        holds: |a, _, out| if a.is_zero() { out.is_zero() } else { a * out == Fr::ONE },
+    },
+    Operation {
+        name: "sum-of-expression",
+        cost: (1.0, 2.0),
+        apply: |vector, inputs, out| {
+            let [a, b] = [0, 1].map(Expression::column);
+            let columns = [&inputs.a, &inputs.b];
+            vector.sum_expression_to(&(&a * &b - &a), &columns, &[], out.view_mut(..1)?)
+        },
+        arkworks: Some(|host, out| {
+            let terms = (&host.a, &host.b).into_par_iter().with_min_len(GRAIN);
+            out[0] = terms.map(|(a, b)| *a * b - a).sum();
+        }),
+        wrong: |host, out| {
+            let sum: Fr = (&host.a, &host.b).into_par_iter().map(|(a, b)| *a * b - a).sum();
+            (out[0] != sum).then_some(0)
+        },
+    },
+    Operation {
+        name: "gather",
+        cost: (0.0, 2.0 + INDEX),
+        apply: |vector, inputs, out| vector.gather(&inputs.a, &inputs.places, out),
+        arkworks: None,
+        wrong: |host, out| host.wrong(out, |i, out| out == host.a[host.places[i] as usize]),
+    },
+    Operation {
+        name: "scatter",
+        // Indices are read, and who owns a place is written, made out and read.
+        cost: (0.0, 2.0 + 4.0 * INDEX),
+        apply: |vector, inputs, out| vector.scatter(&inputs.a, &inputs.places, out),
+        arkworks: None,
+        wrong: |host, out| host.wrong(&host.a, |i, a| a == out[host.places[i] as usize]),
     },
 ];
 
@@ -83,8 +154,11 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
         };
         for (log_n, operation) in sizes.iter().flat_map(|log_n| OPERATIONS.iter().map(move |op| (*log_n, op))) {
             measure(session, target, operation, log_n);
-            if options.peers && info.id.kind == Kind::Cpu {
-                arkworks(session, target, operation, log_n);
+            if options.peers
+                && info.id.kind == Kind::Cpu
+                && let Some(work) = operation.arkworks
+            {
+                arkworks(session, target, operation, work, log_n);
             }
         }
     }
@@ -110,29 +184,27 @@ fn measure(session: &mut Session, target: &Target, operation: &Operation, log_n:
     };
     session.measure(case, |budget| {
         let device = &target.device;
-        let mut a = input::random::<Fr>(2 * elements);
-        let b = a.split_off(elements);
-        let vector = Vector::<Fr>::new(device);
-        let inputs = [device.upload::<Mont<Fr>>(&a)?, device.upload(&b)?];
+        let (host, vector) = (Host::new(elements), Vector::<Fr>::new(device));
+        let inputs = host.upload(device)?;
         let mut out = device.zeros(elements)?;
         let before = device.stats().launches;
         (operation.apply)(&vector, &inputs, &mut out)?;
         let launches = device.stats().launches - before;
-        check(operation, &a, &b, &out.to_vec()?)?;
+        check(operation, &host, &out.to_vec()?)?;
         let timing =
             budget.time_queued(|| Ok((operation.apply)(&vector, &inputs, &mut out)?), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), format!("arkworks, all of 2^{log_n} outputs")))
     });
 }
 
-fn check(operation: &Operation, a: &[Fr], b: &[Fr], out: &[Fr]) -> Result<()> {
-    let wrong = (a, b, out).into_par_iter().position_any(|(a, b, out)| !(operation.holds)(*a, *b, *out));
+fn check(operation: &Operation, host: &Host, out: &[Fr]) -> Result<()> {
+    let wrong = (operation.wrong)(host, out);
     ensure!(wrong.is_none(), "output {} is wrong", wrong.unwrap_or_default());
     Ok(())
 }
 
 /// An operation on vectors by `ark_ff`, on all cores.
-fn arkworks(session: &mut Session, target: &Target, operation: &Operation, log_n: u32) {
+fn arkworks(session: &mut Session, target: &Target, operation: &Operation, work: fn(&Host, &mut [Fr]), log_n: u32) {
     let elements = 1 << log_n;
     let case = Case {
         name: format!("bls12-381-fr/{}/host", operation.name),
@@ -143,16 +215,15 @@ fn arkworks(session: &mut Session, target: &Target, operation: &Operation, log_n
         floor: Some(target.limits.floor(operation.work(elements))),
     };
     session.measure(case, |budget| {
-        let mut a = input::random::<Fr>(2 * elements);
-        let b = a.split_off(elements);
+        let host = Host::new(elements);
         let mut out = vec![Fr::ZERO; elements];
-        let mut work = || {
-            (operation.arkworks)(&a, &b, &mut out);
+        let run = || {
+            work(&host, &mut out);
             Ok(())
         };
         // Batched as ours is, so that both have the same share of what a run costs.
-        let timing = budget.time_queued(&mut work, || Ok(()))?;
-        check(operation, &a, &b, &out)?;
+        let timing = budget.time_queued(run, || Ok(()))?;
+        check(operation, &host, &out)?;
         Ok((timing, None, format!("itself, all of 2^{log_n} outputs")))
     });
 }

@@ -114,7 +114,7 @@ fn check<F: Field>(step: Step, x: &[F], w: F, out: &[F]) -> Result<()> {
             Step::Mul => x[i].pow([u64::from(MULTIPLICATIONS) + 1]),
             Step::Square => (0..MULTIPLICATIONS).fold(x[i], |x, _| x.square()),
             Step::Mac => (i..i + MULTIPLICATIONS as usize).map(|j| x[i] * x[j % x.len()]).sum(),
-            Step::Known => x[i] * w.pow([MULTIPLICATIONS.into()]),
+            Step::Shoup => x[i] * w.pow([MULTIPLICATIONS.into()]),
         };
         ensure!(out[i] == expected, "chain {i} is wrong");
     }

@@ -466,7 +466,7 @@ mod tests {
     }
 
     fn spec(body: &'static str) -> KernelSpec {
-        KernelSpec::new::<Scale>(
+        KernelSpec::new::<Scale, _>(
             "double_all",
             "u64",
             vec![Binding::write("x", BindingType::Vec2)],
@@ -560,7 +560,7 @@ mod tests {
     #[test]
     fn an_empty_struct_of_parameters_is_one_byte() {
         let source = "extern \"C\" __global__ void empty(const Params params) {}";
-        let spec = KernelSpec::new::<()>("empty", "", vec![], |_, _| {}, move |_| source.to_owned());
+        let spec = KernelSpec::new::<(), _>("empty", "", vec![], |_, _| {}, move |_| source.to_owned());
         with_nvrtc(|| assert!(compile(&spec, "sm_90").is_ok()));
     }
 

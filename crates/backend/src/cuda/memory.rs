@@ -27,7 +27,7 @@ use crate::{Error, Result, Secrecy, pool::Pool};
 const GRANULE: u64 = 512;
 
 /// Kernels read and write words of up to this many bytes at once: allocations end with a whole one.
-const WORD: u64 = 16;
+const WIDEST: u64 = 16;
 
 /// Where memory comes from.
 enum Source {
@@ -280,7 +280,7 @@ impl Drop for Heap {
 }
 
 fn whole(bytes: u64) -> u64 {
-    bytes.next_multiple_of(WORD)
+    bytes.next_multiple_of(WIDEST)
 }
 
 /// The device's default pool, set to keep what is freed: without that, every synchronization gives all of it back.

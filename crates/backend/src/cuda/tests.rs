@@ -40,7 +40,7 @@ fn fill(device: &Device) -> Result<Kernel<Fill>> {
 
 fn fill_by(device: &Device, source: &'static str) -> Result<Kernel<Fill>> {
     let bindings = vec![Binding::write("x", BindingType::U32)];
-    let spec = KernelSpec::new::<Fill>("fill", "test", bindings, |_, _| {}, |_| source.to_owned());
+    let spec = KernelSpec::new::<Fill, _>("fill", "test", bindings, |_, _| {}, |_| source.to_owned());
     Kernel::new(device, spec.threads(64))
 }
 

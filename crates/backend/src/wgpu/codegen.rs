@@ -181,7 +181,7 @@ mod tests {
     fn spec() -> KernelSpec {
         let bindings = vec![Binding::read("x", BindingType::Vec4), Binding::write("y", BindingType::U32)];
         let source = |_| "enable f16;\nconst N = 1u;\n  diagnostic(off, derivative_uniformity);\nfn k() {}".into();
-        KernelSpec::new::<One>("k", "", bindings, |_, _| {}, source).threads(64)
+        KernelSpec::new::<One, _>("k", "", bindings, |_, _| {}, source).threads(64)
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn atomics_are_loaded_and_stored_as_such() {
         let bindings = vec![Binding::write("x", BindingType::Atomic)];
-        let spec = KernelSpec::new::<One>("k", "", bindings, |_, _| {}, |_| String::new());
+        let spec = KernelSpec::new::<One, _>("k", "", bindings, |_, _| {}, |_| String::new());
         let text = generate(&spec, false);
         assert!(text.contains("var<storage, read_write> x_chunk0: array<atomic<u32>>;"));
         assert!(text.contains("fn x_get(i: u32) -> u32 { return atomicLoad(&x_chunk0[i]); }"));

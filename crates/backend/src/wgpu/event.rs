@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{gpu::Gpu, host::WgpuHost, memory::Piece, timer::SLOT_BYTES};
+use super::{gpu::Gpu, host::WgpuHost, memory::Piece, timer::RESOLVED_BYTES};
 use crate::{Event, Pending, Result, Secrecy, Transfer, kernel::own};
 
 /// A point in the queue's work.
@@ -36,7 +36,7 @@ impl WgpuEvent {
             if let Some((timer, slot)) = timer {
                 let encoder = recorder.encoder(device);
                 encoder.write_timestamp(&timer.queries, slot);
-                let at = u64::from(slot) * SLOT_BYTES;
+                let at = u64::from(slot) * RESOLVED_BYTES;
                 encoder.resolve_query_set(&timer.queries, slot..slot + 1, &timer.resolved, at);
             }
         })?;
@@ -71,7 +71,7 @@ impl WgpuEvent {
             return Ok(Some(*ticks));
         }
         let host = WgpuHost::new(&self.gpu, size_of::<u64>(), Transfer::Download, Secrecy::Public)?;
-        let (offset, len) = (u64::from(*slot) * SLOT_BYTES, size_of::<u64>() as u64);
+        let (offset, len) = (u64::from(*slot) * RESOLVED_BYTES, size_of::<u64>() as u64);
         let piece = Piece { buffer: &timer.resolved, offset, len, done: 0 };
         let host = Pending::new(host.read(std::iter::once(piece))?).wait()?;
         let read = host.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));

@@ -79,7 +79,7 @@ fn add(
 /// `y = y·factor + x + offset`, element by element.
 fn add(device: &Device, threads: u32) -> Kernel<Params> {
     let bindings = vec![Binding::read("x", BindingType::U32), Binding::write("y", BindingType::U32)];
-    let spec = KernelSpec::new::<Params>("add", "test", bindings, |_, _| {}, |_| ADD.into()).threads(threads);
+    let spec = KernelSpec::new::<Params, _>("add", "test", bindings, |_, _| {}, |_| ADD.into()).threads(threads);
     Kernel::new(device, spec).unwrap()
 }
 
@@ -153,7 +153,7 @@ fn work(device: &Device, round: usize) -> Result<()> {
     let len = 100 + 1000 * round;
     let bindings = vec![Binding::read("x", BindingType::U32), Binding::write("y", BindingType::U32)];
     let source = move |_| format!("// {round}\n{ADD}");
-    let spec = KernelSpec::new::<Params>("add", "test", bindings, |_, _| {}, source).threads(64);
+    let spec = KernelSpec::new::<Params, _>("add", "test", bindings, |_, _| {}, source).threads(64);
     let kernel = Kernel::<Params>::new(device, spec)?;
     let x = device.upload_with::<u32>(&vec![3; len], Secrecy::Secret)?;
     let mut y = device.zeros::<u32>(len)?;
@@ -335,7 +335,7 @@ fn a_kernel_with_more_chunks_than_bindings_is_refused() {
     let Some(device) = open(tiny_chunks()) else { return };
     let bindings: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| Binding::read(name, BindingType::Vec4)).into();
     let source = "@compute @workgroup_size(THREADS) fn five() { _ = a_get(0u) + b_get(0u) + c_get(0u) + d_get(0u) + e_get(0u); }";
-    let spec = KernelSpec::new::<()>("five", "", bindings, |_, _| {}, move |_| source.into());
+    let spec = KernelSpec::new::<(), _>("five", "", bindings, |_, _| {}, move |_| source.into());
     let kernel = Kernel::<()>::new(&device, spec).unwrap();
     let buffer = device.zeros::<u8>(device.info().limits.buffer_bytes as usize).unwrap();
     let mut args: Vec<_> = (0..5).map(|_| Arg::read(&buffer)).collect();
@@ -365,7 +365,7 @@ fn wide_words_and_int64_work_where_they_are() {
             )
         };
         let bindings = vec![Binding::read("x", BindingType::Vec2), Binding::write("y", BindingType::Vec4)];
-        let spec = KernelSpec::new::<()>("square", "", bindings, |_, _| {}, source).threads(8);
+        let spec = KernelSpec::new::<(), _>("square", "", bindings, |_, _| {}, source).threads(8);
         let kernel = Kernel::<()>::new(&device, spec).unwrap();
         let values = [3, 0xffff, 70000, u32::MAX, 5, 6, 7, 8];
         let x: Vec<u32> = values.iter().flat_map(|v| [*v, v ^ 1]).collect();
@@ -391,7 +391,7 @@ fn grids_beyond_one_dimension_reach_every_group() {
             if i < params.groups { y_set(i, y_get(i) + i + 1u); }
         }";
     let bindings = vec![Binding::write("y", BindingType::U32)];
-    let spec = KernelSpec::new::<Groups>("mark", "", bindings, |_, _| {}, move |_| source.into()).threads(1);
+    let spec = KernelSpec::new::<Groups, _>("mark", "", bindings, |_, _| {}, move |_| source.into()).threads(1);
     let kernel = Kernel::<Groups>::new(&device, spec).unwrap();
     for groups in [65535, 65536, 131_071, 200_003] {
         let mut marks = device.zeros::<u32>(groups as usize).unwrap();
@@ -412,7 +412,7 @@ fn a_kernel_that_does_not_compile_says_why() {
     for source in
         ["fn broken( {", "@compute @workgroup_size(THREADS) fn broken() { let a: u32 = 1.5; }", "fn other() {}"]
     {
-        let spec = KernelSpec::new::<()>("broken", "on purpose", vec![], |_, _| {}, move |_| source.into());
+        let spec = KernelSpec::new::<(), _>("broken", "on purpose", vec![], |_, _| {}, move |_| source.into());
         match Kernel::<()>::new(&device, spec) {
             Err(Error::Compile { kernel, log, .. }) => assert!(kernel == "broken (on purpose)" && !log.is_empty()),
             other => panic!("expected a compile error, got {other:?}"),

@@ -3,10 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 /// Events that can have a timestamp at once; further ones get the host's time.
-const SLOTS: u32 = 64;
+const QUERIES: u32 = 64;
 
 /// wgpu writes resolved timestamps at multiples of this.
-pub(super) const SLOT_BYTES: u64 = wgpu::QUERY_RESOLVE_BUFFER_ALIGNMENT;
+pub(super) const RESOLVED_BYTES: u64 = wgpu::QUERY_RESOLVE_BUFFER_ALIGNMENT;
 
 /// The device's clock.
 #[derive(Debug)]
@@ -28,15 +28,15 @@ impl Timer {
         let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
             label: Some("events"),
             ty: wgpu::QueryType::Timestamp,
-            count: SLOTS,
+            count: QUERIES,
         });
         let resolved = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("events"),
-            size: u64::from(SLOTS) * SLOT_BYTES,
+            size: u64::from(QUERIES) * RESOLVED_BYTES,
             usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        Some(Self { queries, resolved, nanos_per_tick, free: Mutex::new((0..SLOTS).collect()) })
+        Some(Self { queries, resolved, nanos_per_tick, free: Mutex::new((0..QUERIES).collect()) })
     }
 
     pub(super) fn take(&self) -> Option<u32> {

@@ -6,8 +6,8 @@ use std::{
 };
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Params as KernelParams, Result, Secrecy, View,
-    ViewMut, parallel, params,
+    Arg, Binding, BindingList, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Params as KernelParams, Result,
+    Secrecy, View, ViewMut, parallel, params,
 };
 
 use super::{
@@ -587,9 +587,11 @@ fn expression(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 ";
 
 impl Program {
-    fn bindings<F: DeviceField>(&self, direct: usize) -> Vec<Binding> {
+    fn bindings<F: DeviceField>(&self, direct: usize) -> (Vec<Binding>, Option<Binding>, Binding, Binding) {
         let word = binding_type::<F>();
-        self.inputs(direct).map(|name| Binding::read(name, word)).chain([Binding::write("out", word)]).collect()
+        let columns = COLUMNS[..direct].iter().map(|name| Binding::read(name, word)).collect();
+        let rest = (direct < self.columns.len()).then(|| Binding::read("rest", word));
+        (columns, rest, Binding::read("constants", word), Binding::write("out", word))
     }
 
     /// Turns of loops that the value of a row takes in WGSL at most.
@@ -599,20 +601,18 @@ impl Program {
     }
 }
 
-/// What a body for the CPU is given: the inputs of columns of `limbs` limbs, and the output.
-fn cpu_inputs<'a, F: DeviceField>(
-    args: &'a mut [CpuArg<'_>],
-    direct: usize,
-    limbs: usize,
+/// What a body for the CPU gets: columns, others that lie behind each other, constants, the output.
+type Args<'a, 'm> = (&'a mut [CpuArg<'m>], Option<&'a mut CpuArg<'m>>, &'a mut CpuArg<'m>, &'a mut CpuArg<'m>);
+
+/// The inputs, of columns of `rest_limbs` limbs, and the output.
+fn inputs_and_output<'a, F: DeviceField>(
+    (columns, rest, constants, out): Args<'a, '_>,
+    rest_limbs: usize,
 ) -> (Inputs<'a, F>, &'a mut [u32]) {
-    let Some((out, inputs)) = args.split_last_mut() else { unreachable!("the launch checks the number of buffers") };
-    let Some((constants, columns)) = inputs.split_last() else {
-        unreachable!("the launch checks the number of buffers")
-    };
     let inputs = Inputs::<F> {
-        direct: columns[..direct].iter().map(|column| column.read()).collect(),
-        rest: columns.get(direct).map_or(&[], |rest| rest.read()),
-        rest_limbs: limbs,
+        direct: columns.iter().map(|column| column.read()).collect(),
+        rest: rest.map_or(&[], |rest| rest.read()),
+        rest_limbs,
         constants: constants.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect(),
     };
     (inputs, out.write())
@@ -624,14 +624,14 @@ fn digits(digest: [u8; 32]) -> String {
 
 fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
     let (bindings, turns, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
-    let (seen, rendered) = (bindings.clone(), Arc::clone(&program));
+    let (seen, rendered) = (bindings.list(), Arc::clone(&program));
     let source = move |language| match language {
         Language::Cuda => rendered.cuda::<F>(direct) + CUDA_ROWS,
         Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, &rendered.wgsl(direct), WGSL_ROWS),
     };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
+    let body = move |params: &Params, args: Args<'_, '_>| {
         let limbs = params.len as usize * F::LIMBS;
-        let (inputs, out) = cpu_inputs::<F>(args, direct, limbs);
+        let (inputs, out) = inputs_and_output::<F>(args, limbs);
         let each = (params.len as usize).div_ceil(PARTS * rayon::current_num_threads()).max(1);
         let each = each.next_multiple_of(ROWS);
         parallel::chunks(&mut out[..limbs], each * F::LIMBS, &|run, out| {
@@ -650,14 +650,14 @@ fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> Ke
 /// The kernel `reduce` with the values of an expression for elements.
 fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
     let (bindings, term, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
-    let (seen, rendered) = (bindings.clone(), Arc::clone(&program));
+    let (seen, rendered) = (bindings.list(), Arc::clone(&program));
     let source = move |language| match language {
         Language::Cuda => reduce::cuda::<F>(&rendered.cuda::<F>(direct), Combine::Sum),
         Language::Wgsl { int64 } => reduce::wgsl::<F>(int64, &seen, &rendered.wgsl(direct), Combine::Sum),
     };
-    let body = move |params: &reduce::Params, args: &mut [CpuArg<'_>]| {
+    let body = move |params: &reduce::Params, args: Args<'_, '_>| {
         let (len, chunks) = (params.len as usize, params.chunks as usize);
-        let (inputs, out) = cpu_inputs::<F>(args, direct, len * F::LIMBS);
+        let (inputs, out) = inputs_and_output::<F>(args, len * F::LIMBS);
         parallel::chunks(&mut out[..chunks * F::LIMBS], F::LIMBS, &|chunk, sum| {
             let start = chunk << params.log_chunk;
             let end = len.min(start + (1 << params.log_chunk));

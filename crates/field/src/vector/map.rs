@@ -1,7 +1,8 @@
 //! Operations on each element of one vector.
 
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, params,
+    Arg, Binding, BindingList, BindingType, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut,
+    params,
 };
 
 use super::{Output, THREADS, Vector, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
@@ -282,30 +283,30 @@ impl Exponent {
     }
 }
 
+/// `a` and `out`, as [`in_and_out`] declares them.
+type InAndOut<'a, 'm> = (&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>);
+
 /// Runs `f` on each element, from `a` into `out` or in place.
-fn for_each<F: DeviceField>(args: &mut [CpuArg<'_>], output: Output, len: u32, f: impl Fn(F) -> F + Sync) {
+fn for_each<F: DeviceField>((a, out): InAndOut<'_, '_>, len: u32, f: impl Fn(F) -> F + Sync) {
     let limbs = len as usize * F::LIMBS;
-    match (output, args) {
-        (Output::InPlace, [a, ..]) => for_each_run::<F>(&mut a.write()[..limbs], &|_, a| {
+    match out {
+        None => for_each_run::<F>(&mut a.write()[..limbs], &|_, a| {
             a.chunks_exact_mut(F::LIMBS).for_each(|a| f(F::load(a)).store(a));
         }),
-        (Output::Apart, [a, out, ..]) => {
+        Some(out) => {
             let a = a.read::<u32>();
             for_each_run::<F>(&mut out.write()[..limbs], &|at, out| {
                 let a = a[at..].chunks_exact(F::LIMBS);
                 out.chunks_exact_mut(F::LIMBS).zip(a).for_each(|(out, a)| f(F::load(a)).store(out));
             });
         }
-        _ => unreachable!("the launch checks the number of buffers"),
     }
 }
 
 pub(super) fn spec<F: DeviceField>(map: Map, output: Output) -> KernelSpec {
-    let (mut bindings, store) = in_and_out::<F>(output);
-    if matches!(map, Map::Scale) {
-        bindings.push(Binding::read("factor", binding_type::<F>()));
-    }
-    let seen = bindings.clone();
+    let (data, store) = in_and_out::<F>(output);
+    let bindings = (data, matches!(map, Map::Scale).then(|| Binding::read("factor", binding_type::<F>())));
+    let seen = bindings.list();
     let source = move |language| match language {
         Language::Cuda => format!(
             "{}#define OP(x) {}\n{}{}{}",
@@ -321,50 +322,44 @@ pub(super) fn spec<F: DeviceField>(map: Map, output: Output) -> KernelSpec {
         }
     };
     let lanes = if matches!(map, Map::Square | Map::Scale) { ifma::Field::of::<F>() } else { None };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| {
+    let body = move |params: &Params, (data, factor): (InAndOut<'_, '_>, Option<&mut CpuArg<'_>>)| {
         if let Some(lanes) = &lanes {
-            return multiply::<F>(lanes, map, output, params, args);
+            return multiply::<F>(lanes, params, data, factor);
         }
-        let factor = match (map, args.last()) {
-            (Map::Scale, Some(factor)) => F::load(factor.read()),
-            _ => F::ONE,
-        };
-        for_each(args, output, params.len, |x| map.apply(x, factor));
+        let factor = factor.map_or(F::ONE, |factor| F::load(factor.read()));
+        for_each(data, params.len, |x| map.apply(x, factor));
     };
     let variant = variant::<F>(&format!("{map:?}{}", output.label()));
     let mul = turns::mul::<F>();
     KernelSpec::new("map", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| mul)
 }
 
-/// Squares each element, or scales it by the factor.
-fn multiply<F: DeviceField>(lanes: &ifma::Field, map: Map, output: Output, params: &Params, args: &mut [CpuArg<'_>]) {
-    let (elements, factor) = args.split_at_mut(output.vectors());
-    let factor = match (map, factor) {
-        (Map::Scale, [factor]) => Factor::One(&factor.read()[..F::LIMBS]),
-        _ => Factor::Itself,
-    };
+/// Scales each element by the factor, or squares it where there is none.
+fn multiply<F: DeviceField>(
+    lanes: &ifma::Field,
+    params: &Params,
+    (a, out): InAndOut<'_, '_>,
+    factor: Option<&mut CpuArg<'_>>,
+) {
+    let factor = factor.map_or(Factor::Itself, |factor| Factor::One(&factor.read()[..F::LIMBS]));
     let limbs = params.len as usize * F::LIMBS;
-    match elements {
-        [a] => lanes.mul_assign(&mut a.write()[..limbs], factor),
-        [a, out] => lanes.mul(&a.read()[..limbs], factor, &mut out.write()[..limbs]),
-        _ => unreachable!("the launch checks the number of buffers"),
+    match out {
+        None => lanes.mul_assign(&mut a.write()[..limbs], factor),
+        Some(out) => lanes.mul(&a.read()[..limbs], factor, &mut out.write()[..limbs]),
     }
 }
 
 pub(super) fn pow_spec<F: DeviceField>(output: Output) -> KernelSpec {
-    let (elements, store) = in_and_out::<F>(output);
-    let bindings = [elements.clone(), vec![Binding::read("exponent", BindingType::U32)]].concat();
+    let (data, store) = in_and_out::<F>(output);
+    let (elements, bindings) = (data.list(), (data, Binding::read("exponent", BindingType::U32)));
     let source = move |language| match language {
         Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::EXPONENTIATE),
         Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, store, evariste_shaders::EXPONENTIATE),
     };
-    let body = move |params: &PowParams, args: &mut [CpuArg<'_>]| {
-        let exponent: Vec<u64> = match args.last() {
-            Some(words) => words.read::<u32>().chunks(2).map(join).collect(),
-            None => unreachable!("the launch checks the number of buffers"),
-        };
+    let body = |params: &PowParams, (data, exponent): (InAndOut<'_, '_>, &mut CpuArg<'_>)| {
+        let exponent: Vec<u64> = exponent.read::<u32>().chunks(2).map(join).collect();
         let exponent = if params.bits == 0 { &[] } else { exponent.as_slice() };
-        for_each(args, output, params.len, |x: F| x.pow(exponent));
+        for_each(data, params.len, |x: F| x.pow(exponent));
     };
     let variant = variant::<F>(&format!("powers{}", output.label()));
     let mul = turns::mul::<F>();

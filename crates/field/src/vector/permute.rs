@@ -1,6 +1,8 @@
 //! Elements in another order: bit reversal, transposition, gathering and scattering.
 
-use evariste_backend::{Arg, Binding, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, parallel, params};
+use evariste_backend::{
+    Arg, Binding, BindingList, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, parallel, params,
+};
 
 use super::{Output, THREADS, TILE_BYTES, Vector, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
@@ -152,7 +154,7 @@ fn reverse(i: usize, log_len: u32) -> usize {
 
 pub(super) fn reverse_spec<F: DeviceField>(output: Output) -> KernelSpec {
     let (bindings, _) = in_and_out::<F>(output);
-    let seen = bindings.clone();
+    let seen = bindings.list();
     let source = move |language| match language {
         Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::BIT_REVERSE),
         Language::Wgsl { int64 } => {
@@ -166,10 +168,10 @@ pub(super) fn reverse_spec<F: DeviceField>(output: Output) -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &go, evariste_shaders::BIT_REVERSE)
         }
     };
-    let body = |params: &ReverseParams, args: &mut [CpuArg<'_>]| {
+    let body = |params: &ReverseParams, (a, out): (&mut CpuArg<'_>, Option<&mut CpuArg<'_>>)| {
         let (log_len, n) = (params.log_len, F::LIMBS);
-        match args {
-            [a, out] => {
+        match out {
+            Some(out) => {
                 let a = a.read::<u32>();
                 for_each_run::<F>(&mut out.write()[..n << log_len], &|at, out| {
                     for (i, out) in (at / n..).zip(out.chunks_exact_mut(n)) {
@@ -177,14 +179,13 @@ pub(super) fn reverse_spec<F: DeviceField>(output: Output) -> KernelSpec {
                     }
                 });
             }
-            [a] => {
+            None => {
                 let a = a.write::<u32>();
                 for (i, r) in (0..1 << log_len).map(|i| (i, reverse(i, log_len))).filter(|(i, r)| i < r) {
                     let (low, high) = a.split_at_mut(r * n);
                     low[i * n..][..n].swap_with_slice(&mut high[..n]);
                 }
             }
-            _ => unreachable!("the launch checks the number of buffers"),
         }
     };
     let variant = variant::<F>(match output {
@@ -236,7 +237,7 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
             }
         });
     };
-    KernelSpec::of("transpose_tiles", variant::<F>("matrix"), bindings, body, source)
+    KernelSpec::new("transpose_tiles", variant::<F>("matrix"), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(tile))
         .turns(move |_: &TransposeParams| 2 * turns::repeat((side * side).div_ceil(threads).into(), 0))

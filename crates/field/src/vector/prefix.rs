@@ -7,7 +7,7 @@
 //! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
+    Arg, Binding, BindingList, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
 };
 
 use super::{
@@ -236,13 +236,11 @@ impl<F: DeviceField> Vector<F> {
 
 pub(super) fn spec<F: DeviceField>(scan: Scan, output: Output) -> KernelSpec {
     let combine = scan.combine();
-    let (mut bindings, store) = in_and_out::<F>(output);
-    bindings.push(Binding::write("carries", binding_type::<F>()));
-    if combine.has_weights() {
-        bindings.push(Binding::read("weights", binding_type::<F>()));
-    }
+    let (data, store) = in_and_out::<F>(output);
+    let weights = combine.has_weights().then(|| Binding::read("weights", binding_type::<F>()));
+    let bindings = (data, Binding::write("carries", binding_type::<F>()), weights);
     let threads = tile_threads::<F>();
-    let seen = bindings.clone();
+    let seen = bindings.list();
     let source = move |language| match language {
         Language::Cuda => format!(
             "{}{}#define LOG_THREADS {}\n#define LOG_RUN {LOG_RUN}\n{}{}",
@@ -262,7 +260,7 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, output: Output) -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::PREFIX)
         }
     };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(combine, output, params, args);
+    let body = move |params: &Params, args: Args<'_, '_>| run::<F>(combine, params, args);
     let variant = variant::<F>(&format!("{scan:?}{}", output.label()));
     let mul = if combine == Combine::Sum { 0 } else { turns::mul::<F>() };
     let all = 2 * turns::repeat(1 << LOG_RUN, mul) + mul + turns::repeat(threads.ilog2().into(), mul);
@@ -272,19 +270,17 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, output: Output) -> KernelSpec {
         .turns(move |_: &Params| all)
 }
 
-fn run<F: DeviceField>(combine: Combine, output: Output, params: &Params, args: &mut [CpuArg<'_>]) {
-    let weight = match args.last() {
-        Some(weights) if combine.has_weights() => F::load(&weights.read()[params.weights as usize * F::LIMBS..]),
-        _ => F::ONE,
-    };
-    let (data, others) = args.split_at_mut(output.vectors());
-    let (a, out) = match data {
-        [a] => (None, a.write::<u32>()),
-        [a, out] => (Some(a.read::<u32>()), out.write::<u32>()),
-        _ => unreachable!("the launch checks the number of buffers"),
+/// `a` and `out`, carries, weights.
+type Args<'a, 'm> = ((&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>), &'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>);
+
+fn run<F: DeviceField>(combine: Combine, params: &Params, ((a, out), carries, weights): Args<'_, '_>) {
+    let weight = weights.map_or(F::ONE, |weights| F::load(&weights.read()[params.weights as usize * F::LIMBS..]));
+    let (a, out) = match out {
+        None => (None, a.write::<u32>()),
+        Some(out) => (Some(a.read::<u32>()), out.write::<u32>()),
     };
     let (len, tiles) = (params.len as usize, params.tiles as usize);
-    let (states, end) = others[0].write::<u32>().split_at_mut(tiles * F::LIMBS);
+    let (states, end) = carries.write::<u32>().split_at_mut(tiles * F::LIMBS);
     let reversed = params.reversed == 1;
     let tile = F::LIMBS << log_tile::<F>();
     let go = |tile_index: usize, at: usize, out: &mut [u32]| {

@@ -9,7 +9,8 @@
 //! those powers from a table; one multiplication an element there, and as many additions.
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
+    Arg, Binding, BindingList, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel,
+    params,
 };
 
 use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
@@ -314,16 +315,12 @@ impl<F: DeviceField> Vector<F> {
 pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
     let combine = reduction.combine();
     let word = binding_type::<F>();
-    let mut bindings = vec![Binding::read("a", word)];
-    if reduction == Reduction::InnerProduct {
-        bindings.push(Binding::read("b", word));
-    }
-    if combine.has_weights() {
-        bindings.push(Binding::read("weights", word));
-    }
-    bindings.push(Binding::write("out", word));
+    let (a, out) = (Binding::read("a", word), Binding::write("out", word));
+    let b = (reduction == Reduction::InnerProduct).then(|| Binding::read("b", word));
+    let weights = combine.has_weights().then(|| Binding::read("weights", word));
+    let bindings = (a, b, weights, out);
     let threads = tile_threads::<F>();
-    let seen = bindings.clone();
+    let seen = bindings.list();
     let source = move |language| match language {
         Language::Cuda => {
             let products = if reduction == Reduction::InnerProduct { "#define PRODUCTS\n" } else { "" };
@@ -335,7 +332,7 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
         }
     };
     let lanes = if reduction == Reduction::InnerProduct { ifma::Field::of::<F>() } else { None };
-    let body = move |params: &Params, args: &mut [CpuArg<'_>]| run::<F>(reduction, lanes.as_ref(), params, args);
+    let body = move |params: &Params, args: Args<'_, '_>| run::<F>(combine, lanes.as_ref(), params, args);
     let mul = turns::mul::<F>();
     let join = if combine == Combine::Sum { 0 } else { mul };
     let term = if reduction == Reduction::InnerProduct { mul } else { join };
@@ -373,20 +370,19 @@ pub(super) fn turns(threads: u32, term: u64, join: u64) -> impl Fn(&Params) -> u
 
 const _: () = assert!(THREADS.is_power_of_two());
 
-fn run<F: DeviceField>(reduction: Reduction, lanes: Option<&ifma::Field>, params: &Params, args: &mut [CpuArg<'_>]) {
-    let Some((out, inputs)) = args.split_last_mut() else { unreachable!("the launch checks the number of buffers") };
-    let combine = reduction.combine();
-    let a = inputs[0].read::<u32>();
-    let second = inputs.get(1).map(|second| second.read::<u32>());
+/// `a`, `b` of inner products, weights, `out`.
+type Args<'a, 'm> = (&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>, Option<&'a mut CpuArg<'m>>, &'a mut CpuArg<'m>);
+
+fn run<F: DeviceField>(
+    combine: Combine,
+    lanes: Option<&ifma::Field>,
+    params: &Params,
+    (a, b, weights, out): Args<'_, '_>,
+) {
+    let (a, b) = (a.read::<u32>(), b.map(|b| b.read::<u32>()));
     let at = |limbs: &[u32], i: usize| F::load(&limbs[i * F::LIMBS..]);
-    let weight = match second {
-        Some(weights) if combine.has_weights() => at(weights, params.weights as usize),
-        _ => F::ONE,
-    };
-    let term = |i: usize| match second {
-        Some(b) if reduction == Reduction::InnerProduct => at(a, i) * at(b, i),
-        _ => at(a, i),
-    };
+    let weight = weights.map_or(F::ONE, |weights| at(weights.read(), params.weights as usize));
+    let term = |i: usize| b.map_or_else(|| at(a, i), |b| at(a, i) * at(b, i));
     let (len, chunks) = (params.len as usize, params.chunks as usize);
     let results = &mut out.write::<u32>()[..chunks * F::LIMBS];
     parallel::chunks(results, F::LIMBS, &|slot, result| {
@@ -394,7 +390,7 @@ fn run<F: DeviceField>(reduction: Reduction, lanes: Option<&ifma::Field>, params
         let before = chunk << params.log_chunk;
         let count = (len - before).min(1 << params.log_chunk);
         let start = if params.reversed == 1 { len - before - count } else { before };
-        if let (Some(lanes), Some(b)) = (lanes, second) {
+        if let (Some(lanes), Some(b)) = (lanes, b) {
             let [a, b] = [a, b].map(|x| &x[start * F::LIMBS..(start + count) * F::LIMBS]);
             return lanes.inner_product(a, b).chunks_exact(F::LIMBS).map(F::load).sum::<F>().store(result);
         }

@@ -329,7 +329,7 @@ fn spec(limbs: usize) -> KernelSpec {
     let body = move |params: &Params, args: &mut [CpuArg<'_>; 5]| cpu(limbs, params, args);
     let batch = loop_turns(DIVSTEPS.into(), 0) + loop_turns(limbs as u64, 0);
     let ends = 3 * loop_turns(limbs as u64, 0);
-    KernelSpec::of("mod_symbols", format!("{limbs} limbs"), bindings, body, move |language| source(language, limbs))
+    KernelSpec::new("mod_symbols", format!("{limbs} limbs"), bindings, body, move |language| source(language, limbs))
         .threads(threads(limbs))
         .turns(move |params: &Params| loop_turns((params.end - params.first).into(), batch) + ends)
 }

@@ -250,7 +250,7 @@ pub(crate) fn spec(limbs: usize) -> KernelSpec {
     let step = 3 * loop_turns(limbs as u64, 0);
     // In WGSL: rows of words and what neighbours are told, each in two places.
     let shared_bytes = if lanes(limbs) == 1 { 0 } else { 4 * 2 * (ROWS as u32 + 1) * threads(limbs) };
-    KernelSpec::of("mod_run", format!("{limbs} limbs"), bindings, body, source)
+    KernelSpec::new("mod_run", format!("{limbs} limbs"), bindings, body, source)
         .threads(threads(limbs))
         .shared_bytes(shared_bytes)
         .turns(move |params: &Params| loop_turns((params.end - params.first).into(), step))

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Pieces on their way at a time: one comes, one is worked on.
-const SLOTS: usize = 2;
+const STAGES: usize = 2;
 
 /// Rounds of a pass.
 const ROUNDS: usize = 2;
@@ -60,7 +60,7 @@ impl Division {
             // Sums of a piece: of each chunk for each X and Y.
             let chunks = (1 << log_run >> LEAST_LOG_CHUNK).clamp(1, u128::from(MAX_CHUNKS));
             let sums = chunks * folded * (statement.degree() as u128 + 1).pow(2);
-            SLOTS as u128 * (((run + 6 * tables * folded) << log_run) + sums)
+            STAGES as u128 * (((run + 6 * tables * folded) << log_run) + sums)
         };
         let mut least = whole;
         for bound in (ROUNDS..=num_vars.saturating_sub(MIN_LOG_RUN)).step_by(ROUNDS) {
@@ -229,7 +229,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         };
         let own = part_of(statement, point, inner.clone())?;
         let own_point: Option<Vec<E>> = point.map(|point| inner.iter().map(|j| point[*j]).collect());
-        let mut uploads = Uploads::new(&self.device, pieces.len(), SLOTS, secrecy)?;
+        let mut uploads = Uploads::new(&self.device, pieces.len(), STAGES, secrecy)?;
         let plans: Vec<Self> = uploads.queues().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
         let challenges = self.constants(challenges, secrecy)?;
         let places = self.constants(&(0..=degree as u64).map(E::from).collect::<Vec<_>>(), secrecy)?;
@@ -242,7 +242,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             sums: Option<(usize, Buffer<Mont<E>>, Pending)>,
         }
         let values = points(Strategy::Textbook, degree as u64, false);
-        let mut stages = Vec::with_capacity(SLOTS);
+        let mut stages = Vec::with_capacity(STAGES);
         for plan in &plans {
             self.device.wait_for(plan.queue.as_ref(), &ready)?;
             let packed = self.device.alloc_with::<Mont<E>>(tables * 2 * run, secrecy)?;
@@ -316,9 +316,9 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let before = self.constants(before, secrecy)?;
         let mut out = self.device.alloc_with::<Mont<E>>(statement.tables() * left, secrecy)?;
         let ready = self.device.record(self.queue.as_ref())?;
-        let mut uploads = Uploads::new(&self.device, pieces.len(), SLOTS, secrecy)?;
+        let mut uploads = Uploads::new(&self.device, pieces.len(), STAGES, secrecy)?;
         let plans: Vec<Self> = uploads.queues().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
-        let mut stages = Vec::with_capacity(SLOTS);
+        let mut stages = Vec::with_capacity(STAGES);
         for plan in &plans {
             self.device.wait_for(plan.queue.as_ref(), &ready)?;
             stages.push(Folded::new(plan, pieces, before.len(), secrecy)?);

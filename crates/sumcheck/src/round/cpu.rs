@@ -7,7 +7,7 @@ use evariste_field::{
 };
 
 use super::{
-    Kind, Params, Source, Target,
+    Args, Kind, Params, Source, Target,
     rows::{Rows, lift},
 };
 use crate::{
@@ -126,16 +126,13 @@ pub(super) fn body<E: DeviceField, T: DeviceField>(
     program: &Program,
     lanes: Option<&ifma::Field>,
     params: &Params,
-    args: &mut [CpuArg<'_>],
+    (tables, folded, (eq, [inputs, partials]), state): Args<'_, '_, Option<&mut CpuArg<'_>>>,
 ) {
     let limbs: Vec<usize> =
         (0..kind.tables).map(|table| if kind.is_below(table) { T::LIMBS } else { E::LIMBS }).collect();
-    let (tables, rest) = args.split_at_mut(kind.table_bindings());
-    let (eq, rest) = rest.split_at_mut(usize::from(kind.weighted));
-    let eq: &[u32] = eq.first().map_or(&[], |eq| eq.read());
-    let [inputs, partials, state @ ..] = rest else { unreachable!("the launch checks the number of buffers") };
+    let eq: &[u32] = eq.map_or(&[], |eq| eq.read());
     let mut inputs: Vec<E> = inputs.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
-    if let (Some(previous), [state]) = (&kind.drawn, state) {
+    if let (Some(previous), Some(state)) = (&kind.drawn, state) {
         inputs[0] = draw::body(params, degree, previous, &inputs, partials.write(), state.write());
     }
 
@@ -163,11 +160,9 @@ pub(super) fn body<E: DeviceField, T: DeviceField>(
             }
         }
     } else {
-        let sources = kind.table_bindings() - usize::from(kind.target == Target::Packed);
-        let (sources, folded) = tables.split_at_mut(sources);
         let wholes: Vec<&[u32]> = match kind.source {
-            Source::Packed { .. } => sources[0].read::<u32>().chunks(source_stride).take(kind.tables).collect(),
-            Source::Separate { .. } => sources.iter().map(|table| table.read::<u32>()).collect(),
+            Source::Packed { .. } => tables[0].read::<u32>().chunks(source_stride).take(kind.tables).collect(),
+            Source::Separate { .. } => tables.iter().map(|table| table.read::<u32>()).collect(),
         };
         let (each, piece) = if kind.high { (pairs, 1) } else { (pairs * parts, parts) };
         for (whole, limbs) in wholes.into_iter().zip(&limbs) {
@@ -176,7 +171,7 @@ pub(super) fn body<E: DeviceField, T: DeviceField>(
                 tasks.iter_mut().zip(pieces).for_each(|(task, piece)| task.read.push(piece));
             }
         }
-        if let Some(folded) = folded.first_mut() {
+        if let Some(folded) = folded {
             let stride = params.target_stride as usize * E::LIMBS;
             let (each, piece) = if kind.high { (pairs, 1) } else { (pairs * 2, 2) };
             for whole in folded.write::<u32>().chunks_mut(stride).take(kind.tables) {
@@ -211,13 +206,14 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
     lanes: Option<&ifma::Field>,
     previous: &Points,
     params: &Params,
-    args: &mut [CpuArg<'_>],
+    (tables, mut folded, (mut eq, sums), state): Args<'_, '_, &mut CpuArg<'_>>,
 ) {
     for round in 0..params.rounds {
         let now = params.of_round(round, degree);
-        body::<E, T>(kind, degree, program, lanes, &now, args);
-        if let (Target::Packed, [tables, folded, ..]) = (kind.target, &mut *args) {
-            let (from, to) = (folded.read::<u32>(), tables.write::<u32>());
+        let others = (eq.as_deref_mut(), &mut *sums);
+        body::<E, T>(kind, degree, program, lanes, &now, (tables, folded.as_deref_mut(), others, Some(&mut *state)));
+        if let Some(folded) = &folded {
+            let (from, to) = (folded.read::<u32>(), tables[0].write::<u32>());
             for table in 0..kind.tables {
                 let [from_at, to_at] =
                     [now.target_stride, now.source_stride].map(|stride| table * stride as usize * E::LIMBS);
@@ -226,7 +222,7 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
             }
         }
     }
-    values::<E, T>(kind, degree, previous, &params.of_round(params.rounds, degree), args);
+    values::<E, T>(kind, degree, previous, &params.of_round(params.rounds, degree), tables, sums, state);
 }
 
 /// The last challenge and the values of the tables on the CPU.
@@ -235,12 +231,10 @@ pub(super) fn values<E: DeviceField, T: DeviceField>(
     degree: usize,
     previous: &Points,
     params: &Params,
-    args: &mut [CpuArg<'_>],
+    tables: &[CpuArg<'_>],
+    [inputs, partials]: &mut [CpuArg<'_>; 2],
+    state: &mut CpuArg<'_>,
 ) {
-    let (tables, rest) = args.split_at_mut(kind.table_bindings());
-    let [inputs, partials, state] = &mut rest[usize::from(kind.weighted)..] else {
-        unreachable!("the launch checks the number of buffers")
-    };
     let inputs: Vec<E> = inputs.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
     let challenge = draw::body(params, degree, previous, &inputs, partials.write(), state.write());
     for table in 0..kind.tables {

@@ -39,14 +39,14 @@ pub(crate) fn wgsl_lift<E: DeviceField, T: DeviceField>(binding: &Binding, below
 /// What comes before everything but the accessors in WGSL, which are rendered here too.
 fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool) -> String {
     let mut text = source::wgsl::<E>(int64) + NOW;
-    for (binding, below) in kind.bindings::<E, T>() {
-        if !below && binding.name != "state" {
+    for (binding, below) in kind.sources::<E, T>() {
+        if !below {
             text += &source::wgsl_accessors::<E>(&binding);
         }
-        if TABLES.contains(&binding.name) || binding.name == "tables" {
-            text += &wgsl_lift::<E, T>(&binding, below);
-        }
+        text += &wgsl_lift::<E, T>(&binding, below);
     }
+    let (eq, [inputs, partials]) = kind.others::<E>();
+    text.extend(kind.folded::<E>().iter().chain(&eq).chain([&inputs, &partials]).map(source::wgsl_accessors::<E>));
     text += &source::wgsl_tile::<E>(threads::<E>());
     text += evariste_shaders::SUMCHECK_SUM;
     if let Some(previous) = &kind.drawn {

@@ -76,7 +76,7 @@ fn spec() -> KernelSpec {
         Language::Cuda => evariste_cuda::GRAY.to_owned(),
         Language::Wgsl { .. } => evariste_shaders::GRAY.to_owned(),
     };
-    KernelSpec::of("gray", "u32", bindings, body, source).threads(THREADS)
+    KernelSpec::new("gray", "u32", bindings, body, source).threads(THREADS)
 }
 
 #[cfg(test)]
@@ -86,13 +86,15 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_the_definition() {
-        let (device, gray) = (Device::cpu(), Gray::new(&Device::cpu()).unwrap());
-        for len in [0, 1, GRAIN - 1, GRAIN, GRAIN + 1] {
-            let input: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
-            let mut out = device.alloc(len).unwrap();
-            gray.encode(&device.upload(&input).unwrap(), &mut out).unwrap();
-            for (x, code) in input.iter().zip(out.to_vec().unwrap()) {
-                assert_eq!(code, reference::code(*x), "the code of {x}");
+        for device in Device::all() {
+            let gray = Gray::new(&device).unwrap();
+            for len in [0, 1, GRAIN - 1, GRAIN, GRAIN + 1] {
+                let input: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+                let mut out = device.alloc(len).unwrap();
+                gray.encode(&device.upload(&input).unwrap(), &mut out).unwrap();
+                for (x, code) in input.iter().zip(out.to_vec().unwrap()) {
+                    assert_eq!(code, reference::code(*x), "the code of {x}");
+                }
             }
         }
     }
