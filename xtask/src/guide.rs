@@ -149,7 +149,8 @@ fn follow() -> Result<()> {
         ensure!(output.status.success(), "cargo {} in {}:\n{out}{err}", arguments.join(" "), copy.display());
         Ok(())
     };
-    cargo(&["test", "--package", "evariste-gray"])?;
+    // With devices that read its WGSL, where there are any.
+    cargo(&["test", "--package", "evariste-gray", "--features", "evariste-backend/wgpu"])?;
     // This program has the trials and the bench; the façade has it as a feature.
     cargo(&["check", "--package", "xtask", "--package", "evariste", "--features", "evariste/gray"])?;
     fs::remove_dir_all(&copy).with_context(|| format!("removing {}", copy.display()))

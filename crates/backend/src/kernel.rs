@@ -1,15 +1,10 @@
 //! Kernels: declared once, with one body for each backend.
 
-use std::{
-    any::Any,
-    fmt,
-    marker::PhantomData,
-    sync::{Arc, OnceLock},
-};
+use std::{any::Any, fmt, marker::PhantomData, sync::Arc};
 
 use crate::{
-    Constant, CpuArg, Device, Element, Error, Memory, ParamField, Params, Queue, Result, Secrecy, Span, SpanMut, View,
-    ViewMut,
+    Constant, CpuArg, Device, Element, Error, Lazy, Memory, ParamField, Params, Queue, Result, Secrecy, Span, SpanMut,
+    View, ViewMut,
     backend::shared_handle,
     bindings::{Access, Binding, BindingList},
     params,
@@ -410,11 +405,11 @@ impl<P: Params> Kernel<P> {
 }
 
 /// A kernel that is made at its first use.
-pub struct LazyKernel<P>(OnceLock<Kernel<P>>);
+pub struct LazyKernel<P>(Lazy<Kernel<P>>);
 
 impl<P> Default for LazyKernel<P> {
     fn default() -> Self {
-        Self(OnceLock::new())
+        Self(Lazy::default())
     }
 }
 
@@ -424,11 +419,7 @@ impl<P: Params> LazyKernel<P> {
     /// # Errors
     /// Returns the errors of [`Kernel::new`], for the same reasons; the next call tries again.
     pub fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
-        if let Some(kernel) = self.0.get() {
-            return Ok(kernel);
-        }
-        let kernel = Kernel::new(device, spec())?;
-        Ok(self.0.get_or_init(|| kernel))
+        self.0.get_or_make(|| Kernel::new(device, spec()))
     }
 }
 

@@ -1,13 +1,9 @@
-use std::{
-    fmt, iter,
-    ops::Range,
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, iter, ops::Range, sync::Arc};
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::Zero;
 use evariste_backend::{
-    Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Queue, Secrecy, Uploads, View,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Secrecy, Uploads, View,
     ViewMut, zeroize_vec,
 };
 use evariste_curve::{AffinePoint, Xyzz};
@@ -104,8 +100,8 @@ pub(crate) struct Kernels<C: MsmCurve> {
     accumulate: Accumulate<C>,
     reduce: Reduce<C>,
     /// Compiled when a plan may use them.
-    pairs: OnceLock<Pairs<C>>,
-    unbalanced: OnceLock<Unbalanced<C>>,
+    pairs: Lazy<Pairs<C>>,
+    unbalanced: Lazy<Unbalanced<C>>,
 }
 
 impl<C: MsmCurve> Kernels<C> {
@@ -115,25 +111,17 @@ impl<C: MsmCurve> Kernels<C> {
             sort: RadixSort::new(device)?,
             accumulate: Accumulate::new(device)?,
             reduce: Reduce::new(device)?,
-            pairs: OnceLock::new(),
-            unbalanced: OnceLock::new(),
+            pairs: Lazy::default(),
+            unbalanced: Lazy::default(),
         })
     }
 
     fn pairs(&self, device: &Device) -> Result<&Pairs<C>> {
-        if let Some(pairs) = self.pairs.get() {
-            return Ok(pairs);
-        }
-        let pairs = Pairs::new(device)?;
-        Ok(self.pairs.get_or_init(|| pairs))
+        Ok(self.pairs.get_or_make(|| Pairs::new(device))?)
     }
 
     fn unbalanced(&self, device: &Device) -> Result<&Unbalanced<C>> {
-        if let Some(unbalanced) = self.unbalanced.get() {
-            return Ok(unbalanced);
-        }
-        let unbalanced = Unbalanced::new(device)?;
-        Ok(self.unbalanced.get_or_init(|| unbalanced))
+        Ok(self.unbalanced.get_or_make(|| Unbalanced::new(device))?)
     }
 }
 

@@ -1,11 +1,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Queue, ViewMut};
+use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, ViewMut};
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
 
@@ -59,14 +59,14 @@ pub(crate) struct Shared<F: DeviceField> {
     pub(crate) layout: Layout,
     /// Those that were used so far.
     pub(crate) kernels: Mutex<BTreeMap<Shape, Arc<Kernel<Params>>>>,
-    /// Roots within passes, forward and inverse, as known constants; then n⁻¹ as one.
+    /// Roots within passes, forward and inverse, as constants of Shoup's products; then n⁻¹ as one.
     pub(crate) roots: Buffer<u32>,
     pub(crate) forward: Factors<F>,
-    pub(crate) inverse: OnceLock<Factors<F>>,
+    pub(crate) inverse: Lazy<Factors<F>>,
     pub(crate) vector: Vector<F>,
     pub(crate) cosets: Mutex<VecDeque<Coset<F>>>,
     /// For columns of matrices, where other passes suit these better, from the first use on.
-    of_columns: OnceLock<Ntt<F>>,
+    of_columns: Lazy<Ntt<F>>,
 }
 
 impl<F: DeviceField + FftField> Ntt<F> {
@@ -94,9 +94,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
         // Before the factors: where these are there, on the default queue, so are the roots.
         let roots = device.upload(&roots::<F>(&layout)?)?;
         let forward = factors::<F>(device, &layout, &vector, Direction::Forward)?;
-        let (inverse, cosets, kernels) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        let (inverse, cosets, kernels) = (Lazy::default(), Mutex::default(), Mutex::default());
         let device = device.clone();
-        let of_columns = OnceLock::new();
+        let of_columns = Lazy::default();
         let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets, of_columns });
         let plan = Self { shared, queue: None };
         let natural = (Order::Natural, Order::Natural);
@@ -165,11 +165,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
     pub(crate) fn of_columns(&self, columns: usize) -> Result<&Self> {
         let Shared { device, layout, of_columns, .. } = &*self.shared;
         let Some(layout) = layout.of_columns::<F>(columns) else { return Ok(self) };
-        if let Some(plan) = of_columns.get() {
-            return Ok(plan);
-        }
-        let plan = Self::with_layout(device, layout)?;
-        Ok(of_columns.get_or_init(|| plan))
+        of_columns.get_or_make(|| Self::with_layout(device, layout))
     }
 
     /// Operations where the plan works.
@@ -227,11 +223,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     pub(crate) fn inverse_factors(&self) -> Result<&Factors<F>> {
-        if let Some(factors) = self.shared.inverse.get() {
-            return Ok(factors);
-        }
-        let factors = factors::<F>(&self.shared.device, &self.shared.layout, &self.shared.vector, Direction::Inverse)?;
-        Ok(self.shared.inverse.get_or_init(|| factors))
+        let Shared { device, layout, vector, inverse, .. } = &*self.shared;
+        inverse.get_or_make(|| factors::<F>(device, layout, vector, Direction::Inverse))
     }
 
     /// The powers of a coset's generator: g^i for the forward transform, g^(−i) for the inverse, with n⁻¹ where no

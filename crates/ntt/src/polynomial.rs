@@ -1,12 +1,9 @@
 //! What transforms are mostly for: products of polynomials, and low-degree extensions.
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Buffer, Device, Lazy, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{
@@ -108,7 +105,7 @@ pub struct LowDegreeExtension<F: DeviceField> {
     small: Ntt<F>,
     log_blowup: u32,
     /// Of all values at once: for natural order, for many cosets of few elements, and for single values, from the first such use on.
-    large: Arc<OnceLock<Ntt<F>>>,
+    large: Arc<Lazy<Ntt<F>>>,
     columns: usize,
 }
 
@@ -314,11 +311,8 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     }
 
     fn large(&self) -> Result<&Ntt<F>> {
-        if let Some(large) = self.large.get() {
-            return Ok(large);
-        }
-        let large = Ntt::new(self.small.device(), self.small.size().ilog2() + self.log_blowup)?;
-        Ok(self.large.get_or_init(|| large))
+        let new = || Ntt::new(self.small.device(), self.small.size().ilog2() + self.log_blowup);
+        self.large.get_or_make(new)
     }
 }
 

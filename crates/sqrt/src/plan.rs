@@ -2,13 +2,13 @@ use std::{
     fmt,
     marker::PhantomData,
     ops::Range,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
 };
 
 use ark_ff::{Field, Zero};
 use evariste_backend::{
     Arg, Binding, BindingList, BindingType, Buffer, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language,
-    Queue, View, ViewMut, parallel, params,
+    Lazy, Queue, View, ViewMut, parallel, params,
 };
 use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
@@ -234,8 +234,8 @@ struct Inner<F: RootField> {
     non_residue: F,
     roots: Loaded<Params, F::BasePrimeField>,
     products: u64,
-    ratios: OnceLock<Loaded<Params, F::BasePrimeField>>,
-    symbols: OnceLock<Loaded<Params, F::BasePrimeField>>,
+    ratios: Lazy<Loaded<Params, F::BasePrimeField>>,
+    symbols: Lazy<Loaded<Params, F::BasePrimeField>>,
 }
 
 /// The programs of a field.
@@ -325,7 +325,7 @@ impl<F: RootField> Sqrt<F> {
         }
         let program = Arc::new(field.roots(method, config.choice)?);
         let roots = Loaded::new(device, &program, spec::<F>(Shape::Roots, &program, &detail(method, config.choice)))?;
-        let (ratios, symbols, products) = (OnceLock::new(), OnceLock::new(), program.products());
+        let (ratios, symbols, products) = (Lazy::default(), Lazy::default(), program.products());
         let inner = Inner { field, choice: config.choice, method, non_residue, roots, products, ratios, symbols };
         Ok(Self { device: device.clone(), queue: None, inner: Arc::new(inner) })
     }
@@ -445,18 +445,15 @@ impl<F: RootField> Sqrt<F> {
 
     fn loaded<'a>(
         &'a self,
-        slot: &'a OnceLock<Loaded<Params, F::BasePrimeField>>,
+        slot: &'a Lazy<Loaded<Params, F::BasePrimeField>>,
         shape: Shape,
         method: Method,
         program: impl FnOnce(&Inner<F>) -> Result<Program<F::BasePrimeField>>,
     ) -> Result<&'a Loaded<Params, F::BasePrimeField>> {
-        if let Some(loaded) = slot.get() {
-            return Ok(loaded);
-        }
-        let program = Arc::new(program(&self.inner)?);
-        let loaded =
-            Loaded::new(&self.device, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))?;
-        Ok(slot.get_or_init(|| loaded))
+        slot.get_or_make(|| {
+            let program = Arc::new(program(&self.inner)?);
+            Loaded::new(&self.device, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))
+        })
     }
 
     fn launch(
@@ -492,7 +489,7 @@ impl<F: RootField> Sqrt<F> {
     #[cfg(test)]
     pub(crate) fn in_launches_of(mut self, each: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner).expect("a plan with one handle");
-        let others = [&mut inner.ratios, &mut inner.symbols].into_iter().filter_map(OnceLock::get_mut);
+        let others = [&mut inner.ratios, &mut inner.symbols].into_iter().filter_map(Lazy::get_mut);
         std::iter::once(&mut inner.roots).chain(others).for_each(|loaded| loaded.each = each);
         self
     }
