@@ -8,6 +8,7 @@ mod extension;
 mod field;
 pub mod ifma;
 pub mod reference;
+pub mod rows;
 mod shoup;
 pub mod small;
 pub mod source;

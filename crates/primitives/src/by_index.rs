@@ -20,6 +20,9 @@ const MOST: u32 = u32::MAX - u16::MAX as u32;
 /// Words that a CPU thread takes at a time.
 const GRAIN: usize = 1 << 13;
 
+/// Indices up to which one CPU thread goes through all: it needs no atomics, which take four times as long.
+const CLAIMS: usize = 1 << 14;
+
 params! {
     struct GatherParams {
         /// Elements to choose from, and of the result.
@@ -296,6 +299,15 @@ fn claim_spec() -> KernelSpec {
     let body = |params: &ClaimParams, [indices, owners]: &mut [CpuArg<'_>; 2]| {
         let indices = &indices.read::<u32>()[..params.count as usize];
         let owners = &mut owners.write::<u32>()[..params.len as usize];
+        if indices.len() <= CLAIMS || rayon::current_num_threads() == 1 {
+            // Numbers grow.
+            for (i, index) in indices.iter().enumerate() {
+                if let Some(owner) = owners.get_mut(*index as usize) {
+                    *owner = i as u32 + 1;
+                }
+            }
+            return;
+        }
         // SAFETY: atomics have the layout of their integers, and nothing else sees these while they are borrowed.
         let owners = unsafe { &*(std::ptr::from_mut(owners) as *const [AtomicU32]) };
         // From the last one on, which stays: those before it, if they are for the same place, only read.

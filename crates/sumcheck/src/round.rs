@@ -5,6 +5,7 @@ use std::{fmt::Write, sync::Arc};
 use evariste_backend::{Access, Binding, BindingList, BindingType, CpuArg, KernelSpec, Language};
 use evariste_field::{
     DeviceField, Expression,
+    rows::lanes_of,
     source::{self, binding_type, turns},
 };
 
@@ -16,10 +17,8 @@ use crate::{
 
 mod cpu;
 mod cuda;
-mod rows;
 mod wgsl;
 
-pub(crate) use rows::lift;
 pub(crate) use wgsl::wgsl_lift;
 
 macro_rules! names {
@@ -301,7 +300,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         Language::Wgsl { int64 } if for_source.tail => wgsl::tail::<E, T>(&for_source, degree, &programs, int64),
         Language::Wgsl { int64 } => wgsl::round::<E, T>(&for_source, degree, &seen, int64),
     };
-    let lanes = rows::lanes_of::<E>();
+    let lanes = lanes_of::<E>();
     let spec = match kind.drawn.clone().filter(|_| kind.tail) {
         Some(previous) => {
             let run = move |params: &Params, args: Args<'_, '_, &mut CpuArg<'_>>| {

@@ -8,6 +8,7 @@ use evariste_backend::{
 };
 use evariste_field::{
     DeviceField, Mont,
+    rows::lift,
     source::{self, binding_type, turns},
 };
 
@@ -337,7 +338,7 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
         let challenge = E::load(challenge.read::<u32>());
         let limbs = S::LIMBS;
         let from = source.read::<u32>();
-        let at = |i: usize| round::lift::<E>(&from[i * limbs..][..limbs]);
+        let at = |i: usize| lift::<E>(&from[i * limbs..][..limbs]);
         let len = params.len as usize;
         let out = &mut folded.write::<u32>()[..len * E::LIMBS];
         parallel::chunks(out, GRAIN * E::LIMBS, &|run, out| {

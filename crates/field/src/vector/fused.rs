@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write,
+    iter,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -18,6 +19,8 @@ use super::{
 use crate::{
     DeviceField, Expression, Mont,
     expression::{Step, Tape},
+    ifma::{self, Combination},
+    rows::{Rows, lanes_of},
     source::{self, binding_type, turns},
 };
 
@@ -231,39 +234,30 @@ impl Program {
         rest
     }
 
-    /// The values of `rows` rows from `first` on, which stay in `values`: it has [`ROWS`] for each slot.
-    fn run<'v, F: DeviceField>(
-        &self,
-        inputs: &Inputs<'_, F>,
-        first: usize,
-        rows: usize,
-        values: &'v mut [F],
-    ) -> &'v [F] {
+    /// Room for the values that one thread has at a time of so many rows.
+    fn rows<'a, F: DeviceField>(&self, rows: usize, lanes: Option<&'a ifma::Field>) -> Rows<'a, F> {
+        Rows::new(self.slots, ROWS.min(rows), lanes)
+    }
+
+    /// Computes the values of `rows` rows from `first` on, at most [`ROWS`]: those of the result's slot.
+    fn run<F: DeviceField>(&self, inputs: &Inputs<'_, F>, first: usize, rows: usize, values: &mut Rows<'_, F>) {
         for Instruction { step, target } in &self.instructions {
-            let target = *target as usize * ROWS;
+            let target = *target;
             match *step {
                 Step::Column(index) => {
-                    let limbs = &inputs.column(index as usize)[first * F::LIMBS..][..rows * F::LIMBS];
-                    let loaded = limbs.chunks_exact(F::LIMBS).map(F::load);
-                    values[target..].iter_mut().zip(loaded).for_each(|(value, x)| *value = x);
+                    let limbs = &inputs.column(index as usize)[first * F::LIMBS..];
+                    values.load(rows, target, limbs, F::LIMBS, F::LIMBS);
                 }
-                Step::Constant(index) => values[target..][..rows].fill(inputs.constants[index as usize]),
+                Step::Constant(index) => {
+                    values.set(target, iter::repeat_n(inputs.constants[index as usize], rows));
+                }
                 Step::Integer(_) => unreachable!("integers are constants of a program"),
-                Step::Add(a, b) => binary(values, rows, target, a, b, |a, b| a + b),
-                Step::Sub(a, b) => binary(values, rows, target, a, b, |a, b| a - b),
-                Step::Mul(a, b) => binary(values, rows, target, a, b, |a, b| a * b),
-                Step::Neg(a) => binary(values, rows, target, a, a, |a, _| -a),
+                Step::Add(a, b) => values.combine(rows, target, [a, b], Combination::Sum),
+                Step::Sub(a, b) => values.combine(rows, target, [a, b], Combination::Difference),
+                Step::Mul(a, b) => values.combine(rows, target, [a, b], Combination::Product),
+                Step::Neg(a) => values.negate(rows, target, a),
             }
         }
-        &values[self.result() as usize * ROWS..][..rows]
-    }
-}
-
-/// `values` has [`ROWS`] for each slot.
-fn binary<F: DeviceField>(values: &mut [F], rows: usize, target: usize, a: u32, b: u32, f: impl Fn(F, F) -> F) {
-    let (a, b) = (a as usize * ROWS, b as usize * ROWS);
-    for row in 0..rows {
-        values[target + row] = f(values[a + row], values[b + row]);
     }
 }
 
@@ -629,16 +623,18 @@ fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> Ke
         Language::Cuda => rendered.cuda::<F>(direct) + CUDA_ROWS,
         Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, &rendered.wgsl(direct), WGSL_ROWS),
     };
+    let lanes = lanes_of::<F>();
     let body = move |params: &Params, args: Args<'_, '_>| {
         let limbs = params.len as usize * F::LIMBS;
         let (inputs, out) = inputs_and_output::<F>(args, limbs);
         let each = (params.len as usize).div_ceil(PARTS * rayon::current_num_threads()).max(1);
         let each = each.next_multiple_of(ROWS);
         parallel::chunks(&mut out[..limbs], each * F::LIMBS, &|run, out| {
-            let mut values = vec![F::ZERO; program.slots * ROWS];
+            let mut values = program.rows(out.len() / F::LIMBS, lanes.as_ref());
             for (first, out) in (run * each..).step_by(ROWS).zip(out.chunks_mut(ROWS * F::LIMBS)) {
-                let row_values = program.run(&inputs, first, out.len() / F::LIMBS, &mut values);
-                out.chunks_exact_mut(F::LIMBS).zip(row_values).for_each(|(out, value)| value.store(out));
+                let rows = out.len() / F::LIMBS;
+                program.run(&inputs, first, rows, &mut values);
+                values.store(rows, program.result(), out, 1);
             }
         });
     };
@@ -655,19 +651,31 @@ fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -
         Language::Cuda => reduce::cuda::<F>(&rendered.cuda::<F>(direct), Combine::Sum),
         Language::Wgsl { int64 } => reduce::wgsl::<F>(int64, &seen, &rendered.wgsl(direct), Combine::Sum),
     };
+    let lanes = lanes_of::<F>();
     let body = move |params: &reduce::Params, args: Args<'_, '_>| {
         let (len, chunks) = (params.len as usize, params.chunks as usize);
         let (inputs, out) = inputs_and_output::<F>(args, len * F::LIMBS);
-        parallel::chunks(&mut out[..chunks * F::LIMBS], F::LIMBS, &|chunk, sum| {
-            let start = chunk << params.log_chunk;
-            let end = len.min(start + (1 << params.log_chunk));
-            let mut values = vec![F::ZERO; program.slots * ROWS];
-            let sums = (start..end).step_by(ROWS).map(|first| {
-                let row_values = program.run(&inputs, first, ROWS.min(end - first), &mut values);
-                row_values.iter().sum::<F>()
-            });
-            sums.sum::<F>().store(sum);
+        // Threads share chunks where these are few.
+        let chunk_len = 1usize << params.log_chunk;
+        let each = len.div_ceil(PARTS * rayon::current_num_threads()).next_multiple_of(ROWS).clamp(1, chunk_len);
+        let parts = chunk_len.div_ceil(each);
+        let mut sums = vec![F::ZERO; chunks * parts];
+        parallel::chunks(&mut sums, 1, &|task, sum| {
+            let chunk_end = len.min((task / parts + 1) << params.log_chunk);
+            let start = ((task / parts) << params.log_chunk) + task % parts * each;
+            let end = chunk_end.min(start + each);
+            if start >= end {
+                return;
+            }
+            let mut values = program.rows(end - start, lanes.as_ref());
+            for first in (start..end).step_by(ROWS) {
+                let rows = ROWS.min(end - first);
+                program.run(&inputs, first, rows, &mut values);
+                sum[0] += values.sum(rows, program.result());
+            }
         });
+        let out = out[..chunks * F::LIMBS].chunks_exact_mut(F::LIMBS);
+        out.zip(sums.chunks(parts)).for_each(|(out, sums)| sums.iter().sum::<F>().store(out));
     };
     let threads = tile_threads::<F>();
     KernelSpec::new("reduce", variant::<F>(&format!("sum of {}", digits(digest))), bindings, body, source)

@@ -4,12 +4,10 @@ use evariste_backend::{CpuArg, parallel};
 use evariste_field::{
     DeviceField,
     ifma::{self, Combination},
-};
-
-use super::{
-    Args, Kind, Params, Source, Target,
     rows::{Rows, lift},
 };
+
+use super::{Args, Kind, Params, Source, Target};
 use crate::{
     draw,
     program::{Line, Op, Points, Program},
@@ -107,7 +105,7 @@ impl<E: DeviceField> Cpu<'_, E> {
             Op::Add(a, b) => all.combine(rows, slot, [a, b], Combination::Sum),
             Op::Sub(a, b) => all.combine(rows, slot, [a, b], Combination::Difference),
             Op::Mul(a, b) => all.combine(rows, slot, [a, b], Combination::Product),
-            Op::Neg(a) => (0..rows).for_each(|row| all.set_one(slot, row, -all.get(a, row))),
+            Op::Neg(a) => all.negate(rows, slot, a),
             Op::Select(a, b) => all.copy(rows, slot, if self.params.ones & 2 != 0 { b } else { a }),
             Op::Input(index) => all.set(slot, std::iter::repeat_n(self.inputs[index as usize], rows)),
             Op::Weight => all.set(slot, (0..rows).map(|row| self.weight(first + start + row))),

@@ -1,17 +1,17 @@
-//! What a CPU thread computes with: many values at a time, in lanes where the processor has them.
+//! What a CPU thread computes programs with: many values at a time, in lanes where the processor has them.
 
-use evariste_field::{
+use crate::{
     DeviceField,
     ifma::{self, Combination},
 };
 
-/// Constants for computing in lanes, where a processor has them and elements have the same form on it as on devices.
-pub(super) fn lanes_of<E: DeviceField>() -> Option<ifma::Field> {
+/// Returns constants for computing in lanes, where a processor has them and elements have the same form on it as on devices.
+pub fn lanes_of<E: DeviceField>() -> Option<ifma::Field> {
     if E::LIMBS.is_multiple_of(2) && E::LIMBS >= 8 { ifma::Field::of::<E>() } else { None }
 }
 
-/// An element of the field below, or the same, as one of `E`: the coefficients that follow are 0.
-pub(crate) fn lift<E: DeviceField>(limbs: &[u32]) -> E {
+/// Returns an element of a field below, or of `E` itself, as one of `E`: the coefficients that follow are 0.
+pub fn lift<E: DeviceField>(limbs: &[u32]) -> E {
     if limbs.len() >= E::LIMBS {
         return E::load(limbs);
     }
@@ -20,21 +20,24 @@ pub(crate) fn lift<E: DeviceField>(limbs: &[u32]) -> E {
     E::load(&whole)
 }
 
-/// Values of the pairs that a CPU thread takes at a time: rows of a slot, and with lanes of one more, for sums.
-pub(super) struct Rows<'a, E> {
+/// The slots of a program, each with values for as many rows as a thread takes at a time.
+#[derive(Debug)]
+pub struct Rows<'a, E> {
     values: Values<'a, E>,
     stride: usize,
     slots: usize,
 }
 
+#[derive(Debug)]
 enum Values<'a, E> {
     One(Vec<E>),
-    /// As on devices, and computed many at a time.
+    /// As on devices, and computed many at a time: one slot more, for sums.
     Lanes(Vec<u32>, &'a ifma::Field),
 }
 
 impl<'a, E: DeviceField> Rows<'a, E> {
-    pub(super) fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Field>) -> Self {
+    /// Makes so many slots of `stride` rows, all 0. `lanes` are those of [`lanes_of`].
+    pub fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Field>) -> Self {
         let values = match lanes {
             None => Values::One(vec![E::ZERO; slots * stride]),
             Some(field) => Values::Lanes(vec![0; (slots + 1) * stride * E::LIMBS], field),
@@ -42,8 +45,8 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         Self { values, stride, slots }
     }
 
-    /// A slot may be its own operand's.
-    pub(super) fn combine(&mut self, rows: usize, target: u32, [a, b]: [u32; 2], how: Combination) {
+    /// Sets the first rows of a slot to the sums, differences or products of those of two slots, of which it may be one.
+    pub fn combine(&mut self, rows: usize, target: u32, [a, b]: [u32; 2], how: Combination) {
         let [target, a, b] = [target, a, b].map(|slot| slot as usize * self.stride);
         match &mut self.values {
             Values::Lanes(values, field) => field.combine(how, values, [target, a, b], rows),
@@ -63,7 +66,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
     }
 
     /// Sets the first rows of a slot.
-    pub(super) fn set(&mut self, target: u32, elements: impl Iterator<Item = E>) {
+    pub fn set(&mut self, target: u32, elements: impl Iterator<Item = E>) {
         let target = target as usize * self.stride;
         match &mut self.values {
             Values::One(values) => values[target..].iter_mut().zip(elements).for_each(|(value, x)| *value = x),
@@ -74,7 +77,12 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         }
     }
 
-    pub(super) fn set_one(&mut self, slot: u32, row: usize, value: E) {
+    /// Sets the first rows of a slot to the opposites of those of another one, or its own.
+    pub fn negate(&mut self, rows: usize, target: u32, from: u32) {
+        (0..rows).for_each(|row| self.set_one(target, row, -self.get(from, row)));
+    }
+
+    fn set_one(&mut self, slot: u32, row: usize, value: E) {
         let at = slot as usize * self.stride + row;
         match &mut self.values {
             Values::One(values) => values[at] = value,
@@ -82,7 +90,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         }
     }
 
-    pub(super) fn get(&self, slot: u32, row: usize) -> E {
+    fn get(&self, slot: u32, row: usize) -> E {
         let at = slot as usize * self.stride + row;
         match &self.values {
             Values::One(values) => values[at],
@@ -90,7 +98,8 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         }
     }
 
-    pub(super) fn copy(&mut self, rows: usize, target: u32, from: u32) {
+    /// Sets the first rows of a slot to those of another one.
+    pub fn copy(&mut self, rows: usize, target: u32, from: u32) {
         let [target, from] = [target, from].map(|slot| slot as usize * self.stride);
         match &mut self.values {
             Values::One(values) => values.copy_within(from..from + rows, target),
@@ -101,7 +110,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
     }
 
     /// Sets the first rows of a slot to elements of so many limbs, the first of each `step` limbs.
-    pub(super) fn load(&mut self, rows: usize, target: u32, limbs: &[u32], step: usize, each: usize) {
+    pub fn load(&mut self, rows: usize, target: u32, limbs: &[u32], step: usize, each: usize) {
         let start = target as usize * self.stride;
         match &mut self.values {
             Values::Lanes(values, _) if each == E::LIMBS => {
@@ -119,7 +128,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
     }
 
     /// Stores the first rows of a slot, each at the start of a `step` elements.
-    pub(super) fn store(&self, rows: usize, slot: u32, out: &mut [u32], step: usize) {
+    pub fn store(&self, rows: usize, slot: u32, out: &mut [u32], step: usize) {
         let start = slot as usize * self.stride;
         let out = out.chunks_mut(step * E::LIMBS);
         match &self.values {
@@ -131,7 +140,8 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         }
     }
 
-    pub(super) fn sum(&mut self, mut rows: usize, slot: u32) -> E {
+    /// Returns the sum of the first rows of a slot.
+    pub fn sum(&mut self, mut rows: usize, slot: u32) -> E {
         let spare = self.slots * self.stride;
         if let Values::Lanes(values, field) = &mut self.values {
             // Halves are added while there are so many that lanes are full.
