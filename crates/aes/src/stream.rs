@@ -46,7 +46,7 @@ impl Ctr {
         let outcome = pump(
             self.aes(),
             |piece| fill(input, piece),
-            |queue, piece, at, len| self.apply_at(Some(queue), start + u128::from(at), piece, 0..len),
+            |queue, piece, at, len| self.apply_on(queue, start + u128::from(at), piece.view_mut(..len)?),
             |at, piece| {
                 let position = start + u128::from(at);
                 crate::ctr_mode::expect_stream(position, piece.len(), self.width())?;
@@ -210,7 +210,9 @@ impl Gcm {
         pump(
             self.aes(),
             input,
-            |queue, piece, start, len| self.aes().ctr_aligned(Some(queue), piece, 0..len, at(start), Counter::Bits32),
+            |queue, piece, start, len| {
+                self.aes().on(queue).ctr_aligned(piece.view_mut(..len)?, 0, at(start), Counter::Bits32)
+            },
             |start, piece| {
                 cpu::ctr(self.aes().cipher(0), at(start), Counter::Bits32, 0, piece);
                 Ok(())
