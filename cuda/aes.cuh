@@ -29,11 +29,6 @@ __device__ __forceinline__ uint4 operator^(const uint4& a, const uint4& b) {
     return make_uint4(a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w);
 }
 
-// A place in memory, counted in words of 16 bytes: the low half first.
-__device__ __forceinline__ size_t wide_word(const uint32_t (&halves)[2]) {
-    return (size_t)halves[1] << 32 | halves[0];
-}
-
 // Bytes first to end - 1 of y, the others of x.
 __device__ __forceinline__ uint4 select_bytes(const uint4& x, const uint4& y, uint32_t first, uint32_t end) {
     const uint32_t a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
@@ -48,6 +43,16 @@ __device__ __forceinline__ uint4 select_bytes(const uint4& x, const uint4& y, ui
         v[w] = (a[w] & ~mask) | (b[w] & mask);
     }
     return make_uint4(v[0], v[1], v[2], v[3]);
+}
+
+// Writes bytes first to end - 1 of y, the others of x: but nothing where a word of 4 bytes has only such, which may be another
+// view's.
+__device__ __forceinline__ void store_bytes(uint4* place, const uint4& x, const uint4& y, uint32_t first, uint32_t end) {
+    uint4 v = select_bytes(x, y, first, end);
+    if (first < 4) place->x = v.x;
+    if (first < 8 && end > 4) place->y = v.y;
+    if (first < 12 && end > 8) place->z = v.z;
+    if (end > 12) place->w = v.w;
 }
 
 // A counter block plus n, as a big-endian number of 128 bits, or of its last 32 bits alone.

@@ -50,7 +50,7 @@ __device__ __forceinline__ void walk_to(const Params& params, const uint4* messa
     }
     uint32_t sector = unit / params.blocks;
     walk.start = sector * params.blocks, walk.end = walk.start + params.blocks;
-    walk.word = wide_word(params.word) + (size_t)sector * params.stride;
+    walk.word = (size_t)sector * params.stride;
     walk.iv = xts_tweak(messages[sector], unit - walk.start);
 #else
     if (unit < walk.end) return;
@@ -167,7 +167,10 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS))
 #elif MODE == MODE_CTR
                 uint4 x = *place[j];
                 y[j] = x ^ y[j];
-                if (tail[j] < 16) y[j] = select_bytes(x, y[j], 0, tail[j]);
+                if (tail[j] < 16) {
+                    store_bytes(place[j], x, y[j], 0, tail[j]);
+                    continue;
+                }
 #endif
                 *place[j] = y[j];
             }
@@ -181,7 +184,7 @@ __device__ __forceinline__ Place find(const Params& params, const uint4* message
 #if MODE == MODE_XTS
     uint32_t sector = unit / params.messages;
     Place place;
-    place.word = wide_word(params.word) + (size_t)sector * params.stride, place.blocks = params.blocks;
+    place.word = (size_t)sector * params.stride, place.blocks = params.blocks;
     place.first = (unit - sector * params.messages) * PER_THREAD;
     place.key = params.key, place.tail = 16, place.chained = false;
     place.iv = xts_tweak(messages[sector], place.first);
@@ -242,7 +245,10 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS))
             y[j] = y[j] ^ x[j];
 #elif MODE == MODE_CTR
             y[j] = y[j] ^ x[j];
-            if (block + 1 == place.blocks) y[j] = select_bytes(x[j], y[j], 0, place.tail);
+            if (block + 1 == place.blocks) {
+                store_bytes(words + block, x[j], y[j], 0, place.tail);
+                continue;
+            }
 #endif
             if (block < place.blocks) words[block] = y[j];
         }

@@ -1,6 +1,5 @@
-// XORs the keystream of one message onto it, in place: block k of the stream onto word start + k of the data, the first
-// `skip` bytes of block 0 and what follows byte `tail` of the last block left as they are. `start` has 64 bits; a launch has
-// at most 2^31 blocks, so that all that counts from there has 32.
+// XORs the keystream of one message onto it, in place: block k of the stream onto word k of the data, the first `skip` bytes of
+// block 0 and what follows byte `tail` of the last block left as they are. A launch has at most 2^31 blocks.
 //
 // Grid: warps stride over runs. A run is the blocks whose counters differ in the last byte only, 256 but for the first
 // and the last; lane l owns those with last bytes l, l + 32, …. In rounds 1 and 2 only that byte and what it reaches
@@ -8,14 +7,16 @@
 // Lookups bound the rest: 16 a round and block, one a lane and clock. Shared memory: the tables; bitsliced none.
 // Round keys stay in registers, so that 512 threads a block are as many as fit with AES-256.
 
-// `data` from `start` on.
 __device__ __forceinline__ void add_keystream(const Params& params, uint4* data, uint32_t k, const uint4& stream) {
     uint4* place = data + k;
     uint4 x = *place, y = x ^ stream;
     // The first and the last block are the only ones that may be partial.
     bool first = k == 0, last = k == params.blocks - 1;
-    if (first || last) y = select_bytes(x, y, first ? params.skip : 0, last ? params.tail : 16);
-    *place = y;
+    if (first || last) {
+        store_bytes(place, x, y, first ? params.skip : 0, last ? params.tail : 16);
+    } else {
+        *place = y;
+    }
 }
 
 // The first of a run's counters, with the last byte zero.
@@ -64,7 +65,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
     wait_for_previous();
     load_tables(tables);
-    data += wide_word(params.start);
     uint4 keys[ROUNDS + 1];
 #pragma unroll
     for (uint32_t i = 3; i <= ROUNDS; i++) keys[i] = schedule[i];
@@ -121,7 +121,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
     wait_for_previous();
     load_tables(tables);
-    data += wide_word(params.start);
     for (size_t k = blockIdx.x * THREADS + threadIdx.x; k < params.blocks; k += (size_t)gridDim.x * THREADS) {
         add_keystream(params, data, k, cipher(counter_of(params, k), schedule));
     }
@@ -133,7 +132,6 @@ aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
     wait_for_previous();
-    data += wide_word(params.start);
     uint32_t lane = threadIdx.x % 32u;
     uint32_t warp = blockIdx.x * (THREADS / 32u) + threadIdx.x / 32u, warps = gridDim.x * (THREADS / 32u);
     uint32_t before = params.counter[3] >> 24, runs = run_count(params);

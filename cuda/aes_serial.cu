@@ -31,7 +31,7 @@ aes_serial(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t)) {
         }
 #else
         const uint4* keys = schedule + (size_t)params.key * SCHEDULE_WORDS;
-        uint4* words = data + wide_word(params.word) + (size_t)i * params.stride + params.blocks;
+        uint4* words = data + (size_t)i * params.stride + params.blocks;
         uint4 tweak = xts_tweak(messages[i], params.blocks), next = xts_double(tweak);
         uint4 whole = words[0], part = words[1];
         // Encryption takes the tweaks in order, decryption the other way around.
@@ -42,7 +42,7 @@ aes_serial(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t)) {
             uint4 y = cipher_one(whole ^ now, keys) ^ now;
             if (pass == 0) {
                 // The short block gets the head of the result, and gives its own in exchange.
-                words[1] = select_bytes(part, y, 0, params.tail);
+                store_bytes(words + 1, part, y, 0, params.tail);
                 whole = select_bytes(y, part, 0, params.tail);
             } else {
                 words[0] = y;

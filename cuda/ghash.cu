@@ -221,7 +221,7 @@ ghash(const Params params, BUFFERS(uint4, uint4, uint4, uint4)) {
 
     // Neighbouring segments go to different workgroups, so that few are spread over the device.
     for (uint32_t segment = blockIdx.x + gridDim.x * warp; segment < params.count; segment += warps) {
-        size_t word = wide_word(params.word);
+        size_t word = 0;
         uint32_t blocks = params.blocks, tail = params.tail;
         const uint4* mine = powers + params.power;
         if (params.segment > 0) {

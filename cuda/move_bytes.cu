@@ -1,13 +1,11 @@
-// Copies `len` bytes between places of any alignment: dst[to + i] = src[from + i], `to` and `from` less than 16 bytes after
-// words `dst_word` and `src_word`. Thread t owns word t of the target and keeps the bytes around the copy, which are zero after
-// a copy to a target that is `fresh`.
+// Copies bytes between places of any alignment: dst[to + i] = src[from + i], `to` and `from` less than 16. Thread t owns word t of
+// the target and keeps the bytes around the copy, which are zero after a copy to a target that is `fresh`.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_bytes(const Params params, BUFFERS(uint4, uint4)) {
     wait_for_previous();
-    src += wide_word(params.src_word), dst += wide_word(params.dst_word);
     for (size_t t = (size_t)blockIdx.x * THREADS + threadIdx.x; t < params.words; t += (size_t)gridDim.x * THREADS) {
-        // Target word t starts with the source's byte 16 t + from - to, counted from src_word.
+        // Target word t starts with the source's byte 16 t + from - to.
         size_t byte = 16 * t + 16 + params.from_byte - params.to, at = byte / 16;
         uint32_t shift = byte % 16;
         uint4 zero = make_uint4(0, 0, 0, 0);
@@ -25,7 +23,12 @@ move_bytes(const Params params, BUFFERS(uint4, uint4)) {
         }
         uint4 y = make_uint4(out[0], out[1], out[2], out[3]), *place = dst + t;
         uint32_t first = t == 0 ? params.to : 0, end = t + 1 == params.words ? params.tail : 16;
-        if (first > 0 || end < 16) y = select_bytes(params.fresh != 0 ? zero : *place, y, first, end);
-        *place = y;
+        if (params.fresh != 0) {
+            *place = select_bytes(zero, y, first, end);
+        } else if (first > 0 || end < 16) {
+            store_bytes(place, *place, y, first, end);
+        } else {
+            *place = y;
+        }
     }
 }

@@ -6,7 +6,7 @@ fn find(unit: u32) -> Place {
   if (MODE == MODE_XTS) {
     let sector = unit / max(params.messages, 1u);
     let first = (unit - sector * params.messages) * PER_THREAD;
-    return Place(params.word_0 + sector * params.stride, params.blocks, first, params.key, 16u, false,
+    return Place(sector * params.stride, params.blocks, first, params.key, 16u, false,
                  xts_tweak(messages_get(sector), first));
   }
   return locate(params.messages, unit);

@@ -1,5 +1,5 @@
 // XORs the keystream of one message onto it, in place; the twin of aes_ctr.cu. A thread takes PER_THREAD neighbouring
-// blocks at a time and strides. Buffers have fewer than 2^32 words here, so that high halves of places are zero.
+// blocks at a time and strides.
 
 fn counter_of(k: u32) -> vec4<u32> {
   let counter = vec4<u32>(params.counter_0, params.counter_1, params.counter_2, params.counter_3);
@@ -10,10 +10,10 @@ fn add_keystream(k: u32, stream: vec4<u32>) {
   if (k >= params.blocks) {
     return;
   }
-  let x = data_get(params.start_0 + k);
+  let x = data_get(k);
   let first = select(0u, params.skip, k == 0u);
   let end = select(16u, params.tail, k == params.blocks - 1u);
-  data_set(params.start_0 + k, select_bytes(x, x ^ stream, first, end));
+  data_set(k, select_bytes(x, x ^ stream, first, end));
 }
 
 @compute @workgroup_size(THREADS)

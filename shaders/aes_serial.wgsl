@@ -20,7 +20,7 @@ fn chain(message: u32) {
 }
 
 fn steal(sector: u32) {
-  let word = params.word_0 + sector * params.stride + params.blocks;
+  let word = sector * params.stride + params.blocks;
   let tweak = xts_tweak(messages_get(sector), params.blocks);
   let following = xts_double(tweak);
   var whole = data_get(word);

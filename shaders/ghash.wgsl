@@ -54,7 +54,7 @@ fn turn(x: vec4<u32>) -> vec4<u32> {
 fn ghash(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
          @builtin(local_invocation_index) thread: u32) {
   let number = group.x + group.y * groups.x;
-  var word = params.word_0;
+  var word = 0u;
   var blocks = params.blocks;
   var tail = params.tail;
   var power = params.power;

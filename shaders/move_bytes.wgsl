@@ -3,7 +3,7 @@
 fn source(at: u32) -> vec4<u32> {
   // at counts from one word before the source.
   if (at >= 1u && at - 1u < params.src_words) {
-    return src_get(params.src_word_0 + at - 1u);
+    return src_get(at - 1u);
   }
   return vec4<u32>();
 }
@@ -40,10 +40,10 @@ fn move_bytes(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     if (first > 0u || end < 16u) {
       var around = vec4<u32>();
       if (params.fresh == 0u) {
-        around = dst_get(params.dst_word_0 + t);
+        around = dst_get(t);
       }
       y = select_bytes(around, y, first, end);
     }
-    dst_set(params.dst_word_0 + t, y);
+    dst_set(t, y);
   }
 }

@@ -88,7 +88,7 @@ pub fn aes_batches(data: &[u8]) {
             let outcome = aes.ctr_batch(&mut buffer, &messages, counter);
             let shares = |a: &Spec, b: &Spec| keys.get(a.key) == keys.get(b.key) && a.shares_stream(b, bits);
             let fresh = is_fresh(&specs, shares);
-            check(&outcome, valid, fresh, &specs);
+            check(&outcome, Traits { valid, fresh }, &specs);
             if outcome.is_ok() {
                 each(&specs, &mut expected, |spec, data| ciphers[spec.key].ctr(spec.iv, bits, 0, data));
             }
@@ -96,7 +96,7 @@ pub fn aes_batches(data: &[u8]) {
         1 | 2 => {
             let valid = valid && specs.iter().all(|spec| spec.len % BLOCK == 0);
             let outcome = aes.cbc_encrypt_batch(&mut buffer, &messages);
-            check(&outcome, valid, true, &specs);
+            check(&outcome, Traits { valid, fresh: true }, &specs);
             if outcome.is_ok() {
                 each(&specs, &mut expected, |spec, data| ciphers[spec.key].cbc_encrypt(spec.iv, data));
             }
@@ -112,7 +112,7 @@ pub fn aes_batches(data: &[u8]) {
             let messages: Vec<GcmMessage<'_>> = specs.iter().map(Spec::gcm).collect();
             let sealed = gcm.seal_batch(&mut buffer, &messages);
             let fresh = is_fresh(&specs, |a, b| keys.get(a.key) == keys.get(b.key) && a.nonce == b.nonce);
-            check(&sealed, valid, fresh, &specs);
+            check(&sealed, Traits { valid, fresh }, &specs);
             if let Ok(tags) = sealed {
                 let mut reference = Vec::new();
                 each(&specs, &mut expected, |spec, data| {
@@ -179,8 +179,16 @@ fn is_valid(specs: &[Spec], len: usize, keys: usize) -> bool {
     })
 }
 
-/// What is valid and repeats no keystream is done, and all else is refused.
-fn check<T>(outcome: &Result<T, Error>, valid: bool, fresh: bool, specs: &[Spec]) {
+/// What decides whether a batch is refused.
+struct Traits {
+    /// All messages have what the mode asks for.
+    valid: bool,
+    /// No keystream repeats.
+    fresh: bool,
+}
+
+/// What is valid and fresh is done, and all else is refused.
+fn check<T>(outcome: &Result<T, Error>, Traits { valid, fresh }: Traits, specs: &[Spec]) {
     match outcome {
         Ok(_) => assert!(valid && fresh, "done, though it is not valid or not fresh: {specs:?}"),
         Err(Error::RepeatedKeystream { .. }) => assert!(!fresh, "refused, though no keystream repeats: {specs:?}"),

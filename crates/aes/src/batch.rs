@@ -1,4 +1,4 @@
-//! Messages of one buffer, and the launches that they take.
+//! Messages of one view of a buffer, and the launches that they take.
 //!
 //! A batch is read from what the caller gave, as often as it takes, and descriptors are written where the device copies them
 //! from: nothing is kept of each message in between. For 16,384 messages that was megabytes, and faults of new pages took two
@@ -6,14 +6,14 @@
 
 use std::mem;
 
-use evariste_backend::{Buffer, HostBuffer, Queue, Secrecy, Transfer, parallel};
+use evariste_backend::{Buffer, HostBuffer, Secrecy, Transfer, View, parallel};
 use zeroize::Zeroize;
 
 use crate::{
     Aes, Error, Message, Result,
     block::BLOCK,
     copies::{tail, words},
-    params::{Descriptor, POWERS, Place},
+    params::{Descriptor, POWERS},
 };
 
 /// Messages of one launch.
@@ -96,22 +96,12 @@ impl Span {
     }
 
     fn descriptor(&self, iv: [u8; BLOCK]) -> Descriptor {
-        let Place([word_low, word_high]) = Place::of(self.offset);
-        Descriptor {
-            first_unit: 0,
-            word_low,
-            blocks: 0,
-            key: self.key as u32,
-            tail: tail(self.offset + self.len) as u32,
-            powers: (self.key * POWERS) as u32,
-            word_high,
-            chained: 0,
-            iv,
-        }
+        let (tail, powers) = (tail(self.offset + self.len) as u32, (self.key * POWERS) as u32);
+        Descriptor { key: self.key as u32, tail, powers, iv, ..Descriptor::default() }.at(self.offset)
     }
 }
 
-/// Messages that were checked against their buffer: each lies in it, none shares a byte with another, and each has a key.
+/// Messages that were checked against their data: each lies in it, none shares a byte with another, and each has a key.
 pub(crate) struct Batch<'a> {
     messages: &'a dyn Messages,
     /// What comes before each [`GRAIN`] messages, in units.
@@ -180,21 +170,23 @@ pub(crate) enum Next {
 }
 
 impl<'a> Batch<'a> {
-    /// Refuses messages that leave the buffer, overlap, do not start at a word, or name no key.
-    pub(crate) fn new(aes: &Aes, data: &Buffer<u8>, messages: &'a dyn Messages) -> Result<Self> {
+    /// Refuses data on another device, and messages that leave it, overlap, do not start at a word, or name no key.
+    pub(crate) fn new(aes: &Aes, data: View<'_, u8>, messages: &'a dyn Messages) -> Result<Self> {
+        aes.expect_here(data.device())?;
         let count = messages.count();
         let expect = |message: usize, span: &Span| {
             if !span.offset.is_multiple_of(BLOCK) {
                 return Err(Error::Alignment { message, expected: BLOCK, actual: span.offset });
             }
-            aes.expect_range(data, &(span.offset..span.offset.saturating_add(span.len)))?;
+            let (offset, count, len) = (span.offset as u64, span.len as u64, data.len() as u64);
+            if offset.saturating_add(count) > len {
+                return Err(evariste_backend::Error::OutOfRange { what: "a message", offset, count, len }.into());
+            }
             aes.expect_key(message, span.key)
         };
-        let same = data.device().is_same(aes.device());
         let end_of = |span: Span| span.offset.saturating_add(span.len);
-        let fits = |span: Span| {
-            same && span.offset.is_multiple_of(BLOCK) && end_of(span) <= data.len() && span.key < aes.keys()
-        };
+        let fits =
+            |span: Span| span.offset.is_multiple_of(BLOCK) && end_of(span) <= data.len() && span.key < aes.keys();
         let sums_of = |task: usize| {
             let first = task * GRAIN;
             let mut end = first.checked_sub(1).map_or(0, |before| end_of(messages.span(before)));
@@ -271,8 +263,7 @@ impl<'a> Batch<'a> {
             let whole = span.descriptor([0; BLOCK]);
             loop {
                 let left = words(at, end - at);
-                let Place([word_low, word_high]) = Place::of(at);
-                let rest = Descriptor { word_low, word_high, blocks: left as u32, ..whole };
+                let rest = Descriptor { blocks: left as u32, ..whole }.at(at);
                 if left <= most {
                     segments.push(rest);
                     break;
@@ -286,18 +277,14 @@ impl<'a> Batch<'a> {
 
     /// The launches that it takes. A message that does not fit goes on in the next one, which it is the first of, where
     /// `next` tells how from an initialisation vector and the blocks that came after it.
-    pub(crate) fn prepare(
-        &self,
-        aes: &Aes,
-        queue: Option<&Queue>,
-        next: impl Fn([u8; BLOCK], u64) -> Next,
-    ) -> Result<Vec<Prepared>> {
+    pub(crate) fn prepare(&self, aes: &Aes, next: impl Fn([u8; BLOCK], u64) -> Next) -> Result<Vec<Prepared>> {
         let room = (aes.config().launch_blocks() / u64::from(aes.per_thread())) as u32;
         if self.all.units <= room.into() && self.count() <= MAX_MESSAGES {
-            return Ok(vec![self.whole(aes, queue)?]);
+            return Ok(vec![self.whole(aes)?]);
         }
         let upload = |part: Part| {
-            let messages = aes.device().upload_on(queue, bytemuck::cast_slice(&part.descriptors), part.secrecy)?;
+            let messages =
+                aes.device().upload_on(aes.queue(), bytemuck::cast_slice(&part.descriptors), part.secrecy)?;
             let longest = part.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
             Ok(Prepared { units: part.units, count: part.descriptors.len(), longest: longest.into(), messages })
         };
@@ -305,7 +292,7 @@ impl<'a> Batch<'a> {
     }
 
     /// All messages in one launch, their descriptors written where the device copies them from.
-    fn whole(&self, aes: &Aes, queue: Option<&Queue>) -> Result<Prepared> {
+    fn whole(&self, aes: &Aes) -> Result<Prepared> {
         let (device, count, secrecy) = (aes.device(), self.count(), self.secrecy());
         let mut messages = device.alloc_with::<u32>(count * WORDS, secrecy)?;
         for first in (0..count).step_by(UPLOAD) {
@@ -315,7 +302,7 @@ impl<'a> Batch<'a> {
             self.write(aes, first, &mut host);
             let mut place = messages.view_mut(first * WORDS..end * WORDS)?;
             // It goes back to where it came from when it was copied.
-            drop(place.write_pinned(queue, host)?);
+            drop(place.write_pinned(aes.queue(), host)?);
         }
         Ok(Prepared { units: self.all.units as u32, count, longest: self.longest(), messages })
     }
@@ -352,8 +339,7 @@ impl<'a> Batch<'a> {
                 }
                 let (left, free) = (words(at, end - at), u64::from(room - part.units) * per_thread);
                 let now = left.min(free);
-                let Place([word_low, word_high]) = Place::of(at);
-                let descriptor = Descriptor { first_unit: part.units, word_low, word_high, blocks: now as u32, ..rest };
+                let descriptor = Descriptor { first_unit: part.units, blocks: now as u32, ..rest }.at(at);
                 part.units += now.div_ceil(per_thread) as u32;
                 if now == left {
                     part.push(descriptor);
@@ -507,7 +493,7 @@ mod tests {
         let refused = |change: &dyn Fn(&mut [Message])| {
             let mut messages = messages();
             change(&mut messages);
-            Batch::new(&aes, &data, &&messages[..]).map(|_| ()).unwrap_err()
+            Batch::new(&aes, data.as_view(), &&messages[..]).map(|_| ()).unwrap_err()
         };
         let alignment = |message, actual| Error::Alignment { message, expected: BLOCK, actual };
         let last = COUNT - 1;
@@ -525,13 +511,13 @@ mod tests {
         // Out of order is no overlap, and refused only where it is one.
         let mut messages = messages();
         messages.swap(0, last);
-        assert!(Batch::new(&aes, &data, &&messages[..]).is_ok());
+        assert!(Batch::new(&aes, data.as_view(), &&messages[..]).is_ok());
         (messages[last].len, messages[1].len) = (ROOM + 1, 1);
-        let wrong = Batch::new(&aes, &data, &&messages[..]).map(|_| ()).unwrap_err();
+        let wrong = Batch::new(&aes, data.as_view(), &&messages[..]).map(|_| ()).unwrap_err();
         assert_eq!(wrong, Error::Overlap { first: last, second: 1 });
         let mut other = messages;
         other.truncate(0);
-        assert!(Batch::new(&aes, &Device::cpu().zeros(0).unwrap(), &&other[..]).is_ok());
+        assert!(Batch::new(&aes, Device::cpu().zeros(0).unwrap().as_view(), &&other[..]).is_ok());
     }
 
     /// Around the border of what goes to the device together.
@@ -548,8 +534,8 @@ mod tests {
             let messages: Vec<Message> = (0..count).map(message).collect();
             let data = aes.device().zeros(count * 2 * BLOCK).unwrap();
             let slice = &messages[..];
-            let batch = Batch::new(&aes, &data, &slice).unwrap();
-            let prepared = batch.prepare(&aes, None, |_, _| unreachable!("it is one launch")).unwrap();
+            let batch = Batch::new(&aes, data.as_view(), &slice).unwrap();
+            let prepared = batch.prepare(&aes, |_, _| unreachable!("it is one launch")).unwrap();
             let [prepared] = &prepared[..] else { panic!("it is one launch") };
             let words = prepared.messages.to_vec().unwrap();
             let descriptors: &[Descriptor] = bytemuck::cast_slice(&words);
@@ -648,8 +634,8 @@ mod tests {
         let hashed = Hashed(&messages);
         for aes in plans() {
             let data = data(aes.device());
-            let batch = Batch::new(&aes, &data, &hashed).unwrap();
-            drop(batch.prepare(&aes, None, |iv, _| Next::Iv(iv)).unwrap());
+            let batch = Batch::new(&aes, data.as_view(), &hashed).unwrap();
+            drop(batch.prepare(&aes, |iv, _| Next::Iv(iv)).unwrap());
         }
         assert_eq!(left(2), 0);
         drop(std::hint::black_box(vec![WATCHED[2]]));

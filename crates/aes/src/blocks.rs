@@ -1,11 +1,11 @@
 //! Modes whose blocks are independent, over messages.
 
-use evariste_backend::{Arg, Buffer, Kernel, Queue};
+use evariste_backend::{Arg, Kernel, ViewMut};
 
 use crate::{
-    Aes, Counter, Result,
+    Aes, Counter, Message, Result,
     batch::{Batch, Next, Prepared},
-    block::add_counter,
+    block::{BLOCK, add_counter},
     params::{BlockMode, BlockParams, Direction},
 };
 
@@ -42,24 +42,53 @@ impl Work {
 }
 
 impl Aes {
-    /// A mode of independent blocks over messages of this device's buffer `data`.
-    pub(crate) fn messages(
+    /// A mode of independent blocks over one message that is all of the data.
+    pub(crate) fn message(&self, work: Work, key: usize, iv: [u8; BLOCK], mut data: ViewMut<'_, u8>) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        if self.whole_launches() {
+            let params = BlockParams { key: key as u32, iv: bytemuck::cast(iv), ..BlockParams::default() };
+            return self.launch_alone(work.mode(), work.direction(), &params, data);
+        }
+        let message = Message { offset: 0, len: data.len(), key, iv };
+        let batch = Batch::new(self, data.as_view(), &message)?;
+        self.messages(work, data.reborrow(), &batch)
+    }
+
+    /// A launch for what the parameters alone tell, on a device where one thread is a workgroup.
+    pub(crate) fn launch_alone(
         &self,
-        queue: Option<&Queue>,
-        work: Work,
-        data: &mut Buffer<u8>,
-        batch: &Batch<'_>,
+        mode: BlockMode,
+        direction: Direction,
+        params: &BlockParams,
+        data: ViewMut<'_, u8>,
     ) -> Result<()> {
-        let parts = self.prepare(queue, work, batch)?;
-        self.run(queue, work, data, &parts)
+        let (kernel, tables) = (self.block_kernel(mode, direction)?, &self.engine.tables);
+        // There are no messages: the tables' first words stand in for them, unread.
+        let (messages, schedule) = (Arg::read(tables), Arg::read(&self.engine.schedule));
+        let args = &mut [Arg::write(data), messages, schedule, Arg::read(tables), Arg::read(tables)];
+        // SAFETY: the bodies for the CPU take the data as it is, and keys that are there.
+        Ok(unsafe { kernel.launch(self.queue(), 1, params, &mut args[..kernel.spec().bindings.len()]) }?)
+    }
+
+    pub(crate) fn block_kernel(&self, mode: BlockMode, direction: Direction) -> Result<&Kernel<BlockParams>> {
+        let (device, slot) = (&self.engine.device, &self.engine.blocks[mode as usize][direction as usize]);
+        Ok(slot.get(device, || self.engine.shape.blocks(device.info(), mode, direction, self.ciphers()))?)
+    }
+
+    /// A mode of independent blocks over messages of data that starts at a word.
+    pub(crate) fn messages(&self, work: Work, data: ViewMut<'_, u8>, batch: &Batch<'_>) -> Result<()> {
+        let parts = self.prepare(work, batch)?;
+        self.run(work, data, &parts)
     }
 
     /// The launches of a mode over messages, with what they read of them on the device.
-    pub(crate) fn prepare(&self, queue: Option<&Queue>, work: Work, batch: &Batch<'_>) -> Result<Vec<Prepared>> {
+    pub(crate) fn prepare(&self, work: Work, batch: &Batch<'_>) -> Result<Vec<Prepared>> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let mut parts = batch.prepare(self, queue, |iv, blocks| match work {
+        let mut parts = batch.prepare(self, |iv, blocks| match work {
             Work::Ctr(width) => Next::Iv(add_counter(iv, blocks.into(), width)),
             Work::Tweak => Next::Iv(u128::from_le_bytes(iv).wrapping_add(blocks.into()).to_le_bytes()),
             Work::CbcDecrypt => Next::Chained,
@@ -73,37 +102,27 @@ impl Aes {
     }
 
     /// Launches what was prepared for the same mode.
-    pub(crate) fn run(
-        &self,
-        queue: Option<&Queue>,
-        work: Work,
-        data: &mut Buffer<u8>,
-        parts: &[Prepared],
-    ) -> Result<()> {
-        self.wait_until_ready(queue)?;
-        let (mode, direction) = (work.mode(), work.direction());
-        let slot = &self.0.blocks[mode as usize][direction as usize];
-        let device = &self.0.device;
-        let kernel = slot.get(device, || self.0.shape.blocks(device.info(), mode, direction, self.ciphers()))?;
-        parts.iter().try_for_each(|part| self.message_part(queue, kernel, work, data, part))
+    pub(crate) fn run(&self, work: Work, mut data: ViewMut<'_, u8>, parts: &[Prepared]) -> Result<()> {
+        self.wait_for(&self.engine.ready)?;
+        let kernel = self.block_kernel(work.mode(), work.direction())?;
+        parts.iter().try_for_each(|part| self.message_part(kernel, work, data.reborrow(), part))
     }
 
     fn message_part(
         &self,
-        queue: Option<&Queue>,
         kernel: &Kernel<BlockParams>,
         work: Work,
-        data: &mut Buffer<u8>,
+        data: ViewMut<'_, u8>,
         part: &Prepared,
     ) -> Result<()> {
         let wide = if let Work::Ctr(width) = work { width.word() } else { 0 };
         let params = BlockParams { units: part.units, messages: part.count as u32, wide, ..BlockParams::default() };
         let groups = self.block_groups(part.units.into());
-        let (messages, schedule, tables) = (&part.messages, &self.0.schedule, &self.0.tables);
+        let (messages, schedule, tables) = (&part.messages, &self.engine.schedule, &self.engine.tables);
         if work == Work::CbcDecrypt {
             let previous = match self.whole_launches() {
                 true => None,
-                false => Some(self.previous(queue, data, part)?),
+                false => Some(self.previous(data.as_view(), part)?),
             };
             let args = &mut [
                 Arg::write(data),
@@ -113,11 +132,11 @@ impl Aes {
                 Arg::read(previous.as_ref().unwrap_or(messages)),
             ];
             // SAFETY: as below, and there is a border for every PREVIOUS_UNITS units, if workgroups see only theirs.
-            return Ok(unsafe { kernel.launch(queue, groups, &params, args) }?);
+            return Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?);
         }
         let args = &mut [Arg::write(data), Arg::read(messages), Arg::read(schedule), Arg::read(tables)];
         // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
         // the schedule; schedule and tables are of this kernel's shape.
-        Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
+        Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?)
     }
 }

@@ -7,14 +7,12 @@ use crate::{
     cpu,
     ghash::HashKey,
     host_cipher::HostCipher,
-    params::{BlockMode, BlockParams, CtrParams, Descriptor, Direction, GhashParams, MoveParams, POWERS, SerialParams},
+    params::{BlockMode, BlockParams, CtrParams, Descriptor, Direction, GhashParams, POWERS, SerialParams},
 };
 
 pub(crate) fn ctr_kernel(params: &CtrParams, data: &mut [u8], cipher: &HostCipher) {
-    let start = params.start.word() * BLOCK;
-    let range = start + params.skip as usize..start + (params.blocks as usize - 1) * BLOCK + params.tail as usize;
     let counter = bytemuck::cast(params.counter);
-    cpu::ctr(cipher, counter, Counter::of_word(params.wide), params.skip as usize, &mut data[range]);
+    cpu::ctr(cipher, counter, Counter::of_word(params.wide), params.skip as usize, data);
 }
 
 /// The data of each message, in the order of where they lie.
@@ -43,33 +41,30 @@ fn first_iv(data: &[u8], messages: &[Descriptor]) -> [u8; BLOCK] {
 pub(crate) fn message_kernel(
     mode: BlockMode,
     direction: Direction,
-    width: Counter,
+    params: &BlockParams,
     data: &mut [u8],
     messages: &[Descriptor],
     ciphers: &[HostCipher],
 ) {
-    let first_iv = first_iv(data, messages);
-    cpu::each(
-        split(data, messages),
-        |(_, data)| data.len(),
-        |(message, data)| {
-            let cipher = &ciphers[message.key as usize];
-            match mode {
-                BlockMode::Ecb => cpu::ecb(cipher, direction, data),
-                BlockMode::Cbc if message.chained > 0 => cpu::cbc_decrypt(cipher, first_iv, data),
-                BlockMode::Cbc => cpu::cbc_decrypt(cipher, message.iv, data),
-                BlockMode::Ctr => cpu::ctr(cipher, message.iv, width, 0, data),
-                BlockMode::Tweak => {
-                    let first = u128::from_le_bytes(message.iv);
-                    for (i, slot) in data.as_chunks_mut().0.iter_mut().enumerate() {
-                        *slot = first.wrapping_add(i as u128).to_le_bytes();
-                    }
-                    cpu::ecb(cipher, Direction::Encrypt, data);
-                }
-                BlockMode::Xts => unreachable!("sectors are no messages"),
+    let one = |key: u32, iv: [u8; BLOCK], data: &mut [u8]| {
+        let cipher = &ciphers[key as usize];
+        match mode {
+            BlockMode::Ecb => cpu::ecb(cipher, direction, data),
+            BlockMode::Cbc => cpu::cbc_decrypt(cipher, iv, data),
+            BlockMode::Ctr => cpu::ctr(cipher, iv, Counter::of_word(params.wide), 0, data),
+            BlockMode::Xts => {
+                let first = u128::from_le_bytes(iv);
+                cpu::xts_sectors([cipher, &ciphers[1]], direction, first, params.stride as usize, data);
             }
-        },
-    );
+            BlockMode::Tweak => unreachable!("XTS finds its tweaks itself"),
+        }
+    };
+    if params.messages == 0 {
+        return one(params.key, bytemuck::cast(params.iv), data);
+    }
+    let first_iv = first_iv(data, messages);
+    let iv = |message: &Descriptor| if message.chained > 0 { first_iv } else { message.iv };
+    cpu::each(split(data, messages), |(_, data)| data.len(), |(message, data)| one(message.key, iv(message), data));
 }
 
 pub(crate) fn cbc_encrypt_kernel(
@@ -78,6 +73,9 @@ pub(crate) fn cbc_encrypt_kernel(
     messages: &[Descriptor],
     ciphers: &[HostCipher],
 ) {
+    if params.count == 0 {
+        return cpu::cbc_encrypt(&ciphers[params.key as usize], bytemuck::cast(params.iv), data);
+    }
     let (first, count) = (params.first as usize * BLOCK, params.blocks as usize * BLOCK);
     let first_iv = first_iv(data, messages);
     let one = |(message, data): (&Descriptor, &mut [u8])| {
@@ -94,42 +92,6 @@ pub(crate) fn cbc_encrypt_kernel(
         cpu::cbc_encrypt(&ciphers[message.key as usize], iv, &mut rest[..end]);
     };
     cpu::each(split(data, messages), |(_, data)| data.len(), one);
-}
-
-pub(crate) fn xts_kernel(
-    params: &BlockParams,
-    data: &mut [u8],
-    tweaks: &[[u8; BLOCK]],
-    cipher: &HostCipher,
-    direction: Direction,
-    per_thread: u32,
-) {
-    debug_assert_eq!(params.messages, params.blocks.div_ceil(per_thread));
-    let sectors = (params.units / params.messages.max(1)) as usize;
-    let bytes = params.blocks as usize * BLOCK;
-    let stride = (params.stride as usize * BLOCK).max(bytes);
-    let parts = data[params.word.word() * BLOCK..].chunks_mut(stride).zip(&tweaks[..sectors]).collect();
-    cpu::each(
-        parts,
-        |_| bytes,
-        |(sector, tweak): (&mut [u8], &[u8; BLOCK])| {
-            cpu::xts(cipher, direction, tweak, &mut sector[..bytes]);
-        },
-    );
-}
-
-pub(crate) fn steal_kernel(
-    params: &SerialParams,
-    data: &mut [u8],
-    tweaks: &[[u8; BLOCK]],
-    cipher: &HostCipher,
-    direction: Direction,
-) {
-    for (i, tweak) in tweaks[..params.count as usize].iter().enumerate() {
-        let at = (params.word.word() + i * params.stride as usize + params.blocks as usize) * BLOCK;
-        let tweak = cpu::xts_power(u128::from_le_bytes(*tweak), params.blocks as usize);
-        cpu::steal(cipher, direction, tweak, &mut data[at..][..BLOCK + params.tail as usize]);
-    }
 }
 
 pub(crate) fn ghash_kernel(
@@ -155,17 +117,9 @@ pub(crate) fn ghash_kernel(
         return;
     }
     let (key, segment) = (&keys[params.power as usize / POWERS], params.segment as usize * BLOCK);
-    let data = bytes(params.word.word(), params.blocks, params.tail);
+    let data = bytes(0, params.blocks, params.tail);
     match &mut out[..params.count as usize] {
         [out] => *out = *key.sum(data),
         out => out.par_iter_mut().zip(data.par_chunks(segment)).for_each(|(out, part)| *out = *key.sum(part)),
     }
-}
-
-pub(crate) fn move_kernel(params: &MoveParams, src: &[u8], dst: &mut [u8]) {
-    let len = (params.words as usize - 1) * BLOCK + params.tail as usize - params.to as usize;
-    let from = params.src_word.word() * BLOCK + params.from_byte as usize;
-    let to = params.dst_word.word() * BLOCK + params.to as usize;
-    let pairs = dst[to..][..len].par_chunks_mut(cpu::GRAIN).zip(src[from..][..len].par_chunks(cpu::GRAIN));
-    pairs.for_each(|(dst, src)| dst.copy_from_slice(src));
 }

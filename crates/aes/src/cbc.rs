@@ -1,6 +1,6 @@
-use std::{iter, ops::Range};
+use std::iter;
 
-use evariste_backend::{Arg, Buffer, Queue};
+use evariste_backend::{Arg, Buffer, Kernel, Queue, View, ViewMut};
 
 use crate::{
     Aes, Error, Message, Mode, Result,
@@ -37,63 +37,91 @@ impl Aes {
     /// # Errors
     /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Alignment`] for one that does not start at
     /// a multiple of 16, [`Error::NoSuchKey`] for one whose key there is not, [`Error::Overlap`] for two that share bytes,
-    /// and [`Error::Device`] for one that leaves `data` or for a buffer of another device: with nothing written.
+    /// and [`Error::Device`] for one that leaves `data` or for data on another device: with nothing written.
     /// [`Error::Device`] also if the device fails or has too little memory.
-    pub fn cbc_encrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
-        let batch = self.cbc_messages(data, &messages)?;
-        self.cbc_encrypt(data, &batch)
+    pub fn cbc_encrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
+        let data = data.into();
+        let batch = self.cbc_messages(data.as_view(), &messages)?;
+        self.aligned(data, 0, |data| self.cbc_encrypt(data, &batch))
     }
 
     /// Decrypts each message with its key and initialisation vector.
     ///
     /// # Errors
     /// Returns the errors of [`Aes::cbc_encrypt_batch`], for the same reasons.
-    pub fn cbc_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
-        let batch = self.cbc_messages(data, &messages)?;
-        self.messages(None, Work::CbcDecrypt, data, &batch)
+    pub fn cbc_decrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
+        let data = data.into();
+        let batch = self.cbc_messages(data.as_view(), &messages)?;
+        self.aligned(data, 0, |data| self.messages(Work::CbcDecrypt, data, &batch))
     }
 
-    fn cbc_messages<'a>(&self, data: &Buffer<u8>, messages: &'a &[Message]) -> Result<Batch<'a>> {
+    fn cbc_messages<'a>(&self, data: View<'_, u8>, messages: &'a &[Message]) -> Result<Batch<'a>> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
         Batch::new(self, data, messages)
     }
 
+    fn cbc_encrypt_kernel(&self) -> Result<&Kernel<SerialParams>> {
+        let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
+        let slot = &self.engine.serial[mode as usize][direction as usize];
+        Ok(slot.get(&self.engine.device, || self.engine.shape.serial(mode, direction, self.ciphers()))?)
+    }
+
     /// CBC encryption of messages, each by one thread.
-    fn cbc_encrypt(&self, data: &mut Buffer<u8>, batch: &Batch<'_>) -> Result<()> {
+    fn cbc_encrypt(&self, mut data: ViewMut<'_, u8>, batch: &Batch<'_>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
-        let slot = &self.0.serial[mode as usize][direction as usize];
-        let kernel = slot.get(&self.0.device, || self.0.shape.serial(mode, direction, self.ciphers()))?;
-        for Prepared { count, longest, messages, .. } in batch.prepare(self, None, |_, _| Next::Chained)? {
+        self.wait_for(&self.engine.ready)?;
+        let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.engine.schedule, &self.engine.tables);
+        for Prepared { count, longest, messages, .. } in batch.prepare(self, |_, _| Next::Chained)? {
             let count = count as u32;
             let groups = self.groups(count.into(), THREADS.into(), THREADS);
             for first in (0..longest as u32).step_by(MAX_CHAIN as usize) {
                 let params = SerialParams { count, first, blocks: MAX_CHAIN, ..SerialParams::default() };
-                let (schedule, tables) = (&self.0.schedule, &self.0.tables);
-                let args = &mut [Arg::write(&mut *data), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+                let args =
+                    &mut [Arg::write(data.reborrow()), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
                 // SAFETY: every message lies in the data and names a key, as `Batch` checks.
-                unsafe { kernel.launch(None, groups, &params, args) }?;
+                unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn previous(&self, queue: Option<&Queue>, data: &Buffer<u8>, part: &Prepared) -> Result<Buffer<u32>> {
+    /// CBC encryption of one message with key 0 that is all of the data.
+    fn cbc_encrypt_one(&self, iv: &[u8; BLOCK], data: ViewMut<'_, u8>) -> Result<()> {
+        if !self.whole_launches() {
+            let message = Message { offset: 0, len: data.len(), key: 0, iv: *iv };
+            let batch = Batch::new(self, data.as_view(), &message)?;
+            return self.cbc_encrypt(data, &batch);
+        }
+        let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.engine.schedule, &self.engine.tables);
+        let params = SerialParams { iv: bytemuck::cast(*iv), ..SerialParams::default() };
+        // There are no messages: the tables' first words stand in for them, unread.
+        let args = &mut [Arg::write(data), Arg::read(tables), Arg::read(schedule), Arg::read(tables)];
+        // SAFETY: the body for the CPU takes the data as it is, and key 0.
+        Ok(unsafe { kernel.launch(self.queue(), 1, &params, args) }?)
+    }
+
+    pub(crate) fn previous(&self, data: View<'_, u8>, part: &Prepared) -> Result<Buffer<u32>> {
         let tiles = part.units.div_ceil(PREVIOUS_UNITS);
-        let mut previous = self.0.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
-        let kernel = self.0.previous.get(&self.0.device, || self.0.shape.previous())?;
+        let mut previous = self.engine.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
+        let kernel = self.engine.previous.get(&self.engine.device, || self.engine.shape.previous())?;
         let params = PreviousParams { tiles, messages: part.count as u32, tile_units: PREVIOUS_UNITS };
         let args = &mut [Arg::read(data), Arg::read(&part.messages), Arg::write(&mut previous)];
         // SAFETY: a thread for each of `tiles` entries; unit tile · PREVIOUS_UNITS belongs to a message within the data, and what is
         // chained has a block before it.
-        unsafe { kernel.launch(queue, tiles.div_ceil(THREADS).into(), &params, args) }?;
+        unsafe { kernel.launch(self.queue(), tiles.div_ceil(THREADS).into(), &params, args) }?;
         Ok(previous)
     }
 }
 
 impl Cbc {
+    /// Gives the same mode on a queue of its own, as [`Aes::on`] says.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        self.aes.on(queue).cbc()
+    }
+
     /// Returns the keys that it works with, of which it uses number 0.
     pub fn aes(&self) -> &Aes {
         &self.aes
@@ -127,51 +155,34 @@ impl Cbc {
         let before: Vec<[u8; BLOCK]> = iter::once(*iv).chain(ends).collect();
         let piece_bytes = ring.piece_bytes();
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
-            let message = one(0..len, &before[at / piece_bytes]);
-            let batch = Batch::new(&self.aes, piece, &message)?;
-            self.aes.messages(Some(queue), Work::CbcDecrypt, piece, &batch)
+            let iv = before[at / piece_bytes];
+            self.aes.on(queue).message(Work::CbcDecrypt, 0, iv, piece.view_mut(..len)?)
         };
         ring.run(data, work, |_| ())
     }
 
-    /// Encrypts a range of bytes of a buffer, whole blocks, by one thread. Queued: returns before it is done.
+    /// Encrypts data of the device, whole blocks, by one thread. Queued: returns before it is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of the range is a multiple of 16. [`Error::Device`] for a range that
-    /// leaves `data`, for a buffer of another device, or if the device fails or has too little memory.
-    pub fn encrypt_range(&self, iv: &[u8; BLOCK], data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(iv, data, range, |data, batch| self.aes.cbc_encrypt(data, batch))
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] for data on another
+    /// device, or if the device fails or has too little memory.
+    pub fn encrypt_buffer<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        self.on_view(data.into(), |data| self.aes.cbc_encrypt_one(iv, data))
     }
 
-    /// Decrypts a range of bytes of a buffer, whole blocks. Queued: returns before it is done.
+    /// Decrypts data of the device, whole blocks. Queued: returns before it is done.
     ///
     /// # Errors
-    /// Returns the errors of [`Cbc::encrypt_range`], for the same reasons.
-    pub fn decrypt_range(&self, iv: &[u8; BLOCK], data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(iv, data, range, |data, batch| self.aes.messages(None, Work::CbcDecrypt, data, batch))
+    /// Returns the errors of [`Cbc::encrypt_buffer`], for the same reasons.
+    pub fn decrypt_buffer<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        self.on_view(data.into(), |data| self.aes.message(Work::CbcDecrypt, 0, *iv, data))
     }
 
-    fn on_range(
-        &self,
-        iv: &[u8; BLOCK],
-        data: &mut Buffer<u8>,
-        range: Range<usize>,
-        work: impl FnOnce(&mut Buffer<u8>, &Batch<'_>) -> Result<()>,
-    ) -> Result<()> {
-        expect_blocks(range.len())?;
-        self.aes.expect_range(data, &range)?;
-        let len = range.len();
-        self.aes.aligned(None, data, range, 0, |data, offset| {
-            let message = one(offset..offset + len, iv);
-            let batch = Batch::new(&self.aes, data, &message)?;
-            work(data, &batch)
-        })
+    fn on_view(&self, data: ViewMut<'_, u8>, work: impl FnOnce(ViewMut<'_, u8>) -> Result<()>) -> Result<()> {
+        expect_blocks(data.len())?;
+        self.aes.expect_here(data.device())?;
+        self.aes.aligned(data, 0, work)
     }
-}
-
-/// A message with key 0.
-fn one(range: Range<usize>, iv: &[u8; BLOCK]) -> Message {
-    Message { offset: range.start, len: range.len(), key: 0, iv: *iv }
 }
 
 pub(crate) fn expect_blocks(len: usize) -> Result<()> {

@@ -1,96 +1,75 @@
 //! Bytes that start anywhere: kernels take words of 16.
 
-use std::ops::Range;
-
-use evariste_backend::{Arg, Buffer, Queue};
+use evariste_backend::{Arg, Buffer, View, ViewMut};
 
 use crate::{
     Aes, Result,
     block::BLOCK,
     kernels::{self, THREADS},
-    params::{MoveParams, Place},
+    params::MoveParams,
 };
 
 impl Aes {
-    /// Runs `work` on the range's bytes where its first byte is `phase` bytes after a word: in place if it is so there,
-    /// else on a copy. `work` gets the data and where the range starts in it.
-    pub(crate) fn aligned(
+    /// Runs `work` on the bytes where the first of them is `phase` bytes after a word: in place if it is so there, else on a copy.
+    /// Bodies for the CPU take bytes wherever they are.
+    pub(crate) fn aligned<T>(
         &self,
-        queue: Option<&Queue>,
-        data: &mut Buffer<u8>,
-        range: Range<usize>,
+        mut data: ViewMut<'_, u8>,
         phase: usize,
-        work: impl FnOnce(&mut Buffer<u8>, usize) -> Result<()>,
-    ) -> Result<()> {
-        if range.start % BLOCK == phase {
-            return work(data, range.start);
+        work: impl FnOnce(ViewMut<'_, u8>) -> Result<T>,
+    ) -> Result<T> {
+        if self.whole_launches() || data.start() % BLOCK == phase {
+            return work(data);
         }
-        let mut copy = self.copy_of(queue, data, range.clone(), phase)?;
-        work(&mut copy, phase)?;
-        self.move_bytes(queue, &copy, phase, data, range.start, range.len(), Target::Used)
+        let mut copy = self.copy_of(data.as_view(), phase)?;
+        let result = work(copy.view_mut(phase..)?)?;
+        self.move_bytes(copy.view(phase..)?, data.reborrow(), 0, Target::Used)?;
+        Ok(result)
     }
 
     /// [`Aes::aligned`] for work that only reads.
     pub(crate) fn aligned_read<T>(
         &self,
-        data: &Buffer<u8>,
-        range: Range<usize>,
-        work: impl FnOnce(&Buffer<u8>, usize) -> Result<T>,
+        data: View<'_, u8>,
+        work: impl FnOnce(View<'_, u8>) -> Result<T>,
     ) -> Result<T> {
-        if range.start.is_multiple_of(BLOCK) {
-            return work(data, range.start);
+        if self.whole_launches() || data.start().is_multiple_of(BLOCK) {
+            return work(data);
         }
-        work(&self.copy_of(None, data, range, 0)?, 0)
+        work(self.copy_of(data, 0)?.as_view())
     }
 
-    /// A copy of a range that starts `phase` bytes after a word.
-    fn copy_of(
-        &self,
-        queue: Option<&Queue>,
-        data: &Buffer<u8>,
-        range: Range<usize>,
-        phase: usize,
-    ) -> Result<Buffer<u8>> {
-        let mut copy = self.0.device.alloc_with::<u8>(phase + range.len(), data.secrecy())?;
-        self.move_bytes(queue, data, range.start, &mut copy, phase, range.len(), Target::Fresh)?;
+    /// A copy that starts `phase` bytes after a word.
+    fn copy_of(&self, data: View<'_, u8>, phase: usize) -> Result<Buffer<u8>> {
+        let mut copy = self.engine.device.alloc_with::<u8>(phase + data.len(), data.secrecy())?;
+        self.move_bytes(data, copy.as_view_mut(), phase, Target::Fresh)?;
         Ok(copy)
     }
 
-    /// Copies bytes from one buffer to another, from and to any place.
-    #[expect(clippy::too_many_arguments, reason = "two places, what lies around them, and a queue")]
-    fn move_bytes(
-        &self,
-        queue: Option<&Queue>,
-        src: &Buffer<u8>,
-        from: usize,
-        dst: &mut Buffer<u8>,
-        to: usize,
-        len: usize,
-        target: Target,
-    ) -> Result<()> {
-        self.expect_range(src, &(from..from + len))?;
-        self.expect_range(dst, &(to..to + len))?;
-        let kernel = self.0.moves.get(&self.0.device, kernels::move_bytes)?;
+    /// Copies bytes to those of another buffer from number `at` of `dst` on, from and to any place.
+    fn move_bytes(&self, src: View<'_, u8>, mut dst: ViewMut<'_, u8>, at: usize, target: Target) -> Result<()> {
+        let kernel = self.engine.moves.get(&self.engine.device, kernels::move_bytes)?;
         let mut done = 0;
-        while done < len {
-            let (from, to) = (from + done, to + done);
+        while done < src.len() {
+            let (from, to) = ((src.start() + done) % BLOCK, (dst.start() + at + done) % BLOCK);
             // All but the last launch end where a word of the target does.
-            let now = (len - done).min(self.launch_bytes() - to % BLOCK);
+            let now = (src.len() - done).min(self.launch_bytes() - to);
             let params = MoveParams {
-                dst_word: Place::of(to),
-                src_word: Place::of(from),
-                to: (to % BLOCK) as u32,
-                from_byte: (from % BLOCK) as u32,
+                to: to as u32,
+                from_byte: from as u32,
                 words: words(to, now) as u32,
                 tail: tail(to + now) as u32,
                 src_words: words(from, now) as u32,
                 fresh: u32::from(target == Target::Fresh),
             };
             let groups = self.groups(params.words.into(), THREADS.into(), THREADS);
-            let args = &mut [Arg::read(src), Arg::write(&mut *dst)];
-            // SAFETY: words dst_word … dst_word + words − 1 of the target and src_word … src_word + src_words − 1 of the
-            // source hold bytes of the ranges checked above, and buffers are padded to whole words.
-            unsafe { kernel.launch(queue, groups, &params, args) }?;
+            // What is fresh is written from the start of a word on.
+            let start = at + done - if target == Target::Fresh { to } else { 0 };
+            let part = dst.view_mut(start..at + done + now)?;
+            let args = &mut [Arg::read(src.view(done..done + now)?), Arg::write(part)];
+            // SAFETY: the words of both views are as many as the parameters say, and what is fresh has nothing around the view that
+            // anyone needs.
+            unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
             done += now;
         }
         Ok(())

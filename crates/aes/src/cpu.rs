@@ -102,29 +102,66 @@ pub(crate) fn cbc_decrypt(cipher: &HostCipher, iv: [u8; BLOCK], data: &mut [u8])
     in_parallel(data, GRAIN, |(i, chunk)| one(if i == 0 { iv } else { previous[i - 1] }, chunk));
 }
 
-/// One sector of at least a block, between the tweaks from the encrypted one `tweak` on, with stealing.
-pub(crate) fn xts(cipher: &HostCipher, direction: Direction, tweak: &[u8; BLOCK], data: &mut [u8]) {
-    let tweak = u128::from_le_bytes(*tweak);
-    let (whole, part) = (data.len() / BLOCK, data.len() % BLOCK);
-    let straight = whole - usize::from(part > 0);
-    let (body, end) = data.split_at_mut(straight * BLOCK);
-    let task = |(i, chunk): (usize, &mut [u8])| {
-        xts_blocks(cipher, direction, xts_power(tweak, i * (GRAIN / BLOCK)), chunk);
+/// Sectors of XTS whose tweaks are encrypted together: as many as keep a processor's instructions for it busy.
+const SECTORS: usize = 16;
+
+/// Room for the tweaks of neighbouring blocks. To zero it takes as long as some blocks do: so it serves many sectors.
+type Tweaks = Zeroizing<[u128; 64]>;
+
+fn no_tweaks() -> Tweaks {
+    Zeroizing::new([0; 64])
+}
+
+/// Sectors of so many bytes, numbered from `first` on, of which the last may be shorter, with the keys for data and for tweaks.
+pub(crate) fn xts_sectors(
+    [cipher, for_tweaks]: [&HostCipher; 2],
+    direction: Direction,
+    first: u128,
+    sector_bytes: usize,
+    data: &mut [u8],
+) {
+    let each = (GRAIN / sector_bytes).clamp(1, SECTORS);
+    let task = |(i, part): (usize, &mut [u8])| {
+        let mut starts = Zeroizing::new([0_u128; SECTORS]);
+        let starts = &mut starts[..part.len().div_ceil(sector_bytes)];
+        starts.iter_mut().enumerate().for_each(|(j, start)| *start = (first + (i * each + j) as u128).to_le());
+        blocks(for_tweaks, Direction::Encrypt, bytemuck::cast_slice_mut(starts));
+        let mut tweaks = no_tweaks();
+        for (sector, start) in part.chunks_mut(sector_bytes).zip(starts) {
+            xts(cipher, direction, u128::from_le(*start), sector, &mut tweaks);
+        }
     };
-    in_parallel(body, GRAIN, task);
-    if part > 0 {
-        steal(cipher, direction, xts_power(tweak, straight), end);
+    match data.len() {
+        ..=SERIAL => data.chunks_mut(each * sector_bytes).enumerate().for_each(task),
+        _ => data.par_chunks_mut(each * sector_bytes).enumerate().for_each(task),
     }
 }
 
-fn xts_blocks(cipher: &HostCipher, direction: Direction, mut tweak: u128, data: &mut [u8]) {
-    let mut tweaks = Zeroizing::new([0_u128; 64]);
-    for piece in data.chunks_mut(64 * BLOCK) {
+/// One sector of at least a block, between the tweaks from the encrypted one `tweak` on, with stealing.
+fn xts(cipher: &HostCipher, direction: Direction, tweak: u128, data: &mut [u8], tweaks: &mut Tweaks) {
+    let (whole, part) = (data.len() / BLOCK, data.len() % BLOCK);
+    let straight = whole - usize::from(part > 0);
+    let (body, end) = data.split_at_mut(straight * BLOCK);
+    if body.len() <= SERIAL {
+        xts_blocks(cipher, direction, tweak, body, tweaks);
+    } else {
+        let task = |tweaks: &mut Tweaks, (i, chunk): (usize, &mut [u8])| {
+            xts_blocks(cipher, direction, xts_power(tweak, i * (GRAIN / BLOCK)), chunk, tweaks);
+        };
+        body.par_chunks_mut(GRAIN).enumerate().for_each_init(no_tweaks, task);
+    }
+    if part > 0 {
+        steal(cipher, direction, xts_power(tweak, straight), end, tweaks);
+    }
+}
+
+fn xts_blocks(cipher: &HostCipher, direction: Direction, mut tweak: u128, data: &mut [u8], tweaks: &mut Tweaks) {
+    for piece in data.chunks_mut(tweaks.len() * BLOCK) {
         for slot in &mut tweaks[..piece.len() / BLOCK] {
             *slot = tweak.to_le();
             tweak = xts_double(tweak);
         }
-        let tweaks = &bytemuck::bytes_of(&*tweaks)[..piece.len()];
+        let tweaks = &bytemuck::bytes_of(&**tweaks)[..piece.len()];
         xor(piece, tweaks);
         blocks(cipher, direction, piece);
         xor(piece, tweaks);
@@ -132,15 +169,15 @@ fn xts_blocks(cipher: &HostCipher, direction: Direction, mut tweak: u128, data: 
 }
 
 /// The last whole block and the short one after it, with the tweak of the former.
-pub(crate) fn steal(cipher: &HostCipher, direction: Direction, tweak: u128, data: &mut [u8]) {
+fn steal(cipher: &HostCipher, direction: Direction, tweak: u128, data: &mut [u8], tweaks: &mut Tweaks) {
     let (whole, part) = data.split_at_mut(BLOCK);
     let (first, second) = match direction {
         Direction::Encrypt => (tweak, xts_double(tweak)),
         Direction::Decrypt => (xts_double(tweak), tweak),
     };
-    xts_blocks(cipher, direction, first, whole);
+    xts_blocks(cipher, direction, first, whole, tweaks);
     whole[..part.len()].swap_with_slice(part);
-    xts_blocks(cipher, direction, second, whole);
+    xts_blocks(cipher, direction, second, whole, tweaks);
 }
 
 fn xts_double(tweak: u128) -> u128 {
@@ -148,7 +185,7 @@ fn xts_double(tweak: u128) -> u128 {
 }
 
 /// Times x^n. XTS numbers coefficients as this crate's field does, so that its arithmetic serves.
-pub(crate) fn xts_power(tweak: u128, n: usize) -> u128 {
+fn xts_power(tweak: u128, n: usize) -> u128 {
     if n == 0 { tweak } else { gf128::multiply(tweak, gf128::power(&gf128::squares::<32>(2), n as u64)) }
 }
 

@@ -1,6 +1,4 @@
-use std::ops::Range;
-
-use evariste_backend::{Arg, Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy, ViewMut};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -13,7 +11,7 @@ use crate::{
     cpu,
     kernels::CTR_RUN,
     keystream::Stream,
-    params::{CtrParams, Place},
+    params::CtrParams,
     ring,
 };
 
@@ -48,56 +46,63 @@ impl Aes {
     /// [`Error::Keystream`] for a message longer than a stream with this counter, [`Error::Alignment`] for one that does
     /// not start at a multiple of 16, [`Error::NoSuchKey`] for one whose key there is not, [`Error::Overlap`] for two that
     /// share bytes, [`Error::RepeatedKeystream`] for two that have equal keys and a counter block in common, and
-    /// [`Error::Device`] for one that leaves `data` or for a buffer of another device: with nothing written.
+    /// [`Error::Device`] for one that leaves `data` or for data on another device: with nothing written.
     /// [`Error::Device`] also if the device fails or has too little memory.
-    pub fn ctr_batch(&self, data: &mut Buffer<u8>, messages: &[Message], counter: Counter) -> Result<()> {
+    pub fn ctr_batch<'d>(
+        &self,
+        data: impl Into<ViewMut<'d, u8>>,
+        messages: &[Message],
+        counter: Counter,
+    ) -> Result<()> {
+        let data = data.into();
         for message in messages {
             expect_stream(0, message.len, counter)?;
         }
-        let batch = Batch::new(self, data, &messages)?;
+        let batch = Batch::new(self, data.as_view(), &messages)?;
         let stream = |message: &Message| Stream {
             key: message.key,
             start: u128::from_be_bytes(message.iv),
             blocks: message.len.div_ceil(BLOCK) as u64,
         };
         self.expect_apart(messages.par_iter().map(stream), counter, Secrecy::Public)?;
-        self.messages(None, Work::Ctr(counter), data, &batch)
+        self.aligned(data, 0, |data| self.messages(Work::Ctr(counter), data, &batch))
     }
 
-    /// XORs the keystream from byte `skip` of the block of `counter` on; the range starts `skip` bytes after a word.
+    /// XORs the keystream from byte `skip` of the block of `counter` on. But on the CPU the data must start `skip` bytes after a
+    /// word.
     pub(crate) fn ctr_aligned(
         &self,
-        queue: Option<&Queue>,
-        data: &mut Buffer<u8>,
-        range: Range<usize>,
+        mut data: ViewMut<'_, u8>,
+        skip: usize,
         counter: [u8; BLOCK],
         width: Counter,
     ) -> Result<()> {
-        if range.is_empty() {
+        if data.is_empty() {
             return Ok(());
         }
-        self.wait_until_ready(queue)?;
-        let (device, shape) = (&self.0.device, self.0.shape);
-        let kernel = self.0.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
+        self.wait_for(&self.engine.ready)?;
+        let (device, shape) = (&self.engine.device, self.engine.shape);
+        let kernel = self.engine.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
         let threads = shape.ctr_threads(device.info());
-        let blocks = words(range.start, range.len());
+        let (len, blocks) = (data.len(), words(skip, data.len()));
         let mut launch = |done: u64, now: u64| -> Result<()> {
             let params = CtrParams {
                 counter: bytemuck::cast(add_counter(counter, done.into(), width)),
                 wide: width.word(),
-                start: Place::of(range.start + done as usize * BLOCK),
                 blocks: now as u32,
-                skip: if done == 0 { (range.start % BLOCK) as u32 } else { 0 },
-                tail: if done + now == blocks { tail(range.end) as u32 } else { BLOCK as u32 },
+                skip: if done == 0 { skip as u32 } else { 0 },
+                tail: if done + now == blocks { tail(skip + len) as u32 } else { BLOCK as u32 },
             };
+            let start_of = |block: u64| (block as usize * BLOCK).saturating_sub(skip).min(len);
+            let part = data.view_mut(start_of(done)..start_of(done + now))?;
             // A run that starts in the middle reaches into one more.
             let groups = self.spread_groups(now + 255, u64::from(threads * CTR_RUN), threads);
-            let args = &mut [Arg::write(&mut *data), Arg::read(&self.0.schedule), Arg::read(&self.0.tables)];
-            // SAFETY: words start … start + blocks − 1 hold bytes of the range, which the caller has checked, and
-            // buffers are padded to whole words; schedule and tables are of this kernel's shape.
-            Ok(unsafe { kernel.launch(queue, groups, &params, args) }?)
+            let args = &mut [Arg::write(part), Arg::read(&self.engine.schedule), Arg::read(&self.engine.tables)];
+            // SAFETY: the words of the part are `blocks`, from byte `skip` of the first to `tail` of the last; schedule and tables
+            // are of this kernel's shape.
+            Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?)
         };
-        let each = self.0.config.launch_blocks();
+        let each = self.engine.config.launch_blocks();
         let mut done = 0;
         while done < blocks {
             let now = (blocks - done).min(each);
@@ -115,10 +120,10 @@ impl Aes {
     }
 }
 
-/// One message of a batch, in a buffer that all messages share.
+/// One message of a batch, in data that all messages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The byte of the buffer where it starts: a multiple of 16.
+    /// The byte of the data where it starts: a multiple of 16.
     pub offset: usize,
     /// Its length in bytes.
     pub len: usize,
@@ -149,6 +154,13 @@ impl Ctr {
     /// Returns which bits of the counter block are the counter.
     pub fn width(&self) -> Counter {
         self.counter
+    }
+
+    /// Gives the stream a queue of its own for data of the device, as [`Aes::on`] says.
+    #[must_use]
+    pub fn on(mut self, queue: &Queue) -> Self {
+        self.aes = self.aes.on(queue);
+        self
     }
 
     /// Returns the keys that it works with, of which it uses number 0.
@@ -218,59 +230,44 @@ impl Ctr {
             self.apply_on_host(self.position, data);
         } else {
             ring::for_len(&self.aes, len, BLOCK)?.run_pinned(data, |queue, piece, at, len| {
-                self.apply_at(Some(queue), self.position + at as u128, piece, 0..len)
+                self.apply_on(queue, self.position + at as u128, piece.view_mut(..len)?)
             })?;
         }
         self.position += len as u128;
         Ok(())
     }
 
-    /// XORs the stream onto a buffer and moves on by its length. Queued: returns before it is done.
+    /// XORs the stream onto data of the device and moves on by its length. Queued: returns before it is done. Work is done in place
+    /// where the data starts as far from a multiple of 16 in its buffer as the position is from one, else on a copy.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for a buffer of another device: with
-    /// nothing written. [`Error::Device`] also if the device fails: data and position are as they were then, unless it
-    /// fails again when launches before are taken back.
-    pub fn apply_buffer(&mut self, data: &mut Buffer<u8>) -> Result<()> {
+    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for data on another device: with nothing
+    /// written. [`Error::Device`] also if the device fails or has no room for the copy: data and position are as they were
+    /// then, unless it fails again when launches before are taken back.
+    pub fn apply_buffer<'d>(&mut self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        let data = data.into();
         let len = data.len();
-        self.apply_range(data, 0..len)
-    }
-
-    /// Does what [`Ctr::apply_buffer`] does, on a range of bytes of a buffer. Work is done in place where the range's start
-    /// is as far from a multiple of 16 as the position is, else on a copy.
-    ///
-    /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for a range that leaves `data` or for a
-    /// buffer of another device: with nothing written. [`Error::Device`] also if the device fails or has no room for the
-    /// copy: data and position are as they were then, unless it fails again when launches before are taken back.
-    pub fn apply_range(&mut self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        let len = range.len();
-        self.apply_at(None, self.position, data, range)?;
+        self.apply_at(self.position, data)?;
         self.position += len as u128;
         Ok(())
     }
 
-    /// Does what [`Ctr::apply_range`] does, from a given position of the stream on and on a given queue (`None`: the
-    /// default one). The position of this stream stays.
+    /// Does what [`Ctr::apply_buffer`] does, from a given position of the stream on. The position of this stream stays.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream ends before the range does, [`Error::Device`] for a range that leaves `data` or
-    /// for a buffer or queue of another device: with nothing written. [`Error::Device`] also if the device fails or has no
-    /// room for a copy.
-    pub fn apply_at(
-        &self,
-        queue: Option<&Queue>,
-        position: u128,
-        data: &mut Buffer<u8>,
-        range: Range<usize>,
-    ) -> Result<()> {
-        self.aes.expect_range(data, &range)?;
-        expect_stream(position, range.len(), self.counter)?;
+    /// [`Error::Keystream`] if the stream ends before the data does, [`Error::Device`] for data on another device: with
+    /// nothing written. [`Error::Device`] also if the device fails or has no room for a copy.
+    pub fn apply_at<'d>(&self, position: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        let data = data.into();
+        self.aes.expect_here(data.device())?;
+        expect_stream(position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(position);
-        let len = range.len();
-        self.aes.aligned(queue, data, range, skip, |data, start| {
-            self.aes.ctr_aligned(queue, data, start..start + len, counter, self.counter)
-        })
+        self.aes.aligned(data, skip, |data| self.aes.ctr_aligned(data, skip, counter, self.counter))
+    }
+
+    /// [`Ctr::apply_at`] on a queue of a ring.
+    pub(crate) fn apply_on(&self, queue: &Queue, position: u128, data: ViewMut<'_, u8>) -> Result<()> {
+        self.clone().on(queue).apply_at(position, data)
     }
 
     /// XORs the stream from a position on onto a host slice, on the CPU.
@@ -304,7 +301,7 @@ impl Ctr {
         let (next, _) = self.block_at(self.position + head as u128);
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let counter = add_counter(next, (at / BLOCK) as u128, self.counter);
-            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, self.counter)
+            self.aes.on(queue).ctr_aligned(piece.view_mut(..len)?, 0, counter, self.counter)
         };
         let mut done = 0;
         if let Err(error) = ring.run(&mut data[head..], work, |piece| done += piece.len()) {

@@ -1,6 +1,4 @@
-use std::ops::Range;
-
-use evariste_backend::{Buffer, Queue};
+use evariste_backend::{Buffer, Queue, ViewMut};
 
 use crate::{
     Aes, Message, Mode, Result, batch::Batch, block::BLOCK, blocks::Work, cbc::expect_blocks, cpu, params::Direction,
@@ -25,28 +23,34 @@ impl Aes {
     /// # Errors
     /// [`crate::Error::PartialBlock`] for a message that is not whole blocks, [`crate::Error::Alignment`] for one that does
     /// not start at a multiple of 16, [`crate::Error::NoSuchKey`] for one whose key there is not, [`crate::Error::Overlap`]
-    /// for two that share bytes, and [`crate::Error::Device`] for one that leaves `data` or for a buffer of another device:
+    /// for two that share bytes, and [`crate::Error::Device`] for one that leaves `data` or for data on another device:
     /// with nothing written. [`crate::Error::Device`] also if the device fails or has too little memory.
-    pub fn ecb_encrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
-        self.ecb_batch(data, messages, Direction::Encrypt)
+    pub fn ecb_encrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
+        self.ecb_batch(data.into(), messages, Direction::Encrypt)
     }
 
     /// Decrypts each message, of whole blocks, with its key. Initialisation vectors do nothing.
     ///
     /// # Errors
     /// Returns the errors of [`Aes::ecb_encrypt_batch`], for the same reasons.
-    pub fn ecb_decrypt_batch(&self, data: &mut Buffer<u8>, messages: &[Message]) -> Result<()> {
-        self.ecb_batch(data, messages, Direction::Decrypt)
+    pub fn ecb_decrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
+        self.ecb_batch(data.into(), messages, Direction::Decrypt)
     }
 
-    fn ecb_batch(&self, data: &mut Buffer<u8>, messages: &[Message], direction: Direction) -> Result<()> {
+    fn ecb_batch(&self, data: ViewMut<'_, u8>, messages: &[Message], direction: Direction) -> Result<()> {
         messages.iter().try_for_each(|message| expect_blocks(message.len))?;
-        let batch = Batch::new(self, data, &messages)?;
-        self.messages(None, Work::Ecb(direction), data, &batch)
+        let batch = Batch::new(self, data.as_view(), &messages)?;
+        self.aligned(data, 0, |data| self.messages(Work::Ecb(direction), data, &batch))
     }
 }
 
 impl Ecb {
+    /// Gives the same cipher on a queue of its own, as [`Aes::on`] says.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        self.aes.on(queue).ecb()
+    }
+
     /// Encrypts a host slice of whole blocks.
     ///
     /// # Errors
@@ -64,21 +68,21 @@ impl Ecb {
         self.on_slice(data, Direction::Decrypt)
     }
 
-    /// Encrypts a range of bytes of a buffer, whole blocks. Queued: returns before it is done.
+    /// Encrypts data of the device, whole blocks. Queued: returns before it is done.
     ///
     /// # Errors
-    /// [`crate::Error::PartialBlock`] unless the length of the range is a multiple of 16. [`crate::Error::Device`] for a
-    /// range that leaves `data`, for a buffer of another device, or if the device fails or has too little memory.
-    pub fn encrypt_range(&self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(data, range, Direction::Encrypt)
+    /// [`crate::Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`crate::Error::Device`] for data on
+    /// another device, or if the device fails or has too little memory.
+    pub fn encrypt_buffer<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        self.on_view(data.into(), Direction::Encrypt)
     }
 
-    /// Decrypts a range of bytes of a buffer, whole blocks. Queued: returns before it is done.
+    /// Decrypts data of the device, whole blocks. Queued: returns before it is done.
     ///
     /// # Errors
-    /// Returns the errors of [`Ecb::encrypt_range`], for the same reasons.
-    pub fn decrypt_range(&self, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(data, range, Direction::Decrypt)
+    /// Returns the errors of [`Ecb::encrypt_buffer`], for the same reasons.
+    pub fn decrypt_buffer<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        self.on_view(data.into(), Direction::Decrypt)
     }
 
     fn on_slice(&self, data: &mut [u8], direction: Direction) -> Result<()> {
@@ -87,27 +91,14 @@ impl Ecb {
             cpu::ecb(self.aes.cipher(0), direction, data);
             return Ok(());
         }
-        let work = |queue: &Queue, piece: &mut Buffer<u8>, _, len| self.run(Some(queue), piece, 0, len, direction);
+        let work =
+            |queue: &Queue, piece: &mut Buffer<u8>, _, len| self.on(queue).on_view(piece.view_mut(..len)?, direction);
         ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, |_| ())
     }
 
-    fn on_range(&self, data: &mut Buffer<u8>, range: Range<usize>, direction: Direction) -> Result<()> {
-        expect_blocks(range.len())?;
-        self.aes.expect_range(data, &range)?;
-        let len = range.len();
-        self.aes.aligned(None, data, range, 0, |data, offset| self.run(None, data, offset, len, direction))
-    }
-
-    fn run(
-        &self,
-        queue: Option<&Queue>,
-        data: &mut Buffer<u8>,
-        offset: usize,
-        len: usize,
-        direction: Direction,
-    ) -> Result<()> {
-        let message = Message { offset, len, key: 0, iv: [0; BLOCK] };
-        let batch = Batch::new(&self.aes, data, &message)?;
-        self.aes.messages(queue, Work::Ecb(direction), data, &batch)
+    fn on_view(&self, data: ViewMut<'_, u8>, direction: Direction) -> Result<()> {
+        expect_blocks(data.len())?;
+        self.aes.expect_here(data.device())?;
+        self.aes.aligned(data, 0, |data| self.aes.message(Work::Ecb(direction), 0, [0; BLOCK], data))
     }
 }

@@ -1,6 +1,6 @@
 //! A set of keys on a device, and how launches of all modes share it. Each mode has its launches in its own file.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use evariste_backend::{Buffer, Device, Event, LazyKernel, Queue, Secrecy};
 use zeroize::Zeroizing;
@@ -19,6 +19,13 @@ use crate::{
 
 /// Keys of one size on a device. Clones share them; all modes are made from it.
 ///
+/// Operations on memory of the device take buffers and views of parts of them ([`View`], [`ViewMut`]), which may start and end at
+/// any byte, and are queued. [`Aes::on`], and the methods of that name of the modes, give the same operations on another queue than
+/// the default one.
+///
+/// [`View`]: evariste_backend::View
+/// [`ViewMut`]: evariste_backend::ViewMut
+///
 /// Schedules are in memory that is zeroed when the last clone is gone, on the host and on the device.
 ///
 /// ```
@@ -35,7 +42,11 @@ use crate::{
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Aes(pub(crate) Arc<Engine>);
+pub struct Aes {
+    pub(crate) engine: Arc<Engine>,
+    /// Where operations are queued; `None` is the default queue.
+    queue: Option<Queue>,
+}
 
 pub(crate) struct Engine {
     pub(crate) device: Device,
@@ -92,7 +103,7 @@ impl Aes {
         }
         let schedule = device.upload_with::<u32>(&words, Secrecy::Secret)?;
         let tables = device.upload::<u32>(&tables::words())?;
-        Ok(Self(Arc::new(Engine {
+        let engine = Arc::new(Engine {
             device: device.clone(),
             config,
             shape,
@@ -107,7 +118,20 @@ impl Aes {
             serial: Default::default(),
             previous: LazyKernel::default(),
             moves: LazyKernel::default(),
-        })))
+        });
+        Ok(Self { engine, queue: None })
+    }
+
+    /// Gives the same keys, with the same kernels, on a queue of their own, for modes that are made from them. What they share with
+    /// work of other queues, such as data, is ordered by events ([`Device::record`], [`Device::wait_for`]). Host data and files pass
+    /// through queues that are made for them.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { engine: Arc::clone(&self.engine), queue: Some(queue.clone()) }
+    }
+
+    pub(crate) fn queue(&self) -> Option<&Queue> {
+        self.queue.as_ref()
     }
 
     /// Returns the kernels of a method and a size of keys on a device like this, for compiling them ahead.
@@ -124,39 +148,39 @@ impl Aes {
 
     /// Returns the device that holds the keys.
     pub fn device(&self) -> &Device {
-        &self.0.device
+        &self.engine.device
     }
 
     /// Returns the configuration that it was made with.
     pub fn config(&self) -> &Config {
-        &self.0.config
+        &self.engine.config
     }
 
     /// Returns how kernels compute the cipher.
     pub fn method(&self) -> Method {
-        self.0.shape.method
+        self.engine.shape.method
     }
 
     /// Returns the size of the keys.
     pub fn key_size(&self) -> KeySize {
-        self.0.shape.size
+        self.engine.shape.size
     }
 
     /// Returns the number of keys.
     pub fn keys(&self) -> usize {
-        self.0.ciphers.len()
+        self.engine.ciphers.len()
     }
 
     pub(crate) fn cipher(&self, key: usize) -> &HostCipher {
-        &self.0.ciphers[key]
+        &self.engine.ciphers[key]
     }
 
     pub(crate) fn equal_keys(&self) -> &EqualKeys {
-        &self.0.equal_keys
+        &self.engine.equal_keys
     }
 
     pub(crate) fn ciphers(&self) -> Ciphers {
-        Arc::clone(&self.0.ciphers)
+        Arc::clone(&self.engine.ciphers)
     }
 
     /// Refuses a batch's message that names no key.
@@ -168,7 +192,7 @@ impl Aes {
     }
 
     pub(crate) fn per_thread(&self) -> u32 {
-        self.0.shape.per_thread()
+        self.engine.shape.per_thread()
     }
 
     /// Units of work that blocks of one message are.
@@ -178,28 +202,23 @@ impl Aes {
         (blocks + per_thread - 1) >> per_thread.ilog2()
     }
 
-    /// Refuses a buffer of another device, and a range that leaves the buffer.
-    pub(crate) fn expect_range(&self, data: &Buffer<u8>, range: &Range<usize>) -> Result<()> {
-        self.0.device.expect_same("the data of a cipher", data.device())?;
-        if range.start <= range.end && range.end <= data.len() {
-            return Ok(());
-        }
-        let (offset, count) = (range.start as u64, range.end.saturating_sub(range.start) as u64);
-        Err(evariste_backend::Error::OutOfRange { what: "cipher", offset, count, len: data.len() as u64 }.into())
+    /// Refuses data on another device.
+    pub(crate) fn expect_here(&self, data: &Device) -> Result<()> {
+        Ok(self.engine.device.expect_same("the data of a cipher", data)?)
     }
 
     /// Workgroups for `units` of work, of which a workgroup takes `each` at a time.
     pub(crate) fn groups(&self, units: u64, each: u64, threads: u32) -> u64 {
-        let info = self.0.device.info();
+        let info = self.engine.device.info();
         let needed = units.div_ceil(each);
-        let resident = u64::from(info.parallelism) * u64::from(self.0.shape.resident(info, threads));
+        let resident = u64::from(info.parallelism) * u64::from(self.engine.shape.resident(info, threads));
         let enough = resident.max(1).max(needed.div_ceil(MAX_STRIDES));
-        if self.0.config.strides(info) { needed.min(enough) } else { needed }
+        if self.engine.config.strides(info) { needed.min(enough) } else { needed }
     }
 
     /// Workgroups of the kernel of independent blocks for some units.
     pub(crate) fn block_groups(&self, units: u64) -> u64 {
-        let (info, shape) = (self.0.device.info(), self.0.shape);
+        let (info, shape) = (self.engine.device.info(), self.engine.shape);
         let (each, threads) = (shape.block_units(info), shape.block_threads(info));
         self.spread_groups(units, each.into(), threads)
     }
@@ -207,9 +226,9 @@ impl Aes {
     /// [`Aes::groups`] of a kernel whose warps take `each` units of a workgroup's together: where workgroups stride, warps of
     /// different ones take neighbouring parts, so that short data is spread over the device.
     pub(crate) fn spread_groups(&self, units: u64, each: u64, threads: u32) -> u64 {
-        let by_warps = self.0.shape.method.tables() > 0 && each > threads.into();
+        let by_warps = self.engine.shape.method.tables() > 0 && each > threads.into();
         let warps = if by_warps { u64::from(threads / WARP).max(1) } else { 1 };
-        match self.0.config.strides(self.0.device.info()) {
+        match self.engine.config.strides(self.engine.device.info()) {
             true => self.groups(units, each / warps, threads),
             false => self.groups(units, each, threads),
         }
@@ -217,26 +236,27 @@ impl Aes {
 
     /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.
     pub(crate) fn whole_launches(&self) -> bool {
-        self.0.device.info().limits.workgroup_threads == 1
+        self.engine.device.info().limits.workgroup_threads == 1
     }
 
-    pub(crate) fn wait_until_ready(&self, queue: Option<&Queue>) -> Result<()> {
-        match queue {
+    /// Lets what is queued next wait for `event` of the default queue.
+    pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
+        match self.queue() {
             None => Ok(()),
-            Some(_) => Ok(self.0.device.wait_for(queue, &self.0.ready)?),
+            queue => Ok(self.engine.device.wait_for(queue, event)?),
         }
     }
 
     /// Bytes that one launch works on at most: whole blocks.
     pub(crate) fn launch_bytes(&self) -> usize {
-        usize::try_from(self.0.config.launch_blocks()).unwrap_or(usize::MAX).saturating_mul(BLOCK) / BLOCK * BLOCK
+        usize::try_from(self.engine.config.launch_blocks()).unwrap_or(usize::MAX).saturating_mul(BLOCK) / BLOCK * BLOCK
     }
 }
 
 impl fmt::Debug for Aes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Aes")
-            .field("device", &self.0.device)
+            .field("device", &self.engine.device)
             .field("key_size", &self.key_size())
             .field("keys", &self.keys())
             .field("method", &self.method())

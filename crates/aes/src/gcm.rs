@@ -1,10 +1,9 @@
 use std::{
     fmt, mem,
-    ops::Range,
     sync::{Arc, OnceLock},
 };
 
-use evariste_backend::{Buffer, Device, Queue, Secrecy, parallel};
+use evariste_backend::{Buffer, Device, Queue, Secrecy, View, ViewMut, parallel};
 use rayon::prelude::*;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
@@ -100,10 +99,10 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// One message of a batch, in a buffer that all messages share.
+/// One message of a batch, in data that all messages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcmMessage<'a> {
-    /// The byte of the buffer where it starts: a multiple of 16.
+    /// The byte of the data where it starts: a multiple of 16.
     pub offset: usize,
     /// Its length in bytes, without the tag.
     pub len: usize,
@@ -151,6 +150,12 @@ impl Gcm {
         }
         self.tag_len = bytes;
         Ok(self)
+    }
+
+    /// Gives the same mode, with the same keys, on a queue of its own, as [`Aes::on`] says.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { aes: self.aes.on(queue), ..self.clone() }
     }
 
     /// Returns the keys that it works with.
@@ -204,67 +209,64 @@ impl Gcm {
     fn in_pieces(&self, start: &Start, data: &mut [u8], done: impl FnMut(&[u8]) + Send) -> Result<()> {
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let counter = add_counter(start.counter(), (at / BLOCK) as u128, Counter::Bits32);
-            self.aes.ctr_aligned(Some(queue), piece, 0..len, counter, Counter::Bits32)
+            self.aes.on(queue).ctr_aligned(piece.view_mut(..len)?, 0, counter, Counter::Bits32)
         };
         ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
     }
 
-    /// Encrypts a range of bytes of a buffer with key 0 and returns its tag, as [`Gcm::seal`] does.
+    /// Encrypts data of the device with key 0 and returns its tag, as [`Gcm::seal`] does.
     ///
     /// # Errors
-    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
-    /// returns the errors of [`Gcm::seal`], for the same reasons.
-    pub fn seal_range(&self, nonce: &[u8], aad: &[u8], data: &mut Buffer<u8>, range: Range<usize>) -> Result<Tag> {
-        self.aes.expect_range(data, &range)?;
-        let start = self.start(0, nonce, aad, range.len())?;
-        let len = range.len();
-        let mut hash = Sum::default();
-        self.aes.aligned(None, data, range, 0, |data, at| {
-            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), Counter::Bits32)?;
-            hash = self.aes.ghash(data, at..at + len, &self.hash, 0)?;
-            Ok(())
+    /// [`Error::Device`] for data on another device, with nothing written. Else returns the errors of [`Gcm::seal`], for the
+    /// same reasons.
+    pub fn seal_buffer<'d>(&self, nonce: &[u8], aad: &[u8], data: impl Into<ViewMut<'d, u8>>) -> Result<Tag> {
+        let data = data.into();
+        let len = data.len();
+        self.aes.expect_here(data.device())?;
+        let start = self.start(0, nonce, aad, len)?;
+        let hash = self.aes.aligned(data, 0, |mut data| {
+            self.aes.ctr_aligned(data.reborrow(), 0, start.counter(), Counter::Bits32)?;
+            self.aes.ghash(data.as_view(), &self.hash, 0)
         })?;
         Ok(self.tag_of_sum(&start, aad, len, &hash))
     }
 
-    /// Decrypts a range of bytes of a buffer with key 0 if the tag is right, as [`Gcm::open`] does.
+    /// Decrypts data of the device with key 0 if the tag is right, as [`Gcm::open`] does.
     ///
     /// # Errors
-    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
-    /// returns the errors of [`Gcm::open`], for the same reasons.
-    pub fn open_range(
+    /// [`Error::Device`] for data on another device, with nothing written. Else returns the errors of [`Gcm::open`], for the
+    /// same reasons.
+    pub fn open_buffer<'d>(
         &self,
         nonce: &[u8],
         aad: &[u8],
-        data: &mut Buffer<u8>,
-        range: Range<usize>,
+        data: impl Into<ViewMut<'d, u8>>,
         tag: &[u8],
     ) -> Result<()> {
-        self.aes.expect_range(data, &range)?;
-        let start = self.start(0, nonce, aad, range.len())?;
+        let data = data.into();
+        let len = data.len();
+        self.aes.expect_here(data.device())?;
+        let start = self.start(0, nonce, aad, len)?;
         self.expect_tag_len(tag)?;
-        let len = range.len();
-        let hash =
-            self.aes.aligned_read(data, range.clone(), |data, at| self.aes.ghash(data, at..at + len, &self.hash, 0))?;
+        let hash = self.aes.aligned_read(data.as_view(), |data| self.aes.ghash(data, &self.hash, 0))?;
         expect_tag(&Zeroizing::new(self.tag_of_sum(&start, aad, len, &hash)), tag, None)?;
-        self.aes.aligned(None, data, range, 0, |data, at| {
-            self.aes.ctr_aligned(None, data, at..at + len, start.counter(), Counter::Bits32)
-        })
+        self.aes.aligned(data, 0, |data| self.aes.ctr_aligned(data, 0, start.counter(), Counter::Bits32))
     }
 
-    /// Encrypts each message of a buffer with its key and nonce, and returns the tags in the order of the messages.
+    /// Encrypts each message with its key and nonce, and returns the tags in the order of the messages.
     ///
     /// # Errors
     /// For a message, [`Error::NoSuchKey`] if its key there is not, [`Error::IvLength`] and [`Error::TooLong`] as in
     /// [`Gcm::seal`], [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::Device`] if it leaves `data`.
     /// For two messages, [`Error::Overlap`] if they share bytes, and [`Error::RepeatedKeystream`] if they have equal keys
     /// and the same nonce, or nonces, one of which has not 12 bytes, whose counters overlap. All this and [`Error::Device`]
-    /// for a buffer of another device with nothing written. [`Error::Device`] also if the device fails or has too little
+    /// for data on another device with nothing written. [`Error::Device`] also if the device fails or has too little
     /// memory.
-    pub fn seal_batch(&self, data: &mut Buffer<u8>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
+    pub fn seal_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
+        let data = data.into();
         in_pool(messages.len(), || {
             let messages = self.messages(messages);
-            let batch = messages.batch(data)?;
+            let batch = messages.batch(data.as_view())?;
             let stream = |message| {
                 let span = batch.span(message);
                 // The block that masks the tag, then those of the data.
@@ -273,15 +275,17 @@ impl Gcm {
             };
             let streams = (0..batch.count()).into_par_iter().map(stream);
             let expect = || self.aes.expect_apart(streams, Counter::Bits32, batch.secrecy());
-            let prepare = || self.aes.prepare(None, Work::Ctr(Counter::Bits32), &batch);
+            let prepare = || self.aes.prepare(Work::Ctr(Counter::Bits32), &batch);
             let (apart, parts) = match batch.count() {
                 ..=GRAIN => (expect(), prepare()),
                 _ => rayon::join(expect, prepare),
             };
             apart?;
             let parts = parts?;
-            self.aes.run(None, Work::Ctr(Counter::Bits32), data, &parts)?;
-            self.tags(data, &messages, &batch, &parts)
+            self.aes.aligned(data, 0, |mut data| {
+                self.aes.run(Work::Ctr(Counter::Bits32), data.reborrow(), &parts)?;
+                self.tags(data.as_view(), &messages, &batch, &parts)
+            })
         })
     }
 
@@ -292,23 +296,25 @@ impl Gcm {
     /// [`Gcm::tag_bytes`] bytes, [`Error::Tag`] with the first message whose tag is wrong. For a message,
     /// [`Error::NoSuchKey`] if its key there is not, [`Error::IvLength`] and [`Error::TooLong`] as in [`Gcm::open`],
     /// [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::Device`] if it leaves `data`; for two,
-    /// [`Error::Overlap`] if they share bytes. All this and [`Error::Device`] for a buffer of another device with nothing
+    /// [`Error::Overlap`] if they share bytes. All this and [`Error::Device`] for data on another device with nothing
     /// written. [`Error::Device`] also if the device fails or has too little memory.
-    pub fn open_batch(
+    pub fn open_batch<'d>(
         &self,
-        data: &mut Buffer<u8>,
+        data: impl Into<ViewMut<'d, u8>>,
         messages: &[GcmMessage<'_>],
         tags: &[impl AsRef<[u8]>],
     ) -> Result<()> {
+        let data = data.into();
         if tags.len() != messages.len() {
             return Err(Error::Count { what: "tags", expected: messages.len(), actual: tags.len() });
         }
         tags.iter().try_for_each(|tag| self.expect_tag_len(tag.as_ref()))?;
         let (parts, expected) = in_pool(messages.len(), || -> Result<_> {
             let messages = self.messages(messages);
-            let batch = messages.batch(data)?;
-            let parts = self.aes.prepare(None, Work::Ctr(Counter::Bits32), &batch)?;
-            let expected = Zeroizing::new(self.tags(data, &messages, &batch, &parts)?);
+            let batch = messages.batch(data.as_view())?;
+            let parts = self.aes.prepare(Work::Ctr(Counter::Bits32), &batch)?;
+            let tags = |data: View<'_, u8>| self.tags(data, &messages, &batch, &parts);
+            let expected = Zeroizing::new(self.aes.aligned_read(data.as_view(), tags)?);
             Ok((parts, expected))
         })?;
         let different =
@@ -320,7 +326,7 @@ impl Gcm {
             // Whoever gives other bytes each time gets no further.
             return Err(Error::Tag { message: None });
         }
-        self.aes.run(None, Work::Ctr(Counter::Bits32), data, &parts)
+        self.aes.aligned(data, 0, |data| self.aes.run(Work::Ctr(Counter::Bits32), data, &parts))
     }
 
     fn messages<'a>(&'a self, messages: &'a [GcmMessage<'a>]) -> Sealed<'a> {
@@ -329,7 +335,7 @@ impl Gcm {
 
     fn tags(
         &self,
-        data: &Buffer<u8>,
+        data: View<'_, u8>,
         messages: &Sealed<'_>,
         batch: &Batch<'_>,
         parts: &[Prepared],
@@ -458,7 +464,7 @@ struct Sealed<'a> {
 }
 
 impl Sealed<'_> {
-    fn batch(&self, data: &Buffer<u8>) -> Result<Batch<'_>> {
+    fn batch(&self, data: View<'_, u8>) -> Result<Batch<'_>> {
         let batch = Batch::new(&self.gcm.aes, data, self)?;
         if batch.secrecy() == Secrecy::Secret {
             let start = |message: &GcmMessage<'_>| self.gcm.start_of(message.key, message.nonce);

@@ -2,11 +2,10 @@
 
 use std::{
     fmt,
-    ops::Range,
     sync::{Arc, Mutex},
 };
 
-use evariste_backend::{Arg, Buffer, Device, HostBuffer, Kernel, LazyKernel, Secrecy, Transfer};
+use evariste_backend::{Arg, Buffer, Device, Event, HostBuffer, Kernel, LazyKernel, Queue, Secrecy, Transfer, View};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -19,7 +18,7 @@ use crate::{
     gf128,
     ghash::{HashKey, Sum},
     kernels::{self, THREADS},
-    params::{GhashParams, POWERS, Place, SQUARES},
+    params::{GhashParams, POWERS, SQUARES},
 };
 
 /// Messages that one launch of GHASH takes.
@@ -44,6 +43,8 @@ pub(crate) struct HashKeys {
     keys: Arc<Vec<HashKey>>,
     /// H, H^2, H^4, … of each key.
     powers: Buffer<u32>,
+    /// When these are there, for other queues than the default one.
+    ready: Event,
     kernel: LazyKernel<GhashParams>,
     /// Where the last sum was written and read, for the next one.
     place: Mutex<Option<(Buffer<u8>, HostBuffer)>>,
@@ -62,7 +63,8 @@ impl HashKeys {
             }
         }
         let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
-        Ok(Self { keys: Arc::new(keys), powers, kernel: LazyKernel::default(), place: Mutex::default() })
+        let (keys, ready) = (Arc::new(keys), device.record(None)?);
+        Ok(Self { keys, powers, ready, kernel: LazyKernel::default(), place: Mutex::default() })
     }
 
     pub(crate) fn key(&self, key: usize) -> &HashKey {
@@ -78,9 +80,10 @@ impl HashKeys {
         Ok(self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))?)
     }
 
-    /// Has `done` read so many sums that `launch` writes, as they lie in memory, and gives it what `launch` gave.
+    /// Has `done` read so many sums that `launch` writes on a queue, as they lie in memory, and gives it what `launch` gave.
     pub(crate) fn read<M, T>(
         &self,
+        queue: Option<&Queue>,
         count: usize,
         launch: impl FnOnce(&mut Buffer<u8>) -> Result<M>,
         done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
@@ -102,7 +105,7 @@ impl HashKeys {
         };
         let made = launch(&mut out)?;
         let rest = host.split_off(bytes);
-        let mut host = out.view(..bytes)?.read_pinned(None, host)?.wait()?;
+        let mut host = out.view(..bytes)?.read_pinned(queue, host)?.wait()?;
         let result = done(made, bytemuck::cast_slice(&host));
         // Both are of one allocation.
         if host.join(rest).is_ok() {
@@ -119,52 +122,49 @@ impl fmt::Debug for HashKeys {
 }
 
 impl Aes {
-    /// Σ X_i H^(n−1−i) over the n blocks of a range that starts at a word, with the powers of a key.
-    pub(crate) fn ghash(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys, key: usize) -> Result<Sum> {
-        let mut total = Sum::default();
-        let step = self.launch_bytes();
-        for start in range.clone().step_by(step) {
-            let part = start..range.end.min(start.saturating_add(step));
-            let sum = self.ghash_part(data, part.clone(), keys, key)?;
-            total = if start == range.start { sum } else { keys.key(key).append(&total, &sum, part.len()) };
+    /// Σ X_i H^(n−1−i) over the n blocks of data, with the powers of a key. But on the CPU the data must start at a word.
+    pub(crate) fn ghash(&self, data: View<'_, u8>, keys: &HashKeys, key: usize) -> Result<Sum> {
+        self.wait_for(&keys.ready)?;
+        let (mut total, mut done) = (Sum::default(), 0);
+        while done < data.len() {
+            let end = data.len().min(done.saturating_add(self.launch_bytes()));
+            let sum = self.ghash_part(data.view(done..end)?, keys, key)?;
+            total = if done == 0 { sum } else { keys.key(key).append(&total, &sum, end - done) };
+            done = end;
         }
         Ok(total)
     }
 
-    fn ghash_part(&self, data: &Buffer<u8>, range: Range<usize>, keys: &HashKeys, key: usize) -> Result<Sum> {
-        let blocks = words(range.start, range.len());
-        if blocks == 0 {
-            return Ok(Sum::default());
-        }
+    fn ghash_part(&self, data: View<'_, u8>, keys: &HashKeys, key: usize) -> Result<Sum> {
+        let blocks = words(0, data.len());
         let segment = if self.whole_launches() { blocks } else { self.segment_of(blocks) };
         let count = blocks.div_ceil(segment);
         let params = GhashParams {
             count: count as u32,
-            word: Place::of(range.start),
             blocks: blocks as u32,
-            tail: tail(range.end) as u32,
+            tail: tail(data.len()) as u32,
             segment: segment as u32,
             power: (key * POWERS) as u32,
         };
         let (kernel, powers) = (keys.kernel()?, keys.powers());
         let launch = |out: &mut Buffer<u8>| {
             // There are no messages: the tables' first words stand in for them, unread.
-            let args = &mut [Arg::read(data), Arg::read(&self.0.tables), Arg::read(powers), Arg::write(out)];
-            // SAFETY: the range's words lie in the data; there is an output for each segment; the key has powers.
-            Ok(unsafe { kernel.launch(None, self.hash_groups(count), &params, args) }?)
+            let args = &mut [Arg::read(data), Arg::read(&self.engine.tables), Arg::read(powers), Arg::write(out)];
+            // SAFETY: the data has so many words; there is an output for each segment; the key has powers.
+            Ok(unsafe { kernel.launch(self.queue(), self.hash_groups(count), &params, args) }?)
         };
-        keys.read(count as usize, launch, |(), sums| keys.key(key).join_segments(sums, segment, blocks))
+        keys.read(self.queue(), count as usize, launch, |(), sums| keys.key(key).join_segments(sums, segment, blocks))
     }
 
     /// Blocks of the segments that so many blocks are cut into.
     fn segment_of(&self, blocks: u64) -> u64 {
-        let at_once = u64::from(kernels::hashed_at_once(self.0.device.info()));
+        let at_once = u64::from(kernels::hashed_at_once(self.engine.device.info()));
         blocks.div_ceil(MAX_SEGMENTS).max(MIN_HASHED / at_once).next_multiple_of(THREADS.into())
     }
 
     /// Workgroups that hash so many segments.
     fn hash_groups(&self, segments: u64) -> u64 {
-        let info = self.0.device.info();
+        let info = self.engine.device.info();
         match kernels::hashed_at_once(info) {
             1 => segments,
             _ if self.whole_launches() => 1,
@@ -177,13 +177,14 @@ impl Aes {
     /// as. `meanwhile` runs on the host while the device hashes; `done` gets what it made, and the sums.
     pub(crate) fn ghash_messages<M, T>(
         &self,
-        data: &Buffer<u8>,
+        data: View<'_, u8>,
         batch: &Batch<'_>,
         parts: &[Prepared],
         keys: &HashKeys,
         meanwhile: impl FnOnce() -> M,
         done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
     ) -> Result<T> {
+        self.wait_for(&keys.ready)?;
         let most = if self.whole_launches() {
             u64::from(u32::MAX)
         } else {
@@ -195,7 +196,7 @@ impl Aes {
             let args = &mut [Arg::read(data), Arg::read(messages), Arg::read(powers), Arg::write(out)];
             // SAFETY: every segment lies in the data and names powers that are there, as `Batch` checks; there is an
             // output for each.
-            Ok(unsafe { kernel.launch(None, self.hash_groups(count as u64), &params, args) }?)
+            Ok(unsafe { kernel.launch(self.queue(), self.hash_groups(count as u64), &params, args) }?)
         };
         if let [Prepared { count, messages, .. }] = parts
             && *count == batch.count()
@@ -206,19 +207,19 @@ impl Aes {
                 launch(messages, *count, out)?;
                 Ok(meanwhile())
             };
-            return keys.read(*count, launch, done);
+            return keys.read(self.queue(), *count, launch, done);
         }
         let segments = batch.segments(most);
         let mut sums = Zeroizing::new(Vec::with_capacity(segments.len()));
         let (mut meanwhile, mut made) = (Some(meanwhile), None);
         for part in segments.chunks(MAX_HASHED) {
-            let messages = self.0.device.upload_on(None, bytemuck::cast_slice(part), Secrecy::Public)?;
+            let messages = self.engine.device.upload_on(self.queue(), bytemuck::cast_slice(part), Secrecy::Public)?;
             let launch = |out: &mut Buffer<u8>| {
                 launch(&messages, part.len(), out)?;
                 made = made.take().or_else(|| meanwhile.take().map(|meanwhile| meanwhile()));
                 Ok(())
             };
-            keys.read(part.len(), launch, |(), part| sums.extend_from_slice(part))?;
+            keys.read(self.queue(), part.len(), launch, |(), part| sums.extend_from_slice(part))?;
         }
         let mut sums: &[[u8; BLOCK]] = &sums;
         let mut joined = Zeroizing::new(Vec::with_capacity(batch.count()));

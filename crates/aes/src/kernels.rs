@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evariste_backend::{Binding, BindingType, CpuArg, DeviceInfo, KernelSpec, Kind, Language, constants, loop_turns};
 
 use crate::{
-    Counter, KeySize, Method, Result, bodies,
+    KeySize, Method, Result, bodies,
     config::{MAX_STRIDES, TABLE_BYTES},
     ghash::HashKey,
     host_cipher::HostCipher,
@@ -213,21 +213,7 @@ impl Shape {
         };
         // The CPU's body of CBC decryption keeps the previous blocks itself.
         let body = move |params: &BlockParams, ([data, messages, ..], _): Args<'_, '_>| {
-            let data = data.write();
-            match mode {
-                BlockMode::Xts => {
-                    let cipher = &ciphers[params.key as usize];
-                    bodies::xts_kernel(params, data, messages.read(), cipher, direction, self.per_thread());
-                }
-                _ => bodies::message_kernel(
-                    mode,
-                    direction,
-                    Counter::of_word(params.wide),
-                    data,
-                    messages.read(),
-                    &ciphers,
-                ),
-            }
+            bodies::message_kernel(mode, direction, params, data.write(), messages.read(), &ciphers);
         };
         KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
             .constants(block_modes::ALL)
@@ -256,10 +242,7 @@ impl Shape {
         };
         let body = move |params: &SerialParams, [data, messages, ..]: &mut [CpuArg<'_>; 4]| match mode {
             SerialMode::CbcEncrypt => bodies::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
-            SerialMode::XtsSteal => {
-                let cipher = &ciphers[params.key as usize];
-                bodies::steal_kernel(params, data.write(), messages.read(), cipher, direction);
-            }
+            SerialMode::XtsSteal => unreachable!("XTS steals itself"),
         };
         let variant = self.variant(&format!("{mode:?} {direction:?} "));
         KernelSpec::new("aes_serial", variant, CIPHER_BINDINGS, body, source)
@@ -277,7 +260,7 @@ impl Shape {
 
     pub(crate) fn previous(self) -> KernelSpec {
         let bindings = [
-            Binding::read("data", BindingType::Vec4),
+            Binding::read("data", BindingType::Bytes),
             Binding::read("messages", BindingType::Vec4),
             Binding::write("previous", BindingType::Vec4),
         ];
@@ -343,13 +326,13 @@ const PREVIOUS_STUB: &str = "fn previous_get(i: u32) -> vec4<u32> { return vec4<
 type Args<'a, 'm> = (&'a mut [CpuArg<'m>; 4], Option<&'a mut CpuArg<'m>>);
 
 const CTR_BINDINGS: [Binding; 3] = [
-    Binding::write("data", BindingType::Vec4),
+    Binding::write("data", BindingType::Bytes),
     Binding::read("schedule", BindingType::Vec4),
     Binding::read("tables", BindingType::U32),
 ];
 
 const CIPHER_BINDINGS: [Binding; 4] = [
-    Binding::write("data", BindingType::Vec4),
+    Binding::write("data", BindingType::Bytes),
     Binding::read("messages", BindingType::Vec4),
     Binding::read("schedule", BindingType::Vec4),
     Binding::read("tables", BindingType::U32),
@@ -362,7 +345,7 @@ pub(crate) fn hashed_at_once(info: &DeviceInfo) -> u32 {
 
 pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     let bindings = [
-        Binding::read("data", BindingType::Vec4),
+        Binding::read("data", BindingType::Bytes),
         Binding::read("messages", BindingType::Vec4),
         Binding::read("powers", BindingType::Vec4),
         Binding::write("out", BindingType::Vec4),
@@ -391,7 +374,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
 }
 
 pub(crate) fn move_bytes() -> KernelSpec {
-    let bindings = [Binding::read("src", BindingType::Vec4), Binding::write("dst", BindingType::Vec4)];
+    let bindings = [Binding::read("src", BindingType::Bytes), Binding::write("dst", BindingType::Bytes)];
     let source = |language| match language {
         Language::Cuda => {
             let head = format!("#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n");
@@ -399,9 +382,8 @@ pub(crate) fn move_bytes() -> KernelSpec {
         }
         Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::MOVE_BYTES].concat(),
     };
-    let body = |params: &MoveParams, [src, dst]: &mut [CpuArg<'_>; 2]| {
-        bodies::move_kernel(params, src.read(), dst.write());
-    };
+    // The CPU's bodies take bytes where they are.
+    let body = |_: &MoveParams, _: &mut [CpuArg<'_>; 2]| {};
     KernelSpec::new("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
 }
 

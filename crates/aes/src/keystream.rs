@@ -142,7 +142,7 @@ impl Aes {
             Counter::Bits32 => u32::MAX.into(),
         };
         let streams = streams.with_min_len(GRAIN).enumerate().map(sorted);
-        if width == Counter::Bits32 && !self.0.hashes.any_twice(streams.clone(), !low, secrecy) {
+        if width == Counter::Bits32 && !self.engine.hashes.any_twice(streams.clone(), !low, secrecy) {
             return Ok(());
         }
         // As many as there are: a vector that grew would leave what it had behind.
@@ -327,7 +327,7 @@ mod tests {
         let message = |nonce| crate::GcmMessage { offset: 0, len: 0, key: 0, nonce, aad: b"" };
         let messages: Vec<_> = nonces.iter().map(|nonce| message(&nonce[..])).collect();
         gcm.seal_batch(&mut aes.device().zeros(0).unwrap(), &messages).unwrap();
-        let hashes = aes.0.hashes.0.lock().unwrap();
+        let hashes = aes.engine.hashes.0.lock().unwrap();
         assert_eq!((hashes.len(), hashes.iter().filter(|hash| **hash != 0).count()), (1000, 0));
         drop(hashes);
         // Sorted once one comes twice.

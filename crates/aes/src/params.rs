@@ -1,7 +1,7 @@
 //! What launches tell the kernels: modes, parameters, and descriptors of messages.
 
 use bytemuck::{Pod, Zeroable};
-use evariste_backend::{ParamType, params};
+use evariste_backend::params;
 
 use crate::block::BLOCK;
 
@@ -40,36 +40,12 @@ pub(crate) enum Direction {
     Decrypt,
 }
 
-/// A place in a buffer, counted in words of 16 bytes: parameters are 32-bit words, the low half first.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub(crate) struct Place(pub(crate) [u32; 2]);
-
-// SAFETY: it is an array of words.
-unsafe impl ParamType for Place {
-    const LEN: Option<usize> = Some(2);
-}
-
-impl Place {
-    /// That of a byte.
-    pub(crate) fn of(byte: usize) -> Self {
-        let word = (byte / BLOCK) as u64;
-        Self([word as u32, (word >> 32) as u32])
-    }
-
-    /// The number of the word.
-    pub(crate) fn word(self) -> usize {
-        (u64::from(self.0[0]) | u64::from(self.0[1]) << 32) as usize
-    }
-}
-
 params! {
     pub(crate) struct CtrParams {
         /// Of block 0, as it lies in memory.
         pub(crate) counter: [u32; 4],
         /// The counter is 128 bits long, else 32 that wrap.
         pub(crate) wide: u32,
-        pub(crate) start: Place,
         pub(crate) blocks: u32,
         pub(crate) skip: u32,
         pub(crate) tail: u32,
@@ -81,11 +57,13 @@ params! {
         pub(crate) messages: u32,
         /// CTR only.
         pub(crate) wide: u32,
-        /// XTS only, as are the following: where sector 0 lies.
-        pub(crate) word: Place,
+        /// XTS only, as are the following.
         pub(crate) stride: u32,
         pub(crate) blocks: u32,
         pub(crate) key: u32,
+        /// Of one message that is all of the data, where `messages` is 0: in bodies for the CPU, which so need no memory for it. For
+        /// XTS there the number of sector 0; `stride` counts bytes then.
+        pub(crate) iv: [u32; 4],
     }
 
     pub(crate) struct PreviousParams {
@@ -100,18 +78,18 @@ params! {
         /// CBC only.
         pub(crate) first: u32,
         pub(crate) blocks: u32,
-        /// XTS only, as are the following: where sector 0 lies.
-        pub(crate) word: Place,
+        /// XTS only, as are the following.
         pub(crate) stride: u32,
         pub(crate) tail: u32,
         pub(crate) key: u32,
+        /// CBC only: that of [`BlockParams`], where `count` is 0.
+        pub(crate) iv: [u32; 4],
     }
 
     pub(crate) struct GhashParams {
         /// Segments.
         pub(crate) count: u32,
-        /// Where the data starts, as are the following not for messages.
-        pub(crate) word: Place,
+        /// Of the data, as are the following not for messages.
         pub(crate) blocks: u32,
         /// Bytes in the last block.
         pub(crate) tail: u32,
@@ -122,8 +100,6 @@ params! {
     }
 
     pub(crate) struct MoveParams {
-        pub(crate) dst_word: Place,
-        pub(crate) src_word: Place,
         pub(crate) to: u32,
         pub(crate) from_byte: u32,
         /// Of the target that are touched.
@@ -153,8 +129,14 @@ pub(crate) struct Descriptor {
 }
 
 impl Descriptor {
+    /// With another place for where it starts, a multiple of 16.
+    pub(crate) fn at(self, byte: usize) -> Self {
+        let word = (byte / BLOCK) as u64;
+        Self { word_low: word as u32, word_high: (word >> 32) as u32, ..self }
+    }
+
     /// Where it starts, in words.
     pub(crate) fn word(&self) -> usize {
-        Place([self.word_low, self.word_high]).word()
+        (u64::from(self.word_low) | u64::from(self.word_high) << 32) as usize
     }
 }

@@ -34,35 +34,35 @@ impl Ctr {
     /// # Errors
     /// [`Error::Keystream`] if the stream ends before the input does, [`Error::Io`] if reading or writing fails,
     /// [`Error::Device`] if the device fails or has too little memory. What was written until then stays written, and the
-    /// position is behind it and behind the piece that `output` refused, of which part may have been written, so that no
-    /// other data gets the same stream. [`Ctr::apply_file`] leaves nothing behind.
+    /// position is behind it and behind the piece that `output` refused or panicked at, of which part may have been written, so
+    /// that no other data gets the same stream. [`Ctr::apply_file`] leaves nothing behind.
     pub fn copy(
         &mut self,
         input: &mut impl Read,
         output: &mut impl Write,
         mut progress: impl FnMut(u64),
     ) -> Result<u64> {
-        let (start, mut used, mut done) = (self.position(), 0, 0);
-        let outcome = pump(
-            self.aes(),
+        let (stream, start, mut done) = (self.clone(), self.position(), 0);
+        pump(
+            stream.aes(),
             |piece| fill(input, piece),
-            |queue, piece, at, len| self.apply_at(Some(queue), start + u128::from(at), piece, 0..len),
+            |queue, piece, at, len| stream.apply_on(queue, start + u128::from(at), piece.view_mut(..len)?),
             |at, piece| {
                 let position = start + u128::from(at);
-                crate::ctr_mode::expect_stream(position, piece.len(), self.width())?;
-                self.apply_on_host(position, piece);
+                crate::ctr_mode::expect_stream(position, piece.len(), stream.width())?;
+                stream.apply_on_host(position, piece);
                 Ok(())
             },
             |piece| {
-                used += piece.len() as u64;
+                // Before others see it, so that nothing gets the same stream again should `output` or `progress` panic.
+                self.advance(piece.len() as u64);
                 write(output, piece)?;
-                done = used;
+                done += piece.len() as u64;
                 progress(done);
                 Ok(())
             },
-        );
-        self.advance(used);
-        outcome.map(|()| done)
+        )?;
+        Ok(done)
     }
 
     /// Does what [`Ctr::copy`] does, from one file to another, which may be the same. The target appears when it is
@@ -210,7 +210,9 @@ impl Gcm {
         pump(
             self.aes(),
             input,
-            |queue, piece, start, len| self.aes().ctr_aligned(Some(queue), piece, 0..len, at(start), Counter::Bits32),
+            |queue, piece, start, len| {
+                self.aes().on(queue).ctr_aligned(piece.view_mut(..len)?, 0, at(start), Counter::Bits32)
+            },
             |start, piece| {
                 cpu::ctr(self.aes().cipher(0), at(start), Counter::Bits32, 0, piece);
                 Ok(())

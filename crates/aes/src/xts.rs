@@ -1,17 +1,13 @@
-use std::ops::Range;
-
-use evariste_backend::{Arg, Buffer, Device, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Queue, Secrecy, ViewMut};
 use subtle::ConstantTimeEq;
-use zeroize::Zeroizing;
 
 use crate::{
-    Aes, Config, Error, Message, Mode, Result,
-    batch::Batch,
+    Aes, Config, Error, Mode, Result,
     block::BLOCK,
     blocks::Work,
     cpu,
     kernels::THREADS,
-    params::{BlockMode, BlockParams, Direction, Place, SerialMode, SerialParams},
+    params::{BlockMode, BlockParams, Direction, SerialMode, SerialParams},
     ring,
 };
 
@@ -61,6 +57,12 @@ impl Xts {
         Ok(Self { aes: Aes::with_config(device, &[data, tweak], config)?, sector_bytes })
     }
 
+    /// Gives the same mode on a queue of its own, as [`Aes::on`] says.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { aes: self.aes.on(queue), sector_bytes: self.sector_bytes }
+    }
+
     /// Returns the bytes of a sector.
     pub fn sector_bytes(&self) -> usize {
         self.sector_bytes
@@ -85,27 +87,21 @@ impl Xts {
         self.on_slice(first, data, Direction::Decrypt)
     }
 
-    /// Encrypts a range of bytes of a buffer as [`Xts::encrypt`] does. Queued: returns before it is done.
+    /// Encrypts data of the device as [`Xts::encrypt`] does. Queued: returns before it is done.
     ///
     /// # Errors
-    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
-    /// returns the errors of [`Xts::encrypt`], for the same reasons.
-    pub fn encrypt_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(None, first, data, range, Direction::Encrypt)
+    /// [`Error::Device`] for data on another device, with nothing written. Else returns the errors of [`Xts::encrypt`], for
+    /// the same reasons.
+    pub fn encrypt_buffer<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        self.on_view(first, data.into(), Direction::Encrypt)
     }
 
-    /// Decrypts a range of bytes of a buffer as [`Xts::decrypt`] does. Queued: returns before it is done.
+    /// Decrypts data of the device as [`Xts::decrypt`] does. Queued: returns before it is done.
     ///
     /// # Errors
-    /// [`Error::Device`] for a range that leaves `data` or for a buffer of another device, with nothing written. Else
-    /// returns the errors of [`Xts::encrypt`], for the same reasons.
-    pub fn decrypt_range(&self, first: u128, data: &mut Buffer<u8>, range: Range<usize>) -> Result<()> {
-        self.on_range(None, first, data, range, Direction::Decrypt)
-    }
-
-    /// The tweak of a sector, encrypted.
-    fn tweak(&self, sector: u128) -> Zeroizing<[u8; BLOCK]> {
-        Zeroizing::new(self.aes.cipher(1).encrypt(sector.to_le_bytes()))
+    /// Returns the errors of [`Xts::encrypt_buffer`], for the same reasons.
+    pub fn decrypt_buffer<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+        self.on_view(first, data.into(), Direction::Decrypt)
     }
 
     /// Refuses a last sector that is too short, and numbers that would start again.
@@ -125,153 +121,88 @@ impl Xts {
         if !self.aes.on_host(Mode::Xts, data.len())? {
             return self.in_pieces(first, data, direction);
         }
-        let sectors = data.chunks_mut(self.sector_bytes).enumerate().collect();
-        cpu::each(
-            sectors,
-            |(_, sector)| sector.len(),
-            |(i, sector): (usize, &mut [u8])| {
-                let tweak = self.tweak(first + i as u128);
-                cpu::xts(self.aes.cipher(0), direction, &tweak, sector);
-            },
-        );
+        cpu::xts_sectors([0, 1].map(|key| self.aes.cipher(key)), direction, first, self.sector_bytes, data);
         Ok(())
     }
 
     /// Sectors that are whole blocks in pieces; others start anywhere within words, and go as one buffer.
     fn in_pieces(&self, first: u128, data: &mut [u8], direction: Direction) -> Result<()> {
         if !self.sector_bytes.is_multiple_of(BLOCK) {
-            let mut buffer = self.aes.device().upload_with::<u8>(data, Secrecy::Secret)?;
-            let range = 0..buffer.len();
-            self.on_range(None, first, &mut buffer, range, direction)?;
-            return Ok(buffer.read(data)?);
+            let mut buffer = self.aes.device().upload_on::<u8>(self.aes.queue(), data, Secrecy::Secret)?;
+            self.on_view(first, buffer.as_view_mut(), direction)?;
+            return Ok(buffer.read_on(self.aes.queue())?.wait_into(data)?);
         }
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let first = first + (at / self.sector_bytes) as u128;
-            self.on_range(Some(queue), first, piece, 0..len, direction)
+            self.on(queue).on_view(first, piece.view_mut(..len)?, direction)
         };
         ring::for_len(&self.aes, data.len(), self.sector_bytes)?.run(data, work, |_| ())
     }
 
-    fn on_range(
-        &self,
-        queue: Option<&Queue>,
-        first: u128,
-        data: &mut Buffer<u8>,
-        range: Range<usize>,
-        direction: Direction,
-    ) -> Result<()> {
-        self.aes.expect_range(data, &range)?;
-        self.expect_sectors(first, range.len())?;
-        let (bytes, whole, last) =
-            (self.sector_bytes, range.len() / self.sector_bytes, range.len() % self.sector_bytes);
-        if bytes.is_multiple_of(BLOCK) || whole <= 1 {
-            let sectors = Sectors { start: range.start, bytes, count: whole, first };
-            self.run(queue, data, sectors, direction)?;
-            let start = range.start + whole * bytes;
-            // Without a short last sector its number may be one too many.
-            let (count, first) = (usize::from(last > 0), first.wrapping_add(whole as u128));
-            let rest = Sectors { start, bytes: last, count, first };
-            return self.run(queue, data, rest, direction);
-        }
-        // Sectors that are not whole blocks do not start at words: one after the other.
-        range.clone().step_by(bytes).enumerate().try_for_each(|(i, start)| {
-            let bytes = bytes.min(range.end - start);
-            self.run(queue, data, Sectors { start, bytes, count: 1, first: first + i as u128 }, direction)
-        })
-    }
-
-    fn run(&self, queue: Option<&Queue>, data: &mut Buffer<u8>, sectors: Sectors, direction: Direction) -> Result<()> {
-        if sectors.count == 0 {
+    fn on_view(&self, first: u128, mut data: ViewMut<'_, u8>, direction: Direction) -> Result<()> {
+        self.aes.expect_here(data.device())?;
+        self.expect_sectors(first, data.len())?;
+        if data.is_empty() {
             return Ok(());
         }
-        self.aes.aligned(queue, data, sectors.range(), 0, |data, start| {
-            self.aes.xts(queue, data, Sectors { start, ..sectors }, direction)
-        })
-    }
-}
-
-/// Sectors of XTS that follow each other in a buffer.
-#[derive(Clone, Copy, Debug)]
-struct Sectors {
-    start: usize,
-    /// Of each.
-    bytes: usize,
-    count: usize,
-    /// The number of the first.
-    first: u128,
-}
-
-impl Sectors {
-    fn range(&self) -> Range<usize> {
-        self.start..self.start + self.bytes * self.count
+        if self.aes.whole_launches() {
+            let iv = bytemuck::cast(first.to_le_bytes());
+            let params = BlockParams { stride: self.sector_bytes as u32, iv, ..BlockParams::default() };
+            return self.aes.launch_alone(BlockMode::Xts, direction, &params, data);
+        }
+        let (bytes, len) = (self.sector_bytes, data.len());
+        // Sectors that are not whole blocks do not start at words: one after the other.
+        let most = if bytes.is_multiple_of(BLOCK) { (self.aes.launch_bytes() / bytes).clamp(1, MAX_TWEAKS) } else { 1 };
+        let (whole, mut at) = (len / bytes, 0);
+        while at * bytes < len {
+            // A short last sector goes alone.
+            let count = if at < whole { most.min(whole - at) } else { 1 };
+            let part = data.view_mut(at * bytes..len.min((at + count) * bytes))?;
+            self.aes.aligned(part, 0, |part| self.aes.xts(part, count, first + at as u128, direction))?;
+            at += count;
+        }
+        Ok(())
     }
 }
 
 impl Aes {
-    /// XTS over sectors of equal length from the start of a word on, with key 0 for the data and key 1 for the tweaks.
+    /// XTS over `count` sectors of equal length from the start of a word on, with key 0 for the data and key 1 for the tweaks.
     /// Several sectors must be whole blocks long.
-    fn xts(&self, queue: Option<&Queue>, data: &mut Buffer<u8>, sectors: Sectors, direction: Direction) -> Result<()> {
-        self.expect_range(data, &sectors.range())?;
-        self.wait_until_ready(queue)?;
-        let most = (self.launch_bytes() / sectors.bytes).clamp(1, MAX_TWEAKS);
-        for at in (0..sectors.count).step_by(most) {
-            let part = Sectors {
-                start: sectors.start + at * sectors.bytes,
-                count: most.min(sectors.count - at),
-                first: sectors.first + at as u128,
-                ..sectors
-            };
-            self.xts_part(queue, data, part, direction)?;
-        }
-        Ok(())
-    }
-
-    fn xts_part(
-        &self,
-        queue: Option<&Queue>,
-        data: &mut Buffer<u8>,
-        sectors: Sectors,
-        direction: Direction,
-    ) -> Result<()> {
-        let (device, shape) = (&self.0.device, self.0.shape);
-        let Sectors { start, bytes: sector_bytes, count: sectors, first } = sectors;
-        let tweaks = self.tweaks(queue, first, sectors)?;
-        let (whole, part) = (sector_bytes / BLOCK, sector_bytes % BLOCK);
-        let blocks = (whole - usize::from(part > 0)) as u32;
+    fn xts(&self, mut data: ViewMut<'_, u8>, count: usize, first: u128, direction: Direction) -> Result<()> {
+        self.wait_for(&self.engine.ready)?;
+        let (device, shape) = (&self.engine.device, self.engine.shape);
+        let tweaks = self.tweaks(first, count)?;
+        let sector_bytes = data.len() / count;
+        let (stride, part) = (sector_bytes / BLOCK, sector_bytes % BLOCK);
+        let blocks = (stride - usize::from(part > 0)) as u32;
         let units = blocks.div_ceil(self.per_thread());
-        let total = u64::from(units) * sectors as u64;
-        let (word, stride) = (Place::of(start), whole as u32);
-        let (schedule, tables) = (&self.0.schedule, &self.0.tables);
+        let (total, stride) = (u64::from(units) * count as u64, stride as u32);
+        let (schedule, tables) = (&self.engine.schedule, &self.engine.tables);
         if blocks > 0 {
-            let slot = &self.0.blocks[BlockMode::Xts as usize][direction as usize];
-            let kernel = slot.get(device, || shape.blocks(device.info(), BlockMode::Xts, direction, self.ciphers()))?;
-            let params = BlockParams { units: total as u32, messages: units, wide: 0, word, stride, blocks, key: 0 };
+            let kernel = self.block_kernel(BlockMode::Xts, direction)?;
+            let params = BlockParams { units: total as u32, messages: units, stride, blocks, ..BlockParams::default() };
             let groups = self.block_groups(total);
-            let args = &mut [Arg::write(&mut *data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
-            // SAFETY: sector i < sectors has `blocks` whole blocks from word + i · stride on within the range that the caller
-            // has checked, and a tweak.
-            unsafe { kernel.launch(queue, groups, &params, args) }?;
+            let args = &mut [Arg::write(data.reborrow()), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            // SAFETY: sector i < count has `blocks` whole blocks from word i · stride on within the data, and a tweak.
+            unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
         }
         if part > 0 {
-            let slot = &self.0.serial[SerialMode::XtsSteal as usize][direction as usize];
+            let slot = &self.engine.serial[SerialMode::XtsSteal as usize][direction as usize];
             let kernel = slot.get(device, || shape.serial(SerialMode::XtsSteal, direction, self.ciphers()))?;
-            let (count, tail) = (sectors as u32, part as u32);
-            let params = SerialParams { count, first: 0, blocks, word, stride, tail, key: 0 };
-            let groups = self.groups(sectors as u64, THREADS.into(), THREADS);
+            let (count, tail) = (count as u32, part as u32);
+            let params = SerialParams { count, blocks, stride, tail, ..SerialParams::default() };
+            let groups = self.groups(count.into(), THREADS.into(), THREADS);
             let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
-            // SAFETY: the last whole block of each sector and the short one after it are within the range that the caller has
-            // checked.
-            unsafe { kernel.launch(queue, groups, &params, args) }?;
+            // SAFETY: the last whole block of each sector and the short one after it are within the data.
+            unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
         }
         Ok(())
     }
 
     /// The numbers of sectors, encrypted with key 1.
-    fn tweaks(&self, queue: Option<&Queue>, first: u128, sectors: usize) -> Result<Buffer<u8>> {
-        let mut tweaks = self.0.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
-        let message = Message { offset: 0, len: sectors * BLOCK, key: 1, iv: first.to_le_bytes() };
-        let batch = Batch::new(self, &tweaks, &message)?;
-        self.messages(queue, Work::Tweak, &mut tweaks, &batch)?;
+    fn tweaks(&self, first: u128, sectors: usize) -> Result<Buffer<u8>> {
+        let mut tweaks = self.engine.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
+        self.message(Work::Tweak, 1, first.to_le_bytes(), tweaks.as_view_mut())?;
         Ok(tweaks)
     }
 }

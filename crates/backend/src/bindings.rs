@@ -22,6 +22,11 @@ pub enum BindingType {
     Vec4,
     /// `atomic<u32>`, of a buffer that is written.
     Atomic,
+    /// `vec4<u32>`, of a view of bytes that may start and end within such a word. Word 0 is the one that the first byte lies in
+    /// ([`View::start`](crate::View::start) tells where), and only bodies for the CPU get the bytes alone. What lies around them may be
+    /// others': kernels use nothing of it and leave it as it is, in CUDA by writing only those words of 4 bytes that have bytes of the
+    /// view.
+    Bytes,
 }
 
 impl BindingType {
@@ -39,7 +44,7 @@ impl BindingType {
         match self {
             BindingType::U32 | BindingType::Atomic => 4,
             BindingType::Vec2 => 8,
-            BindingType::Vec4 => 16,
+            BindingType::Vec4 | BindingType::Bytes => 16,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     Constant, CpuArg, Device, Element, Error, Lazy, Memory, ParamField, Params, Queue, Result, Secrecy, Span, SpanMut,
     View, ViewMut,
     backend::shared_handle,
-    bindings::{Access, Binding, BindingList},
+    bindings::{Access, Binding, BindingList, BindingType},
     params,
 };
 
@@ -270,7 +270,7 @@ impl<'a> Arg<'a> {
     /// Refuses a part of a buffer that is not whole words of its binding, which kernels read and write as a whole.
     fn expect_words(&self, binding: &Binding) -> Result<()> {
         let span = self.span();
-        if span.is_whole() {
+        if span.is_whole() || binding.binding_type == BindingType::Bytes {
             return Ok(());
         }
         let (word, end) = (binding.binding_type.bytes(), span.at() + span.bytes());

@@ -128,6 +128,11 @@ impl<'a, T: Element> View<'a, T> {
         self.len
     }
 
+    /// Returns the number of its first element in the buffer.
+    pub fn start(&self) -> usize {
+        self.first
+    }
+
     /// Returns whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -337,6 +342,11 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns the number of its first element in the buffer.
+    pub fn start(&self) -> usize {
+        self.first
     }
 
     /// Returns whether it has no elements.

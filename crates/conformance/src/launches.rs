@@ -91,8 +91,7 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
     let what = format!("{} ({})", spec.name, spec.variant);
     let one_thread = recorder.info().limits.workgroup_threads == 1;
     let groups = match recorder.launched(spec) {
-        // A single thread keeps what it needs of the neighbours' blocks.
-        None if one_thread && spec.name == "aes_previous" => return None,
+        None if one_thread && needless(spec) => return None,
         None => return Some(format!("{what} was not launched")),
         Some(_) if one_thread => return None,
         Some(groups) => groups,
@@ -119,6 +118,13 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         return Some(format!("{what} had {} workgroups at least", groups.least));
     }
     (several && groups.most == 1).then(|| format!("{what} had one workgroup only"))
+}
+
+/// Whether a body for the CPU has no need of a kernel: of the neighbours' blocks it keeps what it needs, it takes bytes where they
+/// are, and a sector as a whole.
+fn needless(spec: &KernelSpec) -> bool {
+    let of_sectors = ["Tweak", "XtsSteal"].iter().any(|mode| spec.variant.starts_with(mode));
+    matches!(spec.name, "aes_previous" | "move_bytes") || spec.name.starts_with("aes_") && of_sectors
 }
 
 /// The trials of each family on a device, named `device::launches::family`.

@@ -65,11 +65,6 @@ impl Launch {
     pub(crate) fn word(&self, i: usize) -> u32 {
         bytemuck::pod_read_unaligned(&self.params[4 * i..][..4])
     }
-
-    /// Words `i` and `i + 1` of the parameters as one number, the low half first.
-    pub(crate) fn wide(&self, i: usize) -> u64 {
-        u64::from(self.word(i)) | u64::from(self.word(i + 1)) << 32
-    }
 }
 
 /// A buffer of a launch.
@@ -86,6 +81,10 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.at..self.at + self.bytes
+    }
+
     /// The contents as elements; none where they are not kept.
     pub(crate) fn contents<T: Pod>(&self) -> Vec<T> {
         self.contents.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()

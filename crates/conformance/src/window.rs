@@ -129,12 +129,16 @@ impl Backend for Window {
     }
 
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
-        if job.args.iter().any(|arg| !arg.span().is_whole()) {
-            return Err(self.refuse("launch", "views are not needed here"));
-        }
         let parts = job.args.iter().map(|arg| self.part(arg.memory())).collect::<Result<Vec<_>>>()?;
-        let long: Vec<bool> = parts.iter().map(|part| part.start > 0).collect();
-        let spec = moved(job.spec, &long);
+        // What is missing of each view, which starts at a word if anything is, and where the rest lies in what is there.
+        let place = |(part, arg): (&&Part, &Arg<'_>)| {
+            let span = arg.span();
+            let missing = part.start.saturating_sub(span.at());
+            let start = (span.at() + missing - part.start) as usize;
+            (missing, start..start + (span.bytes() - missing) as usize)
+        };
+        let (missing, places): (Vec<u64>, Vec<Range<usize>>) = parts.iter().zip(&*job.args).map(place).unzip();
+        let spec = moved(job.spec, &missing);
         let executable = self.backend().compile(&spec)?;
         let (mut read, mut write) = (Vec::new(), Vec::new());
         for (part, arg) in parts.iter().zip(&*job.args) {
@@ -144,11 +148,11 @@ impl Backend for Window {
             }
         }
         let (mut read, mut write) = (read.iter(), write.iter_mut());
-        let arg = |arg: &Arg<'_>| match arg.access() {
-            Access::Read => read.next().map(|buffer| Arg::read(&**buffer)),
-            Access::Write => write.next().map(|buffer| Arg::write(&mut **buffer)),
+        let arg = |(arg, place): (&Arg<'_>, Range<usize>)| match arg.access() {
+            Access::Read => read.next().map(|buffer| Ok(Arg::read(buffer.view(place)?))),
+            Access::Write => write.next().map(|buffer| Ok(Arg::write(buffer.view_mut(place)?))),
         };
-        let mut args: Vec<Arg<'_>> = job.args.iter().filter_map(arg).collect();
+        let mut args = job.args.iter().zip(places).filter_map(arg).collect::<Result<Vec<Arg<'_>>>>()?;
         let (spec, params, groups) = (&spec, job.params, job.groups);
         let job = Dispatch { executable: &executable, spec, params, args: &mut args, groups };
         // SAFETY: what the caller promises of long buffers holds of their ends, with pointers moved by what is missing; and the
@@ -165,10 +169,11 @@ impl Backend for Window {
     }
 }
 
-/// A kernel whose pointers to long buffers are moved back before its first statement.
-fn moved(spec: &KernelSpec, long: &[bool]) -> KernelSpec {
-    let of_bindings = spec.bindings.iter().zip(long).filter(|(_, long)| **long);
-    let moves: String = of_bindings.map(|(binding, _)| format!(" {} -= {}ull;", binding.name, START / WORD)).collect();
+/// A kernel whose pointers are moved back by bytes that are missing before its first statement.
+fn moved(spec: &KernelSpec, missing: &[u64]) -> KernelSpec {
+    let of_bindings = spec.bindings.iter().zip(missing).filter(|(_, bytes)| **bytes > 0);
+    let moves: String =
+        of_bindings.map(|(binding, bytes)| format!(" {} -= {}ull;", binding.name, bytes / WORD)).collect();
     let original = spec.clone();
     let source = move |language: Language| {
         let (text, entry) = (original.source(language), format!("\n{}(", original.name));

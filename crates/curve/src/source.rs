@@ -130,7 +130,7 @@ const fn word_type(word: BindingType) -> &'static str {
     match word {
         BindingType::U32 | BindingType::Atomic => "u32",
         BindingType::Vec2 => "vec2<u32>",
-        BindingType::Vec4 => "vec4<u32>",
+        BindingType::Vec4 | BindingType::Bytes => "vec4<u32>",
     }
 }
 

@@ -169,6 +169,8 @@ struct Buffer {
     start: *mut u8,
     bytes: usize,
     len: usize,
+    own_start: usize,
+    own_end: usize,
     writable: usize,
 }
 
@@ -236,8 +238,15 @@ impl Library {
         Ok(())
     }
 
-    /// Launches the kernel, or says what it did wrong.
-    pub(crate) fn run(&self, params: &[u8], args: &mut [CpuArg<'_>], blocks: u32) -> Result<(), String> {
+    /// Launches the kernel, or says what it did wrong. `edges` has for each argument how many bytes of its first word come before
+    /// it, and whether its buffer ends with it.
+    pub(crate) fn run(
+        &self,
+        params: &[u8],
+        args: &mut [CpuArg<'_>],
+        edges: &[(usize, bool)],
+        blocks: u32,
+    ) -> Result<(), String> {
         // The CPU's blocks of memory are of whole 16 bytes, as are those of GPUs, which kernels count on.
         // A view ends where the next one of its buffer starts.
         let starts: Vec<usize> = args.iter().map(|arg| arg.read::<u8>().as_ptr().addr()).collect();
@@ -247,12 +256,16 @@ impl Library {
         };
         let buffers: Vec<Buffer> = args
             .iter_mut()
-            .map(|arg| {
+            .zip(edges)
+            .map(|(arg, &(before, is_last))| {
                 let (start, len, writable) = match arg {
                     CpuArg::Read(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), 0),
                     CpuArg::Write(bytes) => (bytes.as_mut_ptr(), bytes.len(), 1),
                 };
-                Buffer { start, bytes: whole(start.addr(), len), len, writable }
+                let (start, len) = (start.wrapping_sub(before), before + len);
+                let bytes = if before > 0 { len.next_multiple_of(16) } else { whole(start.addr(), len) };
+                let own_end = if is_last { bytes } else { len.next_multiple_of(4) };
+                Buffer { start, bytes, len, own_start: before / 4 * 4, own_end, writable }
             })
             .collect();
         let params = if params.is_empty() { &[0] } else { params };

@@ -8,8 +8,8 @@ use std::{
 };
 
 use evariste_backend::{
-    Backend, CpuArg, Device, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, KernelSpec, Limits,
-    Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Arg, Backend, Binding, CpuArg, Device, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer,
+    KernelSpec, Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 use compiler::{Compiler, Library};
@@ -146,8 +146,13 @@ impl Backend for Emulator {
         // The CPU's memory is seen by the bodies of its kernels only: so this launch is one of them.
         let outcome = Arc::new(Mutex::new(Ok(())));
         let (params, result) = (job.params.to_vec(), Arc::clone(&outcome));
+        let edge = |(arg, binding): (&Arg<'_>, &Binding)| {
+            let (span, word) = (arg.span(), binding.binding_type.bytes());
+            ((span.at() % word) as usize, span.at() + span.bytes() == span.memory().bytes())
+        };
+        let edges: Vec<(usize, bool)> = job.args.iter().zip(&*job.spec.bindings).map(edge).collect();
         let body = move |(): &(), args: &mut [CpuArg<'_>]| {
-            let ran = library.run(&params, args, blocks);
+            let ran = library.run(&params, args, &edges, blocks);
             *result.lock().unwrap_or_else(PoisonError::into_inner) = ran;
         };
         let no_source = |_| String::new();

@@ -55,6 +55,7 @@ struct Word {
 struct Region {
     uintptr_t start, end;
     uintptr_t filled; // where the words end that new memory is filled with
+    uintptr_t own_start, own_end;
     Word* words;
     bool writable, shared;
 };
@@ -264,6 +265,11 @@ __attribute__((noinline)) void shared_access(uintptr_t address, size_t bytes, Ac
             stop();
         }
         for (address &= ~(uintptr_t)3; address < end; address += 4) {
+            if (address < region.own_start || address >= region.own_end) {
+                if (!is_write(kind)) continue;
+                report("writes byte %zu of buffer %u, which is of another view", (size_t)(address - region.start), r);
+                stop();
+            }
             if (!is_write(kind) && is_unwritten(region, address)) {
                 report("reads byte %zu of buffer %u, which nobody has written", (size_t)(address - region.start), r);
                 stop();
@@ -386,8 +392,7 @@ void* pages(size_t bytes) {
 
 size_t shadow_bytes(const Region& region) { return ((region.end - region.start) / 4 + 1) * sizeof(Word); }
 
-bool add_region(uintptr_t start, size_t bytes, size_t filled, bool writable, bool shared) {
-    Region region = {start, start + bytes, start + filled, nullptr, writable, shared};
+bool add_region(Region region) {
     region.words = static_cast<Word*>(pages(shadow_bytes(region)));
     if (region.words == nullptr) return false;
     regions[region_count++] = region;
@@ -455,12 +460,18 @@ EXPORT int emulator_run(EmulatedLaunch* job) {
     for (uint32_t b = 0; ready && b < job->buffer_count; b++) {
         const EmulatedBuffer& buffer = job->buffers[b];
         buffers[b] = reinterpret_cast<void*>(buffer.start);
-        ready = add_region(buffer.start, buffer.bytes, buffer.len, buffer.writable != 0, false);
+        ready = add_region({buffer.start, buffer.start + buffer.bytes, buffer.start + buffer.len,
+                            buffer.start + buffer.own_start, buffer.start + buffer.own_end, nullptr, buffer.writable != 0,
+                            false});
     }
-    ready = ready && add_region(reinterpret_cast<uintptr_t>(emulator_dynamic_shared), job->shared_bytes, 0, true, true);
+    auto add_shared = [](const void* memory, size_t bytes) {
+        uintptr_t start = reinterpret_cast<uintptr_t>(memory), end = start + bytes;
+        return add_region({start, end, start, start, end, nullptr, true, true});
+    };
+    ready = ready && add_shared(emulator_dynamic_shared, job->shared_bytes);
     size_t statics = __stop_emulator_shared - __start_emulator_shared;
     if (statics > 0) {
-        ready = ready && add_region(reinterpret_cast<uintptr_t>(__start_emulator_shared), statics, 0, true, true);
+        ready = ready && add_shared(__start_emulator_shared, statics);
     }
     if (ready) memcpy(params, job->params, job->params_bytes);
     if (!ready) snprintf(error, sizeof job->error, "out of memory, or more threads or buffers than there may be");

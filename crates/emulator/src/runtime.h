@@ -8,6 +8,8 @@ struct EmulatedBuffer {
     uintptr_t bytes;
     // Without what pads the last word of 16 bytes.
     uintptr_t len;
+    // Where its own bytes start and end, in whole words of 4: those around them are others'.
+    uintptr_t own_start, own_end;
     uintptr_t writable;
 };
 

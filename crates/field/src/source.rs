@@ -267,7 +267,7 @@ fn word_type<F: DeviceField>() -> &'static str {
     match binding_type::<F>() {
         BindingType::U32 | BindingType::Atomic => "u32",
         BindingType::Vec2 => "vec2<u32>",
-        BindingType::Vec4 => "vec4<u32>",
+        BindingType::Vec4 | BindingType::Bytes => "vec4<u32>",
     }
 }
 

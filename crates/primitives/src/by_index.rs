@@ -239,7 +239,7 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
     let source = move |language| match language {
         Language::Cuda => {
             let (name, made) = match word {
-                BindingType::Vec4 => ("uint4", "make_uint4"),
+                BindingType::Vec4 | BindingType::Bytes => ("uint4", "make_uint4"),
                 BindingType::Vec2 => ("uint2", "make_uint2"),
                 BindingType::U32 | BindingType::Atomic => ("uint32_t", "uint32_t"),
             };
@@ -257,7 +257,7 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
         }
         Language::Wgsl { .. } => {
             let name = match word {
-                BindingType::Vec4 => "vec4<u32>",
+                BindingType::Vec4 | BindingType::Bytes => "vec4<u32>",
                 BindingType::Vec2 => "vec2<u32>",
                 BindingType::U32 | BindingType::Atomic => "u32",
             };

@@ -478,10 +478,11 @@ impl Backend for Cuda {
         self.context.bind()?;
 
         let mut addresses = Vec::with_capacity(job.args.len());
-        for arg in &*job.args {
+        for (arg, binding) in job.args.iter().zip(&*job.spec.bindings) {
             let memory = self.memory(arg.memory())?;
             memory.use_on(stream)?;
-            addresses.push(memory.start() + arg.span().at());
+            let (at, word) = (arg.span().at(), binding.binding_type.bytes());
+            addresses.push(memory.start() + at / word * word);
         }
         // A kernel without parameters takes an empty struct, of which the driver copies one byte.
         let params: &[u8] = if job.params.is_empty() { &[0] } else { job.params };

@@ -107,7 +107,7 @@ fn declare(text: &mut String, binding: &Binding, first: u32, count: u32, layout:
     let word = match binding.binding_type {
         BindingType::U32 | BindingType::Atomic => "u32",
         BindingType::Vec2 => "vec2<u32>",
-        BindingType::Vec4 => "vec4<u32>",
+        BindingType::Vec4 | BindingType::Bytes => "vec4<u32>",
     };
     let is_atomic = binding.binding_type == BindingType::Atomic;
     let stored = if is_atomic { "atomic<u32>" } else { word };

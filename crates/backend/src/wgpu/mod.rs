@@ -359,10 +359,11 @@ fn bind<'a>(gpu: &Arc<Gpu>, spec: &KernelSpec, args: &'a [Arg<'_>]) -> Result<Bo
                 push(wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: NonZero::new(size) }));
             }
         }
-        if window.base > 0 {
+        let base = window.base / binding.binding_type.bytes();
+        if base > 0 {
             based = true;
             bases.resize(args.len(), 0);
-            bases[index] = (window.base / binding.binding_type.bytes()) as u32;
+            bases[index] = base as u32;
         }
     }
     // The API takes one buffer for reading or for writing, whatever the ranges are.

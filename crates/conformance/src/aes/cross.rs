@@ -1,5 +1,7 @@
 //! Against RustCrypto's crates.
 
+use std::thread;
+
 use ::aes::{Aes128, Aes192, Aes256};
 use aes_gcm::{
     AesGcm,
@@ -9,8 +11,8 @@ use cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, KeyIvInit, StreamCipher, StreamCipherSeek, consts,
 };
 use ctr::{Ctr32BE, Ctr128BE};
-use evariste_aes::{Aes, Config, Counter, Gcm, GcmMessage, Message, Method, Mode, Xts};
-use evariste_backend::{Device, Kind, Secrecy, Transfer};
+use evariste_aes::{Aes, Config, Counter, Error, Gcm, GcmMessage, Message, Method, Mode, Tag, Xts};
+use evariste_backend::{Device, Kind, Secrecy, Transfer, ViewMut};
 use libtest_mimic::Failed;
 
 use super::{KEY_BYTES, bytes, on_device};
@@ -33,6 +35,8 @@ pub(super) fn add(suite: &mut Suite<'_>) {
     suite.add("counters_carry_and_wrap", counters);
     suite.add("boundaries", borders);
     suite.add("split_launches", split_launches);
+    suite.add("views", views);
+    suite.add("views_of_secrets", views_of_secrets);
     suite.add("configurations", configurations);
     suite.add("long_ghash", long_ghash);
     suite.add("keys_are_zeroed", keys_are_zeroed);
@@ -94,7 +98,7 @@ fn ctr(device: &Device, method: Method) -> Outcome {
             let mut data = device.upload::<u8>(&plain)?;
             let mut stream = aes.ctr(&iv)?.counter(counter);
             stream.seek(position.into())?;
-            stream.apply_range(&mut data, offset..offset + len)?;
+            stream.apply_buffer(data.view_mut(offset..offset + len)?)?;
             let what = format!("AES-{}, {len} bytes at {offset} from {position}", 8 * key_bytes);
             expect_same(&what, &data.to_vec()?, &expected)?;
             expect_equal("position", &stream.position(), &(u128::from(position) + len as u128))?;
@@ -226,9 +230,9 @@ fn ecb(device: &Device, method: Method) -> Outcome {
             let mut expected = plain.clone();
             blocks(&key, false, &mut expected[offset..offset + len]);
             let mut data = device.upload::<u8>(&plain)?;
-            ecb.encrypt_range(&mut data, offset..offset + len)?;
+            ecb.encrypt_buffer(data.view_mut(offset..offset + len)?)?;
             expect_same(&format!("AES-{}, {count} blocks at {offset}", 8 * key_bytes), &data.to_vec()?, &expected)?;
-            ecb.decrypt_range(&mut data, offset..offset + len)?;
+            ecb.decrypt_buffer(data.view_mut(offset..offset + len)?)?;
             expect_same("back", &data.to_vec()?, &plain)?;
         }
     }
@@ -254,10 +258,10 @@ fn cbc(device: &Device, method: Method) -> Outcome {
             let mut expected = plain.clone();
             cbc_reference(&key, &iv, &mut expected[offset..offset + len]);
             let mut data = device.upload::<u8>(&expected)?;
-            cbc.decrypt_range(&iv, &mut data, offset..offset + len)?;
+            cbc.decrypt_buffer(&iv, data.view_mut(offset..offset + len)?)?;
             expect_same(&format!("AES-{}, {count} blocks at {offset}", 8 * key_bytes), &data.to_vec()?, &plain)?;
             if count < 1000 {
-                cbc.encrypt_range(&iv, &mut data, offset..offset + len)?;
+                cbc.encrypt_buffer(&iv, data.view_mut(offset..offset + len)?)?;
                 expect_same("encryption", &data.to_vec()?, &expected)?;
             }
             let mut slice = expected[offset..offset + len].to_vec();
@@ -278,7 +282,7 @@ fn borders(device: &Device) -> Outcome {
         let mut encrypted = plain.clone();
         cbc_reference(&key, &iv, &mut encrypted);
         let mut data = device.upload::<u8>(&encrypted)?;
-        Aes::with_config(device, &[&key], on_device(method))?.cbc().decrypt_range(&iv, &mut data, 0..plain.len())?;
+        Aes::with_config(device, &[&key], on_device(method))?.cbc().decrypt_buffer(&iv, &mut data)?;
         expect_same(&format!("{blocks} blocks decrypted, {method:?}"), &data.to_vec()?, &plain)?;
     }
     Ok(())
@@ -316,17 +320,17 @@ fn split_launches(device: &Device) -> Outcome {
         let mut results = Vec::new();
         for range in [0..end, 16..16 * 600, 5..end - 3] {
             let blocks = range.start..range.start + range.len() / 16 * 16;
-            aes.ctr(&[0xff; 16])?.apply_range(&mut data, range.clone())?;
+            aes.ctr(&[0xff; 16])?.apply_buffer(data.view_mut(range.clone())?)?;
             results.push(data.to_vec()?);
-            results.push(gcm.seal_range(&[1; 12], b"aad", &mut data, range.clone())?.as_ref().to_vec());
+            results.push(gcm.seal_buffer(&[1; 12], b"aad", data.view_mut(range.clone())?)?.as_ref().to_vec());
             results.push(data.to_vec()?);
-            aes.ecb().encrypt_range(&mut data, blocks.clone())?;
+            aes.ecb().encrypt_buffer(data.view_mut(blocks.clone())?)?;
             results.push(data.to_vec()?);
-            aes.cbc().decrypt_range(&[3; 16], &mut data, blocks.clone())?;
+            aes.cbc().decrypt_buffer(&[3; 16], data.view_mut(blocks.clone())?)?;
             results.push(data.to_vec()?);
-            aes.cbc().encrypt_range(&[4; 16], &mut data, blocks)?;
+            aes.cbc().encrypt_buffer(&[4; 16], data.view_mut(blocks)?)?;
             results.push(data.to_vec()?);
-            xts.encrypt_range(7, &mut data, range.start..range.start + range.len() / 48 * 48 - 17)?;
+            xts.encrypt_buffer(7, data.view_mut(range.start..range.start + range.len() / 48 * 48 - 17)?)?;
             results.push(data.to_vec()?);
         }
         aes.ctr_batch(&mut data, &messages, Counter::Bits128)?;
@@ -447,9 +451,9 @@ fn many_units(device: &Device, method: Method) -> Outcome {
     let mut expected = plain.clone();
     xts_reference(&key, 16, 3, &mut expected);
     let mut data = device.upload::<u8>(&plain)?;
-    xts.encrypt_range(3, &mut data, 0..plain.len())?;
+    xts.encrypt_buffer(3, &mut data)?;
     expect_same("4200 sectors", &data.to_vec()?, &expected)?;
-    xts.decrypt_range(3, &mut data, 0..plain.len())?;
+    xts.decrypt_buffer(3, &mut data)?;
     expect_same("4200 sectors, back", &data.to_vec()?, &plain)
 }
 
@@ -500,10 +504,10 @@ fn xts(device: &Device, method: Method) -> Outcome {
             let mut expected = plain.clone();
             xts_reference(&key, sector_bytes, first, &mut expected[offset..offset + len]);
             let mut data = device.upload::<u8>(&plain)?;
-            xts.encrypt_range(first, &mut data, offset..offset + len)?;
+            xts.encrypt_buffer(first, data.view_mut(offset..offset + len)?)?;
             let what = format!("{len} bytes at {offset} in sectors of {sector_bytes}");
             expect_same(&what, &data.to_vec()?, &expected)?;
-            xts.decrypt_range(first, &mut data, offset..offset + len)?;
+            xts.decrypt_buffer(first, data.view_mut(offset..offset + len)?)?;
             expect_same("back", &data.to_vec()?, &plain)?;
             let host = Xts::new(device, &key, sector_bytes)?;
             let mut slice = plain[offset..offset + len].to_vec();
@@ -535,7 +539,7 @@ fn gcm(device: &Device, method: Method) -> Outcome {
             let mut expected = plain.clone();
             let tag = gcm_reference(&key, &nonce, &aad, &mut expected[range.clone()])?;
             let mut data = device.upload::<u8>(&plain)?;
-            let sealed = gcm.seal_range(&nonce, &aad, &mut data, range.clone())?;
+            let sealed = gcm.seal_buffer(&nonce, &aad, data.view_mut(range.clone())?)?;
             expect_same(&format!("{len} bytes at {offset}"), &data.to_vec()?, &expected)?;
             expect_same("tag", sealed.as_ref(), &tag)?;
             let mut slice = plain[range.clone()].to_vec();
@@ -543,7 +547,7 @@ fn gcm(device: &Device, method: Method) -> Outcome {
             expect_same("host slice", &slice, &expected[range.clone()])?;
             gcm.open(&nonce, &aad, &mut slice, &tag)?;
             expect_same("opened host slice", &slice, &plain[range.clone()])?;
-            gcm.open_range(&nonce, &aad, &mut data, range, &tag)?;
+            gcm.open_buffer(&nonce, &aad, data.view_mut(range)?, &tag)?;
             expect_same("opened", &data.to_vec()?, &plain)?;
         }
     }
@@ -557,7 +561,7 @@ fn long_ghash(device: &Device) -> Outcome {
         let plain = bytes(len, 13);
         let mut data = device.upload::<u8>(&plain)?;
         let mut slice = plain.clone();
-        let tag = gcm.seal_range(&[1; 12], &[], &mut data, 0..len)?;
+        let tag = gcm.seal_buffer(&[1; 12], &[], &mut data)?;
         let expected = gcm_reference(&[5; 16], &[1; 12], &[], &mut slice)?;
         expect_same("tag", tag.as_ref(), &expected)?;
     }
@@ -617,6 +621,112 @@ fn batches(device: &Device, method: Method) -> Outcome {
     expect_same("gcm, tags", &actual, &tags)?;
     gcm.open_batch(&mut data, &sealed, &tags)?;
     expect_same("gcm, back", &data.to_vec()?, &plain)
+}
+
+/// Two views of one buffer that share a word of 16 bytes, each worked on by a thread on a queue of its own, in place and on copies;
+/// and views without a byte.
+fn views(device: &Device) -> Outcome {
+    let (keys, key) = ([bytes(16, 21), bytes(16, 22)], bytes(32, 23));
+    for method in [Method::fastest(device.info()), Method::Bitsliced] {
+        let plans = |device: &Device, config: Config| -> Result<(Aes, Xts), Failed> {
+            let xts = Xts::with_config(device, &key, 48, config.clone())?;
+            Ok((Aes::with_config(device, &keys, config)?, xts))
+        };
+        let ((aes, xts), (host, host_xts)) =
+            (plans(device, on_device(method))?, plans(&Device::cpu(), on_device(method))?);
+        let gcm = aes.gcm()?;
+        let plain = bytes(20_010, 24);
+        let mut data = device.upload::<u8>(&plain)?;
+        let ready = device.record(None)?;
+        // Results of all modes on a view, and the tags.
+        let work = |mut data: ViewMut<'_, u8>| -> Result<Vec<Tag>, Error> {
+            let queue = device.queue()?;
+            device.wait_for(Some(&queue), &ready)?;
+            let (aes, gcm, xts) = (aes.on(&queue), gcm.on(&queue), xts.on(&queue));
+            for position in 0..16 {
+                aes.ctr(&[7; 16])?.apply_at(position, &mut data)?;
+            }
+            let message = |offset, len, key| Message { offset, len, key, iv: [offset as u8; 16] };
+            aes.ctr_batch(&mut data, &[message(0, 1001, 0), message(1008, 33, 1)], Counter::Bits128)?;
+            let whole = data.len() / 16 * 16;
+            let chained = [message(0, 160, 1), message(160, whole - 160, 0)];
+            aes.cbc_encrypt_batch(&mut data, &chained)?;
+            aes.cbc().on(&queue).decrypt_buffer(&[8; 16], data.view_mut(..whole)?)?;
+            aes.ecb().on(&queue).encrypt_buffer(data.view_mut(data.len() - whole..)?)?;
+            xts.encrypt_buffer(3, &mut data)?;
+            let sealed = GcmMessage { offset: 16, len: 77, key: 1, nonce: &[1; 12], aad: b"batch" };
+            let mut tags = gcm.seal_batch(&mut data, &[sealed])?;
+            tags.push(gcm.seal_buffer(&[2; 12], b"aad", &mut data)?);
+            gcm.open_buffer(&[2; 12], b"aad", &mut data, tags[1].as_ref())?;
+            let last = data.len() - 1;
+            xts.decrypt_buffer(9, data.view_mut(last..last)?)?;
+            device.wait_for(None, &device.record(Some(&queue))?)?;
+            Ok(tags)
+        };
+        let expected_of = |data: &mut [u8]| -> Result<Vec<Tag>, Error> {
+            for position in 0..16 {
+                let mut stream = host.ctr(&[7; 16])?;
+                stream.seek(position)?;
+                stream.apply(data)?;
+            }
+            let second = Aes::with_config(&Device::cpu(), &[&keys[1]], Config::default())?;
+            host.ctr(&[0; 16])?.apply(&mut data[..1001])?;
+            second.ctr(&[1008_u32 as u8; 16])?.apply(&mut data[1008..1041])?;
+            let whole = data.len() / 16 * 16;
+            second.cbc().encrypt(&[0; 16], &mut data[..160])?;
+            host.cbc().encrypt(&[160; 16], &mut data[160..whole])?;
+            host.cbc().decrypt(&[8; 16], &mut data[..whole])?;
+            let start = data.len() - whole;
+            host.ecb().encrypt(&mut data[start..])?;
+            host_xts.encrypt(3, data)?;
+            let tag = second.gcm()?.seal(&[1; 12], b"batch", &mut data[16..93])?;
+            let mut sealed = data.to_vec();
+            Ok(vec![tag, host.gcm()?.seal(&[2; 12], b"aad", &mut sealed)?])
+        };
+        let mut expected = plain.clone();
+        // The second one starts within a word of 16, at a multiple of 4.
+        let (start, middle, end) = (3, 10_004, 20_007);
+        let (low, high) = data.view_mut(start..end)?.split_at(middle - start)?;
+        let (low, high) = thread::scope(|scope| {
+            let low = scope.spawn(|| work(low));
+            let high = work(high);
+            low.join().map(|low| (low, high)).map_err(|_| Failed::from("a thread panicked"))
+        })?;
+        let tags = [expected_of(&mut expected[start..middle])?, expected_of(&mut expected[middle..end])?];
+        expect_same(&format!("{method:?}"), &data.to_vec()?, &expected)?;
+        expect_equal("tags", &[low?, high?], &tags)?;
+
+        let mut none = data.view_mut(5..5)?;
+        aes.ctr(&[1; 16])?.apply_buffer(&mut none)?;
+        aes.ctr_batch(&mut none, &[], Counter::Bits128)?;
+        aes.cbc().encrypt_buffer(&[1; 16], &mut none)?;
+        aes.cbc().decrypt_buffer(&[1; 16], &mut none)?;
+        aes.ecb().encrypt_buffer(&mut none)?;
+        xts.encrypt_buffer(1, &mut none)?;
+        let tag = gcm.seal_buffer(&[1; 12], b"aad", &mut none)?;
+        expect_equal("a tag of nothing", &tag, &host.gcm()?.seal(&[1; 12], b"aad", &mut [])?)?;
+        gcm.open_buffer(&[1; 12], b"aad", &mut none, tag.as_ref())?;
+        expect_same("untouched", &data.to_vec()?, &expected)?;
+    }
+    Ok(())
+}
+
+/// Copies of parts of secret buffers are as secret: their memory comes back without them.
+fn views_of_secrets(device: &Device) -> Outcome {
+    // So long that nothing else has a buffer of this size.
+    let plain = vec![0xa5; 150_001];
+    let aes = Aes::with_config(device, &[[1; 16]], on_device(Method::Sbox))?;
+    let mut data = device.upload_with::<u8>(&plain, Secrecy::Secret)?;
+    for _ in 0..2 {
+        aes.ctr(&[2; 16])?.apply_buffer(data.view_mut(1..)?)?;
+    }
+    expect_same("back", &data.to_vec()?, &plain)?;
+    for _ in 0..3 {
+        let reused = device.alloc::<u8>(plain.len() - 1)?.to_vec()?;
+        let leaked = reused.windows(16).any(|window| window == [0xa5; 16]);
+        expect_equal("data is left in reused memory", &leaked, &false)?;
+    }
+    Ok(())
 }
 
 /// The memory of a schedule comes back without it.

@@ -112,8 +112,9 @@ fn expect_grid(launch: &Launch, blocks: u32) -> Outcome {
 fn expect_ctr(launches: &[Launch], range: Range<u64>, iv: [u8; 16], width: Counter) -> Outcome {
     let mut cover = Cover::default();
     for launch in launches.iter().filter(|launch| launch.name == "aes_ctr") {
-        let (start, blocks, skip, tail) = (launch.wide(5), launch.word(7), launch.word(8), launch.word(9));
+        let (start, [blocks, skip, tail]) = (launch.args[0].at / 16, [5, 6, 7].map(|i| launch.word(i)));
         expect_grid(launch, blocks)?;
+        expect_equal("bytes of a launch", &within(start, skip, blocks, tail), &launch.args[0].range())?;
         let counter: [u8; 16] = launch.params[..16].try_into()?;
         let expected = add(iv, start - range.start / 16, width);
         expect_equal(&format!("the counter of word {start} of {range:?}"), &counter, &expected)?;
@@ -126,14 +127,13 @@ fn expect_ctr(launches: &[Launch], range: Range<u64>, iv: [u8; 16], width: Count
 fn expect_moves(launches: &[Launch], from: Range<u64>, to: Range<u64>) -> Outcome {
     let mut cover = Cover::default();
     for launch in launches.iter().filter(|launch| launch.name == "move_bytes") {
-        let (dst, src) = (launch.wide(0), launch.wide(2));
-        let [skip, offset, words, tail, src_words] = [4, 5, 6, 7, 8].map(|i| launch.word(i));
+        let [skip, offset, words, tail, src_words] = [0, 1, 2, 3, 4].map(|i| launch.word(i));
         expect_grid(launch, words)?;
-        let target = within(dst, skip, words, tail);
-        let source = 16 * src + u64::from(offset);
-        expect_equal("the source of a copy", &(source - from.start), &(target.start - to.start))?;
-        let read = source..source + (target.end - target.start);
-        let expected = (read.end - 1) / 16 - src + 1;
+        let [read, target] = [0, 1].map(|i| launch.args[i].range());
+        expect_equal("the target of a copy", &within(target.start / 16, skip, words, tail), &target)?;
+        expect_equal("the source of a copy", &(read.start - from.start), &(target.start - to.start))?;
+        expect_equal("the source's first byte", &(read.start % 16), &offset.into())?;
+        let expected = (read.end - 1) / 16 - read.start / 16 + 1;
         expect_equal("words of the source", &u64::from(src_words), &expected)?;
         cover.add(target);
     }
@@ -150,7 +150,7 @@ fn ctr() -> Outcome {
                 let iv = [0xff; 16];
                 let mut stream = aes.ctr(&iv)?;
                 stream.seek((range.start % 16) as u128)?;
-                stream.apply_range(&mut data, range.clone())?;
+                stream.apply_buffer(data.view_mut(range.clone())?)?;
                 let launches = place.stub.take_launches();
                 expect_ctr(&launches, bytes(&range), iv, Counter::Bits128)?;
                 expect_equal("copies", &launches.iter().any(|launch| launch.name == "move_bytes"), &false)?;
@@ -159,7 +159,7 @@ fn ctr() -> Outcome {
             // Where the position does not fit, on a copy.
             for range in [BORDER - 5..BORDER + 7, 3..BORDER + 1, BORDER + 1..BORDER + 100, BORDER - 31..3 * BORDER / 2]
             {
-                aes.ctr(&[9; 16])?.apply_range(&mut data, range.clone())?;
+                aes.ctr(&[9; 16])?.apply_buffer(data.view_mut(range.clone())?)?;
                 let launches = place.stub.take_launches();
                 let copy = 0..range.len() as u64;
                 expect_ctr(&launches, copy.clone(), [9; 16], Counter::Bits128)?;
@@ -180,12 +180,12 @@ const POWERS: u32 = 80;
 fn expect_ghash(launches: &[Launch], data: u64, range: Range<u64>) -> Outcome {
     let mut cover = Cover::default();
     for launch in launches.iter().filter(|launch| launch.name == "ghash") {
-        let [count, blocks, tail, segment, power] = [0, 3, 4, 5, 6].map(|i| launch.word(i));
+        let [count, blocks, tail, segment, power] = [0, 1, 2, 3, 4].map(|i| launch.word(i));
         expect_equal("segments", &count, &blocks.div_ceil(segment))?;
         expect_equal("room for sums", &(launch.args[3].bytes >= 16 * u64::from(count)), &true)?;
         expect_grid(launch, blocks)?;
         expect_equal("data and key", &(launch.args[0].memory, power), &(data, 0))?;
-        cover.add(within(launch.wide(1), 0, blocks, tail));
+        cover.add(within(launch.args[0].at / 16, 0, blocks, tail));
     }
     cover.expect_exactly("ghash", range)
 }
@@ -198,14 +198,15 @@ fn gcm() -> Outcome {
             let gcm = place.aes(method, launch_bytes)?.gcm()?;
             for range in ranges().into_iter().filter(|range| range.start % 16 == 0) {
                 if range.len() > BORDER - 32 {
-                    let error = expect_error("too long", gcm.seal_range(&[1; 12], &[], &mut data, range.clone()))?;
+                    let error =
+                        expect_error("too long", gcm.seal_buffer(&[1; 12], &[], data.view_mut(range.clone())?))?;
                     let (limit, actual) = (BORDER as u64 - 32, range.len() as u64);
                     let expected = evariste_aes::Error::TooLong { what: "a message", expected: limit, actual };
                     expect_equal("too long", &error, &expected)?;
                     expect_equal("launches", &place.stub.take_launches().len(), &0)?;
                     continue;
                 }
-                gcm.seal_range(&[1; 12], &[], &mut data, range.clone())?;
+                gcm.seal_buffer(&[1; 12], &[], data.view_mut(range.clone())?)?;
                 let launches = place.stub.take_launches();
                 let mut iv = [1; 16];
                 iv[12..].copy_from_slice(&[0, 0, 0, 2]);
@@ -231,7 +232,7 @@ struct Described {
 
 fn described(launch: &Launch) -> Vec<Described> {
     let one = |words: &[u32; 12]| {
-        let word = u64::from(words[1]) | u64::from(words[6]) << 32;
+        let word = launch.args[0].at / 16 + (u64::from(words[1]) | u64::from(words[6]) << 32);
         Described {
             first_unit: words[0],
             blocks: words[2],
@@ -271,8 +272,8 @@ fn ecb_and_cbc() -> Outcome {
             let aes = place.aes(method, launch_bytes)?;
             let whole = |range: &Range<usize>| range.start.is_multiple_of(16) && range.len().is_multiple_of(16);
             for range in ranges().into_iter().filter(whole) {
-                aes.ecb().encrypt_range(&mut data, range.clone())?;
-                aes.ecb().decrypt_range(&mut data, range.clone())?;
+                aes.ecb().encrypt_buffer(data.view_mut(range.clone())?)?;
+                aes.ecb().decrypt_buffer(data.view_mut(range.clone())?)?;
                 let launches = place.launches(&["aes_blocks"]);
                 for direction in ["Encrypt", "Decrypt"] {
                     let mut cover = Cover::default();
@@ -282,7 +283,7 @@ fn ecb_and_cbc() -> Outcome {
                     cover.expect_exactly(&format!("ecb, {direction}"), bytes(&range))?;
                 }
 
-                aes.cbc().decrypt_range(&[7; 16], &mut data, range.clone())?;
+                aes.cbc().decrypt_buffer(&[7; 16], data.view_mut(range.clone())?)?;
                 let (mut cover, mut before) = (Cover::default(), u64::MAX);
                 let launches = place.launches(&["aes_blocks", "aes_previous"]);
                 for pair in launches.chunks(2) {
@@ -301,7 +302,7 @@ fn ecb_and_cbc() -> Outcome {
             }
             // Encryption goes by 2^15 bytes a launch.
             for range in [BORDER - 64..BORDER + 64, BORDER..BORDER + (1 << 20) + 16, 2 * BORDER - 16..2 * BORDER] {
-                aes.cbc().encrypt_range(&[7; 16], &mut data, range.clone())?;
+                aes.cbc().encrypt_buffer(&[7; 16], data.view_mut(range.clone())?)?;
                 let mut cover = Cover::default();
                 for launch in place.launches(&["aes_serial"]) {
                     let [message] = &described(&launch)[..] else { return Err("there is one message".into()) };
@@ -332,7 +333,7 @@ fn xts() -> Outcome {
                 if last > 0 && last < 16 || range.len() / sector > 1 << 30 {
                     continue;
                 }
-                xts.encrypt_range(5, &mut data, range.clone())?;
+                xts.encrypt_buffer(5, data.view_mut(range.clone())?)?;
                 expect_sectors(&place.stub.take_launches(), sector, &range, per_thread(method))?;
             }
         }
@@ -356,8 +357,8 @@ fn expect_sectors(launches: &[Launch], sector: usize, range: &Range<usize>, per_
                 }
             }
             "aes_blocks" => {
-                let [units, each, blocks] = [0, 1, 6].map(|i| launch.word(i));
-                let (word, stride) = (launch.wide(3), u64::from(launch.word(5)));
+                let [units, each, blocks] = [0, 1, 4].map(|i| launch.word(i));
+                let (word, stride) = (launch.args[0].at / 16, u64::from(launch.word(3)));
                 expect_equal("units of a sector", &each, &blocks.div_ceil(per_thread))?;
                 expect_grid(launch, units)?;
                 let sectors = u64::from(units / each);
@@ -373,7 +374,7 @@ fn expect_sectors(launches: &[Launch], sector: usize, range: &Range<usize>, per_
             }
             "aes_serial" => {
                 let [count, _, blocks] = [0, 1, 2].map(|i| launch.word(i));
-                let (word, tail) = (launch.wide(3), launch.word(6));
+                let (word, tail) = (launch.args[0].at / 16, launch.word(4));
                 expect_equal("sectors that steal", &count, &1)?;
                 let start = 16 * (word + u64::from(blocks));
                 cover.add(start..start + 16 + u64::from(tail));
@@ -457,7 +458,7 @@ fn expect_messages(launches: &[Launch], messages: &[Message], width: Counter, pe
 fn expect_hashes(launches: &[Launch], messages: &[Message]) -> Outcome {
     let mut cover = Cover::default();
     for launch in launches {
-        let [count, segment] = [0, 5].map(|i| launch.word(i));
+        let [count, segment] = [0, 3].map(|i| launch.word(i));
         expect_equal("a length of segments", &segment, &0)?;
         let segments = described(launch);
         expect_equal("segments", &(count as usize), &segments.len())?;
@@ -486,28 +487,28 @@ fn limits() -> Outcome {
     let mut narrow = aes.ctr(&[0; 16])?.counter(Counter::Bits32);
     for len in [BORDER - 1, BORDER] {
         narrow.seek(0)?;
-        narrow.apply_range(&mut data, 16..16 + len)?;
+        narrow.apply_buffer(data.view_mut(16..16 + len)?)?;
         expect_ctr(&place.stub.take_launches(), 16..16 + len as u64, [0; 16], Counter::Bits32)?;
     }
     narrow.seek(0)?;
-    expect_error("a counter that starts again", narrow.apply_range(&mut data, 16..17 + BORDER))?;
+    expect_error("a counter that starts again", narrow.apply_buffer(data.view_mut(16..17 + BORDER)?))?;
     let mut wide = aes.ctr(&[0; 16])?;
     wide.seek(1 << 40)?;
     let mut narrow = wide.counter(Counter::Bits32);
     expect_equal("remaining", &narrow.remaining(), &0)?;
-    expect_error("a stream that ended before", narrow.apply_range(&mut data, 0..1))?;
+    expect_error("a stream that ended before", narrow.apply_buffer(data.view_mut(0..1)?))?;
     expect_error("a stream that ended before", narrow.apply(&mut [7; 20]))?;
 
     let xts = Xts::new(&place.device, &(0..32).collect::<Vec<u8>>(), 512)?;
     place.stub.take_calls();
     for first in [u128::MAX, u128::MAX - 1] {
-        let error = expect_error("sectors", xts.encrypt_range(first, &mut data, 0..512 * 2 + 16))?;
+        let error = expect_error("sectors", xts.encrypt_buffer(first, data.view_mut(0..512 * 2 + 16)?))?;
         expect_equal("sectors", &error, &evariste_aes::Error::SectorNumber { first, count: 3 })?;
         expect_error("sectors", xts.decrypt(first, &mut [0; 1040]))?;
     }
     expect_equal("launches", &place.stub.take_launches().len(), &0)?;
-    xts.encrypt_range(u128::MAX - 2, &mut data, 0..512 * 2 + 16)?;
-    xts.encrypt_range(u128::MAX, &mut data, BORDER..BORDER + 512)?;
+    xts.encrypt_buffer(u128::MAX - 2, data.view_mut(0..512 * 2 + 16)?)?;
+    xts.encrypt_buffer(u128::MAX, data.view_mut(BORDER..BORDER + 512)?)?;
     Ok(())
 }
 
@@ -542,27 +543,27 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
                     expected = near.to_vec()?;
                     crate::expect_same(what, &actual, &expected)
                 };
-                aes.ctr(&[0xff; 16])?.apply_range(&mut data, far_range.clone())?;
-                host.ctr(&[0xff; 16])?.apply_range(&mut near, range.clone())?;
+                aes.ctr(&[0xff; 16])?.apply_buffer(data.view_mut(far_range.clone())?)?;
+                host.ctr(&[0xff; 16])?.apply_buffer(near.view_mut(range.clone())?)?;
                 check(&format!("{what}, ctr"), &data, &near)?;
-                let tag = aes.gcm()?.seal_range(&[1; 12], b"aad", &mut data, far_range.clone())?;
-                let expected_tag = host.gcm()?.seal_range(&[1; 12], b"aad", &mut near, range.clone())?;
+                let tag = aes.gcm()?.seal_buffer(&[1; 12], b"aad", data.view_mut(far_range.clone())?)?;
+                let expected_tag = host.gcm()?.seal_buffer(&[1; 12], b"aad", near.view_mut(range.clone())?)?;
                 crate::expect_same(&format!("{what}, tag"), tag.as_ref(), expected_tag.as_ref())?;
                 check(&format!("{what}, gcm"), &data, &near)?;
                 let blocks = |range: &Range<usize>| range.start..range.start + range.len() / 16 * 16;
                 let (far_blocks, near_blocks) = (blocks(&far_range), blocks(&range));
-                aes.ecb().encrypt_range(&mut data, far_blocks.clone())?;
-                host.ecb().encrypt_range(&mut near, near_blocks.clone())?;
+                aes.ecb().encrypt_buffer(data.view_mut(far_blocks.clone())?)?;
+                host.ecb().encrypt_buffer(near.view_mut(near_blocks.clone())?)?;
                 check(&format!("{what}, ecb"), &data, &near)?;
-                aes.cbc().decrypt_range(&[3; 16], &mut data, far_blocks.clone())?;
-                host.cbc().decrypt_range(&[3; 16], &mut near, near_blocks.clone())?;
+                aes.cbc().decrypt_buffer(&[3; 16], data.view_mut(far_blocks.clone())?)?;
+                host.cbc().decrypt_buffer(&[3; 16], near.view_mut(near_blocks.clone())?)?;
                 check(&format!("{what}, cbc, decryption"), &data, &near)?;
-                aes.cbc().encrypt_range(&[4; 16], &mut data, far_blocks)?;
-                host.cbc().encrypt_range(&[4; 16], &mut near, near_blocks)?;
+                aes.cbc().encrypt_buffer(&[4; 16], data.view_mut(far_blocks)?)?;
+                host.cbc().encrypt_buffer(&[4; 16], near.view_mut(near_blocks)?)?;
                 check(&format!("{what}, cbc, encryption"), &data, &near)?;
                 if range.len() % 512 == 0 || range.len() % 512 >= 16 {
-                    xts.encrypt_range(5, &mut data, far_range.clone())?;
-                    host_xts.encrypt_range(5, &mut near, range.clone())?;
+                    xts.encrypt_buffer(5, data.view_mut(far_range.clone())?)?;
+                    host_xts.encrypt_buffer(5, near.view_mut(range.clone())?)?;
                     check(&format!("{what}, xts"), &data, &near)?;
                 }
             }

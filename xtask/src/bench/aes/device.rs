@@ -106,10 +106,10 @@ fn counter(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Se
     let ctr = Aes::with_config(device, &[&KEY[..key_bytes]], config.clone())?.ctr(&IV)?;
     let mut data = patterned(device, len)?;
     let before = device.stats().launches;
-    ctr.apply_at(None, 0, &mut data, 0..len)?;
+    ctr.apply_at(0, &mut data)?;
     let launches = device.stats().launches - before;
     let checked = check_buffer(&data, 16, |at, part| stream(key_bytes, IV, at, part))?;
-    let timing = budget.time_queued(|| Ok(ctr.apply_at(None, 0, &mut data, 0..len)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(ctr.apply_at(0, &mut data)?), || Ok(device.sync()?))?;
     Ok((timing, Some(launches), checked))
 }
 
@@ -117,32 +117,32 @@ fn counter(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Se
 fn seal(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let gcm = aes(device, key_bytes, config)?.gcm()?;
     let mut data = patterned(device, len)?;
-    let tag = gcm.seal_range(&NONCE, &[], &mut data, 0..len)?;
+    let tag = gcm.seal_buffer(&NONCE, &[], &mut data)?;
     let checked = check_buffer(&data, 16, |at, part| stream(key_bytes, gcm_counter(&NONCE), at, part))?;
     let checked = checked + check_tag(key_bytes, len, &tag)?;
-    gcm.open_range(&NONCE, &[], &mut data, 0..len, tag.as_ref())?;
+    gcm.open_buffer(&NONCE, &[], &mut data, tag.as_ref())?;
     check_buffer(&data, 16, |_, _| ())?;
-    let seal = || Ok(gcm.seal_range(&NONCE, &[], &mut data, 0..len).map(drop)?);
+    let seal = || Ok(gcm.seal_buffer(&NONCE, &[], &mut data).map(drop)?);
     Ok((budget.time_queued(seal, || Ok(()))?, None, checked))
 }
 
 fn xts(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let xts = Xts::with_config(device, &xts_key(key_bytes), SECTOR, config.clone())?;
     let mut data = patterned(device, len)?;
-    xts.encrypt_range(0, &mut data, 0..len)?;
+    xts.encrypt_buffer(0, &mut data)?;
     let checked = check_buffer(&data, SECTOR, |at, part| reference_xts(key_bytes, at, part))?;
-    xts.decrypt_range(0, &mut data, 0..len)?;
+    xts.decrypt_buffer(0, &mut data)?;
     check_buffer(&data, 16, |_, _| ())?;
-    let timing = budget.time_queued(|| Ok(xts.encrypt_range(0, &mut data, 0..len)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(xts.encrypt_buffer(0, &mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
 }
 
 fn cbc_decrypt(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let cbc = aes(device, key_bytes, config)?.cbc();
     let mut data = patterned(device, len)?;
-    cbc.decrypt_range(&IV, &mut data, 0..len)?;
+    cbc.decrypt_buffer(&IV, &mut data)?;
     let checked = check_buffer(&data, 16, |at, part| reference_cbc_decrypt(key_bytes, at, part))?;
-    let timing = budget.time_queued(|| Ok(cbc.decrypt_range(&IV, &mut data, 0..len)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(cbc.decrypt_buffer(&IV, &mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
 }
 
@@ -150,11 +150,11 @@ fn cbc_decrypt(budget: &Budget, &Setting { device, key_bytes, ref config, len }:
 fn electronic_codebook(budget: &Budget, &Setting { device, ref config, len, .. }: &Setting<'_>) -> Result<Measured> {
     let ecb = aes(device, 16, config)?.ecb();
     let mut data = patterned(device, len)?;
-    ecb.encrypt_range(&mut data, 0..len)?;
+    ecb.encrypt_buffer(&mut data)?;
     let checked = check_buffer(&data, 16, |_, part| reference_blocks(&KEY[..16], false, part))?;
-    ecb.decrypt_range(&mut data, 0..len)?;
+    ecb.decrypt_buffer(&mut data)?;
     check_buffer(&data, 16, |_, _| ())?;
-    let timing = budget.time_queued(|| Ok(ecb.encrypt_range(&mut data, 0..len)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(ecb.encrypt_buffer(&mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
 }
 

@@ -86,7 +86,7 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         let mut in_turn = |host: &mut [u8]| -> Result<()> {
             data.write(host)?;
             device.sync()?;
-            ctr.apply_at(None, 0, &mut data, 0..len)?;
+            ctr.apply_at(0, &mut data)?;
             device.sync()?;
             Ok(data.read(host)?)
         };
@@ -102,7 +102,7 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         patterned_slice(&mut host);
         let mut in_turn = |host: HostBuffer| -> Result<HostBuffer> {
             let host = data.write_pinned(None, host)?.wait()?;
-            ctr.apply_at(None, 0, &mut data, 0..len)?;
+            ctr.apply_at(0, &mut data)?;
             device.sync()?;
             Ok(data.read_pinned(None, host)?.wait()?)
         };
