@@ -373,7 +373,8 @@ mod tests {
         let mut values: Vec<E> = [0u64, 1, 2, u32::MAX.into(), 1 << 32, 1 << 63, u64::MAX].map(E::from).to_vec();
         values.extend(values.clone().iter().map(|x| -*x));
         values.extend((0..40).map(|i| E::from(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i + 1))));
-        // Words at the borders of what sums and halves hold, in the device's form.
+        // Words at the borders of what sums and halves hold, in the device's form: 2^32 − 1 and p − 1 of Goldilocks are 2^64 − 1, the
+        // most that an unreduced sum may be.
         let Kind::Prime { constants, .. } = E::arithmetic().0 else { unreachable!("fields of words are prime") };
         let modulus = constants.modulus.iter().rev().fold(0u64, |word, limb| word << 32 | u64::from(*limb));
         let top = 1 << (32 * E::LIMBS - 1);

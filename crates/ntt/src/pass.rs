@@ -371,7 +371,7 @@ impl Shape {
             if let Some(field) = lanes
                 && (params.log_n > self.log_rows || params.lines - params.first >= MIN_LINES)
             {
-                return pass.run_in(field);
+                return pass.run_in::<F>(field);
             }
         }
         let half = 1 << self.log_rows >> 1;

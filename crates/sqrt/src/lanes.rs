@@ -40,6 +40,12 @@ pub(crate) struct Run<'a> {
     pub(crate) verdicts: &'a mut [u32; STEP],
 }
 
+impl Run<'_> {
+    pub(crate) fn run_usual(self, field: &Field) {
+        field.run_usual(self);
+    }
+}
+
 impl Job for Run<'_> {
     type Output = ();
 

@@ -113,7 +113,7 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
     pub(crate) fn run(&self, group: &mut Group<B>, count: usize) {
         #[cfg(target_arch = "x86_64")]
         if let Some(lanes) = &self.lanes {
-            return lanes.run(crate::lanes::Run {
+            let run = crate::lanes::Run {
                 program: self.program,
                 constants: self.limbs,
                 entries: self.entries,
@@ -127,7 +127,8 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
                 one: &self.one,
                 data: &mut group.data,
                 verdicts: &mut group.verdicts,
-            });
+            };
+            return lanes.run::<B, _>(run, crate::lanes::Run::run_usual);
         }
         let slots = group.data.len() / (STEP * B::LIMBS);
         for i in 0..count {

@@ -677,14 +677,11 @@ impl<C: DeviceCurve<BaseField: RootField>> SideBySide<C> {
         let degree = limbs / Prime0::<C>::LIMBS;
         let Self { lanes, digits, beta, one, .. } = self;
         #[cfg(target_arch = "x86_64")]
-        lanes.run(crate::lanes::multiples::Multiples {
-            digits,
-            degree,
-            beta: *beta,
-            one,
-            points: &all,
-            multiples: &mut multiples,
-        });
+        {
+            use crate::lanes::multiples::Multiples;
+            let job = Multiples { digits, degree, beta: *beta, one, points: &all, multiples: &mut multiples };
+            lanes.run::<Prime0<C>, _>(job, Multiples::run_usual);
+        }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no {lanes:?} is made for {multiples:?} by {digits:?} over {one:?}, {degree} and {beta}");
         #[cfg(target_arch = "x86_64")]

@@ -7,11 +7,18 @@
 //! In memory elements keep the device's form, x · 2^(32 `LIMBS`) mod p. A product in lanes is divided by R = 2^(52 L).
 //! So one factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]), or is a constant
 //! brought to the form x · R beforehand ([`Lanes::constants`]), and what is stored needs no correction.
+//!
+//! All is written for any number of limbs, and compiled for each it would be a third of what builds of transforms take. So a job is
+//! compiled for the usual 8 and 12 limbs in the crate that it is of, once for all who use it and with that crate's
+//! optimisations, and for other numbers in the crates that use fields of them.
 
+use ark_ff::PrimeField;
 use evariste_backend::{CpuVectors, cpu_vectors};
 
 use crate::{Arithmetic, DeviceField, arithmetic::Kind};
 
+#[cfg(target_arch = "x86_64")]
+mod jobs;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 mod points;
@@ -19,6 +26,8 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod words;
 
+#[cfg(target_arch = "x86_64")]
+use jobs::{Jobs, Limbs};
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{COLUMNS, Columns, Eight, Lanes};
 pub(crate) use vector::Factor;
@@ -41,6 +50,12 @@ const MIN_LIMBS: usize = 2;
 /// Most limbs of 32 bits.
 const MAX_LIMBS: usize = 24;
 
+/// What is compiled for the limbs of a field.
+#[cfg(target_arch = "x86_64")]
+type Compiled = &'static dyn Jobs;
+#[cfg(not(target_arch = "x86_64"))]
+type Compiled = ();
+
 /// Holds the constants of a prime field for computing in lanes, on a processor that can. It is of the field that it was
 /// made from alone.
 #[derive(Clone, Debug)]
@@ -58,6 +73,7 @@ pub struct Field {
     window: u64,
     /// 2^52 times the weight of the lowest of these bits, divided by p and rounded down.
     quotient: u64,
+    jobs: Compiled,
 }
 
 /// What is computed in lanes of a field, written once for all numbers of limbs.
@@ -77,17 +93,17 @@ pub trait Job {
 impl Field {
     /// Computes the constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
     pub fn of<F: DeviceField>() -> Option<Self> {
-        if !(MIN_LIMBS..=MAX_LIMBS).contains(&F::LIMBS) || cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
+        if const { limbs_of::<F>() } == 0 || cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
             return None;
         }
         match F::arithmetic() {
-            Arithmetic(Kind::Prime { constants, .. }) => Some(Self::new(&constants.modulus)),
+            Arithmetic(Kind::Prime { constants, .. }) => Some(Self::new(&constants.modulus, jobs_of::<F>())),
             Arithmetic(Kind::Extension(_)) => None,
         }
     }
 
     /// For an odd modulus of 32-bit limbs, of which the highest is not zero.
-    fn new(words: &[u32]) -> Self {
+    fn new(words: &[u32], jobs: Compiled) -> Self {
         let (limbs, len) = (words.len(), lane_limbs(words.len()));
         let mut modulus = vec![0; len];
         for (i, word) in words.iter().enumerate() {
@@ -141,7 +157,7 @@ impl Field {
         };
         let complement = modulus.iter().map(negate).collect();
         let n0 = inverse.wrapping_neg() & MASK;
-        Self { limbs, complement, n0, unit, window: window as u64, quotient, modulus }
+        Self { limbs, complement, n0, unit, window: window as u64, quotient, modulus, jobs }
     }
 }
 
@@ -158,20 +174,80 @@ const fn lane_limbs(limbs: usize) -> usize {
     (32 * limbs + 4).div_ceil(BITS)
 }
 
+/// The limbs of `F` if it is a prime field that may be computed with in lanes, else 0.
+const fn limbs_of<F: DeviceField>() -> usize {
+    let is_prime = F::LIMBS == (F::BasePrimeField::MODULUS_BIT_SIZE as usize).div_ceil(32);
+    if is_prime && MIN_LIMBS <= F::LIMBS && F::LIMBS <= MAX_LIMBS { F::LIMBS } else { 0 }
+}
+
+/// An expression with `$n` for the number of limbs: that of a constant is compiled for no other.
+#[cfg(target_arch = "x86_64")]
+macro_rules! by_limbs {
+    ($limbs:expr, |$n:ident| $result:expr) => {
+        by_limbs!($limbs, |$n| $result, 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
+    };
+    ($limbs:expr, |$n:ident| $result:expr, $($k:literal)*) => {
+        match $limbs {
+            $($k => {
+                const $n: usize = $k;
+                $result
+            })*
+            limbs => unreachable!("no field of {limbs} limbs is made for this"),
+        }
+    };
+}
+
+/// The same for the usual numbers of limbs: those of most fields that curves are over and that their scalars are in, of BN254,
+/// BLS12-381 and Pallas among others.
+#[cfg(target_arch = "x86_64")]
+macro_rules! by_usual_limbs {
+    ($limbs:expr, |$n:ident| $result:expr) => { by_limbs!($limbs, |$n| $result, 8 12) };
+}
+
+#[cfg(target_arch = "x86_64")]
+const fn is_usual(limbs: usize) -> bool {
+    matches!(limbs, 8 | 12)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn jobs_of<F: DeviceField>() -> Compiled {}
+
+#[cfg(target_arch = "x86_64")]
+fn jobs_of<F: DeviceField>() -> Compiled {
+    if const { is_usual(F::LIMBS) } {
+        return usual_jobs(F::LIMBS);
+    }
+    by_limbs!(const { limbs_of::<F>() }, |N| &Limbs::<N, { lane_limbs(N) }>)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn usual_jobs(limbs: usize) -> Compiled {
+    by_usual_limbs!(limbs, |N| &Limbs::<N, { lane_limbs(N) }>)
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Field {
-    /// Runs a job with the limbs of this field.
-    pub fn run<J: Job>(&self, job: J) -> J::Output {
-        macro_rules! by_limbs {
-            ($($limbs:literal)*) => {
-                match self.limbs {
-                    // SAFETY: a field is made only where the processor has the instructions, and has these limbs.
-                    $($limbs => unsafe { job.run::<$limbs, { lane_limbs($limbs) }>(self) },)*
-                    _ => unreachable!("fields of other limbs are not made"),
-                }
-            };
+    /// Runs a job with the limbs of `F`, the field that this was made from. For usual numbers of limbs that is up to `usual`, a
+    /// function of no field's type that calls [`run_usual`](Self::run_usual), so that it is compiled in the job's own crate.
+    ///
+    /// # Panics
+    /// If it was made from a field of other limbs.
+    pub fn run<F: DeviceField, J: Job>(&self, job: J, usual: fn(J, &Self) -> J::Output) -> J::Output {
+        assert_eq!(self.limbs, F::LIMBS);
+        if const { is_usual(F::LIMBS) } {
+            return usual(job, self);
         }
-        by_limbs!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
+        // SAFETY: a field is made only where the processor has the instructions, and has these limbs.
+        by_limbs!(const { limbs_of::<F>() }, |N| unsafe { job.run::<N, { lane_limbs(N) }>(self) })
+    }
+
+    /// Runs a job with the limbs of this field.
+    ///
+    /// # Panics
+    /// If it does not have a usual number of limbs.
+    pub fn run_usual<J: Job>(&self, job: J) -> J::Output {
+        // SAFETY: as above.
+        by_usual_limbs!(self.limbs, |N| unsafe { job.run::<N, { lane_limbs(N) }>(self) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sums of affine points in lanes.
 
 #[cfg(target_arch = "x86_64")]
-mod jobs;
+pub(super) mod jobs;
 
 use super::{Field, STEP};
 
@@ -16,7 +16,7 @@ impl Field {
         assert!(out.len().is_multiple_of(STEP * self.limbs));
         let (a, b, out, len) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len() / self.limbs);
         #[cfg(target_arch = "x86_64")]
-        return self.run(jobs::Differences { a, b, out, len });
+        return self.jobs.differences(self, jobs::Differences { a, b, out, len });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {len} differences of {a:?} and {b:?} to {out:?}");
     }
@@ -33,7 +33,7 @@ impl Field {
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
         let (inverses, len) = (inverses.as_ptr(), inverses.len() / self.limbs);
         #[cfg(target_arch = "x86_64")]
-        self.run(jobs::Chords { a, b, inverses, out, len });
+        self.jobs.chords(self, jobs::Chords { a, b, inverses, out, len });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {len} sums of {a:?} and {b:?} by {inverses:?} to {out:?}");
     }

@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use ark_std::rand::{Rng, RngCore};
 
-use super::{Combination, Eight, Factor, Field, Job, Lanes, MAX_LIMBS, MIN_LIMBS};
+use super::{Combination, Eight, Factor, Field, Job, Lanes, Limbs, MAX_LIMBS, MIN_LIMBS, lane_limbs};
 
 /// Moduli of `limbs` 32-bit limbs: the largest and the smallest, and some in between.
 fn moduli(limbs: usize, rng: &mut impl RngCore) -> Vec<Vec<u32>> {
@@ -17,6 +17,10 @@ fn moduli(limbs: usize, rng: &mut impl RngCore) -> Vec<Vec<u32>> {
         moduli.push(modulus);
     }
     moduli
+}
+
+fn field(p: &[u32]) -> Field {
+    Field::new(p, by_limbs!(p.len(), |N| &Limbs::<N, { lane_limbs(N) }>))
 }
 
 fn compare(a: &[u32], b: &[u32]) -> Ordering {
@@ -97,7 +101,7 @@ fn products_match_the_definition_for_every_number_of_limbs() {
     let mut rng = ark_std::test_rng();
     for limbs in MIN_LIMBS..=MAX_LIMBS {
         for p in moduli(limbs, &mut rng) {
-            let field = Field::new(&p);
+            let field = field(&p);
             for len in [0, 1, 7, 16, 37] {
                 let a = elements(&p, len, &mut rng);
                 let mut b = elements(&p, len, &mut rng);
@@ -170,12 +174,14 @@ fn values_of_several_times_the_modulus_are_reduced() {
     let mut rng = ark_std::test_rng();
     for limbs in MIN_LIMBS..=MAX_LIMBS {
         for p in moduli(limbs, &mut rng) {
-            let field = Field::new(&p);
+            let field = field(&p);
             let (x, y) = (elements(&p, 20, &mut rng)[12 * limbs..].to_vec(), elements(&p, 8, &mut rng));
             let products: Vec<u32> =
                 x.chunks(limbs).zip(y.chunks(limbs)).flat_map(|(x, y)| product(x, y, &p)).collect();
             for times in 0..15 {
-                let [reduced, multiplied] = field.run(Steps { x: &x, y: &y, times });
+                let steps = Steps { x: &x, y: &y, times };
+                // SAFETY: the processor has the instructions, and the field has these limbs.
+                let [reduced, multiplied] = by_limbs!(limbs, |N| unsafe { steps.run::<N, { lane_limbs(N) }>(&field) });
                 assert_eq!(reduced, x, "{times} times {p:x?}");
                 assert_eq!(multiplied, products, "{times} times {p:x?}");
             }
@@ -191,7 +197,7 @@ fn sums_of_products_match_the_definition_for_every_number_of_limbs() {
     let mut rng = ark_std::test_rng();
     for limbs in MIN_LIMBS..=MAX_LIMBS {
         for p in moduli(limbs, &mut rng) {
-            let field = Field::new(&p);
+            let field = field(&p);
             let largest = subtract(&p, &elements(&p, 4, &mut rng)[limbs..2 * limbs]).0;
             for len in [0, 1, 8, 97, 230] {
                 let (mut a, b) = (elements(&p, len, &mut rng), elements(&p, len, &mut rng));

@@ -1,15 +1,15 @@
 //! Operations on vectors of elements in lanes.
 
 #[cfg(target_arch = "x86_64")]
-mod chain;
+pub(super) mod chain;
 #[cfg(target_arch = "x86_64")]
-mod inner;
+pub(super) mod inner;
 #[cfg(target_arch = "x86_64")]
-mod inverse;
+pub(super) mod inverse;
 #[cfg(target_arch = "x86_64")]
-mod products;
+pub(super) mod products;
 #[cfg(target_arch = "x86_64")]
-mod sums;
+pub(super) mod sums;
 
 use rayon::prelude::*;
 
@@ -99,7 +99,7 @@ impl Field {
             Factor::Itself => (a, false),
         };
         #[cfg(target_arch = "x86_64")]
-        self.run(products::Products { a, b, out, len });
+        self.jobs.products(self, products::Products { a, b, out, len });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {len} products of {a:?} and {b:?} to {out:?}");
     }
@@ -110,7 +110,7 @@ impl Field {
         x.par_chunks_mut(CHAIN_GRAIN * self.limbs).for_each(|x| {
             let (x, len) = (x.as_mut_ptr(), x.len() / self.limbs);
             #[cfg(target_arch = "x86_64")]
-            self.run(chain::Chain { x, len, times });
+            self.jobs.chain(self, chain::Chain { x, len, times });
             #[cfg(not(target_arch = "x86_64"))]
             unreachable!("no field is made for {times} products of {len} elements at {x:?}");
         });
@@ -131,8 +131,8 @@ impl Field {
         let [out, a, b] = [out, a, b].map(|run| start.wrapping_add(run * self.limbs));
         #[cfg(target_arch = "x86_64")]
         match how {
-            Combination::Product => self.run(products::Products { a, b: (b, false), out, len }),
-            Combination::Sum | Combination::Difference => self.run(sums::Sums { how, a, b, out, len }),
+            Combination::Product => self.jobs.products(self, products::Products { a, b: (b, false), out, len }),
+            Combination::Sum | Combination::Difference => self.jobs.sums(self, sums::Sums { how, a, b, out, len }),
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {how:?} of {len} elements at {a:?} and {b:?} to {out:?}");
@@ -143,7 +143,7 @@ impl Field {
         assert_eq!(a.len(), b.len());
         let (a, b, len) = (a.as_ptr(), b.as_ptr(), a.len() / self.limbs);
         #[cfg(target_arch = "x86_64")]
-        return self.run(inner::InnerProduct { a, b, len });
+        return self.jobs.inner_product(self, inner::InnerProduct { a, b, len });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {len} products of {a:?} and {b:?}");
     }
@@ -177,7 +177,7 @@ impl Field {
         assert_eq!((a.len(), one.len()), (out.len(), self.limbs));
         let (a, out, steps) = (a.as_ptr(), out.as_mut_ptr(), a.len() / (STEP * self.limbs));
         #[cfg(target_arch = "x86_64")]
-        self.run(inverse::Inverse { a, out, steps, one, invert });
+        self.jobs.inverse(self, inverse::Inverse { a, out, steps, one, invert });
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {steps} steps from {a:?} to {out:?} by {:?}", std::ptr::from_ref(invert));
     }

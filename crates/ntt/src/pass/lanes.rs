@@ -19,7 +19,10 @@ use std::{
     slice,
 };
 
-use evariste_field::ifma::{Eight, Field, Job, Lanes, Places};
+use evariste_field::{
+    DeviceField,
+    ifma::{Eight, Field, Job, Lanes, Places},
+};
 use rayon::prelude::*;
 
 use super::{End, Params, Pass, Shape, flags};
@@ -35,10 +38,13 @@ const MAX_LIMBS: usize = 24;
 const PARTS: usize = 4;
 
 impl Pass<'_> {
-    /// Does it on all cores. Of no field's type, so that what is compiled for each number of limbs is so in this crate and
-    /// not in all that use it.
-    pub(super) fn run_in(self, field: &Field) {
-        field.run(self);
+    /// Does it on all cores.
+    pub(super) fn run_in<F: DeviceField>(self, field: &Field) {
+        field.run::<F, _>(self, Self::run_usual);
+    }
+
+    fn run_usual(self, field: &Field) {
+        field.run_usual(self);
     }
 }
 

@@ -30,6 +30,12 @@ pub(crate) struct Multiples<'a> {
     pub(crate) multiples: &'a mut [u32],
 }
 
+impl Multiples<'_> {
+    pub(crate) fn run_usual(self, field: &Field) {
+        field.run_usual(self);
+    }
+}
+
 impl Job for Multiples<'_> {
     type Output = ();
 

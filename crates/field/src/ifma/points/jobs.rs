@@ -3,7 +3,7 @@
 use super::super::{Eight, Field, Job, Lanes, Places, STEP};
 
 /// See [`Field::differences`]. There are `len` points at `a` and `b`, and as many elements at `out`.
-pub(super) struct Differences {
+pub(in crate::ifma) struct Differences {
     pub(super) a: *const u32,
     pub(super) b: *const u32,
     pub(super) out: *mut u32,
@@ -49,7 +49,7 @@ unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &D
 }
 
 /// See [`Field::chords`]. There are `len` points at `a`, `b` and `out`, and as many elements at `inverses`.
-pub(super) struct Chords {
+pub(in crate::ifma) struct Chords {
     pub(super) a: *const u32,
     pub(super) b: *const u32,
     pub(super) inverses: *const u32,

@@ -2,7 +2,7 @@ use super::super::{Field, Job, Lanes, MAX_LIMBS};
 use super::STEP;
 
 /// x\[i\] = x\[i\]^(`times` + 1), by as many multiplications one after the other, for `len` elements.
-pub(super) struct Chain {
+pub(in crate::ifma) struct Chain {
     pub(super) x: *mut u32,
     pub(super) len: usize,
     pub(super) times: u32,

@@ -5,7 +5,7 @@ use super::super::{COLUMNS, Eight, Field, Job, Lanes, MAX_LIMBS};
 const RUN: usize = 12;
 
 /// Σ a\[i\] · b\[i\] over `len` elements at each.
-pub(super) struct InnerProduct {
+pub(in crate::ifma) struct InnerProduct {
     pub(super) a: *const u32,
     pub(super) b: *const u32,
     pub(super) len: usize,

@@ -8,7 +8,7 @@ const CHAINS: usize = STEP / 8;
 
 /// `out[i] = 1 / a[i]`, and 0 where that is 0, by Montgomery's trick along each lane. There are `steps` times [`STEP`]
 /// elements at both.
-pub(super) struct Inverse<'a> {
+pub(in crate::ifma) struct Inverse<'a> {
     pub(super) a: *const u32,
     pub(super) out: *mut u32,
     pub(super) steps: usize,

@@ -3,7 +3,7 @@ use super::STEP;
 
 /// `out[i] = a[i] · b[i]`, or with one b for all. There are `len` elements at `a`, `b` and `out`; `out` is each of the others, or
 /// apart from it.
-pub(super) struct Products {
+pub(in crate::ifma) struct Products {
     pub(super) a: *const u32,
     pub(super) b: (*const u32, bool),
     pub(super) out: *mut u32,

@@ -3,7 +3,7 @@ use super::Combination;
 
 /// `out[i] = a[i] + b[i]`, or the difference. There are `len` elements at `a`, `b` and `out`; `out` is each of the others, or apart
 /// from it.
-pub(super) struct Sums {
+pub(in crate::ifma) struct Sums {
     pub(super) how: Combination,
     pub(super) a: *const u32,
     pub(super) b: *const u32,

@@ -1,0 +1,48 @@
+//! What a field of some number of limbs does in lanes, behind pointers, so that what calls it is compiled once for all numbers.
+
+use std::fmt;
+
+use super::{
+    Field, Job,
+    points::jobs::{Chords, Differences},
+    vector::{chain::Chain, inner::InnerProduct, inverse::Inverse, products::Products, sums::Sums},
+};
+
+/// Does jobs for the fields of some number of limbs.
+pub(super) trait Jobs: fmt::Debug + Send + Sync {
+    fn products(&self, field: &Field, job: Products);
+    fn chain(&self, field: &Field, job: Chain);
+    fn sums(&self, field: &Field, job: Sums);
+    fn inner_product(&self, field: &Field, job: InnerProduct) -> Vec<u32>;
+    fn inverse(&self, field: &Field, job: Inverse<'_>);
+    fn differences(&self, field: &Field, job: Differences) -> Vec<usize>;
+    fn chords(&self, field: &Field, job: Chords);
+}
+
+/// `LIMBS` in memory and `L` in lanes.
+#[derive(Debug)]
+pub(super) struct Limbs<const LIMBS: usize, const L: usize>;
+
+macro_rules! jobs {
+    ($($name:ident: $job:ty => $output:ty),*) => {
+        impl<const LIMBS: usize, const L: usize> Jobs for Limbs<LIMBS, L> {
+            $(
+                fn $name(&self, field: &Field, job: $job) -> $output {
+                    assert_eq!(field.limbs, LIMBS);
+                    // SAFETY: a field is made only where the processor has the instructions, and has these limbs.
+                    unsafe { job.run::<LIMBS, L>(field) }
+                }
+            )*
+        }
+    };
+}
+
+jobs! {
+    products: Products => (),
+    chain: Chain => (),
+    sums: Sums => (),
+    inner_product: InnerProduct => Vec<u32>,
+    inverse: Inverse<'_> => (),
+    differences: Differences => Vec<usize>,
+    chords: Chords => ()
+}
