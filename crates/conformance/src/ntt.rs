@@ -1,29 +1,25 @@
 //! Transforms over every field with two-adicity.
 
-use std::{sync::Arc, thread};
+use std::thread;
 
 use ark_bls12_381::Fr;
 use ark_ff::{FftField, Field};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste_backend::{
-    Device, DeviceInfo, Element, Error as DeviceError, HostBuffer, KernelSpec, Kind, Secrecy, Transfer,
-};
+use evariste_backend::{Device, DeviceInfo, Error as DeviceError, KernelSpec, Kind};
 use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{
-    Config, Error, LowDegreeExtension, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles, crossover, forward,
-    forward_out_of_core, inverse, inverse_out_of_core, reference, set_crossover,
-};
-
+use evariste_ntt::{Config, Error, LowDegreeExtension, Ntt, Order, Split, Twiddles, reference};
 use libtest_mimic::Failed;
 
 use crate::{
     Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, fields,
     launches::{self, Family},
     other_device,
-    recorder::Recorder,
     samples::samples,
     sizes::is_few,
 };
+
+mod extensions;
+mod host;
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
@@ -37,11 +33,11 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
     suite.add("goldilocks::long", long::<small::Goldilocks>);
     suite.add("baby-bear::long", long::<small::BabyBear>);
-    suite.add("baby-bear::interrupted", interrupted);
-    suite.add("baby-bear-4::extensions", extensions_of_extension_elements);
+    suite.add("baby-bear::interrupted", host::interrupted);
+    suite.add("baby-bear-4::extensions", extensions::of_extension_elements);
     suite.add("bls12-381-fr::large", large::<ark_bls12_381::Fr>);
     suite.add("bls12-381-fr::no_host_copies_and_few_launches", no_host_copies_and_few_launches);
-    suite.add_alone("bls12-381-fr::crossover", slices_stay_on_the_cpu_below_the_crossover);
+    suite.add_alone("bls12-381-fr::crossover", host::slices_stay_on_the_cpu_below_the_crossover);
     suite.add("bls12-381-fr::two_threads", two_threads);
     suite.add("bls12-381-fr::queues", queues);
     suite.add_alone("bls12-381-fr::required_bytes", required_bytes);
@@ -102,17 +98,17 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     basic::<F>(suite, field);
     suite.add(&format!("{field}::columns"), columns::<F>);
     suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
-    suite.add(&format!("{field}::products"), products::<F>);
-    suite.add(&format!("{field}::extensions"), extensions::<F>);
-    suite.add(&format!("{field}::matrices"), matrices::<F>);
-    suite.add(&format!("{field}::pipelines"), pipelines::<F>);
-    suite.add(&format!("{field}::pinned"), pinned::<F>);
+    suite.add(&format!("{field}::products"), extensions::products::<F>);
+    suite.add(&format!("{field}::extensions"), extensions::extensions::<F>);
+    suite.add(&format!("{field}::matrices"), extensions::matrices::<F>);
+    suite.add(&format!("{field}::pipelines"), host::pipelines::<F>);
+    suite.add(&format!("{field}::pinned"), host::pinned::<F>);
     // Emulated GPUs take a minute and more for longer elements, whose blocks are cut as those of words.
     if F::LIMBS == 1 || !suite.device.info().features.software {
-        suite.add_alone(&format!("{field}::blocks_of_columns"), blocks_of_columns::<F>);
+        suite.add_alone(&format!("{field}::blocks_of_columns"), host::blocks_of_columns::<F>);
     }
-    suite.add(&format!("{field}::out-of-core"), out_of_core::<F>);
-    suite.add(&format!("{field}::host_slices"), host_slices::<F>);
+    suite.add(&format!("{field}::out-of-core"), host::out_of_core::<F>);
+    suite.add(&format!("{field}::host_slices"), host::host_slices::<F>);
     suite.add(&format!("{field}::misuse"), misuse::<F>);
 }
 
@@ -389,280 +385,6 @@ fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Products of polynomials against the schoolbook's.
-fn products<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let ntt = Ntt::<F>::new(device, 7)?;
-    for (a, b) in [(0, 0), (0, 5), (5, 0), (1, 1), (1, 128), (64, 65), (100, 3), (2, 2)] {
-        let (a, b) = (samples::<F>(a, 30), samples::<F>(b, 31));
-        let product = ntt.product(&device.upload(&a)?, &device.upload(&b)?)?.to_vec()?;
-        expect_same(&format!("{} × {}", a.len(), b.len()), &product, &reference::product(&a, &b))?;
-    }
-    let [long, short] = [device.upload(&samples::<F>(100, 30))?, device.upload(&samples::<F>(30, 31))?];
-    let error = expect_error("a product of 129 coefficients", ntt.product(&long, &short))?;
-    expect_equal("size", &error, &Error::TooLarge { expected: 7, actual: 129 })
-}
-
-/// Low-degree extensions against values by Horner's rule.
-fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    for (log_n, log_blowup, count) in [(0, 0, 1), (0, 3, 2), (3, 1, 3), (5, 2, 1), (8, 4, 2)] {
-        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
-        let extension = LowDegreeExtension::<F>::new(device, log_n, log_blowup)?;
-        let coefficients = samples::<F>(n * count, 32);
-        let values: Vec<F> = coefficients.chunks(n).flat_map(|x| arkworks(x, F::ONE)).collect();
-        let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;
-        let expected: Vec<F> = coefficients
-            .chunks(n)
-            .flat_map(|x| (0..size as u64).map(|k| reference::horner(x, F::GENERATOR * w.pow([k]))).collect::<Vec<F>>())
-            .collect();
-        for order in [Order::Natural, Order::BitReversed] {
-            let what = format!("{count} of 2^{log_n} to 2^{}, {order:?}", log_n + log_blowup);
-            let ordered: Vec<F> =
-                expected.chunks(size).flat_map(|x| reference::reorder(x, Order::Natural, order)).collect();
-            let given = device.upload(&values)?;
-            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &ordered)?;
-            expect_same("values as they were", &given.to_vec()?, &values)?;
-            // So that memory which is used again does not hold the result.
-            device.upload::<Mont<F>>(&samples(expected.len(), 35))?;
-            let from_coefficients = extension.evaluate(&device.upload(&coefficients)?, F::GENERATOR, order)?;
-            expect_same(&format!("coefficients, {what}"), &from_coefficients.to_vec()?, &ordered)?;
-        }
-    }
-    let extension = LowDegreeExtension::<F>::new(device, 2, 1)?;
-    let mut short = device.upload(&[F::ONE; 7])?;
-    let refused = extension.extend_into(&device.zeros(4)?, F::ONE, Order::BitReversed, &mut short);
-    expect_error("an output of seven for eight values", refused)?;
-    expect_same("an output as it was", &short.to_vec()?, &[F::ONE; 7])?;
-    for (columns, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
-        let refused = extension.clone().columns(columns).extend(&device.zeros(20)?, F::ONE, Order::BitReversed);
-        let error = expect_error("columns that do not fit", refused)?;
-        expect_equal("length", &error, &Error::Length { expected: unit, actual: 20 })?;
-        let nothing = extension.clone().columns(columns).extend(&device.alloc(0)?, F::ONE, Order::BitReversed)?;
-        expect_equal("values of nothing", &nothing.len(), &0)?;
-    }
-    let values = device.upload(&[F::ONE; 6])?;
-    let error = expect_error("six values for runs of four", extension.extend(&values, F::ONE, Order::Natural))?;
-    expect_equal("length", &error, &Error::Length { expected: 4, actual: 6 })?;
-    let error = expect_error("a coset of zero", extension.extend(&device.zeros(4)?, F::ZERO, Order::Natural))?;
-    expect_equal("coset", &error, &Error::ZeroCoset)?;
-    let beyond = F::TWO_ADICITY + 1;
-    let error = expect_error("too large an extension", LowDegreeExtension::<F>::new(device, 1, F::TWO_ADICITY))?;
-    expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })
-}
-
-/// Extensions of the columns of matrices: coset by coset and whole, in one pass and in several.
-fn matrices<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let all = [(3, 1, 5, 2), (0, 2, 3, 1), (7, 2, 9, 1), (11, 1, 2, 2), (12, 4, 1, 1)];
-    // Those of several passes are many kernels more, which emulated devices compile for long.
-    let emulated = F::LIMBS > 2 && device.info().features.software;
-    for (log_n, log_blowup, columns, matrices) in if emulated || is_few(device) { &all[..1] } else { &all[..] } {
-        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
-        let extension = LowDegreeExtension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
-        let values = samples::<F>(n * columns * matrices, 33);
-        let by_runs: Vec<F> = by_columns(&values, n, *columns, |column| {
-            let mut coefficients =
-                Radix2EvaluationDomain::<F>::new(n).map_or_else(Vec::new, |domain| domain.ifft(column));
-            coefficients.resize(size, F::ZERO);
-            arkworks(&coefficients, F::GENERATOR)
-        });
-        let given = device.upload(&values)?;
-        for order in [Order::Natural, Order::BitReversed] {
-            let expected = by_columns(&by_runs, size, *columns, |x| reference::reorder(x, Order::Natural, order));
-            let what = format!("{matrices} of 2^{log_n} × {columns} to 2^{}, {order:?}", log_n + log_blowup);
-            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &expected)?;
-            expect_same("values as they were", &given.to_vec()?, &values)?;
-        }
-    }
-    Ok(())
-}
-
-/// The values of polynomials over an extension field, on a coset in the field below: each element is as many columns as it has
-/// coefficients.
-fn extensions_of_extension_elements(device: &Device) -> Outcome {
-    type F = small::BabyBear;
-    let (log_n, log_blowup, columns) = (5, 2, 3);
-    let (n, size) = (1usize << log_n, 1u64 << (log_n + log_blowup));
-    let coefficients = samples::<small::BabyBear4>(n * columns, 34);
-    let generator = F::GENERATOR;
-    let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;
-    let expected = by_columns(&coefficients, n, columns, |x| {
-        let points = (0..size).map(|k| small::BabyBear4::from_base_prime_field(generator * w.pow([k])));
-        let values: Vec<_> = points.map(|z| reference::horner(x, z)).collect();
-        reference::reorder(&values, Order::Natural, Order::BitReversed)
-    });
-    let extension = LowDegreeExtension::<F>::new(device, log_n, log_blowup)?.columns(4 * columns);
-    let given = device.upload::<Mont<small::BabyBear4>>(&coefficients)?;
-    let values = extension.evaluate(given.as_view().flattened(), generator, Order::BitReversed)?;
-    let expected: Vec<F> = expected.iter().flat_map(Field::to_base_prime_field_elements).collect();
-    expect_same("values", &values.to_vec()?, &expected)?;
-
-    // In place, and from one buffer to another.
-    let mut data = device.upload::<Mont<small::BabyBear4>>(&coefficients)?;
-    let ntt = Ntt::<F>::new(device, log_n)?;
-    ntt.transform().columns(4 * columns).forward(data.as_view_mut().flattened())?;
-    let mut others = device.alloc::<Mont<small::BabyBear4>>(coefficients.len())?;
-    ntt.transform().columns(4 * columns).forward_into(given.as_view().flattened(), others.as_view_mut().flattened())?;
-    expect_same("two buffers", &others.to_vec()?, &data.to_vec()?)?;
-    expect_same("the first as it was", &given.to_vec()?, &coefficients)?;
-    ntt.transform().columns(4 * columns).inverse_into(others.as_view().flattened(), data.as_view_mut().flattened())?;
-    expect_same("and back", &data.to_vec()?, &coefficients)
-}
-
-/// Host data with less device memory than it takes.
-fn out_of_core<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let element = Mont::<F>::BYTES as u64;
-    let all = [(3u32, 4), (8, 5), (0, 4), (1, 7), (4, 4), (5, 4), (11, 9), (12, u64::MAX)];
-    for &(log_n, lines) in if is_brief::<F>(device) { &all[..2] } else { &all } {
-        let x = samples::<F>(1 << log_n, 33);
-        let bytes = ((11 * element) << log_n.div_ceil(2)).saturating_mul(lines);
-        let mut y = x.clone();
-        forward_out_of_core(device, &mut y, bytes)?;
-        expect_same(&format!("forward 2^{log_n} by {lines} lines"), &y, &arkworks(&x, F::ONE))?;
-        inverse_out_of_core(device, &mut y, bytes)?;
-        expect_same(&format!("inverse 2^{log_n} by {lines} lines"), &y, &x)?;
-    }
-    // One plan for several slices, whatever the direction.
-    let x = samples::<F>(1 << 7, 33);
-    let mut plan = OutOfCore::<F>::new(device, 7, (11 * element) << 4 << 2, Secrecy::Secret)?;
-    let mut y = x.clone();
-    for turn in ["the first", "the second"] {
-        plan.forward(&mut y)?;
-        expect_same(&format!("forward, {turn} time"), &y, &arkworks(&x, F::ONE))?;
-        plan.inverse(&mut y)?;
-        expect_same(&format!("inverse, {turn} time"), &y, &x)?;
-    }
-    let error = expect_error("half a slice", plan.forward(&mut y[1..]))?;
-    expect_equal("length", &error, &Error::Length { expected: 128, actual: 127 })?;
-    expect_same("untouched", &y, &x)?;
-    let mut x = samples::<F>(64, 33);
-    let least = 4 * 8 * 11 * element;
-    let error = expect_error("less than four columns", forward_out_of_core(device, &mut x, least - 1))?;
-    expect_equal("memory", &error, &Error::TooLittle { expected: least, actual: least - 1 })?;
-    let error = expect_error("a length of 63", forward_out_of_core(device, &mut x[1..], u64::MAX))?;
-    expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
-    expect_same("untouched", &x, &samples::<F>(64, 33))
-}
-
-/// Single transforms from and to pinned memory: of one pass and of more.
-fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let secrecy = Secrecy::Secret;
-    let all = [(3, 1), (12, 1), (0, 3), (9, 2), (13, 3), (15, 1)];
-    for &(log_n, batch) in if is_brief::<F>(device) { &all[..2] } else { &all[..] } {
-        let n = 1usize << log_n;
-        let ntt = Ntt::<F>::new(device, log_n)?;
-        let x = samples::<F>(n * batch, 44);
-        let y: Vec<F> = x.chunks(n).flat_map(|x| arkworks(x, F::GENERATOR)).collect();
-        for (input, output) in ORDERS {
-            let reorder = |x: &[F], order| -> Vec<F> {
-                x.chunks(n).flat_map(|x| reference::reorder(x, Order::Natural, order)).collect()
-            };
-            let mut host = device.host_buffer(x.len() * Mont::<F>::BYTES, Transfer::Both, secrecy)?;
-            Mont::<F>::encode(&reorder(&x, input), &mut host);
-            let host = ntt.coset(F::GENERATOR).input(input).output(output).forward_pinned(host, secrecy)?;
-            let mut actual = vec![F::ZERO; x.len()];
-            Mont::<F>::decode(&host, &mut actual)?;
-            let what = format!("2^{log_n} × {batch}, {input:?} to {output:?}");
-            expect_same(&format!("forward, {what}"), &actual, &reorder(&y, output))?;
-            let host = ntt.coset(F::GENERATOR).input(output).output(input).inverse_pinned(host, secrecy)?;
-            Mont::<F>::decode(&host, &mut actual)?;
-            expect_same(&format!("inverse, {what}"), &actual, &reorder(&x, input))?;
-        }
-    }
-    let ntt = Ntt::<F>::new(device, 4)?;
-    let host = device.host_buffer(15 * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
-    let error = expect_error("another length", ntt.transform().forward_pinned(host, Secrecy::Public))?;
-    expect_equal("length", &error, &Error::Length { expected: 16, actual: 15 })?;
-    let bytes = Mont::<F>::BYTES;
-    let single = Ntt::<F>::new(device, 0)?;
-    for (ntt, len) in [(&ntt, 16 * bytes + 1), (&single, bytes - 1), (&single, 1)] {
-        let host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
-        let error = expect_error("a part of an element", ntt.transform().forward_pinned(host, Secrecy::Public))?;
-        let expected = len.next_multiple_of(bytes);
-        expect_equal("bytes", &error, &Error::HostBytes { expected, actual: len })?;
-    }
-    let upload_only = device.host_buffer(16 * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
-    expect_error("host memory for uploads only", ntt.transform().forward_pinned(upload_only, Secrecy::Public)).map(drop)
-}
-
-/// Transforms from and to pinned memory that come and go in blocks of columns, which have launches of their own. Where copies
-/// overlap kernels, that takes rows of 64 KiB, so that transforms are the longer the shorter elements are.
-fn blocks_of_columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let secrecy = Secrecy::Public;
-    let (log_n, split) = if device.info().features.queues {
-        // Of three passes, the first takes a third of the levels.
-        let log_row = ((64 << 10) / Mont::<F>::BYTES).ilog2();
-        (log_row + log_row.div_ceil(2), Split::ThreeWay)
-    } else {
-        // With the kernels of other trials.
-        (15, Split::Balanced)
-    };
-    let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
-    let x = samples::<F>(1 << log_n, 45);
-    let y = arkworks(&x, F::GENERATOR);
-    let mut host = device.host_buffer(x.len() * Mont::<F>::BYTES, Transfer::Both, secrecy)?;
-    Mont::<F>::encode(&x, &mut host);
-    let mut actual = vec![F::ZERO; x.len()];
-    let mut launches = 0;
-    // Tables are made the first time.
-    for _ in 0..2 {
-        let before = device.stats().launches;
-        host = ntt.coset(F::GENERATOR).forward_pinned(host, secrecy)?;
-        Mont::<F>::decode(&host, &mut actual)?;
-        expect_same(&format!("forward 2^{log_n}"), &actual, &y)?;
-        host = ntt.coset(F::GENERATOR).inverse_pinned(host, secrecy)?;
-        Mont::<F>::decode(&host, &mut actual)?;
-        expect_same(&format!("inverse 2^{log_n}"), &actual, &x)?;
-        launches = device.stats().launches - before;
-    }
-    // The first pass and the last one, there and back.
-    let least = 2 * (ntt.passes_per_transform() as u64 + 2);
-    expect(&format!("{launches} launches for 2^{log_n}, at least {least}"), launches >= least)
-}
-
-/// Streams of transforms from and to pinned memory.
-fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let (log_n, batch) = (9, 3);
-    let n = 1usize << log_n;
-    let ntt = Ntt::<F>::new(device, log_n)?;
-    let pinned = |x: &[F]| -> Result<HostBuffer, Failed> {
-        let mut host = device.host_buffer(x.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
-        Mont::<F>::encode(x, &mut host);
-        Ok(host)
-    };
-    for inverse in [false, true] {
-        let inputs: Vec<Vec<F>> = (0..8).map(|seed| samples::<F>(n * batch, 40 + seed)).collect();
-        let mut pipeline = Pipeline::new(ntt.coset(F::GENERATOR), batch, Secrecy::Public)?;
-        let mut results = Vec::new();
-        for x in &inputs {
-            let host = pinned(x)?;
-            results.extend(if inverse { pipeline.inverse(host)? } else { pipeline.forward(host)? });
-        }
-        while let Some(host) = pipeline.next()? {
-            results.push(host);
-        }
-        expect_equal("results", &results.len(), &inputs.len())?;
-        for (i, (host, x)) in results.iter().zip(&inputs).enumerate() {
-            let mut actual = vec![F::ZERO; x.len()];
-            Mont::<F>::decode(host, &mut actual)?;
-            let (from, to) = if inverse { (&actual, x) } else { (x, &actual) };
-            let expected: Vec<F> = from.chunks(n).flat_map(|x| arkworks(x, F::GENERATOR)).collect();
-            expect_same(&format!("transform {i}, inverse: {inverse}"), to, &expected)?;
-        }
-    }
-    let mut pipeline = Pipeline::new(ntt.transform(), batch, Secrecy::Public)?;
-    let error = expect_error("host memory of another length", pipeline.forward(pinned(&[F::ONE; 7])?))?;
-    expect_equal("length", &error, &Error::Length { expected: n * batch, actual: 7 })?;
-    let actual = n * batch * Mont::<F>::BYTES + 1;
-    let longer = device.host_buffer(actual, Transfer::Both, Secrecy::Public)?;
-    let error = expect_error("host memory that is a byte longer", pipeline.forward(longer))?;
-    let expected = actual.next_multiple_of(Mont::<F>::BYTES);
-    expect_equal("bytes", &error, &Error::HostBytes { expected, actual })?;
-    let upload_only = device.host_buffer(n * batch * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
-    expect_error("host memory for uploads only", pipeline.forward(upload_only))?;
-    let host = pinned(&vec![F::ZERO; n * batch])?;
-    expect("nothing is ready yet", pipeline.forward(host)?.is_none())?;
-    expect("usable", pipeline.next()?.is_some_and(|host| host.iter().all(|byte| *byte == 0)))
-}
-
 /// What a plan says it takes is what it takes, to 1%.
 fn required_bytes(device: &Device) -> Outcome {
     type F = ark_bls12_381::Fr;
@@ -714,72 +436,6 @@ fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
         expect_same(&format!("inverse of case {case}"), &data.to_vec()?, x)?;
     }
     Ok(())
-}
-
-/// Whichever read fails: the error says whether the slice is whole.
-fn interrupted(device: &Device) -> Outcome {
-    type F = small::BabyBear;
-    let whole = samples::<F>(1 << 10, 31);
-    // Eight pieces of each step, each in eight blocks.
-    let device_bytes = 11 << 9;
-    let recorder = Recorder::plain(device);
-    let device = &Device::unregistered(Arc::clone(&recorder) as _);
-    let [mut refused, mut interrupted] = [0; 2];
-    for reads in 0.. {
-        recorder.fail_read_after(reads);
-        let mut x = whole.clone();
-        match forward_out_of_core(device, &mut x, device_bytes) {
-            Ok(()) => {
-                expect_same("after all reads", &x, &arkworks(&whole, F::ONE))?;
-                break;
-            }
-            Err(Error::Interrupted(_)) => interrupted += 1,
-            Err(error) => {
-                expect(&format!("{error} of the device"), matches!(error, Error::Device(_)))?;
-                expect_same(&format!("{error} after {reads} reads"), &x, &whole)?;
-                refused += 1;
-            }
-        }
-    }
-    expect_equal("reads that lose nothing, and others", &(refused, interrupted), &(96, 32))
-}
-
-fn host_slices<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let measured = crossover::<F>(device)?;
-    expect_equal("a crossover is measured once", &crossover::<F>(device)?, &measured)?;
-    // All on the device, all on the CPU, and as measured.
-    for pinned in [0, u32::MAX, measured] {
-        set_crossover::<F>(device, pinned);
-        for len in [0, 1, 2, 1024] {
-            let x = samples::<F>(len, 9);
-            let mut y = x.clone();
-            forward(device, &mut y)?;
-            expect_same("forward", &y, &if len == 0 { Vec::new() } else { arkworks(&x, F::ONE) })?;
-            inverse(device, &mut y)?;
-            expect_same("inverse", &y, &x)?;
-        }
-    }
-    let x = samples::<F>(1000, 9);
-    let mut y = x.clone();
-    let error = expect_error("a length of 1000", forward(device, &mut y))?;
-    expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 1000 })?;
-    expect_same("untouched", &y, &x)
-}
-
-fn slices_stay_on_the_cpu_below_the_crossover(device: &Device) -> Outcome {
-    let measured = crossover::<Fr>(device)?;
-    let mut x = samples::<Fr>(1 << 4, 9);
-    let mut launches = |pinned| -> Result<u64, Failed> {
-        set_crossover::<Fr>(device, pinned);
-        let before = device.stats().launches;
-        forward(device, &mut x)?;
-        Ok(device.stats().launches - before)
-    };
-    let (first, second, below) = (launches(4)?, launches(4)?, launches(5)?);
-    set_crossover::<Fr>(device, measured);
-    expect("a plan is made once", second <= first && second > 0)?;
-    let expected = if device.is_same(&Device::cpu()) { second } else { 0 };
-    expect_equal("launches below the crossover", &below, &expected)
 }
 
 fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
