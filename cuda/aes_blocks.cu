@@ -245,7 +245,7 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS))
             y[j] = y[j] ^ x[j];
 #elif MODE == MODE_CTR
             y[j] = y[j] ^ x[j];
-            if (block + 1 == place.blocks) {
+            if (block + 1 == place.blocks && place.tail < 16) {
                 store_bytes(words + block, x[j], y[j], 0, place.tail);
                 continue;
             }

@@ -23,12 +23,12 @@ move_bytes(const Params params, BUFFERS(uint4, uint4)) {
         }
         uint4 y = make_uint4(out[0], out[1], out[2], out[3]), *place = dst + t;
         uint32_t first = t == 0 ? params.to : 0, end = t + 1 == params.words ? params.tail : 16;
-        if (params.fresh != 0) {
-            *place = select_bytes(zero, y, first, end);
-        } else if (first > 0 || end < 16) {
-            store_bytes(place, *place, y, first, end);
-        } else {
+        if (first == 0 && end == 16) {
             *place = y;
+        } else if (params.fresh != 0) {
+            *place = select_bytes(zero, y, first, end);
+        } else {
+            store_bytes(place, *place, y, first, end);
         }
     }
 }

@@ -23,8 +23,31 @@ impl Aes {
         }
         let mut copy = self.copy_of(data.as_view(), phase)?;
         let result = work(copy.view_mut(phase..)?)?;
-        self.move_bytes(copy.view(phase..)?, data.reborrow(), 0, Target::Used)?;
+        self.move_bytes(copy.view(phase..)?, data.reborrow(), 0, Target::Used, &mut 0)?;
         Ok(result)
+    }
+
+    /// [`Aes::aligned`] for work that takes itself away when it is done again, on any part from the start on: what came back of a copy
+    /// is taken back when the rest does not come.
+    pub(crate) fn aligned_or_undone(
+        &self,
+        mut data: ViewMut<'_, u8>,
+        phase: usize,
+        work: impl Fn(ViewMut<'_, u8>) -> Result<()>,
+    ) -> Result<()> {
+        if self.whole_launches() || data.start() % BLOCK == phase {
+            return work(data);
+        }
+        let mut copy = self.copy_of(data.as_view(), phase)?;
+        work(copy.view_mut(phase..)?)?;
+        let mut done = 0;
+        let moved = self.move_bytes(copy.view(phase..)?, data.reborrow(), 0, Target::Used, &mut done);
+        if moved.is_err() && done > 0 {
+            work(copy.view_mut(phase..phase + done)?)?;
+            let (back, part) = (copy.view(phase..phase + done)?, data.view_mut(..done)?);
+            self.move_bytes(back, part, 0, Target::Used, &mut 0)?;
+        }
+        moved
     }
 
     /// [`Aes::aligned`] for work that only reads.
@@ -42,18 +65,26 @@ impl Aes {
     /// A copy that starts `phase` bytes after a word.
     fn copy_of(&self, data: View<'_, u8>, phase: usize) -> Result<Buffer<u8>> {
         let mut copy = self.engine.device.alloc_with::<u8>(phase + data.len(), data.secrecy())?;
-        self.move_bytes(data, copy.as_view_mut(), phase, Target::Fresh)?;
+        self.move_bytes(data, copy.as_view_mut(), phase, Target::Fresh, &mut 0)?;
         Ok(copy)
     }
 
-    /// Copies bytes to those of another buffer from number `at` of `dst` on, from and to any place.
-    fn move_bytes(&self, src: View<'_, u8>, mut dst: ViewMut<'_, u8>, at: usize, target: Target) -> Result<()> {
+    /// Copies bytes to those of another buffer from number `at` of `dst` on, from and to any place. Counts them in `done`, which is 0
+    /// before.
+    fn move_bytes(
+        &self,
+        src: View<'_, u8>,
+        mut dst: ViewMut<'_, u8>,
+        at: usize,
+        target: Target,
+        done: &mut usize,
+    ) -> Result<()> {
         let kernel = self.engine.moves.get(&self.engine.device, kernels::move_bytes)?;
-        let mut done = 0;
-        while done < src.len() {
-            let (from, to) = ((src.start() + done) % BLOCK, (dst.start() + at + done) % BLOCK);
+        while *done < src.len() {
+            let start = *done;
+            let (from, to) = ((src.start() + start) % BLOCK, (dst.start() + at + start) % BLOCK);
             // All but the last launch end where a word of the target does.
-            let now = (src.len() - done).min(self.launch_bytes() - to);
+            let now = (src.len() - start).min(self.launch_bytes() - to);
             let params = MoveParams {
                 to: to as u32,
                 from_byte: from as u32,
@@ -64,13 +95,13 @@ impl Aes {
             };
             let groups = self.groups(params.words.into(), THREADS.into(), THREADS);
             // What is fresh is written from the start of a word on.
-            let start = at + done - if target == Target::Fresh { to } else { 0 };
-            let part = dst.view_mut(start..at + done + now)?;
-            let args = &mut [Arg::read(src.view(done..done + now)?), Arg::write(part)];
+            let first = at + start - if target == Target::Fresh { to } else { 0 };
+            let part = dst.view_mut(first..at + start + now)?;
+            let args = &mut [Arg::read(src.view(start..start + now)?), Arg::write(part)];
             // SAFETY: the words of both views are as many as the parameters say, and what is fresh has nothing around the view that
             // anyone needs.
             unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
-            done += now;
+            *done += now;
         }
         Ok(())
     }

@@ -262,7 +262,7 @@ impl Ctr {
         self.aes.expect_here(data.device())?;
         expect_stream(position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(position);
-        self.aes.aligned(data, skip, |data| self.aes.ctr_aligned(data, skip, counter, self.counter))
+        self.aes.aligned_or_undone(data, skip, |data| self.aes.ctr_aligned(data, skip, counter, self.counter))
     }
 
     /// [`Ctr::apply_at`] on a queue of a ring.

@@ -21,7 +21,9 @@ use crate::{
 ///
 /// Operations on memory of the device take buffers and views of parts of them ([`View`], [`ViewMut`]), which may start and end at
 /// any byte, and are queued. [`Aes::on`], and the methods of that name of the modes, give the same operations on another queue than
-/// the default one.
+/// the default one. On GPUs a view that does not start at a multiple of 16 bytes in its buffer is worked on in a copy of all of it; CTR
+/// says where it needs none. A device that fails in the middle of a call may leave data done in part, where a method does not say
+/// otherwise.
 ///
 /// [`View`]: evariste_backend::View
 /// [`ViewMut`]: evariste_backend::ViewMut
@@ -123,8 +125,9 @@ impl Aes {
     }
 
     /// Gives the same keys, with the same kernels, on a queue of their own, for modes that are made from them. What they share with
-    /// work of other queues, such as data, is ordered by events ([`Device::record`], [`Device::wait_for`]). Host data and files pass
-    /// through queues that are made for them.
+    /// work of other queues is ordered by events ([`Device::record`], [`Device::wait_for`]): data, and views of the same buffer that
+    /// have a word of 4 bytes in common, though no byte. Host data and files pass through queues that are made for them. A queue of
+    /// another device is an error of what is queued.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { engine: Arc::clone(&self.engine), queue: Some(queue.clone()) }

@@ -173,6 +173,11 @@ impl Cpu {
         own(memory.downcast_ref(), "memory", &self.info)
     }
 
+    /// Refuses queues of other backends. There is one device of this one.
+    fn expect_queue(&self, queue: &Queue) -> Result<()> {
+        own(queue.downcast_ref::<()>(), "queue", &self.info).map(drop)
+    }
+
     /// The bytes of a span.
     fn bytes<'a>(&self, span: Span<'a>) -> Result<&'a [u8]> {
         let start = self.memory(span.memory())?.place(span.at(), span.bytes())?;
@@ -229,7 +234,7 @@ impl Backend for Cpu {
     }
 
     fn write(&self, queue: &Queue, mut dst: SpanMut<'_>, mut src: HostBuffer) -> Result<Pending> {
-        own(queue.downcast_ref::<()>(), "queue", &self.info)?;
+        self.expect_queue(queue)?;
         own(src.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
         self.memory(dst.memory())?;
         expect_len("the source of a write, in bytes", dst.bytes(), src.len() as u64)?;
@@ -246,7 +251,7 @@ impl Backend for Cpu {
     }
 
     fn read(&self, queue: &Queue, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
-        own(queue.downcast_ref::<()>(), "queue", &self.info)?;
+        self.expect_queue(queue)?;
         own(dst.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
         let source = self.bytes(src)?;
         expect_len("the target of a read, in bytes", src.bytes(), dst.len() as u64)?;
@@ -255,22 +260,26 @@ impl Backend for Cpu {
         Ok(Pending::done(dst))
     }
 
-    fn copy(&self, _: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        self.expect_queue(queue)?;
         expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
         parallel::copy(self.bytes(src)?, self.bytes_mut(dst)?);
         Ok(())
     }
 
-    fn clear(&self, _: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        self.expect_queue(queue)?;
         self.bytes_mut(dst)?.par_chunks_mut(PARALLEL_BYTES).for_each(|chunk| chunk.fill(0));
         Ok(())
     }
 
-    fn record(&self, _: &Queue) -> Result<Event> {
+    fn record(&self, queue: &Queue) -> Result<Event> {
+        self.expect_queue(queue)?;
         Ok(Event::new(Instant::now()))
     }
 
-    fn wait_for(&self, _: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+        self.expect_queue(queue)?;
         own(event.downcast_ref::<Instant>(), "event", &self.info).map(drop)
     }
 
@@ -283,7 +292,8 @@ impl Backend for Cpu {
         Ok(Executable::new(()))
     }
 
-    unsafe fn dispatch(&self, _: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        self.expect_queue(queue)?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         // On the stack where they are few, as they are for all but generated kernels: a launch is some 30 ns then.
         let mut few = [const { CpuArg::Read(&[]) }; FEW_ARGS];

@@ -368,12 +368,13 @@ impl<P: Params> Kernel<P> {
     /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as
-    /// are declared, or not for the same access, [`Error::Unaligned`] for a view that is not whole words of its binding
-    /// ([`Binding::binding_type`]) and does not end with its buffer, [`Error::TooLarge`] if the loops of a thread may take
-    /// more turns than the device allows, or for more workgroups or bindings than it takes, [`Error::Compile`] with wgpu if
-    /// views like these need the kernel compiled once more and that is refused, [`Error::Driver`] if a call of the driver
-    /// fails or a body for the CPU panics, [`Error::Lost`] if the device is lost.
+    /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as are declared,
+    /// or not for the same access, [`Error::Unaligned`] for a view that is not whole words of its binding
+    /// ([`Binding::binding_type`], but for [`BindingType::Bytes`]) and does not end with its buffer, [`Error::TooLarge`] if the loops
+    /// of a thread may take more turns than the device allows, or for more workgroups or bindings than it takes,
+    /// [`Error::Compile`] with wgpu if views like these need the kernel compiled once more and that is refused, [`Error::Driver`] if
+    /// a call of the driver fails, a body for the CPU panics or the queue is another backend's, [`Error::Lost`] if the device is
+    /// lost.
     ///
     /// # Safety
     /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. Buffers that work on

@@ -45,9 +45,18 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         Self { values, stride, slots }
     }
 
+    /// Where the first rows of a slot start.
+    fn start(&self, slot: u32, rows: usize) -> usize {
+        assert!(rows <= self.stride, "{rows} rows of slots of {}", self.stride);
+        slot as usize * self.stride
+    }
+
     /// Sets the first rows of a slot to the sums, differences or products of those of two slots, of which it may be one.
+    ///
+    /// # Panics
+    /// If slots have fewer rows, as do all that follow.
     pub fn combine(&mut self, rows: usize, target: u32, [a, b]: [u32; 2], how: Combination) {
-        let [target, a, b] = [target, a, b].map(|slot| slot as usize * self.stride);
+        let [target, a, b] = [target, a, b].map(|slot| self.start(slot, rows));
         match &mut self.values {
             Values::Lanes(values, field) => field.combine(how, values, [target, a, b], rows),
             Values::One(values) => {
@@ -65,9 +74,9 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         }
     }
 
-    /// Sets the first rows of a slot.
-    pub fn set(&mut self, target: u32, elements: impl Iterator<Item = E>) {
-        let target = target as usize * self.stride;
+    /// Sets the first rows of a slot to as many elements.
+    pub fn set(&mut self, target: u32, elements: impl ExactSizeIterator<Item = E>) {
+        let target = self.start(target, elements.len());
         match &mut self.values {
             Values::One(values) => values[target..].iter_mut().zip(elements).for_each(|(value, x)| *value = x),
             Values::Lanes(values, _) => {
@@ -100,7 +109,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
 
     /// Sets the first rows of a slot to those of another one.
     pub fn copy(&mut self, rows: usize, target: u32, from: u32) {
-        let [target, from] = [target, from].map(|slot| slot as usize * self.stride);
+        let [target, from] = [target, from].map(|slot| self.start(slot, rows));
         match &mut self.values {
             Values::One(values) => values.copy_within(from..from + rows, target),
             Values::Lanes(values, _) => {
@@ -111,7 +120,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
 
     /// Sets the first rows of a slot to elements of so many limbs, the first of each `step` limbs.
     pub fn load(&mut self, rows: usize, target: u32, limbs: &[u32], step: usize, each: usize) {
-        let start = target as usize * self.stride;
+        let start = self.start(target, rows);
         match &mut self.values {
             Values::Lanes(values, _) if each == E::LIMBS => {
                 let values = &mut values[start * E::LIMBS..][..rows * E::LIMBS];
@@ -129,7 +138,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
 
     /// Stores the first rows of a slot, each at the start of a `step` elements.
     pub fn store(&self, rows: usize, slot: u32, out: &mut [u32], step: usize) {
-        let start = slot as usize * self.stride;
+        let start = self.start(slot, rows);
         let out = out.chunks_mut(step * E::LIMBS);
         match &self.values {
             Values::One(values) => values[start..][..rows].iter().zip(out).for_each(|(value, out)| value.store(out)),
@@ -142,10 +151,10 @@ impl<'a, E: DeviceField> Rows<'a, E> {
 
     /// Returns the sum of the first rows of a slot.
     pub fn sum(&mut self, mut rows: usize, slot: u32) -> E {
-        let spare = self.slots * self.stride;
+        let (spare, start) = (self.slots * self.stride, self.start(slot, rows));
         if let Values::Lanes(values, field) = &mut self.values {
             // Halves are added while there are so many that lanes are full.
-            let mut from = slot as usize * self.stride;
+            let mut from = start;
             while rows >= 2 * ifma::STEP && rows.is_multiple_of(2) {
                 rows /= 2;
                 field.combine(Combination::Sum, values, [spare, from, from + rows], rows);
