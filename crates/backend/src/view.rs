@@ -460,7 +460,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
             };
             let skip = (bytes.start - covered.start) as usize;
             let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
-            let grain = grain::<T>();
+            let grain = grain::<T>(piece.len());
             parallel::chunks(target, grain * T::BYTES, &|i, target| {
                 T::encode(&piece[i * grain..][..target.len() / T::BYTES], target);
             });
