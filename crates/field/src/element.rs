@@ -25,7 +25,7 @@ impl<F: DeviceField> Element for Mont<F> {
 
     fn decode(src: &[u8], dst: &mut [F]) -> Result<()> {
         let words = bytemuck::cast_slice::<u8, u32>(src);
-        // One pass, without a branch on what is read.
+        // One pass; which is none is looked for where there is one.
         let mut stored = true;
         for (x, limbs) in dst.iter_mut().zip(words.chunks_exact(F::LIMBS)) {
             stored &= F::is_stored(limbs);

@@ -123,11 +123,12 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
     #[inline]
     fn is_stored(limbs: &[u32]) -> bool {
         let value: [u64; N] = integer(&limbs[..Self::LIMBS]);
-        // The borrow of value − p, without branches.
-        value.iter().zip(&P::MODULUS.0).fold(false, |borrow, (x, p)| {
-            let (difference, first) = x.overflowing_sub(*p);
-            first | difference.overflowing_sub(borrow.into()).1
-        })
+        // The highest words tell of most elements, as fast as they are copied; of others the borrow of value − p.
+        value[N - 1] < P::MODULUS.0[N - 1]
+            || value.iter().zip(&P::MODULUS.0).fold(false, |borrow, (x, p)| {
+                let (difference, first) = x.overflowing_sub(*p);
+                first | difference.overflowing_sub(borrow.into()).1
+            })
     }
 
     fn arithmetic() -> Arithmetic {
