@@ -63,8 +63,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::Driver`] if the driver cannot make one, [`crate::Error::Lost`] if the device is lost.
     fn queue(&self) -> Result<Queue>;
 
-    /// Copies the whole of `src` to `dst`, which has as many bytes. The host memory comes back from [`Pending::wait`]; where
-    /// that is not called, it returns to the pool when the copy is done.
+    /// Copies the whole of `src` to `dst`, which has as many bytes. The host memory comes back from [`Pending::wait`], but what
+    /// it holds then is unspecified; where that is not called, it returns to the pool when the copy is done.
     ///
     /// # Errors
     /// [`crate::Error::Length`] unless both have as many bytes, [`crate::Error::WrongDevice`] for a queue or memory of
