@@ -16,6 +16,9 @@ pub trait Element: Send + Sync + 'static {
     /// compile.
     const BYTES: usize;
 
+    /// Whether encoding and decoding copy bytes, and compute little or nothing: few elements are left to one thread then.
+    const COPIED: bool = false;
+
     /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes. It is aligned to 16 where `BYTES` is a multiple
     /// of 4, else to the largest power of two that divides `BYTES`.
     fn encode(src: &[Self::Host], dst: &mut [u8]);
@@ -67,6 +70,7 @@ macro_rules! plain_element {
             type Host = Self;
 
             const BYTES: usize = size_of::<Self>();
+            const COPIED: bool = true;
 
             fn encode(src: &[Self], dst: &mut [u8]) {
                 dst.copy_from_slice(bytemuck::cast_slice(src));
@@ -82,11 +86,11 @@ macro_rules! plain_element {
 
 plain_element!(u8, u32, u64);
 
-/// Bytes that one thread encodes or decodes alone. Bytes are copied faster than another thread wakes: with two threads, 64 KiB to a
-/// GPU and back took 0.098 ms in place of 0.054 (16 cores beside an H100).
+/// Bytes that one thread copies alone, faster than another one wakes: with two, 64 KiB to a GPU and back took 0.098 ms in place of
+/// 0.054 (16 cores beside an H100).
 const ALONE_BYTES: usize = 128 << 10;
 
-/// Bytes of longer data that a thread encodes or decodes at a time. With four times as many, 2 MiB are one piece for each of 16 cores, of
+/// Bytes of other data that a thread encodes or decodes at a time. With four times as many, 2 MiB are one piece for each of 16 cores, of
 /// which the last to wake decides: an H200's host then took 10% longer for transforms of 2^16 elements of 32 bytes from slices.
 const GRAIN_BYTES: usize = 32 << 10;
 
@@ -94,7 +98,7 @@ const GRAIN_BYTES: usize = 32 << 10;
 /// as the first.
 pub(crate) fn grain<T: Element>(len: usize) -> usize {
     const { assert!(T::BYTES > 0, "an element has at least one byte") };
-    if len <= ALONE_BYTES / T::BYTES {
+    if T::COPIED && len <= ALONE_BYTES / T::BYTES {
         return len.max(1);
     }
     (GRAIN_BYTES / T::BYTES).next_multiple_of(ALIGN).max(ALIGN)
@@ -286,6 +290,7 @@ mod tests {
         type Host = u8;
 
         const BYTES: usize = BYTES;
+        const COPIED: bool = BYTES.is_multiple_of(2);
 
         fn encode(src: &[u8], dst: &mut [u8]) {
             Self::expect_aligned(dst);

@@ -32,6 +32,7 @@ impl<C: DeviceCurve> Element for AffinePoint<C> {
     type Host = Affine<C>;
 
     const BYTES: usize = 4 * 2 * C::BaseField::LIMBS;
+    const COPIED: bool = C::BaseField::COPIED;
 
     fn encode(src: &[Affine<C>], dst: &mut [u8]) {
         encode(src, dst, |p: &Affine<C>| match p.xy() {
@@ -69,6 +70,7 @@ impl<C: DeviceCurve> Element for Jacobian<C> {
     type Host = Projective<C>;
 
     const BYTES: usize = 4 * 3 * C::BaseField::LIMBS;
+    const COPIED: bool = C::BaseField::COPIED;
 
     fn encode(src: &[Projective<C>], dst: &mut [u8]) {
         encode(src, dst, |p: &Projective<C>| [p.x, p.y, p.z]);

@@ -16,6 +16,7 @@ impl<F: DeviceField> Element for Mont<F> {
     type Host = F;
 
     const BYTES: usize = 4 * F::LIMBS;
+    const COPIED: bool = F::COPIED;
 
     fn encode(src: &[F], dst: &mut [u8]) {
         for (x, limbs) in src.iter().zip(bytemuck::cast_slice_mut::<u8, u32>(dst).chunks_exact_mut(F::LIMBS)) {
@@ -25,7 +26,7 @@ impl<F: DeviceField> Element for Mont<F> {
 
     fn decode(src: &[u8], dst: &mut [F]) -> Result<()> {
         let words = bytemuck::cast_slice::<u8, u32>(src);
-        // One pass; which is none is looked for where there is one.
+        // One pass that tells whether all are elements; only where one is not, another finds which.
         let mut stored = true;
         for (x, limbs) in dst.iter_mut().zip(words.chunks_exact(F::LIMBS)) {
             stored &= F::is_stored(limbs);

@@ -135,6 +135,7 @@ impl<P: ExtensionConfig<N>, const N: usize> Extension<P, N> {
 
 impl<P: ExtensionConfig<N, BaseField: DeviceField>, const N: usize> DeviceField for Extension<P, N> {
     const LIMBS: usize = N * P::BaseField::LIMBS;
+    const COPIED: bool = P::BaseField::COPIED;
 
     #[inline]
     fn store(&self, limbs: &mut [u32]) {

@@ -22,6 +22,9 @@ pub trait DeviceField: Field + Sealed {
     /// 32-bit limbs of an element: ⌈bits / 32⌉ of a prime field, times the degree of an extension.
     const LIMBS: usize;
 
+    /// Whether the device form is that in which arkworks keeps elements, so that they are copied.
+    const COPIED: bool;
+
     /// Writes the device form into the first `LIMBS` words of `limbs`.
     fn store(&self, limbs: &mut [u32]);
 
@@ -85,8 +88,6 @@ const fn power_of_two<const N: usize>(modulus: [u64; N], exponent: usize) -> [u6
 
 /// Constants of the way between arkworks' R = 2^(64 N) and the device's R = 2^(32 LIMBS).
 trait Conversion<const N: usize> {
-    /// Both forms are the same integer.
-    const SAME: bool;
     /// arkworks' form of 2^(32 LIMBS − 64 N).
     const TO_DEVICE: [u64; N];
     /// arkworks' form of 2^(64 N − 32 LIMBS).
@@ -94,17 +95,17 @@ trait Conversion<const N: usize> {
 }
 
 impl<P: MontConfig<N>, const N: usize> Conversion<N> for Fp<MontBackend<P, N>, N> {
-    const SAME: bool = Self::LIMBS == 2 * N;
     const TO_DEVICE: [u64; N] = power_of_two(P::MODULUS.0, 32 * Self::LIMBS);
     const FROM_DEVICE: [u64; N] = power_of_two(P::MODULUS.0, 128 * N - 32 * Self::LIMBS);
 }
 
 impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> {
     const LIMBS: usize = (P::MODULUS.const_num_bits() as usize).div_ceil(32);
+    const COPIED: bool = Self::LIMBS == 2 * N;
 
     #[inline]
     fn store(&self, limbs: &mut [u32]) {
-        let value = if Self::SAME { self.0.0 } else { (*self * Self::new_unchecked(BigInt(Self::TO_DEVICE))).0.0 };
+        let value = if Self::COPIED { self.0.0 } else { (*self * Self::new_unchecked(BigInt(Self::TO_DEVICE))).0.0 };
         let (pairs, last) = limbs[..Self::LIMBS].as_chunks_mut::<2>();
         for (pair, word) in pairs.iter_mut().zip(&value) {
             *pair = [*word as u32, (*word >> 32) as u32];
@@ -117,7 +118,7 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
     #[inline]
     fn load(limbs: &[u32]) -> Self {
         let value = Self::new_unchecked(BigInt(integer(&limbs[..Self::LIMBS])));
-        if Self::SAME { value } else { value * Self::new_unchecked(BigInt(Self::FROM_DEVICE)) }
+        if Self::COPIED { value } else { value * Self::new_unchecked(BigInt(Self::FROM_DEVICE)) }
     }
 
     #[inline]
@@ -174,6 +175,7 @@ impl<P: SmallFpConfig> SmallConversion for SmallFp<P> {
 
 impl<P: SmallFpConfig> DeviceField for SmallFp<P> {
     const LIMBS: usize = Self::MODULUS_BIT_SIZE.div_ceil(32) as usize;
+    const COPIED: bool = false;
 
     fn store(&self, limbs: &mut [u32]) {
         let value = (*self * Self::from(Self::TO_DEVICE)).into_bigint().0[0];
@@ -212,6 +214,7 @@ pub(crate) fn store_all<B: DeviceField>(coefficients: &[B], limbs: &mut [u32]) {
 
 impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
     const LIMBS: usize = 2 * P::BaseField::LIMBS;
+    const COPIED: bool = P::BaseField::COPIED;
 
     #[inline]
     fn store(&self, limbs: &mut [u32]) {
@@ -236,6 +239,7 @@ impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
 
 impl<P: CubicExtConfig<BaseField: DeviceField>> DeviceField for CubicExtField<P> {
     const LIMBS: usize = 3 * P::BaseField::LIMBS;
+    const COPIED: bool = P::BaseField::COPIED;
 
     #[inline]
     fn store(&self, limbs: &mut [u32]) {
