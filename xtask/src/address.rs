@@ -31,7 +31,11 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let libraries = PACKAGES.iter().flat_map(|package| ["--package", package]).chain(["--lib"]);
+    let libraries = PACKAGES.iter().flat_map(|package| ["--package", package]).chain([
+        "--features",
+        "evariste-sqrt/modular",
+        "--lib",
+    ]);
     let device = ["--package", "evariste-conformance", "--test", "conformance"];
     let passed = [tests(libraries, &options.filter)?, tests(device, &format!("cpu::{}", options.filter))?];
     Ok(if passed == [true; 2] { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -34,7 +34,9 @@ pub mod prelude {
     #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
     #[cfg(feature = "sqrt")]
-    pub use evariste_sqrt::{Decompress, HashToCurve, Jacobi, ModSqrt, Sqrt};
+    pub use evariste_sqrt::{Decompress, HashToCurve, Sqrt};
+    #[cfg(feature = "modsqrt")]
+    pub use evariste_sqrt::{Jacobi, ModSqrt};
     #[cfg(feature = "sumcheck")]
     pub use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck, Weight};
 }

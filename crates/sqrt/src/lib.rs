@@ -8,6 +8,7 @@ mod lanes;
 mod machine;
 mod map;
 mod methods;
+#[cfg(feature = "modular")]
 pub mod modular;
 mod plan;
 mod points;
@@ -22,6 +23,7 @@ use evariste_field::{DeviceField, DevicePrimeField};
 pub use error::{Error, Result};
 pub use hash_to_curve::HashToCurve;
 pub use map::MapToCurve;
+#[cfg(feature = "modular")]
 pub use modular::{Jacobi, ModSqrt};
 pub use plan::{Choice, Config, Method, Sqrt};
 pub use points::{Check, Decompress, Encoding, PointError, Refused};
