@@ -7,8 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-
-use crate::process;
+use evariste_machine::process;
 
 /// The libraries with `unsafe` code, or whose kernels the CPU runs.
 const PACKAGES: [&str; 9] = [

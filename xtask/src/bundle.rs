@@ -1,32 +1,30 @@
 //! `xtask bundle`: programs for a machine without Rust.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use evariste_machine::{
+    host::{self, COMMIT_FILE},
+    process::captured,
+};
 use serde_json::Value;
 
-use crate::{
-    machine::{self, COMMIT_FILE},
-    process::{captured, cargo},
-};
+use crate::program::{ALL, BENCH, Program, TRIALS};
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// The folder to write; it is made if it is not there.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Features of this package that the carried program gets, such as aws-lc. It is built anew then.
+    /// Features of the bench that it gets besides all cases, such as aws-lc.
     #[arg(long, value_name = "F", value_delimiter = ',')]
     features: Vec<String>,
 }
-
-/// This program, and the tests of every device.
-const PROGRAMS: [&str; 2] = ["xtask", "conformance"];
 
 /// What starts them.
 const RUN: &str = "run.sh";
@@ -35,24 +33,19 @@ const RUN_TEXT: &str = include_str!("run.sh");
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let out = &options.out;
     fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
-    let this = match options.features.as_slice() {
-        [] => env::current_exe().context("the path of this program")?,
-        _ => executable(&options.features, &["build", "--package", "xtask"], "xtask")?,
-    };
-    // The tests together with this package, so that both share what they are built from.
-    let packages = ["--package", "xtask", "--package", "evariste-conformance"];
-    let tests = [&["test"], &packages[..], &["--test", "conformance", "--no-run"]].concat();
-    let conformance = executable(&options.features, &tests, "conformance")?;
-    for (name, from) in PROGRAMS.into_iter().zip([this, conformance]) {
-        install(&from, &out.join(name))?;
+    let mut features: Vec<&str> = options.features.iter().map(String::as_str).collect();
+    features.push(ALL);
+    let programs = [(BENCH, features), (TRIALS, Vec::new())];
+    for (program, features) in &programs {
+        install(&executable(*program, features)?, &out.join(program.name))?;
     }
-    write(&out.join(COMMIT_FILE), &(machine::commit() + "\n"))?;
+    write(&out.join(COMMIT_FILE), &(host::commit() + "\n"))?;
     let script = out.join(RUN);
     write(&script, RUN_TEXT)?;
     make_executable(&script)?;
 
     let mut total = 0;
-    for name in PROGRAMS {
+    for (Program { name, .. }, _) in programs {
         let bytes = fs::metadata(out.join(name))?.len();
         println!("{:>6.1} MiB  {name}", mebibytes(bytes));
         total += bytes;
@@ -65,17 +58,14 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Builds a program with features of this package, and gives its path.
-fn executable(features: &[String], build: &[&str], target: &str) -> Result<PathBuf> {
-    let mut command = cargo().context("a bundle is made by `cargo xtask bundle`, in the repository")?;
-    command.args(build).args(["--release", "--message-format", "json"]);
-    command.args(features.iter().map(|feature| format!("--features=xtask/{feature}")));
-    let messages = captured(&mut command)?;
+/// Builds a program, and gives its path.
+fn executable(program: Program, features: &[&str]) -> Result<PathBuf> {
+    let messages = captured(program.cargo("build", features)?.args(["--message-format", "json"]))?;
     let executable = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;
-        (message["target"]["name"] == target).then(|| message["executable"].as_str().map(PathBuf::from))?
+        (message["target"]["name"] == program.name).then(|| message["executable"].as_str().map(PathBuf::from))?
     };
-    messages.lines().find_map(executable).with_context(|| format!("cargo did not tell where {target} is"))
+    messages.lines().find_map(executable).with_context(|| format!("cargo did not tell where {} is", program.name))
 }
 
 /// Copies a program without its symbols.

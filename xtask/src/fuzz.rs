@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-
-use crate::process;
+use evariste_machine::process;
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {

@@ -1,62 +1,53 @@
-//! The workspace's own commands. `cargo xtask help` lists them; the same program runs without cargo from the folder that
-//! `cargo xtask bundle` makes.
+//! The workspace's own commands. `cargo xtask help` lists them.
+//!
+//! This program has none of Evariste's code: it builds the program that a command takes, and no other, and starts it. The folder
+//! that `cargo xtask bundle` makes holds those programs, which run without cargo.
 
 mod address;
-mod bench;
 mod bundle;
-mod devices;
 mod fuzz;
-mod guide;
-mod kernels;
-mod machine;
 #[cfg(test)]
 mod modules;
-mod process;
-mod sanitize;
-mod table;
-mod test;
+mod program;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use program::{BENCH, TRIALS};
+
 #[derive(Debug, Parser)]
 #[command(about = "Benches, tests and checks of Evariste", disable_help_subcommand = false)]
 enum Command {
     /// Measures every device found: its limits, then every algorithm, each result checked before it is timed.
-    Bench(bench::Options),
-    /// Runs all tests on every device found and tells what ran, what was skipped, and why.
-    Test(test::Options),
+    #[command(disable_help_flag = true)]
+    Bench(program::Bench),
+    /// Runs the tests of the libraries and of every device found, and tells what ran, what was skipped, and why.
+    #[command(disable_help_flag = true)]
+    Test(program::Arguments),
     /// Compiles every kernel over every field for every target, without any GPU.
-    Kernels(kernels::Options),
+    #[command(disable_help_flag = true)]
+    Kernels(program::Arguments),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
-    Sanitize(sanitize::Options),
+    #[command(disable_help_flag = true)]
+    Sanitize(program::Arguments),
     /// Runs the tests of the libraries and of the CPU under the compiler's address sanitizer.
     Address(address::Options),
     /// Gives mutated inputs to what reads files, batches, expressions, cache entries and names of devices.
     Fuzz(fuzz::Options),
     /// Makes a folder of programs that bench and test on a machine without Rust.
     Bundle(bundle::Options),
-    /// Makes one plan in a process of its own and prints how long that took.
-    #[command(name = bench::plan::COMMAND, hide = true)]
-    Plan(bench::plan::Options),
-    /// Launches the kernels of one family.
-    #[command(name = sanitize::COMMAND, hide = true)]
-    LaunchKernels(sanitize::FamilyOptions),
 }
 
 fn main() -> ExitCode {
-    evariste_conformance::run_child();
     let outcome = match Command::parse() {
-        Command::Bench(options) => bench::run(&options),
-        Command::Test(options) => test::run(&options),
-        Command::Kernels(options) => kernels::run(&options),
-        Command::Sanitize(options) => sanitize::run(&options),
+        Command::Bench(options) => BENCH.run(None, &options.features(), &options.arguments),
+        Command::Test(options) => TRIALS.run(Some("test"), &[], &options.arguments),
+        Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
+        Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[], &options.arguments),
         Command::Address(options) => address::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),
-        Command::Plan(options) => bench::plan::child(&options),
-        Command::LaunchKernels(options) => sanitize::family(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -46,38 +46,6 @@ impl SWCurveConfig for P256 {
     );
 }
 
-/// The scalar field of BLS24-315.
-#[derive(Debug, ark_ff::MontConfig)]
-#[modulus = "11502027791375260645628074404575422495959608200132055716665986169834464870401"]
-#[generator = "7"]
-pub struct Bls24ScalarConfig;
-pub(crate) type Bls24Scalar = Fp256<MontBackend<Bls24ScalarConfig, 4>>;
-
-/// G1 of BLS24-315, y² = x³ + 1. (El Housni and Guillevic, "Families of SNARK-friendly 2-chains of elliptic curves", EUROCRYPT
-/// 2022, with the seed −0xbfcfffff.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bls24;
-
-impl CurveConfig for Bls24 {
-    type BaseField = fields::Bls24;
-    type ScalarField = Bls24Scalar;
-
-    const COFACTOR: &'static [u64] = &[3452012412914368512];
-    const COFACTOR_INV: Bls24Scalar =
-        MontFp!("11502027748484983061746766725372608623013042341922603258659095701186171371503");
-}
-
-impl SWCurveConfig for Bls24 {
-    type ZeroFlag = bool;
-
-    const COEFF_A: fields::Bls24 = MontFp!("0");
-    const COEFF_B: fields::Bls24 = MontFp!("1");
-    const GENERATOR: Affine<Self> = Affine::new_unchecked(
-        MontFp!("34223510504517033132712852754388476272837911830964394866541204856091481856889569724484362330263"),
-        MontFp!("24215295174889464585413596429561903295150472552154479431771837786124301185073987899223459122783"),
-    );
-}
-
 /// The scalar field of secp256k1.
 #[derive(ark_ff::MontConfig)]
 #[modulus = "115792089237316195423570985008687907852837564279074904382605163141518161494337"]

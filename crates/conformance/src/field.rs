@@ -45,7 +45,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     prime::<ark_vesta::Fq>(suite, "vesta-fq");
     prime::<small::KoalaBear>(suite, "koala-bear");
     prime::<fields::Sixteen>(suite, "sixteen-bit");
-    prime::<fields::Bls24>(suite, "bls24-315-fq");
+    prime::<evariste_bls24_315::Fq>(suite, "bls24-315-fq");
     prime::<fields::SmallBabyBear>(suite, "small-fp-31");
     prime::<fields::SmallGoldilocks>(suite, "small-fp-64");
     over::<ark_bn254::Fq2>(suite, "bn254-fq2");

@@ -1,6 +1,6 @@
 //! The fields that the suite runs over: the first-class ones of this slice, and one of each shape of modulus.
 
-use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, Fp320, Fp768, MontBackend, MontFp, SmallFp};
+use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, Fp768, MontBackend, MontFp, SmallFp};
 use evariste_field::small::Goldilocks;
 
 /// 2^16 − 15: half a limb.
@@ -55,10 +55,3 @@ pub(crate) type Mnt4 = Fp768<MontBackend<Mnt4Config, 12>>;
 #[generator = "3"]
 pub(crate) struct Mersenne89Config;
 pub(crate) type Mersenne89 = ark_ff::Fp128<MontBackend<Mersenne89Config, 2>>;
-
-/// The base field of BLS24-315: ten limbs.
-#[derive(Debug, ark_ff::MontConfig)]
-#[modulus = "39705142709513438335025689890408969744933502416914749335064285505637884093126342347073617133569"]
-#[generator = "13"]
-pub struct Bls24Config;
-pub(crate) type Bls24 = Fp320<MontBackend<Bls24Config, 5>>;

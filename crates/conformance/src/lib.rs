@@ -39,7 +39,6 @@ use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
 use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
-pub use curves::Bls24;
 pub use emulator::emulator;
 pub use launches::{kernels, launches};
 

@@ -29,7 +29,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-g2::divisions", divisions::<ark_bls12_381::g2::Config>);
     suite.add("pallas::scalars", scalars::<ark_pallas::PallasConfig>);
     suite.add("p-256::scalars", scalars::<curves::P256>);
-    suite.add("bls24-315-g1::sum", sum::<curves::Bls24>);
+    suite.add("bls24-315-g1::sum", sum::<evariste_bls24_315::g1::Config>);
     suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
     suite.add("pinned", pinned);

@@ -1,0 +1,219 @@
+//! `cargo xtask bench`: the limits of each device, then every algorithm as a share of them.
+//!
+//! An algorithm is a file that has a constant [`Algorithm`], and a line in [`ALGORITHMS`]. Without the feature `all` this program
+//! holds the headlines alone, so that whoever runs it for the first time waits for the code that they need.
+
+mod aes;
+mod depth;
+mod field;
+mod input;
+mod ladder;
+mod limits;
+#[cfg(feature = "all")]
+mod matrices;
+mod modsqrt;
+mod msm;
+mod ntt;
+mod plan;
+#[cfg(feature = "plonky3")]
+mod plonky3;
+mod primitives;
+mod progress;
+#[cfg(feature = "all")]
+mod rates;
+mod report;
+mod session;
+mod sizes;
+mod sqrt;
+mod sumcheck;
+mod summary;
+mod target;
+mod timing;
+mod wanted;
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
+use evariste_backend::DeviceId;
+use evariste_machine::{
+    devices::{self, DeviceEntry, Found},
+    host::{Host, commit},
+};
+
+use depth::Depth;
+use limits::Limits;
+use progress::Progress;
+use report::{Machine, Report, Settings};
+use session::{Algorithm, Headline, Session};
+use sizes::Sizes;
+use summary::Summary;
+use target::Target;
+use timing::Budget;
+use wanted::Wanted;
+
+/// What is measured, in the order of the report.
+static ALGORITHMS: &[&Algorithm] = &[
+    &field::ALGORITHM,
+    #[cfg(feature = "all")]
+    &rates::ALGORITHM,
+    &primitives::ALGORITHM,
+    &ntt::ALGORITHM,
+    #[cfg(feature = "all")]
+    &matrices::ALGORITHM,
+    &plan::ALGORITHM,
+    &msm::ALGORITHM,
+    &sumcheck::ALGORITHM,
+    &sqrt::ALGORITHM,
+    &modsqrt::ALGORITHM,
+    &aes::ALGORITHM,
+];
+
+/// Whether there are all cases, and not the headlines alone. Code of other cases stands behind it, so that it is not compiled.
+const ALL: bool = cfg!(feature = "all");
+
+/// Measures every device found: its limits, then every algorithm, each result checked before it is timed.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", args_conflicts_with_subcommands = true)]
+struct Options {
+    #[command(subcommand)]
+    child: Option<Child>,
+    /// A device to measure: cpu, cuda:N, wgpu:N; may be repeated. Every device found unless given, without emulations.
+    #[arg(long, value_name = "D")]
+    device: Vec<DeviceId>,
+    /// Algorithms of which to measure all cases. The headlines of all unless given.
+    #[arg(long, value_name = "A", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
+    only: Vec<String>,
+    /// Only cases whose names contain this; may be repeated.
+    #[arg(long, value_name = "TEXT")]
+    case: Vec<String>,
+    /// log₂ of the sizes, of transforms in elements and of AES in bytes: numbers and ranges such as 16..24, both ends
+    /// included, separated by commas.
+    #[arg(long, value_name = "A..B")]
+    log_n: Option<Sizes>,
+    /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and aws-lc, blst, plonky3 and
+    /// winterfell if this program is built with the features of their names. The headlines have theirs anyway.
+    #[arg(long)]
+    peers: bool,
+    /// How much to measure. AES has hundreds of cases and takes 50 ms for each in both profiles.
+    #[arg(long, value_enum, default_value_t = Profile::Quick)]
+    profile: Profile,
+    /// Writes the results to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What this program starts itself for.
+#[derive(Debug, Subcommand)]
+enum Child {
+    /// Makes one plan in a process of its own and prints how long that took.
+    #[command(name = plan::COMMAND, hide = true)]
+    Plan(plan::Options),
+}
+
+/// How much to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    /// The headlines of each algorithm, at one size; with --only, --case or --log-n all cases, at small sizes. 0.3 s a case.
+    Quick,
+    /// All cases and sizes, 1 s a case.
+    Full,
+}
+
+impl Options {
+    fn depth(&self) -> Depth {
+        match self.profile {
+            Profile::Full => Depth::Full,
+            Profile::Quick if self.only.is_empty() && self.case.is_empty() && self.log_n.is_none() => Depth::Summary,
+            Profile::Quick => Depth::Small,
+        }
+    }
+}
+
+/// What `--only` understands.
+fn names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+    names.dedup();
+    names
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let outcome = match &options.child {
+        Some(Child::Plan(options)) => plan::child(options),
+        None => run(&options),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(options: &Options) -> Result<ExitCode> {
+    check()?;
+    let depth = options.depth();
+    let built = ALL || depth == Depth::Summary;
+    ensure!(built, "this program has the headlines alone: build it with the feature `all`, as `cargo xtask bench` does");
+    let Found { devices, missing } = devices::select_real(&options.device)?;
+    let mut progress = Progress::new();
+    devices.iter().for_each(|_| progress.expect());
+    let mut targets = Vec::new();
+    for device in devices {
+        progress.step(&format!("{device}: copy bandwidth and multiplication rate"));
+        let limits = Limits::measure(&device, &Budget::of(depth)).with_context(|| format!("the limits of {device}"))?;
+        targets.push(Target { device, limits });
+    }
+
+    let wanted = Wanted { depth, log_n: options.log_n.clone(), peers: options.peers || depth == Depth::Summary };
+    let is_wanted =
+        |algorithm: &&&Algorithm| options.only.is_empty() || options.only.iter().any(|name| name == algorithm.name);
+    let algorithms: Vec<&'static Algorithm> = ALGORITHMS.iter().filter(is_wanted).copied().collect();
+    let headlines: Vec<Headline> = algorithms.iter().flat_map(|algorithm| algorithm.headlines).copied().collect();
+    let only = (depth == Depth::Summary).then(|| headlines.clone());
+    let session = Session::run(&algorithms, &targets, &wanted, only, options.case.clone(), progress);
+    let session = session.context("there is nothing to measure")?;
+
+    let report = Report {
+        machine: Machine {
+            host: Host::here(),
+            devices: targets
+                .iter()
+                .map(|target| (DeviceEntry::from(target.device.info()), target.limits).into())
+                .collect(),
+            missing,
+        },
+        commit: commit(),
+        settings: Settings::of(depth),
+        failures: session.failures,
+        skipped: session.skipped,
+        ladder: ladder::ladder(&session.records),
+        records: session::with_shares(session::with_speedups(session.records)),
+    };
+    match depth {
+        Depth::Summary => println!("{}", Summary { report: &report, headlines: &headlines, names: &names() }),
+        Depth::Small | Depth::Full => println!("{report}"),
+    }
+    if let Some(path) = &options.json {
+        let text = serde_json::to_string_pretty(&report).context("the results as JSON")?;
+        fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(if report.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether headlines are known by one name each, and the files of an algorithm stand next to each other. Not a unit test, for
+/// which all that algorithms run would be compiled once more.
+fn check() -> Result<()> {
+    let headlines: Vec<&Headline> = ALGORITHMS.iter().flat_map(|algorithm| algorithm.headlines).collect();
+    for (i, headline) in headlines.iter().enumerate() {
+        let is_like = |other: &&&Headline| other.case == headline.case || other.title == headline.title;
+        ensure!(!headlines[..i].iter().any(|other| is_like(&other)), "{} is a headline twice", headline.case);
+        ensure!(session::task(headline.case).is_some(), "{} does not say where its data lies", headline.case);
+    }
+    let mut names = names();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    ensure!(names.len() == count, "of the algorithms {names:?}, one comes in several places");
+    Ok(())
+}

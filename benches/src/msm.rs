@@ -1,0 +1,368 @@
+//! Multi-scalar multiplications, whose results are known: the bases are known multiples of the generator.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Error, Result, ensure};
+use ark_ec::{
+    AffineRepr, VariableBaseMSM,
+    short_weierstrass::{Affine, Projective},
+};
+use ark_ff::{AdditiveGroup, PrimeField};
+use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
+use evariste_bls24_315 as bls24_315;
+use evariste_curve::{AffinePoint, Points};
+use evariste_field::{DeviceField, Mont};
+use evariste_msm::{self as msm, Accumulation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
+use rayon::prelude::*;
+
+use crate::{
+    ALL,
+    depth::Depth,
+    input,
+    limits::Work,
+    session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
+    sizes::Sizes,
+    target::Target,
+    timing::Budget,
+    wanted::Wanted,
+};
+
+/// Sums over random and over skewed scalars, with tables and without.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "msm",
+    headlines: &[
+        Headline { case: "bls12-381-g1/random/device", title: "MSM, BLS12-381 G1" },
+        Headline { case: "bls12-381-g1/random/tables/device", title: "MSM with tables, BLS12-381 G1" },
+    ],
+    budget: |wanted| Budget::of(wanted.depth),
+    run,
+    is_too_large,
+};
+
+fn is_too_large(error: &Error) -> bool {
+    match error.downcast_ref() {
+        Some(msm::Error::TooLittle { .. }) => true,
+        Some(msm::Error::Device(error)) => is_too_large_for_device(error),
+        _ => crate::session::is_too_large(error),
+    }
+}
+
+/// Points that are made at once.
+const PIECE: usize = 1 << 20;
+
+/// Bytes of tables at most.
+const TABLES: u64 = 64 << 30;
+
+/// Scalars by what could favour some buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Random,
+    Zeros,
+    One,
+    Equal,
+    Signs,
+    Bits16,
+    Bits64,
+}
+
+impl Kind {
+    const SKEWED: [Self; 6] = [Kind::Zeros, Kind::One, Kind::Equal, Kind::Signs, Kind::Bits16, Kind::Bits64];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Random => "random",
+            Kind::Zeros => "zeros-90-percent",
+            Kind::One => "all-one",
+            Kind::Equal => "all-equal",
+            Kind::Signs => "plus-minus-one",
+            Kind::Bits16 => "16-bits",
+            Kind::Bits64 => "64-bits",
+        }
+    }
+
+    fn scalars<F: PrimeField>(self, len: usize) -> Vec<F> {
+        let mut scalars: Vec<F> = input::random(len);
+        let same = scalars.first().copied().unwrap_or(F::ONE);
+        scalars.par_iter_mut().enumerate().for_each(|(i, scalar)| {
+            let low = scalar.into_bigint().as_ref()[0];
+            *scalar = match self {
+                Kind::Random => *scalar,
+                Kind::Zeros if i % 10 == 0 => *scalar,
+                Kind::Zeros => F::ZERO,
+                Kind::One => F::ONE,
+                Kind::Equal => same,
+                Kind::Signs if i % 2 == 0 => F::ONE,
+                Kind::Signs => -F::ONE,
+                Kind::Bits16 => F::from(low as u16),
+                Kind::Bits64 => F::from(low),
+            };
+        });
+        scalars
+    }
+}
+
+/// Where scalars are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Device,
+    Host,
+    /// In host memory that the device copies from without a detour.
+    Pinned,
+}
+
+/// Where scalars are, and how the plan adds up.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    name: &'static str,
+    place: Place,
+    precompute: Precompute,
+    tuning: Tuning,
+}
+
+/// The default, but for the name.
+const PLAIN: Tuning = Tuning {
+    accumulation: Accumulation::Balanced,
+    slices: None,
+    least_slice: None,
+    levels: None,
+    layer: None,
+    last: None,
+};
+
+const DEVICE: Way = Way { name: "device", place: Place::Device, precompute: Precompute::None, tuning: PLAIN };
+const HOST: Way = Way { name: "host", place: Place::Host, ..DEVICE };
+const PINNED: Way = Way { name: "pinned", place: Place::Pinned, ..DEVICE };
+const TABLES_DEVICE: Way = Way { name: "tables/device", precompute: Precompute::Tables { budget: TABLES }, ..DEVICE };
+
+/// Doublings of each base, where digits are odd numbers.
+const DEPTH: u32 = 3;
+
+/// One point at a time in XYZZ form.
+const ONE_BY_ONE: Tuning = Tuning { levels: Some(0), ..PLAIN };
+
+const UNBALANCED: Tuning = Tuning { accumulation: Accumulation::Unbalanced, ..ONE_BY_ONE };
+
+const ODD: Precompute = Precompute::OddDigits { depth: DEPTH };
+
+/// What is compared in TCHES 2024/2: balanced accumulation and one thread a bucket, all digits and odd ones with doublings of
+/// the bases, points one by one and two by two.
+const COMPARED: [Way; 5] = [
+    Way { name: "balanced/device", tuning: ONE_BY_ONE, ..DEVICE },
+    Way { name: "unbalanced/device", tuning: UNBALANCED, ..DEVICE },
+    Way { name: "balanced-odd-digits/device", tuning: ONE_BY_ONE, precompute: ODD, ..DEVICE },
+    Way { name: "unbalanced-odd-digits/device", tuning: UNBALANCED, precompute: ODD, ..DEVICE },
+    Way { name: "balanced-two-by-two/device", tuning: Tuning { levels: Some(1), ..PLAIN }, ..DEVICE },
+];
+
+/// log₂ of the sizes of that comparison.
+const COMPARED_SIZES: [u32; 6] = [19, 20, 21, 22, 23, 24];
+
+/// log₂ of the most points that peers on the processor add, and of the fewest.
+const PEER_SIZES: std::ops::RangeInclusive<u32> = 10..=20;
+
+fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+    let mut all = Vec::new();
+    for target in targets {
+        let sizes = sizes(target, wanted);
+        all.extend(sizes.iter().copied());
+        for log_n in sizes.iter().copied() {
+            let is_processor = target.device.info().limits.workgroup_threads == 1;
+            for way in [DEVICE, TABLES_DEVICE, HOST, PINNED] {
+                if way.place == Place::Pinned && is_processor {
+                    continue;
+                }
+                case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n, Kind::Random, way);
+            }
+            if !ALL || wanted.depth == Depth::Summary {
+                continue;
+            }
+            for way in [DEVICE, TABLES_DEVICE] {
+                case::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n, Kind::Random, way);
+            }
+        }
+        if !ALL || wanted.depth == Depth::Summary {
+            continue;
+        }
+        let Some(largest) = sizes.last().copied() else { continue };
+        for kind in Kind::SKEWED {
+            case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", largest, kind, DEVICE);
+        }
+        let log_n = largest.min(20);
+        case::<ark_bls12_381::g2::Config>(session, target, "bls12-381-g2", log_n, Kind::Random, DEVICE);
+        let compared = match (&wanted.log_n, wanted.depth) {
+            (None, Depth::Full) if largest >= COMPARED_SIZES[0] => COMPARED_SIZES.to_vec(),
+            _ => vec![largest],
+        };
+        for (log_n, way) in compared.into_iter().flat_map(|log_n| COMPARED.map(|way| (log_n, way))) {
+            case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n, Kind::Random, way);
+            case::<bls24_315::g1::Config>(session, target, "bls24-315-g1", log_n, Kind::Random, way);
+        }
+    }
+    if wanted.peers {
+        let sizes: BTreeSet<u32> = all.into_iter().filter(|log_n| PEER_SIZES.contains(log_n)).collect();
+        sizes.into_iter().for_each(|log_n| peers(session, log_n));
+    }
+}
+
+/// The sizes asked for; else those of transforms, from 2^10 on, and on processors and emulations smaller ones.
+fn sizes(target: &Target, wanted: &Wanted) -> Vec<u32> {
+    if let Some(sizes) = &wanted.log_n {
+        return Sizes::union([sizes]);
+    }
+    let info = target.device.info();
+    match (wanted.depth, info.features.software || info.limits.workgroup_threads == 1) {
+        (Depth::Summary, false) => vec![22],
+        (_, true) => vec![10],
+        (Depth::Small, false) => vec![10, 16, 20],
+        (Depth::Full, false) => vec![10, 12, 14, 16, 18, 20, 22, 24],
+    }
+}
+
+/// Multiples of the generator by random 32-bit integers, and these.
+fn bases<C: MsmCurve>(device: &Device, len: usize) -> Result<(Buffer<AffinePoint<C>>, Vec<u32>)> {
+    let (operations, piece) = (Points::<C>::new(device), len.min(PIECE));
+    let multipliers: Vec<u32> = input::random(len);
+    let generators = device.upload::<AffinePoint<C>>(&vec![Affine::<C>::generator(); piece])?;
+    let mut bases = device.zeros(len)?;
+    for (i, multipliers) in multipliers.chunks_exact(piece).enumerate() {
+        let mut multiples = device.alloc(piece)?;
+        operations.times(&generators, &device.upload::<u32>(multipliers)?, &mut multiples)?;
+        operations.normalise_xyzz(&multiples, bases.view_mut(i * piece..(i + 1) * piece)?)?;
+    }
+    Ok((bases, multipliers))
+}
+
+fn expected<C: MsmCurve>(scalars: &[C::ScalarField], multipliers: &[u32]) -> Projective<C> {
+    let products = scalars.par_iter().zip(multipliers).map(|(s, k)| *s * C::ScalarField::from(*k));
+    Affine::<C>::generator() * products.reduce(|| C::ScalarField::ZERO, |a, b| a + b)
+}
+
+fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n: u32, kind: Kind, way: Way) {
+    let elements = 1usize << log_n;
+    // What cannot be spared: each base is read, and 5M + 1S for each digit of 20 bits.
+    let weight = (C::BaseField::LIMBS as f64 / (<Mont<ark_bls12_381::Fr> as Element>::BYTES / 4) as f64).powi(2);
+    let digits = f64::from(C::ScalarField::MODULUS_BIT_SIZE.div_ceil(20));
+    let work = match kind {
+        Kind::Random | Kind::Equal => Work {
+            multiplications: 6.0 * weight * digits * elements as f64,
+            bytes: (AffinePoint::<C>::BYTES * elements) as f64,
+        },
+        _ => Work { multiplications: 0.0, bytes: (AffinePoint::<C>::BYTES * elements) as f64 },
+    };
+    let described = Case {
+        name: format!("{curve}/{}/{}", kind.name(), way.name),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(elements),
+        floor: Some(target.limits.floor(work)),
+    };
+    session.measure(described, |budget| {
+        let device = &target.device;
+        let (bases, multipliers) = bases::<C>(device, elements)?;
+        let config = MsmConfig { precompute: way.precompute, tuning: way.tuning, ..MsmConfig::default() };
+        let plan = Msm::<C>::from_buffer(device, &bases, config)?;
+        let host = kind.scalars::<C::ScalarField>(elements);
+        let expected = expected::<C>(&host, &multipliers);
+        let uploaded = device.upload::<Mont<C::ScalarField>>(&host)?;
+        let mut pinned = match way.place {
+            Place::Pinned => {
+                let bytes = elements * Mont::<C::ScalarField>::BYTES;
+                let mut pinned = device.host_buffer(bytes, Transfer::Upload, Secrecy::Public)?;
+                Mont::<C::ScalarField>::encode(&host, &mut pinned);
+                Some(pinned)
+            }
+            Place::Device | Place::Host => None,
+        };
+        let mut evaluate = || {
+            let sum = match (way.place, pinned.take()) {
+                (Place::Pinned, Some(scalars)) => {
+                    let (sum, scalars) = plan.evaluate_pinned(scalars)?;
+                    pinned = Some(scalars);
+                    sum
+                }
+                (Place::Host, _) => plan.evaluate(&host)?,
+                _ => plan.evaluate(&uploaded)?,
+            };
+            ensure!(sum == expected, "a sum is wrong");
+            Ok(())
+        };
+        let before = device.stats().launches;
+        evaluate()?;
+        let launches = device.stats().launches - before;
+        let timing = budget.time(evaluate)?;
+        Ok((timing, Some(launches), format!("known multiples of the generator, all of 2^{log_n}")))
+    });
+}
+
+/// What others take on the processor, on all its cores.
+fn peers(session: &mut Session, log_n: u32) {
+    arkworks::<ark_bls12_381::g1::Config>(session, "bls12-381-g1", log_n);
+    if ALL {
+        arkworks::<ark_bn254::g1::Config>(session, "bn254-g1", log_n);
+    }
+    #[cfg(feature = "blst")]
+    blst::measure(session, log_n);
+}
+
+fn arkworks<C: MsmCurve>(session: &mut Session, curve: &str, log_n: u32) {
+    session.measure(peer(curve, "arkworks", log_n), |budget| {
+        let (bases, multipliers) = bases::<C>(&Device::cpu(), 1 << log_n)?;
+        let (bases, scalars) = (bases.to_vec()?, Kind::Random.scalars::<C::ScalarField>(1 << log_n));
+        let sum = || Projective::<C>::msm(&bases, &scalars).ok().context("lengths");
+        ensure!(sum()? == expected::<C>(&scalars, &multipliers), "the peer's sum is not ours");
+        let timing = budget.time(|| sum().map(drop))?;
+        Ok((timing, None, format!("known multiples of the generator, all of 2^{log_n}")))
+    });
+}
+
+fn peer(curve: &str, name: &'static str, log_n: u32) -> Case {
+    Case {
+        name: format!("{curve}/random/host"),
+        device: "cpu".into(),
+        peer: Some(name),
+        log_n,
+        elements: Some(1 << log_n),
+        floor: None,
+    }
+}
+
+/// blst, by its own points and bytes of scalars, made beforehand.
+#[cfg(feature = "blst")]
+mod blst {
+    use ::blst::{MultiPoint, blst_fp, blst_p1_affine};
+    use std::hint::black_box;
+
+    use ark_bls12_381::{Fq, Fr, G1Affine, G1Projective, g1::Config};
+    use ark_ff::{BigInt, BigInteger, PrimeField};
+
+    use super::{Device, Kind, Session, bases, ensure, expected, peer};
+
+    /// Bits of a scalar.
+    const BITS: usize = Fr::MODULUS_BIT_SIZE as usize;
+
+    pub(super) fn measure(session: &mut Session, log_n: u32) {
+        session.measure(peer("bls12-381-g1", "blst", log_n), |budget| {
+            let (bases, multipliers) = bases::<Config>(&Device::cpu(), 1 << log_n)?;
+            let scalars = Kind::Random.scalars::<Fr>(1 << log_n);
+            let points: Vec<blst_p1_affine> = bases.to_vec()?.iter().map(point).collect();
+            let bytes: Vec<u8> = scalars.iter().flat_map(|scalar| scalar.into_bigint().to_bytes_le()).collect();
+            let sum = || {
+                let sum = points.mult(&bytes, BITS);
+                let [x, y, z] = [sum.x, sum.y, sum.z].map(|x| Fq::new_unchecked(BigInt(x.l)));
+                G1Projective::new_unchecked(x, y, z)
+            };
+            ensure!(sum() == expected::<Config>(&scalars, &multipliers), "the peer's sum is not ours");
+            let timing = budget.time(|| {
+                let _ = black_box(sum());
+                Ok(())
+            })?;
+            Ok((timing, None, format!("known multiples of the generator, all of 2^{log_n}")))
+        });
+    }
+
+    fn point(point: &G1Affine) -> blst_p1_affine {
+        let [x, y] = [point.x, point.y].map(|x| blst_fp { l: x.0.0 });
+        blst_p1_affine { x, y }
+    }
+}

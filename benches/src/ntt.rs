@@ -1,0 +1,600 @@
+//! Number-theoretic transforms.
+
+use std::cell::{LazyCell, OnceCell};
+
+use anyhow::{Context, Result, ensure};
+use ark_ff::FftField;
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
+use evariste_field::{DeviceField, Mont, small};
+use evariste_ntt::{
+    Config, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles,
+    reference::{horner, root_of_unity},
+    reverse_bits,
+};
+use rayon::prelude::*;
+
+use crate::{
+    ALL,
+    input::{self, Lazy},
+    limits::{Limits, Work},
+    session::{self, Algorithm, Case, Headline, IN_TURN, Session},
+    sizes::Sizes,
+    target::Target,
+    timing::Budget,
+    wanted::Wanted,
+};
+
+/// Transforms.
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "ntt",
+    headlines: &[
+        Headline { case: "bls12-381-fr/forward/natural/device", title: "NTT, BLS12-381 Fr" },
+        Headline { case: "goldilocks/forward/natural/device", title: "NTT, Goldilocks" },
+        Headline { case: "baby-bear/forward/natural/device", title: "NTT, BabyBear" },
+    ],
+    budget: |wanted| Budget::of(wanted.depth),
+    run,
+    is_too_large,
+};
+
+pub(super) fn is_too_large(error: &anyhow::Error) -> bool {
+    match error.downcast_ref() {
+        Some(evariste_ntt::Error::Device(error)) => session::is_too_large_for_device(error),
+        Some(error) => matches!(error, evariste_ntt::Error::TooLarge { .. }),
+        None => session::is_too_large(error),
+    }
+}
+
+/// Outputs that are checked.
+const CHECKED: usize = 8;
+
+/// The batch: transforms of the size of an Ethereum blob.
+const BATCH: usize = 64;
+const BATCH_LOG_N: u32 = 12;
+
+/// One way of transforming.
+#[derive(Clone, Copy, Debug)]
+struct Variant {
+    name: &'static str,
+    inverse: bool,
+    output: Order,
+    config: Config,
+    /// Side by side instead of one after the other.
+    columns: bool,
+    /// From host slice to host slice instead of in place on the device.
+    host: bool,
+}
+
+const CHOSEN: Config = Config { twiddles: None, split: Split::Balanced };
+
+const FORWARD: Variant = Variant {
+    name: "forward/natural/device",
+    inverse: false,
+    output: Order::Natural,
+    config: CHOSEN,
+    columns: false,
+    host: false,
+};
+
+const REVERSED: Variant = Variant { name: "forward/bit-reversed/device", output: Order::BitReversed, ..FORWARD };
+
+const VARIANTS: [Variant; 4] = [
+    FORWARD,
+    Variant { name: "inverse/natural/device", inverse: true, ..FORWARD },
+    REVERSED,
+    Variant { name: "forward/natural/host", host: true, ..FORWARD },
+];
+
+const BATCHED: [Variant; 2] = [
+    Variant { name: "forward/natural/device/batch-64", ..FORWARD },
+    Variant { name: "forward/natural/device/columns-64", columns: true, ..FORWARD },
+];
+
+/// PreNTT's comparison: where factors come from, and how passes are split.
+const COMPARED: [Variant; 6] = [
+    Variant {
+        name: "forward/natural/device/on-the-fly",
+        config: Config { twiddles: Some(Twiddles::OnTheFly), ..CHOSEN },
+        ..FORWARD
+    },
+    Variant {
+        name: "forward/natural/device/binary-powers",
+        config: Config { twiddles: Some(Twiddles::BinaryPowers), ..CHOSEN },
+        ..FORWARD
+    },
+    Variant {
+        name: "forward/natural/device/two-level",
+        config: Config { twiddles: Some(Twiddles::TwoLevel), ..CHOSEN },
+        ..FORWARD
+    },
+    Variant { name: "forward/natural/device/square", config: Config { split: Split::Square, ..CHOSEN }, ..FORWARD },
+    Variant {
+        name: "forward/natural/device/rectangular",
+        config: Config { split: Split::Rectangular, ..CHOSEN },
+        ..FORWARD
+    },
+    Variant {
+        name: "forward/natural/device/three-way",
+        config: Config { split: Split::ThreeWay, ..CHOSEN },
+        ..FORWARD
+    },
+];
+
+fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
+    let sizes: Vec<Sizes> = targets
+        .iter()
+        .map(|target| options.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, options.depth)))
+        .collect();
+    for log_n in Sizes::union(&sizes) {
+        let here = || targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n)).map(|(target, _)| target);
+        let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", log_n, 1);
+        let variants = || VARIANTS.iter().chain(&COMPARED);
+        here().for_each(|target| {
+            variants().for_each(|variant| measure(session, target, &problem, variant));
+            if !ALL {
+                return;
+            }
+            single(session, target, &problem);
+            pinned(session, target, &problem);
+            seven(session, target, &problem);
+            out_of_core(session, target, &problem);
+        });
+        let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
+        let limits = cpu.map(|target| target.limits);
+        if options.peers {
+            arkworks(session, &problem, limits);
+        }
+        drop(problem);
+        if ALL {
+            let problem = Problem::<ark_bn254::Fr>::new("bn254-fr", log_n, 1);
+            here().for_each(|target| measure(session, target, &problem, &FORWARD));
+        }
+        let here: Vec<&Target> = here().collect();
+        let goldilocks = Problem::<small::Goldilocks>::new("goldilocks", log_n, 1);
+        small_field(session, &here, options, &goldilocks, limits);
+        #[cfg(feature = "winterfell")]
+        if options.peers {
+            winterfell(session, &goldilocks);
+        }
+        small_field(session, &here, options, &Problem::<small::BabyBear>::new("baby-bear", log_n, 1), limits);
+        if ALL {
+            small_field(session, &here, options, &Problem::<small::KoalaBear>::new("koala-bear", log_n, 1), limits);
+        }
+    }
+    let problem = Problem::<ark_bls12_381::Fr>::new("bls12-381-fr", BATCH_LOG_N, BATCH);
+    targets.iter().for_each(|target| BATCHED.iter().for_each(|variant| measure(session, target, &problem, variant)));
+}
+
+/// A field that the peers, as far as they are compiled in, have too.
+#[cfg(feature = "plonky3")]
+use crate::plonky3::Shared as SmallField;
+#[cfg(not(feature = "plonky3"))]
+trait SmallField: DeviceField + FftField {}
+#[cfg(not(feature = "plonky3"))]
+impl<F: DeviceField + FftField> SmallField for F {}
+
+/// Forward transforms in both orders, of sizes that there are.
+fn small_field<F: SmallField>(
+    session: &mut Session,
+    targets: &[&Target],
+    wanted: &Wanted,
+    problem: &Problem<F>,
+    limits: Option<Limits>,
+) {
+    if problem.log_n > F::TWO_ADICITY {
+        return;
+    }
+    for target in targets {
+        [FORWARD, REVERSED].iter().for_each(|variant| measure(session, target, problem, variant));
+    }
+    if wanted.peers {
+        arkworks(session, problem, limits);
+        #[cfg(feature = "plonky3")]
+        plonky3(session, problem);
+    }
+}
+
+/// Data to transform, and what some outputs must be.
+#[derive(Debug)]
+struct Problem<F> {
+    field: &'static str,
+    log_n: u32,
+    batch: usize,
+    /// Made when it is first used: cases that are only counted need none.
+    input: Lazy<F>,
+    /// Places of the checked outputs, in natural order.
+    places: Vec<usize>,
+    forward: OnceCell<Vec<F>>,
+    inverse: OnceCell<Vec<F>>,
+}
+
+impl<F: DeviceField + FftField> Problem<F> {
+    fn new(field: &'static str, log_n: u32, batch: usize) -> Self {
+        let len = batch << log_n;
+        Self {
+            field,
+            log_n,
+            batch,
+            input: LazyCell::new(Box::new(move || input::random(len))),
+            places: input::places(CHECKED, len),
+            forward: OnceCell::new(),
+            inverse: OnceCell::new(),
+        }
+    }
+
+    /// Elements of all transforms.
+    fn len(&self) -> usize {
+        self.batch << self.log_n
+    }
+
+    /// What transforming takes: n/2 log₂ n multiplications, and reading and writing the data once.
+    fn work(&self) -> Work {
+        let len = self.len() as f64;
+        // Multiplications of the limits' field, as both grow with the square of the limbs.
+        let weight = (F::LIMBS as f64 / ark_bls12_381::Fr::LIMBS as f64).powi(2);
+        Work {
+            multiplications: weight * len / 2.0 * f64::from(self.log_n),
+            bytes: 2.0 * len * <Mont<F> as evariste_backend::Element>::BYTES as f64,
+        }
+    }
+
+    /// Compares some outputs, which `output` reads, with the polynomial's values by Horner's rule, and says so.
+    fn check(&self, inverse: bool, order: Order, mut output: impl FnMut(usize) -> Result<F>) -> Result<String> {
+        let known = if inverse { &self.inverse } else { &self.forward };
+        let expected = known.get_or_init(|| self.places.iter().map(|place| self.value(*place, inverse)).collect());
+        for (&place, expected) in self.places.iter().zip(expected) {
+            let (transform, index) = (place >> self.log_n, place & ((1 << self.log_n) - 1));
+            let index = match order {
+                Order::Natural => index,
+                Order::BitReversed => reverse_bits(index as u32, self.log_n) as usize,
+            };
+            let actual = output((transform << self.log_n) + index)?;
+            ensure!(actual == *expected, "output {place} is {actual}, Horner's rule gives {expected}");
+        }
+        let batch = if self.batch == 1 { String::new() } else { format!("{} × ", self.batch) };
+        Ok(format!("horner, {CHECKED} of {batch}2^{} outputs", self.log_n))
+    }
+
+    /// The output at a place: X_k = Σ x_i w^(ik), or for the inverse n⁻¹ Σ x_i w^(−ik).
+    fn value(&self, place: usize, inverse: bool) -> F {
+        let n = 1 << self.log_n;
+        let x = &self.input[place / n * n..][..n];
+        let k = (place % n) as u64;
+        let w: F = root_of_unity(self.log_n).expect("sizes are checked against the two-adicity of the field");
+        match inverse {
+            false => horner_in_parallel(x, w.pow([k])),
+            true => horner_in_parallel(x, w.pow([n as u64 - k])) / F::from(n as u64),
+        }
+    }
+}
+
+/// Elements that one thread evaluates.
+pub(super) const GRAIN: usize = 1 << 12;
+
+pub(super) fn horner_in_parallel<F: FftField>(x: &[F], z: F) -> F {
+    let step = z.pow([GRAIN as u64]);
+    let part = |(i, chunk): (usize, &[F])| horner(chunk, z) * step.pow([i as u64]);
+    x.par_chunks(GRAIN).enumerate().map(part).sum()
+}
+
+fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>, variant: &Variant) {
+    let case = Case {
+        name: format!("{}/{}", problem.field, variant.name),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        // The way over the bus is none of the limits that are measured.
+        floor: (!variant.host).then(|| target.limits.floor(problem.work())),
+    };
+    session.measure(case, |budget| {
+        let device = &target.device;
+        let ntt = Ntt::<F>::with_config(device, problem.log_n, variant.config)?;
+        // Side by side, element i of transform t lies at i * batch + t.
+        let place = |i: usize| match variant.columns {
+            true => (i & (ntt.size() - 1)) * problem.batch + (i >> problem.log_n),
+            false => i,
+        };
+        let mut input = problem.input.clone();
+        if variant.columns {
+            problem.input.iter().enumerate().for_each(|(i, x)| input[place(i)] = *x);
+        }
+        let mut data = device.upload::<Mont<F>>(&input)?;
+        let transform = |data: &mut Buffer<Mont<F>>| {
+            let transform = ntt.transform().output(variant.output);
+            let transform = if variant.columns { transform.columns(problem.batch) } else { transform };
+            if variant.inverse { transform.inverse(data) } else { transform.forward(data) }
+        };
+
+        let before = device.stats().launches;
+        transform(&mut data)?;
+        let launches = device.stats().launches - before;
+        if variant.host {
+            let mut output = vec![F::ZERO; problem.len()];
+            let mut work = |output: &mut [F]| {
+                data.write(&problem.input)?;
+                transform(&mut data)?;
+                Ok(data.read(output)?)
+            };
+            work(&mut output)?;
+            let checked = problem.check(variant.inverse, variant.output, |place| Ok(output[place]))?;
+            return Ok((budget.time(|| work(&mut output))?, Some(launches), checked));
+        }
+        let checked = problem.check(variant.inverse, variant.output, |i| {
+            let mut element = [F::ZERO];
+            let place = place(i);
+            data.view(place..=place)?.read(&mut element)?;
+            Ok(element[0])
+        })?;
+        let timing = budget.time_queued(|| Ok(transform(&mut data)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), checked))
+    });
+}
+
+/// The outputs of a transform in pinned memory.
+fn check_pinned<F: DeviceField + FftField>(problem: &Problem<F>, host: &HostBuffer) -> Result<String> {
+    problem.check(false, Order::Natural, |i| {
+        let mut element = [F::ZERO];
+        Mont::<F>::decode(&host[i * Mont::<F>::BYTES..][..Mont::<F>::BYTES], &mut element)?;
+        Ok(element[0])
+    })
+}
+
+/// One transform from pinned host memory and back, whose outer passes overlap with its transfers.
+fn single<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    let case = Case {
+        name: format!("{}/forward/natural-single/pinned", problem.field),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let device = &target.device;
+        let ntt = Ntt::<F>::new(device, problem.log_n)?;
+        let mut host = device.host_buffer(problem.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+        Mont::<F>::encode(&problem.input, &mut host);
+        let transform = ntt.transform();
+        let turn = |host| anyhow::Ok(transform.forward_pinned(host, Secrecy::Public)?);
+        let host = turn(host)?;
+        let checked = check_pinned(problem, &host)?;
+        let mut host = Some(host);
+        let timing = budget.time(|| {
+            host = host.take().map(turn).transpose()?;
+            Ok(())
+        })?;
+        Ok((timing, None, checked))
+    });
+}
+
+/// Transforms of a stream of [`STREAM`] from pinned host memory and back: overlapped, and one step after the other.
+fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    for overlapped in [true, false] {
+        let case = Case {
+            name: format!("{}/forward/natural{}/pinned", problem.field, if overlapped { "" } else { IN_TURN }),
+            device: target.device.info().id.to_string(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(problem.len()),
+            floor: None,
+        };
+        session.measure(case, |budget| {
+            let device = &target.device;
+            let ntt = Ntt::<F>::new(device, problem.log_n)?;
+            let mut host = device.host_buffer(problem.len() * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
+            Mont::<F>::encode(&problem.input, &mut host);
+            let check = |host: &HostBuffer| check_pinned(problem, host);
+            if !overlapped {
+                let mut data = device.alloc::<Mont<F>>(problem.len())?;
+                let mut turn = |host| {
+                    let host = data.write_pinned(None, host)?.wait()?;
+                    ntt.forward(&mut data)?;
+                    device.sync()?;
+                    anyhow::Ok(data.read_pinned(None, host)?.wait()?)
+                };
+                let mut host = Some(turn(host)?);
+                let checked = host.as_ref().map(check).transpose()?.unwrap_or_default();
+                let timing = budget.time(|| {
+                    host = host.take().map(&mut turn).transpose()?;
+                    Ok(())
+                })?;
+                return Ok((timing, None, checked));
+            }
+            let mut pipeline = Pipeline::new(ntt.transform(), 1, Secrecy::Public)?;
+            ensure!(pipeline.forward(host)?.is_none(), "a result before there can be one");
+            let first = pipeline.next()?.context("no result")?;
+            let checked = check(&first)?;
+            let more = (1..IN_FLIGHT).map(|_| device.host_buffer(first.len(), Transfer::Both, Secrecy::Public));
+            let mut idle = more.collect::<Result<Vec<_>, _>>()?;
+            idle.iter_mut().for_each(|host| host.copy_from_slice(&first));
+            idle.push(first);
+            let mut timing = budget.time(|| {
+                for _ in 0..STREAM {
+                    let host = match idle.pop() {
+                        Some(host) => host,
+                        None => pipeline.next()?.context("no result")?,
+                    };
+                    idle.extend(pipeline.forward(host)?);
+                }
+                while let Some(host) = pipeline.next()? {
+                    idle.push(host);
+                }
+                Ok(())
+            })?;
+            timing.median /= STREAM;
+            timing.min /= STREAM;
+            Ok((timing, None, format!("{checked}; each of {STREAM} in a row")))
+        });
+    }
+}
+
+/// Transforms in a row, each timed as a share of the whole.
+const STREAM: u32 = 8;
+
+/// Host memories that are under way at once.
+const IN_FLIGHT: usize = 4;
+
+/// A transform of a host slice in pieces of an eighth of it, with a plan made before.
+fn out_of_core<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    let case = Case {
+        name: format!("{}/forward/natural/out-of-core", problem.field),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let bytes = (11 * problem.len() * Mont::<F>::BYTES) as u64 / 8;
+        let mut plan = OutOfCore::<F>::new(&target.device, problem.log_n, bytes, Secrecy::Public)?;
+        let mut x = problem.input.clone();
+        plan.forward(&mut x)?;
+        let checked = problem.check(false, Order::Natural, |i| Ok(x[i]))?;
+        Ok((budget.time(|| Ok(plan.forward(&mut x)?))?, None, checked))
+    });
+}
+
+/// What a prover does: tables made anew, data on its way, and seven transforms (three inverse ones, three on a coset and one
+/// back). The upload goes on while tables are made, or before.
+fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    for overlapped in [true, false] {
+        let case = Case {
+            name: format!("{}/plan-and-seven{}/host", problem.field, if overlapped { "" } else { IN_TURN }),
+            device: target.device.info().id.to_string(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(7 * problem.len()),
+            floor: None,
+        };
+        session.measure(case, |budget| {
+            let device = &target.device;
+            let bytes = problem.len() * Mont::<F>::BYTES;
+            let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
+            Mont::<F>::encode(&problem.input, &mut host);
+            let queue = device.queue()?;
+            let mut data = device.alloc::<Mont<F>>(problem.len())?;
+            let work = |host: HostBuffer, data: &mut Buffer<Mont<F>>| {
+                let uploading = data.write_pinned(Some(&queue), host)?;
+                if !overlapped {
+                    device.sync()?;
+                }
+                let ntt = Ntt::<F>::new(device, problem.log_n)?;
+                if !overlapped {
+                    device.sync()?;
+                }
+                let host = uploading.wait()?;
+                for _ in 0..3 {
+                    ntt.inverse(&mut *data)?;
+                    ntt.coset(F::GENERATOR).forward(&mut *data)?;
+                }
+                ntt.coset(F::GENERATOR).inverse(data)?;
+                device.sync()?;
+                anyhow::Ok(host)
+            };
+            let mut host = Some(work(host, &mut data)?);
+            // Here, as what memory holds when it comes back is unspecified: later turns may begin with anything.
+            ensure!(data.to_vec()? == seven_by_arkworks(problem)?, "the seven transforms are wrong");
+            let turn = || {
+                host = host.take().map(|host| work(host, &mut data)).transpose()?;
+                Ok(())
+            };
+            Ok((budget.time(turn)?, None, format!("ark-poly, all of 2^{} outputs", problem.log_n)))
+        });
+    }
+}
+
+/// The transforms of [`seven`] by `ark_poly`.
+fn seven_by_arkworks<F: DeviceField + FftField>(problem: &Problem<F>) -> Result<Vec<F>> {
+    let domain = Radix2EvaluationDomain::<F>::new(problem.len()).context("no domain of this size")?;
+    let coset = domain.get_coset(F::GENERATOR).context("no such coset")?;
+    let mut x = problem.input.clone();
+    // The coset's inverse undoes the last of the three.
+    for i in 0..3 {
+        domain.ifft_in_place(&mut x);
+        if i < 2 {
+            coset.fft_in_place(&mut x);
+        }
+    }
+    Ok(x)
+}
+
+/// The transform of `ark_poly` on all cores.
+fn arkworks<F: DeviceField + FftField>(session: &mut Session, problem: &Problem<F>, limits: Option<Limits>) {
+    let case = Case {
+        name: format!("{}/forward/natural/host", problem.field),
+        device: "cpu".into(),
+        peer: Some("arkworks"),
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        floor: limits.map(|limits| limits.floor(problem.work())),
+    };
+    session.measure(case, |budget| {
+        let domain = Radix2EvaluationDomain::<F>::new(problem.len()).context("no domain of this size")?;
+        let mut data = problem.input.clone();
+        domain.fft_in_place(&mut data);
+        let checked = problem.check(false, Order::Natural, |place| Ok(data[place]))?;
+        let timing = budget.time(|| {
+            domain.fft_in_place(&mut data);
+            Ok(())
+        })?;
+        Ok((timing, None, checked))
+    });
+}
+
+/// The transform of Winterfell on all cores. Its roots of unity are others than those of the field's generator.
+#[cfg(feature = "winterfell")]
+fn winterfell(session: &mut Session, problem: &Problem<small::Goldilocks>) {
+    use ark_ff::{Field, PrimeField};
+    use winter_math::{StarkField, fft, fields::f64::BaseElement};
+
+    if problem.log_n > BaseElement::TWO_ADICITY {
+        return;
+    }
+    let case = Case {
+        name: format!("{}/forward/natural/host", problem.field),
+        device: "cpu".into(),
+        peer: Some("winterfell"),
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let mut data: Vec<BaseElement> =
+            problem.input.iter().map(|x| BaseElement::new(x.into_bigint().as_ref()[0])).collect();
+        let twiddles = fft::get_twiddles::<BaseElement>(problem.len());
+        fft::evaluate_poly(&mut data, &twiddles);
+        let root = small::Goldilocks::from(BaseElement::get_root_of_unity(problem.log_n).as_int());
+        for &place in &problem.places {
+            let actual = small::Goldilocks::from(data[place].as_int());
+            let expected = horner_in_parallel(&problem.input, root.pow([place as u64]));
+            ensure!(actual == expected, "output {place} is {actual}, Horner's rule gives {expected}");
+        }
+        let checked = format!("horner, {CHECKED} of 2^{} outputs, at the powers of its own root", problem.log_n);
+        let timing = budget.time(|| {
+            fft::evaluate_poly(&mut data, &twiddles);
+            Ok(())
+        })?;
+        Ok((timing, None, checked))
+    });
+}
+
+/// The transforms of Plonky3 on all cores.
+#[cfg(feature = "plonky3")]
+fn plonky3<F: SmallField>(session: &mut Session, problem: &Problem<F>) {
+    use crate::plonky3::{Task, measure};
+
+    for (name, order) in [("natural", Order::Natural), ("bit-reversed", Order::BitReversed)] {
+        let case = Case {
+            name: format!("{}/forward/{name}/host", problem.field),
+            device: "cpu".into(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(problem.len()),
+            floor: None,
+        };
+        let check = |output: &dyn Fn(usize) -> Result<F>| problem.check(false, order, output);
+        measure(session, case, Task::Forward(order), 1, &problem.input, check);
+    }
+}

@@ -1,0 +1,155 @@
+//! Timing: warm-up, then the median of several runs.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::depth::Depth;
+
+/// How long to time one case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    /// The time of all runs together, at least.
+    pub(crate) time: Duration,
+    /// Runs at least.
+    pub(crate) runs: usize,
+}
+
+/// Runs at most: beyond, the median does not move.
+const MAX_RUNS: usize = 500;
+
+/// What one run should take at least, so that a launch and a wait at its end, some 20 µs with CUDA and some 100 µs with
+/// Vulkan, do not count: 0.1% and 0.5%.
+pub(crate) const RUN_TIME: Duration = Duration::from_millis(20);
+
+/// Iterations of a run at most, which bounds what waits in a queue.
+pub(crate) const MAX_BATCH: u32 = 128;
+
+/// What was timed, for one iteration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timing {
+    pub(crate) median: Duration,
+    pub(crate) min: Duration,
+    pub(crate) runs: usize,
+    /// Iterations queued before the wait at the end of a run.
+    pub(crate) batch: u32,
+}
+
+impl Budget {
+    pub(crate) fn of(depth: Depth) -> Self {
+        let time = match depth {
+            Depth::Summary | Depth::Small => Duration::from_millis(300),
+            Depth::Full => Duration::from_secs(1),
+        };
+        Self { time, runs: 5 }
+    }
+
+    /// For algorithms with hundreds of cases, whose times vary little.
+    pub(crate) fn brief() -> Self {
+        Self { time: Duration::from_millis(50), runs: 3 }
+    }
+
+    /// Times work that is queued: `queue` is called several times in a run, and `wait` at its end.
+    pub(crate) fn time_queued(
+        &self,
+        mut queue: impl FnMut() -> Result<()>,
+        mut wait: impl FnMut() -> Result<()>,
+    ) -> Result<Timing> {
+        let mut run = |batch: u32| {
+            let start = Instant::now();
+            (0..batch).try_for_each(|_| queue())?;
+            wait()?;
+            anyhow::Ok(start.elapsed())
+        };
+        run(1)?;
+        let once = run(1)?;
+        let batch = (RUN_TIME.as_secs_f64() / once.as_secs_f64().max(1e-9)).ceil();
+        self.repeat(run, (batch as u32).clamp(1, MAX_BATCH))
+    }
+
+    /// Times work that is done when it returns.
+    pub(crate) fn time(&self, mut work: impl FnMut() -> Result<()>) -> Result<Timing> {
+        work()?;
+        work()?;
+        let run = |_| {
+            let start = Instant::now();
+            work()?;
+            Ok(start.elapsed())
+        };
+        self.repeat(run, 1)
+    }
+
+    /// Times work that uses up what it works on: `prepare` makes it anew for `batch` iterations, which does not count, and
+    /// `work` gets the number of each.
+    pub(crate) fn time_prepared(
+        &self,
+        batch: u32,
+        mut prepare: impl FnMut(),
+        mut work: impl FnMut(u32) -> Result<()>,
+    ) -> Result<Timing> {
+        let mut run = |batch: u32| {
+            prepare();
+            let start = Instant::now();
+            (0..batch).try_for_each(&mut work)?;
+            anyhow::Ok(start.elapsed())
+        };
+        run(batch)?;
+        self.repeat(run, batch)
+    }
+
+    fn repeat(&self, mut run: impl FnMut(u32) -> Result<Duration>, batch: u32) -> Result<Timing> {
+        if batch > 1 {
+            run(batch)?;
+        }
+        let mut times = Vec::new();
+        let mut total = Duration::ZERO;
+        while times.len() < self.runs || (total < self.time && times.len() < MAX_RUNS) {
+            let time = run(batch)?;
+            total += time;
+            times.push(time);
+        }
+        times.sort_unstable();
+        let runs = times.len();
+        let median = (times[(runs - 1) / 2] + times[runs / 2]) / 2;
+        Ok(Timing { median: median / batch, min: times[0] / batch, runs, batch })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_work_is_batched_and_its_time_divided() {
+        let budget = Budget { time: Duration::ZERO, runs: 5 };
+        let (mut queued, mut waited) = (0u32, 0u32);
+        let work = || {
+            queued += 1;
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        };
+        let wait = || {
+            waited += 1;
+            Ok(())
+        };
+        let timing = budget.time_queued(work, wait).unwrap();
+        // A machine that does something else may sleep longer, not shorter.
+        let most = RUN_TIME.as_millis() as u32;
+        assert!((2..=most).contains(&timing.batch) && timing.runs == budget.runs, "{timing:?}");
+        assert!(timing.min >= Duration::from_millis(1) && timing.median >= timing.min);
+        assert_eq!((queued, waited), (2 + 6 * timing.batch, 8));
+        assert_eq!(budget.time(|| Ok(())).unwrap().batch, 1);
+    }
+
+    #[test]
+    fn what_is_prepared_is_used_once() {
+        let budget = Budget { time: Duration::ZERO, runs: 3 };
+        let fresh = std::cell::Cell::new(0);
+        let work = |i: u32| {
+            assert_eq!(fresh.replace(fresh.get() - 1), 4 - i);
+            Ok(())
+        };
+        let timing = budget.time_prepared(4, || fresh.set(4), work).unwrap();
+        assert_eq!((timing.batch, timing.runs, fresh.get()), (4, 3, 0));
+    }
+}

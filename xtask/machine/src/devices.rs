@@ -1,0 +1,101 @@
+//! Which devices to work on.
+
+use anyhow::{Context, Result};
+use evariste_backend::{Device, DeviceId, DeviceInfo};
+use serde::Serialize;
+
+use crate::process::quietly;
+
+/// The devices to work on, and those that are not there.
+#[derive(Debug)]
+pub struct Found {
+    /// Those that work.
+    pub devices: Vec<Device>,
+    /// Those that do not, each with the reason.
+    pub missing: Vec<Missing>,
+}
+
+/// A device, or all of a backend, that cannot be used.
+#[derive(Debug, Serialize)]
+pub struct Missing {
+    /// Its name, or its backend's.
+    pub device: String,
+    /// Why it cannot be used.
+    pub reason: String,
+}
+
+/// The devices of these names, or every device there is.
+///
+/// # Errors
+/// A device that is named must be there.
+pub fn select(names: &[DeviceId]) -> Result<Found> {
+    if names.is_empty() {
+        return Ok(discover());
+    }
+    let open = |id: &DeviceId| Device::open(*id).with_context(|| format!("--device {id}"));
+    Ok(Found { devices: names.iter().map(open).collect::<Result<_>>()?, missing: Vec::new() })
+}
+
+/// The devices of these names, or every device there is but emulations. Drivers that are only probed are kept quiet.
+///
+/// # Errors
+/// A device that is named must be there.
+pub fn select_real(names: &[DeviceId]) -> Result<Found> {
+    if !names.is_empty() {
+        return select(names);
+    }
+    let mut found = quietly(|| select(&[]))?;
+    let (emulated, devices) = found.devices.into_iter().partition(|device| device.info().features.software);
+    found.devices = devices;
+    found.missing.extend(emulated.into_iter().map(|device| Missing {
+        device: device.info().id.to_string(),
+        reason: format!("an emulation, taken by --device {}", device.info().id),
+    }));
+    Ok(found)
+}
+
+fn discover() -> Found {
+    let mut found = Found { devices: Vec::new(), missing: Vec::new() };
+    for discovered in Device::discover() {
+        match discovered.device {
+            Ok(device) => found.devices.push(device),
+            Err(error) => {
+                found.missing.push(Missing { device: discovered.id.to_string(), reason: error.to_string() });
+            }
+        }
+    }
+    found
+}
+
+/// A device and its driver.
+#[derive(Debug, Serialize)]
+pub struct DeviceEntry {
+    /// What `--device` calls it.
+    pub device: String,
+    /// What its maker calls it.
+    pub name: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// What kernels are compiled for.
+    pub architecture: String,
+    /// Bytes of its memory, where it tells.
+    pub memory_bytes: Option<u64>,
+    /// Streaming multiprocessors, or threads of a CPU.
+    pub parallelism: u32,
+    /// Whether the processor emulates it.
+    pub software: bool,
+}
+
+impl From<&DeviceInfo> for DeviceEntry {
+    fn from(info: &DeviceInfo) -> Self {
+        Self {
+            device: info.id.to_string(),
+            name: info.name.clone(),
+            driver: info.driver.clone(),
+            architecture: info.architecture.clone(),
+            memory_bytes: info.memory_bytes,
+            parallelism: info.parallelism,
+            software: info.features.software,
+        }
+    }
+}

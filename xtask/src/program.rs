@@ -1,0 +1,90 @@
+//! The programs that commands are made of, and how they are built.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use evariste_machine::process;
+
+/// A program of the workspace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    pub(crate) package: &'static str,
+    /// What its file is called.
+    pub(crate) name: &'static str,
+}
+
+/// What measures.
+pub(crate) const BENCH: Program = Program { package: "evariste-benches", name: "evariste-bench" };
+
+/// What runs trials and compiles kernels.
+pub(crate) const TRIALS: Program = Program { package: "evariste-trials", name: "evariste-trials" };
+
+/// The feature of the bench that has all cases.
+pub(crate) const ALL: &str = "all";
+
+/// Arguments that ask for more than the headlines.
+const MORE: [&str; 4] = ["--only", "--case", "--log-n", "--profile"];
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// What the program is told: `--help` lists it.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    pub(crate) arguments: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    /// Peers that are built in, separated by commas: aws-lc, blst, plonky3, winterfell. It comes first.
+    #[arg(long, value_name = "F", value_delimiter = ',')]
+    features: Vec<String>,
+    /// What the bench is told: `--help` lists it.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    pub(crate) arguments: Vec<String>,
+}
+
+impl Bench {
+    /// What the bench is built with: all cases only if they are asked for.
+    pub(crate) fn features(&self) -> Vec<&str> {
+        let more = |argument: &String| MORE.contains(&argument.split('=').next().unwrap_or_default());
+        let all = self.arguments.iter().any(more).then_some(ALL);
+        self.features.iter().map(String::as_str).chain(all).collect()
+    }
+}
+
+impl Program {
+    /// A cargo command over this program, such as `run` or `build`, optimised and with features of its package.
+    pub(crate) fn cargo(self, command: &str, features: &[&str]) -> Result<Command> {
+        let mut cargo = process::cargo().context("programs are built from source: run `cargo xtask`")?;
+        cargo.args([command, "--release", "--package", self.package, "--bin", self.name]);
+        if !features.is_empty() {
+            cargo.args(["--features", &features.join(",")]);
+        }
+        Ok(cargo)
+    }
+
+    /// Builds the program, which cargo tells of, and runs it.
+    pub(crate) fn run(self, command: Option<&str>, features: &[&str], arguments: &[String]) -> Result<ExitCode> {
+        let mut cargo = self.cargo("run", features)?;
+        let status = cargo.arg("--").args(command).args(arguments).status().context("cargo could not be started")?;
+        Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_needs_all_cases_is_built_with_them() {
+        let features = |arguments: &[&str]| {
+            let arguments = arguments.iter().map(ToString::to_string).collect();
+            Bench { features: vec!["blst".into()], arguments }.features().join(",")
+        };
+        assert_eq!(features(&[]), "blst");
+        assert_eq!(features(&["--device", "cpu", "--json", "file"]), "blst");
+        assert_eq!(features(&["--only", "ntt"]), "blst,all");
+        assert_eq!(features(&["--log-n=16"]), "blst,all");
+        assert_eq!(features(&["--profile", "full"]), "blst,all");
+    }
+}

@@ -1,0 +1,211 @@
+//! The steps of `docs/adding-an-algorithm.md`, followed for a tiny algorithm on a copy of the workspace: so that the page stays
+//! right, and what an algorithm costs in files is known.
+//!
+//! Its files lie in `xtask/adding-an-algorithm`. The copy has a version of its own: cargo then keeps what is built from it apart
+//! from what is built from the workspace, and takes the same dependencies.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf, absolute},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use evariste_machine::process::{cargo, root};
+use libtest_mimic::Trial;
+
+
+/// The page.
+const PAGE: &str = "docs/adding-an-algorithm.md";
+
+/// What the page calls the new algorithm, and what it is called here.
+const NAMES: [&str; 2] = ["msm", "gray"];
+
+/// The files that are new.
+const FILES: &str = "xtask/adding-an-algorithm";
+
+/// Folders with what is no part of the workspace.
+const NOT_COPIED: [&str; 4] = ["target", ".git", "artifacts", "corpus"];
+
+/// Something that is put into a file that is there, behind a text that it has once.
+struct Edit {
+    file: &'static str,
+    behind: &'static str,
+    text: &'static str,
+}
+
+/// What is put into other files, by the steps of the page.
+const EDITS: &[Edit] = &[
+    // 1. The crate.
+    Edit {
+        file: "Cargo.toml",
+        behind: "[workspace.dependencies]\n",
+        text: concat!("evariste-gray = { path = \"crates/gray\", version = \"", env!("CARGO_PKG_VERSION"), "\" }\n"),
+    },
+    Edit {
+        file: "cuda/src/lib.rs",
+        behind: "pub const GHASH: &str = include_str!(\"../ghash.cu\");\n",
+        text: "\n/// `gray`: the Gray code of each integer.\npub const GRAY: &str = include_str!(\"../gray.cu\");\n",
+    },
+    Edit { file: "cuda/src/lib.rs", behind: "    (\"ghash\", GHASH),\n", text: "    (\"gray\", GRAY),\n" },
+    Edit {
+        file: "shaders/src/lib.rs",
+        behind: "pub const GHASH: &str = include_str!(\"../ghash.wgsl\");\n",
+        text: "\n/// `gray`: the Gray code of each integer.\npub const GRAY: &str = include_str!(\"../gray.wgsl\");\n",
+    },
+    Edit { file: "shaders/src/lib.rs", behind: "    (\"ghash\", GHASH),\n", text: "    (\"gray\", GRAY),\n" },
+    // 3. Tests.
+    Edit {
+        file: "crates/conformance/Cargo.toml",
+        behind: "evariste-field.workspace = true\n",
+        text: "evariste-gray.workspace = true\n",
+    },
+    Edit { file: "crates/conformance/src/lib.rs", behind: "\nmod fields;\n", text: "mod gray;\n" },
+    Edit {
+        file: "crates/conformance/src/lib.rs",
+        behind: "const TOPICS: &[Topic] = &[\n",
+        text: "    Topic { name: \"gray\", add: gray::add, families: gray::FAMILIES },\n",
+    },
+    // 4. Benches.
+    Edit {
+        file: "benches/Cargo.toml",
+        behind: "evariste-field.workspace = true\n",
+        text: "evariste-gray.workspace = true\n",
+    },
+    Edit { file: "benches/src/main.rs", behind: "\nmod field;\n", text: "mod gray;\n" },
+    Edit {
+        file: "benches/src/main.rs",
+        behind: "static ALGORITHMS: &[&Algorithm] = &[\n",
+        text: "    &gray::ALGORITHM,\n",
+    },
+    // 5. For users.
+    Edit {
+        file: "crates/evariste/Cargo.toml",
+        behind: "field = [\"dep:evariste-field\"]\n",
+        text: "## Gray codes. Need no field.\ngray = [\"dep:evariste-gray\"]\n",
+    },
+    Edit {
+        file: "crates/evariste/Cargo.toml",
+        behind: "\nevariste-field = { workspace = true, optional = true }\n",
+        text: "evariste-gray = { workspace = true, optional = true }\n",
+    },
+    Edit {
+        file: "crates/evariste/src/lib.rs",
+        behind: "pub use evariste_field as field;\n",
+        text: "#[cfg(feature = \"gray\")]\npub use evariste_gray as gray;\n",
+    },
+    Edit { file: "README.md", behind: "number-theoretic transforms (NTT),", text: " Gray codes," },
+    Edit {
+        file: "docs/architecture.md",
+        behind: "| `crates/aes` | AES in its modes, over `backend` alone | `src/engine.rs`, `src/blocks.rs`, `src/kernels.rs` |\n",
+        text: "| `crates/gray` | Gray codes, over `backend` alone | `src/plan.rs` |\n",
+    },
+    Edit { file: "CHANGELOG.md", behind: "### Added\n\n", text: "- `evariste-gray`: Gray codes of 32-bit integers.\n" },
+];
+
+/// A trial that follows the steps, named `any::docs::adding_an_algorithm`.
+pub(crate) fn trial() -> Trial {
+    const NAME: &str = "any::docs::adding_an_algorithm";
+
+    match cargo() {
+        Some(_) => Trial::test(NAME, || follow().map_err(|error| format!("{error:#}").into())),
+        None => evariste_conformance::skipped(NAME, "it runs under `cargo xtask test` only"),
+    }
+}
+
+/// Adds the algorithm to a copy, compares the files with those that the page lists, and builds and tests what came of it.
+fn follow() -> Result<()> {
+    let root = root();
+    let target = absolute(env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from))?;
+    let copy = target.join("adding-an-algorithm");
+    if copy.exists() {
+        fs::remove_dir_all(&copy).with_context(|| format!("removing {}", copy.display()))?;
+    }
+    for file in files(&root, &target)? {
+        copy_file(&root.join(&file), &copy.join(&file))?;
+    }
+
+    let templates = root.join(FILES);
+    let (mut new, mut edited) = (BTreeSet::new(), BTreeSet::new());
+    for file in files(&templates, &target)? {
+        ensure!(!copy.join(&file).exists(), "{} is there already", file.display());
+        copy_file(&templates.join(&file), &copy.join(&file))?;
+        new.insert(file.to_string_lossy().replace('\\', "/"));
+    }
+    for Edit { file, behind, text } in EDITS {
+        insert(&copy.join(file), behind, text)?;
+        edited.insert((*file).to_owned());
+    }
+    compare(&root, &new, &edited)?;
+
+    let version = concat!("[workspace.package]\nversion = \"", env!("CARGO_PKG_VERSION"));
+    insert(&copy.join("Cargo.toml"), version, "+copy")?;
+    let cargo = |arguments: &[&str]| -> Result<()> {
+        let mut cargo = cargo().context("there is no cargo")?;
+        cargo.current_dir(&copy).env("CARGO_TARGET_DIR", &target);
+        cargo.args(arguments).args(["--release", "--offline", "--quiet"]);
+        let output = cargo.output().context("cargo could not be started")?;
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        ensure!(output.status.success(), "cargo {} in {}:\n{out}{err}", arguments.join(" "), copy.display());
+        Ok(())
+    };
+    // With devices that read its WGSL, where there are any.
+    cargo(&["test", "--package", "evariste-gray", "--features", "evariste-backend/wgpu"])?;
+    // The façade has it as a feature.
+    let packages = ["evariste-trials", "evariste-benches", "evariste"].map(|package| ["--package", package]).concat();
+    cargo(&[&["check"], &packages[..], &["--features", "evariste/gray"]].concat())?;
+    fs::remove_dir_all(&copy).with_context(|| format!("removing {}", copy.display()))
+}
+
+/// Whether the page lists these files, and says how many they are.
+fn compare(root: &Path, new: &BTreeSet<String>, edited: &BTreeSet<String>) -> Result<()> {
+    let page = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
+    let listed = |kind: &str| -> BTreeSet<String> {
+        let [theirs, ours] = NAMES;
+        let words = page.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let of_kind = words.filter(|words| words.first() == Some(&kind) && words.len() > 2);
+        of_kind.map(|words| words[1].replace(theirs, ours)).collect()
+    };
+    for (kind, files) in [("new", new), ("edited", edited)] {
+        let listed = listed(kind);
+        ensure!(listed == *files, "{PAGE} lists as {kind} {listed:?}, the steps lead to {files:?}");
+    }
+    let numbers = format!("makes {} files and edits {}", new.len(), edited.len());
+    ensure!(page.contains(&numbers), "{PAGE} does not say that an algorithm {numbers}");
+    Ok(())
+}
+
+/// Puts a text behind another one, which the file has once.
+fn insert(file: &Path, behind: &str, text: &str) -> Result<()> {
+    let before = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    let (Some(place), 1) = (before.find(behind), before.matches(behind).count()) else {
+        bail!("{} has {:?} not once", file.display(), behind);
+    };
+    let (head, tail) = before.split_at(place + behind.len());
+    fs::write(file, [head, text, tail].concat()).with_context(|| format!("writing {}", file.display()))
+}
+
+/// All files below a folder, from there, without the folder of what is built.
+fn files(folder: &Path, target: &Path) -> Result<Vec<PathBuf>> {
+    let (mut files, mut folders) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(below) = folders.pop() {
+        let entries = fs::read_dir(folder.join(&below)).with_context(|| format!("reading {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let path = below.join(entry.file_name());
+            let skipped = NOT_COPIED.iter().any(|name| entry.file_name() == *name) || absolute(entry.path())? == target;
+            if skipped {
+                continue;
+            }
+            if entry.file_type()?.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    Ok(files)
+}
+
+fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    fs::copy(from, to).map(drop).with_context(|| format!("copying {} to {}", from.display(), to.display()))
+}

@@ -1,0 +1,38 @@
+//! The programs behind `cargo xtask test`, `kernels` and `sanitize`: whatever runs trials or compiles kernels.
+
+mod guide;
+mod kernels;
+mod sanitize;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+enum Command {
+    /// Runs the trials of every device found and tells what ran, what was skipped, and why.
+    Test(test::Options),
+    /// Compiles every kernel over every field for every target, without any GPU.
+    Kernels(kernels::Options),
+    /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
+    Sanitize(sanitize::Options),
+    /// Launches the kernels of one family.
+    #[command(name = sanitize::COMMAND, hide = true)]
+    LaunchKernels(sanitize::FamilyOptions),
+}
+
+fn main() -> ExitCode {
+    evariste_conformance::run_child();
+    let outcome = match Command::parse() {
+        Command::Test(options) => test::run(&options),
+        Command::Kernels(options) => kernels::run(&options),
+        Command::Sanitize(options) => sanitize::run(&options),
+        Command::LaunchKernels(options) => sanitize::family(&options),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
