@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use program::{BENCH, TRIALS};
+use program::{BENCH, DEVICES, TRIALS, WITH_DEVICES};
 
 #[derive(Debug, Parser)]
 #[command(about = "Benches, tests and checks of Evariste", disable_help_subcommand = false)]
@@ -31,6 +31,8 @@ enum Command {
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
     #[command(disable_help_flag = true)]
     Sanitize(program::Arguments),
+    /// Lists the devices that there are, and what each can do.
+    Devices,
     /// Runs the tests of the libraries and of the CPU under the compiler's address sanitizer.
     Address(address::Options),
     /// Gives mutated inputs to what reads files, batches, expressions, cache entries and names of devices.
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Test(options) => TRIALS.run(Some("test"), &[], &options.arguments),
         Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
         Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[], &options.arguments),
+        Command::Devices => DEVICES.run(None, &[WITH_DEVICES], &[]),
         Command::Address(options) => address::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),
