@@ -39,6 +39,7 @@ use evariste_backend::DeviceId;
 use evariste_machine::{
     devices::{self, DeviceEntry, Found},
     host::{Host, commit},
+    process,
 };
 
 use depth::Depth;
@@ -109,6 +110,8 @@ enum Child {
     /// Makes one plan in a process of its own and prints how long that took.
     #[command(name = plan::COMMAND, hide = true)]
     Plan(plan::Options),
+    /// Lists the devices that there are, and what each can do.
+    Devices,
 }
 
 /// How much to measure.
@@ -141,6 +144,10 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let outcome = match &options.child {
         Some(Child::Plan(options)) => plan::child(options),
+        Some(Child::Devices) => process::quietly(|| devices::select(&[])).map(|found| {
+            print!("{}", devices::listing(&Host::here(), &found));
+            ExitCode::SUCCESS
+        }),
         None => run(&options),
     };
     outcome.unwrap_or_else(|error| {
@@ -153,7 +160,10 @@ fn run(options: &Options) -> Result<ExitCode> {
     check()?;
     let depth = options.depth();
     let built = ALL || depth == Depth::Summary;
-    ensure!(built, "this program has the headlines alone: build it with the feature `all`, as `cargo xtask bench` does");
+    ensure!(
+        built,
+        "this program has the headlines alone: build it with the feature `all`, as `cargo xtask bench` does"
+    );
     let Found { devices, missing } = devices::select_real(&options.device)?;
     let mut progress = Progress::new();
     devices.iter().for_each(|_| progress.expect());

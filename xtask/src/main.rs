@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use program::{BENCH, DEVICES, TRIALS, WITH_DEVICES};
+use program::{BENCH, TRIALS};
 
 #[derive(Debug, Parser)]
 #[command(about = "Benches, tests and checks of Evariste", disable_help_subcommand = false)]
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Command::Test(options) => TRIALS.run(Some("test"), &[], &options.arguments),
         Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
         Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[], &options.arguments),
-        Command::Devices => DEVICES.run(None, &[WITH_DEVICES], &[]),
+        Command::Devices => BENCH.run(Some("devices"), &[], &[]),
         Command::Address(options) => address::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),

@@ -20,12 +20,6 @@ pub(crate) const BENCH: Program = Program { package: "evariste-benches", name: "
 /// What runs trials and compiles kernels.
 pub(crate) const TRIALS: Program = Program { package: "evariste-trials", name: "evariste-trials" };
 
-/// What lists devices.
-pub(crate) const DEVICES: Program = Program { package: "evariste-machine", name: "evariste-devices" };
-
-/// The feature that the list takes.
-pub(crate) const WITH_DEVICES: &str = "devices";
-
 /// The feature of the bench that has all cases.
 pub(crate) const ALL: &str = "all";
 

@@ -14,7 +14,6 @@ use anyhow::{Context, Result, bail, ensure};
 use evariste_machine::process::{cargo, root};
 use libtest_mimic::Trial;
 
-
 /// The page.
 const PAGE: &str = "docs/adding-an-algorithm.md";
 

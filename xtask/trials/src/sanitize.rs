@@ -17,7 +17,6 @@ use evariste_machine::{host, process::captured, table::Table};
 use libtest_mimic::Arguments;
 use rayon::prelude::*;
 
-
 /// The hidden command that runs the launches of one family.
 pub(crate) const COMMAND: &str = "launch-kernels";
 
@@ -157,11 +156,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     ensure!(!families.is_empty(), "no family of kernels has {:?} in its name", options.filter);
     let tools = if options.tool.is_empty() { Tool::value_variants() } else { &options.tool };
 
-    let mut report = format!(
-        "compute-sanitizer {version}\n{device}, driver {}\ncommit {}\n",
-        device.info().driver,
-        host::commit()
-    );
+    let mut report =
+        format!("compute-sanitizer {version}\n{device}, driver {}\ncommit {}\n", device.info().driver, host::commit());
     println!("{report}");
     let one = |(tool, family): (Option<Tool>, &String)| start(&sanitizer, tool, options.device, family);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.max(1)).build()?;

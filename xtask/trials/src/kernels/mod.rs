@@ -30,7 +30,6 @@ use evariste_primitives::SegmentedSum;
 use evariste_sqrt::{Decompress, Encoding, HashToCurve, Jacobi, MapToCurve, ModSqrt, RootField, Sqrt};
 use rayon::prelude::*;
 
-
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Prints failures only.
