@@ -1,10 +1,10 @@
-use std::{fmt, iter, ops::Range, sync::Arc};
+use std::{fmt, iter, mem, ops::Range, sync::Arc};
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::Zero;
 use evariste_backend::{
     Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Secrecy, Uploads, View,
-    ViewMut, zeroize_vec,
+    ViewMut, Wiped,
 };
 use evariste_curve::{AffinePoint, Xyzz};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
@@ -364,7 +364,7 @@ impl<C: MsmCurve> Msm<C> {
         let len = scalars.len().checked_div(count).unwrap_or(0);
         expect_multiple(count, len, scalars.len())?;
         self.expect_at_most("scalars of one sum, of which there may be as many as bases", self.len, len)?;
-        self.sums(&mut scalars.into(), len, count, true, &mut |_| Ok(()))
+        Ok(mem::take(&mut *self.sums(&mut scalars.into(), len, count, true, &mut |_| Ok(()))?))
     }
 
     /// Computes `count` sums, each over its own share of the bases: of `len / count` neighbours, with as many scalars.
@@ -384,7 +384,7 @@ impl<C: MsmCurve> Msm<C> {
             let (expected, actual) = (self.len, scalars.len());
             return Err(Error::Length { what: "a batch, as many as bases", expected, actual });
         }
-        self.sums(&mut scalars.into(), len, count, false, &mut |_| Ok(()))
+        Ok(mem::take(&mut *self.sums(&mut scalars.into(), len, count, false, &mut |_| Ok(()))?))
     }
 
     fn expect_at_most(&self, what: &'static str, most: usize, actual: usize) -> Result<()> {
@@ -402,8 +402,8 @@ impl<C: MsmCurve> Msm<C> {
         count: usize,
         shared: bool,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
-    ) -> Result<Vec<Projective<C>>> {
-        let mut sums = Vec::new();
+    ) -> Result<Wiped<Projective<C>>> {
+        let mut sums = Wiped::default();
         if sums.try_reserve_exact(count).is_err() {
             let requested = (count as u64).saturating_mul(size_of::<Projective<C>>() as u64);
             let device = self.device.info().id;
@@ -424,7 +424,7 @@ impl<C: MsmCurve> Msm<C> {
         }
         for first in (0..count).step_by(layout.group) {
             let group = layout.group.min(count - first);
-            sums.extend(self.group(&layout, scalars, len, first..first + group, shared, mark)?);
+            sums.extend_from_slice(&self.group(&layout, scalars, len, first..first + group, shared, mark)?);
         }
         Ok(sums)
     }
@@ -468,7 +468,7 @@ impl<C: MsmCurve> Msm<C> {
         group: Range<usize>,
         shared: bool,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
-    ) -> Result<Vec<Projective<C>>> {
+    ) -> Result<Wiped<Projective<C>>> {
         let secrecy = match scalars {
             Given::Host(_) | Given::Pinned(_) => self.config.secrecy,
             Given::Montgomery(buffer) => buffer.secrecy(),
@@ -562,18 +562,14 @@ impl<C: MsmCurve> Msm<C> {
         };
         let reduced = reductions.iter().map(reduce).collect::<Result<Vec<_>>>()?;
         mark(Stage::Reduce)?;
-        let mut rows = vec![Projective::zero(); layout.sets as usize * group.len()];
+        let mut rows = Wiped::from(vec![Projective::zero(); layout.sets as usize * group.len()]);
         let weights = (0..).step_by(self.multiples.doublings().max(1) as usize);
         for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
-            let mut points = points.as_view().read_on(queue)?.wait()?;
-            let mut own = finish::rows::<C>(reduction, &points, weight);
-            rows.iter_mut().zip(&own).for_each(|(row, own)| *row += own);
-            zeroize_vec(&mut points);
-            zeroize_vec(&mut own);
+            let points = Wiped::from(points.as_view().read_on(queue)?.wait()?);
+            let own = finish::rows::<C>(reduction, &points, weight);
+            rows.iter_mut().zip(own.iter()).for_each(|(row, own)| *row += own);
         }
-        let sums = finish::sums::<C>(&rows, layout.sets as usize, layout.window);
-        zeroize_vec(&mut rows);
-        Ok(sums)
+        Ok(finish::sums::<C>(&rows, layout.sets as usize, layout.window))
     }
 
     /// The digits of scalars with their points, sorted by bucket: of a piece of those from the host, or of those in a buffer from
