@@ -209,7 +209,7 @@ impl<C: MsmCurve> Msm<C> {
     ) -> Result<Self> {
         check_config::<C>(&config)?;
         let machine = machine::<C>(device);
-        let multiples = multiples::<C>(device, &machine, &config, len)?;
+        let multiples = multiples::<C>(device, &machine, &kernels.sort, &config, len)?;
         let copies = multiples.copies() as usize;
         let mut bases = device.alloc_with(len * copies, secrecy)?;
         fill(bases.view_mut(..len)?)?;
@@ -267,9 +267,12 @@ impl<C: MsmCurve> Msm<C> {
         self.len == 0
     }
 
-    /// Counts the bits of a digit in an evaluation of `count` sums of `len` scalars each.
+    /// Counts the bits of a digit in an evaluation of `count` sums of `len` scalars each: those that cost least of all that there is
+    /// memory for.
     pub fn window(&self, len: usize, count: usize) -> u32 {
-        self.shape_window(&Shape { len, count, bits: covered_bits::<C>(&self.config) })
+        let bits = covered_bits::<C>(&self.config);
+        let layout = self.layout(len, count, bits);
+        layout.map_or_else(|_| self.sizes().window(&Shape { len, count, bits }), |layout| layout.window)
     }
 
     /// Counts the bytes of device memory that the plan holds.
@@ -286,7 +289,7 @@ impl<C: MsmCurve> Msm<C> {
     /// scalar takes; [`Error::Device`] if that needs a larger buffer than the device allows.
     pub fn required_bytes(&self, len: usize, count: usize) -> Result<u64> {
         let layout = self.layout(len, count, covered_bits::<C>(&self.config))?;
-        Ok(self.bytes_of(&layout, layout.piece.min(len), layout.group.min(count)))
+        Ok(self.sizes().bytes(&layout, layout.piece.min(len), layout.group.min(count)))
     }
 
     /// Computes Σ `scalars[i]` · `bases[i]`. There may be fewer scalars than bases.
@@ -489,7 +492,7 @@ impl<C: MsmCurve> Msm<C> {
             Given::Montgomery(buffer) => Source::Montgomery(*buffer),
             Given::Canonical(buffer) => Source::Canonical(*buffer),
         };
-        let reductions = self.reductions(layout, group.len());
+        let reductions = self.sizes().reductions(layout, group.len());
         let count: u64 = reductions.iter().map(Reduction::buckets).sum();
         let mut buckets: Buffer<Xyzz<C>> = self.device.alloc_with(count as usize, secrecy)?;
         buckets.as_view_mut().clear_on(queue)?;
