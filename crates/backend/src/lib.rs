@@ -51,7 +51,7 @@ pub use span::{Span, SpanMut};
 pub use stream::Stream;
 pub use uploads::{HostData, Uploads};
 pub use view::{Download, View, ViewMut};
-pub use zeroize::zeroize_vec;
+pub use zeroize::{Wiped, zeroize_vec};
 
 #[doc(hidden)]
 pub use bytemuck;

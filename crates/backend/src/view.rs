@@ -13,6 +13,7 @@ use crate::{
     buffer::{decode, grain},
     parallel,
     span::Owner,
+    zeroize::zeroize_vec,
 };
 
 /// Pieces of a download that are under way at once: one is decoded while the next is copied.
@@ -695,9 +696,12 @@ impl<T: Element> Download<'_, T> {
     /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory for the next
     /// piece, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn wait(self) -> Result<Vec<T::Host>> {
-        let mut host = vec![T::Host::default(); self.view.len];
-        self.wait_into(&mut host)?;
-        Ok(host)
+        let (mut host, secrecy) = (vec![T::Host::default(); self.view.len], self.view.secrecy());
+        let result = self.wait_into(&mut host);
+        if result.is_err() && secrecy == Secrecy::Secret {
+            zeroize_vec(&mut host);
+        }
+        result.map(|()| host)
     }
 
     /// Waits for the elements and writes them to `host`, which has as many.

@@ -1,16 +1,73 @@
 //! Zeroing of secrets in host memory.
 
-use std::{hint, sync::atomic};
+use std::{
+    fmt, hint,
+    ops::{Deref, DerefMut},
+    sync::atomic,
+};
 
 use rayon::prelude::*;
 
 /// Zeroes all memory of a vector, that behind its elements too, and leaves it empty. For CPU bodies of kernels, whose memory
 /// may hold what comes of secrets: at the speed of memory, so that it need not be told when it does.
-pub fn zeroize_vec<T: Copy + Default>(memory: &mut Vec<T>) {
+pub fn zeroize_vec<T: Copy>(memory: &mut Vec<T>) {
     memory.clear();
-    memory.resize(memory.capacity(), T::default());
-    hint::black_box(&mut *memory);
-    memory.clear();
+    // SAFETY: the vector owns room for so many elements, none of which it has now.
+    unsafe { memory.as_mut_ptr().write_bytes(0, memory.capacity()) };
+    hint::black_box(memory);
+}
+
+/// A vector that zeroes all of its memory when it is dropped, in errors and panics too: for what a host computes between, where
+/// that may come of secrets.
+///
+/// It zeroes the memory that it has in the end. One that grows leaves its former memory as it was, so make it with all the room
+/// that it needs ([`Wiped::with_capacity`]).
+#[derive(Clone)]
+pub struct Wiped<T: Copy>(Vec<T>);
+
+impl<T: Copy> Wiped<T> {
+    /// Makes an empty vector with room for so many elements.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self(Vec::with_capacity(capacity))
+    }
+}
+
+impl<T: Copy> Default for Wiped<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Copy> From<Vec<T>> for Wiped<T> {
+    fn from(memory: Vec<T>) -> Self {
+        Self(memory)
+    }
+}
+
+impl<T: Copy> Deref for Wiped<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T: Copy> DerefMut for Wiped<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.0
+    }
+}
+
+impl<T: Copy> Drop for Wiped<T> {
+    fn drop(&mut self) {
+        zeroize_vec(&mut self.0);
+    }
+}
+
+impl<T: Copy> fmt::Debug for Wiped<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wiped").field("len", &self.len()).finish_non_exhaustive()
+    }
 }
 
 /// Bytes from which several threads share the work, each taking as many at a time.
@@ -41,6 +98,11 @@ mod tests {
         // SAFETY: it has room for so many, which `zeroize_vec` has written.
         unsafe { memory.set_len(100) };
         assert_eq!(memory, [0; 100]);
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(format!("{:?}", Wiped::from(vec![0x5ec2e7u32; 3])), "Wiped { len: 3, .. }");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Sums of affine points in lanes of AVX-512, for CPU bodies of kernels.
 
 use ark_ff::Field;
-use evariste_backend::zeroize_vec;
 use evariste_field::{DeviceField, ifma, invert};
 
 use crate::{DeviceCurve, point};
@@ -24,15 +23,14 @@ pub fn add_affine<C: DeviceCurve>(
     let (denominators, inverses) = rest.split_at_mut(out.len() / 2);
     C::BaseField::ONE.store(one);
 
-    let mut special = lanes.differences(a, b, denominators);
-    for &i in &special {
+    let special = lanes.differences(a, b, denominators);
+    for &i in special.iter() {
         point::affine_denominator::<C>(at(a, i), at(b, i)).store(&mut denominators[i * limbs..]);
     }
     lanes.inverse_run(denominators, inverses, one, &invert::<C::BaseField>);
     lanes.chords(a, b, inverses, out);
-    for &i in &special {
+    for &i in special.iter() {
         let inverse = C::BaseField::load(&inverses[i * limbs..]);
         point::store(&point::affine_add::<C>(at(a, i), at(b, i), inverse), &mut out[i * words..][..words]);
     }
-    zeroize_vec(&mut special);
 }

@@ -5,7 +5,7 @@ use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::Error;
 use evariste_backend::{
     Arg, Binding, BindingList, BindingType, CpuArg, Device, Element, KernelSpec, Language, LazyKernel, Queue, Result,
-    View, ViewMut, parallel, params,
+    View, ViewMut, Wiped, parallel, params,
 };
 
 use crate::{
@@ -611,7 +611,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             let whole = lanes.as_ref().map_or(0, |_| count - count % ifma::STEP);
             let (in_lanes, rest) = out.split_at_mut(whole * out_words);
             if let Some(lanes) = &lanes {
-                add_affine::<C>(lanes, part(first, whole), in_lanes, &mut Vec::new());
+                add_affine::<C>(lanes, part(first, whole), in_lanes, &mut Wiped::default());
             }
             divide_run::<C>(operation, part(first + whole, count - whole), rest);
         });
@@ -642,7 +642,7 @@ fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: 
     let (a_words, b_words) = (a.len() / count, b.len() / count);
     let operands = |i: usize| (&a[i * a_words..][..a_words], &b[i * b_words..][..b_words]);
     let mut product = C::BaseField::ONE;
-    let mut prefixes = Vec::with_capacity(count);
+    let mut prefixes = Wiped::with_capacity(count);
     for i in 0..count {
         let (a, b) = operands(i);
         let denominator = operation.denominator::<C>(a, b);

@@ -1,5 +1,7 @@
 //! What a CPU thread computes programs with: many values at a time, in lanes where the processor has them.
 
+use evariste_backend::Wiped;
+
 use crate::{
     DeviceField,
     ifma::{self, Combination},
@@ -15,32 +17,32 @@ pub fn lift<E: DeviceField>(limbs: &[u32]) -> E {
     if limbs.len() >= E::LIMBS {
         return E::load(limbs);
     }
-    let mut whole = vec![0; E::LIMBS];
+    let mut whole = Wiped::from(vec![0; E::LIMBS]);
     whole[..limbs.len()].copy_from_slice(limbs);
     E::load(&whole)
 }
 
 /// The slots of a program, each with values for as many rows as a thread takes at a time.
 #[derive(Debug)]
-pub struct Rows<'a, E> {
+pub struct Rows<'a, E: Copy> {
     values: Values<'a, E>,
     stride: usize,
     slots: usize,
 }
 
 #[derive(Debug)]
-enum Values<'a, E> {
-    One(Vec<E>),
+enum Values<'a, E: Copy> {
+    One(Wiped<E>),
     /// As on devices, and computed many at a time: one slot more, for sums.
-    Lanes(Vec<u32>, &'a ifma::Field),
+    Lanes(Wiped<u32>, &'a ifma::Field),
 }
 
 impl<'a, E: DeviceField> Rows<'a, E> {
     /// Makes so many slots of `stride` rows, all 0. `lanes` are those of [`lanes_of`].
     pub fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Field>) -> Self {
         let values = match lanes {
-            None => Values::One(vec![E::ZERO; slots * stride]),
-            Some(field) => Values::Lanes(vec![0; (slots + 1) * stride * E::LIMBS], field),
+            None => Values::One(vec![E::ZERO; slots * stride].into()),
+            Some(field) => Values::Lanes(vec![0; (slots + 1) * stride * E::LIMBS].into(), field),
         };
         Self { values, stride, slots }
     }

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result,
-    Secrecy, View, ViewMut, parallel, params, zeroize_vec,
+    Secrecy, View, ViewMut, Wiped, parallel, params,
 };
 use evariste_primitives::ByIndex;
 
@@ -290,7 +290,8 @@ impl<F: DeviceField> Vector<F> {
     pub fn powers<'a>(&self, base: F, scale: F, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let out = out.into();
         let len = self.checked_len(out.len())?;
-        let mut bases = vec![scale];
+        let mut bases = Wiped::with_capacity(1 + BINARY_POWERS);
+        bases.push(scale);
         bases.extend(std::iter::successors(Some(base), |power| Some(power.square())).take(BINARY_POWERS));
         let bases = self.upload::<Mont<F>>(&bases, out.secrecy())?;
         let kernel = self.kernels.powers.get(&self.device, powers_spec::<F>)?;
@@ -469,10 +470,9 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
 /// Inverts elements in device form in place, with one inversion for all; zero maps to zero. Three multiplications an
 /// element (Montgomery's trick).
 pub fn invert<F: DeviceField>(elements: &mut [u32]) {
-    let mut before = elements.to_vec();
-    inverse_run::<F>(&before, elements);
     // It may come of secrets.
-    zeroize_vec(&mut before);
+    let before = Wiped::from(elements.to_vec());
+    inverse_run::<F>(&before, elements);
 }
 
 /// Montgomery's trick over one run, with the prefix products in `out`.
@@ -507,7 +507,7 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
         }
     };
     let body = |params: &PowersParams, [base, out]: &mut [CpuArg<'_>; 2]| {
-        let base: Vec<F> = base.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect();
+        let base: Wiped<F> = base.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect::<Vec<_>>().into();
         for_each_run::<F>(&mut out.write()[..params.len as usize * F::LIMBS], &|at, out| {
             let first = at / F::LIMBS;
             let digits = (0..BINARY_POWERS).filter(|j| first >> j & 1 == 1);

@@ -2,7 +2,7 @@
 
 use std::{hint, marker::PhantomData};
 
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, params, zeroize_vec};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, Wiped, params};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -265,8 +265,14 @@ fn accumulate<C: DeviceCurve>(
             point::store(sum, words);
         }
     }
-    slices.iter_mut().for_each(|slice| slice.ends = [zero::<C>(); 2]);
-    hint::black_box(&mut slices);
+}
+
+impl<C: DeviceCurve> Drop for Slice<'_, C> {
+    /// Zeroes the sums, which come of secrets.
+    fn drop(&mut self) {
+        self.ends = [zero::<C>(); 2];
+        hint::black_box(&mut self.ends);
+    }
 }
 
 impl<C: DeviceCurve> Slice<'_, C> {
@@ -277,7 +283,7 @@ impl<C: DeviceCurve> Slice<'_, C> {
     fn sum(&mut self, levels: &mut Levels<'_, C>, values: Option<&[u32]>, points: &[u32], fresh: bool) {
         let ([first, last], words) = (self.borders(), sum_words::<C>());
         // Buckets that were found before have a sum.
-        let mut found_before = vec![!fresh; self.buckets.len() / words];
+        let mut found_before = Wiped::from(vec![!fresh; self.buckets.len() / words]);
         let (start, buckets, ends) = (self.start, &mut self.buckets, &mut self.ends);
         let numbers = |i: usize| values.map_or(2 * (start + i) as u32, |values| values[start + i]);
         levels.sum(self.keys, &numbers, points, &mut |key, point| {
@@ -293,7 +299,6 @@ impl<C: DeviceCurve> Slice<'_, C> {
             };
             point::store(&sum, &mut buckets[at * words..][..words]);
         });
-        zeroize_vec(&mut found_before);
     }
 }
 

@@ -2,12 +2,13 @@
 
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::{AdditiveGroup, Zero};
+use evariste_backend::Wiped;
 use rayon::prelude::*;
 
 use crate::{MsmCurve, reduce::Reduction};
 
 /// The value of each row, for the points that a reduction leaves, times 2^`weight`.
-pub(crate) fn rows<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>], weight: u32) -> Vec<Projective<C>> {
+pub(crate) fn rows<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>], weight: u32) -> Wiped<Projective<C>> {
     let row = |row: usize| {
         let mut terms = reduction.weights(row);
         terms.sort_unstable_by_key(|(_, own)| std::cmp::Reverse(*own));
@@ -21,20 +22,28 @@ pub(crate) fn rows<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>],
         double(&mut sum, at + weight);
         sum
     };
-    (0..reduction.rows as usize).into_par_iter().map(row).collect()
+    in_place(reduction.rows as usize, row)
 }
 
 /// Σ 2^(`bits` · s)·(row s) over the `sets` rows of each sum.
-pub(crate) fn sums<C: MsmCurve>(rows: &[Projective<C>], sets: usize, bits: u32) -> Vec<Projective<C>> {
-    let combine = |rows: &[Projective<C>]| {
+pub(crate) fn sums<C: MsmCurve>(rows: &[Projective<C>], sets: usize, bits: u32) -> Wiped<Projective<C>> {
+    let combine = |sum: usize| {
+        let own = &rows[sum * sets..][..sets];
         let mut sum = Projective::<C>::zero();
-        for row in rows.iter().rev() {
+        for row in own.iter().rev() {
             double(&mut sum, bits);
             sum += row;
         }
         sum
     };
-    rows.par_chunks_exact(sets).map(combine).collect()
+    in_place(rows.len() / sets, combine)
+}
+
+/// So many points on all cores, in memory that is zeroed even if one of them panics.
+fn in_place<P: Copy + Zero + Send>(count: usize, point: impl Fn(usize) -> P + Sync) -> Wiped<P> {
+    let mut points = Wiped::from(vec![P::zero(); count]);
+    points.par_iter_mut().enumerate().for_each(|(i, out)| *out = point(i));
+    points
 }
 
 fn double<C: MsmCurve>(point: &mut Projective<C>, times: u32) {

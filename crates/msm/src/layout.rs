@@ -197,6 +197,9 @@ const CPU_RATE: f64 = 1.5;
 /// Time of sorting a pair, in mixed additions.
 const SORT: f64 = 0.1;
 
+/// Time of a piece's launches beside its additions, in mixed additions of each lane.
+const PIECE: f64 = 8.0;
+
 /// log₂ of the buckets of a digit of `window` bits: of all its sizes, or, with each base and its `doublings` − 1 first doublings,
 /// of the odd parts of sizes in each class. Sizes m·2^e with odd m are of class ⌊e / `doublings`⌋.
 pub(crate) fn bucket_logs(window: u32, doublings: u32) -> Vec<u32> {
@@ -228,14 +231,40 @@ fn cost(machine: &Machine, shape: &Shape, window: u32, multiples: Multiples) -> 
     (1.0 + SORT) * pairs + 2.0 * machine.full * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
 }
 
-/// Bits of a digit with the least cost, among those whose buckets stay below `most_buckets`.
+/// The cost of the same for one sum in several pieces, each of which starts from the buckets of those before.
+pub(crate) fn cost_in_pieces(
+    machine: &Machine,
+    shape: &Shape,
+    window: u32,
+    multiples: Multiples,
+    pieces: usize,
+) -> f64 {
+    let sets = shape.bits.div_ceil(window).div_ceil(multiples.tables());
+    let buckets = f64::from(sets) * buckets(window, multiples.doublings()) as f64;
+    let each = machine.full / FULL * buckets + PIECE * f64::from(machine.lanes);
+    cost(machine, shape, window, multiples) + pieces.saturating_sub(1) as f64 * each
+}
+
+/// Bits of a digit, that of the least cost first, among those whose buckets stay below `most_buckets`.
+pub(crate) fn windows(machine: &Machine, shape: &Shape, multiples: Multiples, most_buckets: u64) -> Vec<u32> {
+    let mut windows: Vec<u32> = fitting(shape, multiples, most_buckets).collect();
+    let cost = |window: u32| cost(machine, shape, window, multiples);
+    windows.sort_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+    windows
+}
+
+/// The first of [`windows`].
 pub(crate) fn window(machine: &Machine, shape: &Shape, multiples: Multiples, most_buckets: u64) -> u32 {
-    let sets = |window: u32| u64::from(shape.bits.div_ceil(window).div_ceil(multiples.tables()));
-    let all = |window: u32| sets(window) * buckets(window, multiples.doublings());
-    let fits = |window: &u32| all(*window).saturating_mul(shape.count as u64) <= most_buckets;
     let cost = |window: &u32| cost(machine, shape, *window, multiples);
     let by_cost = |a: &u32, b: &u32| cost(a).total_cmp(&cost(b));
-    (MIN_WINDOW..=MAX_WINDOW).filter(fits).min_by(by_cost).unwrap_or(MIN_WINDOW)
+    fitting(shape, multiples, most_buckets).min_by(by_cost).unwrap_or(MIN_WINDOW)
+}
+
+fn fitting(shape: &Shape, multiples: Multiples, most_buckets: u64) -> impl Iterator<Item = u32> {
+    let Shape { bits, count, .. } = *shape;
+    let sets = move |window: u32| u64::from(bits.div_ceil(window).div_ceil(multiples.tables()));
+    let all = move |window: u32| sets(window) * buckets(window, multiples.doublings());
+    (MIN_WINDOW..=MAX_WINDOW).filter(move |window| all(*window).saturating_mul(count as u64) <= most_buckets)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::mem;
 
 use ark_ff::{AdditiveGroup, Field, Zero};
-use evariste_backend::zeroize_vec;
+use evariste_backend::{Wiped, zeroize_vec};
 use evariste_curve::{
     DeviceCurve, lanes,
     point::{self, AffineOf},
@@ -31,20 +31,20 @@ const MIN_LANES: usize = ifma::STEP / 2;
 pub(crate) struct Levels<'a, C: DeviceCurve> {
     level: Level,
     next: Level,
-    pairs: Vec<[u32; 2]>,
+    pairs: Wiped<[u32; 2]>,
     /// Where runs have odd lengths, the last of them.
-    odd: Vec<u32>,
+    odd: Wiped<u32>,
     additions: Additions<'a, C>,
 }
 
 #[derive(Debug, Default)]
 struct Level {
     /// Buckets, and how many of `numbers` each has.
-    runs: Vec<(u32, usize)>,
+    runs: Wiped<(u32, usize)>,
     /// Twice the place of each point, plus 1 for its opposite.
-    numbers: Vec<u32>,
+    numbers: Wiped<u32>,
     /// Points, but for those of the first level.
-    points: Vec<u32>,
+    points: Wiped<u32>,
 }
 
 impl Level {
@@ -54,44 +54,26 @@ impl Level {
         reserve(&mut self.numbers, numbers);
         reserve(&mut self.points, points * words);
     }
-
-    fn zeroize_vec(&mut self) {
-        zeroize_vec(&mut self.runs);
-        zeroize_vec(&mut self.numbers);
-        zeroize_vec(&mut self.points);
-    }
 }
 
 /// Room for so many elements in all, so that none are moved later and left behind.
-fn reserve<T: Copy + Default>(memory: &mut Vec<T>, len: usize) {
+fn reserve<T: Copy>(memory: &mut Vec<T>, len: usize) {
     if memory.capacity() < len {
         zeroize_vec(memory);
         memory.reserve_exact(len);
     }
 }
 
-impl<C: DeviceCurve> Drop for Levels<'_, C> {
-    fn drop(&mut self) {
-        self.level.zeroize_vec();
-        self.next.zeroize_vec();
-        zeroize_vec(&mut self.pairs);
-        zeroize_vec(&mut self.odd);
-        self.additions.zeroize_vec();
-    }
-}
-
 impl<'a, C: DeviceCurve> Levels<'a, C> {
     /// In lanes of the field that coordinates are of, if there are such.
     pub(crate) fn new(lanes: Option<&'a ifma::Field>) -> Self {
-        let additions = Additions {
-            lanes,
-            prefixes: Vec::new(),
-            lone: Vec::new(),
-            gathered: [Vec::new(), Vec::new()],
-            sums: Vec::new(),
-            scratch: Vec::new(),
-        };
-        Self { level: Level::default(), next: Level::default(), pairs: Vec::new(), odd: Vec::new(), additions }
+        Self {
+            level: Level::default(),
+            next: Level::default(),
+            pairs: Wiped::default(),
+            odd: Wiped::default(),
+            additions: Additions::new(lanes),
+        }
     }
 
     /// Calls `found` with each bucket of sorted `keys` and the sum of its points. `number` gives for each key twice the place of
@@ -132,7 +114,7 @@ impl<'a, C: DeviceCurve> Levels<'a, C> {
         // What is left over goes behind the sums.
         let sums: usize = runs.iter().map(|(_, len)| len / 2).sum();
         let mut rest = &numbers[..];
-        for &(key, len) in runs {
+        for &(key, len) in runs.iter() {
             let (run, others) = rest.split_at(len);
             rest = others;
             if let [number] = run {
@@ -148,10 +130,7 @@ impl<'a, C: DeviceCurve> Levels<'a, C> {
         }
         self.next.points.resize((sums + self.odd.len()) * words, 0);
         let (out, left) = self.next.points.split_at_mut(sums * words);
-        let run = if self.additions.lanes.is_some() { LANES_RUN } else { RUN };
-        for (pairs, out) in self.pairs.chunks(run).zip(out.chunks_mut(run * words)) {
-            self.additions.add(points, pairs, out);
-        }
+        self.additions.add_all(points, &self.pairs, out);
         for (number, out) in self.odd.iter().zip(left.chunks_exact_mut(words)) {
             point::store(&signed::<C>(points, *number), out);
         }
@@ -160,28 +139,48 @@ impl<'a, C: DeviceCurve> Levels<'a, C> {
 }
 
 /// Point `number` / 2, or its opposite.
-fn signed<C: DeviceCurve>(points: &[u32], number: u32) -> AffineOf<C> {
+pub(crate) fn signed<C: DeviceCurve>(points: &[u32], number: u32) -> AffineOf<C> {
     let point = load_affine::<C>(points, number as usize / 2);
     if number % 2 == 1 { point::affine_negate::<C>(point) } else { point }
 }
 
-/// Additions with one inversion.
+/// Additions with one inversion for many. An object keeps the memory that it works in, as [`Levels`] does.
 #[derive(Debug)]
-struct Additions<'a, C: DeviceCurve> {
+pub(crate) struct Additions<'a, C: DeviceCurve> {
     lanes: Option<&'a ifma::Field>,
     /// The product of the denominators before each pair, and its own.
-    prefixes: Vec<[C::BaseField; 2]>,
+    prefixes: Wiped<[C::BaseField; 2]>,
     /// Pairs that may lie on no chord.
-    lone: Vec<usize>,
+    lone: Wiped<usize>,
     /// For lanes: the first points of pairs and the second ones.
-    gathered: [Vec<u32>; 2],
+    gathered: [Wiped<u32>; 2],
     /// Their sums, where there are more than were asked for.
-    sums: Vec<u32>,
-    scratch: Vec<u32>,
+    sums: Wiped<u32>,
+    scratch: Wiped<u32>,
 }
 
-impl<C: DeviceCurve> Additions<'_, C> {
-    /// The sum of each pair of points.
+impl<'a, C: DeviceCurve> Additions<'a, C> {
+    /// In lanes of the field that coordinates are of, if there are such.
+    pub(crate) fn new(lanes: Option<&'a ifma::Field>) -> Self {
+        Self {
+            lanes,
+            prefixes: Wiped::default(),
+            lone: Wiped::default(),
+            gathered: [Wiped::default(), Wiped::default()],
+            sums: Wiped::default(),
+            scratch: Wiped::default(),
+        }
+    }
+
+    /// The sum of each pair of points: twice the place of each, plus 1 for its opposite.
+    pub(crate) fn add_all(&mut self, points: &[u32], pairs: &[[u32; 2]], out: &mut [u32]) {
+        let (words, run) = (affine_words::<C>(), if self.lanes.is_some() { LANES_RUN } else { RUN });
+        for (pairs, out) in pairs.chunks(run).zip(out.chunks_mut(run * words)) {
+            self.add(points, pairs, out);
+        }
+    }
+
+    /// The same with one inversion for all.
     fn add(&mut self, points: &[u32], pairs: &[[u32; 2]], out: &mut [u32]) {
         match self.lanes {
             Some(lanes) if pairs.len() >= MIN_LANES => {
@@ -246,7 +245,7 @@ impl<C: DeviceCurve> Additions<'_, C> {
         }
         // No denominator is zero.
         let mut inverse = product.inverse().unwrap_or(C::BaseField::ZERO);
-        let additions = pairs.iter().zip(&self.prefixes).zip(out.chunks_exact_mut(words)).enumerate();
+        let additions = pairs.iter().zip(self.prefixes.iter()).zip(out.chunks_exact_mut(words)).enumerate();
         for (k, ((&[first, second], [prefix, denominator]), out)) in additions.rev() {
             let (a, b) = (signed::<C>(points, first), signed::<C>(points, second));
             let own = inverse * prefix;
@@ -257,14 +256,6 @@ impl<C: DeviceCurve> Additions<'_, C> {
             };
             point::store(&sum, out);
         }
-    }
-
-    fn zeroize_vec(&mut self) {
-        zeroize_vec(&mut self.prefixes);
-        zeroize_vec(&mut self.lone);
-        self.gathered.iter_mut().for_each(zeroize_vec);
-        zeroize_vec(&mut self.sums);
-        zeroize_vec(&mut self.scratch);
     }
 }
 

@@ -1,9 +1,12 @@
 //! How a plan and its evaluations fit a device: multiples of the bases, digits, pieces, and the memory that they take.
 
+use std::{iter, marker::PhantomData};
+
 use ark_ff::PrimeField;
 use evariste_backend::{Device, Element as _, Error as DeviceError};
 use evariste_curve::{AffinePoint, source::turns as point_turns};
 use evariste_field::{DeviceField, ifma};
+use evariste_primitives::RadixSort;
 
 use crate::{
     Accumulation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Result,
@@ -35,19 +38,72 @@ pub(crate) struct Layout {
     pub(crate) in_pieces: bool,
 }
 
+/// What the memory of an evaluation depends on beside its shape.
+pub(crate) struct Sizes<'a, C: MsmCurve> {
+    device: &'a Device,
+    machine: &'a Machine,
+    sort: &'a RadixSort,
+    config: &'a MsmConfig,
+    multiples: Multiples,
+    curve: PhantomData<fn() -> C>,
+}
+
+/// What a plan and an evaluation may use at most.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// Bytes of one buffer.
+    buffer: u64,
+    /// Bytes of all of them.
+    memory: u64,
+}
+
+/// What keeps an evaluation from being done in a layout, and what is too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Excess {
+    /// Bytes of all buffers.
+    Memory(u64),
+    /// Bytes of the largest buffer.
+    Buffer(u64),
+    /// More buckets or pairs than there are numbers for.
+    Numbers,
+}
+
 impl<C: MsmCurve> Msm<C> {
-    pub(crate) fn shape_window(&self, shape: &Shape) -> u32 {
+    pub(crate) fn sizes(&self) -> Sizes<'_, C> {
+        let Self { device, machine, config, multiples, .. } = self;
+        let sort = &self.kernels.sort;
+        Sizes { device, machine, sort, config, multiples: *multiples, curve: PhantomData }
+    }
+
+    pub(crate) fn layout(&self, len: usize, count: usize, bits: u32) -> Result<Layout> {
+        let budget = Budget::new(&self.device, &self.config, self.bases.bytes());
+        self.sizes().layout(budget, (len, count, bits))
+    }
+}
+
+impl Budget {
+    /// Of a device of which bases take so many bytes.
+    fn new(device: &Device, config: &MsmConfig, bases: u64) -> Self {
+        let memory = device.info().memory_bytes.map_or(u64::MAX, |bytes| bytes / 10 * 9);
+        let memory = config.memory.unwrap_or(memory.saturating_sub(bases));
+        Self { buffer: device.info().limits.buffer_bytes, memory }
+    }
+}
+
+impl<C: MsmCurve> Sizes<'_, C> {
+    /// The window of least cost, whatever memory it takes.
+    pub(crate) fn window(&self, shape: &Shape) -> u32 {
         match self.multiples {
             Multiples::Tables { window, .. } => window,
             multiples => {
-                let most = most_buckets::<C>(&self.device).max(shape.count as u64);
-                self.config.window.unwrap_or_else(|| layout::window(&self.machine, shape, multiples, most))
+                let most = most_buckets::<C>(self.device).max(shape.count as u64);
+                self.config.window.unwrap_or_else(|| layout::window(self.machine, shape, multiples, most))
             }
         }
     }
 
     /// Bytes of scratch for `group` sums of `piece` scalars at once.
-    pub(crate) fn bytes_of(&self, layout: &Layout, piece: usize, group: usize) -> u64 {
+    pub(crate) fn bytes(&self, layout: &Layout, piece: usize, group: usize) -> u64 {
         let pairs = piece * group * layout.digits as usize;
         let reductions = self.reductions(layout, group);
         let buckets = reductions.iter().map(Reduction::buckets).sum();
@@ -55,7 +111,7 @@ impl<C: MsmCurve> Msm<C> {
         let upload = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
         // Of several pieces, two are there at once, throughout.
         let (upload, uploads) = if layout.in_pieces { (0, 2 * upload) } else { (upload, 0) };
-        let sort = 8 * pairs as u64 + self.kernels.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
+        let sort = 8 * pairs as u64 + self.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
         let (mut list, mut len, mut add) = (8 * pairs as u64, pairs, 0);
         for _ in 0..layout.levels {
             let [halved, scratch] = Pairs::<C>::required_bytes(len, buckets);
@@ -92,58 +148,89 @@ impl<C: MsmCurve> Msm<C> {
         logs.map(|log| self.machine.reduction(&self.config.tuning, rows, log, doublings > 0)).collect()
     }
 
-    pub(crate) fn layout(&self, len: usize, count: usize, bits: u32) -> Result<Layout> {
-        let memory = self.device.info().memory_bytes.map_or(u64::MAX, |bytes| bytes / 10 * 9);
-        let memory = self.config.memory.unwrap_or(memory.saturating_sub(self.bases.bytes()));
-        self.layout_within(self.device.info().limits.buffer_bytes, memory, (len, count, bits))
+    /// `group` sums of `len` scalars in digits of `window` bits, `piece` scalars at once: as it is done best, or else, unless the
+    /// configuration says how often neighbours are added, with as little memory as can be.
+    fn try_layout(
+        &self,
+        budget: Budget,
+        window: u32,
+        (len, bits): (usize, u32),
+        [group, piece]: [usize; 2],
+    ) -> Result<Layout, Excess> {
+        let digits = bits.div_ceil(window);
+        let sets = if let Multiples::Tables { sets, .. } = self.multiples { sets.min(digits) } else { digits };
+        let pairs = (piece as u64).saturating_mul(group as u64).saturating_mul(digits.into());
+        let each = layout::buckets(window, self.multiples.doublings());
+        let buckets = (group as u64).saturating_mul(sets.into()).saturating_mul(each);
+        if pairs >= MAX_PAIRS || buckets > MAX_BUCKETS {
+            return Err(Excess::Numbers);
+        }
+        let levels = self.machine.levels(&self.config.tuning, C::BaseField::LIMBS, pairs, buckets);
+        let layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
+        let fits = |layout: Layout| match (self.largest(&layout), self.bytes(&layout, piece, group)) {
+            (largest, _) if largest > budget.buffer => Err(Excess::Buffer(largest)),
+            (_, bytes) if bytes > budget.memory => Err(Excess::Memory(bytes)),
+            _ => Ok(layout),
+        };
+        let with_levels = fits(layout.clone());
+        if self.config.tuning.levels.is_some() || levels == 0 {
+            return with_levels;
+        }
+        with_levels.or_else(|before| fits(Layout { levels: 0, ..layout }).map_err(|excess| excess.min(before)))
     }
 
-    /// With buffers of `limit` bytes and `memory` bytes of all of them at most.
-    fn layout_within(&self, limit: u64, memory: u64, (len, count, bits): (usize, usize, u32)) -> Result<Layout> {
-        let mut group = count.max(1);
-        let mut piece = len.max(1);
+    /// One sum of `len` scalars in digits of `window` bits, in as few pieces as there is memory for; or the least excess of all.
+    fn in_pieces(&self, budget: Budget, window: u32, (len, bits): (usize, u32)) -> Result<Layout, Excess> {
+        let mut least = Excess::Numbers;
+        let mut pieces = iter::successors(Some(len.max(1)), |piece| (*piece > 1).then(|| piece.div_ceil(2)));
+        let found = pieces.find_map(|piece| {
+            let layout = self.try_layout(budget, window, (len, bits), [1, piece]);
+            layout.map_err(|excess| least = least.min(excess)).ok()
+        });
+        found.ok_or(least)
+    }
+
+    fn layout(&self, budget: Budget, (len, count, bits): (usize, usize, u32)) -> Result<Layout> {
+        let (mut group, whole) = (count.max(1), len.max(1));
         loop {
-            let window = self.shape_window(&Shape { len, count: group, bits });
-            let digits = bits.div_ceil(window);
-            let sets = if let Multiples::Tables { sets, .. } = self.multiples { sets.min(digits) } else { digits };
-            let pairs = (piece as u64).saturating_mul(group as u64).saturating_mul(digits.into());
-            let each = layout::buckets(window, self.multiples.doublings());
-            let buckets = (group as u64).saturating_mul(sets.into()).saturating_mul(each);
-            let limbs = C::BaseField::LIMBS;
-            let levels = self.machine.levels(&self.config.tuning, limbs, pairs, buckets);
-            let mut layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
-            let fits = pairs < MAX_PAIRS && buckets <= MAX_BUCKETS;
-            let is_large = fits && (self.bytes_of(&layout, piece, group) > memory || self.largest(&layout) > limit);
-            if is_large && self.config.tuning.levels.is_none() {
-                layout.levels = 0;
-            }
-            let largest = if fits { self.largest(&layout) } else { 0 };
-            if fits && largest <= limit && self.bytes_of(&layout, piece, group) <= memory {
-                return Ok(layout);
-            }
-            match (group, piece) {
-                (1, 1) if !fits => {
-                    let (what, least, most) = ("the bits of so many digits", MIN_WINDOW, MAX_WINDOW - 1);
-                    return Err(Error::Config { what, expected: least..=most, actual: window });
-                }
-                (1, 1) if largest > limit => {
-                    let device = self.device.info().id;
-                    return Err(DeviceError::TooLarge {
-                        what: "a buffer of one sum",
-                        device,
-                        expected: limit,
-                        actual: largest,
-                    }
-                    .into());
-                }
-                (1, 1) => {
-                    let expected = self.bytes_of(&layout, 1, 1);
-                    return Err(Error::TooLittle { expected, actual: memory });
-                }
-                (1, _) => piece = piece.div_ceil(2),
-                _ => group = group.div_ceil(2),
+            let window = self.window(&Shape { len, count: group, bits });
+            match self.try_layout(budget, window, (len, bits), [group, whole]) {
+                Ok(layout) => return Ok(layout),
+                Err(_) if group > 1 => group = group.div_ceil(2),
+                Err(_) => break,
             }
         }
+        // One sum, in pieces: the window and the pieces that cost least among those that there is memory for.
+        let shape = Shape { len, count: 1, bits };
+        let windows = match (self.multiples, self.config.window) {
+            (Multiples::Tables { window, .. }, _) | (_, Some(window)) => window..=window,
+            _ => MIN_WINDOW..=MAX_WINDOW,
+        };
+        let cost = |layout: &Layout| {
+            let pieces = len.div_ceil(layout.piece);
+            layout::cost_in_pieces(self.machine, &shape, layout.window, self.multiples, pieces)
+        };
+        let (mut found, mut least) = (Vec::new(), Excess::Numbers);
+        for window in windows.clone() {
+            match self.in_pieces(budget, window, (len, bits)) {
+                Ok(layout) => found.push(layout),
+                Err(excess) => least = least.min(excess),
+            }
+        }
+        if let Some(best) = found.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) {
+            return Ok(best);
+        }
+        Err(match least {
+            Excess::Numbers => {
+                let (what, least, most) = ("the bits of so many digits", MIN_WINDOW, MAX_WINDOW - 1);
+                Error::Config { what, expected: least..=most, actual: *windows.start() }
+            }
+            Excess::Buffer(actual) => {
+                let (device, expected) = (self.device.info().id, budget.buffer);
+                DeviceError::TooLarge { what: "a buffer of one sum", device, expected, actual }.into()
+            }
+            Excess::Memory(expected) => Error::TooLittle { expected, actual: budget.memory },
+        })
     }
 }
 
@@ -189,6 +276,7 @@ pub(crate) fn doublings(len: usize, depth: u32) -> Result<u32> {
 pub(crate) fn multiples<C: MsmCurve>(
     device: &Device,
     machine: &Machine,
+    sort: &RadixSort,
     config: &MsmConfig,
     len: usize,
 ) -> Result<Multiples> {
@@ -199,15 +287,16 @@ pub(crate) fn multiples<C: MsmCurve>(
     }
     Ok(match config.precompute {
         Precompute::None => Multiples::None,
-        Precompute::Tables { budget } => table_shape::<C>(device, machine, config, len, budget)?,
+        Precompute::Tables { budget } => table_shape::<C>(device, machine, sort, config, len, budget)?,
         Precompute::OddDigits { depth } => Multiples::Doublings { copies: doublings(len, depth)? },
     })
 }
 
 /// How many tables fit the budget, with the bits of a digit and the sets of buckets that go with them.
-pub(crate) fn table_shape<C: MsmCurve>(
+fn table_shape<C: MsmCurve>(
     device: &Device,
     machine: &Machine,
+    sort: &RadixSort,
     config: &MsmConfig,
     len: usize,
     budget: u64,
@@ -220,31 +309,46 @@ pub(crate) fn table_shape<C: MsmCurve>(
     // Points of all tables have numbers of 31 bits.
     let room = budget.min(device.info().limits.buffer_bytes);
     let most = (room / own.max(1)).max(1).min(MAX_PAIRS / len.max(1) as u64).min(bits.into()) as u32;
-    let shape = Shape { len, count: 1, bits };
-    let share = Multiples::Tables { copies: most, window: 0, sets: 0 };
-    let window = config.window.unwrap_or_else(|| layout::window(machine, &shape, share, most_buckets::<C>(device)));
-    let digits = bits.div_ceil(window);
-    let sets = digits.div_ceil(most.min(digits));
-    let copies = digits.div_ceil(sets);
-    Ok(if copies > 1 { Multiples::Tables { copies, window, sets } } else { Multiples::None })
+    let of_window = |window: u32| {
+        let digits = bits.div_ceil(window);
+        let sets = digits.div_ceil(most.min(digits));
+        let copies = digits.div_ceil(sets);
+        if copies > 1 { Multiples::Tables { copies, window, sets } } else { Multiples::None }
+    };
+    if let Some(window) = config.window {
+        return Ok(of_window(window));
+    }
+    // A sum of all bases has room beside them, if any window leaves some.
+    let excess = |window: &u32| {
+        let multiples = of_window(*window);
+        let sizes = Sizes::<C> { device, machine, sort, config, multiples, curve: PhantomData };
+        let budget = Budget::new(device, config, own.saturating_mul(multiples.copies().into()));
+        sizes.in_pieces(budget, *window, (len, bits)).err()
+    };
+    let (shape, share) = (Shape { len, count: 1, bits }, Multiples::Tables { copies: most, window: 0, sets: 0 });
+    let windows = layout::windows(machine, &shape, share, most_buckets::<C>(device));
+    let fitting = windows.iter().find(|window| excess(window).is_none());
+    let window = fitting.or_else(|| windows.iter().min_by_key(|window| excess(window)));
+    Ok(of_window(window.copied().unwrap_or(MIN_WINDOW)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Tuning;
 
     #[test]
     fn points_have_numbers_of_31_bits() {
         type C = ark_bn254::g1::Config;
         let device = Device::cpu();
-        let machine = machine::<C>(&device);
+        let (machine, sort) = (machine::<C>(&device), RadixSort::new(&device).unwrap());
         let tables = Precompute::Tables { budget: u64::MAX };
         for precompute in [Precompute::None, tables, Precompute::OddDigits { depth: 1 }] {
             let config = MsmConfig { precompute, ..MsmConfig::default() };
-            let refused = multiples::<C>(&device, &machine, &config, (1 << 31) + 1);
+            let refused = multiples::<C>(&device, &machine, &sort, &config, (1 << 31) + 1);
             assert!(matches!(refused, Err(Error::Device(DeviceError::TooLarge { .. }))), "{refused:?}");
         }
-        assert_eq!(multiples::<C>(&device, &machine, &MsmConfig::default(), 1 << 31), Ok(Multiples::None));
+        assert_eq!(multiples::<C>(&device, &machine, &sort, &MsmConfig::default(), 1 << 31), Ok(Multiples::None));
     }
 
     /// What a reduction and its slices work in is far more than the buckets of many short sums.
@@ -253,16 +357,72 @@ mod tests {
         type C = ark_bn254::g1::Config;
         let config = MsmConfig { window: Some(4), ..MsmConfig::default() };
         let msm = Msm::<C>::new(&Device::cpu(), &[], config).unwrap();
+        let within = |buffer: u64, shape| msm.sizes().layout(Budget { buffer, memory: u64::MAX }, shape);
         let limit = 1 << 24;
-        let layout = msm.layout_within(limit, u64::MAX, (10, 1000, 254)).unwrap();
+        let layout = within(limit, (10, 1000, 254)).unwrap();
         assert!((1..1000).contains(&layout.group), "{layout:?}");
-        for reduction in msm.reductions(&layout, layout.group) {
+        for reduction in msm.sizes().reductions(&layout, layout.group) {
             let threads = u64::from(crate::reduce::THREADS);
             assert!(reduction.outputs() as u64 * threads * sum_bytes::<C>() <= limit, "{layout:?}");
         }
-        let layout = msm.layout_within(limit, u64::MAX, (1 << 20, 1, 254)).unwrap();
+        let layout = within(limit, (1 << 20, 1, 254)).unwrap();
         assert!(layout.in_pieces && 4 * layout.piece as u64 * u64::from(layout.digits) <= limit, "{layout:?}");
-        let slices = msm.layout_within(1 << 10, u64::MAX, (10, 1, 2));
+        let slices = within(1 << 10, (10, 1, 2));
         assert!(matches!(slices, Err(Error::Device(DeviceError::TooLarge { expected: 1024, .. }))), "{slices:?}");
+    }
+
+    /// Each plan with the least memory that its error names, and with one byte less.
+    #[test]
+    fn the_least_memory_is_enough_and_less_is_not() {
+        type C = ark_bn254::g1::Config;
+        let device = Device::cpu();
+        let bases = vec![ark_bn254::G1Affine::identity(); 300];
+        let tables = Precompute::Tables { budget: 300 * 64 * 40 };
+        let precomputes = [Precompute::None, tables, Precompute::OddDigits { depth: 3 }];
+        let tunings = [Tuning::default(), Tuning { levels: Some(2), ..Tuning::default() }];
+        let tunings =
+            tunings.into_iter().chain([Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() }]);
+        for (tuning, precompute) in tunings.flat_map(|tuning| precomputes.map(|precompute| (tuning, precompute))) {
+            for (window, kind) in [(None, Bases::Subgroup), (None, Bases::Any), (Some(9), Bases::Subgroup)] {
+                let with = |memory: u64| {
+                    let memory = Some(memory);
+                    let config = MsmConfig { precompute, tuning, window, bases: kind, memory, ..MsmConfig::default() };
+                    Msm::<C>::new(&device, &bases, config).unwrap()
+                };
+                for (len, count) in [(1, 1), (2, 1), (300, 1), (7, 3), (300, 5)] {
+                    let refused = with(0).required_bytes(len, count);
+                    let Err(Error::TooLittle { expected, actual: 0 }) = refused else { panic!("{refused:?}") };
+                    let needed = with(expected).required_bytes(len, count).unwrap();
+                    assert!(needed <= expected, "{needed} of {expected} bytes");
+                    let less = with(expected - 1).required_bytes(len, count);
+                    let same = Error::TooLittle { expected, actual: expected - 1 };
+                    assert_eq!(less.unwrap_err(), same, "{len} × {count}, {precompute:?}, {tuning:?}");
+                }
+            }
+        }
+    }
+
+    /// 2^20 scalars, as many as fit a window of 8 bits in whole.
+    #[test]
+    fn windows_are_chosen_with_the_memory_in_mind() {
+        type C = ark_bls12_381::g1::Config;
+        let msm = Msm::<C>::new(&Device::cpu(), &[], MsmConfig::default()).unwrap();
+        let shape = (1 << 20, 1, 255);
+        let with = |memory: u64| msm.sizes().layout(Budget { buffer: u64::MAX, memory }, shape);
+        let Err(Error::TooLittle { expected: least, .. }) = with(0) else { panic!("of nothing") };
+        let mut before = f64::INFINITY;
+        for memory in (0..).map(|i| least << i).take_while(|memory| *memory < 1 << 36) {
+            let layout = with(memory).unwrap();
+            assert!(msm.sizes().bytes(&layout, layout.piece, 1) <= memory, "{layout:?}");
+            let pieces = (1usize << 20).div_ceil(layout.piece);
+            let shape = Shape { len: 1 << 20, count: 1, bits: 255 };
+            let cost = layout::cost_in_pieces(&msm.machine, &shape, layout.window, Multiples::None, pieces);
+            assert!(cost <= before, "{memory} bytes: {layout:?}");
+            before = cost;
+        }
+        let all = with(u64::MAX).unwrap();
+        assert_eq!((all.window, all.in_pieces), (msm.window(1 << 20, 1), false));
+        let layout = with(64 << 20).unwrap();
+        assert!(layout.window < all.window && layout.piece >= 1 << 16, "{layout:?}");
     }
 }

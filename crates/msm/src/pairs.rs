@@ -2,18 +2,25 @@
 
 use std::marker::PhantomData;
 
-use ark_ff::{Field, Zero};
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, Wiped,
+    params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, point,
     source::{self, Form},
 };
-use evariste_field::source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse};
+use evariste_field::{
+    ifma,
+    source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse},
+};
 use evariste_primitives::Scan;
+use rayon::prelude::*;
 
-use crate::shared::{self, affine_words, on};
+use crate::{
+    levels::{Additions, signed},
+    shared::{self, affine_words, on},
+};
 
 /// Threads of a workgroup, if their memory allows.
 const THREADS: u32 = 256;
@@ -177,7 +184,10 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
             shared::wgsl_text::<C>(int64, &seen) + &parts.concat()
         }
     };
-    let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 8]| pairs::<C>(by_value, params, args);
+    let lanes = ifma::Field::of::<C::BaseField>();
+    let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 8]| {
+        pairs::<C>(by_value, lanes.as_ref(), params, args);
+    };
     let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, label::<C::BaseField>());
     KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source)
         .threads(threads)
@@ -192,9 +202,24 @@ fn pairs_turns<C: DeviceCurve>(params: &PairsParams, threads: u32) -> u64 {
     2 * turns::repeat(own(params.len.div_ceil(2)), addition) + sides + inverse
 }
 
+/// Pairs that a CPU thread takes at a time: enough for inversions to be a small share.
+const GRAIN: usize = 1 << 10;
+
+/// Some pairs on the CPU, with the places of what comes of them.
+struct Part<'a> {
+    /// The number of the first key.
+    first: usize,
+    keys: &'a [u32],
+    out_keys: &'a mut [u32],
+    out: &'a mut [u32],
+    side_keys: &'a mut [u32],
+    side_values: &'a mut [u32],
+}
+
 /// The body for the CPU.
 fn pairs<C: DeviceCurve>(
     by_value: bool,
+    lanes: Option<&ifma::Field>,
     params: &PairsParams,
     [keys, values, points, edges, out_keys, out, side_keys, side_values]: &mut [CpuArg<'_>; 8],
 ) {
@@ -202,34 +227,64 @@ fn pairs<C: DeviceCurve>(
     let (keys, points) = (&keys.read::<u32>()[..len], points.read::<u32>());
     let (values, edges) = (values.read::<u32>(), edges.read::<u32>());
     let value = |i: usize| if by_value { values[i] } else { 2 * i as u32 };
-    let point = |i: usize| {
-        let value = value(i);
-        let point = point::load(&points[value as usize / 2 * words..]);
-        if value % 2 == 1 { point::affine_negate::<C>(point) } else { point }
-    };
     side_keys.write::<u32>()[..params.sides as usize].fill(params.sentinel);
-    let (side_keys, side_values) = (side_keys.write::<u32>(), side_values.write::<u32>());
-    let (out_keys, out) = (out_keys.write::<u32>(), out.write::<u32>());
-    for (j, (keys, out)) in keys.chunks(2).zip(out.chunks_exact_mut(words)).enumerate() {
-        let key = keys[0];
-        out_keys[j] = key;
-        if key == params.sentinel {
-            continue;
+    let (mut side_keys, mut side_values) = (side_keys.write::<u32>(), side_values.write::<u32>());
+    let (out_keys, out) = (out_keys.write::<u32>(), &mut out.write::<u32>()[..len.div_ceil(2) * words]);
+    let mut parts = Vec::with_capacity(len.div_ceil(2 * GRAIN));
+    let outs = out_keys.chunks_mut(GRAIN).zip(out.chunks_mut(GRAIN * words));
+    for ((number, keys), (out_keys, out)) in keys.chunks(2 * GRAIN).enumerate().zip(outs) {
+        let (first, half) = (number * GRAIN, keys.len().div_ceil(2));
+        // What is left over has places one after the other.
+        let sides = (edges[first + half] - edges[first]) as usize;
+        let (own_keys, rest_keys) = side_keys.split_at_mut(sides);
+        let (own_values, rest_values) = side_values.split_at_mut(sides);
+        (side_keys, side_values) = (rest_keys, rest_values);
+        parts.push(Part { first: 2 * first, keys, out_keys, out, side_keys: own_keys, side_values: own_values });
+    }
+    let work = |(additions, pairs): &mut (Additions<'_, C>, Wiped<[u32; 2]>), part: &mut Part<'_>| {
+        part.halve(params.sentinel, &value, points, additions, pairs);
+    };
+    parts.par_iter_mut().for_each_init(|| (Additions::new(lanes), Wiped::with_capacity(GRAIN)), work);
+}
+
+impl Part<'_> {
+    /// Adds the pairs of one bucket, and places all else.
+    fn halve<C: DeviceCurve>(
+        &mut self,
+        sentinel: u32,
+        value: &dyn Fn(usize) -> u32,
+        points: &[u32],
+        additions: &mut Additions<'_, C>,
+        pairs: &mut Wiped<[u32; 2]>,
+    ) {
+        let words = affine_words::<C>();
+        let is_pair = |keys: &[u32]| matches!(keys, [a, b] if a == b && *a != sentinel);
+        pairs.clear();
+        let adjacent = self.keys.chunks(2).zip((self.first..).step_by(2)).filter(|(keys, _)| is_pair(keys));
+        pairs.extend(adjacent.map(|(_, at)| [value(at), value(at + 1)]));
+        // All sums at the start of the output, and from the last one on to where they belong.
+        let count = pairs.len();
+        additions.add_all(points, pairs, &mut self.out[..count * words]);
+        let (mut sums, mut sides) = (count, self.side_keys.len());
+        for (j, keys) in self.keys.chunks(2).enumerate().rev() {
+            let (key, at) = (keys[0], self.first + 2 * j);
+            self.out_keys[j] = key;
+            if is_pair(keys) {
+                sums -= 1;
+                self.out.copy_within(sums * words..(sums + 1) * words, j * words);
+                continue;
+            }
+            let alone = match keys.get(1) {
+                _ if key == sentinel => continue,
+                Some(next) if *next < sentinel => {
+                    sides -= 1;
+                    (self.side_keys[sides], self.side_values[sides]) = (key, value(at));
+                    self.out_keys[j] = *next;
+                    at + 1
+                }
+                _ => at,
+            };
+            point::store(&signed::<C>(points, value(alone)), &mut self.out[j * words..][..words]);
         }
-        let sum = match keys.get(1) {
-            Some(next) if *next == key => {
-                let (p, q) = (point(2 * j), point(2 * j + 1));
-                let inverse = point::affine_denominator::<C>(p, q).inverse().unwrap_or_else(C::BaseField::zero);
-                point::affine_add::<C>(p, q, inverse)
-            }
-            Some(next) if *next < params.sentinel => {
-                let place = edges[j] as usize;
-                (side_keys[place], side_values[place]) = (key, value(2 * j));
-                out_keys[j] = *next;
-                point(2 * j + 1)
-            }
-            _ => point(2 * j),
-        };
-        point::store(&sum, out);
     }
 }

@@ -1,10 +1,10 @@
-use std::{fmt, iter, ops::Range, sync::Arc};
+use std::{fmt, iter, mem, ops::Range, sync::Arc};
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::Zero;
 use evariste_backend::{
     Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Secrecy, Uploads, View,
-    ViewMut, zeroize_vec,
+    ViewMut, Wiped,
 };
 use evariste_curve::{AffinePoint, Xyzz};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
@@ -209,7 +209,7 @@ impl<C: MsmCurve> Msm<C> {
     ) -> Result<Self> {
         check_config::<C>(&config)?;
         let machine = machine::<C>(device);
-        let multiples = multiples::<C>(device, &machine, &config, len)?;
+        let multiples = multiples::<C>(device, &machine, &kernels.sort, &config, len)?;
         let copies = multiples.copies() as usize;
         let mut bases = device.alloc_with(len * copies, secrecy)?;
         fill(bases.view_mut(..len)?)?;
@@ -267,9 +267,12 @@ impl<C: MsmCurve> Msm<C> {
         self.len == 0
     }
 
-    /// Counts the bits of a digit in an evaluation of `count` sums of `len` scalars each.
+    /// Counts the bits of a digit in an evaluation of `count` sums of `len` scalars each: those that cost least of all that there is
+    /// memory for.
     pub fn window(&self, len: usize, count: usize) -> u32 {
-        self.shape_window(&Shape { len, count, bits: covered_bits::<C>(&self.config) })
+        let bits = covered_bits::<C>(&self.config);
+        let layout = self.layout(len, count, bits);
+        layout.map_or_else(|_| self.sizes().window(&Shape { len, count, bits }), |layout| layout.window)
     }
 
     /// Counts the bytes of device memory that the plan holds.
@@ -286,7 +289,7 @@ impl<C: MsmCurve> Msm<C> {
     /// scalar takes; [`Error::Device`] if that needs a larger buffer than the device allows.
     pub fn required_bytes(&self, len: usize, count: usize) -> Result<u64> {
         let layout = self.layout(len, count, covered_bits::<C>(&self.config))?;
-        Ok(self.bytes_of(&layout, layout.piece.min(len), layout.group.min(count)))
+        Ok(self.sizes().bytes(&layout, layout.piece.min(len), layout.group.min(count)))
     }
 
     /// Computes Σ `scalars[i]` · `bases[i]`. There may be fewer scalars than bases.
@@ -364,7 +367,7 @@ impl<C: MsmCurve> Msm<C> {
         let len = scalars.len().checked_div(count).unwrap_or(0);
         expect_multiple(count, len, scalars.len())?;
         self.expect_at_most("scalars of one sum, of which there may be as many as bases", self.len, len)?;
-        self.sums(&mut scalars.into(), len, count, true, &mut |_| Ok(()))
+        Ok(mem::take(&mut *self.sums(&mut scalars.into(), len, count, true, &mut |_| Ok(()))?))
     }
 
     /// Computes `count` sums, each over its own share of the bases: of `len / count` neighbours, with as many scalars.
@@ -384,7 +387,7 @@ impl<C: MsmCurve> Msm<C> {
             let (expected, actual) = (self.len, scalars.len());
             return Err(Error::Length { what: "a batch, as many as bases", expected, actual });
         }
-        self.sums(&mut scalars.into(), len, count, false, &mut |_| Ok(()))
+        Ok(mem::take(&mut *self.sums(&mut scalars.into(), len, count, false, &mut |_| Ok(()))?))
     }
 
     fn expect_at_most(&self, what: &'static str, most: usize, actual: usize) -> Result<()> {
@@ -402,8 +405,8 @@ impl<C: MsmCurve> Msm<C> {
         count: usize,
         shared: bool,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
-    ) -> Result<Vec<Projective<C>>> {
-        let mut sums = Vec::new();
+    ) -> Result<Wiped<Projective<C>>> {
+        let mut sums = Wiped::default();
         if sums.try_reserve_exact(count).is_err() {
             let requested = (count as u64).saturating_mul(size_of::<Projective<C>>() as u64);
             let device = self.device.info().id;
@@ -424,7 +427,7 @@ impl<C: MsmCurve> Msm<C> {
         }
         for first in (0..count).step_by(layout.group) {
             let group = layout.group.min(count - first);
-            sums.extend(self.group(&layout, scalars, len, first..first + group, shared, mark)?);
+            sums.extend_from_slice(&self.group(&layout, scalars, len, first..first + group, shared, mark)?);
         }
         Ok(sums)
     }
@@ -468,7 +471,7 @@ impl<C: MsmCurve> Msm<C> {
         group: Range<usize>,
         shared: bool,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
-    ) -> Result<Vec<Projective<C>>> {
+    ) -> Result<Wiped<Projective<C>>> {
         let secrecy = match scalars {
             Given::Host(_) | Given::Pinned(_) => self.config.secrecy,
             Given::Montgomery(buffer) => buffer.secrecy(),
@@ -489,7 +492,7 @@ impl<C: MsmCurve> Msm<C> {
             Given::Montgomery(buffer) => Source::Montgomery(*buffer),
             Given::Canonical(buffer) => Source::Canonical(*buffer),
         };
-        let reductions = self.reductions(layout, group.len());
+        let reductions = self.sizes().reductions(layout, group.len());
         let count: u64 = reductions.iter().map(Reduction::buckets).sum();
         let mut buckets: Buffer<Xyzz<C>> = self.device.alloc_with(count as usize, secrecy)?;
         buckets.as_view_mut().clear_on(queue)?;
@@ -562,18 +565,14 @@ impl<C: MsmCurve> Msm<C> {
         };
         let reduced = reductions.iter().map(reduce).collect::<Result<Vec<_>>>()?;
         mark(Stage::Reduce)?;
-        let mut rows = vec![Projective::zero(); layout.sets as usize * group.len()];
+        let mut rows = Wiped::from(vec![Projective::zero(); layout.sets as usize * group.len()]);
         let weights = (0..).step_by(self.multiples.doublings().max(1) as usize);
         for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
-            let mut points = points.as_view().read_on(queue)?.wait()?;
-            let mut own = finish::rows::<C>(reduction, &points, weight);
-            rows.iter_mut().zip(&own).for_each(|(row, own)| *row += own);
-            zeroize_vec(&mut points);
-            zeroize_vec(&mut own);
+            let points = Wiped::from(points.as_view().read_on(queue)?.wait()?);
+            let own = finish::rows::<C>(reduction, &points, weight);
+            rows.iter_mut().zip(own.iter()).for_each(|(row, own)| *row += own);
         }
-        let sums = finish::sums::<C>(&rows, layout.sets as usize, layout.window);
-        zeroize_vec(&mut rows);
-        Ok(sums)
+        Ok(finish::sums::<C>(&rows, layout.sets as usize, layout.window))
     }
 
     /// The digits of scalars with their points, sorted by bucket: of a piece of those from the host, or of those in a buffer from

@@ -202,9 +202,21 @@ fn integer<F: DevicePrimeField>(form: u32, limbs: &[u32]) -> F::BigInt {
         value.as_mut()[i / 2] |= u64::from(*limb) << (32 * (i % 2));
     }
     if form == forms::REDUCED && value >= F::MODULUS {
-        value = F::from_le_bytes_mod_order(&value.to_bytes_le()).into_bigint();
+        reduce::<F>(&mut value);
     }
     value
+}
+
+/// Takes an integer modulo the order, on the stack: it may be secret.
+fn reduce<F: DevicePrimeField>(value: &mut F::BigInt) {
+    // Multiples by powers of two, from the largest that the words of a scalar hold on.
+    for shift in (0..=32 * F::LIMBS as u32 - F::MODULUS_BIT_SIZE).rev() {
+        let mut multiple = F::MODULUS;
+        multiple <<= shift;
+        if *value >= multiple {
+            value.sub_with_borrow(&multiple);
+        }
+    }
 }
 
 /// `bits` bits of an integer from `at` on.

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, marker::PhantomData};
 
-use evariste_backend::{Binding, BindingList, CpuArg, KernelSpec, Language, constants, parallel, params};
+use evariste_backend::{Binding, BindingList, CpuArg, KernelSpec, Language, Wiped, constants, parallel, params};
 use evariste_field::{
     DeviceField, ifma, shoup_constants,
     source::{self, turns},
@@ -381,7 +381,7 @@ impl Shape {
         let tile = Tile { shape: self, params, data, twiddles, scale, roots: &roots, radix };
         let tiles = (params.lines - params.first).div_ceil(1 << self.log_columns);
         parallel::ranges(tiles as usize, &|tiles| {
-            let mut memory = vec![F::ZERO; 1 << (self.log_rows + self.log_columns)];
+            let mut memory = Wiped::from(vec![F::ZERO; 1 << (self.log_rows + self.log_columns)]);
             for i in tiles {
                 tile.run(params.first + ((i as u32) << self.log_columns), &mut memory);
             }

@@ -3,8 +3,8 @@ use std::{mem, ops::Range, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut,
-    loop_turns, params, zeroize_vec,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Wiped,
+    loop_turns, params,
 };
 use rayon::prelude::*;
 
@@ -326,7 +326,7 @@ fn sweep_spec() -> KernelSpec {
     let body = |params: &SweepParams, [keys, values, totals, _, keys_out, values_out]: &mut [CpuArg<'_>; 6]| {
         let (len, digits) = (params.len as usize, params.mask as usize + 1);
         let (keys, values) = (&keys.read::<u32>()[..len], &values.read::<u32>()[..len]);
-        let mut next: Vec<usize> = vec![0; digits];
+        let mut next = Wiped::from(vec![0usize; digits]);
         let mut sum = 0;
         for (next, total) in next.iter_mut().zip(&totals.read::<u32>()[params.totals as usize..]) {
             *next = sum;
@@ -335,13 +335,13 @@ fn sweep_spec() -> KernelSpec {
         let digit = |key: u32| (key >> params.shift & params.mask) as usize;
         let grain = len.div_ceil(4 * rayon::current_num_threads()).max(GRAIN);
         let count = |keys: &[u32]| {
-            let mut counts = vec![0usize; digits];
+            let mut counts = Wiped::from(vec![0usize; digits]);
             keys.iter().for_each(|key| counts[digit(*key)] += 1);
             counts
         };
-        let mut starts: Vec<Vec<usize>> = keys.par_chunks(grain).map(count).collect();
+        let mut starts: Vec<Wiped<usize>> = keys.par_chunks(grain).map(count).collect();
         for counts in &mut starts {
-            for (count, next) in counts.iter_mut().zip(&mut next) {
+            for (count, next) in counts.iter_mut().zip(next.iter_mut()) {
                 *next += mem::replace(count, *next);
             }
         }
@@ -354,9 +354,7 @@ fn sweep_spec() -> KernelSpec {
                 values_out.write(*place, *value);
                 *place += 1;
             }
-            zeroize_vec(&mut places);
         });
-        zeroize_vec(&mut next);
     };
     let source = |language| {
         let constants = [("TILE", SWEEP_TILE)];

@@ -6,6 +6,7 @@
 
 use std::arch::x86_64::__mmask8;
 
+use evariste_backend::Wiped;
 use evariste_field::ifma::{Eight, Field, Job, Lanes, Places, STEP};
 
 use crate::hash::{Hash, logarithm};
@@ -139,14 +140,14 @@ unsafe fn run<const LIMBS: usize, const L: usize>(field: &Field, job: Run<'_>) {
     let one = [unsafe { lanes.load(&[job.one.as_ptr().cast_mut(); 8]) }; VECTORS];
     let zero: Both<L> = [lanes.all(&[0; L]); VECTORS];
 
-    let mut slots = vec![zero; job.slots];
+    let mut slots = Wiped::from(vec![zero; job.slots]);
     for (slot, data) in slots.iter_mut().zip(data.chunks_exact_mut(STEP * LIMBS)) {
         let rows = std::array::from_fn(|vector| Lanes::<LIMBS, L>::in_a_row(data[8 * vector * LIMBS..].as_mut_ptr()));
         // SAFETY: eight elements each.
         *slot = unsafe { load(lanes, &rows) };
     }
-    let mut digits = vec![[0u32; STEP]; job.digits];
-    let mut plain = vec![0u32; STEP * LIMBS];
+    let mut digits = Wiped::from(vec![[0u32; STEP]; job.digits]);
+    let mut plain = Wiped::from(vec![0u32; STEP * LIMBS]);
     let (mut flag, mut decided, mut good) = ([false; STEP], [false; STEP], [true; STEP]);
     let bit = |masks: [__mmask8; VECTORS], lane: usize| masks[lane / 8] >> (lane % 8) & 1 == 1;
     let mask = |flags: &[bool; STEP]| -> [__mmask8; VECTORS] {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use evariste_backend::{Binding, BindingType};
+use evariste_backend::{Binding, BindingType, Wiped};
 use evariste_field::{
     DevicePrimeField,
     ifma::{self, STEP},
@@ -72,14 +72,14 @@ pub(crate) struct Machine<'a, B> {
 }
 
 /// Some elements that a machine works on, and what it keeps for them.
-pub(crate) struct Group<B> {
+pub(crate) struct Group<B: Copy> {
     /// What the first slots hold in device form, before and after: slot by slot, an element of each of `STEP`.
-    pub(crate) data: Vec<u32>,
+    pub(crate) data: Wiped<u32>,
     /// The parity of the root that is chosen, for each element.
     pub(crate) want: [u32; STEP],
     pub(crate) verdicts: [u32; STEP],
-    slots: Vec<B>,
-    digits: Vec<u32>,
+    slots: Wiped<B>,
+    digits: Wiped<u32>,
 }
 
 impl<B: DevicePrimeField> Group<B> {
@@ -101,11 +101,11 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
     /// Room for a group of elements, of which `slots` go in and out.
     pub(crate) fn group(&self, slots: usize) -> Group<B> {
         Group {
-            data: vec![0; slots * STEP * B::LIMBS],
+            data: vec![0; slots * STEP * B::LIMBS].into(),
             want: [0; STEP],
             verdicts: [0; STEP],
-            slots: vec![B::ZERO; self.of.slots as usize],
-            digits: vec![0; self.of.digits as usize],
+            slots: vec![B::ZERO; self.of.slots as usize].into(),
+            digits: vec![0; self.of.digits as usize].into(),
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
     /// Runs the program on what is in slots, for element `i`, and gives its verdict.
     fn run_one(&self, group: &mut Group<B>, i: usize) -> u32 {
         let (mut want, width, pad) = (group.want[i], self.of.width, self.of.pad);
-        let mut limbs = vec![0; B::LIMBS];
+        let mut limbs = Wiped::from(vec![0; B::LIMBS]);
         let (mut flag, mut decided) = (false, false);
         let (mut counter, mut verdict, mut at) = (0, 1, 0);
         let mut r = B::ZERO;

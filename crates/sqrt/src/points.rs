@@ -7,7 +7,7 @@ use std::{
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use evariste_backend::{
     Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut,
-    loop_turns, parallel, params,
+    Wiped, loop_turns, parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, point,
@@ -669,11 +669,11 @@ impl<C: DeviceCurve<BaseField: RootField>> SideBySide<C> {
     }
 
     /// Of up to a step of points, Jacobian.
-    fn multiples(&self, points: &[u32]) -> Vec<u32> {
+    fn multiples(&self, points: &[u32]) -> Wiped<u32> {
         let limbs = C::BaseField::LIMBS;
-        let mut all = vec![0; STEP * 2 * limbs];
+        let mut all = Wiped::from(vec![0; STEP * 2 * limbs]);
         all[..points.len()].copy_from_slice(points);
-        let mut multiples = vec![0; STEP * 3 * limbs];
+        let mut multiples = Wiped::from(vec![0; STEP * 3 * limbs]);
         let degree = limbs / Prime0::<C>::LIMBS;
         let Self { lanes, digits, beta, one, .. } = self;
         #[cfg(target_arch = "x86_64")]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use ark_ff::PrimeField;
+use evariste_backend::Wiped;
 use evariste_field::{
     DeviceField,
     source::{self, turns as loops},
@@ -194,7 +195,7 @@ pub(crate) fn body<E: DeviceField>(
 ) -> E {
     let load = |partials: &[u32], at: usize| E::load(&partials[at * E::LIMBS..]);
     let (points, now) = (previous.len(), (params.parity & 1) as usize);
-    let mut values = vec![E::ZERO; degree.max(1) + 1];
+    let mut values = Wiped::from(vec![E::ZERO; degree.max(1) + 1]);
     values[0] = load(partials, params.claim_at as usize + now);
     for point in 0..points {
         let at = |chunk: usize| params.previous_at as usize + chunk * points + point;
@@ -204,7 +205,7 @@ pub(crate) fn body<E: DeviceField>(
     let row = |j: usize| {
         let line = &inputs[params.lines_at as usize + 2 * j..][..2];
         let others = &inputs[params.matrix_at as usize + j * (degree - 1)..][..degree - 1];
-        line.iter().chain(others).zip(&values).map(|(factor, value)| *factor * value).sum()
+        line.iter().chain(others).zip(values.iter()).map(|(factor, value)| *factor * value).sum()
     };
     let message: Vec<E> = (0..degree).map(row).collect();
     for (j, coefficient) in message.iter().enumerate() {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use evariste_backend::Wiped;
+
 use super::{
     Field, Job,
     points::jobs::{Chords, Differences},
@@ -13,9 +15,9 @@ pub(super) trait Jobs: fmt::Debug + Send + Sync {
     fn products(&self, field: &Field, job: Products);
     fn chain(&self, field: &Field, job: Chain);
     fn sums(&self, field: &Field, job: Sums);
-    fn inner_product(&self, field: &Field, job: InnerProduct) -> Vec<u32>;
+    fn inner_product(&self, field: &Field, job: InnerProduct) -> Wiped<u32>;
     fn inverse(&self, field: &Field, job: Inverse<'_>);
-    fn differences(&self, field: &Field, job: Differences) -> Vec<usize>;
+    fn differences(&self, field: &Field, job: Differences) -> Wiped<usize>;
     fn chords(&self, field: &Field, job: Chords);
 }
 
@@ -41,8 +43,8 @@ jobs! {
     products: Products => (),
     chain: Chain => (),
     sums: Sums => (),
-    inner_product: InnerProduct => Vec<u32>,
+    inner_product: InnerProduct => Wiped<u32>,
     inverse: Inverse<'_> => (),
-    differences: Differences => Vec<usize>,
+    differences: Differences => Wiped<usize>,
     chords: Chords => ()
 }

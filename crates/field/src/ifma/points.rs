@@ -3,6 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod jobs;
 
+use evariste_backend::Wiped;
+
 use super::{Field, STEP};
 
 impl Field {
@@ -11,7 +13,7 @@ impl Field {
     ///
     /// # Panics
     /// If the lengths do not fit each other.
-    pub fn differences(&self, a: &[u32], b: &[u32], out: &mut [u32]) -> Vec<usize> {
+    pub fn differences(&self, a: &[u32], b: &[u32], out: &mut [u32]) -> Wiped<usize> {
         assert_eq!((a.len(), b.len()), (2 * out.len(), 2 * out.len()));
         assert!(out.len().is_multiple_of(STEP * self.limbs));
         let (a, b, out, len) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len() / self.limbs);

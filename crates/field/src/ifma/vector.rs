@@ -11,6 +11,7 @@ pub(super) mod products;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod sums;
 
+use evariste_backend::Wiped;
 use rayon::prelude::*;
 
 use super::Field;
@@ -139,7 +140,7 @@ impl Field {
     }
 
     /// Elements whose sum is that of `a[i] · b[i]`, on one core. Both have the same length.
-    pub(crate) fn inner_product(&self, a: &[u32], b: &[u32]) -> Vec<u32> {
+    pub(crate) fn inner_product(&self, a: &[u32], b: &[u32]) -> Wiped<u32> {
         assert_eq!(a.len(), b.len());
         let (a, b, len) = (a.as_ptr(), b.as_ptr(), a.len() / self.limbs);
         #[cfg(target_arch = "x86_64")]
@@ -159,9 +160,9 @@ impl Field {
             if a.len().is_multiple_of(step) {
                 self.inverse_run(a, out, one, invert);
             } else {
-                let mut whole = a.to_vec();
-                whole.resize(a.len().next_multiple_of(step), 0);
-                let mut inverses = vec![0; whole.len()];
+                let mut whole = Wiped::from(vec![0; a.len().next_multiple_of(step)]);
+                whole[..a.len()].copy_from_slice(a);
+                let mut inverses = Wiped::from(vec![0; whole.len()]);
                 self.inverse_run(&whole, &mut inverses, one, invert);
                 out.copy_from_slice(&inverses[..out.len()]);
             }

@@ -8,7 +8,7 @@ use std::{
 
 use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Params as KernelParams, Result,
-    Secrecy, View, ViewMut, parallel, params,
+    Secrecy, View, ViewMut, Wiped, parallel, params,
 };
 
 use super::{
@@ -659,7 +659,7 @@ fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -
         let chunk_len = 1usize << params.log_chunk;
         let each = len.div_ceil(PARTS * rayon::current_num_threads()).next_multiple_of(ROWS).clamp(1, chunk_len);
         let parts = chunk_len.div_ceil(each);
-        let mut sums = vec![F::ZERO; chunks * parts];
+        let mut sums = Wiped::from(vec![F::ZERO; chunks * parts]);
         parallel::chunks(&mut sums, 1, &|task, sum| {
             let chunk_end = len.min((task / parts + 1) << params.log_chunk);
             let start = ((task / parts) << params.log_chunk) + task % parts * each;

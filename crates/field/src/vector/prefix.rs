@@ -7,7 +7,8 @@
 //! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
 
 use evariste_backend::{
-    Arg, Binding, BindingList, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel, params,
+    Arg, Binding, BindingList, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped, parallel,
+    params,
 };
 
 use super::{
@@ -301,7 +302,7 @@ fn run<F: DeviceField>(combine: Combine, params: &Params, ((a, out), carries, we
     let out = &mut out[..limbs];
     let tiles: Vec<&mut [u32]> =
         if reversed { out.rchunks_mut(tile).collect() } else { out.chunks_mut(tile).collect() };
-    let mut results = vec![0; tiles.len() * F::LIMBS];
+    let mut results = Wiped::from(vec![0; tiles.len() * F::LIMBS]);
     let mut tasks: Vec<_> = tiles.into_iter().zip(results.chunks_exact_mut(F::LIMBS)).collect();
     parallel::chunks(&mut tasks, 1, &|i, tasks| {
         let at = if reversed { limbs.saturating_sub((i + 1) * tile) } else { i * tile };

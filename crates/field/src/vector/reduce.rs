@@ -9,8 +9,8 @@
 //! those powers from a table; one multiplication an element there, and as many additions.
 
 use evariste_backend::{
-    Arg, Binding, BindingList, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, parallel,
-    params,
+    Arg, Binding, BindingList, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped,
+    parallel, params,
 };
 
 use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
@@ -225,7 +225,8 @@ impl<F: DeviceField> Vector<F> {
 
     /// z^(2^j).
     pub(super) fn weights(&self, z: F, secrecy: Secrecy) -> Result<Buffer<Mont<F>>> {
-        let powers: Vec<F> = std::iter::successors(Some(z), |power| Some(power.square())).take(WEIGHTS).collect();
+        let mut powers = Wiped::with_capacity(WEIGHTS);
+        powers.extend(std::iter::successors(Some(z), |power| Some(power.square())).take(WEIGHTS));
         self.upload(&powers, secrecy)
     }
 

@@ -19,6 +19,7 @@ use std::{
     slice,
 };
 
+use evariste_backend::Wiped;
 use evariste_field::{
     DeviceField,
     ifma::{Eight, Field, Job, Lanes, Places},
@@ -63,8 +64,9 @@ impl Job for Pass<'_> {
         let tiles = lines.div_ceil(columns);
         let part = tiles.div_ceil(PARTS * rayon::current_num_threads());
         (0..tiles).into_par_iter().with_min_len(part).for_each_init(
-            || Box::<[Eight<L>]>::new_uninit_slice(rows * columns / LANES),
+            || Wiped::<Eight<L>>::with_capacity(rows * columns / LANES),
             |memory, i| {
+                let memory = &mut memory.spare_capacity_mut()[..rows * columns / LANES];
                 let tile =
                     Tile { pass: &self, field, first: first + i * columns, vectors: columns / LANES, roots: &roots };
                 // SAFETY: as the caller vouches; the memory has the rows of a tile.

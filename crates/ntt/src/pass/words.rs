@@ -8,7 +8,7 @@
 
 use std::any::Any;
 
-use evariste_backend::parallel;
+use evariste_backend::{Wiped, parallel};
 use evariste_field::words::{WordField, WordJob, Words};
 
 use self::{lines::Rows, memory::Memory, steps::Steps, tile::Tile};
@@ -118,7 +118,7 @@ impl WordJob for Tiles<'_> {
         let Some(setup) = setup.downcast_ref::<Setup<F::Word>>() else { unreachable!("one field does all of a pass") };
         let Setup { width, reversed, steps, rows } = setup;
         let spare = CACHE_LINE / size_of::<F::Word>();
-        let mut words: Vec<F::Word> = vec![bytemuck::Zeroable::zeroed(); rows.len + spare];
+        let mut words: Wiped<F::Word> = vec![bytemuck::Zeroable::zeroed(); rows.len + spare].into();
         let aligned = words.as_ptr().align_offset(CACHE_LINE).min(spare);
         let words = &mut words[aligned..];
         let mut tile = Tile {

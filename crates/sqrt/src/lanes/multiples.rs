@@ -6,6 +6,7 @@
 
 use std::array::from_fn;
 
+use evariste_backend::Wiped;
 use evariste_field::ifma::{Field, Job, Lanes, STEP};
 
 use super::{Both, difference, load, product, store};
@@ -156,7 +157,7 @@ unsafe fn run<const LIMBS: usize, const L: usize, const D: usize>(field: &Field,
             z = f.mul(&z, &h);
         }
     }
-    let mut words = vec![0; STEP * LIMBS];
+    let mut words = Wiped::from(vec![0; STEP * LIMBS]);
     for (k, x) in x.iter().chain(&y).chain(&z).enumerate() {
         store(&f.lanes, &one, x, &mut words);
         for (to, words) in job.multiples.chunks_exact_mut(jacobian).zip(words.chunks_exact(LIMBS)) {

@@ -1,6 +1,6 @@
 //! Rounds on the CPU.
 
-use evariste_backend::{CpuArg, parallel};
+use evariste_backend::{CpuArg, Wiped, parallel};
 use evariste_field::{
     DeviceField,
     ifma::{self, Combination},
@@ -77,7 +77,7 @@ impl<E: DeviceField> Cpu<'_, E> {
         let first = chunk * size;
         let count = size.min(self.params.pairs as usize - first);
         let mut all = Rows::new(self.program.slots, ROWS.min(count), self.lanes);
-        let mut sums = vec![E::ZERO; self.program.points];
+        let mut sums = Wiped::from(vec![E::ZERO; self.program.points]);
         for start in (0..count).step_by(ROWS) {
             let rows = ROWS.min(count - start);
             for line in &self.program.lines {
@@ -94,8 +94,8 @@ impl<E: DeviceField> Cpu<'_, E> {
             true => E::load(&self.eq[(self.params.high_at as usize + (first >> self.params.low_bits)) * E::LIMBS..]),
             false => E::ONE,
         };
-        for (sum, out) in sums.into_iter().zip(task.partial.chunks_exact_mut(E::LIMBS)) {
-            (sum * scale).store(out);
+        for (sum, out) in sums.iter().zip(task.partial.chunks_exact_mut(E::LIMBS)) {
+            (*sum * scale).store(out);
         }
     }
 

@@ -1,5 +1,7 @@
 //! What is done in lanes.
 
+use evariste_backend::Wiped;
+
 use super::super::{Eight, Field, Job, Lanes, Places, STEP};
 
 /// See [`Field::differences`]. There are `len` points at `a` and `b`, and as many elements at `out`.
@@ -11,9 +13,9 @@ pub(in crate::ifma) struct Differences {
 }
 
 impl Job for Differences {
-    type Output = Vec<usize>;
+    type Output = Wiped<usize>;
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Vec<usize> {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Wiped<usize> {
         // SAFETY: as the caller vouches.
         unsafe { differences::<LIMBS, L>(field, &self) }
     }
@@ -27,11 +29,11 @@ fn coordinates<const LIMBS: usize>(points: *const u32, first: usize, which: usiz
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &Differences) -> Vec<usize> {
+unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &Differences) -> Wiped<usize> {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let modulus = lanes.multiple(1);
     // All that there may be, so that none are left in memory that was too small.
-    let mut special = Vec::with_capacity(job.len);
+    let mut special = Wiped::with_capacity(job.len);
     for first in (0..job.len).step_by(8) {
         // SAFETY: eight points at each.
         let [x, y] = unsafe {

@@ -1,3 +1,5 @@
+use evariste_backend::Wiped;
+
 use super::super::{COLUMNS, Eight, Field, Job, Lanes, MAX_LIMBS};
 
 /// Products that are summed before the sum is reduced: the sum, divided by R, stays below 13p, and with what was summed
@@ -13,9 +15,9 @@ pub(in crate::ifma) struct InnerProduct {
 
 impl Job for InnerProduct {
     /// Eight sums, one after the other, which the whole is the sum of.
-    type Output = Vec<u32>;
+    type Output = Wiped<u32>;
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Vec<u32> {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Wiped<u32> {
         // SAFETY: as the caller vouches.
         unsafe { inner_product::<LIMBS, L>(field, &self) }
     }
@@ -24,7 +26,7 @@ impl Job for InnerProduct {
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn inner_product<const LIMBS: usize, const L: usize>(field: &Field, job: &InnerProduct) -> Vec<u32> {
+unsafe fn inner_product<const LIMBS: usize, const L: usize>(field: &Field, job: &InnerProduct) -> Wiped<u32> {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let zero: Eight<L> = lanes.all(&[0; L]);
     let mut sum = zero;
@@ -54,7 +56,7 @@ unsafe fn inner_product<const LIMBS: usize, const L: usize>(field: &Field, job: 
         }
     }
     sum = lanes.reduce(&lanes.normalise(&lanes.add(&sum, &lanes.divided(&columns))));
-    let mut out = vec![0; 8 * LIMBS];
+    let mut out = Wiped::from(vec![0; 8 * LIMBS]);
     // SAFETY: it has eight elements.
     unsafe { lanes.store(&lanes.canonical(&sum), &Lanes::<LIMBS, L>::in_a_row(out.as_mut_ptr())) };
     out

@@ -1,4 +1,6 @@
-use std::{arch::x86_64::__mmask8, hint};
+use std::arch::x86_64::__mmask8;
+
+use evariste_backend::Wiped;
 
 use super::super::{Eight, Field, Job, Lanes, Places};
 use super::STEP;
@@ -44,8 +46,8 @@ unsafe fn inverse<const LIMBS: usize, const L: usize>(field: &Field, job: &Inver
         [lanes.or_if_zero(&x[0], &one_factor), lanes.or_if_zero(&x[1], &one_factor)]
     };
 
-    // The products of what comes before each step.
-    let mut before: Vec<[Eight<L>; CHAINS]> = Vec::with_capacity(job.steps);
+    // The products of what comes before each step. They may come of secrets.
+    let mut before: Wiped<[Eight<L>; CHAINS]> = Wiped::with_capacity(job.steps);
     let mut products = [one; CHAINS];
     for step in 0..job.steps {
         before.push(products);
@@ -56,7 +58,7 @@ unsafe fn inverse<const LIMBS: usize, const L: usize>(field: &Field, job: &Inver
         }
     }
 
-    let mut all = vec![0; STEP * LIMBS];
+    let mut all = Wiped::from(vec![0; STEP * LIMBS]);
     // SAFETY: it has the elements of a step.
     let mut inverses = unsafe {
         lanes.store(&lanes.canonical(&products[0]), &place(all.as_ptr(), 0, 0));
@@ -78,8 +80,4 @@ unsafe fn inverse<const LIMBS: usize, const L: usize>(field: &Field, job: &Inver
             inverses[chain] = if field.has_room() { next } else { lanes.reduce(&next) };
         }
     }
-    // They may come of secrets.
-    before.fill([zero; CHAINS]);
-    all.fill(0);
-    hint::black_box((&mut before, &mut all));
 }
