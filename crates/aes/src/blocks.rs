@@ -6,6 +6,7 @@ use crate::{
     Aes, Counter, Message, Result,
     batch::{Batch, Next, Prepared},
     block::{BLOCK, add_counter},
+    engine::key,
     params::{BlockMode, BlockParams, Direction},
 };
 
@@ -67,7 +68,7 @@ impl Aes {
     ) -> Result<()> {
         let (kernel, tables) = (self.block_kernel(mode, direction)?, &self.engine.tables);
         // There are no messages: the tables' first words stand in for them, unread.
-        let (messages, schedule) = (Arg::read(tables), Arg::read(&self.engine.schedule));
+        let (messages, schedule) = (Arg::read(tables), key(&self.engine.schedule));
         let args = &mut [Arg::write(data), messages, schedule, Arg::read(tables), Arg::read(tables)];
         // SAFETY: the bodies for the CPU take the data as it is, and keys that are there.
         Ok(unsafe { kernel.launch(self.queue(), 1, params, &mut args[..kernel.spec().bindings.len()]) }?)
@@ -128,14 +129,14 @@ impl Aes {
             let args = &mut [
                 Arg::write(data),
                 Arg::read(messages),
-                Arg::read(schedule),
+                key(schedule),
                 Arg::read(tables),
                 Arg::read(previous.as_ref().unwrap_or(messages)),
             ];
             // SAFETY: as below, and there is a border for every PREVIOUS_UNITS units, if workgroups see only theirs.
             return Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?);
         }
-        let args = &mut [Arg::write(data), Arg::read(messages), Arg::read(schedule), Arg::read(tables)];
+        let args = &mut [Arg::write(data), key(messages), key(schedule), Arg::read(tables)];
         // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
         // the schedule; schedule and tables are of this kernel's shape.
         Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?)

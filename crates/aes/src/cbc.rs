@@ -8,6 +8,7 @@ use crate::{
     block::BLOCK,
     blocks::Work,
     cpu,
+    engine::key,
     kernels::{PREVIOUS_UNITS, THREADS},
     params::{Direction, PreviousParams, SerialMode, SerialParams},
     ring,
@@ -78,8 +79,7 @@ impl Aes {
             let groups = self.groups(count.into(), THREADS.into(), THREADS);
             for first in (0..longest as u32).step_by(MAX_CHAIN as usize) {
                 let params = SerialParams { count, first, blocks: MAX_CHAIN, ..SerialParams::default() };
-                let args =
-                    &mut [Arg::write(data.reborrow()), Arg::read(&messages), Arg::read(schedule), Arg::read(tables)];
+                let args = &mut [Arg::write(data.reborrow()), Arg::read(&messages), key(schedule), Arg::read(tables)];
                 // SAFETY: every message lies in the data and names a key, as `Batch` checks.
                 unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
             }
@@ -97,7 +97,7 @@ impl Aes {
         let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.engine.schedule, &self.engine.tables);
         let params = SerialParams { iv: bytemuck::cast(*iv), ..SerialParams::default() };
         // There are no messages: the tables' first words stand in for them, unread.
-        let args = &mut [Arg::write(data), Arg::read(tables), Arg::read(schedule), Arg::read(tables)];
+        let args = &mut [Arg::write(data), Arg::read(tables), key(schedule), Arg::read(tables)];
         // SAFETY: the body for the CPU takes the data as it is, and key 0.
         Ok(unsafe { kernel.launch(self.queue(), 1, &params, args) }?)
     }

@@ -9,6 +9,7 @@ use crate::{
     blocks::Work,
     copies::{tail, words},
     cpu,
+    engine::key,
     kernels::CTR_RUN,
     keystream::Stream,
     params::CtrParams,
@@ -97,7 +98,7 @@ impl Aes {
             let part = data.view_mut(start_of(done)..start_of(done + now))?;
             // A run that starts in the middle reaches into one more.
             let groups = self.spread_groups(now + 255, u64::from(threads * CTR_RUN), threads);
-            let args = &mut [Arg::write(part), Arg::read(&self.engine.schedule), Arg::read(&self.engine.tables)];
+            let args = &mut [Arg::write(part), key(&self.engine.schedule), Arg::read(&self.engine.tables)];
             // SAFETY: the words of the part are `blocks`, from byte `skip` of the first to `tail` of the last; schedule and tables
             // are of this kernel's shape.
             Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?)

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evariste_backend::{Buffer, Device, Event, LazyKernel, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Element, Event, LazyKernel, Queue, Secrecy};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -66,6 +66,12 @@ pub(crate) struct Engine {
     pub(crate) serial: [[LazyKernel<SerialParams>; 2]; 2],
     pub(crate) previous: LazyKernel<PreviousParams>,
     pub(crate) moves: LazyKernel<MoveParams>,
+}
+
+/// Binds keys, and what only they and public numbers make, to a launch. What it writes counts as secret if the data does that it
+/// is given: ciphertext is not as secret as its key.
+pub(crate) fn key<T: Element>(words: &Buffer<T>) -> Arg<'_> {
+    Arg::read(words.as_view().declassify())
 }
 
 impl Aes {

@@ -468,7 +468,9 @@ impl Sealed<'_> {
         let batch = Batch::new(&self.gcm.aes, data, self)?;
         if batch.secrecy() == Secrecy::Secret {
             let start = |message: &GcmMessage<'_>| self.gcm.start_of(message.key, message.nonce);
-            self.starts.get_or_init(|| self.messages.par_iter().with_min_len(GRAIN).map(start).collect());
+            // Made before the cell is asked: a thread of the pool may do other work meanwhile.
+            let starts = self.messages.par_iter().with_min_len(GRAIN).map(start).collect();
+            self.starts.get_or_init(|| starts);
         }
         Ok(batch)
     }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod aside;
 mod batch;
 mod block;
 mod blocks;

@@ -1,18 +1,21 @@
 //! Readers, writers and files of any size, in pieces through the device.
 //!
-//! A file is written under another name beside its target, and takes the target's name only when it is complete: whatever
-//! happens in between, the target is as it was. What GCM decrypts is read twice, first for its tag alone, so that no plaintext
-//! is written before that has been found to be right.
+//! A file takes its target's name only when it is complete: whatever happens in between, the target is as it was. Until then it
+//! has no name where the file system has such files (Linux), and is gone when the program is killed; elsewhere it lies beside the
+//! target as `.NAME.N.part`, for its owner alone. There, a program that is killed leaves it, with what GCM had decrypted by then; so
+//! does one that is killed between a complete file's two names. The next file for the same target removes it.
 //!
-//! A target that exists keeps its permissions, and its owner where the system lets; one that is a link stays a link, and
+//! What GCM decrypts is read twice, first for its tag alone, so that no plaintext is written before that has been found to be right.
+//!
+//! A target that exists keeps its owner, its group and its permissions as `cp -p` does: where the system does not let the owner or
+//! the group be kept, set-uid and set-gid go, and without the group its rights. One that is a link stays a link, and
 //! what it points to is replaced. New files are for their owner alone. Targets that are no files, such as devices and pipes,
-//! are refused.
+//! and names that only folders have, such as those that end with a slash, are refused before the work.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::File,
     io::{self, Read, Seek, Write},
-    path::{Path, PathBuf},
-    process,
+    path::Path,
 };
 
 use evariste_backend::{Buffer, Queue};
@@ -20,6 +23,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     Aes, Counter, Ctr, Error, Gcm, Result, Tag,
+    aside::Aside,
     block::{BLOCK, add_counter},
     cpu,
     gcm::{MAX_MESSAGE, expect_tag},
@@ -77,7 +81,7 @@ impl Ctr {
         self.expect(len)?;
         let mut output = Aside::new(to)?;
         let position = self.position();
-        let done = self.copy(&mut input, &mut output.file, progress);
+        let done = self.copy(&mut input, output.file(), progress);
         let finished = done.and_then(|done| output.finish().map(|()| done));
         if finished.is_err() {
             self.seek(position)?;
@@ -107,7 +111,7 @@ impl Gcm {
         let start = self.start(0, nonce, aad, to_usize(len)?)?;
         let mut output = Aside::new(to)?;
         let (mut hash, mut read, mut done) = (self.begin_hash(aad), 0, 0);
-        let file = &mut output.file;
+        let file = output.file();
         self.run(
             start.counter(),
             |piece| {
@@ -126,7 +130,7 @@ impl Gcm {
             },
         )?;
         let tag = self.tag(&start, aad.len(), to_usize(done)?, &hash);
-        write(&mut output.file, tag.as_ref())?;
+        write(output.file(), tag.as_ref())?;
         output.finish()?;
         Ok(tag)
     }
@@ -150,6 +154,7 @@ impl Gcm {
         mut progress: impl FnMut(u64),
     ) -> Result<()> {
         let (mut input, len) = open(from)?;
+        Aside::expect_target(to)?;
         let tag_len = self.tag_bytes() as u64;
         let Some(data) = len.checked_sub(tag_len) else {
             return Err(Error::TagLength { expected: self.tag_bytes(), actual: to_usize(len)? });
@@ -168,7 +173,7 @@ impl Gcm {
         input.rewind().map_err(|error| Error::io(format!("reading {} again", from.display()), &error))?;
         let mut output = Aside::new(to)?;
         let (mut hash, mut read, mut done) = (self.begin_hash(aad), 0, 0);
-        let file = &mut output.file;
+        let file = output.file();
         let mut sealed = input.take(data);
         let next = |piece: &mut [u8]| {
             let len = fill(&mut sealed, piece)?;
@@ -282,99 +287,4 @@ fn expect_message(len: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::TooLong { what: "a message", expected: MAX_MESSAGE, actual: len })
-}
-
-/// Links that are followed, as systems do.
-const MAX_LINKS: usize = 40;
-
-/// Bytes of a target's name that the name beside it begins with: systems take 255 in all.
-const NAME_BYTES: usize = 100;
-
-/// A file that takes its name only when it is finished, and goes if it never is.
-struct Aside {
-    file: File,
-    path: PathBuf,
-    target: PathBuf,
-    /// Of the file that it replaces.
-    replaced: Option<Metadata>,
-    finished: bool,
-}
-
-impl Aside {
-    fn new(target: &Path) -> Result<Self> {
-        let (target, replaced) = follow(target)?;
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let end = (0..=NAME_BYTES.min(name.len())).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut number = 0;
-        loop {
-            let path = target.with_file_name(format!(".{}.{}-{number}.part", &name[..end], process::id()));
-            match options.open(&path) {
-                Ok(file) => return Ok(Self { file, path, target, replaced, finished: false }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-                Err(error) => return Err(Error::io(format!("creating {}", path.display()), &error)),
-            }
-        }
-    }
-
-    /// Makes sure that the contents are on the disk before they get the name.
-    fn finish(mut self) -> Result<()> {
-        let fail = |error| Error::io(format!("completing {}", self.target.display()), &error);
-        if let Some(replaced) = &self.replaced {
-            keep_owner(&self.file, replaced);
-            self.file.set_permissions(replaced.permissions()).map_err(fail)?;
-        }
-        self.file.sync_all().map_err(fail)?;
-        fs::rename(&self.path, &self.target).map_err(fail)?;
-        self.finished = true;
-        Ok(())
-    }
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        if !self.finished {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Where a path leads through links, and what is there.
-fn follow(target: &Path) -> Result<(PathBuf, Option<Metadata>)> {
-    let refuse = |path: &Path, kind, reason: &str| {
-        Err(Error::Io { what: format!("replacing {}", path.display()), kind, reason: reason.into() })
-    };
-    let mut path = target.to_owned();
-    for _ in 0..=MAX_LINKS {
-        let found = match fs::symlink_metadata(&path) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((path, None)),
-            Err(error) => return Err(Error::io(format!("replacing {}", path.display()), &error)),
-        };
-        if found.is_file() {
-            return Ok((path, Some(found)));
-        }
-        if !found.is_symlink() {
-            return refuse(&path, io::ErrorKind::InvalidInput, "it is not a file");
-        }
-        let next = fs::read_link(&path).map_err(|error| Error::io(format!("reading {}", path.display()), &error))?;
-        // A link is relative to the folder that it lies in.
-        path = path.parent().unwrap_or(Path::new("")).join(next);
-    }
-    refuse(target, io::ErrorKind::InvalidInput, "it has too many links")
-}
-
-/// Gives a file to the owner of another, as far as the system lets.
-fn keep_owner(file: &File, replaced: &Metadata) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, fchown};
-        // Who may not give a file away writes one of their own, as they would with a copy.
-        let _ = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
-    }
-    #[cfg(not(unix))]
-    let _ = (file, replaced);
 }

@@ -6,6 +6,7 @@ use crate::{
     block::BLOCK,
     blocks::Work,
     cpu,
+    engine::key,
     kernels::THREADS,
     params::{BlockMode, BlockParams, Direction, SerialMode, SerialParams},
     ring,
@@ -182,7 +183,7 @@ impl Aes {
             let kernel = self.block_kernel(BlockMode::Xts, direction)?;
             let params = BlockParams { units: total as u32, messages: units, stride, blocks, ..BlockParams::default() };
             let groups = self.block_groups(total);
-            let args = &mut [Arg::write(data.reborrow()), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            let args = &mut [Arg::write(data.reborrow()), key(&tweaks), key(schedule), Arg::read(tables)];
             // SAFETY: sector i < count has `blocks` whole blocks from word i · stride on within the data, and a tweak.
             unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
         }
@@ -192,7 +193,7 @@ impl Aes {
             let (count, tail) = (count as u32, part as u32);
             let params = SerialParams { count, blocks, stride, tail, ..SerialParams::default() };
             let groups = self.groups(count.into(), THREADS.into(), THREADS);
-            let args = &mut [Arg::write(data), Arg::read(&tweaks), Arg::read(schedule), Arg::read(tables)];
+            let args = &mut [Arg::write(data), key(&tweaks), key(schedule), Arg::read(tables)];
             // SAFETY: the last whole block of each sector and the short one after it are within the data.
             unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
         }

@@ -239,8 +239,10 @@ impl Backend for Cpu {
         self.memory(dst.memory())?;
         expect_len("the source of a write, in bytes", dst.bytes(), src.len() as u64)?;
         self.count(0, src.len());
-        let is_whole = dst.is_whole();
-        if let Some(memory) = dst.memory_mut().filter(|_| is_whole).and_then(Memory::downcast_mut::<CpuMemory>) {
+        let (is_whole, secrecy) = (dst.is_whole(), src.secrecy());
+        let memory = dst.memory_mut().filter(|_| is_whole).and_then(Memory::downcast_mut::<CpuMemory>);
+        // What one of them had must not come to the other if that is less secret.
+        if let Some(memory) = memory.filter(|memory| memory.secrecy() == secrecy) {
             src = match src.into_whole::<CpuStaging>() {
                 Ok(staging) => return Ok(Pending::done(HostBuffer::new(staging.swap(memory)))),
                 Err(part) => part,
@@ -465,17 +467,9 @@ struct CpuStaging {
 }
 
 impl CpuStaging {
-    fn secrecy(&self) -> Secrecy {
-        self.block.as_ref().map_or(Secrecy::Public, |block| block.secrecy)
-    }
-
-    /// Exchanges the contents with those of memory of the same size; both count as secret if one did.
+    /// Exchanges the contents with those of memory of the same size and secrecy.
     fn swap(mut self, memory: &mut CpuMemory) -> Self {
-        let secrecy = memory.secrecy().max(self.secrecy());
         mem::swap(&mut self.block, &mut memory.block);
-        for block in [&mut self.block, &mut memory.block].into_iter().flatten() {
-            block.secrecy = secrecy;
-        }
         self
     }
 }
@@ -497,6 +491,10 @@ unsafe impl HostMemory for CpuStaging {
 
     fn transfer(&self) -> Transfer {
         self.transfer
+    }
+
+    fn secrecy(&self) -> Secrecy {
+        self.block.as_ref().map_or(Secrecy::Public, |block| block.secrecy)
     }
 }
 

@@ -156,10 +156,18 @@ impl Device {
 
     /// Returns what a crate keeps with this device as long as that is open, such as what it measured: one value of each
     /// type, by default empty. It must not hold the device itself, which would stay open for ever.
+    ///
+    /// Of threads that make a value at once, all get that of one of them. No lock is held meanwhile, so that a `Default` may ask
+    /// for other notes.
     pub fn notes<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
-        let mut notes = self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        let note = notes.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
-        match Arc::clone(note).downcast() {
+        let notes = || self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = notes().get(&TypeId::of::<T>()).map(Arc::clone);
+        let note = known.unwrap_or_else(|| {
+            let made: Arc<dyn Any + Send + Sync> = Arc::new(T::default());
+            // Another thread's may stay: then this one goes when the lock is free again.
+            Arc::clone(notes().entry(TypeId::of::<T>()).or_insert_with(|| Arc::clone(&made)))
+        });
+        match note.downcast() {
             Ok(note) => note,
             Err(_) => unreachable!("values are kept under their own type"),
         }
@@ -300,7 +308,16 @@ impl Device {
     /// more than a buffer of its API may have, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
     /// device is lost.
     pub fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
-        self.0.backend.host_buffer(bytes, transfer, secrecy)
+        let host = self.0.backend.host_buffer(bytes, transfer, secrecy)?;
+        // Whoever fills it goes by the length, whoever wrote the backend.
+        let reason = if host.len() != bytes {
+            format!("it gave {} bytes of host memory instead of {bytes}", host.len())
+        } else if host.secrecy() < secrecy {
+            "it gave host memory that it does not zero in place of secret".into()
+        } else {
+            return Ok(host);
+        };
+        Err(Error::Driver { device: self.info().id, call: "host_buffer", reason })
     }
 
     /// Makes a further queue, or returns the default queue again where the device has one only.
@@ -377,12 +394,29 @@ impl fmt::Display for Device {
 }
 
 /// The open devices, so that two independent crates that ask for `cuda:0` can exchange buffers.
-static REGISTRY: Mutex<Vec<(DeviceId, Weak<Open>)>> = Mutex::new(Vec::new());
+static REGISTRY: Mutex<Vec<(DeviceId, Place)>> = Mutex::new(Vec::new());
+
+/// Where a device is while it is open. Who opens it holds this lock, and not that of the registry: drivers and loggers that run
+/// meanwhile may ask for another device.
+type Place = Arc<Mutex<Weak<Open>>>;
+
+fn place(id: DeviceId) -> Place {
+    let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, place)) = registry.iter().find(|(known, _)| *known == id) {
+        return Arc::clone(place);
+    }
+    registry.retain(|(_, place)| {
+        Arc::strong_count(place) > 1 || place.try_lock().is_ok_and(|open| open.strong_count() > 0)
+    });
+    let place = Place::default();
+    registry.push((id, Arc::clone(&place)));
+    place
+}
 
 fn open(id: DeviceId) -> Result<Device> {
-    let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
-    registry.retain(|(_, open)| open.strong_count() > 0);
-    if let Some(open) = registry.iter().find_map(|(known, open)| (*known == id).then(|| open.upgrade())?) {
+    let place = place(id);
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(open) = place.upgrade() {
         return Ok(Device(open));
     }
     let backend: Arc<dyn Backend> = match id.kind {
@@ -395,7 +429,7 @@ fn open(id: DeviceId) -> Result<Device> {
         kind => return Err(not_built(kind)),
     };
     let open = Open::new(backend);
-    registry.push((id, Arc::downgrade(&open)));
+    *place = Arc::downgrade(&open);
     Ok(Device(open))
 }
 
@@ -418,8 +452,16 @@ fn not_built(backend: Kind) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::{
+            atomic::{AtomicU32, Ordering},
+            mpsc,
+        },
+        thread,
+    };
+
     use super::*;
-    use crate::{Dispatch, Executable, KernelSpec, Pending, Span, SpanMut};
+    use crate::{Dispatch, Executable, KernelSpec, Pending, Ring, Span, SpanMut, Stream, Uploads};
 
     #[test]
     fn names_round_trip_and_nonsense_is_refused() {
@@ -443,6 +485,48 @@ mod tests {
         assert!(device.notes::<Mutex<Vec<u64>>>().lock().unwrap().is_empty());
     }
 
+    /// What depends on other notes of the same device.
+    struct Outer(Arc<Inner>);
+
+    #[derive(Default)]
+    struct Inner(AtomicU32);
+
+    impl Default for Outer {
+        fn default() -> Self {
+            let inner = Device::cpu().notes::<Inner>();
+            inner.0.fetch_add(1, Ordering::Relaxed);
+            Self(inner)
+        }
+    }
+
+    #[test]
+    fn notes_may_ask_for_others_when_they_are_made() {
+        let device = Device::cpu();
+        let outer = within_a_minute(|| Device::cpu().notes::<Outer>());
+        assert!(Arc::ptr_eq(&outer, &device.notes()) && Arc::ptr_eq(&outer.0, &device.notes()));
+        assert_eq!(outer.0.0.load(Ordering::Relaxed), 1);
+    }
+
+    /// Refuses to wait for good.
+    fn within_a_minute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || sender.send(work()));
+        receiver.recv_timeout(Duration::from_secs(60)).expect("it ends")
+    }
+
+    #[test]
+    fn a_device_opens_while_another_one_does() {
+        let id = DeviceId { kind: Kind::Wgpu, index: usize::MAX };
+        let place = place(id);
+        let opening = place.lock().unwrap();
+        assert!(within_a_minute(Device::cpu).is_same(&Device::cpu()));
+        drop(opening);
+        drop(place);
+        // What did not open leaves nothing behind.
+        drop(super::place(DeviceId { index: usize::MAX - 1, ..id }));
+        assert!(REGISTRY.lock().unwrap().iter().all(|(known, _)| *known != id));
+    }
+
     #[test]
     fn the_same_device_twice_is_one_device() {
         assert!(Device::cpu().is_same(&"cpu".parse().unwrap()));
@@ -451,100 +535,198 @@ mod tests {
     /// A backend that gives less memory than was asked for, or more; and fails with an error while it holds more than so
     /// many bytes.
     #[derive(Debug)]
-    struct Skewed(Device, i64, Option<(u64, Error)>);
+    struct Skewed {
+        below: Device,
+        /// Bytes that device memory, host memory and host memory that comes back are longer.
+        memory: i64,
+        host: i64,
+        back: i64,
+        /// Events for blocks of columns beside those that were asked for.
+        events: i64,
+        limit: Option<(u64, Error)>,
+    }
+
+    impl Skewed {
+        fn new(below: &Device) -> Self {
+            Self { below: below.clone(), memory: 0, host: 0, back: 0, events: 0, limit: None }
+        }
+
+        fn device(self) -> Device {
+            Device::unregistered(Arc::new(self))
+        }
+
+        /// Host memory of another length in place of what comes back.
+        fn back(&self, pending: Pending) -> Result<Pending> {
+            let host = pending.wait()?;
+            if self.back == 0 {
+                return Ok(Pending::done(host));
+            }
+            let len = (host.len() as i64 + self.back).max(0) as usize;
+            Ok(Pending::done(self.below.host_buffer(len, host.transfer(), host.secrecy())?))
+        }
+    }
 
     impl Backend for Skewed {
         fn info(&self) -> &DeviceInfo {
-            self.0.info()
+            self.below.info()
         }
 
         fn stats(&self) -> Stats {
-            self.0.stats()
+            self.below.stats()
         }
 
         fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
-            match &self.2 {
+            match &self.limit {
                 Some((limit, error)) if self.stats().bytes_live + bytes > *limit => return Err(error.clone()),
                 _ => {}
             }
-            self.0.backend().alloc(bytes.saturating_add_signed(self.1), secrecy)
+            self.below.backend().alloc(bytes.saturating_add_signed(self.memory), secrecy)
         }
 
         fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
-            self.0.backend().host_buffer(bytes, transfer, secrecy)
+            self.below.backend().host_buffer(bytes.saturating_add_signed(self.host as isize), transfer, secrecy)
         }
 
         fn default_queue(&self) -> &Queue {
-            self.0.backend().default_queue()
+            self.below.backend().default_queue()
         }
 
         fn queue(&self) -> Result<Queue> {
-            self.0.queue()
+            self.below.queue()
         }
 
         fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
-            self.0.backend().write(queue, dst, src)
+            self.back(self.below.backend().write(queue, dst, src)?)
         }
 
         fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
-            self.0.backend().read(queue, src, dst)
+            self.back(self.below.backend().read(queue, src, dst)?)
+        }
+
+        fn write_columns(
+            &self,
+            queue: &Queue,
+            dst: SpanMut<'_>,
+            src: HostBuffer,
+            _: usize,
+            pieces: usize,
+        ) -> Result<(Vec<Event>, Pending)> {
+            let pending = self.write(queue, dst, src)?;
+            let count = (pieces as i64 + self.events) as usize;
+            Ok(((0..count).map(|_| self.record(queue)).collect::<Result<_>>()?, pending))
         }
 
         fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
-            self.0.backend().copy(queue, src, dst)
+            self.below.backend().copy(queue, src, dst)
         }
 
         fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
-            self.0.backend().clear(queue, dst)
+            self.below.backend().clear(queue, dst)
         }
 
         fn record(&self, queue: &Queue) -> Result<Event> {
-            self.0.backend().record(queue)
+            self.below.backend().record(queue)
         }
 
         fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
-            self.0.backend().wait_for(queue, event)
+            self.below.backend().wait_for(queue, event)
         }
 
         fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
-            self.0.elapsed(from, to)
+            self.below.elapsed(from, to)
         }
 
         fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
-            self.0.backend().compile(spec)
+            self.below.backend().compile(spec)
         }
 
         unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
             // SAFETY: the caller's promise is the one that is asked for.
-            unsafe { self.0.backend().dispatch(queue, job) }
+            unsafe { self.below.backend().dispatch(queue, job) }
         }
 
         fn sync(&self) -> Result<()> {
-            self.0.sync()
+            self.below.sync()
         }
 
         fn trim(&self) {
-            self.0.trim();
+            self.below.trim();
         }
     }
 
     #[test]
     fn a_backend_that_gives_other_memory_than_was_asked_for_is_refused() {
-        for skew in [-8, -1, 1] {
-            let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), skew, None)));
+        for memory in [-8, -1, 1] {
+            let device = Skewed { memory, ..Skewed::new(&Device::cpu()) }.device();
             let error = device.alloc::<u64>(4).unwrap_err();
             assert!(matches!(&error, Error::Driver { call: "alloc", .. }), "{error}");
             assert!(device.upload::<u64>(&[1, 2]).is_err());
         }
-        let device = Device::unregistered(Arc::new(Skewed(Device::cpu(), 0, None)));
+        let device = Skewed::new(&Device::cpu()).device();
         assert_eq!(device.upload::<u64>(&[1, 2]).unwrap().to_vec().unwrap(), [1, 2]);
+    }
+
+    /// All that passes through host memory: results or errors of these calls of the backend.
+    fn expect_refused(device: &Device, call: &str) {
+        let refused = |what: &str, error: Option<Error>| {
+            let is_named = |error: &Error| matches!(error, Error::Driver { call: named, .. } if *named == call);
+            assert!(error.as_ref().is_some_and(is_named), "{what}: {error:?}");
+        };
+        let host = |device: &Device, bytes| device.host_buffer(bytes, Transfer::Both, Secrecy::Public);
+        // Of a device that does as it should, if this one gives none.
+        let given = |bytes| host(device, bytes).or_else(|_| host(&Device::cpu(), bytes)).unwrap();
+        let mut x = device.alloc::<u8>(64).unwrap();
+        if call == "host_buffer" {
+            refused("a write", x.write(&[1; 64]).err());
+            refused("host memory", host(device, 64).err());
+            refused(
+                "a ring",
+                Ring::new(device, 32, 2, Secrecy::Public)
+                    .and_then(|ring| ring.run(&mut [0; 100], |_, _, _, _| Ok::<_, Error>(()), |_| ()))
+                    .err(),
+            );
+        }
+        refused("an unaligned write", x.view_mut(1..3).unwrap().write(&[1, 2]).err());
+        refused("a read", x.to_vec().err());
+        if call == "wait" {
+            refused("a write", x.write_pinned(None, given(64)).unwrap().wait().err());
+            refused("a read", x.read_pinned(None, given(64)).unwrap().wait().err());
+            let mut ring = given(100);
+            let work = |_: &Queue, _: &mut Buffer<u8>, _, _| Ok::<_, Error>(());
+            refused("a ring", Ring::new(device, 32, 2, Secrecy::Public).unwrap().run_pinned(&mut ring, work).err());
+            let mut stream = Stream::<u8>::new(device, 64, Secrecy::Public).unwrap();
+            let run = stream.run(vec![given(64)], |_, _| Ok::<_, Error>(0..64)).and_then(|_| stream.next());
+            refused("a stream", run.err());
+            let mut uploads = Uploads::<u8>::new(device, 64, 1, Secrecy::Public).unwrap();
+            uploads.run(given(64), |_, _, _| Ok::<_, Error>(())).unwrap();
+            refused("an upload", uploads.next().err());
+        }
+    }
+
+    #[test]
+    fn a_backend_that_gives_other_host_memory_than_was_asked_for_is_refused() {
+        for skew in [-64, -1, 1, 16] {
+            expect_refused(&Skewed { host: skew, ..Skewed::new(&Device::cpu()) }.device(), "host_buffer");
+            expect_refused(&Skewed { back: skew, ..Skewed::new(&Device::cpu()) }.device(), "wait");
+        }
+    }
+
+    #[test]
+    fn a_backend_that_gives_other_events_than_was_asked_for_is_refused() {
+        for events in [-2, -1, 1] {
+            let device = Skewed { events, ..Skewed::new(&Device::cpu()) }.device();
+            let host = device.host_buffer(64, Transfer::Both, Secrecy::Public).unwrap();
+            let mut x = device.alloc::<u32>(16).unwrap();
+            let error = x.as_view_mut().write_pinned_columns(None, host, 4, 2).unwrap_err();
+            assert!(matches!(error, Error::Driver { call: "write_columns", .. }), "{error}");
+        }
     }
 
     /// A device of 1000 bytes that fails with an error beyond, and keeps a plan of 800.
     fn with_a_plan(beyond: impl FnOnce(DeviceId) -> Error) -> (Device, std::sync::Weak<Buffer<u8>>) {
         let below = Device::unregistered(Arc::new(cpu::Cpu::new()));
         let error = beyond(below.info().id);
-        let device = Device::unregistered(Arc::new(Skewed(below, 0, Some((1000, error)))));
+        let device = Skewed { limit: Some((1000, error)), ..Skewed::new(&below) }.device();
         let plan = device.cached_plan("plan", || device.alloc::<u8>(800)).unwrap();
         (device, Arc::downgrade(&plan))
     }

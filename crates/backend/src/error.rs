@@ -108,6 +108,18 @@ pub enum Error {
         /// The direction that the memory is for.
         actual: Transfer,
     },
+    /// What depends on secret memory would come to public memory, which nobody zeroes: a kernel is given both, the first to read
+    /// and the second to write, or one is copied to the other. Make the target secret ([`crate::Device::alloc_with`]), or say that
+    /// the result is no secret ([`crate::View::declassify`]).
+    #[error("{operation}: {input} is secret, and {output}, which is written, is public")]
+    SecretInput {
+        /// The kernel or the copy.
+        operation: &'static str,
+        /// The first secret argument: a kernel's binding, by its name, or the source of a copy.
+        input: &'static str,
+        /// The first public argument that is written.
+        output: &'static str,
+    },
     /// A buffer, host memory, a kernel or a launch exceeds what the device takes at once; `what` says in which respect,
     /// such as bytes, threads or turns of loops.
     #[error("{what} is too large for {device}: at most {expected}, got {actual}")]

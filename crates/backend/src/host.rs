@@ -6,7 +6,7 @@
 
 use std::{any::Any, fmt, ops, ptr::NonNull, slice, sync::Arc};
 
-use crate::{DeviceId, Error, Result};
+use crate::{DeviceId, Error, Result, Secrecy};
 
 /// What a backend provides for its host memory. Dropping it returns the memory to the pool.
 ///
@@ -22,6 +22,8 @@ pub unsafe trait HostMemory: Any + Send + Sync {
     fn device(&self) -> DeviceId;
     /// Returns the directions that it is for.
     fn transfer(&self) -> Transfer;
+    /// Returns whether it is zeroed when it is dropped.
+    fn secrecy(&self) -> Secrecy;
 }
 
 /// Host memory that a device copies from or to, where it can without a detour: pinned with CUDA, mapped with wgpu ([`Transfer`] says
@@ -73,6 +75,11 @@ impl HostBuffer {
         self.memory.transfer()
     }
 
+    /// Returns whether it is zeroed when it is dropped.
+    pub fn secrecy(&self) -> Secrecy {
+        self.memory.secrecy()
+    }
+
     /// Refuses this buffer, the argument called `what`, if it is for uploads only.
     ///
     /// # Errors
@@ -82,6 +89,17 @@ impl HostBuffer {
             Transfer::Download | Transfer::Both => Ok(()),
             actual => Err(Error::WrongTransfer { what, expected: Transfer::Download, actual }),
         }
+    }
+
+    /// Refuses this buffer, the argument called `what`, for copies both ways of device memory of another secrecy.
+    ///
+    /// # Errors
+    /// [`Error::SecretInput`] if one of both is secret and the other is public.
+    pub fn expect_secrecy(&self, what: &'static str, device: Secrecy) -> Result<()> {
+        const DEVICE: &str = "the memory on the device";
+
+        self.secrecy().expect_to(device, "write", [what, DEVICE])?;
+        device.expect_to(self.secrecy(), "read", [DEVICE, what])
     }
 
     /// Cuts it in two without copying: keeps the first `at` bytes and gives the rest, which is empty where there are no
@@ -182,12 +200,21 @@ pub trait PendingCopy: Any + Send {
 /// A copy between host and device that is under way, which keeps the host memory until it is done. Dropping it abandons the
 /// data of a read, not the memory, and has no influence on a write.
 #[must_use = "the data of a read is there only after `wait`"]
-pub struct Pending(Box<dyn PendingCopy>);
+pub struct Pending {
+    copy: Box<dyn PendingCopy>,
+    /// The bytes of host memory that it was given, and by whose copy.
+    given: Option<(usize, DeviceId)>,
+}
 
 impl Pending {
     /// Wraps a backend's own copy.
     pub fn new(raw: impl PendingCopy) -> Self {
-        Self(Box::new(raw))
+        Self { copy: Box::new(raw), given: None }
+    }
+
+    /// The copy of so many bytes of host memory, which is to be given back by a device whose backend anyone may have written.
+    pub(crate) fn of(self, bytes: usize, device: DeviceId) -> Self {
+        Self { given: Some((bytes, device)), ..self }
     }
 
     /// Wraps the host memory of a copy that is done already.
@@ -203,7 +230,14 @@ impl Pending {
     /// [`crate::Error::OutOfMemory`] with wgpu after a write of [`Transfer::Upload`] memory, in place of which new memory
     /// is given, if there is none.
     pub fn wait(self) -> Result<HostBuffer> {
-        self.0.wait()
+        let host = self.copy.wait()?;
+        match self.given {
+            Some((bytes, device)) if host.len() != bytes => {
+                let reason = format!("it gave back {} bytes of host memory instead of {bytes}", host.len());
+                Err(Error::Driver { device, call: "wait", reason })
+            }
+            _ => Ok(host),
+        }
     }
 
     /// Returns the backend's own copy.
@@ -211,11 +245,11 @@ impl Pending {
     /// # Errors
     /// Returns the copy as it was, if it is of another type.
     pub fn downcast<T: PendingCopy>(self) -> Result<Box<T>, Self> {
-        let copy: &dyn Any = &*self.0;
+        let copy: &dyn Any = &*self.copy;
         if !copy.is::<T>() {
             return Err(self);
         }
-        let copy: Box<dyn Any> = self.0;
+        let copy: Box<dyn Any> = self.copy;
         match copy.downcast() {
             Ok(copy) => Ok(copy),
             Err(_) => unreachable!("the copy was just found to be of this type"),

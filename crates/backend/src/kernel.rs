@@ -370,7 +370,8 @@ impl<P: Params> Kernel<P> {
     /// # Errors
     /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as are declared,
     /// or not for the same access, [`Error::Unaligned`] for a view that is not whole words of its binding
-    /// ([`Binding::binding_type`], but for [`BindingType::Bytes`]) and does not end with its buffer, [`Error::TooLarge`] if the loops
+    /// ([`Binding::binding_type`], but for [`BindingType::Bytes`]) and does not end with its buffer, [`Error::SecretInput`] if one
+    /// of the buffers is secret and one that is written is not ([`View::declassify`] says that this is right), [`Error::TooLarge`] if the loops
     /// of a thread may take more turns than the device allows, or for more workgroups or bindings than it takes,
     /// [`Error::Compile`] with wgpu if views like these need the kernel compiled once more and that is refused, [`Error::Driver`] if
     /// a call of the driver fails, a body for the CPU panics or the queue is another backend's, [`Error::Lost`] if the device is
@@ -392,6 +393,9 @@ impl<P: Params> Kernel<P> {
             });
         }
         args.iter().zip(&*self.spec.bindings).try_for_each(|(arg, binding)| arg.expect_words(binding))?;
+        if args.iter().any(|arg| arg.secrecy == Secrecy::Secret) {
+            self.expect_secret(args)?;
+        }
         if groups == 0 {
             return Ok(());
         }
@@ -411,6 +415,23 @@ pub struct LazyKernel<P>(Lazy<Kernel<P>>);
 impl<P> Default for LazyKernel<P> {
     fn default() -> Self {
         Self(Lazy::default())
+    }
+}
+
+impl<P> Kernel<P> {
+    /// Refuses buffers of which one is secret unless those that are written are, too. Whether a kernel reads what it writes is
+    /// nowhere declared, so that a secret one that is written counts as read.
+    fn expect_secret(&self, args: &[Arg<'_>]) -> Result<()> {
+        let first = |is: &dyn Fn(&Arg<'_>) -> bool| {
+            let found = args.iter().zip(&*self.spec.bindings).find(|(arg, _)| is(arg));
+            found.map(|(_, binding)| binding.name)
+        };
+        let secret = first(&|arg| arg.secrecy == Secrecy::Secret);
+        let public = first(&|arg| arg.secrecy == Secrecy::Public && arg.access() == Access::Write);
+        match (secret, public) {
+            (Some(input), Some(output)) => Err(Error::SecretInput { operation: self.spec.name, input, output }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -443,4 +464,42 @@ pub(crate) fn own<'a, T: Any>(handle: Option<&'a T>, what: &'static str, device:
         call: what,
         reason: "the handle belongs to another backend".into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secrecy::*;
+
+    #[test]
+    fn secrets_stay_in_secret_memory_unless_they_are_declassified() {
+        let device = Device::cpu();
+        let bindings = [Binding::read("a", BindingType::U32), Binding::read("b", BindingType::U32)];
+        let written = [Binding::write("x", BindingType::U32), Binding::write("y", BindingType::U32)];
+        let body = |_: &(), (_, [x, y]): (&mut [CpuArg<'_>; 2], &mut [CpuArg<'_>; 2])| {
+            x.write::<u32>().fill(1);
+            y.write::<u32>().fill(1);
+        };
+        let spec = KernelSpec::new("sum", "", (bindings, written), body, |_| String::new());
+        let kernel = Kernel::<()>::new(&device, spec).unwrap();
+        let launch = |secrecy: [Secrecy; 4], declassify: bool| {
+            let [a, b, mut x, mut y] = secrecy.map(|secrecy| device.upload_with::<u32>(&[0; 3], secrecy).unwrap());
+            let [a, b] = [&a, &b].map(|x| if declassify { x.as_view().declassify() } else { x.as_view() });
+            let args = &mut [Arg::read(a), Arg::read(b), Arg::write(&mut x), Arg::write(&mut y)];
+            // SAFETY: the body touches its own buffers only.
+            let launched = unsafe { kernel.launch(None, 1, &(), args) };
+            let expected = u32::from(launched.is_ok());
+            assert_eq!((x.to_vec().unwrap(), y.to_vec().unwrap()), (vec![expected; 3], vec![expected; 3]));
+            launched
+        };
+        let refused = |input, output| Err(Error::SecretInput { operation: "sum", input, output });
+        assert_eq!(launch([Public, Public, Public, Public], false), Ok(()));
+        assert_eq!(launch([Public, Public, Secret, Secret], false), Ok(()));
+        assert_eq!(launch([Secret, Secret, Secret, Secret], false), Ok(()));
+        assert_eq!(launch([Public, Secret, Public, Secret], false), refused("b", "x"));
+        assert_eq!(launch([Secret, Secret, Secret, Public], false), refused("a", "y"));
+        // It may read what it writes.
+        assert_eq!(launch([Public, Public, Secret, Public], false), refused("x", "y"));
+        assert_eq!(launch([Secret, Secret, Public, Public], true), Ok(()));
+    }
 }

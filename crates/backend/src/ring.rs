@@ -158,11 +158,11 @@ impl Ring {
     }
 
     /// Does what [`Ring::run`] does, on pinned memory for both directions, which goes up and comes back without a copy on
-    /// the host.
+    /// the host. The results come to where the bytes came from: so they are as secret as that memory, and not as the ring.
     ///
     /// # Errors
-    /// [`Error::WrongTransfer`] for memory for uploads only and [`Error::WrongDevice`] for that of another device, with
-    /// nothing done. [`Error::OutOfMemory`] if there is no memory for staging or for a last piece that is not whole words,
+    /// [`Error::WrongTransfer`] for memory for uploads only, [`Error::WrongDevice`] for that of another device and
+    /// [`Error::SecretInput`] for secret memory in a public ring, with nothing done. [`Error::OutOfMemory`] if there is no memory for staging or for a last piece that is not whole words,
     /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first error of
     /// `work`: `data` is left empty then, since its parts were lost with the copies.
     pub fn run_pinned<E: From<Error>>(
@@ -178,6 +178,7 @@ impl Ring {
             return Err(Error::WrongDevice { what: WHAT, expected, actual }.into());
         }
         self.device.backend().expect_host(data)?;
+        data.secrecy().expect_to(self.secrecy, "write", [WHAT, "the memory of a ring"])?;
         let mut rest = data.split_off(0);
         let (mut start, mut parts) = (0, Vec::new());
         while !rest.is_empty() {
@@ -199,7 +200,7 @@ impl Ring {
         }
         for part in parts {
             if data.join(part).is_err() {
-                unreachable!("parts come back in order");
+                return Err(other_memory(&self.device).into());
             }
         }
         Ok(())
@@ -251,6 +252,12 @@ impl Ring {
         self.turns.begin(vec![pending]);
         Ok(())
     }
+}
+
+/// A backend gave host memory back that is no part of what it was given.
+pub(crate) fn other_memory(device: &Device) -> Error {
+    let reason = "it gave back other host memory than it was given".into();
+    Error::Driver { device: device.info().id, call: "wait", reason }
 }
 
 /// Gives the last piece memory of its own length if it is not whole words: devices write part of a word only where a buffer

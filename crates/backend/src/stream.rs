@@ -4,6 +4,9 @@ use std::{collections::VecDeque, fmt, ops::Range};
 
 use crate::{Buffer, Device, Element, Error, Event, HostBuffer, Pending, Queue, Result, Secrecy};
 
+/// What [`Stream::run`] is given.
+const WHAT: &str = "the host memory of a stream";
+
 /// Pieces in turn: one comes, one is worked on, one goes.
 const STAGES: usize = 3;
 
@@ -40,6 +43,7 @@ const STAGES: usize = 3;
 pub struct Stream<T: Element> {
     device: Device,
     turns: Turns<T>,
+    secrecy: Secrecy,
     /// When the last piece was on the device.
     uploaded: Option<Event>,
     /// What a call that failed had waited for: older than all that are busy.
@@ -72,7 +76,7 @@ impl<T: Element> Stream<T> {
     /// [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
         let turns = Turns::new(device, len, STAGES, secrecy)?;
-        Ok(Self { device: device.clone(), turns, uploaded: None, kept: None })
+        Ok(Self { device: device.clone(), turns, secrecy, uploaded: None, kept: None })
     }
 
     /// Copies the parts of `host` one behind the other to the first elements of a piece's memory, has `work` queue what is to be
@@ -84,8 +88,8 @@ impl<T: Element> Stream<T> {
     /// the queue that it is given; what it shares with other pieces is its task to order by events.
     ///
     /// # Errors
-    /// [`Error::WrongTransfer`] for a part for uploads only, [`Error::WrongDevice`] for one of another device,
-    /// [`Error::Unaligned`] for one that starts or ends within a word of 4 bytes of the piece's memory, other than at its
+    /// [`Error::WrongTransfer`] for a part for uploads only, [`Error::SecretInput`] for one that is secret if the stream is
+    /// public, or public if the stream is secret, [`Error::WrongDevice`] for one of another device, [`Error::Unaligned`] for one that starts or ends within a word of 4 bytes of the piece's memory, other than at its
     /// end, [`Error::Length`] if a part is no whole number of elements, if all together are longer than the memory, or if
     /// `work` names another number of elements, [`Error::OutOfRange`] if it names some beyond the memory,
     /// [`Error::OutOfMemory`] with wgpu if there is no staging memory, [`Error::Driver`] if a call of the driver fails,
@@ -96,7 +100,10 @@ impl<T: Element> Stream<T> {
         host: Vec<HostBuffer>,
         work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
     ) -> Result<Option<Vec<HostBuffer>>, E> {
-        host.iter().try_for_each(|part| part.expect_download("the host memory of a stream"))?;
+        host.iter().try_for_each(|part| {
+            part.expect_download(WHAT)?;
+            part.expect_secrecy(WHAT, self.secrecy)
+        })?;
         if let Some(oldest) = self.turns.free()? {
             self.kept = Some(oldest);
         }
@@ -179,8 +186,6 @@ impl<T: Element> Stage<T> {
         host: Vec<HostBuffer>,
         work: impl FnOnce(&Queue, &mut Buffer<T>) -> Result<Range<usize>, E>,
     ) -> Result<Vec<Pending>, E> {
-        const WHAT: &str = "the host memory of a stream";
-
         let Self { queue, data, .. } = self;
         let memory = data.bytes();
         let mut lengths = Vec::with_capacity(host.len());

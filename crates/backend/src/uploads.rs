@@ -282,7 +282,8 @@ mod tests {
         for slots in [0, 1, 2, 3, 9] {
             for mut uploads in both(&device, slots) {
                 let count = uploads.queues().count();
-                let mut out = device.zeros(PIECES * LEN).unwrap();
+                let mut out = device.alloc_with(PIECES * LEN, Secrecy::Secret).unwrap();
+                out.clear().unwrap();
                 let mut starts = BTreeSet::new();
                 for piece in 0..PIECES {
                     let mut host = uploads.host().unwrap();
@@ -337,7 +338,8 @@ mod tests {
     fn pieces_that_fail_take_no_others_with_them() {
         let device = Device::cpu();
         for mut uploads in both(&device, 2) {
-            let mut out = device.zeros(PIECES * LEN).unwrap();
+            let mut out = device.alloc_with(PIECES * LEN, Secrecy::Secret).unwrap();
+            out.clear().unwrap();
             let host = |word: usize, len| {
                 let mut host = device.host_buffer(4 * len, Transfer::Upload, Secrecy::Public).unwrap();
                 host.fill(word as u8);

@@ -144,9 +144,18 @@ impl<'a, T: Element> View<'a, T> {
         self.len as u64 * T::BYTES as u64
     }
 
-    /// Returns whether the buffer is zeroed when it is dropped.
+    /// Returns whether the buffer is zeroed when it is dropped, and so whether only secret memory may hold what is made of these
+    /// elements.
     pub fn secrecy(&self) -> Secrecy {
         self.secrecy
+    }
+
+    /// Returns a view of the same elements for what is no secret once it is computed, such as a commitment, a ciphertext or a
+    /// proof: operations and copies take it as public and may write their result to public memory. What they keep for
+    /// themselves is public then, too, and is not zeroed. The buffer stays secret and is zeroed when it is dropped.
+    #[must_use]
+    pub fn declassify(&self) -> Self {
+        Self { secrecy: Secrecy::Public, ..*self }
     }
 
     /// Borrows a range of the view's elements.
@@ -206,19 +215,22 @@ impl<'a, T: Element> View<'a, T> {
     /// [`Error::WrongTransfer`] for host memory for uploads only, [`Error::WrongDevice`] for that of another device,
     /// [`Error::Length`] unless it has as many bytes as the view, [`Error::Unaligned`] for a view that is not whole words
     /// of 4 bytes, except at the end of the buffer, [`Error::OutOfMemory`] with wgpu if there is no staging memory for a
-    /// part of host memory, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The
-    /// host memory is dropped then.
+    /// part of host memory, [`Error::SecretInput`] for public host memory where the view is secret: slices ([`View::read`]) are
+    /// the caller's affair, but this memory is the device's, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if
+    /// the device is lost. The host memory is dropped then.
     pub fn read_pinned(&self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
-        let span = self.expect_pinned("read", &host)?;
+        let (span, bytes) = (self.expect_pinned("read", &host)?, host.len());
         let backend = self.device.backend();
-        backend.read(queue.unwrap_or_else(|| backend.default_queue()), span, host)
+        let pending = backend.read(queue.unwrap_or_else(|| backend.default_queue()), span, host)?;
+        Ok(pending.of(bytes, backend.info().id))
     }
 
-    /// [`View::read_pinned`] into the host memory of a write that is under way, which must be for both directions: the device
-    /// reads it first and then writes it, and nobody waits in between.
+    /// [`View::read_pinned`] into the host memory of a write that is under way, which must be for both directions and as secret as
+    /// the view: the device reads it first and then writes it, and nobody waits in between.
     pub(crate) fn read_pinned_after(&self, queue: &Queue, write: Pending) -> Result<Pending> {
         let span = self.span_of(&self.expect_words("read")?);
-        self.device.backend().read_after(queue, span, write)
+        let backend = self.device.backend();
+        Ok(backend.read_after(queue, span, write)?.of(span.bytes() as usize, backend.info().id))
     }
 
     /// Does what [`View::read_pinned`] does, for a matrix of `rows` rows, in as many blocks of neighbouring columns of
@@ -235,10 +247,11 @@ impl<'a, T: Element> View<'a, T> {
         rows: usize,
         after: &[Event],
     ) -> Result<Pending> {
-        let span = self.expect_pinned("read", &host)?;
+        let (span, bytes) = (self.expect_pinned("read", &host)?, host.len());
         expect_columns::<T>(&host, rows, after.len())?;
         let backend = self.device.backend();
-        backend.read_columns(queue.unwrap_or_else(|| backend.default_queue()), span, host, rows, after)
+        let queue = queue.unwrap_or_else(|| backend.default_queue());
+        Ok(backend.read_columns(queue, span, host, rows, after)?.of(bytes, backend.info().id))
     }
 
     /// Makes a buffer of its own with these elements, on the same device and of the same secrecy.
@@ -294,6 +307,7 @@ impl<'a, T: Element> View<'a, T> {
     fn expect_pinned(&self, what: &'static str, host: &HostBuffer) -> Result<Span<'a>> {
         host.expect_download("the host memory of a read")?;
         expect_host(self.device, self.bytes(), host)?;
+        self.secrecy.expect_to(host.secrecy(), "read", ["the view", "the host memory of a read"])?;
         Ok(self.span_of(&self.expect_words(what)?))
     }
 
@@ -307,7 +321,7 @@ impl<'a, T: Element> View<'a, T> {
     }
 
     fn staging(&self, bytes: u64, transfer: Transfer) -> Result<HostBuffer> {
-        self.device.backend().host_buffer(bytes as usize, transfer, self.secrecy)
+        self.device.host_buffer(bytes as usize, transfer, self.secrecy)
     }
 
     /// Elements that pass through staging memory in one piece.
@@ -457,7 +471,8 @@ impl<'a, T: Element> ViewMut<'a, T> {
                 // The device writes whole words: the bytes around an unaligned piece are written back as they are. They are
                 // no one else's, since views are divided at whole words.
                 let staging = view.staging(len, Transfer::Download)?;
-                self.device.backend().read(queue, view.span_of(&covered), staging)?.wait()?
+                let pending = self.device.backend().read(queue, view.span_of(&covered), staging)?;
+                pending.of(len as usize, self.device.info().id).wait()?
             };
             let skip = (bytes.start - covered.start) as usize;
             let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
@@ -480,13 +495,14 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// # Errors
     /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it has as many bytes as the view,
     /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
-    /// [`Error::OutOfMemory`] if there is no staging memory, with some pieces written, [`Error::Driver`] if a call of the
-    /// driver fails, [`Error::Lost`] if the device is lost. The host memory is dropped then.
+    /// [`Error::SecretInput`] for secret host memory where the view is public, [`Error::OutOfMemory`] if there is no staging
+    /// memory, with some pieces written, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// The host memory is dropped then.
     pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
-        expect_host(self.device, self.bytes(), &host)?;
-        let backend = self.device.backend();
+        self.expect_source(&host)?;
+        let (backend, bytes) = (self.device.backend(), host.len());
         let queue = queue.unwrap_or_else(|| backend.default_queue());
-        backend.write(queue, self.expect_span("write")?, host)
+        Ok(backend.write(queue, self.expect_span("write")?, host)?.of(bytes, backend.info().id))
     }
 
     /// Does what [`ViewMut::write_pinned`] does, for a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of
@@ -503,11 +519,16 @@ impl<'a, T: Element> ViewMut<'a, T> {
         rows: usize,
         pieces: usize,
     ) -> Result<(Vec<Event>, Pending)> {
-        expect_host(self.device, self.bytes(), &host)?;
+        self.expect_source(&host)?;
         expect_columns::<T>(&host, rows, pieces)?;
-        let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        backend.write_columns(queue, self.expect_span("write")?, host, rows, pieces)
+        let (backend, bytes) = (self.device.backend(), host.len());
+        let (queue, device) = (queue.unwrap_or_else(|| backend.default_queue()), backend.info().id);
+        let (events, pending) = backend.write_columns(queue, self.expect_span("write")?, host, rows, pieces)?;
+        if events.len() != pieces {
+            let reason = format!("it gave {} events instead of {pieces}", events.len());
+            return Err(Error::Driver { device, call: "write_columns", reason });
+        }
+        Ok((events, pending.of(bytes, device)))
     }
 
     /// Copies all elements of `source`, which is on the same device and of the same length, to this view.
@@ -515,6 +536,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// # Errors
     /// [`Error::WrongDevice`] if `source` is on another device, [`Error::Length`] unless it has as many elements,
     /// [`Error::Unaligned`] for views that are not whole words of 4 bytes, except at the end of a buffer,
+    /// [`Error::SecretInput`] if `source` is secret and this view is not,
     /// [`Error::OutOfMemory`] with wgpu if a copy from one part of a buffer to another finds no memory to pass through,
     /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn copy_from<'b>(&mut self, source: impl Into<View<'b, T>>) -> Result<()> {
@@ -529,6 +551,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         let source = source.into();
         self.device.expect_same("the source of a copy", source.device)?;
         source.expect_len("the source of a copy", self.len)?;
+        source.secrecy.expect_to(self.secrecy, "copy", ["the source of a copy", "the target of a copy"])?;
         let bytes = source.expect_words("copy")?;
         let backend = self.device.backend();
         let queue = queue.unwrap_or_else(|| backend.default_queue());
@@ -577,6 +600,12 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// [`Error::Length`] if it has another number of elements.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         self.as_view().expect_len(what, len)
+    }
+
+    /// Refuses host memory that is not of the device, not of so many bytes, or secret where this view is not.
+    fn expect_source(&self, host: &HostBuffer) -> Result<()> {
+        expect_host(self.device, self.bytes(), host)?;
+        host.secrecy().expect_to(self.secrecy, "write", ["the host memory of a write", "the view"])
     }
 
     /// Its bytes.
@@ -738,7 +767,9 @@ impl<T: Element> Download<'_, T> {
             let range = self.next..view.len.min(self.next + view.staging_len());
             let covered = covered(view.memory, &byte_range::<T>(view.first + range.start, range.len()));
             let staging = view.staging(covered.end - covered.start, Transfer::Download)?;
+            let bytes = staging.len();
             let pending = view.device.backend().read(&self.queue, view.span_of(&covered), staging)?;
+            let pending = pending.of(bytes, view.device.info().id);
             self.next = range.end;
             self.pending.push_back((range, pending));
         }
@@ -806,11 +837,58 @@ mod tests {
         let taken = address(&other);
         x.as_view_mut().replace(None, other).unwrap();
         assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![4, 5, 6]));
-        let secret = device.upload_with::<u32>(&[7, 8, 9], Secrecy::Secret).unwrap();
-        x.as_view_mut().replace(None, secret).unwrap();
-        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![7, 8, 9]));
+        let mut secret = device.upload_with::<u32>(&[0, 0, 0], Secrecy::Secret).unwrap();
+        let own = address(&secret);
+        secret.as_view_mut().replace(None, device.upload::<u32>(&[7, 8, 9]).unwrap()).unwrap();
+        assert_eq!((address(&secret), secret.to_vec().unwrap()), (own, vec![7, 8, 9]));
+        assert!(matches!(x.as_view_mut().replace(None, secret).unwrap_err(), Error::SecretInput { .. }));
         let part = device.upload::<u32>(&[1, 2]).unwrap();
         x.view_mut(1..).unwrap().replace(None, part).unwrap();
-        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![7, 1, 2]));
+        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![4, 1, 2]));
+    }
+
+    #[test]
+    fn copies_keep_secrets_in_secret_memory() {
+        let device = Device::cpu();
+        let secret = device.upload_with::<u32>(&[1, 2, 3, 4], Secrecy::Secret).unwrap();
+        let mut public = device.zeros::<u32>(4).unwrap();
+        let host = |secrecy| device.host_buffer(16, Transfer::Both, secrecy).unwrap();
+        let names = |refused: Error| match refused {
+            Error::SecretInput { operation, input, output } => (operation, input, output),
+            other => panic!("{other}"),
+        };
+        let copied = public.copy_from(&secret).unwrap_err();
+        assert_eq!(names(copied), ("copy", "the source of a copy", "the target of a copy"));
+        let written = public.write_pinned(None, host(Secrecy::Secret)).unwrap_err();
+        assert_eq!(names(written), ("write", "the host memory of a write", "the view"));
+        let columns = public.as_view_mut().write_pinned_columns(None, host(Secrecy::Secret), 1, 1).unwrap_err();
+        assert_eq!(names(columns).0, "write");
+        let read = secret.read_pinned(None, host(Secrecy::Public)).unwrap_err();
+        assert_eq!(names(read), ("read", "the view", "the host memory of a read"));
+        let columns = secret.as_view().read_pinned_columns(None, host(Secrecy::Public), 1, &[]).unwrap_err();
+        assert_eq!(names(columns).0, "read");
+        assert_eq!(public.to_vec().unwrap(), [0; 4]);
+
+        // What is secret already, what the caller says is no secret, and slices.
+        assert_eq!(secret.duplicate().unwrap().secrecy(), Secrecy::Secret);
+        assert_eq!(secret.view(1..).unwrap().duplicate().unwrap().secrecy(), Secrecy::Secret);
+        secret.read_pinned(None, host(Secrecy::Secret)).unwrap().wait().unwrap();
+        assert_eq!(secret.to_vec().unwrap(), [1, 2, 3, 4]);
+        assert_eq!(secret.as_view().declassify().duplicate().unwrap().secrecy(), Secrecy::Public);
+        public.copy_from(secret.as_view().declassify()).unwrap();
+        assert_eq!(public.to_vec().unwrap(), [1, 2, 3, 4]);
+        assert_eq!(secret.as_view().declassify().view(1..).unwrap().secrecy(), Secrecy::Public);
+    }
+
+    /// The CPU exchanges host memory and its own, where that tells nothing.
+    #[test]
+    fn public_memory_comes_back_public() {
+        let device = Device::cpu();
+        let mut secret = device.upload_with::<u32>(&[1, 2, 3, 4], Secrecy::Secret).unwrap();
+        let mut host = device.host_buffer(16, Transfer::Both, Secrecy::Public).unwrap();
+        host.fill(9);
+        let host = secret.write_pinned(None, host).unwrap().wait().unwrap();
+        assert_eq!((host.secrecy(), &host[..]), (Secrecy::Public, &[9; 16][..]));
+        assert_eq!(secret.secrecy(), Secrecy::Secret);
     }
 }

@@ -63,7 +63,8 @@ pub struct MsmConfig {
     /// Bytes of device memory for one evaluation, beside the bases; larger ones are done in pieces. Unless given, nine
     /// tenths of what the device has.
     pub memory: Option<u64>,
-    /// Whether scalars from the host are secret; those in buffers have the buffer's secrecy.
+    /// Whether scalars from the host are secret; those in buffers have the buffer's secrecy, and those in pinned memory are secret
+    /// if that is.
     pub secrecy: Secrecy,
     /// How the work is divided.
     pub tuning: Tuning,

@@ -308,8 +308,8 @@ impl<C: MsmCurve> Msm<C> {
 
     /// Does what [`Msm::evaluate`] does, of scalars in host memory that the device copies from without a detour
     /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer)), in device form ([`Mont`]'s
-    /// [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum. Whether the scalars
-    /// are secret is what [`MsmConfig::secrecy`] says, however the memory was made. With wgpu, whose mappings end as a
+    /// [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum. The scalars are
+    /// secret if [`MsmConfig::secrecy`] says so or the memory was made so. With wgpu, whose mappings end as a
     /// whole, they pass through memory of its own.
     ///
     /// # Errors
@@ -473,7 +473,8 @@ impl<C: MsmCurve> Msm<C> {
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<Wiped<Projective<C>>> {
         let secrecy = match scalars {
-            Given::Host(_) | Given::Pinned(_) => self.config.secrecy,
+            Given::Host(_) => self.config.secrecy,
+            Given::Pinned(host) => Secrecy::of([self.config.secrecy, host.secrecy()]),
             Given::Montgomery(buffer) => buffer.secrecy(),
             Given::Canonical(buffer) => buffer.secrecy(),
         };
@@ -552,7 +553,8 @@ impl<C: MsmCurve> Msm<C> {
         if let (Given::Pinned(host), Source::Host(mut uploads, _)) = (scalars, source) {
             while let Some(part) = uploads.next()? {
                 if host.join(part).is_err() {
-                    unreachable!("parts come back in order");
+                    let reason = "it gave back other host memory than it was given".into();
+                    return Err(DeviceError::Driver { device: self.device.info().id, call: "wait", reason }.into());
                 }
             }
         }

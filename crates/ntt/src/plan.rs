@@ -219,7 +219,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
             return Ok(kernel.clone());
         }
         let kernel = Arc::new(Kernel::new(&self.shared.device, shape.spec::<F>())?);
-        Ok(kernels().entry(shape).or_insert(kernel).clone())
+        // Where another thread was faster, this one's goes when the lock is free again.
+        Ok(Arc::clone(kernels().entry(shape).or_insert_with(|| Arc::clone(&kernel))))
     }
 
     pub(crate) fn inverse_factors(&self) -> Result<&Factors<F>> {
@@ -257,8 +258,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let ready = self.shared.device.record(None)?;
         let coset = Coset { generator, direction, powers: Arc::new(powers), ready };
         let mut cosets = lock();
-        cosets.truncate(MAX_COSETS - 1);
+        // What goes gives its memory back: not under the lock.
+        let kept = cosets.len().min(MAX_COSETS - 1);
+        let oldest = cosets.split_off(kept);
         cosets.push_front(coset.clone());
+        drop(cosets);
+        drop(oldest);
         Ok(coset)
     }
 }

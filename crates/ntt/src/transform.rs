@@ -134,8 +134,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     ///
     /// # Errors
     /// [`Error::HostBytes`] if `host` is no whole number of elements; [`Error::Device`] if it is not for both directions
-    /// or belongs to another device, or if device memory for the data is exhausted; and the errors of
-    /// [`Transform::forward`], for the same reasons. The host memory is dropped then.
+    /// or belongs to another device, if only one of it and the device memory is secret, or if device memory for the data is
+    /// exhausted; and the errors of [`Transform::forward`], for the same reasons. The host memory is dropped then.
     pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.run_pinned(host, secrecy, Direction::Forward)
     }
@@ -158,6 +158,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     fn run_into(&self, source: View<'_, Mont<F>>, mut data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
         self.plan.shared.device.expect_same("the output of a transform", data.device())?;
         data.expect_len("the output of a transform", source.len())?;
+        source.secrecy().expect_to(data.secrecy(), "transform", ["the source", "the output"])?;
         let Some(run) = self.prepare(source, direction, Some(0))? else {
             return Ok(data.copy_from_on(self.queue, source)?);
         };
@@ -169,6 +170,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, direction: Direction) -> Result<HostBuffer> {
         let (device, bytes) = (&self.plan.shared.device, Mont::<F>::BYTES);
         host.expect_download("the host memory of a transform")?;
+        host.expect_secrecy("the host memory of a transform", secrecy)?;
         let len = whole_elements::<F>(&host)?;
         let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
         let Some(run) = self.prepare(data.as_view(), direction, None)? else { return Ok(host) };

@@ -3,10 +3,10 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use evariste_backend::{Buffer, Device, Kernel, KernelSpec, Queue, View};
+use evariste_backend::{Buffer, Device, Kernel, KernelSpec, Lazy, Queue, View};
 use evariste_field::{DeviceField, Expression, Mont};
 
 use crate::{
@@ -116,7 +116,7 @@ pub struct Sumcheck<E, T = E> {
     tables: Tables<E, T>,
     kernels: Arc<Mutex<Kernels>>,
     /// What makes messages of values, once it is needed.
-    matrix: Arc<OnceLock<Matrix<E>>>,
+    matrix: Arc<Lazy<Matrix<E>>>,
 }
 
 /// Kernels by what they are made for.
@@ -372,7 +372,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         inputs.extend(integers(&expression.steps()).into_iter().map(E::from));
         let matrix_at = inputs.len();
         if draw == Draw::Device {
-            let matrix = self.matrix.get_or_init(|| Matrix::new(statement.degree()));
+            let matrix = self.matrix.get_or_make(|| Ok::<_, Error>(Matrix::new(statement.degree())))?;
             let weights: Vec<[E; 2]> = (0..statement.num_vars()).map(|round| statement.weights(point, round)).collect();
             matrix.others(&mut inputs);
             matrix.lines(&weights, self.is_zero_at_first(statement), &mut inputs);
@@ -521,8 +521,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             return Ok(Arc::clone(kernel));
         }
         let kernel = Arc::new(Kernel::new(&self.device, spec(&key.0))?);
-        lock().insert(key, Arc::clone(&kernel));
-        Ok(kernel)
+        // Where another thread was faster, this one's goes when the lock is free again.
+        Ok(Arc::clone(lock().entry(key).or_insert_with(|| Arc::clone(&kernel))))
     }
 }
 

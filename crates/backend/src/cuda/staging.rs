@@ -284,6 +284,10 @@ unsafe impl HostMemory for CudaStaging {
     fn transfer(&self) -> Transfer {
         self.transfer
     }
+
+    fn secrecy(&self) -> Secrecy {
+        self.block.as_ref().map_or(Secrecy::Public, |block| block.secrecy)
+    }
 }
 
 impl Drop for CudaStaging {

@@ -126,6 +126,10 @@ unsafe impl HostMemory for WgpuHost {
     fn transfer(&self) -> Transfer {
         self.transfer
     }
+
+    fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
 }
 
 impl Drop for WgpuHost {

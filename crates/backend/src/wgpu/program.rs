@@ -69,7 +69,8 @@ impl Program {
             return Ok(Arc::clone(pipeline));
         }
         let pipeline = build(&self.gpu, &self.spec, variant)?;
-        Ok(Arc::clone(others().entry(variant.clone()).or_insert(pipeline)))
+        // Where another thread was faster, this one's goes when the lock is free again.
+        Ok(Arc::clone(others().entry(variant.clone()).or_insert_with(|| Arc::clone(&pipeline))))
     }
 }
 

@@ -510,8 +510,12 @@ impl<F: DeviceField> Vector<F> {
         drop(known);
         let kernel = Arc::new(Kernel::new(&self.device, spec(digest, operands.program.clone(), direct))?);
         let mut known = lock();
-        known.truncate(KEPT - 1);
+        // What goes may be the last of its kind, and give its code back: not under the lock.
+        let kept = known.len().min(KEPT - 1);
+        let oldest = known.split_off(kept);
         known.insert(0, Fused { digest, direct, kernel: Arc::clone(&kernel) });
+        drop(known);
+        drop(oldest);
         Ok(kernel)
     }
 

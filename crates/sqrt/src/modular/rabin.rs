@@ -173,8 +173,8 @@ impl Encryption {
             number::store(&number, words);
         }
         let values = device.upload_with(&words, Secrecy::Secret)?;
-        let mut out = device.alloc(words.len())?;
-        let mut mask = device.alloc(messages.len())?;
+        let mut out = device.alloc_with(words.len(), Secrecy::Secret)?;
+        let mut mask = device.alloc_with(messages.len(), Secrecy::Secret)?;
         let batch = Batch {
             constants: &self.constants,
             indices: None,

@@ -96,7 +96,13 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let limit = (self.plan.device.info().limits.bindings as usize).min(TABLES.len() + others);
         let fit = self.columns + others <= limit;
         let given: Vec<View<'_, Mont<T>>> = match &self.place {
-            Place::Owned(_) if fit && self.statement.binding_order() == Order::High && self.weight.is_none() => {
+            // Where all are as secret as the most secret one: no kernel writes what it makes of a secret to public memory.
+            Place::Owned(tables)
+                if fit
+                    && self.statement.binding_order() == Order::High
+                    && self.weight.is_none()
+                    && tables.iter().all(|table| table.secrecy() == self.secrecy) =>
+            {
                 let Place::Owned(tables) = std::mem::replace(&mut self.place, Place::Given(Vec::new())) else {
                     unreachable!("they were just found there")
                 };
@@ -122,7 +128,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let mut packed = same::<_, Buffer<Mont<E>>>(joined);
         if let Some(weight) = self.weight.take() {
             let Ok(packed) = &mut packed else {
-                let (what, expected) = ("the tables and the weight that a kernel can bind", limit - others);
+                let expected = limit.saturating_sub(others);
+                let what = "the tables and the weight that a kernel can bind";
                 return Err(Error::Length { what, expected, actual: self.columns });
             };
             packed.view_mut((self.columns - 1) * len..)?.copy_from_on(self.queue(), &weight)?;
