@@ -14,9 +14,12 @@
 //
 // What follows this file, in this order, each under the condition that it needs:
 //   field_carries.cuh     the instructions with carries
-//   field_even_odd.cuh    F_PTX: sums and products by them
-//   field_lazy.cuh        F_LAZY: values in [0, 2p), squares
-//   field_shoup.cuh       constants with their quotient by p; F_LAZY, or one limb: products with such
+//   source/chains.rs      of the crate for fields, F_PTX and more than one limb: sums and products by them, rendered from the
+//                         modulus; F_LAZY: the same on values in [0, 2p), squares, products with constants whose quotient by p
+//                         was computed beforehand, and sums of products
+//   field_even_odd.cuh    F_PTX: the same of one limb, and products
+//   field_lazy.cuh        F_LAZY: squares
+//   field_shoup.cuh       constants with their quotient by p; one limb: products with such
 //   field_sums.cuh        F_LAZY: sums of products that are reduced once
 //   field_goldilocks.cuh  F_GOLDILOCKS: p = 2^64 - 2^32 + 1
 //   field_portable.cuh    elsewhere, and where sums carry out of the limbs: the same functions without carries

@@ -21,42 +21,7 @@ __device__ __forceinline__ F x_reduce(const F& a) { return f_reduce(a); }
 
 // (a b + c d) / R in [0, 2p) for values up to 2p, which sums of two products allow where 8p fits the limbs: the rows of
 // both, with one reduction.
-__device__ X_INLINE F x_mul_add(F a, F b, F c, F d) {
-    uint32_t x[F_ROW + 1], y[F_ROW + 1], p[F_ROW + 1], accumulators[2][F_ROW] = {};
-#pragma unroll
-    for (int i = 0; i <= F_ROW; i++) {
-        x[i] = i < F_LIMBS ? a.l[i] : 0;
-        y[i] = i < F_LIMBS ? c.l[i] : 0;
-        p[i] = i < F_LIMBS ? f_modulus(i) : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < F_LIMBS; i++) {
-        // As in f_mul_row.
-        uint32_t* even = accumulators[i % 2];
-        uint32_t* odd = accumulators[1 - i % 2];
-        even[0] = add_cc(even[0], odd[1]);
-#pragma unroll
-        for (int j = 0; j < F_ROW - 2; j += 2) {
-            odd[j] = madc_lo_cc(x[j + 1], b.l[i], odd[j + 2]);
-            odd[j + 1] = madc_hi_cc(x[j + 1], b.l[i], odd[j + 3]);
-        }
-        odd[F_ROW - 2] = madc_lo_cc(x[F_ROW - 1], b.l[i], 0);
-        odd[F_ROW - 1] = madc_hi(x[F_ROW - 1], b.l[i], 0);
-        f_mad_row(even, x, b.l[i]);
-        odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
-        f_mad_row(odd, y + 1, d.l[i]);
-        f_mad_row(even, y, d.l[i]);
-        odd[F_ROW - 1] = addc(odd[F_ROW - 1], 0);
-        f_mad_modulus(even, odd, p, 0);
-    }
-    F r;
-    r.l[0] = add_cc(accumulators[0][0], accumulators[1][1]);
-#pragma unroll
-    for (int i = 1; i < F_LIMBS; i++) {
-        r.l[i] = addc_cc(accumulators[0][i], i + 1 < F_ROW ? accumulators[1][i + 1] : 0);
-    }
-    return r;
-}
+__device__ X_INLINE F x_mul_add(F a, F b, F c, F d) { return f_mul_add_lazy(a, b, c, d); }
 
 // a b - c d.
 __device__ __forceinline__ F x_mul_sub(const F& a, const F& b, const F& c, const F& d) {

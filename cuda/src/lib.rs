@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
-/// Prime field arithmetic: `F`, `f_add`, `f_sub`, `f_mul` and more, after the constants of a field.
+/// The type of a prime field's elements, `F`, after the constants of the field; instructions with carries.
+pub const FIELD_WORDS: &str = concat!(include_str!("../field.cuh"), include_str!("../field_carries.cuh"));
+
+/// Prime field arithmetic: `f_add`, `f_sub`, `f_mul` and more, after [`FIELD_WORDS`] and what the crate for fields renders of sums
+/// and products by instructions with carries.
 pub const FIELD: &str = concat!(
-    include_str!("../field.cuh"),
-    include_str!("../field_carries.cuh"),
     include_str!("../field_even_odd.cuh"),
     include_str!("../field_lazy.cuh"),
     include_str!("../field_shoup.cuh"),

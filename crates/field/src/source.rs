@@ -16,6 +16,7 @@ use evariste_backend::{Access, Binding, BindingType};
 
 use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
 
+mod chains;
 mod extension;
 mod inverse;
 mod parts;
@@ -58,7 +59,7 @@ fn cuda_prime(limbs: usize, constants: &Constants) -> String {
     format!(
         "#define F_LIMBS {limbs}\n#define F_FULL {}\n#define F_ROOM {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
          #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_SHIFT {{ {} }}\n#define F_N0 {:#010x}u\n\
-         #define F_SQUARE {{ {} }}\n#define F_INVERSION_EXPONENT {{ {} }}\n{}{}",
+         #define F_SQUARE {{ {} }}\n#define F_INVERSION_EXPONENT {{ {} }}\n{}{}{}{}",
         u8::from(constants.full),
         u8::from(has_room(constants)),
         list(&constants.modulus),
@@ -69,6 +70,8 @@ fn cuda_prime(limbs: usize, constants: &Constants) -> String {
         constants.n0,
         list(&constants.square),
         list(&constants.inversion_exponent),
+        evariste_cuda::FIELD_WORDS,
+        if limbs > 1 && !constants.full { chains::cuda(constants, has_room(constants)) } else { String::new() },
         evariste_cuda::FIELD,
         evariste_cuda::INVERSE,
     )
