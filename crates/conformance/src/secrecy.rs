@@ -423,18 +423,15 @@ const OPERATIONS: &[Operation] = &[
 const CIPHERS: [&str; 3] = ["aes_blocks", "aes_ctr", "aes_serial"];
 
 /// Kernels that no operation of the table launches on the CPU, and why.
-const NOT_HERE: [(&str, &str); 11] = [
+const NOT_HERE: [(&str, &str); 8] = [
     ("aes_previous", "GPUs alone have to keep what CBC chains"),
     ("move_bytes", "GPUs alone need bytes at words"),
-    ("column_sums", "the CPU has one row of counters"),
-    ("sort_sweep", "the CPU does not sweep"),
     ("mul_chain", "it is for benches"),
     ("point_chain", "it is for benches"),
     ("products", "it is for benches"),
     ("sqrt_frobenius", "messages that are hashed are public"),
     ("sqrt_multiple", "messages that are hashed are public"),
     ("sumcheck_outer", "it has no input but a point"),
-    ("sumcheck_eq", "it has no input but a point"),
 ];
 
 /// Operations whose kernels take Mesa minutes to compile.
