@@ -10,7 +10,10 @@ use std::{env, error::Error, process::ExitCode, time::Instant};
 
 use evariste::{
     Device,
-    sqrt::modular::{BoxedUint, ModSqrt, Puzzle},
+    sqrt::{
+        Choice,
+        modular::{BoxedUint, ModSqrt, Puzzle},
+    },
 };
 use num_bigint::BigUint;
 
@@ -58,7 +61,7 @@ fn run(device: &Device, bits: u32, count: u32) -> Outcome {
     }
 
     // A client knows no more of a prime than the number: the plan tests whether it is one.
-    let plan = ModSqrt::new(device, &prime)?;
+    let plan = ModSqrt::new(device, &prime)?.choose(Choice::Smaller);
     let squares: Vec<BoxedUint> = puzzles.iter().map(|puzzle| puzzle.square().clone()).collect();
     let start = Instant::now();
     let roots = plan.sqrt(&squares)?;
@@ -76,6 +79,11 @@ fn run(device: &Device, bits: u32, count: u32) -> Outcome {
     });
     if accepted != puzzles.len() || !right {
         return Err("a solution is wrong".into());
+    }
+    // Who has one root has the other one, too: it must not count as a second solution.
+    let opposite = |root: &BoxedUint| prime.wrapping_sub(root);
+    if puzzles.iter().zip(roots.iter().flatten()).any(|(puzzle, root)| puzzle.verify(&opposite(root))) {
+        return Err("the server takes a puzzle twice".into());
     }
     Ok(())
 }

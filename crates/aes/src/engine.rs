@@ -27,8 +27,11 @@ use crate::{
 ///
 /// [`View`]: evariste_backend::View
 /// [`ViewMut`]: evariste_backend::ViewMut
+/// [`View::declassify`]: evariste_backend::View::declassify
 ///
-/// Schedules are in memory that is zeroed when the last clone is gone, on the host and on the device.
+/// Schedules are in memory that is zeroed when the last clone is gone, on the host and on the device. They make no secret of the data:
+/// a buffer is as secret as you made it, before and after. Ciphertext of a secret plaintext, which is in its place, is copied to public
+/// memory by [`View::declassify`], since nothing else knows that it is encrypted.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {

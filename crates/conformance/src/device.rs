@@ -79,7 +79,7 @@ fn copies_and_clears(device: &Device) -> Outcome {
 fn pinned_transfers(device: &Device) -> Outcome {
     for (up, down) in [(Transfer::Upload, Transfer::Download), (Transfer::Both, Transfer::Both)] {
         for len in [0, 1, 3, 4, 1000, (3 << 20) + 2] {
-            let mut buffer = device.zeros::<u8>(len)?;
+            let mut buffer = device.alloc_with::<u8>(len, Secrecy::Secret)?;
             let mut host = device.host_buffer(len, up, Secrecy::Secret)?;
             host.copy_from_slice(&bytes(len));
             let sent = buffer.write_pinned(None, host)?.wait()?;

@@ -9,6 +9,7 @@ mod device;
 mod emulator;
 mod field;
 mod fields;
+mod hostile;
 mod launches;
 mod loops;
 mod modsqrt;
@@ -102,9 +103,10 @@ pub fn long(device: &Device) -> Vec<Trial> {
 pub fn common() -> Vec<Trial> {
     process::common()
         .into_iter()
-        .chain([launches::common(), stub::common()])
+        .chain([launches::common(), stub::common(), secrecy::common()])
         .chain(ordered::common())
         .chain(boundaries::common())
+        .chain(hostile::common())
         .chain(aes::common())
         .collect()
 }

@@ -1,18 +1,18 @@
 //! A device that remembers what was launched on it, and can be told to fail.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     mem,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use evariste_backend::{
-    Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory, Pending,
-    Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory,
+    Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 /// Workgroups of the smallest and of the largest launch.
@@ -37,6 +37,31 @@ pub(crate) struct Allocation {
     pub(crate) transfer: Option<Transfer>,
 }
 
+/// What came to which memory.
+#[derive(Debug, Default)]
+struct Flow {
+    /// What memory was asked for as, by its address.
+    known: HashMap<usize, Secrecy>,
+    /// Memory that was written.
+    written: HashSet<usize>,
+    /// What brought what it made of secret memory to public one: kernels, by their names, and copies.
+    leaks: Vec<&'static str>,
+}
+
+impl Flow {
+    fn secrecy(&self, memory: &Memory) -> Secrecy {
+        self.known.get(&memory.address()).copied().unwrap_or_default()
+    }
+
+    /// Of memory of some secrecy to this memory.
+    fn write(&mut self, by: &'static str, secrecy: Secrecy, to: &Memory) {
+        self.written.insert(to.address());
+        if secrecy > self.secrecy(to) {
+            self.leaks.push(by);
+        }
+    }
+}
+
 /// Another device, to which it passes everything on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -47,6 +72,7 @@ pub(crate) struct Recorder {
     /// By kernel and variant.
     launched: Mutex<BTreeMap<(&'static str, String), Groups>>,
     allocated: Mutex<Vec<Allocation>>,
+    flow: Mutex<Flow>,
     /// The most memory that the device below had given at once, to whomever.
     peak: AtomicU64,
     /// Reads before the one that fails.
@@ -89,11 +115,12 @@ impl Recorder {
         Self::with_info(below, info, &[])
     }
 
-    fn with_info(below: &Device, info: DeviceInfo, skipped: &'static [&'static str]) -> Arc<Self> {
+    /// One that says this of itself.
+    pub(crate) fn with_info(below: &Device, info: DeviceInfo, skipped: &'static [&'static str]) -> Arc<Self> {
         let (launched, allocated) = (Mutex::default(), Mutex::default());
-        let peak = AtomicU64::new(0);
+        let (flow, peak) = (Mutex::default(), AtomicU64::new(0));
         let [reads, launches] = [(); 2].map(|()| AtomicUsize::new(usize::MAX));
-        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, peak, reads, launches })
+        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, flow, peak, reads, launches })
     }
 
     /// What was launched of a kernel.
@@ -112,6 +139,27 @@ impl Recorder {
     /// What was allocated since this was asked last.
     pub(crate) fn allocations(&self) -> Vec<Allocation> {
         mem::take(&mut self.allocated.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The names of the kernels that were launched.
+    pub(crate) fn names(&self) -> BTreeSet<&'static str> {
+        let launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
+        launched.keys().map(|(name, _)| *name).collect()
+    }
+
+    /// The addresses of the memory that was written since this was asked last.
+    pub(crate) fn written(&self) -> HashSet<usize> {
+        mem::take(&mut self.flow().written)
+    }
+
+    /// What brought secrets to memory that was allocated as public since this was asked last: kernels that were given both, and
+    /// copies.
+    pub(crate) fn leaks(&self) -> Vec<&'static str> {
+        mem::take(&mut self.flow().leaks)
+    }
+
+    fn flow(&self) -> MutexGuard<'_, Flow> {
+        self.flow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The most memory that was live on the device below when some was allocated here, in bytes, since this was asked last.
@@ -152,6 +200,7 @@ impl Backend for Recorder {
         self.allocate(bytes, secrecy, None);
         let mut memory = self.backend().alloc(bytes, secrecy)?;
         self.peak.fetch_max(self.stats().bytes_live, Ordering::Relaxed);
+        self.flow().known.insert(memory.address(), secrecy);
         if !self.skipped.is_empty() {
             let mut ones = self.backend().host_buffer(bytes as usize, Transfer::Upload, secrecy)?;
             ones.fill(u8::MAX);
@@ -174,21 +223,34 @@ impl Backend for Recorder {
     }
 
     fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        self.flow().write("a write", src.secrecy(), dst.memory());
         self.backend().write(queue, dst, src)
     }
 
     fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         match self.reads.fetch_sub(1, Ordering::Relaxed) {
             0 => Err(Error::Driver { device: self.info.id, call: "read", reason: "made to fail".into() }),
-            _ => self.backend().read(queue, src, dst),
+            _ => {
+                let mut flow = self.flow();
+                if flow.secrecy(src.memory()) > dst.secrecy() {
+                    flow.leaks.push("a read");
+                }
+                drop(flow);
+                self.backend().read(queue, src, dst)
+            }
         }
     }
 
     fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        let mut flow = self.flow();
+        let secrecy = flow.secrecy(src.memory());
+        flow.write("a copy", secrecy, dst.memory());
+        drop(flow);
         self.backend().copy(queue, src, dst)
     }
 
     fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        self.flow().write("a clear", Secrecy::Public, dst.memory());
         self.backend().clear(queue, dst)
     }
 
@@ -215,6 +277,12 @@ impl Backend for Recorder {
         if self.launches.fetch_sub(1, Ordering::Relaxed) == 0 {
             return Err(Error::Driver { device: self.info.id, call: job.spec.name, reason: "told to fail".into() });
         }
+        let mut flow = self.flow();
+        let secrecy = Secrecy::of(job.args.iter().map(|arg| flow.secrecy(arg.memory())));
+        for arg in job.args.iter().filter(|arg| arg.access() == Access::Write) {
+            flow.write(job.spec.name, secrecy, arg.memory());
+        }
+        drop(flow);
         let (key, count) = ((job.spec.name, job.spec.variant.clone()), job.groups);
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { self.backend().dispatch(queue, job) }?;

@@ -132,6 +132,10 @@ unsafe impl HostMemory for StubHost {
     fn transfer(&self) -> Transfer {
         self.transfer
     }
+
+    fn secrecy(&self) -> Secrecy {
+        self.memory.secrecy()
+    }
 }
 
 impl Stub {

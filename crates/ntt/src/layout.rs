@@ -109,7 +109,7 @@ impl Tiling {
         let fits = (info.limits.workgroup_bytes / bytes).max(4).ilog2();
         // Elements that the registers of a thread hold.
         let per_thread = if F::LIMBS <= 2 { 16 } else { 4 };
-        let threads = info.limits.workgroup_threads.min(THREADS);
+        let threads = info.limits.workgroup_threads.clamp(1, THREADS);
         let (log_cpu_run, log_cpu_tile) = match F::LIMBS {
             ..=2 => (LOG_CPU_RUN_OF_WORDS, MAX_LOG_CPU_TILE + 2),
             _ => (LOG_CPU_RUN, MAX_LOG_CPU_TILE),
@@ -126,7 +126,7 @@ impl Tiling {
             ..=2 => 4,
             _ => 2,
         };
-        let log_tiles = (TILES_PER_UNIT * info.parallelism).max(1).ilog2();
+        let log_tiles = TILES_PER_UNIT.saturating_mul(info.parallelism).max(1).ilog2();
         let cached = CACHE_SHARE * 2 * (u64::from(bytes) << log_n) <= info.limits.cache_bytes;
         let log_run = |bytes_side_by_side: u32| bytes_side_by_side.div_ceil(bytes).next_power_of_two().ilog2();
         // Tiles that leave no unit idle, if they take enough rows.

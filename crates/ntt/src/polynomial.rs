@@ -173,7 +173,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         out: impl Into<ViewMut<'b, Mont<F>>>,
     ) -> Result<()> {
         let (values, mut out) = (values.into(), out.into());
-        self.expect_out(self.expect(values, generator)?, &out)?;
+        self.expect_out(self.expect(values, generator)?, values, &out)?;
         let device = self.small.device();
         if values.is_empty() {
             return Ok(());
@@ -224,7 +224,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         out: impl Into<ViewMut<'b, Mont<F>>>,
     ) -> Result<()> {
         let (coefficients, out) = (coefficients.into(), out.into());
-        self.expect_out(self.expect(coefficients, generator)?, &out)?;
+        self.expect_out(self.expect(coefficients, generator)?, coefficients, &out)?;
         if coefficients.is_empty() {
             return Ok(());
         }
@@ -233,9 +233,12 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         self.evaluate_by(evaluation, coefficients, out)
     }
 
-    fn expect_out(&self, len: usize, out: &ViewMut<'_, Mont<F>>) -> Result<()> {
-        self.small.device().expect_same("the output of an extension", out.device())?;
-        Ok(out.expect_len("the output of an extension", len)?)
+    fn expect_out(&self, len: usize, given: View<'_, Mont<F>>, out: &ViewMut<'_, Mont<F>>) -> Result<()> {
+        const OUTPUT: &str = "the output of an extension";
+
+        self.small.device().expect_same(OUTPUT, out.device())?;
+        out.expect_len(OUTPUT, len)?;
+        Ok(given.secrecy().expect_to(out.secrecy(), "extension", ["what is extended", OUTPUT])?)
     }
 
     /// Checks what is extended, and tells how many values that gives.

@@ -147,7 +147,8 @@ impl<M: Monoid> SegmentedSum<M> {
     /// # Errors
     /// [`Error::Length`] unless there are as many values as keys, [`Error::WrongDevice`] for a view of another device,
     /// [`Error::TooLarge`] for more than [`MAX_LEN`](crate::MAX_LEN) keys or sums, or if adding the fewest values that a
-    /// thread takes exceeds the turns of loops that the device allows: with nothing written. [`Error::OutOfMemory`] if
+    /// thread takes exceeds the turns of loops that the device allows, [`Error::SecretInput`] if keys or values are secret and `out`
+    /// is not: with nothing written. [`Error::OutOfMemory`] if
     /// there is no room for the scratch, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
     /// lost: `out` may have some of the sums then.
     pub fn reduce<'a>(
@@ -163,6 +164,8 @@ impl<M: Monoid> SegmentedSum<M> {
         self.device.expect_same("the output of a segmented sum", out.device())?;
         checked_len(&self.device, "segmented sum", keys.len())?;
         checked_len(&self.device, "segmented sum", out.len())?;
+        let given = Secrecy::of([keys.secrecy(), values.secrecy()]);
+        given.expect_to(out.secrecy(), "segmented sum", ["the keys or the values", "the output"])?;
         let slice = self.slice(keys.len()) as u32;
         self.kernel.expect_fits(&Params { slice, ..Params::default() })?;
         out.clear_on(self.queue.as_ref())?;

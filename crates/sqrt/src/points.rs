@@ -37,6 +37,10 @@ pub enum Encoding {
     Zcash,
     /// arkworks' own for curves in short Weierstrass form: little-endian, the lowest coefficient first. The highest bits of the
     /// last byte say that y is the larger root, and the point at infinity. For BLS12-381 arkworks has ZCash's instead.
+    ///
+    /// Bits that neither a coordinate nor a flag needs must be 0, so that a point has one encoding: else the bytes are
+    /// [`PointError::NotCanonical`]. arkworks ignores those of the last byte where the flags take one more than the coordinate: six
+    /// bits of the 33rd byte for Pallas, Vesta and the other curves over primes of 255 and 256 bits.
     Arkworks,
 }
 

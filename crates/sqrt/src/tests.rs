@@ -11,7 +11,7 @@ use ark_ff::{
     AdditiveGroup, Field, Fp64, Fp256, MontBackend, MontConfig, PrimeField, UniformRand, Zero,
     field_hashers::DefaultFieldHasher,
 };
-use ark_serialize::CanonicalSerialize;
+use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 use evariste_backend::{Device, Error as DeviceError};
 use evariste_curve::DeviceCurve;
 use evariste_field::{
@@ -393,6 +393,24 @@ fn points_of_every_encoding() {
     check_points::<ark_pallas::PallasConfig>(&device, Encoding::Arkworks);
     let refused = Decompress::<ark_pallas::PallasConfig>::new(&device, Encoding::Zcash, Check::Curve).unwrap_err();
     assert_eq!(refused, Error::Flags { expected: 3, actual: 1 });
+}
+
+/// arkworks reads points whose last byte has any of the six bits that nothing needs, which would be 64 encodings of a point.
+#[test]
+fn bits_that_nothing_needs_are_refused_where_arkworks_ignores_them() {
+    type C = ark_pallas::PallasConfig;
+
+    let decompress = Decompress::<C>::new(&Device::cpu(), Encoding::Arkworks, Check::Subgroup).unwrap();
+    let (points, bytes) = encoded::<C>();
+    let (point, bytes) = (points[0], &bytes[..33]);
+    assert_eq!((decompress.point_bytes(), decompress.points_of(bytes).unwrap().to_vec().unwrap()), (33, vec![point]));
+    for bit in 0..6 {
+        let mut other = bytes.to_vec();
+        other[32] |= 1 << bit;
+        assert_eq!(Affine::<C>::deserialize_compressed(&other[..]).unwrap(), point, "bit {bit}");
+        let refused = Error::Point { index: 0, kind: PointError::NotCanonical };
+        assert_eq!(decompress.points_of(&other).unwrap_err(), refused, "bit {bit}");
+    }
 }
 
 #[test]

@@ -11,15 +11,18 @@ use super::{
     number::{MAX_BITS, MIN_BITS},
     prime,
 };
+#[cfg(doc)]
+use crate::Choice;
 use crate::{Error, Result};
 
 /// A puzzle that takes its client about as many squarings modulo a prime, one after the other, as the prime has bits, and its server one
-/// multiplication: a square, of which a root is asked for.
+/// multiplication: a square, of which the smaller root is asked for. The other one, p minus it, is no solution: so a puzzle has one
+/// solution, and who has solved one has not solved two.
 ///
 /// A server gives one to whoever asks for something costly, and does it when the solution comes back. The squarings of one
 /// puzzle cannot be divided among processors, but many puzzles can be solved at once, by a client with a GPU too
-/// ([`ModSqrt::sqrt`] of their squares): the length of the prime is to be chosen with that in mind. The server keeps what
-/// it drew, or has it authenticated, and takes each solution once.
+/// ([`ModSqrt::sqrt`] of their squares, with [`Choice::Smaller`]): the length of the prime is to be chosen with that in mind. The
+/// server keeps what it drew, or has it authenticated, and takes each puzzle once.
 ///
 /// Source: Jerschow and Mauve, "Modular square root puzzles: design of non-parallelizable and non-interactive client puzzles",
 /// Computers & Security 35 (2013).
@@ -79,25 +82,28 @@ impl Puzzle {
         &self.prime
     }
 
-    /// Gives the number of which a root is asked for.
+    /// Gives the number of which the smaller root is asked for.
     pub fn square(&self) -> &BoxedUint {
         &self.square
     }
 
-    /// Does the client's work, on one core: computes the power (p + 1)/4 of the square. `None` where that is no root,
-    /// so that the puzzle is none. For many puzzles with one prime there is [`ModSqrt::sqrt`].
+    /// Does the client's work, on one core: computes the power (p + 1)/4 of the square, and gives that or its opposite, whichever
+    /// is smaller. `None` where it is no root, so that the puzzle is none. For many puzzles with one prime there is
+    /// [`ModSqrt::sqrt`], with [`Choice::Smaller`].
     pub fn solve(&self) -> Option<BoxedUint> {
         let odd = Option::<Odd<BoxedUint>>::from(self.prime.to_odd())?;
         let params = BoxedMontyParams::new_vartime(odd);
         let exponent = self.prime.wrapping_shr_vartime(2).wrapping_add(BoxedUint::one());
         let root = BoxedMontyForm::new(self.square.clone(), &params).pow(&exponent).retrieve();
-        self.verify(&root).then_some(root)
+        let opposite = self.prime.wrapping_sub(&root);
+        let smaller = if opposite < root { opposite } else { root };
+        self.verify(&smaller).then_some(smaller)
     }
 
-    /// Does the server's work: tells whether a number below the prime is a root. One multiplication.
+    /// Does the server's work: tells whether a number is the smaller root, which is at most (p − 1)/2. One multiplication.
     pub fn verify(&self, root: &BoxedUint) -> bool {
         let modulus = Option::<NonZero<BoxedUint>>::from(self.prime.to_nz());
-        *root < self.prime
+        *root <= self.prime.wrapping_shr_vartime(1)
             && modulus.is_some_and(|p| {
                 let root = root.clone().resize_unchecked(self.prime.bits_precision());
                 root.mul_mod(&root, &p) == self.square
@@ -116,7 +122,22 @@ mod tests {
         let puzzle = Puzzle::draw(&prime).unwrap();
         assert_eq!(Puzzle::new(puzzle.prime(), puzzle.square()).unwrap(), puzzle);
         let root = puzzle.solve().unwrap();
-        assert!(puzzle.verify(&root) && puzzle.verify(&prime.wrapping_sub(&root)));
+        assert!(puzzle.verify(&root));
+        assert!(!puzzle.verify(&prime.wrapping_sub(&root)), "a puzzle has one solution");
+        // The largest one there is, and the smallest.
+        let half = prime.wrapping_shr_vartime(1);
+        for (root, other) in [
+            (half.clone(), half.wrapping_add(BoxedUint::one())),
+            (BoxedUint::one(), prime.wrapping_sub(BoxedUint::one())),
+        ] {
+            let modulus = Option::<NonZero<BoxedUint>>::from(prime.to_nz()).unwrap();
+            let root = root.resize_unchecked(256);
+            let puzzle = Puzzle::new(&prime, &root.mul_mod(&root, &modulus)).unwrap();
+            assert!(puzzle.verify(&root) && !puzzle.verify(&other));
+            assert_eq!(puzzle.solve(), Some(root));
+        }
+        let zero = Puzzle::new(&prime, &BoxedUint::zero()).unwrap();
+        assert!(zero.verify(&zero.solve().unwrap()) && !zero.verify(&prime));
         assert!(!puzzle.verify(&root.wrapping_add(BoxedUint::one())));
         assert!(!puzzle.verify(&root.resize_unchecked(320).wrapping_add(&prime)), "not below the prime");
         assert!(Puzzle::new(&prime, &prime.wrapping_sub(BoxedUint::one())).unwrap().solve().is_none(), "no square");
