@@ -15,6 +15,7 @@ mod modsqrt;
 mod msm;
 mod ntt;
 mod ordered;
+mod prepared;
 mod primitives;
 mod process;
 mod recorder;
