@@ -8,7 +8,7 @@
 use std::{any::Any, fmt, time::Duration};
 
 use crate::{
-    DeviceInfo, Dispatch, Executable, HostBuffer, KernelSpec, Pending, Result, Span, SpanMut, Stats, Transfer,
+    DeviceInfo, Dispatch, Executable, HostBuffer, KernelSpec, Observer, Pending, Result, Span, SpanMut, Stats, Transfer,
 };
 
 /// What a device must be able to do: it gives memory and queues, copies, and runs kernels.
@@ -175,6 +175,21 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// make, [`crate::Error::TooLarge`] if the kernel takes more bindings or bytes of parameters than the device,
     /// [`crate::Error::Driver`] if another call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn compile(&self, spec: &KernelSpec) -> Result<Executable>;
+
+    /// Provokes what the driver would compile at the first launch of these kernels, and waits for it. As it stands here, it
+    /// compiles nothing that late.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] if there is no memory for buffers to bind, [`crate::Error::WrongDevice`] for a kernel of
+    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver fails,
+    /// [`crate::Error::Lost`] if the device is lost.
+    fn finish_compiling(&self, _kernels: &[Executable]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Sets what is called for each kernel that is made ready from now on. As it stands here, nothing ever is: a backend that
+    /// compiles has [`Compilations`](crate::Compilations) for this.
+    fn observe(&self, _observer: Option<Observer>) {}
 
     /// Launches a kernel.
     ///

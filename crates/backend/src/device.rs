@@ -4,12 +4,12 @@ use std::{
     env, fmt,
     str::FromStr,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
-    Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, HostBuffer, Kind, Memory, Queue, Result, Secrecy,
-    Stats, Transfer, cpu, plans::Plans,
+    Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory,
+    Observer, Queue, Result, Secrecy, Stats, Transfer, cpu, parallel, plans::Plans,
 };
 
 /// The environment variable that overrides the choice of [`Device::best`].
@@ -41,6 +41,13 @@ impl Open {
     fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
         Arc::new(Self { backend, notes: Mutex::default(), plans: Plans::default() })
     }
+}
+
+/// Kernels that [`Device::prepare`] has made ready, and that the device keeps as long as this lives.
+#[derive(Debug)]
+#[must_use = "kernels that nobody keeps may be compiled again"]
+pub struct Prepared {
+    _executables: Vec<Executable>,
 }
 
 /// A device that may be there, as [`Device::discover`] reports it.
@@ -141,6 +148,39 @@ impl Device {
     /// Returns what the device has counted since it was opened: launches, copies, bytes.
     pub fn stats(&self) -> Stats {
         self.0.backend.stats()
+    }
+
+    /// Calls `observer` after each kernel that the device makes ready from now on, in place of the one before; `None` calls none.
+    /// A program shows progress with it: a first use may compile for seconds.
+    ///
+    /// The call comes from the thread that compiled, and several may come at once. The device holds no lock meanwhile. An observer
+    /// that holds the device keeps it open.
+    pub fn on_compile(&self, observer: Option<Observer>) {
+        self.backend().observe(observer);
+    }
+
+    /// Makes kernels ready side by side, on rayon's pool, and waits for what the driver would compile at their first launch. Those
+    /// of a plan are listed by its type, such as `Vector::kernels`. A [`Kernel`](crate::Kernel) that is made of one of them
+    /// afterwards compiles nothing, as long as you keep what this gives.
+    ///
+    /// With CUDA, a device keeps kernels as long as it is open. With wgpu, kernels for views of buffers that start at odd places
+    /// are compiled at their first launch all the same.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Kernel::new`](crate::Kernel::new), for the same reasons, of the first kernel in the list that has one;
+    /// [`Error::OutOfMemory`] with wgpu if there is no memory for buffers to bind.
+    pub fn prepare(&self, kernels: &[KernelSpec]) -> Result<Prepared> {
+        let (start, before) = (Instant::now(), self.stats());
+        let mut made: Vec<Option<Result<Executable>>> = kernels.iter().map(|_| None).collect();
+        parallel::chunks(&mut made, 1, &|i, made| made[0] = Some(kernels[i].compile(self)));
+        let executables = made.into_iter().flatten().collect::<Result<Vec<_>>>()?;
+        self.backend().finish_compiling(&executables)?;
+        let after = self.stats();
+        let (compiled, loaded) = (after.compiled - before.compiled, after.cache_hits - before.cache_hits);
+        if compiled + loaded > 0 {
+            log::info!("{} compiled {compiled} kernels and loaded {loaded} in {:.2?}", self.info().id, start.elapsed());
+        }
+        Ok(Prepared { _executables: executables })
     }
 
     /// Makes a device of a backend of one's own, such as one for tests. No name opens it, and asking for its [`DeviceId`]

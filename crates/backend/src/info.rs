@@ -150,10 +150,12 @@ pub struct Stats {
     pub bytes_peak: u64,
     /// Bytes that the pool keeps for later buffers.
     pub bytes_pooled: u64,
-    /// Kernels compiled from source.
+    /// Kernels compiled from source, whatever call or thread needed them.
     pub compiled: u64,
     /// Kernels loaded from the disk cache.
     pub cache_hits: u64,
-    /// Time spent compiling and loading kernels.
+    /// The time that compiling kernels took, added up over threads.
     pub compile_time: Duration,
+    /// The time that loading kernels from the disk cache took, added up over threads.
+    pub load_time: Duration,
 }

@@ -178,6 +178,30 @@ impl KernelSpec {
         (self.source)(language)
     }
 
+    /// Makes the kernel ready, if the device's workgroups have its threads and memory.
+    pub(crate) fn compile(&self, device: &Device) -> Result<Executable> {
+        let info = device.info();
+        let check = |what, limit: u32, actual: u32| {
+            if actual <= limit {
+                return Ok(());
+            }
+            Err(Error::TooLarge { what, device: info.id, expected: limit.into(), actual: actual.into() })
+        };
+        if info.limits.workgroup_threads > 1 {
+            check("workgroup", info.limits.workgroup_threads, self.threads)?;
+            check("workgroup memory", info.limits.workgroup_bytes, self.shared_bytes)?;
+        }
+        device.backend().compile(self)
+    }
+
+    /// Returns the kernel's name and variant, for messages.
+    pub fn label(&self) -> String {
+        match self.variant.as_str() {
+            "" => self.name.to_owned(),
+            variant => format!("{} ({variant})", self.name),
+        }
+    }
+
     /// Returns the text in CUDA C++, behind the declarations of the parameters, the constants and the buffers.
     pub fn cuda_source(&self) -> String {
         let (constants, buffers) = (params::cuda_constants(&self.constants), params::cuda_buffers(&self.bindings));
@@ -319,18 +343,7 @@ impl<P: Params> Kernel<P> {
     /// If `P` has not the fields that `spec` was declared with.
     pub fn new(device: &Device, spec: KernelSpec) -> Result<Self> {
         assert_eq!(P::FIELDS, spec.params, "parameters of kernel {}", spec.name);
-        let info = device.info();
-        let check = |what, limit: u32, actual: u32| {
-            if actual <= limit {
-                return Ok(());
-            }
-            Err(Error::TooLarge { what, device: info.id, expected: limit.into(), actual: actual.into() })
-        };
-        if info.limits.workgroup_threads > 1 {
-            check("workgroup", info.limits.workgroup_threads, spec.threads)?;
-            check("workgroup memory", info.limits.workgroup_bytes, spec.shared_bytes)?;
-        }
-        let executable = device.backend().compile(&spec)?;
+        let executable = spec.compile(device)?;
         Ok(Self { device: device.clone(), spec, executable, params: PhantomData })
     }
 

@@ -5,6 +5,7 @@ mod bindings;
 mod buffer;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cache;
+mod compilations;
 mod cpu;
 mod crossover;
 #[cfg(feature = "cuda")]
@@ -36,9 +37,10 @@ pub use bindings::{Access, Binding, BindingList, BindingType};
 pub use buffer::{Buffer, Composite, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
+pub use compilations::{Compilation, Compilations, Observer, Origin};
 pub use cpu::{CpuArg, CpuVectors, cpu_vectors};
 pub use crossover::{Crossovers, fastest};
-pub use device::{DEVICE_VARIABLE, Device, Discovered};
+pub use device::{DEVICE_VARIABLE, Device, Discovered, Prepared};
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
 pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};

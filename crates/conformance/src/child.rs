@@ -14,7 +14,7 @@ use evariste_field::Mont;
 use evariste_ntt::Ntt;
 use libtest_mimic::Failed;
 
-use crate::{expect, expect_equal, expect_same, samples::samples};
+use crate::{expect, expect_equal, expect_same, prepared, samples::samples};
 
 /// Names the scenario that this process is started for.
 const VARIABLE: &str = "EVARISTE_CONFORMANCE_CHILD";
@@ -36,6 +36,7 @@ pub fn run_child() {
         "ntt" => device.parse::<Device>().map_err(Failed::from).and_then(|device| checked_ntt(&device)),
         "cycles" => device.parse::<Device>().map_err(Failed::from).and_then(|device| cycles(&device)),
         "launches" => device.parse::<Device>().map_err(Failed::from).and_then(|device| launches(&device)),
+        "prepared" => device.parse::<Device>().map_err(Failed::from).and_then(|device| prepared::check(&device, true)),
         "memory" => device.parse::<Device>().map_err(Failed::from).and_then(|device| exhausted(&device)),
         _ => Err(format!("unknown scenario {name}").into()),
     };

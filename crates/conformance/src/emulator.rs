@@ -68,6 +68,11 @@ pub fn emulator() -> Result<Vec<Trial>, Error> {
             let device = device.clone();
             let name = format!("{label}::aes::places_in_kernels");
             trials.push(Trial::test(name, move || crate::aes::in_kernels(&device)));
+            let name = format!("{label}::prepared_calls_compile_nothing");
+            // On a device of its own, where nobody else compiles.
+            trials.push(Trial::test(name, move || {
+                crate::prepared::check(&evariste_emulator::device(arithmetic)?, false).map(drop)
+            }));
         }
         trials.extend(crate::named(&device, label).into_iter().filter(is_wanted).map(Case::trial));
     }

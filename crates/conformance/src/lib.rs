@@ -16,6 +16,7 @@ mod modsqrt;
 mod msm;
 mod ntt;
 mod ordered;
+mod prepared;
 mod primitives;
 mod process;
 mod recorder;

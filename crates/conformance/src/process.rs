@@ -25,6 +25,7 @@ const LITTLE_MEMORY: u64 = 6 << 20;
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("plans_leave_no_memory_behind", plans_leave_no_memory_behind);
     suite.add("damaged_cache_files_are_replaced", damaged_cache_files_are_replaced);
+    suite.add("prepared_calls_compile_nothing", prepared_calls_compile_nothing);
     if cfg!(unix) && (suite.device.info().features.software || suite.device.info().id.kind == Kind::Cpu) {
         suite.add("exhausted_memory_is_an_error", exhausted_memory_is_an_error);
     }
@@ -76,6 +77,23 @@ fn damaged_cache_files_are_replaced(device: &Device) -> Outcome {
         for (what, report) in [("warm", &warm), ("again", &again)] {
             expect(&format!("{what}: nothing is compiled: {report}"), report.starts_with("ok: 0 compiled"))?;
         }
+    }
+    Ok(())
+}
+
+/// With an empty cache, and again from what the first process left there.
+fn prepared_calls_compile_nothing(device: &Device) -> Outcome {
+    let folder = Folder::new(&format!("prepared-{}", device.info().id.to_string().replace(':', "-")))?;
+    let scenario = format!("prepared {}", device.info().id);
+    let variables = [(CACHE_VARIABLE, folder.path().as_os_str()), ("MESA_SHADER_CACHE_DISABLE", OsStr::new("true"))];
+    let run = || child::run(&scenario, &variables, None);
+    let (first, second) = (run()?, run()?);
+    for report in [&first, &second] {
+        expect(report, report.starts_with("ok: "))?;
+    }
+    if fs::read_dir(folder.path())?.next().is_some() {
+        expect(&format!("the first process compiles: {first}"), first.ends_with(", 0 from the cache"))?;
+        expect(&format!("the second one compiles nothing: {second}"), second.starts_with("ok: 0 compiled"))?;
     }
     Ok(())
 }

@@ -163,6 +163,11 @@ impl<C: DeviceCurve> Points<C> {
         map.chain(divide).chain([times_spec::<C>()]).chain(by_index.into_iter().flatten()).collect()
     }
 
+    /// Gives the kernel of [`Points::normalise_xyzz`], for compiling it ahead.
+    pub fn normalise_xyzz_kernel() -> KernelSpec {
+        divide_spec::<C>(Divide::XyzzNormalise)
+    }
+
     /// Converts affine points to XYZZ form, `out[i] = a[i]`, without a multiplication.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use evariste_backend::{Access, CpuArg, Error, KernelSpec, Kind, Result};
@@ -81,16 +82,23 @@ impl Compiler {
         Ok(compiler)
     }
 
-    /// The library of a kernel, or the compiler's messages.
-    pub(crate) fn compile(&self, spec: &KernelSpec) -> Result<Arc<Library>, String> {
+    /// The library of a kernel, with the time that it took if it was not there yet; or the compiler's messages.
+    pub(crate) fn compile(&self, spec: &KernelSpec) -> Result<(Arc<Library>, Option<Duration>), String> {
         let text = text(spec, self.arithmetic);
         let entry = {
             let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(libraries.entry(text.clone()).or_default())
         };
-        let library = entry.get_or_init(|| self.build(spec, &text).map(Arc::new)).clone()?;
+        let mut time = None;
+        let build = || {
+            let start = Instant::now();
+            let library = self.build(spec, &text).map(Arc::new);
+            time = Some(start.elapsed());
+            library
+        };
+        let library = entry.get_or_init(build).clone()?;
         library.expect(spec)?;
-        Ok(library)
+        Ok((library, time))
     }
 
     fn build(&self, spec: &KernelSpec, text: &str) -> Result<Library, String> {

@@ -8,8 +8,9 @@ use std::{
 };
 
 use evariste_backend::{
-    Arg, Backend, Binding, CpuArg, Device, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer,
-    KernelSpec, Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Arg, Backend, Binding, Compilations, CpuArg, Device, DeviceInfo, Dispatch, Error, Event, Executable, Features,
+    HostBuffer, KernelSpec, Limits, Memory, Observer, Origin, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats,
+    Transfer,
 };
 
 use compiler::{Compiler, Library};
@@ -48,7 +49,8 @@ pub fn device(arithmetic: Arithmetic) -> Result<Device> {
         ..info.limits
     };
     info.features = Features { int64: true, queues: false, forward_progress: true, software: true };
-    Ok(Device::unregistered(Arc::new(Emulator { cpu, info, compiler: Compiler::new(arithmetic)? })))
+    let (compiler, compilations) = (Compiler::new(arithmetic)?, Compilations::default());
+    Ok(Device::unregistered(Arc::new(Emulator { cpu, info, compiler, compilations })))
 }
 
 /// Memory, queues and copies are those of the CPU; kernels are not.
@@ -57,6 +59,7 @@ struct Emulator {
     cpu: Device,
     info: DeviceInfo,
     compiler: Compiler,
+    compilations: Compilations,
 }
 
 impl Emulator {
@@ -71,7 +74,7 @@ impl Backend for Emulator {
     }
 
     fn stats(&self) -> Stats {
-        self.cpu.stats()
+        self.compilations.counted(self.cpu.stats())
     }
 
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
@@ -125,12 +128,16 @@ impl Backend for Emulator {
 
     fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
         let compiled = self.compiler.compile(spec);
-        let library = compiled.map_err(|log| Error::Compile {
-            kernel: format!("{} ({})", spec.name, spec.variant),
-            device: self.info.name.clone(),
-            log,
-        })?;
+        let (library, time) =
+            compiled.map_err(|log| Error::Compile { kernel: spec.label(), device: self.info.name.clone(), log })?;
+        if let Some(time) = time {
+            self.compilations.note(spec.label(), Origin::Compiler, time);
+        }
         Ok(Executable::new(library))
+    }
+
+    fn observe(&self, observer: Option<Observer>) {
+        self.compilations.observe(observer);
     }
 
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {

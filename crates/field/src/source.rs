@@ -9,7 +9,12 @@
 //! integrated operand scanning" of Koç, Acar and Kaliski, "Analyzing and comparing Montgomery multiplication algorithms", IEEE
 //! Micro 16 (1996). The sources in CUDA name their own.
 
-use std::fmt::Write;
+use std::{
+    any::TypeId,
+    collections::BTreeMap,
+    fmt::Write,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use ark_ff::PrimeField;
 use evariste_backend::{Access, Binding, BindingType};
@@ -22,10 +27,21 @@ mod inverse;
 mod parts;
 pub mod turns;
 
-/// Renders the arithmetic of `F` in CUDA C++: constants, then `field.cuh` and `inverse.cuh`, then `extension.cuh` for
-/// each extension.
+/// Renders the arithmetic of `F` in CUDA C++: constants, then `field.cuh` and what follows it, and `inverse.cuh`, then
+/// `extension.cuh` for each extension. The text is kept for the next kernel over `F`.
 pub fn cuda<F: DeviceField>() -> String {
-    cuda_level(&F::arithmetic(), 0)
+    // Rendering takes a millisecond, and every kernel over the field starts with it.
+    static RENDERED: Mutex<BTreeMap<TypeId, Arc<str>>> = Mutex::new(BTreeMap::new());
+    let rendered = || RENDERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = rendered().get(&TypeId::of::<F>()).map(Arc::clone);
+    match known {
+        Some(text) => text.to_string(),
+        None => {
+            let text = cuda_level(&F::arithmetic(), 0);
+            rendered().insert(TypeId::of::<F>(), text.as_str().into());
+            text
+        }
+    }
 }
 
 /// Tells whether CUDA computes with values in [0, 2p): whether `F_LAZY` of `field.cuh` holds.

@@ -193,6 +193,11 @@ impl<F: DeviceField> Vector<F> {
             .collect()
     }
 
+    /// Gives the kernel of [`Vector::powers`], for compiling it ahead.
+    pub fn powers_kernel() -> KernelSpec {
+        powers_spec::<F>()
+    }
+
     /// `out[i] = a[i] + b[i]`.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ pub fn evaluate<C: MsmCurve>(
 
 /// The sum on this device, whatever its length.
 fn on<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::ScalarField]) -> Result<Projective<C>> {
-    let kernels = device.cached_plan("", || Kernels::new(device))?;
+    let kernels = device.cached_plan("", || Kernels::new(device, Vec::new()))?;
     Msm::with_kernels(device, kernels, bases, MsmConfig::default())?.evaluate(scalars)
 }
 

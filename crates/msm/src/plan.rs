@@ -6,7 +6,7 @@ use evariste_backend::{
     Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Secrecy, Uploads, View,
     ViewMut, Wiped,
 };
-use evariste_curve::{AffinePoint, Xyzz};
+use evariste_curve::{AffinePoint, Points, Xyzz};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 use evariste_primitives::RadixSort;
 use rayon::prelude::*;
@@ -105,7 +105,14 @@ pub(crate) struct Kernels<C: MsmCurve> {
 }
 
 impl<C: MsmCurve> Kernels<C> {
-    pub(crate) fn new(device: &Device) -> Result<Self> {
+    /// Those of every plan, and some more, side by side.
+    pub(crate) fn new(device: &Device, more: Vec<KernelSpec>) -> Result<Self> {
+        let mut kernels = more;
+        kernels.push(Recode::<C::ScalarField>::spec());
+        kernels.extend(RadixSort::kernels_on(device.info()));
+        kernels.extend(Accumulate::<C>::specs());
+        kernels.extend(Reduce::<C>::specs());
+        let _prepared = device.prepare(&kernels)?;
         Ok(Self {
             recode: Recode::new(device)?,
             sort: RadixSort::new(device)?,
@@ -117,12 +124,27 @@ impl<C: MsmCurve> Kernels<C> {
     }
 
     fn pairs(&self, device: &Device) -> Result<&Pairs<C>> {
-        Ok(self.pairs.get_or_make(|| Pairs::new(device))?)
+        Ok(self.pairs.get_or_make(|| {
+            let _prepared = device.prepare(&Pairs::<C>::specs())?;
+            Pairs::new(device)
+        })?)
     }
 
     fn unbalanced(&self, device: &Device) -> Result<&Unbalanced<C>> {
         Ok(self.unbalanced.get_or_make(|| Unbalanced::new(device))?)
     }
+}
+
+/// The kernels that a configuration asks for beside those of every plan.
+fn extra_kernels<C: MsmCurve>(config: &MsmConfig) -> Vec<KernelSpec> {
+    let mut kernels = Vec::new();
+    if config.precompute != Precompute::None {
+        kernels.extend([tables::spec::<C>(), Points::<C>::normalise_xyzz_kernel()]);
+    }
+    if config.tuning.accumulation == Accumulation::Unbalanced {
+        kernels.push(unbalanced::spec::<C>());
+    }
+    kernels
 }
 
 /// What scalars are given as.
@@ -165,7 +187,8 @@ impl<C: MsmCurve> Msm<C> {
     /// [`Error::Device`] for more than 2^31 bases, if the device has no room for them and their multiples, if a kernel
     /// does not compile, or if the device fails.
     pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
-        Self::with_kernels(device, Arc::new(Kernels::new(device)?), bases, config)
+        let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
+        Self::with_kernels(device, kernels, bases, config)
     }
 
     /// [`Msm::new`] with kernels that are compiled.
@@ -196,7 +219,7 @@ impl<C: MsmCurve> Msm<C> {
         if config.check {
             expect_on_curve(&bases.to_vec()?)?;
         }
-        let kernels = Arc::new(Kernels::new(device)?);
+        let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
         Self::build(device, kernels, (bases.len(), bases.secrecy()), config, |mut table| Ok(table.copy_from(bases)?))
     }
 

@@ -259,15 +259,16 @@ impl Layout {
         }
     }
 
-    /// The shapes of transforms of whole batches between two orders, in place.
+    /// The shapes of transforms of whole batches between two orders, the first pass of which reads from `start`.
     pub(crate) fn shapes(
         &self,
         orders: (Order, Order),
         batch: Batch,
         direction: Direction,
         domain: Domain,
+        start: Place,
     ) -> Vec<Shape> {
-        let mut passes = self.passes(orders, batch, Place::Data);
+        let mut passes = self.passes(orders, batch, start);
         self.scale(&mut passes, orders, direction, domain);
         (0..passes.len()).map(|i| self.shape_of(&passes, i)).collect()
     }

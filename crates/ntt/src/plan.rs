@@ -4,17 +4,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, ViewMut};
-use evariste_field::{DeviceField, Mont, Vector, source};
-use rayon::prelude::*;
-
 use crate::{
     Config, Error, Order, Result, Transform, Twiddles,
-    layout::{Batch, Direction, Domain, Layout},
+    layout::{Batch, Direction, Domain, Layout, Place},
     pass::{self, Params, Shape},
     tables::{Coset, Factors, factors, inverse_of_n, inverted, roots, roots_len},
 };
+use ark_ff::FftField;
+use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, ViewMut};
+use evariste_field::{DeviceField, Mont, Vector, source};
 
 /// Cosets whose powers a plan keeps: of two low-degree extensions by 16, and some more.
 const MAX_COSETS: usize = 36;
@@ -70,8 +68,9 @@ pub(crate) struct Shared<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> Ntt<F> {
-    /// Makes a plan for 2^`log_n` elements: compiles its kernels, or loads them from the cache, and computes its
-    /// tables.
+    /// Makes a plan for 2^`log_n` elements: compiles its kernels side by side, or loads them from the cache, and computes its
+    /// tables. Transforms of rows in natural order, on the subgroup and on cosets, compile nothing afterwards; for all others there
+    /// is [`Transform::prepare`].
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
@@ -90,6 +89,16 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
+        let orders = (Order::Natural, Order::Natural);
+        let mut shapes = BTreeSet::new();
+        for direction in [Direction::Forward, Direction::Inverse] {
+            for domain in [Domain::Subgroup, Domain::Coset] {
+                shapes.extend(layout.shapes(orders, Batch::Rows, direction, domain, Place::Data));
+            }
+        }
+        let passes = shapes.iter().map(|shape| shape.spec::<F>());
+        let kernels: Vec<KernelSpec> = passes.chain(table_kernels::<F>(&layout)).collect();
+        let _prepared = device.prepare(&kernels)?;
         let vector = Vector::new(device);
         // Before the factors: where these are there, on the default queue, so are the roots.
         let roots = device.upload(&roots::<F>(&layout)?)?;
@@ -99,10 +108,17 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let of_columns = Lazy::default();
         let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets, of_columns });
         let plan = Self { shared, queue: None };
-        let natural = (Order::Natural, Order::Natural);
-        let shapes = plan.shared.layout.shapes(natural, Batch::Rows, Direction::Forward, Domain::Subgroup);
-        shapes.into_par_iter().try_for_each(|shape| plan.kernel(shape).map(drop))?;
+        shapes.into_iter().try_for_each(|shape| plan.kernel(shape).map(drop))?;
         Ok(plan)
+    }
+
+    /// Makes kernels ready side by side, and keeps them.
+    pub(crate) fn prepare(&self, shapes: impl IntoIterator<Item = Shape>) -> Result<()> {
+        let known = || self.shared.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing: BTreeSet<Shape> = shapes.into_iter().filter(|shape| !known().contains_key(shape)).collect();
+        let _prepared =
+            self.shared.device.prepare(&missing.iter().map(|shape| shape.spec::<F>()).collect::<Vec<_>>())?;
+        missing.into_iter().try_for_each(|shape| self.kernel(shape).map(drop))
     }
 
     /// Counts the device memory in bytes that a plan of this size and calls on `batch` transforms take beside the data:
@@ -139,7 +155,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
             let batch = if is(2) { Batch::Columns } else { Batch::Rows };
             let direction = if is(0) { Direction::Inverse } else { Direction::Forward };
             let domain = if is(1) { Domain::Coset } else { Domain::Subgroup };
-            shapes.extend(layout.shapes((input, output), batch, direction, domain));
+            shapes.extend(layout.shapes((input, output), batch, direction, domain, Place::Data));
         }
         let passes = shapes.into_iter().map(Shape::spec::<F>);
         Ok(passes.chain([pass::twiddles::spec::<F>(layout.twiddles == Twiddles::StoredWithQuotients)]).collect())
@@ -266,6 +282,16 @@ impl<F: DeviceField + FftField> Ntt<F> {
         drop(oldest);
         Ok(coset)
     }
+}
+
+/// The kernels that compute a plan's tables.
+fn table_kernels<F: DeviceField>(layout: &Layout) -> Vec<KernelSpec> {
+    let mut kernels = vec![Vector::<F>::powers_kernel()];
+    let quotients = layout.twiddles == Twiddles::StoredWithQuotients;
+    if layout.log_rows.len() > 1 && (quotients || layout.twiddles == Twiddles::Stored) {
+        kernels.push(pass::twiddles::spec::<F>(quotients));
+    }
+    kernels
 }
 
 impl<F: DeviceField> Clone for Ntt<F> {

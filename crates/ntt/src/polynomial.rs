@@ -135,6 +135,30 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         Self { small: self.small.on(queue), ..self.clone() }
     }
 
+    /// Compiles what extensions to values in an order need, side by side, with the tables for values on the coset of `generator`, so
+    /// that calls compile nothing. They may still do where a few hundred elements are extended, and for that one plan more.
+    ///
+    /// # Errors
+    /// [`Error::ZeroCoset`] if `generator` is 0; [`Error::Device`] if tables find no memory, if a kernel does not compile, or if the
+    /// device fails.
+    pub fn prepare(&self, generator: F, order: Order) -> Result<()> {
+        let columns = self.columns;
+        self.small.transform().columns(columns).prepare()?;
+        if order == Order::BitReversed && self.small.size() > 1 && self.log_blowup <= MAX_LOG_COSETS {
+            let cosets = (0..1u32 << self.log_blowup).map(|i| self.coset(generator, i));
+            return cosets
+                .into_iter()
+                .try_for_each(|coset| self.small.coset(coset?).columns(columns).output(Order::BitReversed).prepare());
+        }
+        self.large()?.coset(generator).columns(columns).output(order).prepare()
+    }
+
+    /// The generator of the `i`-th coset of the small subgroup whose values are had in bit-reversed order.
+    fn coset(&self, generator: F, i: u32) -> Result<F> {
+        let root = unity::<F>(self.small.size().ilog2() + self.log_blowup)?;
+        Ok(generator * root.pow([u64::from(reverse_bits(i, self.log_blowup))]))
+    }
+
     /// Gives the values on the coset `generator`·H, |H| = n·2^`log_blowup`, in an order, of the polynomial of degree
     /// below n whose values on the subgroup of order n, in natural order, are `values`; of each polynomial, where there
     /// are several runs of n or several columns. The values of each run, or the matrix of those of each matrix, follow
@@ -180,8 +204,8 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         }
         let secrecy = Secrecy::of([values.secrecy(), out.secrecy()]);
         let mut coefficients = device.alloc_with(values.len(), secrecy)?;
-        let inverse = self.small.transform().columns(self.columns).prepare(values, Direction::Inverse, Some(0))?;
-        let evaluation = self.prepare(values, out.as_view(), secrecy, generator, order)?;
+        let inverse = self.small.transform().columns(self.columns).ready(values, Direction::Inverse, Some(0))?;
+        let evaluation = self.ready(values, out.as_view(), secrecy, generator, order)?;
         match inverse {
             None => coefficients.as_view_mut().copy_from_on(self.small.queue(), values)?,
             Some(inverse) => {
@@ -229,7 +253,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
             return Ok(());
         }
         let secrecy = Secrecy::of([coefficients.secrecy(), out.secrecy()]);
-        let evaluation = self.prepare(coefficients, out.as_view(), secrecy, generator, order)?;
+        let evaluation = self.ready(coefficients, out.as_view(), secrecy, generator, order)?;
         self.evaluate_by(evaluation, coefficients, out)
     }
 
@@ -261,7 +285,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
 
     /// Makes everything ready for the values of polynomials with as many coefficients as `given` has elements, so that no launch
     /// is refused when others are under way.
-    fn prepare(
+    fn ready(
         &self,
         given: View<'_, Mont<F>>,
         out: View<'_, Mont<F>>,
@@ -272,11 +296,10 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         let (log_n, log_blowup) = (self.small.size().ilog2(), self.log_blowup);
         let few = log_blowup <= 1 || log_blowup <= MAX_LOG_COSETS && given.len() >= MIN_COSET_LEN;
         if order == Order::BitReversed && log_n > 0 && few {
-            let root = unity::<F>(log_n + log_blowup)?;
             let run = |i: u32| {
-                let coset = generator * root.pow([u64::from(reverse_bits(i, log_blowup))]);
-                let transform = self.small.coset(coset).columns(self.columns).output(Order::BitReversed);
-                transform.prepare(given, Direction::Forward, Some(log_blowup))
+                let transform =
+                    self.small.coset(self.coset(generator, i)?).columns(self.columns).output(Order::BitReversed);
+                transform.ready(given, Direction::Forward, Some(log_blowup))
             };
             let runs = (0..1u32 << log_blowup).map(run).collect::<Result<Option<Vec<_>>>>()?;
             return Ok(Evaluation::Cosets(runs.unwrap_or_default()));
@@ -284,7 +307,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         let transform = self.large()?.coset(generator).columns(self.columns).output(order);
         let queue = self.small.queue();
         let transform = queue.map_or_else(|| transform.clone(), |queue| transform.clone().on(queue));
-        let run = transform.prepare(out, Direction::Forward, None)?;
+        let run = transform.ready(out, Direction::Forward, None)?;
         let scratch = run.as_ref().map(|run| run.scratch(out.len(), secrecy)).transpose()?.flatten();
         Ok(Evaluation::Whole(run, scratch))
     }

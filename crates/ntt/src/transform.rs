@@ -81,6 +81,56 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self
     }
 
+    /// Compiles what forward and inverse transforms like this one need, in place and into other memory, side by side, and computes
+    /// their tables, so that calls compile nothing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_ntt::Error> {
+    /// # use ark_bls12_381::Fr;
+    /// # use ark_ff::FftField;
+    /// # use evariste_backend::Device;
+    /// use evariste_ntt::{Ntt, Order};
+    ///
+    /// let ntt = Ntt::<Fr>::new(&Device::best()?, 3)?;
+    /// let transform = ntt.coset(Fr::GENERATOR).output(Order::BitReversed);
+    /// transform.prepare()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ZeroCoset`] if the generator of the coset is 0; [`Error::Device`] if tables find no memory, if a kernel does not
+    /// compile, or if the device fails.
+    pub fn prepare(&self) -> Result<()> {
+        if self.coset.is_zero() {
+            return Err(Error::ZeroCoset);
+        }
+        let columns = self.columns.unwrap_or(1);
+        if self.plan.size() == 1 || columns == 0 {
+            return Ok(());
+        }
+        let plan = self.plan.of_columns(columns)?;
+        let (orders, batch, domain) = ((self.input, self.output), Batch::of(columns), self.domain());
+        let mut shapes = Vec::new();
+        for direction in [Direction::Forward, Direction::Inverse] {
+            for start in [Place::Data, Place::Source] {
+                shapes.extend(plan.shared.layout.shapes(orders, batch, direction, domain, start));
+            }
+        }
+        plan.prepare(shapes)?;
+        plan.inverse_factors()?;
+        if domain == Domain::Coset {
+            for direction in [Direction::Forward, Direction::Inverse] {
+                plan.coset_powers(self.coset, direction)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn domain(&self) -> Domain {
+        if self.coset.is_one() { Domain::Subgroup } else { Domain::Coset }
+    }
+
     /// Evaluates each run of [`Ntt::size`] elements of `data`, in place.
     ///
     /// # Errors
@@ -150,7 +200,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
 
     /// [`Transform::forward`] or [`Transform::inverse`].
     pub(crate) fn run(&self, data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
-        let Some(run) = self.prepare(data.as_view(), direction, None)? else { return Ok(()) };
+        let Some(run) = self.ready(data.as_view(), direction, None)? else { return Ok(()) };
         let mut scratch = run.scratch(data.len(), data.secrecy())?;
         run.launch_all(data.len(), Ends { source: None, data, scratch: scratch.as_mut().map(Buffer::as_view_mut) })
     }
@@ -159,7 +209,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.plan.shared.device.expect_same("the output of a transform", data.device())?;
         data.expect_len("the output of a transform", source.len())?;
         source.secrecy().expect_to(data.secrecy(), "transform", ["the source", "the output"])?;
-        let Some(run) = self.prepare(source, direction, Some(0))? else {
+        let Some(run) = self.ready(source, direction, Some(0))? else {
             return Ok(data.copy_from_on(self.queue, source)?);
         };
         let mut scratch = run.scratch(source.len(), Secrecy::of([source.secrecy(), data.secrecy()]))?;
@@ -173,7 +223,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         host.expect_secrecy("the host memory of a transform", secrecy)?;
         let len = whole_elements::<F>(&host)?;
         let mut data = device.alloc_with::<Mont<F>>(len, secrecy)?;
-        let Some(run) = self.prepare(data.as_view(), direction, None)? else { return Ok(host) };
+        let Some(run) = self.ready(data.as_view(), direction, None)? else { return Ok(host) };
         let mut scratch = run.scratch(len, secrecy)?;
         let transfers = device.queue()?;
 
@@ -225,7 +275,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
 
     /// Checks the data and makes everything ready, unless nothing is to be done: in place, or for results that go elsewhere, where
     /// they lie 2^`elsewhere` times as far from each other as one is long.
-    pub(crate) fn prepare(
+    pub(crate) fn ready(
         &self,
         data: View<'_, Mont<F>>,
         direction: Direction,
@@ -251,7 +301,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let layout = &plan.shared.layout;
         let orders = (self.input, self.output);
         let start = if elsewhere.is_some() { Place::Source } else { Place::Data };
-        let domain = if self.coset.is_one() { Domain::Subgroup } else { Domain::Coset };
+        let domain = self.domain();
         let mut passes = layout.passes(orders, Batch::of(columns), start);
         layout.scale(&mut passes, orders, direction, domain);
         let shapes = (0..passes.len()).map(|i| layout.shape_of(&passes, i));

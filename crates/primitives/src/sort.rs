@@ -155,6 +155,14 @@ impl RadixSort {
         Histogram::kernels().into_iter().chain(Scan::kernels()).chain(own).collect()
     }
 
+    /// Returns the kernels that [`RadixSort::new`] compiles for such a device.
+    pub fn kernels_on(info: &DeviceInfo) -> Vec<KernelSpec> {
+        match SortMethod::of(info) {
+            SortMethod::Sweep => Histogram::kernels().into_iter().chain([sweep_spec()]).collect(),
+            SortMethod::Scatter => Scan::kernels().into_iter().chain([count_spec(), scatter_spec()]).collect(),
+        }
+    }
+
     /// Returns the method in use.
     pub fn method(&self) -> SortMethod {
         match self.method {

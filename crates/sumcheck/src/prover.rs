@@ -10,7 +10,7 @@ use evariste_backend::{Buffer, Device, Kernel, KernelSpec, Lazy, Queue, View};
 use evariste_field::{DeviceField, Expression, Mont};
 
 use crate::{
-    Error, Proof, Result, Statement, Tables, Transcript, Weight,
+    Error, Order, Proof, Result, Statement, Tables, Transcript, Weight,
     draw::{self, Matrix},
     params::Params,
     polynomial::{divide, evaluate, interpolate, interpolate_with_top},
@@ -130,7 +130,8 @@ enum Use {
 }
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
-    /// Makes a prover for `expression`. Kernels are compiled when they are first needed and kept.
+    /// Makes a prover for `expression`. Kernels are compiled when they are first needed and kept, or all at once by
+    /// [`Sumcheck::prepare`].
     ///
     /// # Errors
     /// [`Error::Degree`] if the expression has no column, or a degree above [`MAX_DEGREE`](crate::MAX_DEGREE) or not
@@ -170,56 +171,97 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// for tables in buffers of their own unless there are too many, with challenges drawn on the device. None of what
     /// [`Sumcheck::new`] refuses.
     pub fn kernels(expression: &Expression) -> Vec<KernelSpec> {
-        let (Ok(below), Ok(_)) = (is_below::<E, T>(), Statement::<E>::new(1, expression)) else { return Vec::new() };
+        let (Ok(_), Ok(_)) = (is_below::<E, T>(), Statement::<E>::new(1, expression)) else { return Vec::new() };
+        let mut kinds = Vec::new();
+        for (weighted, zero) in [(false, false), (true, false), (true, true)] {
+            for order in [Order::High, Order::Low] {
+                kinds.extend(Self::kinds(expression, weighted, zero, order));
+            }
+        }
+        let mut specs: Vec<KernelSpec> =
+            kinds.iter().map(|(kind, finishes)| Self::spec(expression, kind, finishes.as_ref())).collect();
+        specs.extend(Tables::<E, T>::kernels());
+        let mut seen = HashSet::new();
+        specs.retain(|spec| seen.insert((spec.name, spec.variant.clone())));
+        specs
+    }
+
+    fn spec(expression: &Expression, kind: &Kind, finishes: Option<&Points>) -> KernelSpec {
+        match finishes {
+            Some(points) => round::finish_spec::<E, T>(expression.degree() as usize, kind, points),
+            None => round::spec::<E, T>(expression, kind),
+        }
+    }
+
+    /// The kinds of kernels that proofs take whose challenges are drawn on the device, for tables in buffers of their own unless
+    /// there are too many; with the points of the round before for those that finish a proof.
+    fn kinds(expression: &Expression, weighted: bool, zero: bool, order: Order) -> Vec<(Kind, Option<Points>)> {
+        let below = is_below::<E, T>().unwrap_or(false);
         let (tables, degree) = (expression.columns(), expression.degree());
         let separate = match tables <= TABLES.len() {
             true => Source::Separate { below: if below { tables } else { 0 } },
             false => Source::Packed { below },
         };
         let packed = Source::Packed { below: false };
-        let (mut kinds, mut last) = (Vec::new(), Vec::new());
-        for (weighted, zero) in [(false, false), (true, false), (true, true)] {
-            let [first, then] = [zero, false].map(|zero| points(Strategy::ZeroCheck, degree, zero));
-            let kind = |fold, source, target, points: &Points, drawn: Option<&Points>| Kind {
-                tables,
-                fold,
-                high: fold != Fold::Low,
-                source,
-                target,
-                points: points.clone(),
-                weighted,
-                drawn: drawn.cloned(),
-                tail: false,
-            };
-            let start = kind(Fold::No, separate, Target::None, &first, None);
-            kinds.extend([
-                start.clone(),
-                Kind { high: false, ..start.clone() },
-                kind(Fold::High, separate, Target::Packed, &then, Some(&first)),
-                kind(Fold::Low, separate, Target::Packed, &then, Some(&first)),
-            ]);
-            let mut then_on = vec![
-                kind(Fold::High, packed, Target::InPlace, &then, Some(&then)),
-                kind(Fold::Low, packed, Target::Packed, &then, Some(&then)),
-            ];
-            if !below {
-                let in_place = |drawn| kind(Fold::High, separate, Target::InPlace, &then, Some(drawn));
-                kinds.push(in_place(&first));
-                then_on.push(in_place(&then));
-            }
-            kinds.extend(then_on.into_iter().flat_map(|kind| kind.tail().into_iter().chain([kind])));
-            if !zero {
-                kinds.push(Kind { points: Points::ENDS, ..start.clone() });
-            }
-            last.extend([(start, first), (kind(Fold::No, packed, Target::None, &then, None), then)]);
+        let [first, then] = [zero, false].map(|zero| points(Strategy::ZeroCheck, degree, zero));
+        let folding = if order == Order::High { Fold::High } else { Fold::Low };
+        let kind = |fold, source, target, points: &Points, drawn: Option<&Points>| Kind {
+            tables,
+            fold,
+            high: order == Order::High,
+            source,
+            target,
+            points: points.clone(),
+            weighted,
+            drawn: drawn.cloned(),
+            tail: false,
+        };
+        let start = kind(Fold::No, separate, Target::None, &first, None);
+        let mut kinds = vec![start.clone(), kind(folding, separate, Target::Packed, &then, Some(&first))];
+        let packed_target = if order == Order::High { Target::InPlace } else { Target::Packed };
+        let mut then_on = vec![kind(folding, packed, packed_target, &then, Some(&then))];
+        if !below && order == Order::High {
+            let in_place = |drawn| kind(Fold::High, separate, Target::InPlace, &then, Some(drawn));
+            kinds.push(in_place(&first));
+            then_on.push(in_place(&then));
+        }
+        kinds.extend(then_on.into_iter().flat_map(|kind| kind.tail().into_iter().chain([kind])));
+        if !zero {
+            kinds.push(Kind { points: Points::ENDS, ..start.clone() });
         }
         kinds.retain(|kind| kind.points.len() > 0);
-        let mut specs: Vec<KernelSpec> = kinds.iter().map(|kind| round::spec::<E, T>(expression, kind)).collect();
-        specs.extend(last.iter().map(|(kind, points)| round::finish_spec::<E, T>(degree as usize, kind, points)));
-        specs.extend(Tables::<E, T>::kernels());
-        let mut seen = HashSet::new();
-        specs.retain(|spec| seen.insert((spec.name, spec.variant.clone())));
-        specs
+        let finishing = [(start, first), (kind(Fold::No, packed, Target::None, &then, None), then)];
+        kinds.into_iter().map(|kind| (kind, None)).chain(finishing.map(|(kind, points)| (kind, Some(points)))).collect()
+    }
+
+    /// Compiles the kernels for proofs of a statement side by side, so that proofs of statements like it compile nothing: whose
+    /// challenges are drawn where the configuration says, with tables that the caller keeps or gives away, each in a binding of its
+    /// own. Strategies with the weight as a table, and transcripts on the host in spite of the configuration, still compile.
+    ///
+    /// # Errors
+    /// [`Error::OtherExpression`] if the statement is about another expression than the prover's; [`Error::Device`] if a kernel does
+    /// not compile, or if the device fails.
+    pub fn prepare(&self, statement: &Statement<E>) -> Result<()> {
+        if *statement.expression() != self.expression {
+            return Err(Error::OtherExpression);
+        }
+        let weighted = *statement.weight_of() != Weight::None;
+        let zero = self.is_zero_at_first(statement);
+        let mut kinds = Self::kinds(&self.expression, weighted, zero, statement.binding_order());
+        if !self.may_draw(statement) {
+            kinds.retain(|(kind, finishes)| !kind.tail && finishes.is_none());
+            kinds.iter_mut().for_each(|(kind, _)| kind.drawn = None);
+        }
+        let spec = |(kind, finishes): &(Kind, Option<Points>)| Self::spec(&self.expression, kind, finishes.as_ref());
+        let specs: Vec<KernelSpec> = kinds.iter().map(spec).chain(Tables::<E, T>::kernels()).collect();
+        let _prepared = self.device.prepare(&specs)?;
+        for (kind, finishes) in kinds {
+            match finishes {
+                Some(points) => self.finish(self.expression.degree() as usize, kind, &points)?,
+                None => self.kernel(&self.expression, kind)?,
+            };
+        }
+        Ok(())
     }
 
     /// Proves that the weighted sum of a statement about this prover's expression is `claim`. The tables stay as they are.
@@ -425,12 +467,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let by_table = matches!(self.config.strategy, Strategy::Textbook | Strategy::FromClaim);
         let table = by_table && (point.is_none() || (statement.degree() as u64) < last_point::<E>());
         let strategy = if by_table && !table { Strategy::SplitEq } else { self.config.strategy };
-        let drawn = self.config.draw == Draw::Device
-            && !by_table
-            && rounds == statement.num_vars()
-            && draw::can::<E>(statement.degree())
-            && round::shared_bytes::<E>(statement.degree(), true) <= self.shared_limit()
-            && transcript.blake3().is_some();
+        let drawn =
+            self.may_draw(statement) && !by_table && rounds == statement.num_vars() && transcript.blake3().is_some();
         let weighted = if table { Weighted::ByTable } else { Weighted::ByFactors };
         let draw = if drawn { Draw::Device } else { Draw::Host };
         let mut run = self.start(statement, place, point.as_deref(), weighted, draw)?;
@@ -497,6 +535,13 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             (0..rounds).for_each(|round| bound[order.variable(num_vars, round)] = challenges[round]);
         }
         Ok(Proved { proof: Proof { rounds: messages, values }, point: bound, value, weight: point, tables })
+    }
+
+    /// Whether challenges are drawn on the device where the transcript and the strategy allow it.
+    fn may_draw(&self, statement: &Statement<E>) -> bool {
+        self.config.draw == Draw::Device
+            && draw::can::<E>(statement.degree())
+            && round::shared_bytes::<E>(statement.degree(), true) <= self.shared_limit()
     }
 
     /// Whether the first round need not evaluate at 0 and 1.

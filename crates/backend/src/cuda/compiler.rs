@@ -18,7 +18,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     ptr,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use libloading::Library;
@@ -122,14 +122,6 @@ pub(crate) fn source(spec: &KernelSpec) -> String {
     format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", spec.name, spec.cuda_source())
 }
 
-/// A kernel's name in messages.
-pub(crate) fn label(spec: &KernelSpec) -> String {
-    match spec.variant.as_str() {
-        "" => spec.name.to_owned(),
-        variant => format!("{} ({variant})", spec.name),
-    }
-}
-
 /// What to compile for, to run on a GPU of an architecture `sm_N`: that, or where the GPU is newer than the compiler,
 /// PTX for the newest architecture that the compiler knows.
 ///
@@ -138,7 +130,7 @@ pub(crate) fn label(spec: &KernelSpec) -> String {
 pub(crate) fn target(spec: &KernelSpec, architecture: &str) -> Result<String> {
     let Nvrtc { version: (major, minor), architectures, .. } = Nvrtc::get()?;
     nearest(architectures, architecture).ok_or_else(|| Error::Compile {
-        kernel: label(spec),
+        kernel: spec.label(),
         device: architecture.to_owned(),
         log: format!("NVRTC {major}.{minor} knows {architectures:?} only: install an older version beside it"),
     })
@@ -161,7 +153,7 @@ fn nearest(known: &[u32], architecture: &str) -> Option<String> {
 pub(crate) fn compile_source(spec: &KernelSpec, source: &str, architecture: &str) -> Result<Compiled> {
     let nvrtc = Nvrtc::get()?;
     let refuse = |log: String| Error::Compile {
-        kernel: label(spec),
+        kernel: spec.label(),
         device: architecture.to_owned(),
         log: log.trim().to_owned(),
     };
@@ -173,7 +165,7 @@ pub(crate) fn compile_source(spec: &KernelSpec, source: &str, architecture: &str
         options.push(text(option)?);
     }
 
-    let first = FirstUse::begin();
+    let alone = alone(nvrtc, &options);
     let program = Program::new(nvrtc, &source, &file).map_err(|code| refuse(nvrtc.describe(code)))?;
     let compiled = program.compile(&options);
     let log = program.text(nvrtc.log_size, nvrtc.log);
@@ -188,7 +180,10 @@ pub(crate) fn compile_source(spec: &KernelSpec, source: &str, architecture: &str
     } else {
         program.bytes(nvrtc.code_size, nvrtc.code).map_err(|code| refuse(nvrtc.describe(code)))?
     };
-    first.end();
+    if alone.is_some() {
+        let _ = WARM.set(());
+    }
+    drop(alone);
 
     let signature = String::from_utf8_lossy(&ptx);
     let found = parameters(&signature, spec.name)
@@ -238,27 +233,24 @@ fn number_before(text: &str, unit: &str) -> Option<u32> {
     before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The library crashes if its first compilation is not alone: it holds this until it is done.
-struct FirstUse(Option<std::sync::MutexGuard<'static, ()>>);
-
 static FIRST: Mutex<()> = Mutex::new(());
 static WARM: OnceLock<()> = OnceLock::new();
 
-impl FirstUse {
-    fn begin() -> Self {
-        if WARM.get().is_some() {
-            return Self(None);
-        }
-        let alone = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
-        // While this one waited, another one was the first.
-        Self(WARM.get().is_none().then_some(alone))
+/// The library crashes if its first compilation is not alone. So the first one is of a kernel without contents, which takes 50 ms,
+/// and others wait for no more. Where it fails, the caller has to be alone as long as it holds what this gives.
+fn alone(nvrtc: &'static Nvrtc, options: &[CString]) -> Option<MutexGuard<'static, ()>> {
+    if WARM.get().is_some() {
+        return None;
     }
-
-    fn end(self) {
-        if self.0.is_some() {
-            let _ = WARM.set(());
+    let alone = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    if WARM.get().is_none() {
+        let nothing = Program::new(nvrtc, c"extern \"C\" __global__ void nothing() {}", c"nothing.cu");
+        if nothing.and_then(|program| program.compile(options)).is_err() {
+            return Some(alone);
         }
+        let _ = WARM.set(());
     }
+    None
 }
 
 type RawProgram = *mut c_void;

@@ -4,11 +4,8 @@ use std::{
     collections::HashMap,
     ffi::{CString, c_int},
     ptr,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use cudarc::driver::sys::{CUfunc_st, CUfunction_attribute, CUmod_st};
@@ -17,7 +14,7 @@ use super::{
     compiler,
     driver::{Context, Handle, call},
 };
-use crate::{Error, KernelSpec, Result, cache::Cache};
+use crate::{Compilations, Error, KernelSpec, Origin, Result, cache::Cache};
 
 /// A kernel of this device, empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
 type Entry = Arc<Mutex<Option<Arc<Module>>>>;
@@ -46,9 +43,7 @@ pub(super) struct Kernels {
     cache: Cache,
     compiler: &'static Compiler,
     entries: Mutex<HashMap<blake3::Hash, Entry>>,
-    compiled: AtomicU64,
-    cache_hits: AtomicU64,
-    nanoseconds: AtomicU64,
+    compilations: Compilations,
 }
 
 impl Kernels {
@@ -59,16 +54,12 @@ impl Kernels {
             cache,
             compiler,
             entries: Mutex::default(),
-            compiled: AtomicU64::new(0),
-            cache_hits: AtomicU64::new(0),
-            nanoseconds: AtomicU64::new(0),
+            compilations: Compilations::default(),
         }
     }
 
-    /// Kernels compiled, loaded from the disk cache, and the time that both took.
-    pub(super) fn stats(&self) -> (u64, u64, Duration) {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (get(&self.compiled), get(&self.cache_hits), Duration::from_nanos(get(&self.nanoseconds)))
+    pub(super) fn compilations(&self) -> &Compilations {
+        &self.compilations
     }
 
     /// The kernel of a declaration. The context must be bound.
@@ -79,15 +70,21 @@ impl Kernels {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(entries.entry(digest).or_default())
         };
-        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = &*entry {
-            return Ok(Arc::clone(module));
-        }
         let start = Instant::now();
-        let module = Arc::new(self.load(spec, &source, &digest, start)?);
-        let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-        *entry = Some(Arc::clone(&module));
+        let (module, origin) = {
+            let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(module) = &*entry {
+                return Ok(Arc::clone(module));
+            }
+            let loaded = self.load(spec, &source, &digest);
+            let (module, origin) = loaded.inspect_err(|_| {
+                self.compilations.note_time(Origin::Compiler, start.elapsed());
+            })?;
+            let module = Arc::new(module);
+            *entry = Some(Arc::clone(&module));
+            (module, origin)
+        };
+        self.compilations.note(spec.label(), origin, start.elapsed());
         Ok(module)
     }
 
@@ -106,7 +103,7 @@ impl Kernels {
 
     /// Two entries of the disk cache make one kernel: its code, under a key with the compiler's version, and under the
     /// digest alone the key of the code stored last. The second finds the code on machines without the compiler.
-    fn load(&self, spec: &KernelSpec, source: &str, digest: &blake3::Hash, start: Instant) -> Result<Module> {
+    fn load(&self, spec: &KernelSpec, source: &str, digest: &blake3::Hash) -> Result<(Module, Origin)> {
         let version = (self.compiler.version)();
         let key = match &version {
             Ok((major, minor)) => Some(Cache::key(&[digest.as_bytes(), &major.to_le_bytes(), &minor.to_le_bytes()])),
@@ -117,19 +114,16 @@ impl Kernels {
         };
         if let Some(code) = key.and_then(|key| self.cache.get(&key)) {
             match Module::load(&self.context, spec, source, &code) {
-                Ok(module) => {
-                    self.cache_hits.fetch_add(1, Ordering::Relaxed);
-                    return Ok(module);
-                }
+                Ok(module) => return Ok((module, Origin::DiskCache)),
                 Err(lost @ Error::Lost { .. }) => return Err(lost),
-                Err(error) => log::warn!("cached {} is replaced, it does not load: {error}", compiler::label(spec)),
+                Err(error) => log::warn!("cached {} is replaced, it does not load: {error}", spec.label()),
             }
         }
         let (major, minor) = version?;
         let (target, compiled) = (self.compiler.compile)(spec, source, &self.architecture)?;
         let module = Module::load(&self.context, spec, source, &compiled.code).map_err(|error| match error {
             Error::Driver { call, reason, .. } => Error::Compile {
-                kernel: compiler::label(spec),
+                kernel: spec.label(),
                 device: self.context.id().to_string(),
                 log: format!(
                     "{call}: {reason}; if the driver is older than NVRTC {major}.{minor}, update it or install an \
@@ -142,10 +136,10 @@ impl Kernels {
             self.cache.put(&key, &compiled.code);
             self.cache.put(digest, key.as_bytes());
         }
-        self.compiled.fetch_add(1, Ordering::Relaxed);
-        let usage = compiled.usage.map(|usage| format!(": {usage}")).unwrap_or_default();
-        log::info!("compiled {} for {target} in {:.2?}{usage}", compiler::label(spec), start.elapsed());
-        Ok(module)
+        if let Some(usage) = compiled.usage {
+            log::trace!("{} for {target} takes {usage}", spec.label());
+        }
+        Ok((module, Origin::Compiler))
     }
 }
 
@@ -185,7 +179,7 @@ impl Module {
     }
 
     fn find_function(&mut self, spec: &KernelSpec, source: &str) -> Result<()> {
-        let refuse = |log| Error::Compile { kernel: compiler::label(spec), device: self.context.id().to_string(), log };
+        let refuse = |log| Error::Compile { kernel: spec.label(), device: self.context.id().to_string(), log };
         let name = CString::new(spec.name).map_err(|_| refuse("its name contains a zero".into()))?;
         let mut function = ptr::null_mut();
         // SAFETY: the module is live, the name ends in a zero, and the pointer is to a live value.

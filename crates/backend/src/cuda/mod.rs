@@ -34,8 +34,8 @@ use std::{
 use cudarc::driver::sys::{self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig};
 
 use crate::{
-    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue, Result,
-    Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own, span::expect_len,
+    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Observer, Pending, Queue,
+    Result, Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own, span::expect_len,
 };
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};
@@ -235,8 +235,7 @@ impl Backend for Cuda {
     fn stats(&self) -> Stats {
         let (writes, bytes_up) = self.uploads.get();
         let (reads, bytes_down) = self.downloads.get();
-        let (compiled, cache_hits, compile_time) = self.kernels.stats();
-        Stats {
+        self.kernels.compilations().counted(Stats {
             launches: self.launches.load(Ordering::Relaxed),
             writes,
             reads,
@@ -245,10 +244,8 @@ impl Backend for Cuda {
             bytes_live: self.heap.live(),
             bytes_peak: self.heap.peak(),
             bytes_pooled: self.context.bind().and_then(|()| self.heap.pooled()).unwrap_or(0),
-            compiled,
-            cache_hits,
-            compile_time,
-        }
+            ..Stats::default()
+        })
     }
 
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
@@ -459,6 +456,10 @@ impl Backend for Cuda {
     fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
         self.context.bind()?;
         Ok(Executable::new(self.kernels.get(spec)?))
+    }
+
+    fn observe(&self, observer: Option<Observer>) {
+        self.kernels.compilations().observe(observer);
     }
 
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {

@@ -1,6 +1,10 @@
 //! What this backend does with a driver that fails, on the double in [`super::double`]: no GPU is needed.
 
-use std::{io::Read, sync::Arc};
+use std::{
+    io::Read,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use super::{
     Cuda, compiler,
@@ -9,8 +13,8 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, HostData, Kernel, KernelSpec, Pending, Queue, Result,
-    Ring, Secrecy, SpanMut, Stream, Transfer, Uploads, View, cache::Cache, params,
+    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, HostData, Kernel, KernelSpec, Origin, Pending, Queue,
+    Result, Ring, Secrecy, SpanMut, Stream, Transfer, Uploads, View, cache::Cache, params,
 };
 
 static COMPILER: Compiler = Compiler {
@@ -456,6 +460,65 @@ fn launches_start_early_where_their_code_waits() {
         unsafe { kernel.launch(Some(&queue), 3, &Fill { word: 7 }, &mut [Arg::write(&mut x)]) }.unwrap();
         assert_eq!(double::launches(), [[attributes, 3, 64]], "{architecture} {source}");
     }
+}
+
+/// Kernels with texts of their own.
+fn numbered(count: usize) -> Vec<KernelSpec> {
+    let spec = |i: usize| {
+        let bindings = vec![Binding::write("x", BindingType::U32)];
+        KernelSpec::new::<Fill, _>("fill", i.to_string(), bindings, |_, _| {}, move |_| format!("// {i}")).threads(64)
+    };
+    (0..count).map(spec).collect()
+}
+
+#[test]
+fn kernels_that_are_prepared_are_compiled_once_and_told_of() {
+    // Each thread has a driver of its own in the double, so that all is done by this one.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    pool.install(|| {
+        double::reset(false);
+        let device = open(0).unwrap();
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (seen, weak) = (Arc::clone(&told), device.clone());
+        device.on_compile(Some(Arc::new(move |compilation| {
+            // The device answers meanwhile, the same kernel included: no lock is held.
+            let known = weak.stats().compiled;
+            Kernel::<Fill>::new(&weak, numbered(6).remove(seen.lock().unwrap().len())).unwrap();
+            assert_eq!(weak.stats().compiled, known);
+            assert_eq!(compilation.origin, Origin::Compiler);
+            seen.lock().unwrap().push(compilation.kernel.clone());
+        })));
+        let specs = numbered(6);
+        let prepared = device.prepare(&specs).unwrap();
+        let labels: Vec<String> = specs.iter().map(KernelSpec::label).collect();
+        assert_eq!(*told.lock().unwrap(), labels);
+        let stats = device.stats();
+        assert_eq!((stats.compiled, stats.cache_hits), (6, 0));
+        assert!(stats.compile_time > Duration::ZERO && stats.load_time == Duration::ZERO);
+        for spec in specs {
+            Kernel::<Fill>::new(&device, spec).unwrap();
+        }
+        assert_eq!(device.stats(), stats, "they were ready");
+        device.on_compile(None);
+        drop(prepared);
+    });
+}
+
+#[test]
+fn a_kernel_that_is_refused_leaves_those_beside_it() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    pool.install(|| {
+        double::reset(false);
+        let device = open(0).unwrap();
+        double::fail("nvrtc", 2, Failure::Once);
+        let error = device.prepare(&numbered(5)).unwrap_err();
+        assert!(matches!(error, Error::Compile { .. }), "{error}");
+        assert_eq!(device.stats().compiled, 4, "the others were made");
+        assert!(device.prepare(&numbered(5)).is_ok());
+        assert_eq!(device.stats().compiled, 5);
+        let large = numbered(1).remove(0).threads(u32::MAX);
+        assert!(matches!(device.prepare(&[large]), Err(Error::TooLarge { .. })));
+    });
 }
 
 /// Each piece is read as it was given, whichever call fails for another one, and no call leaves host memory under a copy.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::adapters::{self, Opened};
-use crate::{DeviceInfo, Error, Features, Limits, Result, cache::Cache};
+use crate::{Compilations, DeviceInfo, Error, Features, Limits, Result, cache::Cache};
 
 /// Bytes of the pieces in which host data passes through staging memory: long enough to reach a bus's full speed,
 /// short enough for the encoding of one piece to overlap the copy of another.
@@ -56,9 +56,7 @@ pub(super) struct Counters {
     pub(super) bytes_down: AtomicU64,
     pub(super) live: AtomicU64,
     pub(super) peak: AtomicU64,
-    pub(super) compiled: AtomicU64,
-    pub(super) cache_hits: AtomicU64,
-    pub(super) compile_nanos: AtomicU64,
+    pub(super) compilations: Compilations,
 }
 
 /// Why the device cannot be used any more, once that is so.

@@ -14,7 +14,7 @@ use std::{
     fmt,
     num::NonZero,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use self::{
@@ -23,12 +23,14 @@ use self::{
     gpu::Gpu,
     host::{WgpuHost, WgpuRead, is_copied_from},
     memory::{WgpuMemory, copy_pieces},
+    pipelines::Pipeline,
     program::{Program, Variant},
     recorder::Recorder,
 };
 use crate::{
-    Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, parallel, span::expect_len,
+    Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Observer,
+    Origin, Pending, PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, parallel,
+    span::expect_len,
 };
 
 mod adapters;
@@ -45,6 +47,9 @@ mod staging;
 #[cfg(test)]
 mod tests;
 mod timer;
+
+/// Bytes of the buffers that launches of no workgroups bind: those that every kernel's elements fit.
+const NOTHING_BYTES: u64 = 256;
 
 pub(crate) fn open(index: usize) -> Result<Arc<dyn Backend>> {
     Ok(Arc::new(Wgpu::new(index, Options::default())?))
@@ -81,7 +86,7 @@ impl Backend for Wgpu {
 
     fn stats(&self) -> Stats {
         let counters = &self.gpu.counters;
-        Stats {
+        counters.compilations.counted(Stats {
             launches: counters.launches.load(Ordering::Relaxed),
             writes: counters.writes.load(Ordering::Relaxed),
             reads: counters.reads.load(Ordering::Relaxed),
@@ -90,10 +95,8 @@ impl Backend for Wgpu {
             bytes_live: counters.live.load(Ordering::Relaxed),
             bytes_peak: counters.peak.load(Ordering::Relaxed),
             bytes_pooled: self.gpu.buffers.bytes(),
-            compiled: counters.compiled.load(Ordering::Relaxed),
-            cache_hits: counters.cache_hits.load(Ordering::Relaxed),
-            compile_time: Duration::from_nanos(counters.compile_nanos.load(Ordering::Relaxed)),
-        }
+            ..Stats::default()
+        })
     }
 
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
@@ -219,13 +222,29 @@ impl Backend for Wgpu {
         Ok(Executable::new(Program::new(&self.gpu, spec)?))
     }
 
+    fn finish_compiling(&self, kernels: &[Executable]) -> Result<()> {
+        // Drivers of hardware compile when a pipeline is made.
+        if !self.gpu.info.features.software {
+            return Ok(());
+        }
+        kernels.iter().try_for_each(|kernel| self.launch_nothing(Program::of(kernel, &self.gpu)?))?;
+        let start = Instant::now();
+        self.sync()?;
+        self.gpu.counters.compilations.note_time(Origin::Compiler, start.elapsed());
+        Ok(())
+    }
+
+    fn observe(&self, observer: Option<Observer>) {
+        self.gpu.counters.compilations.observe(observer);
+    }
+
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
         self.expect_own(queue)?;
         let gpu = &*self.gpu;
         gpu.alive()?;
         let program = Program::of(job.executable, &self.gpu)?;
         let Bound { variant, bases, entries } = bind(&self.gpu, job.spec, job.args)?;
-        let [x, y] = grid(gpu, job.groups)?;
+        let grid = grid(gpu, job.groups)?;
         let pipeline = program.pipeline(&variant)?;
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
         let group = gpu.device.create_bind_group(&descriptor);
@@ -237,22 +256,7 @@ impl Backend for Wgpu {
                 &with_bases
             }
         };
-        gpu.record(|recorder, device| {
-            let offset = match &pipeline.params {
-                Some(_) => self.push_params(recorder, params)?,
-                None => 0,
-            };
-            let pass = recorder.pass(device, job.groups);
-            pass.set_pipeline(&pipeline.pipeline);
-            pass.set_bind_group(0, &group, &[]);
-            match &pipeline.params {
-                Some(group) => pass.set_bind_group(1, group, &[offset]),
-                None if !params.is_empty() => pass.set_immediates(0, params),
-                None => {}
-            }
-            pass.dispatch_workgroups(x, y, 1);
-            Ok(())
-        })??;
+        self.launch(&pipeline, &group, params, job.groups, grid)?;
         gpu.counters.launches.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -270,6 +274,51 @@ impl Backend for Wgpu {
 }
 
 impl Wgpu {
+    /// Queues a launch of no workgroups, for which Mesa's emulation compiles the kernel all the same.
+    fn launch_nothing(&self, program: &Program) -> Result<()> {
+        let (gpu, spec, pipeline) = (&*self.gpu, program.spec(), program.plain());
+        let nothing = |_| WgpuMemory::new(&self.gpu, NOTHING_BYTES, Secrecy::Public);
+        let buffers = (0..spec.bindings.len()).map(nothing).collect::<Result<Vec<_>>>()?;
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
+            .iter()
+            .enumerate()
+            .map(|(i, memory)| wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource: memory.chunks()[0].as_entire_binding(),
+            })
+            .collect();
+        let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
+        let (group, params) = (gpu.device.create_bind_group(&descriptor), vec![0; spec.params_bytes()]);
+        self.launch(pipeline, &group, &params, 0, [0, 0])
+    }
+
+    /// Queues a launch of groups laid out in a grid.
+    fn launch(
+        &self,
+        pipeline: &Pipeline,
+        group: &wgpu::BindGroup,
+        params: &[u8],
+        groups: u64,
+        [x, y]: [u32; 2],
+    ) -> Result<()> {
+        self.gpu.record(|recorder, device| {
+            let offset = match &pipeline.params {
+                Some(_) => self.push_params(recorder, params)?,
+                None => 0,
+            };
+            let pass = recorder.pass(device, groups);
+            pass.set_pipeline(&pipeline.pipeline);
+            pass.set_bind_group(0, group, &[]);
+            match &pipeline.params {
+                Some(group) => pass.set_bind_group(1, group, &[offset]),
+                None if !params.is_empty() => pass.set_immediates(0, params),
+                None => {}
+            }
+            pass.dispatch_workgroups(x, y, 1);
+            Ok(())
+        })?
+    }
+
     fn copy_pieces(&self, from: (&WgpuMemory, u64), to: (&WgpuMemory, u64), bytes: u64) -> Result<()> {
         self.gpu.record(|recorder, device| {
             for (from, to) in copy_pieces(from, to, bytes) {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     num::NonZero,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
 
@@ -12,7 +12,7 @@ use super::{
     gpu::Gpu,
     pipelines::Pipeline,
 };
-use crate::{Access, Error, Executable, KernelSpec, Result, cache::Cache, kernel::own};
+use crate::{Access, Error, Executable, KernelSpec, Origin, Result, cache::Cache, kernel::own};
 
 /// What a pipeline of a kernel depends on beside its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +57,15 @@ impl Program {
         let program = own(executable.downcast_ref::<Self>(), "kernel", &gpu.info)?;
         gpu.expect_same("kernel", &program.gpu)?;
         Ok(program)
+    }
+
+    pub(super) fn spec(&self) -> &KernelSpec {
+        &self.spec
+    }
+
+    /// The pipeline for whole buffers of one chunk.
+    pub(super) fn plain(&self) -> &Pipeline {
+        &self.plain
     }
 
     /// The pipeline for buffers like these.
@@ -107,28 +116,24 @@ fn build(gpu: &Gpu, spec: &KernelSpec, variant: &Variant) -> Result<Arc<Pipeline
     }
     let start = Instant::now();
     let built = gpu.scoped(|| create(gpu, spec, variant, parameters, &text, &digest));
-    gpu.counters.compile_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
     gpu.alive()?;
     let built = built.and_then(|built| match gpu.fails("create_compute_pipeline") {
         false => Ok(built),
         true => Err(wgpu::Error::Internal { source: "made to fail".into(), description: "made to fail".into() }),
     });
+    let built = built.inspect_err(|_| gpu.counters.compilations.note_time(Origin::Compiler, start.elapsed()));
     let (pipeline, cached) = built.map_err(|error| match error {
         wgpu::Error::OutOfMemory { .. } => gpu.driver_error("create_compute_pipeline", error),
         error => Error::Compile {
-            kernel: name(spec),
+            kernel: spec.label(),
             device: format!("{} ({}, {})", gpu.info.id, gpu.info.name, gpu.info.driver),
             log: error.to_string(),
         },
     })?;
-    let counter = if cached { &gpu.counters.cache_hits } else { &gpu.counters.compiled };
-    counter.fetch_add(1, Ordering::Relaxed);
-    log::debug!("{} {} in {:?}", if cached { "loaded" } else { "compiled" }, name(spec), start.elapsed());
-    Ok(gpu.pipelines.keep(digest, pipeline))
-}
-
-fn name(spec: &KernelSpec) -> String {
-    if spec.variant.is_empty() { spec.name.to_owned() } else { format!("{} ({})", spec.name, spec.variant) }
+    let pipeline = gpu.pipelines.keep(digest, pipeline);
+    let origin = if cached { Origin::DiskCache } else { Origin::Compiler };
+    gpu.counters.compilations.note(spec.label(), origin, start.elapsed());
+    Ok(pipeline)
 }
 
 /// Makes the pipeline, and tells whether it came from the disk cache. Errors go to the scope around.

@@ -655,8 +655,6 @@ impl Field {
 
 #[cfg(test)]
 mod tests {
-    use ark_ff::UniformRand;
-
     use super::*;
     use crate::{DeviceField, DevicePrimeField, source::has_room};
 

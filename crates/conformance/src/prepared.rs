@@ -1,0 +1,122 @@
+//! That calls compile nothing once their plan was made, or was prepared for them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use ark_bn254::{Fr, g1};
+use ark_ec::{AffineRepr, short_weierstrass::Affine};
+use ark_ff::{FftField, Field};
+use evariste_backend::{Device, Kind};
+use evariste_field::{Expression, Mont, small::BabyBear};
+use evariste_msm::{Msm, MsmConfig};
+use evariste_ntt::{LowDegreeExtension, Ntt, Order};
+use evariste_sumcheck::{Blake3Transcript, Config, Order as Binding, Statement, Sumcheck, Weight};
+use libtest_mimic::Failed;
+
+use crate::{Outcome, expect, expect_equal, samples::samples};
+
+/// log₂ of a transform of two passes.
+const LOG_N: u32 = 13;
+
+/// Checks a device that nobody else uses meanwhile, and tells what it compiled. Sums of points are left out where their kernels
+/// take minutes.
+pub(crate) fn check(device: &Device, with_points: bool) -> Result<String, Failed> {
+    let told = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&told);
+    device.on_compile(Some(Arc::new(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    })));
+    let before = device.stats();
+    transforms(device)?;
+    sumchecks(device)?;
+    if with_points {
+        points(device)?;
+    }
+    device.on_compile(None);
+    let after = device.stats();
+    let (compiled, loaded) = (after.compiled - before.compiled, after.cache_hits - before.cache_hits);
+    expect_equal("kernels that the observer was told of", &told.load(Ordering::Relaxed), &(compiled + loaded))?;
+    // A device of the CPU's kind that has workgroups runs CUDA's sources.
+    let info = device.info();
+    let compiles = info.id.kind != Kind::Cpu || info.limits.workgroup_threads > 1;
+    expect_equal("some kernels are compiled", &(compiled + loaded > 0), &compiles)?;
+    expect("compiling took time", compiled == 0 || after.compile_time > before.compile_time)?;
+    Ok(format!("{compiled} compiled, {loaded} from the cache"))
+}
+
+/// Does what must compile nothing.
+fn quietly(device: &Device, what: &str, call: impl FnOnce() -> Outcome) -> Outcome {
+    let before = device.stats();
+    call()?;
+    let after = device.stats();
+    expect_equal(what, &(after.compiled, after.cache_hits), &(before.compiled, before.cache_hits))
+}
+
+fn transforms(device: &Device) -> Outcome {
+    let (ntt, columns) = (Ntt::<BabyBear>::new(device, LOG_N)?, 3);
+    let mut data = device.upload(&samples::<BabyBear>(columns << LOG_N, 1))?;
+    let mut out = device.alloc(data.len())?;
+    quietly(device, "transforms in natural order", || {
+        for transform in [ntt.transform(), ntt.coset(BabyBear::GENERATOR)] {
+            transform.forward(&mut data)?;
+            transform.inverse(&mut data)?;
+        }
+        Ok(())
+    })?;
+    for coset in [BabyBear::ONE, BabyBear::GENERATOR] {
+        for (input, output) in [(Order::Natural, Order::BitReversed), (Order::BitReversed, Order::Natural)] {
+            let transform = ntt.coset(coset).input(input).output(output).columns(columns);
+            transform.prepare()?;
+            quietly(device, &format!("columns of {input:?} to {output:?} order"), || {
+                transform.forward(&mut data)?;
+                transform.inverse(&mut data)?;
+                transform.forward_into(&data, &mut out)?;
+                Ok(transform.inverse_into(&data, &mut out)?)
+            })?;
+        }
+    }
+    let extension = LowDegreeExtension::<BabyBear>::new(device, LOG_N, 1)?.columns(columns);
+    extension.prepare(BabyBear::GENERATOR, Order::BitReversed)?;
+    quietly(device, "a low-degree extension", || {
+        extension.extend(&data, BabyBear::GENERATOR, Order::BitReversed)?;
+        Ok(())
+    })
+}
+
+fn sumchecks(device: &Device) -> Outcome {
+    const NUM_VARS: usize = 9;
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    let expression = a * b - c;
+    let sumcheck = Sumcheck::<BabyBear>::new(device, &expression, Config::default())?;
+    let [a, b] = [1, 2].map(|seed| samples::<BabyBear>(1 << NUM_VARS, seed));
+    let c: Vec<BabyBear> = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
+    let upload = || [&a, &b, &c].map(|table| device.upload(table)).into_iter().collect::<Result<Vec<_>, _>>();
+    for order in [Binding::High, Binding::Low] {
+        for weight in [Weight::None, Weight::ZeroCheck] {
+            let statement = Statement::new(NUM_VARS, &expression)?.weight(weight.clone()).order(order);
+            sumcheck.prepare(&statement)?;
+            let tables = upload()?;
+            quietly(device, &format!("a proof with {weight:?} from {order:?}"), || {
+                let views: Vec<_> = tables.iter().map(|table| table.as_view()).collect();
+                let claim = BabyBear::from(0u8);
+                sumcheck.prove(&statement, &views, claim, &mut Blake3Transcript::new(b"prepared"))?;
+                sumcheck.prove_consuming(&statement, upload()?, claim, &mut Blake3Transcript::new(b"prepared"))?;
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn points(device: &Device) -> Outcome {
+    let bases = vec![Affine::<g1::Config>::generator(); 300];
+    let msm = Msm::new(device, &bases, MsmConfig::default())?;
+    let scalars: Vec<Fr> = samples(bases.len(), 3);
+    quietly(device, "a sum of points", || {
+        let sum = msm.evaluate(&scalars)?;
+        let scalars = device.upload::<Mont<Fr>>(&scalars)?;
+        expect("the same sum of scalars on the device", msm.evaluate(&scalars)? == sum)
+    })
+}
