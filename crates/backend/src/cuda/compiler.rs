@@ -23,7 +23,7 @@ use std::{
 
 use libloading::Library;
 
-use crate::{Error, KernelSpec, Kind, Result};
+use crate::{Error, KernelSpec, Kind, Result, kernel::label};
 
 /// Options of every compilation, besides the target. The assembler's report is where [`Usage`] comes from.
 pub(crate) const OPTIONS: &[&str] = &["--std=c++17", "--ptxas-options=--verbose"];
@@ -120,14 +120,6 @@ pub fn compile(spec: &KernelSpec, architecture: &str) -> Result<Compiled> {
 /// The text that is compiled.
 pub(crate) fn source(spec: &KernelSpec) -> String {
     format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", spec.name, spec.cuda_source())
-}
-
-/// A kernel's name in messages.
-pub(crate) fn label(spec: &KernelSpec) -> String {
-    match spec.variant.as_str() {
-        "" => spec.name.to_owned(),
-        variant => format!("{} ({variant})", spec.name),
-    }
 }
 
 /// What to compile for, to run on a GPU of an architecture `sm_N`: that, or where the GPU is newer than the compiler,

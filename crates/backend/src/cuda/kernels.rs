@@ -17,10 +17,19 @@ use super::{
     compiler,
     driver::{Context, Handle, call},
 };
-use crate::{Error, KernelSpec, Result, cache::Cache};
+use crate::{
+    Error, KernelSpec, Result,
+    cache::Cache,
+    kernel::{label, two_texts},
+};
 
-/// A kernel of this device, empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
-type Entry = Arc<Mutex<Option<Arc<Module>>>>;
+/// A kernel of this device.
+struct Entry {
+    name: &'static str,
+    variant: String,
+    /// Empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
+    module: Mutex<Option<Arc<Module>>>,
+}
 
 /// What compiles: NVRTC, or in tests a double.
 pub(super) struct Compiler {
@@ -45,7 +54,7 @@ pub(super) struct Kernels {
     architecture: String,
     cache: Cache,
     compiler: &'static Compiler,
-    entries: Mutex<HashMap<blake3::Hash, Entry>>,
+    entries: Mutex<HashMap<blake3::Hash, Arc<Entry>>>,
     compiled: AtomicU64,
     cache_hits: AtomicU64,
     nanoseconds: AtomicU64,
@@ -75,20 +84,40 @@ impl Kernels {
     pub(super) fn get(&self, spec: &KernelSpec) -> Result<Arc<Module>> {
         let source = compiler::source(spec);
         let digest = self.digest(spec, &source);
-        let entry = {
-            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(entries.entry(digest).or_default())
-        };
-        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = &*entry {
+        let entry = self.entry(spec, digest)?;
+        let mut loaded = entry.module.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = &*loaded {
             return Ok(Arc::clone(module));
         }
         let start = Instant::now();
-        let module = Arc::new(self.load(spec, &source, &digest, start)?);
+        let module = match self.load(spec, &source, &digest, start) {
+            Ok(module) => Arc::new(module),
+            Err(error) => {
+                // What was never loaded does not keep its name.
+                let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+                if entries.get(&digest).is_some_and(|known| Arc::ptr_eq(known, &entry)) {
+                    entries.remove(&digest);
+                }
+                return Err(error);
+            }
+        };
         let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-        *entry = Some(Arc::clone(&module));
+        *loaded = Some(Arc::clone(&module));
         Ok(module)
+    }
+
+    /// The entry of a text. Another one of the same name and variant is refused.
+    fn entry(&self, spec: &KernelSpec, digest: blake3::Hash) -> Result<Arc<Entry>> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(&digest) {
+            return Ok(Arc::clone(entry));
+        }
+        if entries.values().any(|entry| entry.name == spec.name && entry.variant == spec.variant) {
+            return Err(two_texts(spec, self.context.id()));
+        }
+        let entry = Arc::new(Entry { name: spec.name, variant: spec.variant.clone(), module: Mutex::default() });
+        Ok(Arc::clone(entries.entry(digest).or_insert(entry)))
     }
 
     /// All that the kernel depends on but for the compiler's version.
@@ -122,14 +151,15 @@ impl Kernels {
                     return Ok(module);
                 }
                 Err(lost @ Error::Lost { .. }) => return Err(lost),
-                Err(error) => log::warn!("cached {} is replaced, it does not load: {error}", compiler::label(spec)),
+                Err(error) => log::warn!("cached {} is replaced, it does not load: {error}", label(spec)),
             }
         }
         let (major, minor) = version?;
+        log::info!("compiling {}", label(spec));
         let (target, compiled) = (self.compiler.compile)(spec, source, &self.architecture)?;
         let module = Module::load(&self.context, spec, source, &compiled.code).map_err(|error| match error {
             Error::Driver { call, reason, .. } => Error::Compile {
-                kernel: compiler::label(spec),
+                kernel: label(spec),
                 device: self.context.id().to_string(),
                 log: format!(
                     "{call}: {reason}; if the driver is older than NVRTC {major}.{minor}, update it or install an \
@@ -144,7 +174,7 @@ impl Kernels {
         }
         self.compiled.fetch_add(1, Ordering::Relaxed);
         let usage = compiled.usage.map(|usage| format!(": {usage}")).unwrap_or_default();
-        log::info!("compiled {} for {target} in {:.2?}{usage}", compiler::label(spec), start.elapsed());
+        log::info!("compiled {} for {target} in {:.2?}{usage}", label(spec), start.elapsed());
         Ok(module)
     }
 }
@@ -185,7 +215,7 @@ impl Module {
     }
 
     fn find_function(&mut self, spec: &KernelSpec, source: &str) -> Result<()> {
-        let refuse = |log| Error::Compile { kernel: compiler::label(spec), device: self.context.id().to_string(), log };
+        let refuse = |log| Error::Compile { kernel: label(spec), device: self.context.id().to_string(), log };
         let name = CString::new(spec.name).map_err(|_| refuse("its name contains a zero".into()))?;
         let mut function = ptr::null_mut();
         // SAFETY: the module is live, the name ends in a zero, and the pointer is to a live value.

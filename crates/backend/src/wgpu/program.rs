@@ -12,7 +12,11 @@ use super::{
     gpu::Gpu,
     pipelines::Pipeline,
 };
-use crate::{Access, Error, Executable, KernelSpec, Result, cache::Cache, kernel::own};
+use crate::{
+    Access, Error, Executable, KernelSpec, Result,
+    cache::Cache,
+    kernel::{label, own, two_texts},
+};
 
 /// What a pipeline of a kernel depends on beside its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -104,6 +108,10 @@ fn build(gpu: &Gpu, spec: &KernelSpec, variant: &Variant) -> Result<Arc<Pipeline
     if let Some(pipeline) = gpu.pipelines.find(&digest) {
         return Ok(pipeline);
     }
+    if variant.is_plain() && gpu.pipelines.has(spec.name, &spec.variant) {
+        return Err(two_texts(spec, gpu.info.id));
+    }
+    log::info!("compiling {} unless it is cached", label(spec));
     let start = Instant::now();
     let built = gpu.scoped(|| create(gpu, spec, variant, parameters, &text, &digest));
     gpu.counters.compile_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
@@ -115,19 +123,15 @@ fn build(gpu: &Gpu, spec: &KernelSpec, variant: &Variant) -> Result<Arc<Pipeline
     let (pipeline, cached) = built.map_err(|error| match error {
         wgpu::Error::OutOfMemory { .. } => gpu.driver_error("create_compute_pipeline", error),
         error => Error::Compile {
-            kernel: name(spec),
+            kernel: label(spec),
             device: format!("{} ({}, {})", gpu.info.id, gpu.info.name, gpu.info.driver),
             log: error.to_string(),
         },
     })?;
     let counter = if cached { &gpu.counters.cache_hits } else { &gpu.counters.compiled };
     counter.fetch_add(1, Ordering::Relaxed);
-    log::debug!("{} {} in {:?}", if cached { "loaded" } else { "compiled" }, name(spec), start.elapsed());
+    log::info!("{} {} in {:.2?}", if cached { "loaded" } else { "compiled" }, label(spec), start.elapsed());
     Ok(gpu.pipelines.keep(digest, pipeline))
-}
-
-fn name(spec: &KernelSpec) -> String {
-    if spec.variant.is_empty() { spec.name.to_owned() } else { format!("{} ({})", spec.name, spec.variant) }
 }
 
 /// Makes the pipeline, and tells whether it came from the disk cache. Errors go to the scope around.
@@ -185,7 +189,8 @@ fn create(
     if let Some(data) = cache.filter(|_| !cached).and_then(|cache| cache.get_data()) {
         store(gpu, digest, &data);
     }
-    (Pipeline { pipeline, layout, params }, cached)
+    let plain = variant.is_plain().then(|| (spec.name, spec.variant.clone()));
+    (Pipeline { plain, pipeline, layout, params }, cached)
 }
 
 fn entry(
