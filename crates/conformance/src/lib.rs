@@ -103,7 +103,7 @@ pub fn long(device: &Device) -> Vec<Trial> {
 pub fn common() -> Vec<Trial> {
     process::common()
         .into_iter()
-        .chain([launches::common(), stub::common()])
+        .chain([launches::common(), launches::names(), stub::common()])
         .chain(ordered::common())
         .chain(boundaries::common())
         .chain(aes::common())
