@@ -77,7 +77,8 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 pub struct KernelSpec {
     /// The entry point in both sources.
     pub name: &'static str,
-    /// What distinguishes this instance of the kernel from others of its name, such as `bls12-381-fr/8`. For messages.
+    /// What distinguishes this instance of the kernel from others of its name, such as `bls12-381-fr/8`: kernels of one name and
+    /// variant have the same text. For messages and lists.
     pub variant: String,
     /// The buffers, in order.
     pub bindings: Vec<Binding>,
@@ -166,6 +167,27 @@ impl KernelSpec {
     /// Returns whether [`KernelSpec::turns`] says how many turns loops take.
     pub fn declares_turns(&self) -> bool {
         self.turns.is_some()
+    }
+
+    /// Refuses parameters with which the loops of a thread may take more turns than a device allows, before the kernel is
+    /// compiled for it.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if the loops of a thread may take more turns with these parameters than
+    /// [`Limits::loop_turns`](crate::Limits::loop_turns).
+    pub fn expect_fits<P: Params>(&self, device: &Device, params: &P) -> Result<()> {
+        let info = device.info();
+        let (Some(limit), Some(turns)) = (info.limits.loop_turns, &self.turns) else { return Ok(()) };
+        let (limit, actual) = (limit.into(), turns(bytemuck::bytes_of(params)));
+        if actual <= limit {
+            return Ok(());
+        }
+        Err(Error::TooLarge {
+            what: "the work of one thread, in turns of its loops,",
+            device: info.id,
+            expected: limit,
+            actual,
+        })
     }
 
     /// Returns the size of the parameters in bytes.
@@ -335,8 +357,8 @@ impl<P: Params> Kernel<P> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the device has fewer threads, less memory or fewer bindings for a workgroup than the kernel
-    /// takes; [`Error::Compile`] if the compiler or the driver refuses its text; [`Error::Unavailable`] if the compiler is
-    /// missing and the disk cache has not what it would make; [`Error::Driver`] if another call of the driver fails,
+    /// takes; [`Error::Compile`] if the compiler or the driver refuses its text, or the device has a kernel of the same name and
+    /// variant with another text; [`Error::Unavailable`] if the compiler is missing and the disk cache has not what it would make; [`Error::Driver`] if another call of the driver fails,
     /// [`Error::Lost`] if the device is lost.
     ///
     /// # Panics
@@ -364,18 +386,7 @@ impl<P: Params> Kernel<P> {
     /// [`Error::TooLarge`] if the loops of a thread may take more turns with these parameters than
     /// [`Limits::loop_turns`](crate::Limits::loop_turns).
     pub fn expect_fits(&self, params: &P) -> Result<()> {
-        let info = self.device.info();
-        let (Some(limit), Some(turns)) = (info.limits.loop_turns, &self.spec.turns) else { return Ok(()) };
-        let (limit, actual) = (limit.into(), turns(bytemuck::bytes_of(params)));
-        if actual <= limit {
-            return Ok(());
-        }
-        Err(Error::TooLarge {
-            what: "the work of one thread, in turns of its loops,",
-            device: info.id,
-            expected: limit,
-            actual,
-        })
+        self.spec.expect_fits(&self.device, params)
     }
 
     /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
@@ -468,6 +479,13 @@ impl<P> fmt::Debug for Kernel<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel").field("device", &self.device).field("spec", &self.spec).finish_non_exhaustive()
     }
+}
+
+/// Refuses a kernel of whose name and variant the device has one with another text.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(crate) fn two_texts(spec: &KernelSpec, device: crate::DeviceId) -> Error {
+    let log = "there is a kernel of this name and variant with another text: variants must tell texts apart".to_owned();
+    Error::Compile { kernel: spec.label(), device: device.to_string(), log }
 }
 
 /// Downcasts a handle of this crate to a backend's own type, or says whose it is.

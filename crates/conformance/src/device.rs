@@ -4,9 +4,10 @@ use std::{thread, time::Duration};
 
 use evariste_backend::{Device, Error, Secrecy, Transfer};
 
-use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, other_device};
+use crate::{Outcome, Suite, expect, expect_equal, expect_error, expect_same, launches, other_device};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
+    suite.add("second_text", launches::second_text);
     suite.add("round_trips", round_trips);
     suite.add("ranges_and_alignment", ranges_and_alignment);
     suite.add("copies_and_clears", copies_and_clears);

@@ -5,7 +5,7 @@
 //! for. That the families have all kernels is read off the sources.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     iter,
     sync::{
         Arc,
@@ -14,10 +14,17 @@ use std::{
     thread,
 };
 
-use evariste_backend::{Backend, Device, DeviceInfo, Executable, KernelSpec, Kind};
+use evariste_backend::{
+    Backend, Binding, BindingType, CpuArg, Device, DeviceInfo, Error, Executable, Kernel, KernelSpec, Kind, Language,
+    params,
+};
+use evariste_curve::Points;
+use evariste_field::{DevicePrimeField, Vector};
+use evariste_msm::Msm;
+use evariste_ntt::Ntt;
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Case, Outcome, Suite, TOPICS, recorder::Recorder, sizes, timed};
+use crate::{Case, Outcome, Suite, TOPICS, expect, expect_equal, expect_error, recorder::Recorder, sizes, timed};
 
 /// Some kernels, and trials of a suite that launch them.
 pub(crate) struct Family {
@@ -158,6 +165,73 @@ pub fn kernels(info: &DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>, Fai
         all.extend((family.kernels)(info)?.into_iter().map(|spec| (family.name, spec)));
     }
     Ok(all)
+}
+
+/// That kernels of one name and variant have one text, over fields and curves of one size too.
+pub(crate) fn names() -> Trial {
+    Trial::test("any::launches::names_and_variants_tell_texts_apart", || {
+        let info = Device::cpu().info().clone();
+        let mut specs: Vec<KernelSpec> = kernels(&info)?.into_iter().map(|(_, spec)| spec).collect();
+        add_kernels_of::<ark_pallas::Fq>(&mut specs, &info)?;
+        add_kernels_of::<ark_pallas::Fr>(&mut specs, &info)?;
+        add_kernels_of::<ark_bls12_381::Fr>(&mut specs, &info)?;
+        specs.extend(Msm::<ark_pallas::PallasConfig>::kernels());
+        specs.extend(Msm::<ark_vesta::VestaConfig>::kernels());
+        specs.extend(Points::<ark_pallas::PallasConfig>::kernels());
+        specs.extend(Points::<ark_vesta::VestaConfig>::kernels());
+        let mut texts: BTreeMap<(&str, &str), Vec<[String; 2]>> = BTreeMap::new();
+        for spec in &specs {
+            let text = [spec.cuda_source(), spec.source(Language::Wgsl { int64: true })];
+            let known = texts.entry((spec.name, &spec.variant)).or_default();
+            if !known.contains(&text) {
+                known.push(text);
+            }
+        }
+        let several: Vec<_> = texts.iter().filter(|(_, texts)| texts.len() > 1).map(|(names, _)| names).collect();
+        expect_equal("names of several texts", &several, &vec![])
+    })
+}
+
+fn add_kernels_of<F: DevicePrimeField>(specs: &mut Vec<KernelSpec>, info: &DeviceInfo) -> Result<(), Failed> {
+    specs.extend(Vector::<F>::kernels());
+    specs.extend(Ntt::<F>::kernels(info, 12, evariste_ntt::Config::default(), true)?);
+    Ok(())
+}
+
+/// That a device refuses a second text under one name and variant.
+pub(crate) fn second_text(device: &Device) -> Outcome {
+    let make = |text: &'static str| {
+        let source = move |language| match language {
+            Language::Cuda => format!(
+                "extern \"C\" __global__ void word(const Params params, BUFFERS(uint32_t)) {{\n\
+                 if (blockIdx.x * blockDim.x + threadIdx.x == 0) out[0] = params.word {text};\n}}\n"
+            ),
+            Language::Wgsl { .. } => format!(
+                "@compute @workgroup_size(THREADS)\nfn word(@builtin(global_invocation_id) id: vec3<u32>) {{\n\
+                 if (id.x + id.y + id.z == 0u) {{ out_set(0u, params.word {text}); }}\n}}\n"
+            ),
+        };
+        let bindings = Binding::write("out", BindingType::U32);
+        let body = |params: &Word, out: &mut CpuArg<'_>| out.write::<u32>()[0] = params.word;
+        Kernel::<Word>::new(device, KernelSpec::new("word", "of two texts", bindings, body, source))
+    };
+    make("+ 0u")?;
+    make("+ 0u")?;
+    match device.info().id.kind {
+        // Its bodies are no text.
+        Kind::Cpu => make("+ 1u").map(drop).map_err(Into::into),
+        _ => {
+            let error = expect_error("another text", make("+ 1u"))?;
+            let refused = matches!(&error, Error::Compile { kernel, .. } if kernel == "word (of two texts)");
+            expect(&format!("it is refused: {error}"), refused)
+        }
+    }
+}
+
+params! {
+    struct Word {
+        word: u32,
+    }
 }
 
 /// That every source belongs to a family, so that a new one that nobody launches is found.

@@ -104,7 +104,7 @@ pub fn long(device: &Device) -> Vec<Trial> {
 pub fn common() -> Vec<Trial> {
     process::common()
         .into_iter()
-        .chain([launches::common(), stub::common(), secrecy::common()])
+        .chain([launches::common(), launches::names(), stub::common(), secrecy::common()])
         .chain(ordered::common())
         .chain(boundaries::common())
         .chain(hostile::common())

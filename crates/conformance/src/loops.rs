@@ -18,6 +18,7 @@ use evariste_microbench::{Place, Products, Sharing};
 use evariste_msm::{Msm, MsmConfig, Precompute, Tuning};
 use evariste_ntt::{Config, Ntt, Twiddles};
 use evariste_primitives::{Histogram, RadixSort, SegmentedSum, SortMethod, reference as of_words};
+use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck};
 use libtest_mimic::Failed;
 
 use crate::{
@@ -36,6 +37,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
         suite.add_with(&format!("divided::{name}"), move |device| divided(device, least, run));
     }
     suite.add("refused", refused);
+    suite.add("refused_before_compiling", refused_before_compiling);
     suite.add("whole_or_not_at_all", whole_or_not_at_all);
 }
 
@@ -297,6 +299,32 @@ fn refused(device: &Device) -> Outcome {
     let error = expect_error("an expression of 20 products", vector.evaluate_expression(&gate, &[&a], &[], &mut out))?;
     expect("the error says so", matches!(error, Error::TooLarge { expected: 100, .. }))?;
     expect_same("untouched", &out.to_vec()?, &[Fr::from(5); 10])
+}
+
+/// Expressions too long for any launch are refused before a compiler sees them.
+fn refused_before_compiling(device: &Device) -> Outcome {
+    let recorder = Recorder::impatient(device, 100);
+    let device = &Device::unregistered(Arc::clone(&recorder) as _);
+    let a = device.upload::<Mont<Fr>>(&samples(8, 58))?;
+    let mut out = device.upload::<Mont<Fr>>(&[Fr::from(5); 8])?;
+    let vector = Vector::<Fr>::new(device);
+    let long = (0..3000).fold(Expression::column(0), |product, i| (product + i) * Expression::column(0));
+    let is_refused = |what: &str, error: Error| {
+        expect(&format!("{what}: {error}"), matches!(error, Error::TooLarge { expected: 100, .. }))?;
+        expect_equal(&format!("kernels that were compiled for {what}"), &recorder.compiled(), &0)
+    };
+    let evaluated = vector.evaluate_expression(&long, &[&a], &[], &mut out);
+    is_refused("values", expect_error("values", evaluated)?)?;
+    is_refused("a new vector", expect_error("a new vector", vector.compute(&long, &[&a], &[]))?)?;
+    is_refused("a sum", expect_error("a sum", vector.sum_expression(&long, &[&a], &[]))?)?;
+    expect_same("untouched", &out.to_vec()?, &[Fr::from(5); 8])?;
+    let statement = Statement::<Fr>::new(3, &long)?;
+    let plan = Sumcheck::<Fr>::new(device, &long, evariste_sumcheck::Config::default())?;
+    let proved = plan.prove(&statement, &[&a], Fr::from(0), &mut Blake3Transcript::new(b"long"));
+    match expect_error("a proof", proved)? {
+        evariste_sumcheck::Error::Device(error) => is_refused("a proof", error),
+        other => Err(format!("a proof: {other}").into()),
+    }
 }
 
 /// An operation on a vector.

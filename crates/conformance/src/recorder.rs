@@ -79,6 +79,8 @@ pub(crate) struct Recorder {
     reads: AtomicUsize,
     /// Launches before the one that fails.
     launches: AtomicUsize,
+    /// Kernels that were asked for.
+    compiled: AtomicUsize,
 }
 
 impl Recorder {
@@ -120,7 +122,8 @@ impl Recorder {
         let (launched, allocated) = (Mutex::default(), Mutex::default());
         let (flow, peak) = (Mutex::default(), AtomicU64::new(0));
         let [reads, launches] = [(); 2].map(|()| AtomicUsize::new(usize::MAX));
-        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, flow, peak, reads, launches })
+        let compiled = AtomicUsize::new(0);
+        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, flow, peak, reads, launches, compiled })
     }
 
     /// What was launched of a kernel.
@@ -134,6 +137,16 @@ impl Recorder {
         let launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
         let variants = launched.iter().filter(|((kernel, _), _)| *kernel == name);
         variants.map(|(_, groups)| *groups).reduce(Groups::and)
+    }
+
+    /// The names and variants of the kernels that were launched.
+    pub(crate) fn all_launched(&self) -> Vec<(&'static str, String)> {
+        self.launched.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// How many kernels were made ready.
+    pub(crate) fn compiled(&self) -> usize {
+        self.compiled.load(Ordering::Relaxed)
     }
 
     /// What was allocated since this was asked last.
@@ -267,6 +280,7 @@ impl Backend for Recorder {
     }
 
     fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+        self.compiled.fetch_add(1, Ordering::Relaxed);
         self.backend().compile(spec)
     }
 

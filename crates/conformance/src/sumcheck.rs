@@ -1,5 +1,7 @@
 //! Sumchecks: proofs compared byte by byte with those of the definition.
 
+use std::{collections::HashSet, sync::Arc};
+
 use ark_bls12_381::Fr;
 use ark_ff::{AdditiveGroup, Field};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
@@ -9,10 +11,13 @@ use evariste_field::{
     small::{BabyBear, BabyBear4, Goldilocks, Goldilocks2},
 };
 use evariste_sumcheck::{
-    Blake3Transcript, Config, Draw, Error, Order, Statement, Strategy, Sumcheck, Tables, Weight, reference,
+    Blake3Transcript, Config, Draw, Error, Order, Refused, Statement, Strategy, Sumcheck, Tables, Weight, reference,
 };
 
-use crate::{Outcome, Suite, expect, expect_equal, expect_same, launches::Family, other_device, sizes::is_few};
+use crate::{
+    Outcome, Suite, expect, expect_equal, expect_same, launches::Family, other_device, recorder::Recorder,
+    sizes::is_few,
+};
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<Fr, Fr>(suite, "bls12-381-fr");
@@ -23,6 +28,9 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("long_messages", long_messages);
     suite.add("from_host", from_host);
     suite.add("misuse", misuse);
+    suite.add("small_challenges", small_challenges);
+    suite.add("many_products", many_products);
+    suite.add("kernels_are_listed", kernels_are_listed);
     suite.add_alone("no_host_copies_and_few_launches", counted);
 }
 
@@ -163,6 +171,9 @@ fn strategies(device: &Device) -> Outcome {
         let proved = plan.prove(&statement, &given, Fr::from(0), &mut transcript())?;
         expect_same(&format!("{strategy:?}"), &proved.proof.to_bytes(), &expected.to_bytes())?;
         let wrong = plan.prove(&statement, &given, Fr::from(1), &mut transcript()).err();
+        expect_equal("a claim that no zero-check has", &wrong, &Some(Error::ZeroCheckClaim))?;
+        // a · b − a is not 0 everywhere.
+        let wrong = plan.prove(&statement, &[given[0], given[1], given[0]], Fr::from(0), &mut transcript()).err();
         expect_equal("a false claim", &wrong, &Some(Error::FalseClaim))?;
     }
     Ok(())
@@ -181,6 +192,69 @@ fn many_tables(device: &Device) -> Outcome {
     let plan = Sumcheck::<Fr>::new(device, &many, Config::default())?;
     let proved = plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut transcript())?;
     expect_same("a proof about nine tables", &proved.proof.to_bytes(), &expected.to_bytes())
+}
+
+/// Challenges of a field that is too small are refused unless they are asked for.
+fn small_challenges(device: &Device) -> Outcome {
+    let tables = satisfied::<Goldilocks>(3);
+    let buffers = upload(device, &tables)?;
+    let given: Vec<_> = buffers.iter().collect();
+    let plan = Sumcheck::<Goldilocks>::new(device, &gate(), Config::default())?;
+    let statement = Statement::<Goldilocks>::new(3, &gate())?;
+    let refused = plan.prove(&statement, &given, Goldilocks::ZERO, &mut transcript()).err();
+    expect_equal("refused", &refused, &Some(Error::SmallChallenges { expected: 100, actual: 61 }))?;
+    let allowed = statement.clone().allow_small_challenges();
+    let proved = plan.prove(&allowed, &given, Goldilocks::ZERO, &mut transcript())?;
+    let (expected, _) = reference::prove(&allowed, 3, &tables, Goldilocks::ZERO, &mut transcript());
+    expect_same("the proof", &proved.proof.to_bytes(), &expected.to_bytes())?;
+    let refused = statement.verify(Goldilocks::ZERO, &proved.proof, &mut transcript());
+    expect_equal("refused", &refused.err(), &Some(Refused::SmallChallenges { expected: 100, actual: 61 }))?;
+    expect_same("the point", &allowed.verify(Goldilocks::ZERO, &proved.proof, &mut transcript())?.point, &proved.point)
+}
+
+/// Degree 6 with so many products that a text has them once for all points.
+fn many_products(device: &Device) -> Outcome {
+    let product = |i: u32| (0..6).map(|j| Expression::column((i * j + i) % 4) + i64::from(i)).product::<Expression>();
+    let many: Expression = (0..4).map(product).sum();
+    let tables: Vec<Vec<Goldilocks>> = (0..4).map(|seed| random(32, seed)).collect();
+    let lifted: Vec<Vec<Goldilocks2>> = tables.iter().map(|table| lifted(table)).collect();
+    let buffers = upload(device, &tables)?;
+    let given: Vec<_> = buffers.iter().collect();
+    let plan = Sumcheck::<Goldilocks2, Goldilocks>::new(device, &many, Config::default())?;
+    for (order, weight) in [(Order::High, Weight::None), (Order::Low, Weight::Eq(random(5, 21)))] {
+        let point = if let Weight::Eq(point) = &weight { Some(point.clone()) } else { None };
+        let statement = Statement::<Goldilocks2>::new(5, &many)?.order(order).weight(weight);
+        let claim = reference::sum(&statement, &lifted, point.as_deref());
+        let (expected, _) = reference::prove(&statement, 5, &lifted, claim, &mut transcript());
+        expect_equal("the sum", &plan.sum(&statement, &given)?, &claim)?;
+        let proved = plan.prove(&statement, &given, claim, &mut transcript())?;
+        expect_same(&format!("a proof, {order:?}"), &proved.proof.to_bytes(), &expected.to_bytes())?;
+    }
+    Ok(())
+}
+
+/// What proofs and sums launch is what is compiled ahead.
+fn kernels_are_listed(device: &Device) -> Outcome {
+    let recorder = Recorder::plain(device);
+    let device = &Device::unregistered(Arc::clone(&recorder) as _);
+    let tables = satisfied::<Fr>(12);
+    let buffers = upload(device, &tables)?;
+    let given: Vec<_> = buffers.iter().collect();
+    let plan = Sumcheck::<Fr>::new(device, &gate(), Config::default())?;
+    for order in [Order::High, Order::Low] {
+        for weight in [Weight::None, Weight::Eq(random(12, 3)), Weight::ZeroCheck] {
+            let statement = Statement::<Fr>::new(12, &gate())?.order(order).weight(weight.clone());
+            plan.prove(&statement, &given, Fr::ZERO, &mut transcript())?;
+            plan.prove_consuming(&statement, upload(device, &tables)?, Fr::ZERO, &mut transcript())?;
+            if weight != Weight::ZeroCheck {
+                plan.sum(&statement, &given)?;
+            }
+        }
+    }
+    let listed: HashSet<_> =
+        Sumcheck::<Fr>::kernels(&gate()).into_iter().map(|spec| (spec.name, spec.variant)).collect();
+    let missing: Vec<_> = recorder.all_launched().into_iter().filter(|kernel| !listed.contains(kernel)).collect();
+    expect_equal("kernels that are not listed", &missing, &vec![])
 }
 
 /// A message of 1,024 bytes behind its length, which is hashed in two pieces.

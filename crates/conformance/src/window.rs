@@ -182,5 +182,7 @@ fn moved(spec: &KernelSpec, missing: &[u64]) -> KernelSpec {
         let head = bodies.next().unwrap_or_default().to_owned();
         bodies.fold(head, |head, body| head + &entry + &body.replacen(") {", &format!(") {{{moves}"), 1))
     };
-    spec.clone().with_source(source)
+    let mut moved = spec.clone().with_source(source);
+    moved.variant = format!("{}, moved by {missing:?}", spec.variant);
+    moved
 }

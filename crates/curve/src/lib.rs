@@ -33,7 +33,7 @@ unsafe impl<C: DeviceCurve> Monoid for PointSum<C> {
     type Value = [C::BaseField; 4];
 
     fn name() -> String {
-        format!("points over {}", evariste_field::source::label::<C::BaseField>())
+        format!("points over {}", source::label::<C>())
     }
 
     fn binding_type() -> evariste_backend::BindingType {

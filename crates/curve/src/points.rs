@@ -17,7 +17,7 @@ use crate::{
 };
 use evariste_field::{
     DeviceField, ifma,
-    source::{binding_type, cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse},
+    source::{binding_type, cuda_group_inverse, group_inverse_threads, turns, wgsl_group_inverse},
 };
 use evariste_primitives::{ByIndex, checked_len};
 
@@ -565,7 +565,7 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
             }
         });
     };
-    let variant = format!("{operation:?} over {}", label::<C::BaseField>());
+    let variant = format!("{operation:?} over {}", source::label::<C>());
     let turns = source::turns::<C>();
     KernelSpec::new("point_map", variant, bindings, body, source).threads(THREADS).turns(move |_: &MapParams| turns)
 }
@@ -621,7 +621,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             divide_run::<C>(operation, part(first + whole, count - whole), rest);
         });
     };
-    let variant = format!("{operation:?} over {}", label::<C::BaseField>());
+    let variant = format!("{operation:?} over {}", source::label::<C>());
     let (mul, finish) = (turns::mul::<C::BaseField>(), source::turns::<C>());
     let shared = turns::group_inverse::<C::BaseField>(threads);
     let turns = move |params: &DivideParams| {
@@ -692,7 +692,7 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
             point::store(&sum, out);
         });
     };
-    let variant = format!("points over {}", label::<C::BaseField>());
+    let variant = format!("points over {}", source::label::<C>());
     let add = source::turns::<C>();
     KernelSpec::new("point_times", variant, bindings, body, source)
         .threads(THREADS)

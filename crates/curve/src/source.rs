@@ -50,6 +50,14 @@ fn is_zero<F: DeviceField>(x: F) -> bool {
     x == F::ZERO
 }
 
+/// Names a curve in variants of kernels and in messages, by its base field ([`source::label`]) and digits that tell it from other
+/// curves over that.
+pub fn label<C: DeviceCurve>() -> String {
+    let coefficients = [C::COEFF_A, C::COEFF_B].into_iter().flat_map(limbs).flat_map(u32::to_le_bytes);
+    let digits = source::digits_of(&coefficients.collect::<Vec<u8>>());
+    format!("{}, curve {digits}", source::label::<C::BaseField>())
+}
+
 /// Returns the arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve.cuh`. Over an extension of
 /// a field with long elements, the products in that field are called (`extension.cuh`).
 pub fn cuda<C: DeviceCurve>() -> String {

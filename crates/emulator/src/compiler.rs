@@ -5,6 +5,7 @@ use std::{
     env,
     ffi::{OsStr, OsString, c_char},
     fs,
+    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     process::{self, Command},
     ptr,
@@ -58,6 +59,8 @@ pub(crate) struct Compiler {
     folder: Folder,
     /// By text; who comes second waits for the first.
     libraries: Mutex<HashMap<String, Entry>>,
+    /// Hashes of texts by name and variant.
+    names: Mutex<HashMap<(&'static str, String), u64>>,
     files: AtomicU64,
 }
 
@@ -72,6 +75,7 @@ impl Compiler {
             arithmetic,
             folder: Folder::new().map_err(|error| unavailable(format!("a folder for compiled kernels: {error}")))?,
             libraries: Mutex::default(),
+            names: Mutex::default(),
             files: AtomicU64::new(0),
         };
         let write = |name, text| fs::write(compiler.folder.0.join(name), text);
@@ -85,6 +89,14 @@ impl Compiler {
     /// The library of a kernel, with the time that it took if it was not there yet; or the compiler's messages.
     pub(crate) fn compile(&self, spec: &KernelSpec) -> Result<(Arc<Library>, Option<Duration>), String> {
         let text = text(spec, self.arithmetic);
+        {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            if *names.entry((spec.name, spec.variant.clone())).or_insert(hasher.finish()) != hasher.finish() {
+                return Err("there is a kernel of this name and variant with another text".into());
+            }
+        }
         let entry = {
             let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(libraries.entry(text.clone()).or_default())

@@ -36,7 +36,7 @@ fn run_into(
     blocks: u64,
     mut out: Buffer<u32>,
 ) -> Result<Vec<u32>, Error> {
-    let spec = KernelSpec::new("x", "", bindings.to_vec(), |_: &Params, _| {}, move |_| text.clone());
+    let spec = KernelSpec::new("x", text.clone(), bindings.to_vec(), |_: &Params, _| {}, move |_| text.clone());
     let kernel = Kernel::<Params>::new(device, spec.threads(64).shared_bytes(256))?;
     let a: Buffer<u32> = device.upload(&(0..LEN).collect::<Vec<_>>())?;
     // SAFETY: the runtime keeps the kernel inside its bindings; that it does is what is tested.
@@ -220,4 +220,15 @@ fn both_bodies_of_arithmetic_multiply() {
     let text = "out[i] = CARRY_MODEL;";
     assert_eq!(launch(&emulator(), text, 4).unwrap(), [1; 256]);
     assert_eq!(launch(&device(Arithmetic::Portable).unwrap(), text, 4).unwrap(), [0; 256]);
+}
+
+#[test]
+fn a_name_and_a_variant_have_one_text() {
+    let device = emulator();
+    let spec = |text: String| KernelSpec::new("x", "one", BINDINGS.to_vec(), |_: &Params, _| {}, move |_| text.clone());
+    let make = |body: &str| Kernel::<Params>::new(&device, spec(text(body)).threads(64).shared_bytes(256)).map(drop);
+    make("out[i] = t;").unwrap();
+    make("out[i] = t;").unwrap();
+    let error = make("out[i] = t + 1;").unwrap_err();
+    assert!(matches!(&error, Error::Compile { kernel, .. } if kernel == "x (one)"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::{
     fmt,
     iter::{Product, Sum},
     ops::{Add, Mul, Neg, Sub},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use ark_ff::Field;
@@ -14,7 +14,8 @@ use ark_ff::Field;
 /// built by `+`, `−`, `·` and powers from [`Expression::column`], [`Expression::constant`] and integers, and names no
 /// field.
 ///
-/// Clones are cheap and share their parts; parts that are equal are computed once.
+/// Clones are cheap and share their parts; parts that are equal are computed once. The steps of an expression are found when they
+/// are first asked for, by what is told by them, and kept with it.
 ///
 /// ```
 /// use ark_bls12_381::Fr;
@@ -35,6 +36,11 @@ pub struct Expression(Arc<Node>);
 struct Node {
     kind: Kind,
     degree: u64,
+    /// One more than the highest index of a column, or 0 without a column; the same of constants.
+    columns: u64,
+    constants: u64,
+    /// Once they were asked for.
+    tape: OnceLock<Box<Tape>>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,12 +89,12 @@ impl Expression {
 
     /// Counts the columns that must be given: one more than the highest index, or 0 without a column.
     pub fn columns(&self) -> usize {
-        self.tape().columns().last().map_or(0, |index| *index as usize + 1)
+        self.0.columns as usize
     }
 
     /// Counts the constants that must be given: one more than the highest index, or 0 without a constant.
     pub fn constants(&self) -> usize {
-        self.tape().constants()
+        self.0.constants as usize
     }
 
     /// Evaluates the expression on the host, in one row with these columns and constants.
@@ -109,7 +115,7 @@ impl Expression {
     /// little-endian order. A power is the multiplications of its binary digits: from the highest digit down, the result
     /// is squared, and where the digit is one, multiplied by the base.
     pub fn digest(&self) -> [u8; 32] {
-        self.tape().digest()
+        *self.tape().digest.get_or_init(|| digest_of(&self.tape().steps))
     }
 
     /// The context for key derivation in [`Expression::digest`].
@@ -117,11 +123,16 @@ impl Expression {
 
     /// Lists the steps that compute the expression, as [`Expression::digest`] orders them; the last one is the result.
     pub fn steps(&self) -> Vec<Step> {
-        self.tape().steps
+        self.tape().steps.clone()
     }
 
     fn new(kind: Kind, degree: u64) -> Self {
-        Self(Arc::new(Node { kind, degree }))
+        let most =
+            |of: fn(&Node) -> u64| kind.operands().iter().flatten().map(|operand| of(&operand.0)).max().unwrap_or(0);
+        let columns = if let Kind::Column(index) = kind { u64::from(index) + 1 } else { most(|node| node.columns) };
+        let constants =
+            if let Kind::Constant(index) = kind { u64::from(index) + 1 } else { most(|node| node.constants) };
+        Self(Arc::new(Node { kind, degree, columns, constants, tape: OnceLock::new() }))
     }
 
     /// The same with column i called `columns[i]`, and constant i `constants[i]`.
@@ -147,8 +158,14 @@ impl Expression {
     }
 
     /// The steps that compute it.
-    pub(crate) fn tape(&self) -> Tape {
-        let mut tape = Tape::default();
+    pub(crate) fn tape(&self) -> &Tape {
+        self.0.tape.get_or_init(|| Box::new(self.written()))
+    }
+
+    fn written(&self) -> Tape {
+        #[cfg(test)]
+        tests::WRITTEN.set(tests::WRITTEN.get() + 1);
+        let mut tape = Writer::default();
         self.fold(|node, at: &dyn Fn(&Self) -> u32| match &node.kind {
             Kind::Column(index) => tape.push(Step::Column(*index)),
             Kind::Constant(index) => tape.push(Step::Constant(*index)),
@@ -165,7 +182,7 @@ impl Expression {
                 })
             }
         });
-        tape
+        Tape { steps: tape.steps, digest: OnceLock::new() }
     }
 
     /// What `part` makes of the whole: of each node once, from what it has made of the operands, those from the left before.
@@ -235,7 +252,7 @@ impl fmt::Debug for Expression {
 impl PartialEq for Expression {
     /// Whether they have the same digest.
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.tape() == other.tape()
+        Arc::ptr_eq(&self.0, &other.0) || self.tape().steps == other.tape().steps
     }
 }
 
@@ -363,19 +380,20 @@ impl Step {
 
 /// An expression as a list of steps, none of them twice. The last one is the result: it cannot have come up before, since
 /// no expression is part of its own operands.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tape {
     pub(crate) steps: Vec<Step>,
+    digest: OnceLock<[u8; 32]>,
+}
+
+/// A tape while it is written.
+#[derive(Default)]
+struct Writer {
+    steps: Vec<Step>,
     known: HashMap<Step, u32>,
 }
 
-impl PartialEq for Tape {
-    fn eq(&self, other: &Self) -> bool {
-        self.steps == other.steps
-    }
-}
-
-impl Tape {
+impl Writer {
     fn push(&mut self, step: Step) -> u32 {
         let step = match step {
             Step::Add(a, b) => Step::Add(a.min(b), a.max(b)),
@@ -390,19 +408,15 @@ impl Tape {
         self.known.insert(step, number);
         number
     }
+}
 
+impl Tape {
     /// The indices of the columns that are used, in ascending order.
     pub(crate) fn columns(&self) -> Vec<u32> {
         let column = |step: &Step| if let Step::Column(index) = step { Some(*index) } else { None };
         let mut columns: Vec<u32> = self.steps.iter().filter_map(column).collect();
         columns.sort_unstable();
         columns
-    }
-
-    /// One more than the highest index of a constant.
-    pub(crate) fn constants(&self) -> usize {
-        let constant = |step: &Step| if let Step::Constant(index) = step { Some(*index as usize + 1) } else { None };
-        self.steps.iter().filter_map(constant).max().unwrap_or(0)
     }
 
     fn value<F: Field>(&self, columns: &[F], constants: &[F]) -> F {
@@ -421,35 +435,43 @@ impl Tape {
         }
         values.last().copied().unwrap_or(F::ZERO)
     }
+}
 
-    pub(crate) fn digest(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_derive_key(Expression::CONTEXT);
-        let mut put = |tag: u8, numbers: &[u32]| {
-            hasher.update(&[tag]);
-            for number in numbers {
-                hasher.update(&number.to_le_bytes());
-            }
-        };
-        for step in &self.steps {
-            match *step {
-                Step::Column(index) => put(0, &[index]),
-                Step::Constant(index) => put(1, &[index]),
-                Step::Integer(value) => put(2, &[value as u32, (value >> 32) as u32]),
-                Step::Add(a, b) => put(3, &[a, b]),
-                Step::Sub(a, b) => put(4, &[a, b]),
-                Step::Mul(a, b) => put(5, &[a, b]),
-                Step::Neg(a) => put(6, &[a]),
-            }
+/// The hash of these steps: see [`Expression::digest`].
+fn digest_of(steps: &[Step]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key(Expression::CONTEXT);
+    let mut put = |tag: u8, numbers: &[u32]| {
+        hasher.update(&[tag]);
+        for number in numbers {
+            hasher.update(&number.to_le_bytes());
         }
-        *hasher.finalize().as_bytes()
+    };
+    for step in steps {
+        match *step {
+            Step::Column(index) => put(0, &[index]),
+            Step::Constant(index) => put(1, &[index]),
+            Step::Integer(value) => put(2, &[value as u32, (value >> 32) as u32]),
+            Step::Add(a, b) => put(3, &[a, b]),
+            Step::Sub(a, b) => put(4, &[a, b]),
+            Step::Mul(a, b) => put(5, &[a, b]),
+            Step::Neg(a) => put(6, &[a]),
+        }
     }
+    *hasher.finalize().as_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::Fr;
 
+    use std::cell::Cell;
+
     use super::*;
+
+    thread_local! {
+        /// Tapes that this thread has written.
+        pub(super) static WRITTEN: Cell<usize> = const { Cell::new(0) };
+    }
 
     fn columns() -> [Expression; 3] {
         [0, 1, 2].map(Expression::column)
@@ -502,5 +524,42 @@ mod tests {
             deep = deep + Expression::column(0);
         }
         assert_eq!(deep.tape().steps.len(), 1_000_001);
+    }
+
+    #[test]
+    fn steps_are_found_once() {
+        let chain = || (0..1_000_000).fold(Expression::column(0), |sum, _| sum * Expression::column(0) + 1);
+        let (first, second) = (chain(), chain());
+        let before = WRITTEN.get();
+        assert_eq!((first.columns(), first.constants(), first.degree()), (1, 0, 1_000_001));
+        assert_eq!(WRITTEN.get(), before);
+        for _ in 0..10 {
+            assert_eq!(first.digest(), first.clone().digest());
+            assert_eq!(first, first.clone());
+            assert!(format!("{first:?}").contains("steps: 2000002"));
+            assert_eq!(first.steps().len(), 2_000_002);
+            assert_eq!(first.value::<Fr>(&[Fr::from(0)], &[]), Fr::from(1));
+        }
+        assert_eq!(WRITTEN.get(), before + 1);
+        for _ in 0..10 {
+            assert_eq!(first, second);
+        }
+        assert_eq!(WRITTEN.get(), before + 2);
+    }
+
+    #[test]
+    fn columns_and_constants_are_those_of_the_steps() {
+        let [a, b, _] = columns();
+        let last = [u32::MAX, u32::MAX - 1];
+        let expressions = [
+            (Expression::integer(3), 0, 0),
+            (Expression::column(7).pow(0), 0, 0),
+            (Expression::column(last[0]) - &a, 1 << 32, 0),
+            (-(&b * Expression::constant(last[1])).pow(3) + Expression::constant(4), 2, (1 << 32) - 1),
+        ];
+        for (expression, columns, constants) in expressions {
+            assert_eq!((expression.columns(), expression.constants()), (columns, constants));
+            assert_eq!(expression.tape().columns().last().map_or(0, |index| *index as usize + 1), columns);
+        }
     }
 }

@@ -155,6 +155,10 @@ impl<P: ExtensionConfig<N, BaseField: DeviceField>, const N: usize> DeviceField 
     fn arithmetic() -> Arithmetic {
         Arithmetic::extension(Self, |x| x.0)
     }
+
+    fn tower() -> Vec<Vec<P::BaseField>> {
+        vec![P::REDUCTION.to_vec()]
+    }
 }
 
 impl<P: ExtensionConfig<N, BaseField: DeviceField>, const N: usize> Sealed for Extension<P, N> {}

@@ -1,6 +1,6 @@
 use ark_ff::{
-    BigInt, CubicExtConfig, CubicExtField, Field, Fp, MontBackend, MontConfig, PrimeField, QuadExtConfig, QuadExtField,
-    SmallFp, SmallFpConfig,
+    AdditiveGroup, BigInt, CubicExtConfig, CubicExtField, Field, Fp, MontBackend, MontConfig, PrimeField,
+    QuadExtConfig, QuadExtField, SmallFp, SmallFpConfig,
 };
 
 use crate::Arithmetic;
@@ -36,6 +36,11 @@ pub trait DeviceField: Field + Sealed {
 
     /// Describes how kernels compute in this field.
     fn arithmetic() -> Arithmetic;
+
+    /// Tells the polynomials of a tower of fields: for each field above the prime field, from the lowest on, X^n as its
+    /// coefficients over the prime field, where X is the root that the field below is extended by and n the degree over that.
+    /// None for a prime field. Two fields with the same prime and the same polynomials are one, element by element.
+    fn tower() -> Vec<Vec<Self::BasePrimeField>>;
 }
 
 mod sealed {
@@ -135,6 +140,10 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
     fn arithmetic() -> Arithmetic {
         Arithmetic::prime::<Self>()
     }
+
+    fn tower() -> Vec<Vec<Self>> {
+        Vec::new()
+    }
 }
 
 /// The integer of little-endian limbs, at most 2 N.
@@ -198,6 +207,10 @@ impl<P: SmallFpConfig> DeviceField for SmallFp<P> {
     fn arithmetic() -> Arithmetic {
         Arithmetic::prime::<Self>()
     }
+
+    fn tower() -> Vec<Vec<Self>> {
+        Vec::new()
+    }
 }
 
 /// Whether all coefficients are in device form.
@@ -210,6 +223,16 @@ pub(crate) fn store_all<B: DeviceField>(coefficients: &[B], limbs: &mut [u32]) {
     for (x, limbs) in coefficients.iter().zip(limbs.chunks_exact_mut(B::LIMBS)) {
         x.store(limbs);
     }
+}
+
+/// A tower with one more floor: the field of the root `x` of a polynomial of this degree.
+pub(crate) fn floor_on<F: Field>(
+    mut tower: Vec<Vec<F::BasePrimeField>>,
+    x: F,
+    degree: u64,
+) -> Vec<Vec<F::BasePrimeField>> {
+    tower.push(x.pow([degree]).to_base_prime_field_elements().collect());
+    tower
 }
 
 impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
@@ -235,6 +258,10 @@ impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
     fn arithmetic() -> Arithmetic {
         Arithmetic::extension(|[c0, c1]| Self { c0, c1 }, |x| [x.c0, x.c1])
     }
+
+    fn tower() -> Vec<Vec<Self::BasePrimeField>> {
+        floor_on(P::BaseField::tower(), Self { c0: P::BaseField::ZERO, c1: P::BaseField::ONE }, 2)
+    }
 }
 
 impl<P: CubicExtConfig<BaseField: DeviceField>> DeviceField for CubicExtField<P> {
@@ -259,6 +286,11 @@ impl<P: CubicExtConfig<BaseField: DeviceField>> DeviceField for CubicExtField<P>
 
     fn arithmetic() -> Arithmetic {
         Arithmetic::extension(|[c0, c1, c2]| Self { c0, c1, c2 }, |x| [x.c0, x.c1, x.c2])
+    }
+
+    fn tower() -> Vec<Vec<Self::BasePrimeField>> {
+        let [zero, one] = [P::BaseField::ZERO, P::BaseField::ONE];
+        floor_on(P::BaseField::tower(), Self { c0: zero, c1: one, c2: zero }, 3)
     }
 }
 

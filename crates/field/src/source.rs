@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use ark_ff::PrimeField;
+use ark_ff::{BigInteger, PrimeField};
 use evariste_backend::{Access, Binding, BindingType};
 
 use crate::{Arithmetic, DeviceField, arithmetic::Kind, constants::Constants};
@@ -130,13 +130,27 @@ fn renamed(text: &str, names: &[(char, String)]) -> String {
     renamed + rest
 }
 
-/// Names the size of a field for messages, such as `255 bits` or `31 bits, degree 4`.
+/// Names a field in variants of kernels and in messages, such as `255 bits 7a31fc80` or `31 bits 5b1f22de, degree 4`: by the bits of
+/// its prime and its degree, with digits that tell it from other fields of that size.
 pub fn label<F: DeviceField>() -> String {
     let bits = <F::BasePrimeField as PrimeField>::MODULUS_BIT_SIZE;
+    let mut bytes = <F::BasePrimeField as PrimeField>::MODULUS.to_bytes_le();
+    bytes.extend(F::tower().iter().flatten().flat_map(|x| x.into_bigint().to_bytes_le()));
+    let digits = digits_of(&bytes);
     match F::extension_degree() {
-        1 => format!("{bits} bits"),
-        degree => format!("{bits} bits, degree {degree}"),
+        1 => format!("{bits} bits {digits}"),
+        degree => format!("{bits} bits {digits}, degree {degree}"),
     }
+}
+
+/// Names these bytes by the first digits of their hash.
+pub fn digits_of(bytes: &[u8]) -> String {
+    digits(blake3::hash(bytes).as_bytes())
+}
+
+/// Names what has this hash by its first digits.
+pub fn digits(hash: &[u8; 32]) -> String {
+    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Tells the type of the words by which WGSL sees a buffer of elements of `F`.
@@ -500,9 +514,47 @@ fn f_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
+    use ark_ff::{AdditiveGroup, MontBackend, MontConfig, MontFp};
 
     use super::*;
+    use crate::{Extension, ExtensionConfig};
+
+    type Fp64<C> = ark_ff::Fp64<MontBackend<C, 1>>;
+
+    #[derive(MontConfig)]
+    #[modulus = "23"]
+    #[generator = "5"]
+    struct C23;
+
+    #[derive(MontConfig)]
+    #[modulus = "29"]
+    #[generator = "2"]
+    struct C29;
+
+    /// x² = 2, where arkworks has x² = −1.
+    struct OtherFq2;
+
+    impl ExtensionConfig<2> for OtherFq2 {
+        type BaseField = Fq;
+        const REDUCTION: [Fq; 2] = [MontFp!("2"), Fq::ZERO];
+    }
+
+    #[test]
+    fn towers_are_told_by_their_polynomials() {
+        assert_eq!(Fq::tower(), Vec::<Vec<Fq>>::new());
+        assert_eq!(Fq2::tower(), [[-Fq::from(1), Fq::ZERO]]);
+        assert_eq!(Extension::<OtherFq2, 2>::tower(), [[Fq::from(2), Fq::ZERO]]);
+        // Over 1 + u, and over v.
+        let [zero, one] = [Fq::ZERO, Fq::from(1)];
+        let third = vec![one, one, zero, zero, zero, zero];
+        assert_eq!(Fq6::tower(), [vec![-one, zero], third.clone()]);
+        let mut last = vec![zero; 12];
+        last[2] = one;
+        assert_eq!(Fq12::tower(), [vec![-one, zero], third, last]);
+    }
 
     /// Constants of the cubic level of a tower of three have coefficients in the field two levels below.
     #[test]
@@ -523,7 +575,13 @@ mod tests {
     }
 
     #[test]
-    fn labels_tell_size_and_degree() {
-        assert_eq!((label::<Fq>(), label::<Fq2>()), ("381 bits".into(), "381 bits, degree 2".into()));
+    fn labels_tell_fields_apart() {
+        // Of the same size, two of them with the same prime.
+        let labels = [label::<Fp64<C23>>(), label::<Fp64<C29>>(), label::<Fq2>(), label::<Extension<OtherFq2, 2>>()];
+        assert!(labels[..2].iter().all(|label| label.starts_with("5 bits ")), "{labels:?}");
+        let of_degree_2 = |label: &String| label.starts_with("381 bits ") && label.ends_with(", degree 2");
+        assert!(labels[2..].iter().all(of_degree_2), "{labels:?}");
+        assert_eq!(labels.iter().collect::<HashSet<_>>().len(), 4);
+        assert_eq!(label::<Fq>(), label::<Fq>());
     }
 }

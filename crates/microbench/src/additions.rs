@@ -10,7 +10,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     DeviceField,
-    source::{binding_type, label, turns},
+    source::{binding_type, turns},
 };
 
 use crate::THREADS;
@@ -63,7 +63,7 @@ impl<C: DeviceCurve> AddChain<C> {
                 point::store(&sum, out);
             });
         };
-        let variant = format!("{ADDITIONS} over {}", label::<C::BaseField>());
+        let variant = format!("{ADDITIONS} over {}", source::label::<C>());
         let turns = turns::repeat(ADDITIONS.into(), source::turns::<C>());
         KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
     }

@@ -7,10 +7,7 @@ use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::{
-    DeviceField, ifma,
-    source::{label, turns},
-};
+use evariste_field::{DeviceField, ifma, source::turns};
 use rayon::prelude::*;
 
 use crate::{
@@ -177,7 +174,7 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
     let body = move |params: &AccumulateParams, args: &mut [CpuArg<'_>; 6]| {
         accumulate::<C>(lanes.as_ref(), params, args);
     };
-    let variant = label::<C::BaseField>();
+    let variant = source::label::<C>();
     KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source)
         .threads(THREADS)
         .turns(accumulate_turns::<C>)
@@ -205,7 +202,7 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
         let sources = [evariste_cuda::MSM_MERGE, evariste_shaders::MSM_MERGE];
         shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
     };
-    let variant = label::<C::BaseField>();
+    let variant = source::label::<C>();
     KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
         .threads(MERGE_THREADS)
         .turns(|_: &MergeParams| turns::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::turns::<C>()))

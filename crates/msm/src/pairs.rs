@@ -12,7 +12,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     ifma,
-    source::{cuda_group_inverse, group_inverse_threads, label, turns, wgsl_group_inverse},
+    source::{cuda_group_inverse, group_inverse_threads, turns, wgsl_group_inverse},
 };
 use evariste_primitives::Scan;
 use rayon::prelude::*;
@@ -188,7 +188,7 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
     let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 8]| {
         pairs::<C>(by_value, lanes.as_ref(), params, args);
     };
-    let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, label::<C::BaseField>());
+    let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, source::label::<C>());
     KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source)
         .threads(threads)
         .shared_bytes(bytes)

@@ -7,7 +7,7 @@ use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::source::{label, turns};
+use evariste_field::source::turns;
 
 use crate::shared::{self, load, sum_bytes, sum_words, zero};
 
@@ -180,7 +180,7 @@ fn layer_spec<C: DeviceCurve>() -> KernelSpec {
         let sources = [evariste_cuda::MSM_LAYER, evariste_shaders::MSM_LAYER];
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
-    let variant = label::<C::BaseField>();
+    let variant = source::label::<C>();
     KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
         .threads(THREADS)
         .turns(layer_turns::<C>)
@@ -200,7 +200,7 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
         let sources = [evariste_cuda::MSM_BITS, evariste_shaders::MSM_BITS];
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
-    let variant = label::<C::BaseField>();
+    let variant = source::label::<C>();
     KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
         .threads(THREADS)
         .turns(bits_turns::<C>)

@@ -5,7 +5,7 @@ use evariste_curve::{
     AffinePoint, DeviceCurve, Points, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::source::{label, turns};
+use evariste_field::source::turns;
 
 use crate::shared::{self, load_affine, sum_words};
 
@@ -62,7 +62,7 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
     let source = move |language| {
         shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
     };
-    let variant = label::<C::BaseField>();
+    let variant = source::label::<C>();
     KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source)
         .threads(THREADS)
         .turns(|params: &Params| turns::repeat(params.times.into(), source::turns::<C>()))

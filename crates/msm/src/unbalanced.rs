@@ -7,7 +7,7 @@ use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::source::{label, turns};
+use evariste_field::source::turns;
 
 use crate::{
     accumulate::{self, List},
@@ -82,7 +82,7 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
     let turns = |params: &Params| {
         2 * turns::repeat(u32::BITS.into(), 0) + turns::repeat(params.len.into(), source::turns::<C>())
     };
-    let variant = label::<C::BaseField>();
+    let variant = source::label::<C>();
     KernelSpec::new("msm_unbalanced", variant, shared::bindings(&seen), run::<C>, source)
         .threads(accumulate::THREADS)
         .turns(turns)

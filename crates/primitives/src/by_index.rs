@@ -234,7 +234,12 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
         Mode::Number => (0, false),
         Mode::Owner => (1, true),
     };
-    let variant = format!("elements of {} bytes by {}", T::BYTES, if keeps { "owner" } else { "number" });
+    let variant = match keeps {
+        true => format!("elements of {} bytes by owner", T::BYTES),
+        // What missing ones are is part of the text.
+        false if limbs.iter().all(|limb| *limb == 0) => format!("elements of {} bytes by number", T::BYTES),
+        false => format!("elements of {} bytes by number, else {limbs:x?}", T::BYTES),
+    };
     let missing = limbs.clone();
     let source = move |language| match language {
         Language::Cuda => {

@@ -297,7 +297,7 @@ fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
     let body = |params: &MultipleParams, args: &mut [CpuArg<'_>; 3]| multiple_body::<C>(*params, args);
     // Doublings have 8 products, or 11 where a is not 0; additions 16, and a doubling in the rare case.
     let digit = 40 * turns::mul::<C::BaseField>();
-    KernelSpec::new("sqrt_multiple", source::label::<C::BaseField>(), bindings, body, source)
+    KernelSpec::new("sqrt_multiple", curve_source::label::<C>(), bindings, body, source)
         .threads(THREADS)
         .turns(move |params: &MultipleParams| loop_turns((params.high - params.low).into(), digit))
 }
@@ -343,7 +343,7 @@ fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
         });
     };
     let turns = 2 * turns::mul::<C::BaseField>();
-    KernelSpec::new("sqrt_frobenius", source::label::<C::BaseField>(), bindings, body, source)
+    KernelSpec::new("sqrt_frobenius", curve_source::label::<C>(), bindings, body, source)
         .threads(THREADS)
         .turns(move |_: &FrobeniusParams| turns)
 }

@@ -49,6 +49,13 @@ pub(crate) fn wgsl<B: DevicePrimeField>(program: &Program<B>) -> String {
     text + evariste_shaders::SQRT
 }
 
+/// What a kernel's text has of a program, for its variant.
+pub(crate) fn label<B>(program: &Program<B>) -> String {
+    let Hash { multipliers: [low, high], shift, .. } = &program.hash;
+    let sizes: Vec<String> = sizes(program).iter().map(|(_, value)| value.to_string()).collect();
+    format!("{}; {low:#x}, {high:#x}, {shift}", sizes.join(", "))
+}
+
 fn sizes<B>(program: &Program<B>) -> [(&'static str, u32); 6] {
     [
         ("STEPS", program.steps.len() as u32),

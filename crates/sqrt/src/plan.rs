@@ -555,7 +555,8 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
     };
     let (run, turns) = (Arc::clone(program), program.turns());
     let body = move |params: &Params, args: Args<'_, '_>| body::<F>(&run, shape, *params, args);
-    let variant = format!("{} over {} ({detail})", shape.name(), source::label::<F>());
+    let (field, program) = (source::label::<F>(), machine::label(program));
+    let variant = format!("{} over {field} ({detail}; {program})", shape.name());
     KernelSpec::new("sqrt_roots", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
 }
 

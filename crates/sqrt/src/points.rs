@@ -439,7 +439,12 @@ fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &A
     let (run, turns) = (Arc::clone(program), program.turns());
     let body =
         move |params: &PointsParams, args: &mut [CpuArg<'_>; 6]| points_body::<C>(&run, &layout, params.len, args);
-    let variant = format!("{} bytes over {}", layout.bytes, source::label::<C::BaseField>());
+    let Layout { bytes, big_endian, flags_at, flags, required, larger, parts, .. } = layout;
+    let variant = format!(
+        "{bytes} bytes, {big_endian}, {flags_at}, {flags:#x}, {required:#x}, {larger:#x}, {parts:?}, {infinity_y} over {} ({})",
+        source::label::<C::BaseField>(),
+        machine::label(program),
+    );
     let turns = turns + loop_turns(2, loop_turns(8, 0));
     KernelSpec::new("sqrt_points", variant, bindings, body, source)
         .threads(THREADS)
@@ -590,7 +595,13 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
         let additions = (params.low..params.high).filter(|bit| scalar.bit((*bit).into())).count() as u64;
         loop_turns((params.high - params.low).into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
     };
-    let variant = format!("{} digits over {}", membership.scalar.bits(), source::label::<C::BaseField>());
+    let (bits, curve) = (membership.scalar.bits(), curve_source::label::<C>());
+    let how = match (short, conjugate) {
+        (false, _) => "",
+        (true, false) => " and an endomorphism",
+        (true, true) => " and an endomorphism of conjugates",
+    };
+    let variant = format!("{bits} digits{how} over {curve}");
     KernelSpec::new("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
 }
 

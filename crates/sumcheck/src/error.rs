@@ -50,6 +50,19 @@ pub enum Error {
     /// The sum is not what is claimed, and the configuration asks for that check.
     #[error("the claim is false")]
     FalseClaim,
+    /// The claim of a zero-check is not 0.
+    #[error("the claim of a zero-check: expected 0, got another element")]
+    ZeroCheckClaim,
+    /// Challenges are of a field that is too small for the statement: who looks for them finds some that suit a false claim.
+    /// [`Statement`](crate::Statement) has the formula, and
+    /// [`Statement::allow_small_challenges`](crate::Statement::allow_small_challenges) takes them all the same.
+    #[error("challenges from too small a field: expected {expected} bits of soundness, got {actual}")]
+    SmallChallenges {
+        /// The bits of soundness that are asked for: [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS).
+        expected: u32,
+        /// The bits that challenges of this field give the statement.
+        actual: u32,
+    },
     /// The elements of tables are neither of the field of challenges nor of the prime field right below it.
     #[error("tables have elements of the field of challenges, or of the prime field right below it")]
     Field,
@@ -75,6 +88,34 @@ pub enum Error {
     Device(#[from] DeviceError),
 }
 
+/// What is wrong with a statement or its claim, whoever finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    Length { what: &'static str, expected: usize, actual: usize },
+    ZeroCheckClaim,
+    SmallChallenges { expected: u32, actual: u32 },
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Length { what, expected, actual } => Self::Length { what, expected, actual },
+            Fault::ZeroCheckClaim => Self::ZeroCheckClaim,
+            Fault::SmallChallenges { expected, actual } => Self::SmallChallenges { expected, actual },
+        }
+    }
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Length { what, expected, actual } => Self::Shape { what, expected, actual },
+            Fault::ZeroCheckClaim => Self::ZeroCheckClaim,
+            Fault::SmallChallenges { expected, actual } => Self::SmallChallenges { expected, actual },
+        }
+    }
+}
+
 /// Says why a proof is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -89,6 +130,18 @@ pub enum Refused {
         expected: usize,
         /// What the proof has.
         actual: usize,
+    },
+    /// The claim of a zero-check is not 0.
+    #[error("the claim of a zero-check: expected 0, got another element")]
+    ZeroCheckClaim,
+    /// Challenges are of a field that is too small for the statement, which does not
+    /// [allow that](crate::Statement::allow_small_challenges).
+    #[error("challenges from too small a field: expected {expected} bits of soundness, got {actual}")]
+    SmallChallenges {
+        /// The bits of soundness that are asked for: [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS).
+        expected: u32,
+        /// The bits that challenges of this field give the statement.
+        actual: u32,
     },
     /// Bytes of the proof are an integer that is not below the prime: not the one encoding of an element.
     #[error("element {index} of the proof is not in canonical form")]

@@ -18,6 +18,6 @@ mod transcript;
 pub use error::{Error, Refused, Result};
 pub use proof::{Proof, SubClaim};
 pub use prover::{Config, Draw, Proved, Strategy, Sumcheck};
-pub use statement::{MAX_DEGREE, MAX_VARIABLES, Order, Statement, Weight};
+pub use statement::{MAX_DEGREE, MAX_VARIABLES, MIN_SOUNDNESS_BITS, Order, Statement, Weight};
 pub use table::Tables;
 pub use transcript::{Blake3Transcript, Closure, Transcript};

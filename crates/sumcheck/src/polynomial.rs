@@ -1,18 +1,20 @@
-//! Polynomials of one variable, by values and by coefficients.
+//! Polynomials of one variable, by values and by coefficients. Some may come of secrets and never be part of a proof.
 
 use ark_ff::Field;
+use evariste_backend::Wiped;
 
 /// The coefficients of the polynomial with these values at 0, 1, 2, …, of which there are fewer than the characteristic.
-pub(crate) fn interpolate<E: Field>(values: &[E]) -> Vec<E> {
+pub(crate) fn interpolate<E: Field>(values: &[E]) -> Wiped<E> {
     // Newton's divided differences, then Horner's scheme.
-    let mut differences = values.to_vec();
+    let mut differences = Wiped::from(values.to_vec());
     for order in 1..values.len() {
         let scale = E::from(order as u64).inverse().unwrap_or(E::ZERO);
         for i in (order..values.len()).rev() {
             differences[i] = (differences[i] - differences[i - 1]) * scale;
         }
     }
-    let mut coefficients: Vec<E> = Vec::with_capacity(values.len());
+    // With room for one more.
+    let mut coefficients = Wiped::with_capacity(values.len() + 1);
     for (i, difference) in differences.iter().enumerate().rev() {
         // coefficients · (X − i) + difference
         let point = E::from(i as u64);
@@ -27,10 +29,10 @@ pub(crate) fn interpolate<E: Field>(values: &[E]) -> Vec<E> {
 
 /// The coefficients of the polynomial of degree `degree` with this coefficient of X^degree and these values at 0, 1, …,
 /// degree − 1.
-pub(crate) fn interpolate_with_top<E: Field>(values: &[E], top: E) -> Vec<E> {
+pub(crate) fn interpolate_with_top<E: Field>(values: &[E], top: E) -> Wiped<E> {
     let degree = values.len() as u64;
     let less = |(i, value): (usize, &E)| *value - top * E::from(i as u64).pow([degree]);
-    let mut coefficients = interpolate(&values.iter().enumerate().map(less).collect::<Vec<_>>());
+    let mut coefficients = interpolate(&Wiped::from(values.iter().enumerate().map(less).collect::<Vec<_>>()));
     coefficients.push(top);
     coefficients
 }
@@ -41,8 +43,8 @@ pub(crate) fn evaluate<E: Field>(coefficients: &[E], x: E) -> E {
 }
 
 /// The quotient by a + b X, which divides the polynomial and is not zero.
-pub(crate) fn divide<E: Field>(polynomial: &[E], [a, b]: [E; 2]) -> Vec<E> {
-    let mut quotient = vec![E::ZERO; polynomial.len().saturating_sub(1)];
+pub(crate) fn divide<E: Field>(polynomial: &[E], [a, b]: [E; 2]) -> Wiped<E> {
+    let mut quotient = Wiped::from(vec![E::ZERO; polynomial.len().saturating_sub(1)]);
     match (a.inverse(), b.inverse()) {
         (Some(a), _) => {
             let mut before = E::ZERO;
@@ -70,16 +72,16 @@ mod tests {
         for len in [1, 2, 3, 6] {
             let coefficients: Vec<Fr> = (0..len).map(|_| Fr::rand(&mut rng)).collect();
             let values: Vec<Fr> = (0..len).map(|i| evaluate(&coefficients, Fr::from(i))).collect();
-            assert_eq!(interpolate(&values), coefficients);
+            assert_eq!(*interpolate(&values), coefficients);
             let top = coefficients[len as usize - 1];
-            assert_eq!(interpolate_with_top(&values[..len as usize - 1], top), coefficients);
+            assert_eq!(*interpolate_with_top(&values[..len as usize - 1], top), coefficients);
             for line in [[Fr::from(3), Fr::from(5)], [Fr::from(0), Fr::from(7)], [Fr::from(7), Fr::from(0)]] {
                 let mut product = vec![Fr::from(0); len as usize + 1];
                 for (i, c) in coefficients.iter().enumerate() {
                     product[i] += line[0] * c;
                     product[i + 1] += line[1] * c;
                 }
-                assert_eq!(divide(&product, line), coefficients);
+                assert_eq!(*divide(&product, line), coefficients);
             }
         }
     }

@@ -119,6 +119,7 @@ pub(crate) enum Weighing {
     Sum,
 }
 
+#[derive(Default)]
 struct Builder {
     ops: Vec<Op>,
     known: HashMap<Op, u32>,
@@ -139,6 +140,30 @@ impl Builder {
 
     fn effect(&mut self, line: Line) {
         self.effects.push((self.ops.len(), line));
+    }
+
+    /// One end of a table's line, which is stored if it is folded.
+    fn end(&mut self, fold: Fold, table: u32, part: u32) -> u32 {
+        let Some(parts) = fold.parts(part) else { return self.push(Op::Source { table, part }) };
+        let [a, b] = parts.map(|part| self.push(Op::Source { table, part }));
+        let challenge = self.push(Op::Input(0));
+        let difference = self.push(Op::Sub(b, a));
+        let product = self.push(Op::Mul(difference, challenge));
+        let folded = self.push(Op::Add(a, product));
+        self.effect(Line::Store { table, part, slot: folded });
+        folded
+    }
+
+    /// A term of the sum at a point.
+    fn sum(&mut self, point: u32, value: u32, weighing: Weighing) {
+        let slot = match weighing {
+            Weighing::Product => {
+                let weight = self.push(Op::Weight);
+                self.push(Op::Mul(weight, value))
+            }
+            Weighing::None | Weighing::Sum => value,
+        };
+        self.effect(Line::Sum { point, slot });
     }
 
     /// The expression of these values of the columns.
@@ -202,40 +227,75 @@ impl Builder {
     }
 }
 
+/// Which of the inputs each constant and each integer of an expression is.
+fn inputs_of(expression: &Expression, steps: &[Step]) -> HashMap<Step, u32> {
+    let mut inputs = HashMap::new();
+    let mut next_integer = (FIRST_CONSTANT + expression.constants()) as u32;
+    for step in steps {
+        match *step {
+            Step::Constant(index) => {
+                inputs.insert(*step, FIRST_CONSTANT as u32 + index);
+            }
+            Step::Integer(_) => {
+                inputs.insert(*step, next_integer);
+                next_integer += 1;
+            }
+            _ => {}
+        }
+    }
+    inputs
+}
+
+/// A round at any number of points in parts, of which each stands once in a kernel's text: where the whole, which has the
+/// expression once for each point, would take compilers long.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    /// Folds each table to both ends of its line, which it stores, if tables are folded.
+    pub(crate) ends: Option<Program>,
+    /// The value of the expression where columns are parts 0 of their tables.
+    pub(crate) value: Program,
+    /// The same of its homogeneous part of the highest degree, if a round needs it.
+    pub(crate) top: Option<Program>,
+}
+
+impl Parts {
+    pub(crate) fn new(expression: &Expression, tables: usize, fold: Fold, points: &Points, weighing: Weighing) -> Self {
+        let steps = expression.steps();
+        let inputs = inputs_of(expression, &steps);
+        let value = |steps: &[Step]| {
+            let mut builder = Builder::default();
+            let columns: Vec<u32> =
+                (0..tables as u32).map(|table| builder.push(Op::Source { table, part: 0 })).collect();
+            let value = builder.evaluate(steps, &inputs, &columns);
+            builder.sum(0, value, weighing);
+            builder.finish(1)
+        };
+        let ends = (fold != Fold::No).then(|| {
+            let mut builder = Builder::default();
+            for table in 0..tables as u32 {
+                for part in [0, 1] {
+                    builder.end(fold, table, part);
+                }
+            }
+            builder.finish(0)
+        });
+        Self { ends, value: value(&steps), top: points.top.then(|| value(&top_of(&steps))) }
+    }
+}
+
 impl Program {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self { lines: Vec::new(), slots: 0, points: 0 };
+
     /// For `tables` tables, folded first or not.
     pub(crate) fn new(expression: &Expression, tables: usize, fold: Fold, points: &Points, weighing: Weighing) -> Self {
         let steps = expression.steps();
-        let mut inputs = HashMap::new();
-        let constants = expression.constants();
-        for step in &steps {
-            match *step {
-                Step::Constant(index) => {
-                    inputs.insert(*step, FIRST_CONSTANT as u32 + index);
-                }
-                Step::Integer(_) => {
-                    let before = inputs.keys().filter(|step| matches!(step, Step::Integer(_))).count();
-                    inputs.insert(*step, (FIRST_CONSTANT + constants + before) as u32);
-                }
-                _ => {}
-            }
-        }
-        let mut builder = Builder { ops: Vec::new(), known: HashMap::new(), effects: Vec::new() };
+        let inputs = inputs_of(expression, &steps);
+        let mut builder = Builder::default();
         // Both ends of each table's line, and the way between them.
         let (mut low, mut high, mut way) = (Vec::new(), Vec::new(), Vec::new());
         for table in 0..tables as u32 {
-            let mut end = |part: u32| {
-                let source = |builder: &mut Builder, part| builder.push(Op::Source { table, part });
-                let Some(parts) = fold.parts(part) else { return source(&mut builder, part) };
-                let [a, b] = parts.map(|part| source(&mut builder, part));
-                let challenge = builder.push(Op::Input(0));
-                let difference = builder.push(Op::Sub(b, a));
-                let product = builder.push(Op::Mul(difference, challenge));
-                let folded = builder.push(Op::Add(a, product));
-                builder.effect(Line::Store { table, part, slot: folded });
-                folded
-            };
-            let (lo, hi) = (end(0), end(1));
+            let [lo, hi] = [0, 1].map(|part| builder.end(fold, table, part));
             low.push(lo);
             high.push(hi);
             if points.top || !points.middle.is_empty() {
@@ -244,14 +304,7 @@ impl Program {
         }
         let mut sums = 0;
         let mut sum = |builder: &mut Builder, value: u32| {
-            let slot = match weighing {
-                Weighing::Product => {
-                    let weight = builder.push(Op::Weight);
-                    builder.push(Op::Mul(weight, value))
-                }
-                Weighing::None | Weighing::Sum => value,
-            };
-            builder.effect(Line::Sum { point: sums, slot });
+            builder.sum(sums, value, weighing);
             sums += 1;
         };
         if points.first {

@@ -70,8 +70,10 @@ impl<E: DeviceField> Statement<E> {
     ///
     /// # Errors
     /// [`Refused::Shape`] unless the proof has the rounds, degree and values of this statement, or if constants of the
-    /// statement or coordinates of its point are missing or too many; [`Refused::Final`] if the proof does not lead
-    /// from the claim to its values.
+    /// statement or coordinates of its point are missing or too many; [`Refused::ZeroCheckClaim`] for a zero-check with a claim
+    /// that is not 0; [`Refused::SmallChallenges`] if challenges give the statement fewer bits of soundness than
+    /// [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it allows that; [`Refused::Final`] if the proof does not
+    /// lead from the claim to its values.
     pub fn verify(
         &self,
         claim: E,
@@ -98,9 +100,8 @@ impl<E: DeviceField> Statement<E> {
             true => Ok(()),
             false => Err(Refused::Shape { what, expected, actual }),
         };
-        if let Err(crate::Error::Length { what, expected, actual }) = self.check() {
-            return Err(Refused::Shape { what, expected, actual });
-        }
+        self.check()?;
+        self.check_claim(claim)?;
         let (num_vars, degree) = (self.num_vars(), self.degree());
         shape("rounds of a proof", rounds.min(num_vars), proof.rounds.len())?;
         proof.rounds.iter().try_for_each(|round| shape("elements of a round", degree, round.len()))?;

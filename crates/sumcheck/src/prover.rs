@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use evariste_backend::{Buffer, Device, Kernel, KernelSpec, Lazy, Queue, View};
+use evariste_backend::{Buffer, Device, Kernel, KernelSpec, Lazy, Queue, View, Wiped};
 use evariste_field::{DeviceField, Expression, Mont};
 
 use crate::{
@@ -106,6 +106,9 @@ pub struct Proved<E: DeviceField> {
 /// Challenges are of `E`. The tables' elements are of `T`, which is `E` or the prime field right below it; folded ones are of
 /// `E`.
 ///
+/// A false claim is proved with a probability of at most (n d + t + m − 1) / |`E`| in one try: see [`Statement`] for what these are,
+/// and for what is refused.
+///
 /// The protocol is that of Lund, Fortnow, Karloff and Nisan, "Algebraic methods for interactive proof systems", Journal of the
 /// ACM 39 (1992); [`Statement`] says what messages are.
 pub struct Sumcheck<E, T = E> {
@@ -171,6 +174,14 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// for tables in buffers of their own unless there are too many, with challenges drawn on the device. None of what
     /// [`Sumcheck::new`] refuses.
     pub fn kernels(expression: &Expression) -> Vec<KernelSpec> {
+        let mut specs = Self::all_kernels(expression);
+        let mut seen = HashSet::new();
+        specs.retain(|spec| seen.insert((spec.name, spec.variant.clone())));
+        specs
+    }
+
+    /// The same, some of them several times.
+    pub(crate) fn all_kernels(expression: &Expression) -> Vec<KernelSpec> {
         let (Ok(_), Ok(_)) = (is_below::<E, T>(), Statement::<E>::new(1, expression)) else { return Vec::new() };
         let mut kinds = Vec::new();
         for (weighted, zero) in [(false, false), (true, false), (true, true)] {
@@ -181,8 +192,6 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let mut specs: Vec<KernelSpec> =
             kinds.iter().map(|(kind, finishes)| Self::spec(expression, kind, finishes.as_ref())).collect();
         specs.extend(Tables::<E, T>::kernels());
-        let mut seen = HashSet::new();
-        specs.retain(|spec| seen.insert((spec.name, spec.variant.clone())));
         specs
     }
 
@@ -271,7 +280,9 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// [`Error::OtherExpression`] if the statement is about another expression than the prover's; [`Error::Length`]
     /// unless there is a table for each column, of an element for each point, and as many constants and coordinates as
     /// the statement needs, and, where a weight is a table over a prime field below, if these are more tables than a
-    /// kernel can bind; [`Error::FalseClaim`] if the configuration asks for that check and the sum is another;
+    /// kernel can bind; [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0; [`Error::SmallChallenges`] if
+    /// challenges give the statement fewer bits of soundness than [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it
+    /// allows that; [`Error::FalseClaim`] if the configuration asks for that check and the sum is another;
     /// [`Error::Degenerate`] by [`Strategy::Textbook`] and [`Strategy::FromClaim`], if the weight is 0 at a challenge;
     /// [`Error::Device`] if a table lies on another device, if memory is exhausted, if a kernel does not compile at its
     /// first use, or if the device fails.
@@ -449,6 +460,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         claim: E,
         transcript: &mut dyn Transcript<E>,
     ) -> Result<Proved<E>> {
+        statement.check_claim(claim)?;
         let rounds = rounds.clamp(1, statement.num_vars());
         let point = statement.begin(claim, rounds, transcript);
         self.rounds(statement, rounds, place, claim, point, transcript)
@@ -551,21 +563,32 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
 
     /// The kernel of a kind. That with the weight as a table has one table more, which tells it from the others.
     fn kernel(&self, expression: &Expression, kind: Kind) -> Result<Arc<Kernel<Params>>> {
-        self.kept((kind, Use::Round), |kind| round::spec::<E, T>(expression, kind))
+        // One pair of a round, or the last round alone.
+        let least = Params { pairs: 1, chunks: 1, rounds: 1, ..Params::default() };
+        self.kept((kind, Use::Round), |kind| round::spec::<E, T>(expression, kind), &least)
     }
 
     /// The kernel behind the last round, for tables where `kind` has them, after one that was evaluated at these points.
     fn finish(&self, degree: usize, kind: Kind, previous: &Points) -> Result<Arc<Kernel<Params>>> {
         let kind = Kind { drawn: Some(previous.clone()), ..kind };
-        self.kept((kind, Use::Finish), |kind| round::finish_spec::<E, T>(degree, kind, previous))
+        self.kept((kind, Use::Finish), |kind| round::finish_spec::<E, T>(degree, kind, previous), &Params::default())
     }
 
-    fn kept(&self, key: (Kind, Use), spec: impl FnOnce(&Kind) -> KernelSpec) -> Result<Arc<Kernel<Params>>> {
+    /// A kernel, unless one thread does not fit the device even with the least that is launched: compilers would take minutes for
+    /// a text that is too long for that.
+    fn kept(
+        &self,
+        key: (Kind, Use),
+        spec: impl FnOnce(&Kind) -> KernelSpec,
+        least: &Params,
+    ) -> Result<Arc<Kernel<Params>>> {
         let lock = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = lock().get(&key) {
             return Ok(Arc::clone(kernel));
         }
-        let kernel = Arc::new(Kernel::new(&self.device, spec(&key.0))?);
+        let spec = spec(&key.0);
+        spec.expect_fits(&self.device, least)?;
+        let kernel = Arc::new(Kernel::new(&self.device, spec)?);
         // Where another thread was faster, this one's goes when the lock is free again.
         Ok(Arc::clone(lock().entry(key).or_insert_with(|| Arc::clone(&kernel))))
     }
@@ -595,7 +618,7 @@ fn points(strategy: Strategy, degree: u64, zero: bool) -> Points {
 }
 
 /// The round's polynomial from its values, for which w₀ q(0) + w₁ q(1) is `sum`.
-fn from_values<E: DeviceField>(values: &[E], points: &Points, sum: E, [w0, w1]: [E; 2]) -> Vec<E> {
+fn from_values<E: DeviceField>(values: &[E], points: &Points, sum: E, [w0, w1]: [E; 2]) -> Wiped<E> {
     let mut values = values.iter().copied();
     let mut next = || values.next().unwrap_or(E::ZERO);
     let ends = match (points.first, w1.inverse()) {
@@ -607,7 +630,8 @@ fn from_values<E: DeviceField>(values: &[E], points: &Points, sum: E, [w0, w1]: 
         // It was evaluated at 1, and w₀ is 1.
         (true, None) => [sum, next()],
     };
-    let mut known = ends.to_vec();
+    let mut known = Wiped::with_capacity(ends.len() + points.middle.len());
+    known.extend(ends);
     known.extend(points.middle.clone().map(|_| next()));
     match points.top {
         true => interpolate_with_top(&known, next()),
@@ -617,8 +641,9 @@ fn from_values<E: DeviceField>(values: &[E], points: &Points, sum: E, [w0, w1]: 
 
 /// The same from the values of the polynomial with the weight as a factor, if there is one: that of the variables bound so far,
 /// and the line from w₀ to w₁.
-fn from_table<E: DeviceField>(values: &[E], points: &Points, sum: E, [w0, w1]: [E; 2], scale: Option<E>) -> Vec<E> {
-    let mut known = values.to_vec();
+fn from_table<E: DeviceField>(values: &[E], points: &Points, sum: E, [w0, w1]: [E; 2], scale: Option<E>) -> Wiped<E> {
+    let mut known = Wiped::with_capacity(values.len() + 1);
+    known.extend_from_slice(values);
     if !points.one {
         known.insert(1, sum * scale.unwrap_or(E::ONE) - values[0]);
     }

@@ -12,7 +12,7 @@ use evariste_field::{
 use crate::{
     draw,
     params::{Params, threads},
-    program::{Fold, Line, Op, Points, Program, Weighing},
+    program::{Fold, Line, Op, Parts, Points, Program, Weighing},
 };
 
 mod cpu;
@@ -30,6 +30,11 @@ macro_rules! names {
 /// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point, and takes NVRTC
 /// 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
 const MAX_TAIL_POINTS: usize = 12;
+
+/// Multiplications from which on a kernel in WGSL has the expression once in its text for all points of a round and not once for
+/// each: compilers take more than twice the time for twice the text. On Mesa's llvmpipe, 200 products of degree 6 over Goldilocks took
+/// 10 to 20 s a kernel when they stood there six times.
+const WGSL_PARTS: usize = 64;
 
 /// Names of tables that have a binding of their own.
 pub(crate) const TABLES: [&str; 32] =
@@ -163,6 +168,7 @@ type Args<'a, 'm, S> =
 const STATE: Binding = Binding::write("state", BindingType::U32);
 
 /// A program's text in a language.
+#[derive(Clone, Copy)]
 struct Text<'a> {
     program: &'a Program,
     mul: &'a str,
@@ -244,12 +250,13 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     };
     let (inside, outside) = (program(Weighing::Product), program(Weighing::Sum));
     let degree = expression.degree() as usize;
-    let digits: String = expression.digest()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = source::digits(&expression.digest());
     let points = &kind.points;
     let middle = points.middle.len();
     let variant = format!(
-        "{digits} of {}, {:?}, {:?} to {:?}, {}{}, at {}{}{middle} points{} over {}",
+        "{digits} of {}, {} first, {:?}, {:?} to {:?}, {}{}, at {}{}{middle} points{} over {}",
         kind.tables,
+        if kind.high { "high" } else { "low" },
         kind.fold,
         kind.source,
         kind.target,
@@ -267,14 +274,36 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     let each = |point: &Points| Program::new(expression, kind.tables, Fold::No, point, Weighing::None);
     let programs: Arc<Vec<Program>> =
         Arc::new(if kind.tail { points.each().iter().map(each).collect() } else { vec![] });
+    let multiplications = match kind.tail {
+        true => programs.iter().map(Program::multiplications).sum(),
+        false => inside.multiplications(),
+    };
+    let parts = (multiplications >= WGSL_PARTS).then(|| {
+        let weighing = if kind.weighted && !kind.tail { Weighing::Product } else { Weighing::None };
+        let fold = if kind.tail { Fold::No } else { kind.fold };
+        Arc::new(Parts::new(expression, kind.tables, fold, &kind.points, weighing))
+    });
     let mul = turns::mul::<E>();
     // Each of the two choices of a turn may be a loop to a compiler.
     let of_program = move |program: &Program| turns::repeat(program.multiplications() as u64, mul + 2) + mul;
+    let below_top = kind.points.len() as u64 - u64::from(kind.points.top);
+    let of_parts = |parts: &Parts| {
+        let [ends, top] = [&parts.ends, &parts.top].map(|part| part.as_ref().map_or(0, of_program));
+        // At a point the tables go some steps on, or in one loop with others one.
+        let value = turns::repeat(middle as u64 + 1, 0) + of_program(&parts.value) + 8;
+        match kind.tail {
+            true => value.max(top),
+            false => ends + turns::repeat(below_top, value) + top,
+        }
+    };
     let (threads, points) = (threads::<E>(), inside.points as u64);
     let drawing = draw::turns::<E>(degree, kind.drawn.as_ref());
     let tree = turns::repeat(threads.ilog2().into(), 0);
     let (all, last, elements) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
-    let (pair, point) = (of_program(&inside), programs.iter().map(of_program).max().unwrap_or(0));
+    let (pair, point) = match &parts {
+        Some(parts) => (of_parts(parts), of_parts(parts)),
+        None => (of_program(&inside), programs.iter().map(of_program).max().unwrap_or(0)),
+    };
     let group = group::<E>(inside.points);
     let round = move |params: &Params| {
         let count = (1u64 << params.log_chunk).min(params.pairs.into());
@@ -297,8 +326,20 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     let source = move |language| match language {
         Language::Cuda if for_source.tail => cuda::tail::<E, T>(&for_source, degree, &programs),
         Language::Cuda => cuda::round::<E, T>(&for_source, degree, &outside),
-        Language::Wgsl { int64 } if for_source.tail => wgsl::tail::<E, T>(&for_source, degree, &programs, int64),
-        Language::Wgsl { int64 } => wgsl::round::<E, T>(&for_source, degree, &seen, int64),
+        Language::Wgsl { int64 } if for_source.tail => {
+            let text = match &parts {
+                Some(parts) => wgsl::Programs::Parts(parts),
+                None => wgsl::Programs::Each(&programs),
+            };
+            wgsl::tail::<E, T>(&for_source, degree, &text, int64)
+        }
+        Language::Wgsl { int64 } => {
+            let text = match &parts {
+                Some(parts) => wgsl::Programs::Parts(parts),
+                None => wgsl::Programs::Each(std::slice::from_ref(&*seen)),
+            };
+            wgsl::round::<E, T>(&for_source, degree, &text, int64)
+        }
     };
     let lanes = lanes_of::<E>();
     let spec = match kind.drawn.clone().filter(|_| kind.tail) {

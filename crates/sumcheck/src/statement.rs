@@ -7,7 +7,8 @@ use evariste_field::{DeviceField, Expression, Step};
 
 use crate::{
     Error, Result, Transcript,
-    transcript::{bytes_of, put},
+    error::Fault,
+    transcript::{bytes_of, put, put_coefficient},
 };
 
 /// The most variables of a statement: kernels count elements by 32 bits.
@@ -15,6 +16,9 @@ pub const MAX_VARIABLES: usize = 31;
 
 /// The largest degree of an expression.
 pub const MAX_DEGREE: u64 = 1 << 12;
+
+/// The bits of soundness that a statement has at least, unless [`Statement::allow_small_challenges`] asks for fewer.
+pub const MIN_SOUNDNESS_BITS: u32 = 100;
 
 /// Says which variable is bound first. Variable j is bit j of the index into a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,6 +62,16 @@ pub enum Weight<E> {
 /// eq at a point of coordinate p. The factor of eq in X itself, which is linear and known, is left out, as in Gruen's "Some
 /// improvements for the PIOP for ZeroCheck", 2024, and with it the factors of the variables before: q at the challenge is the
 /// sum of the next round. So a round is `degree` elements and q has one degree less than with eq as a factor.
+///
+/// # Soundness
+/// A prover of a false claim is believed with a probability of at most (n d + t + m − 1) / |F| for challenges that are drawn at
+/// random: n variables, the degree d of the expression, t = n for a zero-check, whose point is drawn, and else 0, m statements that
+/// [`Statement::batch`] joined, and 1 where it joined none, and the field F of challenges with |F| elements, which is `E`. A prover
+/// who computes the challenges by a hash can try as often as it hashes: N hashes have N times the chance. So a field of 31 bits
+/// with d = 3 costs a false claim of 20 variables 2^25 hashes, which is no proof. A statement that gives fewer bits than
+/// [`MIN_SOUNDNESS_BITS`] is refused by provers, verifiers and [`Statement::batch`]: take an extension of the field of the tables
+/// for challenges, such as one of degree 4 over 31 bits and of degree 2 over Goldilocks. The point of [`Weight::Eq`] is the
+/// caller's, and no part of the formula.
 #[derive(Clone, Debug)]
 pub struct Statement<E> {
     num_vars: usize,
@@ -66,6 +80,9 @@ pub struct Statement<E> {
     constants: Vec<E>,
     weight: Weight<E>,
     order: Order,
+    /// Statements that it was joined of, or 1.
+    joined: usize,
+    small_challenges: bool,
 }
 
 impl<E: DeviceField> Statement<E> {
@@ -96,7 +113,8 @@ impl<E: DeviceField> Statement<E> {
         }
         let expression = expression.clone();
         let (weight, order) = (Weight::None, Order::default());
-        Ok(Self { num_vars, expression, columns, constants: Vec::new(), weight, order })
+        let constants = Vec::new();
+        Ok(Self { num_vars, expression, columns, constants, weight, order, joined: 1, small_challenges: false })
     }
 
     /// Sets the constants of the expression.
@@ -118,6 +136,28 @@ impl<E: DeviceField> Statement<E> {
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
+    }
+
+    /// Accepts challenges of a field that is too small for [`MIN_SOUNDNESS_BITS`]. Provers and verifiers both have to ask for it.
+    /// Such a proof convinces nobody who does not know otherwise that there was no time to look for challenges that suit a
+    /// false claim: it is for tests, for measuring, and for a round of a protocol that repeats it.
+    #[must_use]
+    pub fn allow_small_challenges(mut self) -> Self {
+        self.small_challenges = true;
+        self
+    }
+
+    /// Counts the bits of soundness: −log₂ of the probability that [`Statement`] tells, rounded down.
+    pub fn soundness_bits(&self) -> u32 {
+        let tau = if self.weight == Weight::ZeroCheck { self.num_vars } else { 0 };
+        let failures = self.num_vars as u128 * u128::from(self.expression.degree()) + (tau + self.joined - 1) as u128;
+        let prime = <E::BasePrimeField as PrimeField>::MODULUS;
+        let value = prime.as_ref().iter().rev().fold(0f64, |value, limb| value * 2f64.powi(64) + *limb as f64);
+        // Primes of more than 1,024 bits are no floats.
+        let bits = f64::from(<E::BasePrimeField as PrimeField>::MODULUS_BIT_SIZE);
+        let log_field = value.log2().min(bits) * E::extension_degree() as f64;
+        // Floats err by far less than that.
+        (log_field * (1.0 - 1e-12) - (failures as f64).log2()).max(0.0) as u32
     }
 
     /// Counts the variables.
@@ -154,8 +194,8 @@ impl<E: DeviceField> Statement<E> {
     }
 
     /// Refuses constants or a point of the wrong number.
-    pub(crate) fn check(&self) -> Result<()> {
-        let length = |what, expected, actual| Err(Error::Length { what, expected, actual });
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        let length = |what, expected, actual| Err(Fault::Length { what, expected, actual });
         let needed = self.expression.constants();
         if self.constants.len() != needed {
             return length("the constants of the expression", needed, self.constants.len());
@@ -168,13 +208,27 @@ impl<E: DeviceField> Statement<E> {
         }
     }
 
+    /// Refuses what no proof of a claim would show: a zero-check of something else than 0, and challenges of a field that is too
+    /// small.
+    pub(crate) fn check_claim(&self, claim: E) -> Result<(), Fault> {
+        if self.weight == Weight::ZeroCheck && claim != E::ZERO {
+            return Err(Fault::ZeroCheckClaim);
+        }
+        let actual = self.soundness_bits();
+        match self.small_challenges || actual >= MIN_SOUNDNESS_BITS {
+            true => Ok(()),
+            false => Err(Fault::SmallChallenges { expected: MIN_SOUNDNESS_BITS, actual }),
+        }
+    }
+
     /// Binds the transcript to the statement and the claim, and gives the point of the weight, drawn from the transcript for a
     /// zero-check.
     ///
     /// The message is: the expression's digest; the numbers of variables, of tables, of rounds and the degree, 0 or 1 for
     /// [`Order::High`] or [`Order::Low`], and 0, 1 or 2 for the weight, each as 4 bytes in little-endian order; the degree of
-    /// the field over its prime field, as 4 bytes, and the prime; the number of constants, as 4 bytes, and these; the point of
-    /// the weight, if one is given; and the claim.
+    /// the field over its prime field, as 4 bytes, and the prime; for each field of the tower above that, from the lowest on, its
+    /// degree over the prime field, as 4 bytes, and what X^n is ([`DeviceField::tower`]); the number of constants, as 4 bytes, and
+    /// these; the point of the weight, if one is given; and the claim. Elements are as in proofs, and coefficients as in elements.
     pub(crate) fn begin(&self, claim: E, rounds: usize, transcript: &mut dyn Transcript<E>) -> Option<Vec<E>> {
         transcript.absorb(&self.message(claim, rounds));
         match &self.weight {
@@ -198,6 +252,10 @@ impl<E: DeviceField> Statement<E> {
             message.extend_from_slice(&(number as u32).to_le_bytes());
         }
         message.extend_from_slice(&<E::BasePrimeField as PrimeField>::MODULUS.to_bytes_le());
+        for floor in E::tower() {
+            message.extend_from_slice(&(floor.len() as u32).to_le_bytes());
+            floor.iter().for_each(|coefficient| put_coefficient::<E>(&mut message, coefficient));
+        }
         message.extend_from_slice(&(self.constants.len() as u32).to_le_bytes());
         message.extend_from_slice(&bytes_of(&self.constants));
         if let Weight::Eq(point) = &self.weight {
@@ -221,12 +279,13 @@ impl<E: DeviceField> Statement<E> {
     /// Joins statements about tables of their own into one: Σ αⁱ · statement i, whose tables are those of the first, then those
     /// of the second and so on, with α from `transcript` after one message that binds it to all statements, points and claims:
     /// what each would begin a proof of its own with, one after the other. Gives the sum's claim as well. All must have the same
-    /// number of variables, weight and order.
+    /// number of variables, weight and order. The sum allows small challenges if all statements do.
     ///
     /// # Errors
     /// [`Error::Length`] if there is no statement or another number of claims, if a statement has another number of
     /// variables, another weight or another order than the first, or if constants or coordinates of one are missing or
-    /// too many.
+    /// too many; [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0; [`Error::SmallChallenges`] if
+    /// challenges give a statement or the sum too few bits of soundness. The transcript is as it was then.
     pub fn batch(statements: &[Self], claims: &[E], transcript: &mut dyn Transcript<E>) -> Result<(Self, E)> {
         let length = |what, expected, actual| Error::Length { what, expected, actual };
         let first =
@@ -244,6 +303,14 @@ impl<E: DeviceField> Statement<E> {
         let alike = statements.iter().filter(same).count();
         if alike != statements.len() {
             return Err(length("statements of one weight and order in a batch", statements.len(), alike));
+        }
+        statements.iter().zip(claims).try_for_each(|(statement, claim)| statement.check_claim(*claim))?;
+        let degree = statements.iter().map(|statement| statement.expression.degree()).max().unwrap_or(0);
+        let joined = statements.iter().map(|statement| statement.joined).sum();
+        let small_challenges = statements.iter().all(|statement| statement.small_challenges);
+        // What it is joined to has the largest of their degrees.
+        if let Some(largest) = statements.iter().find(|statement| statement.expression.degree() == degree) {
+            Self { joined, small_challenges, ..largest.clone() }.check_claim(E::ZERO)?;
         }
         let mut message = Vec::new();
         for (statement, claim) in statements.iter().zip(claims) {
@@ -263,9 +330,9 @@ impl<E: DeviceField> Statement<E> {
             sum += power * claim;
             power *= alpha;
         }
-        let joined = Self::new(first.num_vars, &terms.into_iter().sum())?;
-        let joined = Self { columns: columns as usize, ..joined };
-        Ok((joined.constants(&constants).weight(first.weight.clone()).order(first.order), sum))
+        let sum_of_all = Self::new(first.num_vars, &terms.into_iter().sum())?;
+        let sum_of_all = Self { columns: columns as usize, joined, small_challenges, ..sum_of_all };
+        Ok((sum_of_all.constants(&constants).weight(first.weight.clone()).order(first.order), sum))
     }
 }
 

@@ -177,12 +177,15 @@ pub(crate) fn element_bytes<E: DeviceField>() -> usize {
 
 /// Appends the coefficients of `x` as integers below the prime, each of as many bytes as on devices, in little-endian order.
 pub(crate) fn put<E: DeviceField>(bytes: &mut Vec<u8>, x: &E) {
+    x.to_base_prime_field_elements().for_each(|coefficient| put_coefficient::<E>(bytes, &coefficient));
+}
+
+/// Appends one of them.
+pub(crate) fn put_coefficient<E: DeviceField>(bytes: &mut Vec<u8>, coefficient: &E::BasePrimeField) {
     let each = element_bytes::<E>() / E::extension_degree() as usize;
-    for coefficient in x.to_base_prime_field_elements() {
-        let mut integer = coefficient.into_bigint().to_bytes_le();
-        integer.resize(each, 0);
-        bytes.extend_from_slice(&integer);
-    }
+    let mut integer = coefficient.into_bigint().to_bytes_le();
+    integer.resize(each, 0);
+    bytes.extend_from_slice(&integer);
 }
 
 /// The bytes of some elements.

@@ -14,10 +14,15 @@ use super::{
     compiler,
     driver::{Context, Handle, call},
 };
-use crate::{Compilations, Error, KernelSpec, Origin, Result, cache::Cache};
+use crate::{Compilations, Error, KernelSpec, Origin, Result, cache::Cache, kernel::two_texts};
 
-/// A kernel of this device, empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
-type Entry = Arc<Mutex<Option<Arc<Module>>>>;
+/// A kernel of this device.
+struct Entry {
+    name: &'static str,
+    variant: String,
+    /// Empty until it is first loaded. The lock is held meanwhile, so that it is compiled once.
+    module: Mutex<Option<Arc<Module>>>,
+}
 
 /// What compiles: NVRTC, or in tests a double.
 pub(super) struct Compiler {
@@ -42,7 +47,7 @@ pub(super) struct Kernels {
     architecture: String,
     cache: Cache,
     compiler: &'static Compiler,
-    entries: Mutex<HashMap<blake3::Hash, Entry>>,
+    entries: Mutex<HashMap<blake3::Hash, Arc<Entry>>>,
     compilations: Compilations,
 }
 
@@ -66,26 +71,41 @@ impl Kernels {
     pub(super) fn get(&self, spec: &KernelSpec) -> Result<Arc<Module>> {
         let source = compiler::source(spec);
         let digest = self.digest(spec, &source);
-        let entry = {
-            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(entries.entry(digest).or_default())
-        };
+        let entry = self.entry(spec, digest)?;
         let start = Instant::now();
         let (module, origin) = {
-            let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(module) = &*entry {
+            let mut kept = entry.module.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(module) = &*kept {
                 return Ok(Arc::clone(module));
             }
             let loaded = self.load(spec, &source, &digest);
             let (module, origin) = loaded.inspect_err(|_| {
                 self.compilations.note_time(Origin::Compiler, start.elapsed());
+                // What was never loaded does not keep its name.
+                let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+                if entries.get(&digest).is_some_and(|known| Arc::ptr_eq(known, &entry)) {
+                    entries.remove(&digest);
+                }
             })?;
             let module = Arc::new(module);
-            *entry = Some(Arc::clone(&module));
+            *kept = Some(Arc::clone(&module));
             (module, origin)
         };
         self.compilations.note(spec.label(), origin, start.elapsed());
         Ok(module)
+    }
+
+    /// The entry of a text. Another one of the same name and variant is refused.
+    fn entry(&self, spec: &KernelSpec, digest: blake3::Hash) -> Result<Arc<Entry>> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(&digest) {
+            return Ok(Arc::clone(entry));
+        }
+        if entries.values().any(|entry| entry.name == spec.name && entry.variant == spec.variant) {
+            return Err(two_texts(spec, self.context.id()));
+        }
+        let entry = Arc::new(Entry { name: spec.name, variant: spec.variant.clone(), module: Mutex::default() });
+        Ok(Arc::clone(entries.entry(digest).or_insert(entry)))
     }
 
     /// All that the kernel depends on but for the compiler's version.
@@ -120,6 +140,7 @@ impl Kernels {
             }
         }
         let (major, minor) = version?;
+        log::debug!("compiling {}", spec.label());
         let (target, compiled) = (self.compiler.compile)(spec, source, &self.architecture)?;
         let module = Module::load(&self.context, spec, source, &compiled.code).map_err(|error| match error {
             Error::Driver { call, reason, .. } => Error::Compile {

@@ -44,8 +44,27 @@ fn fill(device: &Device) -> Result<Kernel<Fill>> {
 
 fn fill_by(device: &Device, source: &'static str) -> Result<Kernel<Fill>> {
     let bindings = vec![Binding::write("x", BindingType::U32)];
-    let spec = KernelSpec::new::<Fill, _>("fill", "test", bindings, |_, _| {}, |_| source.to_owned());
+    let spec = KernelSpec::new::<Fill, _>("fill", source, bindings, |_, _| {}, |_| source.to_owned());
     Kernel::new(device, spec.threads(64))
+}
+
+#[test]
+fn a_name_and_a_variant_have_one_text() {
+    let device = open(0).unwrap();
+    let make = |source: &'static str| {
+        let bindings = vec![Binding::write("x", BindingType::U32)];
+        Kernel::<Fill>::new(
+            &device,
+            KernelSpec::new::<Fill, _>("fill", "one", bindings, |_, _| {}, |_| source.to_owned()),
+        )
+    };
+    // What does not compile has no name.
+    double::fail("nvrtc", 0, Failure::Once);
+    make("a").unwrap_err();
+    make("b").unwrap();
+    make("b").unwrap();
+    let error = make("c").unwrap_err();
+    assert!(matches!(&error, Error::Compile { kernel, .. } if kernel == "fill (one)"), "{error}");
 }
 
 fn launch(kernel: &Kernel<Fill>, queue: &Queue, word: u32, x: &mut Buffer<u32>) -> Result<()> {

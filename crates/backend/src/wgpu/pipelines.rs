@@ -13,6 +13,8 @@ const KEPT: usize = 256;
 /// A kernel for one layout of its buffers.
 #[derive(Debug)]
 pub(super) struct Pipeline {
+    /// The kernel's name and variant, unless it is for views or for buffers of several chunks.
+    pub(super) plain: Option<(&'static str, String)>,
     pub(super) pipeline: wgpu::ComputePipeline,
     pub(super) layout: wgpu::BindGroupLayout,
     /// Binds the ring of parameters, where they do not pass as immediates.
@@ -43,6 +45,12 @@ impl Pipelines {
 
     pub(super) fn find(&self, digest: &blake3::Hash) -> Option<Arc<Pipeline>> {
         self.lock().get(digest).cloned()
+    }
+
+    /// Whether there is a pipeline of this name and variant, whose text is then another one if its digest is.
+    pub(super) fn has(&self, name: &'static str, variant: &str) -> bool {
+        let same = |(known, of): &(&'static str, String)| *known == name && of == variant;
+        self.lock().values().any(|pipeline| pipeline.plain.as_ref().is_some_and(same))
     }
 
     pub(super) fn keep(&self, digest: blake3::Hash, pipeline: Pipeline) -> Arc<Pipeline> {

@@ -12,7 +12,11 @@ use super::{
     gpu::Gpu,
     pipelines::Pipeline,
 };
-use crate::{Access, Error, Executable, KernelSpec, Origin, Result, cache::Cache, kernel::own};
+use crate::{
+    Access, Error, Executable, KernelSpec, Origin, Result,
+    cache::Cache,
+    kernel::{own, two_texts},
+};
 
 /// What a pipeline of a kernel depends on beside its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +118,10 @@ fn build(gpu: &Gpu, spec: &KernelSpec, variant: &Variant) -> Result<Arc<Pipeline
     if let Some(pipeline) = gpu.pipelines.find(&digest) {
         return Ok(pipeline);
     }
+    if variant.is_plain() && gpu.pipelines.has(spec.name, &spec.variant) {
+        return Err(two_texts(spec, gpu.info.id));
+    }
+    log::debug!("compiling {} unless it is cached", spec.label());
     let start = Instant::now();
     let built = gpu.scoped(|| create(gpu, spec, variant, parameters, &text, &digest));
     gpu.alive()?;
@@ -191,7 +199,8 @@ fn create(
     if let Some(data) = cache.filter(|_| !cached).and_then(|cache| cache.get_data()) {
         store(gpu, digest, &data);
     }
-    (Pipeline { pipeline, layout, params }, cached)
+    let plain = variant.is_plain().then(|| (spec.name, spec.variant.clone()));
+    (Pipeline { plain, pipeline, layout, params }, cached)
 }
 
 fn entry(

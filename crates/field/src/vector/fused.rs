@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     DeviceField, Expression, Mont,
-    expression::{Step, Tape},
+    expression::Step,
     ifma::{self, Combination},
     rows::{Rows, lanes_of},
     source::{self, binding_type, turns},
@@ -85,12 +85,13 @@ struct Program {
 }
 
 impl Program {
-    fn new(tape: &Tape) -> Self {
+    fn new(expression: &Expression) -> Self {
+        let tape = expression.tape();
         let mut last_use: Vec<usize> = (0..tape.steps.len()).collect();
         for (number, step) in tape.steps.iter().enumerate() {
             step.operands().for_each(|operand| last_use[operand as usize] = number);
         }
-        let (columns, constants) = (tape.columns(), tape.constants());
+        let (columns, constants) = (tape.columns(), expression.constants());
         let (mut free, mut slots, mut integers) = (Vec::new(), 0, Vec::new());
         let mut slot_of: Vec<u32> = Vec::with_capacity(tape.steps.len());
         let mut instructions = Vec::with_capacity(tape.steps.len());
@@ -406,8 +407,9 @@ impl<F: DeviceField> Vector<F> {
         out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
         let len = self.checked_len(out.len())?;
-        let operands = self.operands(expression, columns, constants, out.len(), out.secrecy())?;
-        let kernel = self.fused_kernel(&self.kernels.fused, &operands, spec::<F>)?;
+        let operation = self.operation(expression, columns, constants, out.len(), out.secrecy())?;
+        let kernel = self.fused_kernel(&self.kernels.fused, &operation, spec::<F>, &Params { len })?;
+        let operands = self.operands(&operation, constants, out.len())?;
         let mut args = operands.args();
         args.push(Arg::write(out));
         // SAFETY: columns and output have `len` elements, and threads touch only those below it; the buffer of further
@@ -425,8 +427,10 @@ impl<F: DeviceField> Vector<F> {
         out.expect_len("a reduction's output", 1)?;
         let rows = rows(columns)?.len();
         let len = self.checked_len(rows)?;
-        let operands = self.operands(expression, columns, constants, rows, out.secrecy())?;
-        let kernel = self.fused_kernel(&self.kernels.fused_sums, &operands, sum_spec::<F>)?;
+        let operation = self.operation(expression, columns, constants, rows, out.secrecy())?;
+        let least = reduce::Params { len, log_chunk: 0, chunks: len, reversed: 0, weights: 0 };
+        let kernel = self.fused_kernel(&self.kernels.fused_sums, &operation, sum_spec::<F>, &least)?;
+        let operands = self.operands(&operation, constants, rows)?;
         let params = self.chunking(&kernel, len, 0);
         let launch = |out: ViewMut<'_, Mont<F>>| {
             let mut args = operands.args();
@@ -438,22 +442,21 @@ impl<F: DeviceField> Vector<F> {
         if params.chunks == 1 {
             return launch(out);
         }
-        let mut sums = self.device.alloc_with(params.chunks as usize, operands.secrecy)?;
+        let mut sums = self.device.alloc_with(params.chunks as usize, operation.secrecy)?;
         launch(sums.as_view_mut())?;
         self.reduce_level(Reduction::Sum, sums.as_view(), None, None, params.log_chunk, out)
     }
 
-    /// What a kernel of the expression takes for so many rows, and an output of some secrecy.
-    fn operands<'a>(
+    /// An expression over these columns for so many rows, and an output of some secrecy, once its arguments are checked.
+    fn operation<'a>(
         &self,
         expression: &Expression,
         columns: &[impl Into<View<'a, Mont<F>>> + Copy],
         constants: &[F],
         rows: usize,
         out: Secrecy,
-    ) -> Result<Operands<'a, F>> {
-        let tape = expression.tape();
-        let program = Program::new(&tape);
+    ) -> Result<Operation<'a, F>> {
+        let program = Program::new(expression);
         let missing = |what, expected: usize, actual: usize| match actual < expected {
             true => Err(Error::Length { what, expected: expected as u64, actual: actual as u64 }),
             false => Ok(()),
@@ -463,21 +466,30 @@ impl<F: DeviceField> Vector<F> {
         let used: Vec<View<'a, Mont<F>>> =
             program.columns.iter().map(|index| columns[*index as usize].into()).collect();
         used.iter().try_for_each(|column| column.expect_len("a column of an expression", rows))?;
+        let secrecy = Secrecy::of(used.iter().map(View::secrecy).chain([out]));
+        // Beside the columns, the constants and the output are bound.
+        let bindings = (self.device.info().limits.bindings as usize).saturating_sub(2).clamp(1, COLUMNS.len());
+        let direct = if used.len() <= bindings { used.len() } else { bindings - 1 };
+        Ok(Operation { digest: expression.digest(), program, direct, columns: used, secrecy })
+    }
 
+    /// What its kernel takes beside the columns, on the device.
+    fn operands<'o, 'a>(
+        &self,
+        operation: &'o Operation<'a, F>,
+        constants: &[F],
+        rows: usize,
+    ) -> Result<Operands<'o, 'a, F>> {
+        let Operation { program, direct, columns, secrecy, .. } = operation;
         let mut values = constants[..program.constants].to_vec();
         values.extend(program.integers.iter().map(|value| F::from(*value)));
         if values.is_empty() {
             // A kernel binds no empty buffer.
             values.push(F::ZERO);
         }
-        let secrecy = Secrecy::of(used.iter().map(View::secrecy).chain([out]));
-        let values = self.upload::<Mont<F>>(&values, secrecy)?;
-
-        // Beside the columns, the constants and the output are bound.
-        let bindings = (self.device.info().limits.bindings as usize).saturating_sub(2).clamp(1, COLUMNS.len());
-        let direct = if used.len() <= bindings { used.len() } else { bindings - 1 };
-        let rest = self.packed(&used[direct..], rows, secrecy)?;
-        Ok(Operands { digest: tape.digest(), program, direct, columns: used, rest, values, secrecy })
+        let values = self.upload::<Mont<F>>(&values, *secrecy)?;
+        let rest = self.packed(&columns[*direct..], rows, *secrecy)?;
+        Ok(Operands { direct: &columns[..*direct], rest, values })
     }
 
     /// The columns one after the other, if there are any.
@@ -494,13 +506,15 @@ impl<F: DeviceField> Vector<F> {
         Ok(Some(packed))
     }
 
+    /// The kernel of an expression, unless one thread does not fit the device even with the least that is launched.
     fn fused_kernel<P: KernelParams>(
         &self,
         kept: &Kept<P>,
-        operands: &Operands<'_, F>,
+        operation: &Operation<'_, F>,
         spec: impl FnOnce([u8; 32], Program, usize) -> KernelSpec,
+        least: &P,
     ) -> Result<Arc<Kernel<P>>> {
-        let (digest, direct) = (operands.digest, operands.direct);
+        let (digest, direct) = (operation.digest, operation.direct);
         let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = lock();
         if let Some(at) = known.iter().position(|fused| fused.digest == digest && fused.direct == direct) {
@@ -508,7 +522,10 @@ impl<F: DeviceField> Vector<F> {
             return Ok(Arc::clone(&known[0].kernel));
         }
         drop(known);
-        let kernel = Arc::new(Kernel::new(&self.device, spec(digest, operands.program.clone(), direct))?);
+        let spec = spec(digest, operation.program.clone(), direct);
+        // Compilers would take minutes for a text that is too long to be launched.
+        spec.expect_fits(&self.device, least)?;
+        let kernel = Arc::new(Kernel::new(&self.device, spec)?);
         let mut known = lock();
         // What goes may be the last of its kind, and give its code back: not under the lock.
         let kept = known.len().min(KEPT - 1);
@@ -521,18 +538,16 @@ impl<F: DeviceField> Vector<F> {
 
     /// The kernel of an expression where each column has a binding of its own, for compiling it ahead.
     pub fn expression_kernel(expression: &Expression) -> KernelSpec {
-        let tape = expression.tape();
-        let program = Program::new(&tape);
+        let program = Program::new(expression);
         let direct = program.columns.len().min(COLUMNS.len() - 1);
-        spec::<F>(tape.digest(), program, direct)
+        spec::<F>(expression.digest(), program, direct)
     }
 
     /// The same of its sum over all rows.
     pub fn sum_expression_kernel(expression: &Expression) -> KernelSpec {
-        let tape = expression.tape();
-        let program = Program::new(&tape);
+        let program = Program::new(expression);
         let direct = program.columns.len().min(COLUMNS.len() - 1);
-        sum_spec::<F>(tape.digest(), program, direct)
+        sum_spec::<F>(expression.digest(), program, direct)
     }
 }
 
@@ -544,21 +559,26 @@ fn rows<'a, F: DeviceField>(columns: &[impl Into<View<'a, Mont<F>>> + Copy]) -> 
     columns.first().map(|column| (*column).into()).ok_or(missing)
 }
 
-/// What the kernel of an expression is launched with, but for the output.
-struct Operands<'a, F: DeviceField> {
+/// An expression over columns.
+struct Operation<'a, F: DeviceField> {
     digest: [u8; 32],
     program: Program,
     /// Columns with a binding of their own.
     direct: usize,
     columns: Vec<View<'a, Mont<F>>>,
-    rest: Option<Buffer<Mont<F>>>,
-    values: Buffer<Mont<F>>,
     secrecy: Secrecy,
 }
 
-impl<F: DeviceField> Operands<'_, F> {
+/// What the kernel of an expression is launched with, but for the output.
+struct Operands<'o, 'a, F: DeviceField> {
+    direct: &'o [View<'a, Mont<F>>],
+    rest: Option<Buffer<Mont<F>>>,
+    values: Buffer<Mont<F>>,
+}
+
+impl<F: DeviceField> Operands<'_, '_, F> {
     fn args(&self) -> Vec<Arg<'_>> {
-        let mut args: Vec<Arg<'_>> = self.columns[..self.direct].iter().map(|column| Arg::read(*column)).collect();
+        let mut args: Vec<Arg<'_>> = self.direct.iter().map(|column| Arg::read(*column)).collect();
         args.extend(self.rest.iter().map(Arg::read));
         args.push(Arg::read(&self.values));
         args
@@ -616,10 +636,6 @@ fn inputs_and_output<'a, F: DeviceField>(
     (inputs, out.write())
 }
 
-fn digits(digest: [u8; 32]) -> String {
-    digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
     let (bindings, turns, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
     let (seen, rendered) = (bindings.list(), Arc::clone(&program));
@@ -642,7 +658,7 @@ fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> Ke
             }
         });
     };
-    KernelSpec::new("expression", variant::<F>(&digits(digest)), bindings, body, source)
+    KernelSpec::new("expression", variant::<F>(&source::digits(&digest)), bindings, body, source)
         .threads(THREADS)
         .turns(move |_: &Params| turns)
 }
@@ -682,7 +698,7 @@ fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -
         out.zip(sums.chunks(parts)).for_each(|(out, sums)| sums.iter().sum::<F>().store(out));
     };
     let threads = tile_threads::<F>();
-    KernelSpec::new("reduce", variant::<F>(&format!("sum of {}", digits(digest))), bindings, body, source)
+    KernelSpec::new("reduce", variant::<F>(&format!("sum of {}", source::digits(&digest))), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
         .turns(reduce::turns(threads, term, 0))

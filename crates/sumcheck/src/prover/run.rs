@@ -2,7 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use evariste_backend::{Arg, Buffer, Kernel, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Arg, Buffer, Error as DeviceError, Kernel, Queue, Secrecy, View, ViewMut, Wiped};
 use evariste_field::{DeviceField, Expression, Mont};
 
 use super::{Draw, LEAST_LOG_CHUNK, LOG_CHUNK, Sumcheck, points};
@@ -261,9 +261,9 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         challenge: Option<E>,
         points: &Points,
         at_one: bool,
-    ) -> Result<Vec<E>> {
+    ) -> Result<Wiped<E>> {
         if points.len() == 0 && challenge.is_none() {
-            return Ok(Vec::new());
+            return Ok(Wiped::default());
         }
         if let Some(challenge) = challenge {
             self.bind_to(challenge)?;
@@ -274,8 +274,9 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let len = params.chunks as usize * points.len();
         let mut partials = self.plan.device.alloc_with::<Mont<E>>(len, self.secrecy)?;
         self.launch(&kernel, &kind, &params, partials.as_view_mut(), None)?;
-        let mut values = vec![E::ZERO; points.len()];
-        for chunk in partials.as_view().read_on(self.queue())?.wait()?.chunks_exact(points.len()) {
+        let mut values = Wiped::from(vec![E::ZERO; points.len()]);
+        let sums = Wiped::from(partials.as_view().read_on(self.queue())?.wait()?);
+        for chunk in sums.chunks_exact(points.len()) {
             values.iter_mut().zip(chunk).for_each(|(value, partial)| *value += partial);
         }
         Ok(values)
@@ -363,7 +364,11 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let num_vars = self.statement.num_vars();
         let Some((kind, Some(_))) = later else { return Ok(None) };
         let Some(kind) = kind.tail() else { return Ok(None) };
-        let kernel = self.plan.kernel(&self.expression, kind.clone())?;
+        let kernel = match self.plan.kernel(&self.expression, kind.clone()) {
+            // Not even the last round alone.
+            Err(Error::Device(DeviceError::TooLarge { .. })) => return Ok(None),
+            kernel => kernel?,
+        };
         let first = num_vars.saturating_sub(1 + LOG_TAIL as usize).max(2);
         let from = (first..num_vars).find(|from| kernel.fits(&self.of_tail(*from, ones)));
         Ok(from.map(|from| Tail { kind, kernel, from }))

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Element, HostBuffer, Pending, Secrecy, Transfer, Uploads, View, parallel};
+use evariste_backend::{Buffer, Element, HostBuffer, Pending, Secrecy, Transfer, Uploads, View, Wiped, parallel};
 use evariste_field::{DeviceField, Mont};
 
 use super::{Config, Draw, LEAST_LOG_CHUNK, Place, Proved, Run, Strategy, Sumcheck, Weighted, points};
@@ -130,7 +130,7 @@ impl<T: DeviceField> Pieces<'_, T> {
 }
 
 /// The values of Σ w(x) e(T(X, Y, x)) for X and Y from 0 to the degree.
-type Grid<E> = Vec<Vec<E>>;
+type Grid<E> = Vec<Wiped<E>>;
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// Proves as [`Sumcheck::prove`] does, of tables in host memory, with at most about `device_bytes` of device
@@ -151,6 +151,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         transcript: &mut dyn Transcript<E>,
     ) -> Result<Proved<E>> {
         self.check_lengths(statement, tables.iter().map(|table| table.len()))?;
+        statement.check_claim(claim)?;
         let (num_vars, order) = (statement.num_vars(), statement.binding_order());
         // Given, and folded to half of their length and a quarter.
         let whole = (tables.len() as u128 * (Mont::<T>::BYTES + Mont::<E>::BYTES) as u128) << num_vars;
@@ -167,13 +168,17 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             let pieces = Pieces { tables, order, bits: round + ROUNDS, log_run };
             let grid = plan.grid(statement, &pieces, point.as_deref(), &challenges, secrecy)?;
             for i in 0..ROUNDS {
-                let values: Vec<E> = if i == 0 {
+                let mut values = Wiped::from(vec![E::ZERO; grid.len()]);
+                if i == 0 {
                     let [w0, w1] = statement.weights(point.as_deref(), round + 1);
-                    grid.iter().map(|row| w0 * row[0] + w1 * row[1]).collect()
+                    values.iter_mut().zip(&grid).for_each(|(value, row)| *value = w0 * row[0] + w1 * row[1]);
                 } else {
-                    let column = |y: usize| grid.iter().map(|row| row[y]).collect::<Vec<E>>();
-                    (0..grid.len()).map(|y| evaluate(&interpolate(&column(y)), challenges[round])).collect()
-                };
+                    let mut column = Wiped::from(vec![E::ZERO; grid.len()]);
+                    for (y, value) in values.iter_mut().enumerate() {
+                        column.iter_mut().zip(&grid).for_each(|(x, row)| *x = row[y]);
+                        *value = evaluate(&interpolate(&column), challenges[round]);
+                    }
+                }
                 let [w0, w1] = statement.weights(point.as_deref(), round + i);
                 if self.config.check && round + i == 0 && w0 * values[0] + w1 * values[1] != claim {
                     return Err(Error::FalseClaim);
@@ -255,10 +260,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             )?;
             stages.push(Stage { run, folded: Folded::new(plan, pieces, round, secrecy)?, sums: None });
         }
-        let mut grid = vec![vec![E::ZERO; degree + 1]; degree + 1];
+        let mut grid: Grid<E> = (0..=degree).map(|_| vec![E::ZERO; degree + 1].into()).collect();
         let mut add = |sums: Option<(usize, Buffer<Mont<E>>, Pending)>| -> Result<()> {
             let Some((piece, partials, pending)) = sums else { return Ok(()) };
-            let mut sums = vec![E::ZERO; partials.len()];
+            let mut sums = Wiped::from(vec![E::ZERO; partials.len()]);
             Mont::<E>::decode(&pending.wait()?, &mut sums)?;
             let weight: E = point.map_or(E::ONE, |point| {
                 let factor = |(i, p): (usize, &E)| if piece >> i & 1 == 1 { *p } else { E::ONE - p };

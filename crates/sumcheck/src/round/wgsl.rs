@@ -6,11 +6,84 @@ use evariste_backend::Binding;
 use evariste_field::{DeviceField, source};
 
 use super::{Kind, Source, TABLES, Target, Text, group, threads};
-use crate::{draw, program::Program};
+use crate::{
+    draw,
+    program::{Parts, Points, Program},
+};
 
 /// Multiplications up to which a kernel has each of them in its text. Beyond, one in a loop serves all, with its
 /// operands chosen by the loop's counter, since compilers take time and space for each.
 const WGSL_MULTIPLICATIONS: usize = 6;
+
+/// What a kernel computes.
+pub(super) enum Programs<'a> {
+    /// All of a round, or in the tail each point, with the expression in the text once for each point.
+    Each(&'a [Program]),
+    /// The same with the expression once for all points.
+    Parts(&'a Parts),
+}
+
+impl Text<'_> {
+    /// A block of the whole program, with products in a loop if there are many.
+    fn block(&self, text: &mut String, many: bool) {
+        for slot in 0..self.program.slots {
+            let _ = writeln!(text, "    var r{slot} = f_zero();");
+        }
+        let rest = if many { self.turns(text) } else { &self.program.lines };
+        self.straight(rest, text);
+    }
+
+    /// The same in braces, with a loop if there are many products in this program.
+    fn part(&self, text: &mut String) {
+        *text += "    {\n";
+        self.block(text, self.program.multiplications() > WGSL_MULTIPLICATIONS);
+        *text += "    }\n";
+    }
+}
+
+/// The columns of a point, in variables `c0`, `c1`, …, from both ends of their lines and the ways between them.
+struct Columns<'a> {
+    points: &'a Points,
+    count: usize,
+}
+
+impl Columns<'_> {
+    /// The same statement for each.
+    fn each(&self, text: &mut String, statement: impl Fn(usize) -> String) {
+        (0..self.count).for_each(|t| {
+            let _ = writeln!(text, "    {}", statement(t));
+        });
+    }
+
+    /// Points before infinity.
+    fn below_top(&self) -> usize {
+        self.points.len() - usize::from(self.points.top)
+    }
+
+    /// Of them those before 2.
+    fn ends(&self) -> usize {
+        self.below_top() - self.points.middle.len()
+    }
+
+    /// `c0`, … at the first point, and `way0`, …; `pick` is 0's column, or 1's where the launch says so.
+    fn declare(&self, text: &mut String, pick: impl Fn(usize) -> String) {
+        self.each(text, |t| format!("let way{t} = f_sub(hi{t}, lo{t});"));
+        self.each(text, |t| match (self.points.first, self.points.one) {
+            (true, true) => format!("var c{t} = lo{t};"),
+            (true, false) => format!("var c{t} = {};", pick(t)),
+            (false, _) => format!("var c{t} = hi{t};"),
+        });
+    }
+
+    /// On to point `p`, from the one before.
+    fn step(&self, text: &mut String) {
+        let _ = writeln!(text, "    if (p > 0u && p <= {}u) {{", self.ends());
+        self.each(text, |t| format!("    c{t} = hi{t};"));
+        let _ = writeln!(text, "    }}\n    if (p >= {}u) {{", self.ends());
+        self.each(text, |t| format!("    c{t} = f_add(c{t}, way{t});"));
+        *text += "    }\n";
+    }
+}
 
 /// The parameters of the round that is done.
 const NOW: &str = "var<private> now: Params;
@@ -59,7 +132,7 @@ fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool)
 pub(super) fn round<E: DeviceField, T: DeviceField>(
     kind: &Kind,
     degree: usize,
-    program: &Program,
+    programs: &Programs<'_>,
     int64: bool,
 ) -> String {
     let mut text = head::<E, T>(kind, degree, int64);
@@ -70,7 +143,7 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(
         }
         None => "fn challenge_of(thread: u32, chief: bool) -> F { return inputs_load(0u); }\n",
     };
-    let points = program.points;
+    let points = kind.points.len();
     let list = |item: &dyn Fn(usize) -> String| (0..points).map(item).collect::<Vec<_>>().join(", ");
     let _ = write!(
         text,
@@ -95,8 +168,9 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(
         false => "fn scaled(total: F, first: u32) -> F { return total; }\n",
     };
     let parts = kind.fold.count();
+    let none = Program::NONE;
     let lines = Text {
-        program,
+        program: &none,
         mul: "f_mul",
         source: &|table, part| {
             let place = kind.place(parts, part, "");
@@ -124,28 +198,72 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(
     if kind.weighted {
         text += "    let weight = weight_of(x);\n";
     }
-    for slot in 0..program.slots {
-        let _ = writeln!(text, "    var r{slot} = f_zero();");
+    match programs {
+        Programs::Each(programs) => {
+            for program in *programs {
+                let many = program.multiplications() > WGSL_MULTIPLICATIONS;
+                Text { program, ..lines }.block(&mut text, many);
+            }
+        }
+        Programs::Parts(parts) => pair_in_parts(kind, parts, &lines, &mut text),
     }
-    let many = program.multiplications() > WGSL_MULTIPLICATIONS;
-    let rest = if many { lines.turns(&mut text) } else { &lines.program.lines };
-    lines.straight(rest, &mut text);
     text + "    return sums;\n}\n" + evariste_shaders::SUMCHECK_CHUNK + evariste_shaders::SUMCHECK_ROUND
 }
 
-/// All rounds that are left in WGSL: a program for each point.
+/// The body of `pair` with the expression once for all points. `lines` says how sources are loaded, and folded ones stored.
+fn pair_in_parts(kind: &Kind, parts: &Parts, lines: &Text<'_>, text: &mut String) {
+    let columns = Columns { points: &kind.points, count: kind.tables };
+    match &parts.ends {
+        None => columns.each(text, |t| {
+            let [lo, hi] = [0, 1].map(|part| (lines.source)(t as u32, part));
+            format!("let lo{t} = {lo}; let hi{t} = {hi};")
+        }),
+        Some(program) => {
+            columns.each(text, |t| format!("var lo{t} = f_zero(); var hi{t} = f_zero();"));
+            let store = |table: u32, part: u32, slot: u32| {
+                let end = ["lo", "hi"][part as usize];
+                format!("{end}{table} = r{slot}; {}", (lines.store)(table, part, slot))
+            };
+            Text { program, store: &store, ..*lines }.part(text);
+        }
+    }
+    columns.declare(text, |t| format!("pick(lo{t}, hi{t})"));
+    let value = |program: &Program, text: &mut String| {
+        Text { program, source: &|table, _| format!("c{table}"), sum: &|_, slot| format!("term = r{slot};"), ..*lines }
+            .part(text);
+    };
+    *text += "    var term = f_zero();\n";
+    let below_top = columns.below_top();
+    if below_top > 0 {
+        let _ = writeln!(text, "    for (var p = 0u; p < {below_top}u; p++) {{");
+        columns.step(text);
+        value(&parts.value, text);
+        *text += "    switch p {\n";
+        for point in 0..below_top {
+            let _ = writeln!(text, "    case {point}u: {{ sums.s{point} = f_add(sums.s{point}, term); }}");
+        }
+        *text += "    default: {}\n    }\n    }\n";
+    }
+    if let Some(top) = &parts.top {
+        columns.each(text, |t| format!("c{t} = way{t};"));
+        value(top, text);
+        let _ = writeln!(text, "    sums.s{below_top} = f_add(sums.s{below_top}, term);");
+    }
+}
+
+/// All rounds that are left in WGSL.
 pub(super) fn tail<E: DeviceField, T: DeviceField>(
     kind: &Kind,
     degree: usize,
-    programs: &[Program],
+    programs: &Programs<'_>,
     int64: bool,
 ) -> String {
     let mut text = head::<E, T>(kind, degree, int64);
     let _ = writeln!(
         text,
         "const POINTS = {}u;\nconst GROUP = {}u;\nconst HIGH = {};",
-        programs.len(),
-        group::<E>(programs.len()),
+        kind.points.len(),
+        group::<E>(kind.points.len()),
         kind.high
     );
     text += match kind.weighted {
@@ -182,38 +300,61 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
          fn pick(a: F, b: F, second: bool) -> F {{\n    if (second) {{ return b; }}\n    return a;\n}}\n",
         kind.tables
     );
-    let many = programs.iter().map(Program::multiplications).sum::<usize>() > WGSL_MULTIPLICATIONS;
-    for (point, program) in programs.iter().enumerate() {
-        let lines = Text {
-            program,
-            mul: "f_mul",
-            source: &|table, part| {
-                let place = match kind.high {
-                    true => format!("x + pairs * {part}u"),
-                    false => format!("2u * x + {part}u"),
-                };
-                format!("load_of({table}u, folds, {place})")
-            },
-            store: &|_, _, _| unreachable!("nothing is folded here"),
-            sum: &|_, slot| format!("return r{slot};"),
-            input: &|index| format!("inputs_load({index}u)"),
-            select: &|a, b| format!("pick(r{a}, r{b}, at_one != 0u)"),
-        };
-        let _ = writeln!(text, "fn point_{point}(x: u32, pairs: u32, folds: u32, at_one: u32) -> F {{");
-        for slot in 0..program.slots {
-            let _ = writeln!(text, "    var r{slot} = f_zero();");
+    let none = Program::NONE;
+    let lines = Text {
+        program: &none,
+        mul: "f_mul",
+        source: &|table, part| {
+            let place = match kind.high {
+                true => format!("x + pairs * {part}u"),
+                false => format!("2u * x + {part}u"),
+            };
+            format!("load_of({table}u, folds, {place})")
+        },
+        store: &|_, _, _| unreachable!("nothing is folded here"),
+        sum: &|_, slot| format!("return r{slot};"),
+        input: &|index| format!("inputs_load({index}u)"),
+        select: &|a, b| format!("pick(r{a}, r{b}, at_one != 0u)"),
+    };
+    match programs {
+        Programs::Each(programs) => {
+            let many = programs.iter().map(Program::multiplications).sum::<usize>() > WGSL_MULTIPLICATIONS;
+            for (point, program) in programs.iter().enumerate() {
+                let _ = writeln!(text, "fn point_{point}(x: u32, pairs: u32, folds: u32, at_one: u32) -> F {{");
+                Text { program, ..lines }.block(&mut text, many);
+                text += "}\n";
+            }
+            text += "fn point_at(p: u32, x: u32, pairs: u32, folds: u32, at_one: u32) -> F {\n    switch p {\n";
+            for point in 0..programs.len() {
+                let _ = writeln!(text, "        case {point}u: {{ return point_{point}(x, pairs, folds, at_one); }}");
+            }
+            text += "        default: { return f_zero(); }\n    }\n}\n";
         }
-        let rest = if many { lines.turns(&mut text) } else { &lines.program.lines };
-        lines.straight(rest, &mut text);
-        text += "}\n";
+        Programs::Parts(parts) => {
+            text += "fn point_at(point: u32, x: u32, pairs: u32, folds: u32, at_one: u32) -> F {\n";
+            let columns = Columns { points: &kind.points, count: kind.tables };
+            columns.each(&mut text, |t| {
+                let [lo, hi] = [0, 1].map(|part| (lines.source)(t as u32, part));
+                format!("let lo{t} = {lo}; let hi{t} = {hi};")
+            });
+            columns.declare(&mut text, |t| format!("pick(lo{t}, hi{t}, at_one != 0u)"));
+            let value = |program: &Program, text: &mut String| {
+                Text { program, source: &|table, _| format!("c{table}"), ..lines }.part(text);
+            };
+            if let Some(top) = &parts.top {
+                let _ = writeln!(text, "    if (point == {}u) {{", columns.below_top());
+                columns.each(&mut text, |t| format!("c{t} = way{t};"));
+                value(top, &mut text);
+                text += "    }\n";
+            }
+            text += "    for (var p = 0u; p <= point; p++) {\n";
+            columns.step(&mut text);
+            text += "    }\n";
+            value(&parts.value, &mut text);
+            text += "}\n";
+        }
     }
-    text += "fn point_at(p: u32, x: u32, pairs: u32, folds: u32, at_one: u32) -> F {\n    switch p {\n";
-    for point in 0..programs.len() {
-        let _ = writeln!(text, "        case {point}u: {{ return point_{point}(x, pairs, folds, at_one); }}");
-    }
-    text + "        default: { return f_zero(); }\n    }\n}\n"
-        + evariste_shaders::SUMCHECK_VALUES
-        + evariste_shaders::SUMCHECK_TAIL
+    text + evariste_shaders::SUMCHECK_VALUES + evariste_shaders::SUMCHECK_TAIL
 }
 
 pub(super) fn finish<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool) -> String {
