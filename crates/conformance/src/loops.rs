@@ -308,7 +308,7 @@ fn refused_before_compiling(device: &Device) -> Outcome {
     let a = device.upload::<Mont<Fr>>(&samples(8, 58))?;
     let mut out = device.upload::<Mont<Fr>>(&[Fr::from(5); 8])?;
     let vector = Vector::<Fr>::new(device);
-    let long = (0..3000).fold(Expression::column(0), |product, i| (product + i) * Expression::column(0));
+    let long: Expression = (0..3000).map(|i| (Expression::column(0) + i) * Expression::column(0)).sum();
     let is_refused = |what: &str, error: Error| {
         expect(&format!("{what}: {error}"), matches!(error, Error::TooLarge { expected: 100, .. }))?;
         expect_equal(&format!("kernels that were compiled for {what}"), &recorder.compiled(), &0)

@@ -439,7 +439,8 @@ pub(crate) mod twiddles {
                 }
             });
         };
-        let variant = format!("twiddles{} over {} limbs", if quotients { " with quotients" } else { "" }, F::LIMBS);
+        let quotients = if quotients { " with quotients" } else { "" };
+        let variant = format!("twiddles{quotients} over {}", source::label::<F>());
         KernelSpec::new("ntt_twiddles", variant, bindings, body, source).turns(|_: &Params| turns::mul::<F>())
     }
 }

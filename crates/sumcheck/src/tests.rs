@@ -605,7 +605,7 @@ fn small_challenges_are_asked_for_by_name() {
     let (proof, _) = reference::prove(&statement, 3, &tables, zero, &mut fresh());
     let verified = statement.verify(zero, &proof, &mut transcript);
     assert_eq!(verified, Err(Refused::SmallChallenges { expected, actual }));
-    assert_eq!(Statement::batch(&[statement.clone()], &[zero], &mut transcript).err(), refused);
+    assert_eq!(Statement::batch(std::slice::from_ref(&statement), &[zero], &mut transcript).err(), refused);
     assert_eq!(transcript.state(), fresh().state());
 
     let allowed = statement.clone().allow_small_challenges();

@@ -79,7 +79,8 @@ fn add(
 /// `y = y·factor + x + offset`, element by element.
 fn add(device: &Device, threads: u32) -> Kernel<Params> {
     let bindings = vec![Binding::read("x", BindingType::U32), Binding::write("y", BindingType::U32)];
-    let spec = KernelSpec::new::<Params, _>("add", "test", bindings, |_, _| {}, |_| ADD.into()).threads(threads);
+    let variant = format!("{threads} threads");
+    let spec = KernelSpec::new::<Params, _>("add", variant, bindings, |_, _| {}, |_| ADD.into()).threads(threads);
     Kernel::new(device, spec).unwrap()
 }
 
@@ -153,7 +154,8 @@ fn work(device: &Device, round: usize) -> Result<()> {
     let len = 100 + 1000 * round;
     let bindings = vec![Binding::read("x", BindingType::U32), Binding::write("y", BindingType::U32)];
     let source = move |_| format!("// {round}\n{ADD}");
-    let spec = KernelSpec::new::<Params, _>("add", "test", bindings, |_, _| {}, source).threads(64);
+    let variant = format!("round {round}");
+    let spec = KernelSpec::new::<Params, _>("add", variant, bindings, |_, _| {}, source).threads(64);
     let kernel = Kernel::<Params>::new(device, spec)?;
     let x = device.upload_with::<u32>(&vec![3; len], Secrecy::Secret)?;
     let mut y = device.alloc_with::<u32>(len, Secrecy::Secret)?;
