@@ -13,7 +13,8 @@ use evariste_field::{DeviceField, expect_stored};
 /// Elements of buffers that are points in affine form (x, y), both coordinates in Montgomery form.
 ///
 /// The point at infinity is (0, 0) on the device, or (0, 1) where (0, 0) lies on the curve, which is where b = 0: either
-/// way a pair that is not on the curve.
+/// way a pair that is not on the curve. So whoever reads points of a foreign encoding takes such a pair for the point at infinity,
+/// whatever it meant there.
 #[derive(Debug)]
 pub struct AffinePoint<C>(PhantomData<fn() -> C>);
 

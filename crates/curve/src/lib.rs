@@ -3,6 +3,7 @@
 //! All operations take time that depends on the points. They rely on points being on the curve, and on nothing else: neither
 //! on a prime order nor on a subgroup.
 
+mod constants;
 mod element;
 pub mod lanes;
 mod operation;
@@ -12,6 +13,7 @@ pub mod source;
 
 use ark_ec::short_weierstrass::SWCurveConfig;
 
+pub use constants::{CurveConstant, CurveError, expect_generator};
 pub use element::{AffinePoint, Jacobian, Xyzz};
 pub use points::{PointForm, Points};
 

@@ -11,6 +11,16 @@ pub enum Bases {
     Any,
 }
 
+/// Says what becomes of bases at infinity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Infinity {
+    /// They count as zero.
+    #[default]
+    Allowed,
+    /// They are an error when the plan is made.
+    Refused,
+}
+
 /// Says what is computed from the bases beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precompute {
@@ -58,8 +68,12 @@ pub struct MsmConfig {
     pub precompute: Precompute,
     /// Which points the bases are.
     pub bases: Bases,
-    /// Whether bases are checked to be on the curve when the plan is made.
+    /// Whether bases are checked to be on the curve when the plan is made. A base at infinity is; and so (0, 0) in a buffer passes,
+    /// or (0, 1) where b = 0, since that is how the device has infinity.
     pub check: bool,
+    /// What becomes of bases at infinity, with (0, 0) on the host too, or (0, 1) where b = 0: for points of foreign encodings, where
+    /// that may be a mistake.
+    pub infinity: Infinity,
     /// Bytes of device memory for one evaluation, beside the bases; larger ones are done in pieces. Unless given, nine
     /// tenths of what the device has.
     pub memory: Option<u64>,

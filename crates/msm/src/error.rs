@@ -1,6 +1,7 @@
 use std::ops::RangeInclusive;
 
 use evariste_backend::Error as DeviceError;
+use evariste_curve::CurveError;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -35,6 +36,15 @@ pub enum Error {
         /// The place of the first such base.
         index: usize,
     },
+    /// A base is at infinity, and the configuration refuses such ones.
+    #[error("base {index} is at infinity")]
+    AtInfinity {
+        /// The place of the first such base.
+        index: usize,
+    },
+    /// A constant of the curve's configuration does not hold.
+    #[error(transparent)]
+    Curve(#[from] CurveError),
     /// The memory that is allowed holds not even what one scalar takes, or a budget for tables not the bases
     /// themselves.
     #[error(

@@ -3,6 +3,7 @@
 use std::any::TypeId;
 
 use ark_ec::short_weierstrass::{Affine, Projective};
+use ark_ff::Field;
 use evariste_backend::{Crossovers, Device, fastest};
 
 use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
@@ -90,11 +91,12 @@ const MAX_CROSSOVER: usize = 1 << 14;
 /// Runs of which the fastest counts.
 const RUNS: u32 = 3;
 
-fn measure<C: MsmCurve>(device: &Device) -> Result<usize> {
+pub(crate) fn measure<C: MsmCurve>(device: &Device) -> Result<usize> {
     let (cpu, bases) = (Device::cpu(), vec![C::GENERATOR; MEASURED]);
     let largest = -C::ScalarField::from(1u8);
-    let scalars: Vec<C::ScalarField> =
-        (0..MEASURED as u64).map(|i| largest / C::ScalarField::from(2 * i + 1)).collect();
+    // Small orders divide some of the integers.
+    let long = |i| C::ScalarField::from(2 * i + 1).inverse().map_or(largest, |inverse| largest * inverse);
+    let scalars: Vec<C::ScalarField> = (0..MEASURED as u64).map(long).collect();
     let sum = fastest(RUNS, || on::<C>(&cpu, &bases, &scalars).map(drop))?;
     let way = fastest(RUNS, || Ok::<_, Error>(device.upload::<u64>(&[0; 4])?.to_vec().map(drop)?))?;
     let points = (WAYS * way).as_secs_f64() / sum.as_secs_f64().max(f64::MIN_POSITIVE) * MEASURED as f64;

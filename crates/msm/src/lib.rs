@@ -23,7 +23,7 @@ mod unbalanced;
 use evariste_curve::DeviceCurve;
 use evariste_field::DevicePrimeField;
 
-pub use config::{Accumulation, Bases, MsmConfig, Precompute, Tuning};
+pub use config::{Accumulation, Bases, Infinity, MsmConfig, Precompute, Tuning};
 pub use error::{Error, Result};
 pub use host::{crossover, evaluate, set_crossover};
 pub use plan::{Msm, Stage, Staged};

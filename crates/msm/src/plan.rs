@@ -1,18 +1,21 @@
 use std::{fmt, iter, mem, ops::Range, sync::Arc};
 
-use ark_ec::short_weierstrass::{Affine, Projective};
+use ark_ec::{
+    AffineRepr,
+    short_weierstrass::{Affine, Projective},
+};
 use ark_ff::Zero;
 use evariste_backend::{
     Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Secrecy, Uploads, View,
     ViewMut, Wiped,
 };
-use evariste_curve::{AffinePoint, Points, Xyzz};
+use evariste_curve::{AffinePoint, Points, Xyzz, expect_generator, point::affine_is_infinity};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
 use crate::{
-    Accumulation, Bases, Error, MsmConfig, MsmCurve, Precompute, Result, Scalars,
+    Accumulation, Bases, Error, Infinity, MsmConfig, MsmCurve, Precompute, Result, Scalars,
     accumulate::{Accumulate, List, Nodes},
     finish,
     layout::{MAX_LEVELS, MAX_SLICES, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
@@ -183,7 +186,8 @@ impl<C: MsmCurve> Msm<C> {
     /// # Errors
     /// [`Error::Config`] if a value of the configuration lies outside of its bounds, or for more doublings than so many
     /// bases may have; [`Error::NotOnCurve`] if the configuration asks for a check and a base is not on the curve;
-    /// [`Error::TooLittle`] if the budget of [`Precompute::Tables`] does not hold the bases themselves;
+    /// [`Error::AtInfinity`] if the configuration refuses bases at infinity and one is; [`Error::Curve`] for points of order r
+    /// if the coefficients, the generator or the order of the curve's configuration do not hold; [`Error::TooLittle`] if the budget of [`Precompute::Tables`] does not hold the bases themselves;
     /// [`Error::Device`] for more than 2^31 bases, if the device has no room for them and their multiples, if a kernel
     /// does not compile, or if the device fails.
     pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
@@ -198,9 +202,7 @@ impl<C: MsmCurve> Msm<C> {
         bases: &[Affine<C>],
         config: MsmConfig,
     ) -> Result<Self> {
-        if config.check {
-            expect_on_curve(bases)?;
-        }
+        expect_bases(bases, &config)?;
         Self::build(device, kernels, (bases.len(), Secrecy::Public), config, |mut table| Ok(table.write(bases)?))
     }
 
@@ -216,8 +218,8 @@ impl<C: MsmCurve> Msm<C> {
     ) -> Result<Self> {
         let bases = bases.into();
         device.expect_same("the bases", bases.device())?;
-        if config.check {
-            expect_on_curve(&bases.to_vec()?)?;
+        if config.check || config.infinity == Infinity::Refused {
+            expect_bases(&Wiped::from(bases.to_vec()?), &config)?;
         }
         let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
         Self::build(device, kernels, (bases.len(), bases.secrecy()), config, |mut table| Ok(table.copy_from(bases)?))
@@ -231,6 +233,9 @@ impl<C: MsmCurve> Msm<C> {
         fill: impl FnOnce(ViewMut<'_, AffinePoint<C>>) -> Result<()>,
     ) -> Result<Self> {
         check_config::<C>(&config)?;
+        if config.bases == Bases::Subgroup {
+            expect_generator::<C>(device)?;
+        }
         let machine = machine::<C>(device);
         let multiples = multiples::<C>(device, &machine, &kernels.sort, &config, len)?;
         let copies = multiples.copies() as usize;
@@ -678,9 +683,17 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     check("the elements of the last step", config.tuning.last, 0, MAX_WINDOW)
 }
 
-fn expect_on_curve<C: MsmCurve>(bases: &[Affine<C>]) -> Result<()> {
-    match bases.par_iter().position_first(|base| !base.is_on_curve()) {
-        Some(index) => Err(Error::NotOnCurve { index }),
-        None => Ok(()),
+/// Refuses bases as the configuration says.
+fn expect_bases<C: MsmCurve>(bases: &[Affine<C>], config: &MsmConfig) -> Result<()> {
+    let first = |is: &(dyn Fn(&Affine<C>) -> bool + Sync)| bases.par_iter().position_first(is);
+    let at_infinity = |base: &Affine<C>| base.xy().is_none_or(|(x, y)| affine_is_infinity::<C>(&[x, y]));
+    if config.check
+        && let Some(index) = first(&|base| !base.is_on_curve())
+    {
+        return Err(Error::NotOnCurve { index });
+    }
+    match config.infinity {
+        Infinity::Refused => first(&at_infinity).map_or(Ok(()), |index| Err(Error::AtInfinity { index })),
+        Infinity::Allowed => Ok(()),
     }
 }

@@ -283,3 +283,36 @@ fn run<F: DevicePrimeField>(params: &Params, [scalars, keys, values]: &mut [CpuA
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::{Fp64, MontBackend, MontConfig, UniformRand};
+
+    #[derive(MontConfig)]
+    #[modulus = "3"]
+    #[generator = "2"]
+    struct ThreeConfig;
+
+    fn check<F: DevicePrimeField>() {
+        let mut rng = ark_std::test_rng();
+        for i in 0..100 {
+            let mut integer = F::BigInt::default();
+            for (k, word) in integer.as_mut().iter_mut().enumerate() {
+                let random = if i == 0 { u64::MAX } else { u64::rand(&mut rng) };
+                *word = if 2 * k + 1 < F::LIMBS { random } else { random & u64::from(u32::MAX) };
+            }
+            let expected = F::from_le_bytes_mod_order(&integer.to_bytes_le()).into_bigint();
+            reduce::<F>(&mut integer);
+            assert_eq!(integer, expected);
+        }
+    }
+
+    #[test]
+    fn integers_are_reduced_without_a_heap() {
+        check::<ark_bls12_381::Fr>();
+        check::<ark_bn254::Fr>();
+        check::<evariste_field::small::BabyBear>();
+        check::<Fp64<MontBackend<ThreeConfig, 1>>>();
+    }
+}

@@ -1,14 +1,16 @@
 //! Every path at small sizes, on the CPU.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use ark_ec::{
-    CurveGroup,
+    CurveConfig, CurveGroup,
     short_weierstrass::{Affine, Projective, SWCurveConfig},
 };
-use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
+use ark_ff::{AdditiveGroup, Field, Fp, Fp256, MontBackend, MontConfig, MontFp, PrimeField, UniformRand, Zero};
 use ark_std::{rand::Rng, test_rng};
 use evariste_backend::Element;
 use evariste_backend::{Device, Secrecy, Transfer};
-use evariste_curve::AffinePoint;
+use evariste_curve::{AffinePoint, CurveConstant, CurveError};
 use evariste_field::{Canonical, Mont};
 
 use super::*;
@@ -291,5 +293,192 @@ fn what_comes_of_secret_bases_is_secret() {
         let config = MsmConfig { check, precompute: tables, ..MsmConfig::default() };
         let msm = Msm::<C>::from_buffer(&device, &secret, config).unwrap();
         assert_eq!(msm.bases.secrecy(), Secrecy::Secret);
+    }
+}
+
+macro_rules! tiny_curves {
+    ($($name:ident $p:literal $g:literal $r:literal $h:literal $a:literal $b:literal ($x:literal, $y:literal) $cofactor:literal)*) => {$(
+        mod $name {
+            use ark_ec::{CurveConfig, short_weierstrass::{Affine, SWCurveConfig}};
+            use ark_ff::{Fp64, MontBackend, MontConfig, MontFp};
+
+            #[derive(MontConfig)]
+            #[modulus = $p]
+            #[generator = $g]
+            pub(super) struct Base;
+
+            #[derive(MontConfig)]
+            #[modulus = $r]
+            #[generator = $h]
+            pub(super) struct Scalar;
+
+            pub(super) struct Curve;
+
+            impl CurveConfig for Curve {
+                type BaseField = Fp64<MontBackend<Base, 1>>;
+                type ScalarField = Fp64<MontBackend<Scalar, 1>>;
+
+                const COFACTOR: &'static [u64] = &[$cofactor];
+                const COFACTOR_INV: Self::ScalarField = MontFp!("1");
+            }
+
+            impl SWCurveConfig for Curve {
+                type ZeroFlag = bool;
+
+                const COEFF_A: Self::BaseField = MontFp!($a);
+                const COEFF_B: Self::BaseField = MontFp!($b);
+                const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!($x), MontFp!($y));
+            }
+        }
+    )*};
+}
+
+// Of every order that is small against something: bits of a digit, factors of what is measured, a byte.
+tiny_curves! {
+    three_of_five "5" "2" "3" "2" "4" "2" ("3", "1") 1
+    seven_of_five "5" "2" "7" "3" "2" "1" ("0", "1") 1
+    nineteen_of_seventeen "17" "3" "19" "2" "2" "2" ("0", "6") 1
+    eleven_of_257 "257" "3" "11" "2" "1" "3" ("5", "90") 24
+    // The generator is not on the curve, or not of the order that is said; and a cusp.
+    off_the_curve "17" "3" "19" "2" "2" "2" ("0", "5") 1
+    of_another_order "17" "3" "11" "2" "2" "2" ("0", "6") 1
+    no_curve "17" "3" "19" "2" "0" "0" ("1", "1") 1
+}
+
+/// All functions that work on host slices, and plans of every kind, over a field of few elements.
+fn tiny<C: MsmCurve>(order: u64) {
+    let device = Device::cpu();
+    let crossover = host::measure::<C>(&device).unwrap();
+    assert!(crossover <= 1 << 14);
+    let (bases, multipliers) = bases::<C>(40);
+    let scalars: Vec<C::ScalarField> = (0..40).map(|i| C::ScalarField::from(i * i % order)).collect();
+    let sum: C::ScalarField = multipliers.iter().zip(&scalars).map(|(k, s)| *k * s).sum();
+    let expected = Affine::<C>::generator_point() * sum;
+    assert_eq!(evaluate(&device, &bases, &scalars).unwrap(), expected);
+    assert_eq!(reference::msm::<C, _>(&bases, &scalars.iter().map(|s| s.into_bigint()).collect::<Vec<_>>()), expected);
+    let precomputes = [Precompute::None, Precompute::Tables { budget: u64::MAX }, Precompute::OddDigits { depth: 2 }];
+    let tuning = |levels| Tuning { levels, ..Tuning::default() };
+    for (precompute, levels) in
+        precomputes.into_iter().flat_map(|precompute| [(precompute, None), (precompute, Some(1))])
+    {
+        for kind in [Bases::Subgroup, Bases::Any] {
+            let config = MsmConfig { precompute, bases: kind, tuning: tuning(levels), ..MsmConfig::default() };
+            let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+            assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{config:?}");
+            let buffer = device.upload::<Canonical<C::ScalarField>>(&scalars).unwrap();
+            assert_eq!(msm.evaluate(&buffer).unwrap(), expected, "{config:?}");
+        }
+    }
+}
+
+#[test]
+fn fields_of_few_elements_have_sums() {
+    tiny::<three_of_five::Curve>(3);
+    tiny::<seven_of_five::Curve>(7);
+    tiny::<nineteen_of_seventeen::Curve>(19);
+    tiny::<eleven_of_257::Curve>(11);
+}
+
+#[test]
+fn constants_of_curves_that_do_not_hold_are_errors() {
+    fn refused<C: MsmCurve>(kind: Bases) -> Option<CurveError> {
+        let config = MsmConfig { bases: kind, ..MsmConfig::default() };
+        match Msm::<C>::new(&Device::cpu(), &[], config) {
+            Err(Error::Curve(error)) => Some(error),
+            other => other.map(|_| None).unwrap(),
+        }
+    }
+    fn expect<C: MsmCurve>(constant: CurveConstant) {
+        // Once found out and once known.
+        for _ in 0..2 {
+            let error = refused::<C>(Bases::Subgroup).unwrap();
+            assert_eq!((error.curve, error.constant), (std::any::type_name::<C>(), constant));
+        }
+        assert_eq!(refused::<C>(Bases::Any), None, "the order is not relied on");
+    }
+    expect::<off_the_curve::Curve>(CurveConstant::Generator);
+    expect::<of_another_order::Curve>(CurveConstant::Order);
+    expect::<no_curve::Curve>(CurveConstant::Coefficients);
+    assert_eq!(refused::<nineteen_of_seventeen::Curve>(Bases::Subgroup), None);
+    assert_eq!(refused::<ark_bls12_381::g2::Config>(Bases::Subgroup), None);
+}
+
+#[test]
+fn bases_at_infinity_are_refused_if_asked_for() {
+    type C = nineteen_of_seventeen::Curve;
+    let device = Device::cpu();
+    let (mut bases, _) = bases::<C>(9);
+    bases.iter_mut().for_each(|base| *base = Affine::<C>::generator_point());
+    let refuse = MsmConfig { infinity: Infinity::Refused, ..MsmConfig::default() };
+    let check = MsmConfig { check: true, ..MsmConfig::default() };
+    assert!(Msm::<C>::new(&device, &bases, refuse).is_ok());
+    let zero = MontFp!("0");
+    for (at, infinity) in [(7, Affine::identity()), (4, Affine::new_unchecked(zero, zero))] {
+        bases[at] = infinity;
+        assert_eq!(Msm::<C>::new(&device, &bases, refuse).unwrap_err(), Error::AtInfinity { index: at });
+        // As a program that reads a foreign encoding writes them.
+        let buffer = device.upload::<AffinePoint<C>>(&bases).unwrap();
+        assert_eq!(Msm::<C>::from_buffer(&device, &buffer, refuse).unwrap_err(), Error::AtInfinity { index: at });
+        assert!(Msm::<C>::from_buffer(&device, &buffer, check).is_ok(), "infinity is on the curve");
+    }
+    assert_eq!(Msm::<C>::new(&device, &bases, check).unwrap_err(), Error::NotOnCurve { index: 4 });
+}
+
+static INVERSIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// The base field of BN254, which counts its inversions.
+struct Counted;
+
+impl MontConfig<4> for Counted {
+    const MODULUS: ark_ff::BigInt<4> = ark_bn254::Fq::MODULUS;
+    const GENERATOR: Fp256<MontBackend<Self, 4>> = MontFp!("3");
+    const TWO_ADIC_ROOT_OF_UNITY: Fp256<MontBackend<Self, 4>> = MontFp!("-1");
+
+    fn inverse(a: &Fp256<MontBackend<Self, 4>>) -> Option<Fp256<MontBackend<Self, 4>>> {
+        INVERSIONS.fetch_add(1, Ordering::Relaxed);
+        let inverse = ark_bn254::Fq::new_unchecked(a.0).inverse()?;
+        Some(Fp::new_unchecked(inverse.0))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct CountedCurve;
+
+impl CurveConfig for CountedCurve {
+    type BaseField = Fp256<MontBackend<Counted, 4>>;
+    type ScalarField = ark_bn254::Fr;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: ark_bn254::Fr = ark_bn254::Fr::ONE;
+}
+
+impl SWCurveConfig for CountedCurve {
+    type ZeroFlag = bool;
+
+    const COEFF_A: Self::BaseField = MontFp!("0");
+    const COEFF_B: Self::BaseField = MontFp!("3");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!("1"), MontFp!("2"));
+}
+
+/// Each inversion costs as much as tens of additions, so many of these must share one.
+#[test]
+fn pairs_share_inversions_on_the_cpu() {
+    type C = CountedCurve;
+    const LEN: usize = 1 << 13;
+    let device = Device::cpu();
+    let (bases, multipliers) = bases::<C>(LEN);
+    let mut rng = test_rng();
+    let scalars: Vec<_> = (0..LEN).map(|_| ark_bn254::Fr::rand(&mut rng)).collect();
+    let sum = multipliers.iter().zip(&scalars).map(|(k, s)| *k * s).sum::<ark_bn254::Fr>();
+    for levels in 0..=3 {
+        let tuning = Tuning { levels: Some(levels), ..Tuning::default() };
+        let config = MsmConfig { window: Some(8), tuning, ..MsmConfig::default() };
+        let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+        let before = INVERSIONS.load(Ordering::Relaxed);
+        let result = msm.evaluate(&scalars).unwrap();
+        let inversions = INVERSIONS.load(Ordering::Relaxed) - before;
+        assert_eq!(result, Affine::<C>::generator_point() * sum, "{levels}");
+        // Each scalar has 32 digits, so half as many pairs in the first level.
+        assert!((1..LEN * 32 / 100).contains(&inversions), "{levels} levels: {inversions} inversions");
     }
 }

@@ -22,6 +22,13 @@ pub enum Error {
         /// log₂ of the size asked for.
         actual: u32,
     },
+    /// The field's constants have no primitive root of unity: neither the configured one is one, nor does a small integer give
+    /// one, as modulo a number that is no prime.
+    #[error("{field} has no primitive root of unity of the order that its configuration says")]
+    NoRoot {
+        /// The type of the field.
+        field: &'static str,
+    },
     /// A transform, a batch or a product has more elements than one call takes.
     #[error("at most 2^{expected} elements can be transformed, got {actual}")]
     TooLarge {

@@ -24,7 +24,7 @@ use evariste_backend::{
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
 
-use crate::{Error, Ntt, Result, layout::Direction, reference::root_of_unity};
+use crate::{Error, Ntt, Result, layout::Direction, tables::unity};
 
 /// Device memory in elements for each of a piece of the first step: three are on their way, with as much for their transposes
 /// and as scratch, and there are two tables of factors.
@@ -263,9 +263,7 @@ impl<F: DeviceField + FftField> Pieces<F> {
         let (grid, bytes) = (*grid, Mont::<F>::BYTES);
         let Grid { rows, columns, width, height } = grid;
         let log_n = rows.ilog2() + columns.ilog2();
-        let Some(root) = root_of_unity::<F>(log_n) else {
-            return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
-        };
+        let root = unity::<F>(log_n)?;
         let root = match direction {
             Direction::Forward => root,
             Direction::Inverse => root.inverse().unwrap_or(F::ONE),

@@ -1,14 +1,18 @@
 //! The transform by its definition, to compare with.
 
 use ark_ff::{FftField, Field};
+use evariste_field::two_adic_root;
 
 use crate::{Order, reverse_bits};
 
-/// Gives the primitive root of unity of order 2^`log_n` that all transforms use: arkworks' two-adic root, squared down.
-/// `None` beyond the field's two-adicity.
+/// Gives the primitive root of unity of order 2^`log_n` that all transforms use: that of [`two_adic_root`], squared down. `None`
+/// beyond the field's two-adicity, and where the field has no such root.
 pub fn root_of_unity<F: FftField>(log_n: u32) -> Option<F> {
     let squarings = F::TWO_ADICITY.checked_sub(log_n)?;
-    Some((0..squarings).fold(F::TWO_ADIC_ROOT_OF_UNITY, |root, _| root.square()))
+    if log_n == 0 {
+        return Some(F::ONE);
+    }
+    Some((0..squarings).fold(two_adic_root()?, |root: F, _| root.square()))
 }
 
 /// Computes X_k = Σ x_i (g w^k)^i for each k, in n² multiplications.
@@ -43,4 +47,88 @@ pub fn product<F: FftField>(a: &[F], b: &[F]) -> Vec<F> {
         b.iter().enumerate().for_each(|(j, y)| product[i + j] += *x * y);
     }
     product
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_ff::{AdditiveGroup, Fp64, Fp384, MontBackend, MontConfig};
+    use evariste_backend::{Device, Secrecy};
+    use evariste_field::{DeviceField, Mont};
+
+    use super::*;
+    use crate::{Error, Ntt, OutOfCore, inverse};
+
+    /// 2 is 6², and so of order 8.
+    #[derive(MontConfig)]
+    #[modulus = "17"]
+    #[generator = "2"]
+    struct SquareConfig;
+    type Square = Fp64<MontBackend<SquareConfig, 1>>;
+
+    /// That of secp384r1, where 2 is a square as well.
+    #[derive(MontConfig)]
+    #[modulus = "39402006196394479212279040100143613805079739270465446667948293404245721771496870329047266088258938001861606973112319"]
+    #[generator = "2"]
+    struct P384Config;
+    type P384 = Fp384<MontBackend<P384Config, 6>>;
+
+    #[derive(MontConfig)]
+    #[modulus = "21"]
+    #[generator = "2"]
+    struct CompositeConfig;
+    type Composite = Fp64<MontBackend<CompositeConfig, 1>>;
+
+    /// The value at each root of unity comes once, whichever the first root is, and nothing else.
+    fn check<F: DeviceField + FftField>(log_n: u32) {
+        let n = 1usize << log_n;
+        let x: Vec<F> = (1..=n as u64).map(F::from).collect();
+        let mut y = x.clone();
+        crate::forward(&Device::cpu(), &mut y).unwrap();
+        let all = (1..).map(F::from).filter(|root| root.pow([n as u64]) == F::ONE);
+        let mut expected: Vec<F> = all.take(n).map(|root| horner(&x, root)).collect();
+        let mut found = y.clone();
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "2^{log_n}");
+        assert_eq!(y, forward(&x, F::ONE));
+        inverse(&Device::cpu(), &mut y).unwrap();
+        assert_eq!(y, x);
+    }
+
+    #[test]
+    fn a_generator_that_is_a_square_changes_nothing() {
+        (0..=4).for_each(check::<Square>);
+        check::<P384>(0);
+        assert_eq!(root_of_unity::<P384>(1), Some(-P384::ONE));
+        let mut x = [P384::from(3), P384::from(5)];
+        crate::forward(&Device::cpu(), &mut x).unwrap();
+        assert_eq!(x, [8, -2].map(P384::from));
+        let refused = Ntt::<Square>::new(&Device::cpu(), 5).unwrap_err();
+        assert_eq!(refused, Error::TwoAdicity { expected: 4, actual: 5 });
+    }
+
+    #[test]
+    fn a_field_without_a_root_is_an_error() {
+        let error = Error::NoRoot { field: std::any::type_name::<Composite>() };
+        assert_eq!(Ntt::<Composite>::new(&Device::cpu(), 1).unwrap_err(), error);
+        assert_eq!(crate::forward(&Device::cpu(), &mut [Composite::ZERO; 2]), Err(error));
+    }
+
+    /// The least memory that the error names is enough, and one byte less is not.
+    #[test]
+    fn the_least_memory_out_of_core_is_enough() {
+        type F = ark_bls12_381::Fr;
+        let device = Device::cpu();
+        for log_n in 0..=16 {
+            let plan = |bytes: u64| OutOfCore::<F>::new(&device, log_n, bytes, Secrecy::Public);
+            let Error::TooLittle { expected, actual: 0 } = plan(0).unwrap_err() else { panic!("of nothing") };
+            let refused = plan(expected - 1).unwrap_err();
+            assert_eq!(refused, Error::TooLittle { expected, actual: expected - 1 }, "2^{log_n}");
+            let x: Vec<F> = (0..1 << log_n).map(F::from).collect();
+            let (mut y, mut data) = (x.clone(), device.upload::<Mont<F>>(&x).unwrap());
+            plan(expected).unwrap().forward(&mut y).unwrap();
+            Ntt::new(&device, log_n).unwrap().forward(&mut data).unwrap();
+            assert_eq!(y, data.to_vec().unwrap(), "2^{log_n}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What a plan computes before the first transform: roots, factors between passes, powers of cosets' generators.
 
-use std::sync::Arc;
+use std::{any::type_name, sync::Arc};
 
 use ark_ff::FftField;
 use evariste_backend::{Arg, Buffer, Device, Event, Kernel, ViewMut};
@@ -35,7 +35,10 @@ pub(crate) fn inverse_of_n<F: DeviceField>(log_n: u32) -> Result<F> {
 }
 
 pub(crate) fn unity<F: FftField>(log_n: u32) -> Result<F> {
-    root_of_unity(log_n).ok_or(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n })
+    root_of_unity(log_n).ok_or_else(|| match log_n > F::TWO_ADICITY {
+        true => Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n },
+        false => Error::NoRoot { field: type_name::<F>() },
+    })
 }
 
 pub(crate) fn inverted<F: FftField>(x: F) -> F {

@@ -1,6 +1,7 @@
 use std::ops::RangeInclusive;
 
 use evariste_backend::Error as DeviceError;
+use evariste_curve::CurveError;
 
 use crate::{Method, PointError};
 
@@ -102,7 +103,23 @@ pub enum Error {
         /// The degree of the field.
         degree: u64,
     },
-    /// The Z of the configuration, or the constant of the simplified map, is a square.
+    /// The modulus of the field is no prime.
+    #[error("the modulus of {field} is no prime")]
+    Modulus {
+        /// The type of the field.
+        field: &'static str,
+    },
+    /// The root of unity of a field's configuration is not primitive, since that comes of a generator that is a square: arkworks'
+    /// square roots, which a suite of hashes to curves is compared with, rest on it.
+    #[error("the root of unity of {field} is not primitive")]
+    Root {
+        /// The type of the field.
+        field: &'static str,
+    },
+    /// A constant of a curve's configuration does not hold.
+    #[error(transparent)]
+    Curve(#[from] CurveError),
+    /// The Z of the configuration, the constant of the simplified map, or the β of an extension x² = β is a square.
     #[error("the constant that is to be no square is a square")]
     Square,
     /// The coordinates of points leave no room for the flags of the encoding.

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{any::type_name, fmt, sync::Arc};
 
 use ark_ec::{
     AffineRepr, CurveConfig, CurveGroup,
@@ -9,7 +9,7 @@ use ark_ec::{
     short_weierstrass::{Affine, SWCurveConfig},
 };
 use ark_ff::{
-    AdditiveGroup, Field, PrimeField,
+    AdditiveGroup, FftField, Field, PrimeField,
     field_hashers::{DefaultFieldHasher, HashToField},
 };
 use evariste_backend::{
@@ -23,6 +23,7 @@ use evariste_curve::{
 use evariste_field::{
     DeviceField, Mont,
     source::{self, turns},
+    two_adic_root,
 };
 use num_bigint::BigUint;
 use rayon::prelude::*;
@@ -88,12 +89,15 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes
     /// for a coefficient, if its cofactor is cleared in another way than those of BLS12-381 are, or if the base field
     /// is neither prime nor a quadratic extension x² = β of a prime field; [`Error::Square`] if the constant of the
-    /// simplified map is a square; [`Error::Device`] if a kernel does not compile, if the device has no room for the
+    /// simplified map or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Root`] if the base field
+    /// has a root of unity that is not primitive; [`Error::Curve`] if the coefficients, the generator, its order, the
+    /// cofactor or the isogeny of the curve do not hold; [`Error::Device`] if a kernel does not compile, if the device has no room for the
     /// tables, or if it fails.
     pub fn new(device: &Device, domain: &[u8]) -> Result<Self> {
         if domain.is_empty() {
             return Err(Error::Domain);
         }
+        Membership::<C::BaseField>::checked::<C>(device)?;
         let clearing = Clearing::of::<C>()?;
         let scalar = |scalar: &BigUint| Ok((device.upload(&scalar.to_u32_digits())?, scalar.bits() as u32));
         let frobenius = |ends: [C::BaseField; 2]| -> Result<Frobenius<C>> {
@@ -234,6 +238,10 @@ impl<F: RootField> Clearing<F> {
         let refused = Err(Error::Field { what: "hashes to curves", degree: F::extension_degree() });
         if (F::BasePrimeField::MODULUS_BIT_SIZE + 128).div_ceil(8) != COEFFICIENT_BYTES {
             return refused;
+        }
+        // arkworks' own roots rest on this one, and may not end where it is not primitive.
+        if two_adic_root::<F::BasePrimeField>() != Some(F::BasePrimeField::TWO_ADIC_ROOT_OF_UNITY) {
+            return Err(Error::Root { field: type_name::<F::BasePrimeField>() });
         }
         let Ok(point) = WBMap::<C>::map_to_curve(F::ONE) else { return refused };
         let expected = C::clear_cofactor(&point);

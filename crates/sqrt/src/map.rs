@@ -1,19 +1,20 @@
-use std::{fmt, sync::Arc};
+use std::{any::type_name, fmt, sync::Arc};
 
 use ark_ec::{
+    AffineRepr,
     hashing::curve_maps::{swu::SWUConfig, wb::WBConfig},
     short_weierstrass::SWCurveConfig,
 };
-use ark_ff::Field;
+use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{Arg, Device, KernelSpec, Queue, Secrecy, View, ViewMut};
-use evariste_curve::Jacobian;
+use evariste_curve::{CurveConstant, CurveError, Jacobian};
 use evariste_field::Mont;
 
 use crate::{
     Error, Result, RootField,
     machine::THREADS,
-    methods::{self, Map, Prime},
-    plan::{Loaded, Params, Shape, beta, checked_len, parts, spec},
+    methods::{self, Map},
+    plan::{Loaded, Params, Shape, checked_field, checked_len, parts, spec},
     program::Program,
 };
 
@@ -54,7 +55,9 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     ///
     /// # Errors
     /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
-    /// [`Error::Square`] if the constant of the simplified map is a square; [`Error::Device`] if a kernel does not
+    /// [`Error::Square`] if the constant of the simplified map or β is a square; [`Error::Modulus`] if the modulus is no
+    /// prime; [`Error::Curve`] if the isogenous curve's generator is not on it, or the map takes it to no point of this
+    /// curve; [`Error::Device`] if a kernel does not
     /// compile, if the device has no room for the tables, or if it fails.
     pub fn new(device: &Device) -> Result<Self> {
         let program = Arc::new(program::<C>()?);
@@ -114,7 +117,8 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
 }
 
 fn program<C: WBConfig<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
-    let (prime, beta, isogeny) = (Prime::new(), beta::<C::BaseField>()?, &C::ISOGENY_MAP);
+    let ((prime, beta), isogeny) = (checked_field::<C::BaseField>()?, &C::ISOGENY_MAP);
+    expect_isogeny::<C>()?;
     if !<C::IsogenousCurve as SWUConfig>::ZETA.legendre().is_qnr() {
         return Err(Error::Square);
     }
@@ -137,6 +141,29 @@ fn program<C: WBConfig<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
     };
     let [x, y] = [&x, &y].map(|of| [of[0].as_slice(), of[1].as_slice()]);
     Ok(methods::maps2(&prime, beta, &Map { a, b, z, x, y }))
+}
+
+/// Refuses a map that takes a point of the isogenous curve to none of this one.
+fn expect_isogeny<C: WBConfig<BaseField: RootField>>() -> Result<()> {
+    type Isogenous<C> = <C as WBConfig>::IsogenousCurve;
+    let is_on =
+        |a: C::BaseField, b: C::BaseField, (x, y): (C::BaseField, C::BaseField)| y.square() == (x.square() + a) * x + b;
+    let generator = Isogenous::<C>::GENERATOR;
+    if !generator.xy().is_some_and(|point| is_on(Isogenous::<C>::COEFF_A, Isogenous::<C>::COEFF_B, point)) {
+        let curve = type_name::<Isogenous<C>>();
+        return Err(CurveError { curve, constant: CurveConstant::Generator }.into());
+    }
+    let map = &C::ISOGENY_MAP;
+    let of_x = |polynomial: &[C::BaseField]| {
+        polynomial.iter().rev().fold(C::BaseField::ZERO, |value, coefficient| value * generator.x + coefficient)
+    };
+    let [x, y] = [(map.x_map_numerator, map.x_map_denominator), (map.y_map_numerator, map.y_map_denominator)]
+        .map(|(numerator, denominator)| Some(of_x(numerator) * of_x(denominator).inverse()?));
+    // Few points, which the generator may be one of, go to infinity.
+    match x.zip(y).is_none_or(|(x, y)| is_on(C::COEFF_A, C::COEFF_B, (x, y * generator.y))) {
+        true => Ok(()),
+        false => Err(CurveError { curve: type_name::<C>(), constant: CurveConstant::Isogeny }.into()),
+    }
 }
 
 fn kernel<C: WBConfig<BaseField: RootField>>(program: &Arc<Program<Prime0<C>>>) -> KernelSpec {

@@ -248,8 +248,7 @@ struct Plan<F: RootField> {
 
 impl<F: RootField> Plan<F> {
     fn new() -> Result<Self> {
-        let prime = Prime::new();
-        let beta = beta::<F>()?;
+        let (prime, beta) = checked_field::<F>()?;
         Ok(Self { prime, beta, field: PhantomData })
     }
 
@@ -269,6 +268,15 @@ impl<F: RootField> Plan<F> {
 
     fn symbols(&self) -> Program<F::BasePrimeField> {
         methods::symbols(&self.prime, self.beta)
+    }
+}
+
+/// The prime field below and β of the extension, which must be no square: else the extension is no field.
+pub(crate) fn checked_field<F: RootField>() -> Result<(Prime<F::BasePrimeField>, Option<F::BasePrimeField>)> {
+    let (beta, prime) = (beta::<F>()?, Prime::new()?);
+    match beta {
+        Some(beta) if prime.symbol(beta) != -F::BasePrimeField::ONE => Err(Error::Square),
+        beta => Ok((prime, beta)),
     }
 }
 
@@ -306,7 +314,7 @@ impl<F: RootField> Sqrt<F> {
     /// # Errors
     /// [`Error::Method`] if the method is not for this prime; [`Error::Field`] if the field is neither prime nor a
     /// quadratic extension x² = β of a prime field, or if a method is given for an extension; [`Error::Square`] if the
-    /// Z of the configuration is a square; [`Error::Device`] if a kernel does not compile, if the device has no room
+    /// Z of the configuration or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if a kernel does not compile, if the device has no room
     /// for the tables, or if it fails.
     pub fn with(device: &Device, config: Config<F>) -> Result<Self> {
         let field = Plan::<F>::new()?;

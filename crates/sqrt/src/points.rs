@@ -22,8 +22,8 @@ use evariste_field::{
 use crate::{
     Error, Result, RootField,
     machine::{self, Machine, THREADS},
-    methods::{self, Prime},
-    plan::{Loaded, beta, checked_len, launch_len, parts},
+    methods,
+    plan::{Loaded, beta, checked_field, checked_len, launch_len, parts},
     program::Program,
     subgroup::{MAX_BETA, Membership},
 };
@@ -216,12 +216,14 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     ///
     /// # Errors
     /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
-    /// [`Error::Flags`] if the coordinates leave no room for the flags of the encoding; [`Error::Device`] if a kernel
+    /// [`Error::Square`] if β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Flags`] if the
+    /// coordinates leave no room for the flags of the encoding; [`Error::Curve`] for a check of the subgroup if the
+    /// coefficients, the generator, its order or the cofactor of the curve do not hold; [`Error::Device`] if a kernel
     /// does not compile, if the device has no room for the tables, or if it fails.
     pub fn new(device: &Device, encoding: Encoding, check: Check) -> Result<Self> {
         let (layout, program) = (Layout::new::<C::BaseField>(encoding)?, Arc::new(program::<C>()?));
         let points = Loaded::new(device, &program, points_spec::<C>(layout, &program))?;
-        let membership = if check == Check::Subgroup { Membership::<C::BaseField>::of::<C>() } else { None };
+        let membership = if check == Check::Subgroup { Membership::checked::<C>(device)? } else { None };
         let subgroup = membership.map(|membership| Subgroup::new(device, &membership)).transpose()?;
         let launch = |subgroup: &Subgroup<C>| {
             launch_len::<C::BaseField>(device.info(), u64::from(subgroup.bits) * PRODUCTS_OF_DIGIT)
@@ -400,7 +402,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
 /// y of x.
 fn program<C: DeviceCurve<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
     let [a, b] = [C::COEFF_A, C::COEFF_B].map(|x| x.to_base_prime_field_elements().collect::<Vec<_>>());
-    methods::points(&Prime::new(), beta::<C::BaseField>()?, &a, &b)
+    let (prime, beta) = checked_field::<C::BaseField>()?;
+    methods::points(&prime, beta, &a, &b)
 }
 
 /// Points that a CPU thread takes at a time.

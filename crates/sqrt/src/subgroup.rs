@@ -1,12 +1,15 @@
 //! How membership in the subgroup of prime order is decided, with one multiplication by a short scalar where the curve has an
 //! endomorphism for it.
 
+use std::any::type_name;
+
 use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
 use ark_ff::{Field, PrimeField, Zero};
-use evariste_curve::DeviceCurve;
+use evariste_backend::Device;
+use evariste_curve::{CurveConstant, CurveError, DeviceCurve, expect_generator};
 use num_bigint::BigUint;
 
-use crate::RootField;
+use crate::{Result, RootField};
 
 /// The largest β of an extension by the root of −β that is computed with in lanes of the CPU.
 pub(crate) const MAX_BETA: u8 = 6;
@@ -20,6 +23,20 @@ pub(crate) struct Membership<F> {
 }
 
 impl<F: RootField> Membership<F> {
+    /// [`Membership::of`], of a curve whose generator has the order that is claimed, and whose cofactor is one that it may have.
+    pub(crate) fn checked<C: DeviceCurve<BaseField = F>>(device: &Device) -> Result<Option<Self>> {
+        expect_generator::<C>(device)?;
+        // The numbers of points of curves over q elements are those between (√q − 1)² and (√q + 1)².
+        let (order, p): (BigUint, BigUint) = (C::ScalarField::MODULUS.into(), F::BasePrimeField::MODULUS.into());
+        let (points, q) = (cofactor::<C>() * order, p.pow(F::extension_degree() as u32));
+        let middle = &q + 1u8;
+        let trace = if points > middle { points - middle } else { middle - points };
+        match &trace * &trace <= q * 4u8 {
+            true => Ok(Self::of::<C>()),
+            false => Err(CurveError { curve: type_name::<C>(), constant: CurveConstant::Cofactor }.into()),
+        }
+    }
+
     /// `None` where the whole curve is the subgroup.
     pub(crate) fn of<C: DeviceCurve<BaseField = F>>() -> Option<Self> {
         let cofactor = C::COFACTOR;
@@ -61,10 +78,9 @@ impl<F: RootField> Membership<F> {
         let p: BigUint = F::BasePrimeField::MODULUS.into();
         let (below, above) = (&p % order, order - &p % order);
         let (k, multiple) = if below < above { (below, &p / order) } else { (above, &p / order + 1u8) };
-        let cofactor = C::COFACTOR.iter().rev().fold(BigUint::ZERO, |x, limb| (x << 64u32) + *limb);
         let end = &k + 1u8;
         let short = &end * &end <= &p * 4u8 && order * order > &p * 16u8;
-        if !short || greatest_common_divisor(multiple, cofactor) != BigUint::from(1u8) {
+        if !short || greatest_common_divisor(multiple, cofactor::<C>()) != BigUint::from(1u8) {
             return None;
         }
         // (x, y) ↦ (u² x^p, u³ y^p) maps the curve to itself if u⁶ = b^(1 − p).
@@ -90,6 +106,10 @@ impl<F: RootField> Membership<F> {
             ends.into_iter().find(|[u, v]| multiple.x == *u * of(generator.x) && multiple.y == *v * of(generator.y));
         Some(Self { scalar: scalar.clone(), ends: Some(found?), conjugate })
     }
+}
+
+fn cofactor<C: DeviceCurve>() -> BigUint {
+    C::COFACTOR.iter().rev().fold(BigUint::ZERO, |x, limb| (x << 64u32) + *limb)
 }
 
 /// A primitive third root of unity of the prime field.

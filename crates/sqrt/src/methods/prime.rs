@@ -1,9 +1,11 @@
 //! What programs are written from.
 
+use std::any::type_name;
+
 use ark_ff::BigInteger;
 use evariste_field::DevicePrimeField;
 
-use crate::hash::Hash;
+use crate::{Error, Result, hash::Hash};
 
 /// Widest digits of logarithms: rows of 256 elements, 8 KiB for 8 limbs.
 const MAX_WIDTH: u32 = 8;
@@ -29,7 +31,7 @@ pub(crate) struct Prime<B> {
 }
 
 impl<B: DevicePrimeField> Prime<B> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new() -> Result<Self> {
         let bits: Vec<bool> = (0..B::MODULUS_BIT_SIZE as usize).map(|i| B::MODULUS.get_bit(i)).collect();
         let two_adicity = 1 + bits[1..].iter().take_while(|bit| !**bit).count() as u32;
         let hash = Hash::default();
@@ -38,13 +40,16 @@ impl<B: DevicePrimeField> Prime<B> {
         while prime.symbol(candidate) == B::ONE {
             candidate += B::ONE;
         }
+        if prime.symbol(candidate) != -B::ONE {
+            return Err(Error::Modulus { field: type_name::<B>() });
+        }
         prime.non_residue = candidate;
         prime.generator = prime.pow(candidate, two_adicity);
         // As few digits as `MAX_WIDTH` allows, as equal as can be. 1 and −1, the digits of width 1, differ in their lowest bit.
         let widest = two_adicity.div_ceil(two_adicity.div_ceil(MAX_WIDTH));
         let hash = |width| Some((width, Hash::new(prime.power_of_generator(two_adicity - width), width)?));
         let Some((width, hash)) = (1..=widest).rev().find_map(hash) else { unreachable!("two elements have no hash") };
-        Self { digits: [two_adicity.div_ceil(width), width], hash, ..prime }
+        Ok(Self { digits: [two_adicity.div_ceil(width), width], hash, ..prime })
     }
 
     /// p ≫ shift.
