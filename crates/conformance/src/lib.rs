@@ -9,6 +9,7 @@ mod device;
 mod emulator;
 mod field;
 mod fields;
+mod heap;
 mod launches;
 mod loops;
 mod modsqrt;
@@ -41,6 +42,7 @@ use libtest_mimic::{Failed, Trial};
 pub use child::run_child;
 pub use curves::Bls24;
 pub use emulator::emulator;
+pub use heap::Heap;
 pub use launches::{kernels, launches};
 
 use launches::Family;

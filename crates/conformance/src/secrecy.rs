@@ -3,25 +3,34 @@
 //!
 //! For each operation, every single operand is secret once, and then all are. Whatever the operation allocates meanwhile,
 //! on the device and for staging, must be secret, and so be zeroed before others get it; and memory of the same sizes, taken
-//! afterwards, must hold no word of the secret operands.
+//! afterwards, must hold no word of the secret operands. Nor must what is freed of the host's heap meanwhile, whether the operation
+//! succeeds or the device fails in it.
 
 use std::{
     cell::{Cell, RefCell},
     collections::HashSet,
+    iter,
     sync::Arc,
 };
 
 use ark_bls12_381::Fr;
-use ark_ff::FftField;
+use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
+use ark_ff::{BigInteger, FftField, PrimeField};
+use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+use evariste_aes::{Aes, Config as AesConfig};
 use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
 use evariste_curve::{Jacobian, PointSum, Points, Xyzz};
-use evariste_field::{Expression, FieldSum, Mont, Prefix, Vector};
-use evariste_ntt::{LowDegreeExtension, Ntt, Order};
+use evariste_field::{Canonical, DevicePrimeField, Expression, FieldSum, Mont, Prefix, Vector, small::Goldilocks};
+use evariste_msm::{Bases, Msm, MsmConfig, Tuning};
+use evariste_ntt::{LowDegreeExtension, Ntt, Order, OutOfCore};
 use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum};
+use evariste_sqrt::Sqrt;
+use evariste_sumcheck::{Blake3Transcript, Config as SumcheckConfig, Statement, Sumcheck};
 use libtest_mimic::Failed;
 
 use crate::{
     Outcome, Suite, curve, expect,
+    heap::{self, WORD},
     recorder::{Allocation, Recorder},
     samples::samples,
 };
@@ -32,15 +41,22 @@ const LEN: usize = 5000;
 /// Points: several slices of a sum.
 const POINTS: usize = 300;
 
-/// Bytes that are looked for: so many random ones do not come about by themselves.
-const PATTERN: usize = 8;
+/// Scalars of a sum of points: more than a thread recodes at a time, and enough for inversions to be shared.
+const SCALARS: usize = 6000;
 
 type Curve = ark_bls12_381::g1::Config;
+
+/// Sums of many points, whose kernels are shorter.
+type G1 = ark_bn254::g1::Config;
+type Scalar = ark_bn254::Fr;
+
+/// Launches and reads of an operation that fail, one after the other.
+const FAILURES: usize = 40;
 
 /// Its operands, and what uses them.
 type Operation = (&'static str, usize, fn(&Probe) -> Outcome);
 
-const OPERATIONS: [Operation; 43] = [
+const OPERATIONS: [Operation; 55] = [
     ("add", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
         p.watch(|| v.add(&a, &b, &mut out))
@@ -54,8 +70,8 @@ const OPERATIONS: [Operation; 43] = [
         p.watch(|| v.inverse(&a, &mut out))
     }),
     ("powers", 1, |p| {
-        let (v, mut out) = (p.vector(), p.output(LEN)?);
-        p.watch(|| v.powers(p.value(), p.value(), &mut out))
+        let (v, mut out, value) = (p.vector(), p.output(LEN)?, p.host(1)[0]);
+        p.watch(|| v.powers(value, value, &mut out))
     }),
     ("square", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
@@ -241,6 +257,82 @@ const OPERATIONS: [Operation; 43] = [
         let a = p.elements(1)?;
         p.watch(|| a.duplicate())
     }),
+    ("transfers", 1, |p| {
+        let x = p.host::<Fr>(LEN);
+        p.watch_heap(|| p.device.upload_with::<Mont<Fr>>(&x, Secrecy::Secret)?.to_vec())
+    }),
+    ("msm_of_forms", 1, |p| {
+        let (msm, scalars) = (p.msm(MsmConfig::default())?, p.operand::<Mont<Scalar>>(&p.samples(SCALARS))?);
+        p.watch(|| msm.evaluate(&scalars))
+    }),
+    ("msm_of_integers", 1, |p| {
+        let (msm, scalars) = (p.msm(MsmConfig::default())?, p.integers(SCALARS)?);
+        p.watch(|| msm.evaluate(&scalars))
+    }),
+    ("msm_of_any_integers", 1, |p| {
+        let config = MsmConfig { bases: Bases::Any, ..MsmConfig::default() };
+        let (msm, scalars) = (p.msm(config)?, p.integers(SCALARS)?);
+        p.watch(|| msm.evaluate(&scalars))
+    }),
+    ("msm_of_slices", 1, |p| {
+        let config = MsmConfig { secrecy: Secrecy::Secret, ..MsmConfig::default() };
+        let (msm, scalars) = (p.msm(config)?, p.host(SCALARS));
+        p.watch(|| msm.evaluate(&scalars))
+    }),
+    ("msm_by_pairs", 1, |p| {
+        let tuning = Tuning { levels: Some(2), ..Tuning::default() };
+        let msm = p.msm(MsmConfig { tuning, window: Some(8), ..MsmConfig::default() })?;
+        let scalars = p.operand::<Mont<Scalar>>(&p.samples(SCALARS))?;
+        p.watch(|| msm.evaluate_many(2, scalars.view(..SCALARS / 2 * 2)?))
+    }),
+    ("sumcheck", 3, |p| {
+        let [a, b, c] = [0, 1, 2].map(Expression::column);
+        let gate = a * b - c;
+        let statement = Statement::<Fr>::new(10, &gate)?;
+        let tables = (0..3).map(|_| p.operand::<Mont<Fr>>(&p.samples(1 << 10))).collect::<Result<Vec<_>, _>>()?;
+        let (plan, tables) =
+            (Sumcheck::<Fr>::new(&p.device, &gate, SumcheckConfig::default())?, tables.iter().collect::<Vec<_>>());
+        let claim = plan.sum(&statement, &tables)?;
+        p.watch_heap(|| plan.prove(&statement, &tables, claim, &mut Blake3Transcript::new(b"secrecy")))
+    }),
+    ("roots", 1, |p| {
+        let (plan, a, mut out) =
+            (Sqrt::<Fr>::new(&p.device)?, p.elements(1)?, p.device.alloc_with(LEN, Secrecy::Secret)?);
+        let mut mask = p.device.alloc_with(LEN, Secrecy::Secret)?;
+        p.watch_heap(|| plan.roots(&a, &mut out, &mut mask))
+    }),
+    ("ntt_of_words", 1, |p| {
+        let (ntt, mut x) =
+            (Ntt::<Goldilocks>::new(&p.device, 12)?, p.operand::<Mont<Goldilocks>>(&p.samples(1 << 12))?);
+        p.watch(|| ntt.forward(&mut x))
+    }),
+    ("ntt_out_of_core", 1, |p| {
+        let (x, bytes) = (p.host::<Fr>(1 << 12), 11 * 32 << 8);
+        let mut plan = OutOfCore::<Fr>::new(&p.device, 12, bytes, Secrecy::Secret)?;
+        let mut y = x.clone();
+        p.watch_heap(|| {
+            y.copy_from_slice(&x);
+            plan.forward(&mut y)
+        })
+    }),
+    ("aes", 1, |p| {
+        let key: [u8; 32] = p.bytes();
+        let config = AesConfig { crossover: Some(0), ..AesConfig::default() };
+        p.watch_heap(|| -> Result<_, evariste_aes::Error> {
+            let mut data = vec![0; 5000];
+            Aes::with_config(&p.device, &[key], config.clone())?.ctr(&[0; 16])?.apply(&mut data)?;
+            Ok(data)
+        })
+    }),
+    ("gcm", 1, |p| {
+        let key: [u8; 32] = p.bytes();
+        let config = AesConfig { crossover: Some(0), ..AesConfig::default() };
+        p.watch_heap(|| -> Result<_, evariste_aes::Error> {
+            let mut data = vec![0; 5000];
+            let tag = Aes::with_config(&p.device, &[key], config.clone())?.gcm()?.seal(&[0; 12], &[], &mut data)?;
+            Ok((data, tag))
+        })
+    }),
 ];
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -266,12 +358,13 @@ struct Probe {
     secret: Option<usize>,
     operands: Cell<usize>,
     /// Words of the secret operands.
-    words: RefCell<HashSet<[u8; PATTERN]>>,
+    words: RefCell<HashSet<[u8; WORD]>>,
     allocated: RefCell<Vec<Allocation>>,
 }
 
 impl Probe {
     fn new(below: &Device, secret: Option<usize>) -> Self {
+        heap::keep_clean();
         let recorder = Recorder::new(below, false);
         let device = Device::unregistered(Arc::clone(&recorder) as _);
         let (operands, words, allocated) = Default::default();
@@ -299,11 +392,65 @@ impl Probe {
         if secrecy == Secrecy::Secret {
             let mut bytes = self.device.host_buffer(buffer.bytes() as usize, Transfer::Download, Secrecy::Secret)?;
             bytes = buffer.read_pinned(None, bytes)?.wait()?;
-            let words = bytes.as_chunks::<PATTERN>().0.iter().copied();
-            // Small integers are everywhere.
-            self.words.borrow_mut().extend(words.filter(|word| word.iter().filter(|byte| **byte == 0).count() < 2));
+            self.look_for(&bytes);
         }
         Ok(buffer)
+    }
+
+    /// Has the words of some bytes looked for.
+    fn look_for(&self, bytes: &[u8]) {
+        let words = bytes.as_chunks::<WORD>().0.iter().copied();
+        // Small integers are everywhere.
+        self.words.borrow_mut().extend(words.filter(|word| word.iter().filter(|byte| **byte == 0).count() < 2));
+    }
+
+    /// Elements that are looked for only as operands.
+    fn samples<F: DevicePrimeField>(&self, len: usize) -> Vec<F> {
+        let seed = 77 + 1000 * u64::from(self.run()) + self.operands.get() as u64;
+        samples::<F>(len + 64, seed).split_off(64)
+    }
+
+    /// Elements on the host that are secret, of which the integers and their Montgomery forms are looked for.
+    fn host<F: DevicePrimeField>(&self, len: usize) -> Vec<F> {
+        let elements = self.samples::<F>(len);
+        for element in &elements {
+            let mut form = vec![0; F::LIMBS];
+            element.store(&mut form);
+            self.look_for(bytemuck::cast_slice(&form));
+            self.look_for(&element.into_bigint().to_bytes_le());
+        }
+        elements
+    }
+
+    fn bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        StdRng::seed_from_u64(u64::from(self.run())).fill(&mut bytes[..]);
+        self.look_for(&bytes);
+        bytes
+    }
+
+    /// Secret integers of 256 bits, most of which are not below the order. They are looked for, and what they leave, too.
+    fn integers(&self, len: usize) -> Result<Buffer<Canonical<Scalar>>, Failed> {
+        let secrecy = self.next();
+        let mut buffer = self.device.alloc_with::<Canonical<Scalar>>(len, secrecy)?;
+        let mut host = self.device.host_buffer(32 * len, Transfer::Upload, secrecy)?;
+        StdRng::seed_from_u64(u64::from(self.run())).fill(&mut host[..]);
+        self.look_for(&host);
+        for integer in host.chunks_exact(32) {
+            let rest = Scalar::from_le_bytes_mod_order(integer);
+            self.look_for(&rest.into_bigint().to_bytes_le());
+            self.look_for(bytemuck::cast_slice(&rest.0.0));
+        }
+        buffer.write_pinned(None, host)?.wait()?;
+        Ok(buffer)
+    }
+
+    fn msm(&self, config: MsmConfig) -> Result<Msm<G1>, Failed> {
+        let generator = Affine::<G1>::generator();
+        let multiples = iter::successors(Some(generator.into_group()), |point| Some(*point + generator));
+        let multiples = CurveGroup::normalize_batch(&multiples.take(64).collect::<Vec<_>>());
+        let bases: Vec<_> = multiples.into_iter().cycle().take(SCALARS).collect();
+        Ok(Msm::new(&self.device, &bases, config)?)
     }
 
     /// A number for each choice of what is secret, which values depend on: what was public with another choice may still lie in
@@ -360,9 +507,48 @@ impl Probe {
         self.recorder.allocations();
         drop(run()?);
         let allocated = self.recorder.allocations();
+        self.watch_heap(run)?;
         let public: Vec<_> = allocated.iter().filter(|allocation| allocation.secrecy == Secrecy::Public).collect();
         expect(&format!("all is secret of what is allocated, but {public:?}: it"), public.is_empty())?;
         self.allocated.replace(allocated);
+        Ok(())
+    }
+
+    /// Watches what is freed on the host's heap while an operation runs: with success, and with failures of the device, one launch or
+    /// one read later each time, as far as there are such.
+    fn watch_heap<T, E>(&self, mut run: impl FnMut() -> Result<T, E>) -> Outcome
+    where
+        Failed: From<E>,
+    {
+        expect("what is freed is looked at", heap::is_watched())?;
+        let words: Vec<_> = self.words.borrow().iter().copied().collect();
+        // There are none where the only secret operand is the output.
+        expect("there are words to look for", !words.is_empty() || self.secret.is_some())?;
+        let mut watch = |what: &str| -> Result<bool, Failed> {
+            let (result, found) = heap::watch(&words, &mut run);
+            let found = found.first().map_or("", String::as_str);
+            expect(&format!("after {what}, nothing of a secret is freed, but {found}: it"), found.is_empty())?;
+            Ok(result.is_err())
+        };
+        if watch("success")? {
+            return Err("the operation failed".into());
+        }
+        for number in 0..FAILURES {
+            self.recorder.fail_launch_after(number);
+            let failed = watch("a failed launch");
+            self.recorder.fail_launch_after(usize::MAX);
+            if !failed? {
+                break;
+            }
+        }
+        for number in 0..FAILURES {
+            self.recorder.fail_read_after(number);
+            let failed = watch("a failed read");
+            self.recorder.fail_read_after(usize::MAX);
+            if !failed? {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -370,7 +556,7 @@ impl Probe {
     fn expect_nothing_left(&self) -> Outcome {
         self.device.sync()?;
         let words = self.words.borrow();
-        let is_clean = |bytes: &[u8]| bytes.windows(PATTERN).step_by(4).all(|window| !words.contains(window));
+        let is_clean = |bytes: &[u8]| bytes.windows(WORD).step_by(4).all(|window| !words.contains(window));
         let (mut buffers, mut hosts) = (Vec::new(), Vec::new());
         for allocation in self.allocated.borrow().iter() {
             match allocation.transfer {
