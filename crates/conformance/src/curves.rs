@@ -5,7 +5,7 @@ use ark_ec::{
     CurveConfig,
     short_weierstrass::{Affine, SWCurveConfig},
 };
-use ark_ff::{Fp2, Fp2Config, Fp256, MontBackend, MontFp};
+use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, MontBackend, MontFp};
 
 use crate::fields::{self, Mnt4, Sixteen};
 
@@ -146,4 +146,37 @@ impl SWCurveConfig for Long {
     const COEFF_B: LongField = LongField::new(MontFp!("9"), MontFp!("-1"));
     const GENERATOR: Affine<Self> =
         Affine::new_unchecked(LongField::new(MontFp!("0"), MontFp!("1")), LongField::new(MontFp!("3"), MontFp!("0")));
+}
+
+/// A field of 17 elements. Its configured generator is 6², so that the root of unity that comes of it is not primitive.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "17"]
+#[generator = "2"]
+pub(crate) struct TinyFieldConfig;
+pub(crate) type TinyField = Fp64<MontBackend<TinyFieldConfig, 1>>;
+
+#[derive(ark_ff::MontConfig)]
+#[modulus = "19"]
+#[generator = "2"]
+pub(crate) struct TinyScalarConfig;
+pub(crate) type TinyScalar = Fp64<MontBackend<TinyScalarConfig, 1>>;
+
+/// y² = x³ + 2 x + 2 over 17 elements, of 19 points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tiny;
+
+impl CurveConfig for Tiny {
+    type BaseField = TinyField;
+    type ScalarField = TinyScalar;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: TinyScalar = MontFp!("1");
+}
+
+impl SWCurveConfig for Tiny {
+    type ZeroFlag = bool;
+
+    const COEFF_A: TinyField = MontFp!("2");
+    const COEFF_B: TinyField = MontFp!("2");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!("0"), MontFp!("6"));
 }

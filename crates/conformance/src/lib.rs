@@ -9,6 +9,8 @@ mod device;
 mod emulator;
 mod field;
 mod fields;
+mod freed;
+mod heap;
 mod hostile;
 mod launches;
 mod loops;
@@ -42,6 +44,7 @@ use libtest_mimic::{Failed, Trial};
 
 pub use child::run_child;
 pub use emulator::emulator;
+pub use heap::Heap;
 pub use launches::{kernels, launches};
 
 use launches::Family;
@@ -70,6 +73,7 @@ const TOPICS: &[Topic] = &[
     Topic { name: "sqrt", add: sqrt::add, families: sqrt::FAMILIES },
     Topic { name: "loops", add: loops::add, families: &[] },
     Topic { name: "secrecy", add: secrecy::add, families: &[] },
+    Topic { name: "freed", add: freed::add, families: &[] },
     Topic { name: "process", add: process::add, families: &[] },
 ];
 

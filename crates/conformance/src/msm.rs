@@ -32,6 +32,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls24-315-g1::sum", sum::<evariste_bls24_315::g1::Config>);
     suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
+    suite.add("tiny::slices", tiny);
     suite.add("pinned", pinned);
     suite.add("small_buffers", small_buffers);
     suite.add("two_threads", two_threads);
@@ -336,6 +337,21 @@ fn small_buffers(device: &Device) -> Outcome {
     let is_right =
         |error| matches!(error, Error::Device(evariste_backend::Error::TooLarge { expected: l, .. }) if l == limit);
     expect(&format!("the error of {refused:?}"), refused.is_err_and(is_right))
+}
+
+/// Sums over host slices whose scalars are of an order below a byte, on the device and where its crossover says.
+fn tiny(device: &Device) -> Outcome {
+    type C = curves::Tiny;
+    let (bases, multipliers) = bases::<C>(300);
+    let scalars: Vec<_> = (0..300u64).map(|i| curves::TinyScalar::from(i * i + i / 7)).collect();
+    let sum = multipliers.iter().zip(&scalars).map(|(k, s)| *k * s).sum::<curves::TinyScalar>();
+    let expected = Affine::<C>::generator() * sum;
+    expect("a crossover is measured", crossover::<C>(device)? <= 1 << 14)?;
+    for points in [None, Some(0), Some(usize::MAX)] {
+        points.into_iter().for_each(|points| set_crossover::<C>(device, points));
+        expect_equal(&format!("the sum, crossover {points:?}"), &evaluate(device, &bases, &scalars)?, &expected)?;
+    }
+    Ok(())
 }
 
 fn misuse(device: &Device) -> Outcome {

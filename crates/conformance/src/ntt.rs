@@ -11,7 +11,9 @@ use evariste_ntt::{Config, Error, LowDegreeExtension, Ntt, Order, Split, Twiddle
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, Suite, child, expect, expect_equal, expect_error, expect_same, fields,
+    Outcome, Suite, child,
+    curves::TinyField,
+    expect, expect_equal, expect_error, expect_same, fields,
     launches::{self, Family},
     other_device,
     samples::samples,
@@ -31,6 +33,7 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("pallas-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_pallas::Fq>);
     suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
     suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
+    suite.add("tiny::square_generator", square_generator);
     suite.add("goldilocks::long", long::<small::Goldilocks>);
     suite.add("baby-bear::long", long::<small::BabyBear>);
     suite.add("baby-bear::interrupted", host::interrupted);
@@ -41,6 +44,26 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fr::two_threads", two_threads);
     suite.add("bls12-381-fr::queues", queues);
     suite.add_alone("bls12-381-fr::required_bytes", required_bytes);
+}
+
+/// Over 17 elements, whose configured root of unity is of half the order: values at each root of unity, by Horner's rule.
+fn square_generator(device: &Device) -> Outcome {
+    for log_n in 0..=4 {
+        let n = 1u64 << log_n;
+        let x: Vec<TinyField> = (1..=n).map(TinyField::from).collect();
+        let mut data = device.upload::<Mont<TinyField>>(&x)?;
+        let ntt = Ntt::<TinyField>::new(device, log_n)?;
+        ntt.forward(&mut data)?;
+        let mut values = data.to_vec()?;
+        values.sort_unstable();
+        let roots = (1..17).map(TinyField::from).filter(|root| root.pow([n]) == TinyField::from(1));
+        let mut expected: Vec<_> = roots.map(|root| reference::horner(&x, root)).collect();
+        expected.sort_unstable();
+        expect_same(&format!("2^{log_n} values"), &values, &expected)?;
+        ntt.inverse(&mut data)?;
+        expect_same(&format!("2^{log_n} coefficients"), &data.to_vec()?, &x)?;
+    }
+    Ok(())
 }
 
 pub(crate) const FAMILIES: &[Family] = &[

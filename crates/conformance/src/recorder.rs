@@ -123,7 +123,18 @@ impl Recorder {
         let (flow, peak) = (Mutex::default(), AtomicU64::new(0));
         let [reads, launches] = [(); 2].map(|()| AtomicUsize::new(usize::MAX));
         let compiled = AtomicUsize::new(0);
-        Arc::new(Self { below: below.clone(), info, skipped, launched, allocated, flow, peak, reads, launches, compiled })
+        Arc::new(Self {
+            below: below.clone(),
+            info,
+            skipped,
+            launched,
+            allocated,
+            flow,
+            peak,
+            reads,
+            launches,
+            compiled,
+        })
     }
 
     /// What was launched of a kernel.

@@ -3,8 +3,12 @@
 use std::{env, process::ExitCode};
 
 use evariste_backend::Device;
-use evariste_conformance::skipped;
+use evariste_conformance::{Heap, skipped};
 use libtest_mimic::Arguments;
+
+/// Trials look at what is freed.
+#[global_allocator]
+static HEAP: Heap = Heap;
 
 fn main() -> ExitCode {
     evariste_conformance::run_child();

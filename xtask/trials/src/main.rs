@@ -23,6 +23,10 @@ enum Command {
     LaunchKernels(sanitize::FamilyOptions),
 }
 
+/// Trials look at what is freed.
+#[global_allocator]
+static HEAP: evariste_conformance::Heap = evariste_conformance::Heap;
+
 fn main() -> ExitCode {
     evariste_conformance::run_child();
     let outcome = match Command::parse() {
