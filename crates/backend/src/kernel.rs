@@ -434,7 +434,9 @@ impl<P: Params> Kernel<P> {
 }
 
 /// A kernel that is made at its first use.
-pub struct LazyKernel<P>(Lazy<Kernel<P>>);
+// Boxed: structs with the room for many that are not made would be moved to the heap with what the stack held there before, which may
+// be keys.
+pub struct LazyKernel<P>(Lazy<Box<Kernel<P>>>);
 
 impl<P> Default for LazyKernel<P> {
     fn default() -> Self {
@@ -465,7 +467,7 @@ impl<P: Params> LazyKernel<P> {
     /// # Errors
     /// Returns the errors of [`Kernel::new`], for the same reasons; the next call tries again.
     pub fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
-        self.0.get_or_make(|| Kernel::new(device, spec()))
+        Ok(self.0.get_or_make(|| Kernel::new(device, spec()).map(Box::new))?)
     }
 }
 

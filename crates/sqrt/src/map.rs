@@ -14,7 +14,7 @@ use crate::{
     Error, Result, RootField,
     machine::THREADS,
     methods::{self, Map},
-    plan::{Loaded, Params, Shape, checked_field, checked_len, parts, spec},
+    plan::{Loaded, Params, Plan, Shape, checked_len, parts, spec},
     program::Program,
 };
 
@@ -117,7 +117,7 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
 }
 
 fn program<C: WBConfig<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
-    let ((prime, beta), isogeny) = (checked_field::<C::BaseField>()?, &C::ISOGENY_MAP);
+    let (Plan { prime, beta, .. }, isogeny) = (Plan::<C::BaseField>::new()?, &C::ISOGENY_MAP);
     expect_isogeny::<C>()?;
     if !<C::IsogenousCurve as SWUConfig>::ZETA.legendre().is_qnr() {
         return Err(Error::Square);

@@ -239,16 +239,19 @@ struct Inner<F: RootField> {
 }
 
 /// The programs of a field.
-struct Plan<F: RootField> {
-    prime: Prime<F::BasePrimeField>,
-    /// β of a quadratic extension.
-    beta: Option<F::BasePrimeField>,
+pub(crate) struct Plan<F: RootField> {
+    pub(crate) prime: Prime<F::BasePrimeField>,
+    /// β of a quadratic extension, which is no square: else that would be no field.
+    pub(crate) beta: Option<F::BasePrimeField>,
     field: PhantomData<fn() -> F>,
 }
 
 impl<F: RootField> Plan<F> {
-    fn new() -> Result<Self> {
-        let (prime, beta) = checked_field::<F>()?;
+    pub(crate) fn new() -> Result<Self> {
+        let (beta, prime) = (beta::<F>()?, Prime::new()?);
+        if beta.is_some_and(|beta| prime.symbol(beta) != -F::BasePrimeField::ONE) {
+            return Err(Error::Square);
+        }
         Ok(Self { prime, beta, field: PhantomData })
     }
 
@@ -268,15 +271,6 @@ impl<F: RootField> Plan<F> {
 
     fn symbols(&self) -> Program<F::BasePrimeField> {
         methods::symbols(&self.prime, self.beta)
-    }
-}
-
-/// The prime field below and β of the extension, which must be no square: else the extension is no field.
-pub(crate) fn checked_field<F: RootField>() -> Result<(Prime<F::BasePrimeField>, Option<F::BasePrimeField>)> {
-    let (beta, prime) = (beta::<F>()?, Prime::new()?);
-    match beta {
-        Some(beta) if prime.symbol(beta) != -F::BasePrimeField::ONE => Err(Error::Square),
-        beta => Ok((prime, beta)),
     }
 }
 

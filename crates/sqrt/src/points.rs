@@ -23,7 +23,7 @@ use crate::{
     Error, Result, RootField,
     machine::{self, Machine, THREADS},
     methods,
-    plan::{Loaded, beta, checked_field, checked_len, launch_len, parts},
+    plan::{Loaded, Plan, beta, checked_len, launch_len, parts},
     program::Program,
     subgroup::{MAX_BETA, Membership},
 };
@@ -402,7 +402,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
 /// y of x.
 fn program<C: DeviceCurve<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
     let [a, b] = [C::COEFF_A, C::COEFF_B].map(|x| x.to_base_prime_field_elements().collect::<Vec<_>>());
-    let (prime, beta) = checked_field::<C::BaseField>()?;
+    let Plan { prime, beta, .. } = Plan::<C::BaseField>::new()?;
     methods::points(&prime, beta, &a, &b)
 }
 
