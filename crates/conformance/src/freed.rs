@@ -97,7 +97,7 @@ const OPERATIONS: [Operation; 12] = [
         p.watch_heap(|| ntt.forward(&mut x))
     }),
     ("ntt_out_of_core", |p| {
-        let (x, bytes) = (p.host::<Fr>(1 << 12), 11 * 32 << 8);
+        let (x, bytes) = (p.host::<Fr>(1 << 12), (11 * 32) << 8);
         let mut plan = OutOfCore::<Fr>::new(&p.device, 12, bytes, Secrecy::Secret)?;
         let mut y = x.clone();
         p.watch_heap(|| {
