@@ -38,8 +38,8 @@
 #define GROUPS (TILE / RADIX / THREADS)
 #define FIRST_LEVELS ((LOG_ROWS - 1) % LOG_RADIX + 1)
 #define STEPS ((LOG_ROWS + LOG_RADIX - 1) / LOG_RADIX)
-// Steps of short elements are unrolled: where their elements lie in the tile is known then.
-#define UNROLLED_STEPS (F_LIMBS <= 2 ? STEPS : 1)
+// Loops over steps are unrolled: where their elements lie in the tile is known then. Over BLS12-381 Fr a transform of 2^20 takes 4% longer
+// without, on an H100.
 // Short elements take less time to multiply by twice than stored factors take to load: few are loaded.
 #define STEPPED (FACTORS == STORED && F_LIMBS <= 2 && LOG_RADIX > 2)
 #ifdef FLAGS
@@ -363,7 +363,7 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
         }
     }
 
-#pragma unroll UNROLLED_STEPS
+#pragma unroll STEPS
     for (uint32_t step = 0; step < STEPS; step++) {
         uint32_t log_q = log_distance(step);
         if (step > 0) {

@@ -95,7 +95,8 @@ fn sumchecks(device: &Device) -> Outcome {
     let upload = || [&a, &b, &c].map(|table| device.upload(table)).into_iter().collect::<Result<Vec<_>, _>>();
     for order in [Binding::High, Binding::Low] {
         for weight in [Weight::None, Weight::ZeroCheck] {
-            let statement = Statement::new(NUM_VARS, &expression)?.weight(weight.clone()).order(order);
+            let statement =
+                Statement::new(NUM_VARS, &expression)?.weight(weight.clone()).order(order).allow_small_challenges();
             sumcheck.prepare(&statement)?;
             let tables = upload()?;
             quietly(device, &format!("a proof with {weight:?} from {order:?}"), || {

@@ -18,6 +18,7 @@ use std::{
 };
 
 use ark_bls12_381::Fr;
+use ark_ec::short_weierstrass::Affine;
 use ark_ff::{AdditiveGroup, FftField, Field};
 use evariste_aes::{Aes, Counter, GcmMessage, Message, Xts};
 use evariste_backend::{Arg, Buffer, Device, Element, Kind, Secrecy, Transfer};
@@ -299,13 +300,13 @@ const OPERATIONS: &[Operation] = &[
         p.watch(|| points.add_jacobian(&a, &b, &mut out))
     }),
     ("sums_of_points", 2, |p| {
-        let points: Vec<_> = curve::some_points::<Sums>(POINTS).into_iter().map(Into::into).collect();
+        let points = p.bases(0);
         let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, p.scalars::<Mont<_>>()?);
         let msm = Msm::<Sums>::from_buffer(&p.device, &bases, MsmConfig::default())?;
         p.watch(|| msm.evaluate(&scalars))
     }),
     ("sums_of_points_in_pieces", 2, |p| {
-        let points: Vec<_> = curve::some_points::<Sums>(POINTS).into_iter().map(Into::into).collect();
+        let points = p.bases(1);
         let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, p.scalars::<Canonical<_>>()?);
         let tuning = Tuning { levels: Some(1), ..Tuning::default() };
         let tables = Precompute::Tables { budget: 4 * bases.bytes() };
@@ -314,7 +315,7 @@ const OPERATIONS: &[Operation] = &[
         p.watch(|| msm.evaluate(&scalars))
     }),
     ("sums_of_points_one_by_one", 2, |p| {
-        let points: Vec<_> = curve::some_points::<Sums>(POINTS).into_iter().map(Into::into).collect();
+        let points = p.bases(2);
         let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, p.scalars::<Mont<_>>()?);
         let tuning = Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() };
         let config = MsmConfig {
@@ -615,6 +616,12 @@ impl Probe {
             self.words.borrow_mut().extend(words.filter(|word| word.iter().filter(|byte| **byte == 0).count() < 2));
         }
         Ok(buffer)
+    }
+
+    /// Bases that no other choice of what is secret has, nor another operation, by its number.
+    fn bases(&self, number: usize) -> Vec<Affine<Sums>> {
+        let skipped = POINTS * (10 * number + self.run() as usize);
+        curve::some_points::<Sums>(skipped + POINTS)[skipped..].iter().map(|point| (*point).into()).collect()
     }
 
     /// A number for each choice of what is secret, which values depend on: what was public with another choice may still lie in
