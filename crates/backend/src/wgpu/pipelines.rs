@@ -47,10 +47,11 @@ impl Pipelines {
         self.lock().get(digest).cloned()
     }
 
-    /// Whether there is a pipeline of this name and variant, whose text is then another one if its digest is.
-    pub(super) fn has(&self, name: &'static str, variant: &str) -> bool {
+    /// Whether there is a pipeline of this name and variant with another text than that of the digest. One of the same text may have
+    /// come from another thread since [`Pipelines::find`] looked.
+    pub(super) fn has_other(&self, digest: &blake3::Hash, name: &'static str, variant: &str) -> bool {
         let same = |(known, of): &(&'static str, String)| *known == name && of == variant;
-        self.lock().values().any(|pipeline| pipeline.plain.as_ref().is_some_and(same))
+        self.lock().iter().any(|(of, pipeline)| of != digest && pipeline.plain.as_ref().is_some_and(same))
     }
 
     pub(super) fn keep(&self, digest: blake3::Hash, pipeline: Pipeline) -> Arc<Pipeline> {

@@ -118,7 +118,7 @@ fn build(gpu: &Gpu, spec: &KernelSpec, variant: &Variant) -> Result<Arc<Pipeline
     if let Some(pipeline) = gpu.pipelines.find(&digest) {
         return Ok(pipeline);
     }
-    if variant.is_plain() && gpu.pipelines.has(spec.name, &spec.variant) {
+    if variant.is_plain() && gpu.pipelines.has_other(&digest, spec.name, &spec.variant) {
         return Err(two_texts(spec, gpu.info.id));
     }
     log::debug!("compiling {} unless it is cached", spec.label());

@@ -426,6 +426,25 @@ fn a_kernel_that_does_not_compile_says_why() {
 }
 
 #[test]
+fn threads_that_make_one_kernel_at_once_all_get_it() {
+    let Some(device) = shared() else { return };
+    for round in 0..20 {
+        let spec = |text: &'static str| {
+            let bindings = vec![Binding::read("x", BindingType::U32), Binding::write("y", BindingType::U32)];
+            let source = move |_| format!("// {text} {round}\n{ADD}");
+            KernelSpec::new::<Params, _>("add", format!("at once {round}"), bindings, |_, _| {}, source).threads(64)
+        };
+        let kernels: Vec<Result<Kernel<Params>>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| Kernel::new(&device, spec("one")))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        kernels.iter().for_each(|kernel| assert!(kernel.is_ok(), "round {round}: {kernel:?}"));
+        let other = Kernel::<Params>::new(&device, spec("another")).map(drop);
+        assert!(matches!(other, Err(Error::Compile { .. })), "round {round}: {other:?}");
+    }
+}
+
+#[test]
 fn bytes_of_any_length_pass_through() {
     for device in [shared(), open(tiny_chunks())].into_iter().flatten() {
         for len in [0, 1, 2, 3, 4, 5, 7, 63, 64, 65, 66, 127, 128, 129, 131] {
