@@ -20,18 +20,18 @@ use crate::{
 /// Keys of one size on a device. Clones share them; all modes are made from it.
 ///
 /// Operations on memory of the device take buffers and views of parts of them ([`View`], [`ViewMut`]), which may start and end at
-/// any byte, and are queued. [`Aes::on`], and the methods of that name of the modes, give the same operations on another queue than
-/// the default one. On GPUs a view that does not start at a multiple of 16 bytes in its buffer is worked on in a copy of all of it; CTR
-/// says where it needs none. A device that fails in the middle of a call may leave data done in part, where a method does not say
-/// otherwise.
+/// any byte, and are queued. [`Aes::on`], and the methods of that name of the modes, give the same operations on another queue
+/// than the default one. On GPUs a view that does not start at a multiple of 16 bytes in its buffer is worked on in a copy of all
+/// of it; CTR says where it needs none. A device that fails in the middle of a call may leave data done in part, where a method
+/// does not say otherwise.
 ///
 /// [`View`]: evariste_backend::View
 /// [`ViewMut`]: evariste_backend::ViewMut
 /// [`View::declassify`]: evariste_backend::View::declassify
 ///
-/// Schedules are in memory that is zeroed when the last clone is gone, on the host and on the device. They make no secret of the data:
-/// a buffer is as secret as you made it, before and after. Ciphertext of a secret plaintext, which is in its place, is copied to public
-/// memory by [`View::declassify`], since nothing else knows that it is encrypted.
+/// Schedules are in memory that is zeroed when the last clone is gone, on the host and on the device. They make no secret of the
+/// data: a buffer is as secret as you made it, before and after. Ciphertext of a secret plaintext, which is in its place, is
+/// copied to public memory by [`View::declassify`], since nothing else knows that it is encrypted.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {

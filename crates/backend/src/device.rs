@@ -167,8 +167,8 @@ impl Device {
     /// are compiled at their first launch all the same.
     ///
     /// # Errors
-    /// Returns the errors of [`Kernel::new`](crate::Kernel::new), for the same reasons, of the first kernel in the list that has one;
-    /// [`Error::OutOfMemory`] with wgpu if there is no memory for buffers to bind.
+    /// Returns the errors of [`Kernel::new`](crate::Kernel::new), for the same reasons, of the first kernel in the list that has
+    /// one; [`Error::OutOfMemory`] with wgpu if there is no memory for buffers to bind.
     pub fn prepare(&self, kernels: &[KernelSpec]) -> Result<Prepared> {
         let (start, before) = (Instant::now(), self.stats());
         let mut made: Vec<Option<Result<Executable>>> = kernels.iter().map(|_| None).collect();

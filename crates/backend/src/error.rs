@@ -1,4 +1,4 @@
-use crate::{DeviceId, Kind, Transfer};
+use crate::{Device, DeviceId, Kind, Transfer};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -175,4 +175,12 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
+}
+
+impl Error {
+    /// The error of a device whose backend gave host memory back that is no part of what it was given.
+    pub fn other_memory(device: &Device) -> Self {
+        let reason = "it gave back other host memory than it was given".into();
+        Self::Driver { device: device.info().id, call: "wait", reason }
+    }
 }

@@ -356,10 +356,10 @@ impl<P: Params> Kernel<P> {
     /// Makes a kernel ready on a device.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the device has fewer threads, less memory or fewer bindings for a workgroup than the kernel
-    /// takes; [`Error::Compile`] if the compiler or the driver refuses its text, or the device has a kernel of the same name and
-    /// variant with another text; [`Error::Unavailable`] if the compiler is missing and the disk cache has not what it would make; [`Error::Driver`] if another call of the driver fails,
-    /// [`Error::Lost`] if the device is lost.
+    /// [`Error::TooLarge`] if the device has fewer threads, less memory or fewer bindings for a workgroup than the kernel takes;
+    /// [`Error::Compile`] if the compiler or the driver refuses its text, or the device has a kernel of the same name and variant
+    /// with another text; [`Error::Unavailable`] if the compiler is missing and the disk cache has not what it would make;
+    /// [`Error::Driver`] if another call of the driver fails, [`Error::Lost`] if the device is lost.
     ///
     /// # Panics
     /// If `P` has not the fields that `spec` was declared with.
@@ -392,14 +392,14 @@ impl<P: Params> Kernel<P> {
     /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as are declared,
-    /// or not for the same access, [`Error::Unaligned`] for a view that is not whole words of its binding
-    /// ([`Binding::binding_type`], but for [`BindingType::Bytes`]) and does not end with its buffer, [`Error::SecretInput`] if one
-    /// of the buffers is secret and one that is written is not ([`View::declassify`] says that this is right), [`Error::TooLarge`] if the loops
-    /// of a thread may take more turns than the device allows, or for more workgroups or bindings than it takes,
-    /// [`Error::Compile`] with wgpu if views like these need the kernel compiled once more and that is refused, [`Error::Driver`] if
-    /// a call of the driver fails, a body for the CPU panics or the queue is another backend's, [`Error::Lost`] if the device is
-    /// lost.
+    /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as are
+    /// declared, or not for the same access, [`Error::Unaligned`] for a view that is not whole words of its binding
+    /// ([`Binding::binding_type`], but for [`BindingType::Bytes`]) and does not end with its buffer, [`Error::SecretInput`] if
+    /// one of the buffers is secret and one that is written is not ([`View::declassify`] says that this is right),
+    /// [`Error::TooLarge`] if the loops of a thread may take more turns than the device allows, or for more workgroups or
+    /// bindings than it takes, [`Error::Compile`] with wgpu if views like these need the kernel compiled once more and that is
+    /// refused, [`Error::Driver`] if a call of the driver fails, a body for the CPU panics or the queue is another backend's,
+    /// [`Error::Lost`] if the device is lost.
     ///
     /// # Safety
     /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. Buffers that work on
@@ -434,8 +434,8 @@ impl<P: Params> Kernel<P> {
 }
 
 /// A kernel that is made at its first use.
-// Boxed: structs with the room for many that are not made would be moved to the heap with what the stack held there before, which may
-// be keys.
+// Boxed: structs with the room for many that are not made would be moved to the heap with what the stack held there before, which
+// may be keys.
 pub struct LazyKernel<P>(Lazy<Box<Kernel<P>>>);
 
 impl<P> Default for LazyKernel<P> {

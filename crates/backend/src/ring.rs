@@ -162,8 +162,9 @@ impl Ring {
     ///
     /// # Errors
     /// [`Error::WrongTransfer`] for memory for uploads only, [`Error::WrongDevice`] for that of another device and
-    /// [`Error::SecretInput`] for secret memory in a public ring, with nothing done. [`Error::OutOfMemory`] if there is no memory for staging or for a last piece that is not whole words,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first error of
+    /// [`Error::SecretInput`] for secret memory in a public ring, with nothing done. [`Error::OutOfMemory`] if there is no memory
+    /// for staging or for a last piece that is not whole words, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost, and the first error of
     /// `work`: `data` is left empty then, since its parts were lost with the copies.
     pub fn run_pinned<E: From<Error>>(
         mut self,
@@ -200,7 +201,7 @@ impl Ring {
         }
         for part in parts {
             if data.join(part).is_err() {
-                return Err(other_memory(&self.device).into());
+                return Err(Error::other_memory(&self.device).into());
             }
         }
         Ok(())
@@ -252,12 +253,6 @@ impl Ring {
         self.turns.begin(vec![pending]);
         Ok(())
     }
-}
-
-/// A backend gave host memory back that is no part of what it was given.
-pub(crate) fn other_memory(device: &Device) -> Error {
-    let reason = "it gave back other host memory than it was given".into();
-    Error::Driver { device: device.info().id, call: "wait", reason }
 }
 
 /// Gives the last piece memory of its own length if it is not whole words: devices write part of a word only where a buffer

@@ -89,8 +89,9 @@ impl<T: Element> Stream<T> {
     ///
     /// # Errors
     /// [`Error::WrongTransfer`] for a part for uploads only, [`Error::SecretInput`] for one that is secret if the stream is
-    /// public, or public if the stream is secret, [`Error::WrongDevice`] for one of another device, [`Error::Unaligned`] for one that starts or ends within a word of 4 bytes of the piece's memory, other than at its
-    /// end, [`Error::Length`] if a part is no whole number of elements, if all together are longer than the memory, or if
+    /// public, or public if the stream is secret, [`Error::WrongDevice`] for one of another device, [`Error::Unaligned`] for one
+    /// that starts or ends within a word of 4 bytes of the piece's memory, other than at its end, [`Error::Length`] if a part is
+    /// no whole number of elements, if all together are longer than the memory, or if
     /// `work` names another number of elements, [`Error::OutOfRange`] if it names some beyond the memory,
     /// [`Error::OutOfMemory`] with wgpu if there is no staging memory, [`Error::Driver`] if a call of the driver fails,
     /// [`Error::Lost`] if the device is lost, and the error of `work`. `host` is dropped then; the results of earlier calls

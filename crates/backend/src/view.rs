@@ -486,11 +486,11 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Ok(())
     }
 
-    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all elements
-    /// (`None`: on the default queue). With CUDA the device reads the host memory itself. Through wgpu it does where that is a
-    /// whole [`crate::Transfer::Upload`] of 8 MiB or less; other memory is copied to staging memory first, in pieces, which may
-    /// wait for earlier transfers. The memory comes back from [`Pending::wait`], but what it holds then is unspecified: the CPU swaps it
-    /// with the device's, and wgpu may give other memory.
+    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all elements (`None`:
+    /// on the default queue). With CUDA the device reads the host memory itself. Through wgpu it does where that is a whole
+    /// [`crate::Transfer::Upload`] of 8 MiB or less; other memory is copied to staging memory first, in pieces, which may wait
+    /// for earlier transfers. The memory comes back from [`Pending::wait`], but what it holds then is unspecified: the CPU swaps
+    /// it with the device's, and wgpu may give other memory.
     ///
     /// # Errors
     /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it has as many bytes as the view,

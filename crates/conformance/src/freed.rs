@@ -219,8 +219,8 @@ impl Probe {
         self.operand(&self.samples::<Fr>(LEN))
     }
 
-    /// Watches what is freed on the host's heap while an operation runs: with success, and with failures of the device, one launch or
-    /// one read later each time, as far as there are such.
+    /// Watches what is freed on the host's heap while an operation runs: with success, and with failures of the device, one
+    /// launch or one read later each time, as far as there are such.
     fn watch_heap<T, E>(&self, mut run: impl FnMut() -> Result<T, E>) -> Outcome
     where
         Failed: From<E>,

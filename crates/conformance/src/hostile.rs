@@ -39,7 +39,8 @@ const LIES: [Lie; 9] = [
     ("units", |info, x| info.parallelism = x as u32),
 ];
 
-/// Every operation on a device each of whose limits is 0, 1, odd, small, and as large as it can be. What it computes may be an error.
+/// Every operation on a device each of whose limits is 0, 1, odd, small, and as large as it can be. What it computes may be an
+/// error.
 fn false_limits() -> Outcome {
     let mut panicked = Vec::new();
     for (what, lie) in LIES {

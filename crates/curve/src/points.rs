@@ -412,7 +412,8 @@ impl<C: DeviceCurve> Points<C> {
     /// `out[i] = a[indices[i]]`, and the point at infinity where the index is beyond the end of `a`, for points of any form.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as outputs; and the errors of [`Points::affine_to_xyzz`], for the same reasons.
+    /// [`Error::Length`] unless there are as many indices as outputs; and the errors of [`Points::affine_to_xyzz`], for the same
+    /// reasons.
     pub fn gather<'a, P: PointForm<C>>(
         &self,
         a: impl Into<View<'a, P>>,

@@ -3,9 +3,9 @@ use ark_ff::{FftField, Field, PrimeField};
 /// Integers that are tried for one that is no square: of primes of 384 bits, the least is below 500.
 const CANDIDATES: u64 = 1 << 10;
 
-/// Gives a primitive root of unity of order 2^s, with s the field's [`FftField::TWO_ADICITY`]: the root that is configured, or else,
-/// where that is not primitive, x^((p − 1) / 2^s) for the least integer x that gives one. A root is not primitive where the generator
-/// that it comes of is a square. `None` where there is no such x, as modulo a number that is no prime.
+/// Gives a primitive root of unity of order 2^s, with s the field's [`FftField::TWO_ADICITY`]: the root that is configured, or
+/// else, where that is not primitive, x^((p − 1) / 2^s) for the least integer x that gives one. A root is not primitive where the
+/// generator that it comes of is a square. `None` where there is no such x, as modulo a number that is no prime.
 ///
 /// Takes s squarings where the configured root is primitive.
 pub fn two_adic_root<F: FftField>() -> Option<F> {

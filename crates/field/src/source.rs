@@ -181,7 +181,8 @@ fn wgsl_level(field: &Arithmetic, level: usize, int64: bool) -> String {
     }
 }
 
-/// Arithmetic in WGSL with 64-bit integers for butterflies whose elements are sums that are not reduced, where a field has any: a type
+/// Arithmetic in WGSL with 64-bit integers for butterflies whose elements are sums that are not reduced, where a field has any: a
+/// type
 /// `FParts`, `f_parts` and `f_joined` from and to `F`, `f_parts_mul`, `f_parts_add`, `f_parts_sub`, `f_parts_sub_sums` (of sums of
 /// two), `f_parts_carried`, `f_parts_reduce`. Elements in `F` are below 2.2 p then, and [`wgsl_lazy_factor`] tells what factors are.
 pub fn wgsl_lazy<F: DeviceField>() -> Option<String> {

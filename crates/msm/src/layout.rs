@@ -197,7 +197,7 @@ const CPU_RATE: f64 = 1.5;
 /// Time of sorting a pair, in mixed additions.
 const SORT: f64 = 0.1;
 
-/// Time of a piece's launches beside its additions, in mixed additions of each lane.
+/// Time of a piece's launches beside its additions, in mixed additions of each lane: an estimate, which nobody has measured.
 const PIECE: f64 = 8.0;
 
 /// log₂ of the buckets of a digit of `window` bits: of all its sizes, or, with each base and its `doublings` − 1 first doublings,

@@ -184,12 +184,12 @@ impl<C: MsmCurve> Msm<C> {
     /// Makes a plan for bases on the host, which go to the device on the default queue.
     ///
     /// # Errors
-    /// [`Error::Config`] if a value of the configuration lies outside of its bounds, or for more doublings than so many
-    /// bases may have; [`Error::NotOnCurve`] if the configuration asks for a check and a base is not on the curve;
-    /// [`Error::AtInfinity`] if the configuration refuses bases at infinity and one is; [`Error::Curve`] for points of order r
-    /// if the coefficients, the generator or the order of the curve's configuration do not hold; [`Error::TooLittle`] if the budget of [`Precompute::Tables`] does not hold the bases themselves;
-    /// [`Error::Device`] for more than 2^31 bases, if the device has no room for them and their multiples, if a kernel
-    /// does not compile, or if the device fails.
+    /// [`Error::Config`] if a value of the configuration lies outside of its bounds, or for more doublings than so many bases may
+    /// have; [`Error::NotOnCurve`] if the configuration asks for a check and a base is not on the curve; [`Error::AtInfinity`] if
+    /// the configuration refuses bases at infinity and one is; [`Error::Curve`] for points of order r if the coefficients, the
+    /// generator or the order of the curve's configuration do not hold; [`Error::TooLittle`] if the budget of
+    /// [`Precompute::Tables`] does not hold the bases themselves; [`Error::Device`] for more than 2^31 bases, if the device has
+    /// no room for them and their multiples, if a kernel does not compile, or if the device fails.
     pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
         let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
         Self::with_kernels(device, kernels, bases, config)
@@ -581,8 +581,7 @@ impl<C: MsmCurve> Msm<C> {
         if let (Given::Pinned(host), Source::Host(mut uploads, _)) = (scalars, source) {
             while let Some(part) = uploads.next()? {
                 if host.join(part).is_err() {
-                    let reason = "it gave back other host memory than it was given".into();
-                    return Err(DeviceError::Driver { device: self.device.info().id, call: "wait", reason }.into());
+                    return Err(DeviceError::other_memory(&self.device).into());
                 }
             }
         }

@@ -31,10 +31,10 @@ params! {
 
 /// How rows of 2^`log` buckets are reduced.
 ///
-/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i where buckets are `odd`. A layer makes of runs of L = 2^`layers[k]` points their sums
-/// y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows
-/// the sums, to be weighted again, and the moments, to be added up like those of the layers before. In the end the rows
-/// are short, and Σ j·y_j is the sum over b of 2^b times the sum of those y_j whose j has bit b.
+/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i where buckets are `odd`. A layer makes of runs of
+/// L = 2^`layers[k]` points their sums y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i = Σ m_j + L Σ j·y_j.
+/// So the next layer has as rows the sums, to be weighted again, and the moments, to be added up like those of the layers before.
+/// In the end the rows are short, and Σ j·y_j is the sum over b of 2^b times the sum of those y_j whose j has bit b.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reduction {
     /// Rows.

@@ -36,8 +36,8 @@ const MIN_LOG_N: u32 = 4;
 /// Lines of a piece, at least: rows of so many have the alignment of elements in host memory.
 const MIN_LINES: usize = 4;
 
-/// Bytes of a block that a piece of either step shares with one of the other, at least, if there are more blocks than these: each is a
-/// copy of its own.
+/// Bytes of a block that a piece of either step shares with one of the other, at least, if there are more blocks than these: each
+/// is a copy of its own.
 const MIN_BLOCK: usize = 4096;
 const FEW_BLOCKS: u128 = 4096;
 

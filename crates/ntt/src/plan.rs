@@ -23,11 +23,12 @@ const MAX_COSETS: usize = 36;
 /// with `ark_poly`. The inverse interpolates, n⁻¹ included. On a coset g·H the forward transform gives the values at
 /// g·w^k.
 ///
-/// A transform is split into up to four passes (five beyond 2^28 elements where workgroups have the least memory), each of which does transforms of up to 2^10 points in the memory of a
-/// workgroup (Bailey's four-step method, applied again to what is left); reordering happens as the passes load and
-/// store. It costs (n/2) log₂ n multiplications less the trivial ones in the passes, n for the twiddles between two
-/// passes, which are stored (n elements for each direction, those of the inverse from its first use on), and 2n on a
-/// coset; each pass reads and writes the data once. [`Ntt::on`] gives the same plan on another queue than the default one.
+/// A transform is split into up to four passes (five beyond 2^28 elements where workgroups have the least memory), each of which
+/// does transforms of up to 2^10 points in the memory of a workgroup (Bailey's four-step method, applied again to what is left);
+/// reordering happens as the passes load and store. It costs (n/2) log₂ n multiplications less the trivial ones in the passes, n
+/// for the twiddles between two passes, which are stored (n elements for each direction, those of the inverse from its first use
+/// on), and 2n on a coset; each pass reads and writes the data once. [`Ntt::on`] gives the same plan on another queue than the
+/// default one.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {

@@ -86,13 +86,12 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// Makes the map, and compiles the kernels. The domain separation tag is that of RFC 9380, section 3.1.
     ///
     /// # Errors
-    /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes
-    /// for a coefficient, if its cofactor is cleared in another way than those of BLS12-381 are, or if the base field
-    /// is neither prime nor a quadratic extension x² = β of a prime field; [`Error::Square`] if the constant of the
-    /// simplified map or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Root`] if the base field
-    /// has a root of unity that is not primitive; [`Error::Curve`] if the coefficients, the generator, its order, the
-    /// cofactor or the isogeny of the curve do not hold; [`Error::Device`] if a kernel does not compile, if the device has no room for the
-    /// tables, or if it fails.
+    /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes for a
+    /// coefficient, if its cofactor is cleared in another way than those of BLS12-381 are, or if the base field is neither prime
+    /// nor a quadratic extension x² = β of a prime field; [`Error::Square`] if the constant of the simplified map or β is a
+    /// square; [`Error::Modulus`] if the modulus is no prime; [`Error::Root`] if the base field has a root of unity that is not
+    /// primitive; [`Error::Curve`] if the coefficients, the generator, its order, the cofactor or the isogeny of the curve do not
+    /// hold; [`Error::Device`] if a kernel does not compile, if the device has no room for the tables, or if it fails.
     pub fn new(device: &Device, domain: &[u8]) -> Result<Self> {
         if domain.is_empty() {
             return Err(Error::Domain);
@@ -225,8 +224,8 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     }
 }
 
-/// How points are brought to the subgroup: by k P for the one scalar, or by k2 (k1 P + ψ P) + 2 ψ² P − P for two and the endomorphism
-/// ψ (x, y) = (ends[0] x, ends[1] y), of the conjugates of x and y.
+/// How points are brought to the subgroup: by k P for the one scalar, or by k2 (k1 P + ψ P) + 2 ψ² P − P for two and the
+/// endomorphism ψ (x, y) = (ends[0] x, ends[1] y), of the conjugates of x and y.
 struct Clearing<F> {
     scalars: Vec<BigUint>,
     ends: Option<[F; 2]>,

@@ -38,8 +38,8 @@ pub enum Method {
     /// Cai, Yu and Li.
     Muller,
     /// Any p: Tonelli–Shanks with logarithms of k = ⌈n / 8⌉ digits, found in tables of 2^⌈n / k⌉ powers for each. All elements
-    /// take the same steps. W(b − n) + (k − 1) ⌈n / k⌉ + k (k + 1) / 2 + 3. Bernstein, "Faster square roots in annoying finite fields"
-    /// (2001); Sarkar, "Computing square roots faster than the Tonelli-Shanks/Bernstein algorithm" (2020). A digit's
+    /// take the same steps. W(b − n) + (k − 1) ⌈n / k⌉ + k (k + 1) / 2 + 3. Bernstein, "Faster square roots in annoying finite
+    /// fields" (2001); Sarkar, "Computing square roots faster than the Tonelli-Shanks/Bernstein algorithm" (2020). A digit's
     /// logarithm is read at a place that one multiplication of its lowest limb gives.
     Table,
     /// p ≡ 1 (mod 4): a Lucas sequence, after a search for t such that t² a − 4 is no square: 2 b, and about 2 W(b) for two
@@ -55,8 +55,9 @@ pub enum Method {
     /// The same with only the columns that later digits look at. W(b − n) + (n − 1) (n + 2) / 2 + 2: as many as
     /// serially, but n in a row at most.
     NeededColumns,
-    /// p ≡ 1 (mod 4): in the group of classes of u + v √a, without knowing the root. About 6 (b − n) for an attempt, 4 n, and W(b). Sze, "On taking
-    /// square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80 (2011).
+    /// p ≡ 1 (mod 4): in the group of classes of u + v √a, without knowing the root. About 6 (b − n) for an attempt, 4 n, and
+    /// W(b). Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80
+    /// (2011).
     Sze,
 }
 
@@ -306,10 +307,10 @@ impl<F: RootField> Sqrt<F> {
     /// of [`Sqrt::ratios`] and [`Sqrt::symbols`] are made at their first use.
     ///
     /// # Errors
-    /// [`Error::Method`] if the method is not for this prime; [`Error::Field`] if the field is neither prime nor a
-    /// quadratic extension x² = β of a prime field, or if a method is given for an extension; [`Error::Square`] if the
-    /// Z of the configuration or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if a kernel does not compile, if the device has no room
-    /// for the tables, or if it fails.
+    /// [`Error::Method`] if the method is not for this prime; [`Error::Field`] if the field is neither prime nor a quadratic
+    /// extension x² = β of a prime field, or if a method is given for an extension; [`Error::Square`] if the Z of the
+    /// configuration or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if a kernel does not
+    /// compile, if the device has no room for the tables, or if it fails.
     pub fn with(device: &Device, config: Config<F>) -> Result<Self> {
         let field = Plan::<F>::new()?;
         if field.beta.is_some() && config.method.is_some() {

@@ -144,7 +144,8 @@ params! {
         len: u32,
     }
 
-    /// The digits of the scalar from number `low` on, below `high`; the highest one of `bits` is that which the multiple starts with.
+    /// The digits of the scalar from number `low` on, below `high`; the highest one of `bits` is that which the multiple starts
+    /// with.
     struct SubgroupParams {
         len: u32,
         bits: u32,
@@ -661,9 +662,9 @@ fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
 /// Points of a step from which on the step takes less time than they do one after the other.
 const MIN_SIDE_BY_SIDE: usize = 6;
 
-/// Multiples by the subgroup's scalar in lanes of the CPU, where the curve has an endomorphism. Formulas there are not complete: where
-/// an addition would be a doubling or its sum infinite, z is 0 at the end. Of a point of the subgroup no multiple on the way by a
-/// scalar below r / 2 is, so that such points are outside, as z = 0 says.
+/// Multiples by the subgroup's scalar in lanes of the CPU, where the curve has an endomorphism. Formulas there are not complete:
+/// where an addition would be a doubling or its sum infinite, z is 0 at the end. Of a point of the subgroup no multiple on the
+/// way by a scalar below r / 2 is, so that such points are outside, as z = 0 says.
 struct SideBySide<C: DeviceCurve<BaseField: RootField>> {
     lanes: ifma::Field,
     digits: Vec<bool>,

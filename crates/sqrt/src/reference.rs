@@ -4,8 +4,8 @@ use ark_ff::{Field, LegendreSymbol};
 
 use crate::Choice;
 
-/// Takes the root of `x` that is chosen, by arkworks; `None` if there is none. Does not end for some fields whose configured generator
-/// is a square, as arkworks' roots do not.
+/// Takes the root of `x` that is chosen, by arkworks; `None` if there is none. Does not end for some fields whose configured
+/// generator is a square, as arkworks' roots do not.
 pub fn root<F: Field>(x: F, choice: Choice) -> Option<F> {
     let root = x.sqrt()?;
     Some(match choice {

@@ -273,8 +273,9 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         Ok(())
     }
 
-    /// Proves that the weighted sum of a statement about this prover's expression is `claim`. The tables stay as they are.
-    /// Memory beside them is half of theirs, and three quarters for [`Order::Low`](crate::Order::Low), if their elements are those of challenges.
+    /// Proves that the weighted sum of a statement about this prover's expression is `claim`. The tables stay as they are. Memory
+    /// beside them is half of theirs, and three quarters for [`Order::Low`](crate::Order::Low), if their elements are those of
+    /// challenges.
     ///
     /// # Errors
     /// [`Error::OtherExpression`] if the statement is about another expression than the prover's; [`Error::Length`]

@@ -27,12 +27,14 @@ macro_rules! names {
     };
 }
 
-/// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point, and takes NVRTC
+/// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point, and takes
+/// NVRTC
 /// 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
 const MAX_TAIL_POINTS: usize = 12;
 
 /// Multiplications from which on a kernel in WGSL has the expression once in its text for all points of a round and not once for
-/// each: compilers take more than twice the time for twice the text. On Mesa's llvmpipe, 200 products of degree 6 over Goldilocks took
+/// each: compilers take more than twice the time for twice the text. On Mesa's llvmpipe, 200 products of degree 6 over Goldilocks
+/// took
 /// 10 to 20 s a kernel when they stood there six times.
 const WGSL_PARTS: usize = 64;
 

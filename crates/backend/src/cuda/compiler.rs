@@ -8,9 +8,9 @@
 //! [`KernelSpec`] declares.
 //!
 //! # What a source may use
-//! Sources are complete: there are no headers, neither the C++ library's nor CUDA's. A prelude declares the fixed-width
-//! integers of `<cstdint>` (`int8_t` … `uint64_t`, `intptr_t`, `uintptr_t`); `size_t`, CUDA's vector types and
-//! intrinsics are built in; so is `wait_for_previous()` ([`KernelSpec`]). Line numbers in messages are those of the source without the prelude.
+//! Sources are complete: there are no headers, neither the C++ library's nor CUDA's. A prelude declares the fixed-width integers
+//! of `<cstdint>` (`int8_t` … `uint64_t`, `intptr_t`, `uintptr_t`); `size_t`, CUDA's vector types and intrinsics are built in; so
+//! is `wait_for_previous()` ([`KernelSpec`]). Line numbers in messages are those of the source without the prelude.
 
 use std::{
     env,

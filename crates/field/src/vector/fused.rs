@@ -331,8 +331,8 @@ impl<F: DeviceField> Vector<F> {
     /// with the columns in their places.
     ///
     /// # Errors
-    /// [`Error::Length`] also if there are no columns, [`Error::OutOfMemory`] also if there is no room for the output; and the errors
-    /// of [`Vector::evaluate_expression`], for the same reasons.
+    /// [`Error::Length`] also if there are no columns, [`Error::OutOfMemory`] also if there is no room for the output; and the
+    /// errors of [`Vector::evaluate_expression`], for the same reasons.
     pub fn compute<'a>(
         &self,
         expression: &Expression,
@@ -348,8 +348,8 @@ impl<F: DeviceField> Vector<F> {
     }
 
     /// The sum of the value of the expression over all rows of the columns, of which nothing is written but sums of chunks, and
-    /// columns beyond those that have a binding, side by side. There are as many rows as the first column has elements. Columns and constants beyond those that the
-    /// expression needs are left alone. Waits for the sum.
+    /// columns beyond those that have a binding, side by side. There are as many rows as the first column has elements. Columns
+    /// and constants beyond those that the expression needs are left alone. Waits for the sum.
     ///
     /// Two halves of a vector are two columns, as other parts of equal lengths are. This is the message of a sumcheck's round about
     /// a product, at 2:

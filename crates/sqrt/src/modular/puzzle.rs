@@ -15,9 +15,9 @@ use super::{
 use crate::Choice;
 use crate::{Error, Result};
 
-/// A puzzle that takes its client about as many squarings modulo a prime, one after the other, as the prime has bits, and its server one
-/// multiplication: a square, of which the smaller root is asked for. The other one, p minus it, is no solution: so a puzzle has one
-/// solution, and who has solved one has not solved two.
+/// A puzzle that takes its client about as many squarings modulo a prime, one after the other, as the prime has bits, and its
+/// server one multiplication: a square, of which the smaller root is asked for. The other one, p minus it, is no solution: so a
+/// puzzle has one solution, and who has solved one has not solved two.
 ///
 /// A server gives one to whoever asks for something costly, and does it when the solution comes back. The squarings of one
 /// puzzle cannot be divided among processors, but many puzzles can be solved at once, by a client with a GPU too

@@ -358,8 +358,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
     }
 
-    /// The last rounds of all, which one workgroup does with what comes behind them, if there are any, at few points, and the device's
-    /// loops turn often enough; `later` is how rounds from the third on are done.
+    /// The last rounds of all, which one workgroup does with what comes behind them, if there are any, at few points, and the
+    /// device's loops turn often enough; `later` is how rounds from the third on are done.
     fn tail(&self, later: Option<&(Kind, Option<Arc<Kernel<Params>>>)>, ones: &[bool]) -> Result<Option<Tail>> {
         let num_vars = self.statement.num_vars();
         let Some((kind, Some(_))) = later else { return Ok(None) };
