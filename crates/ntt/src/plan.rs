@@ -4,15 +4,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use ark_ff::FftField;
+use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, ViewMut};
+use evariste_field::{DeviceField, Mont, Vector, source};
+
 use crate::{
     Config, Error, Order, Result, Transform, Twiddles,
     layout::{Batch, Direction, Domain, Layout, Place},
     pass::{self, Params, Shape},
     tables::{Coset, Factors, factors, inverse_of_n, inverted, roots, roots_len},
 };
-use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, ViewMut};
-use evariste_field::{DeviceField, Mont, Vector, source};
 
 /// Cosets whose powers a plan keeps: of two low-degree extensions by 16, and some more.
 const MAX_COSETS: usize = 36;
@@ -20,7 +21,8 @@ const MAX_COSETS: usize = 36;
 /// A plan for transforms of 2^`log_n` elements of `F` on one device.
 ///
 /// The forward transform evaluates: X_k = Σ x_i w^(ik), with w arkworks' root of unity of order n, so that results agree
-/// with `ark_poly`. The inverse interpolates, n⁻¹ included. On a coset g·H the forward transform gives the values at
+/// with `ark_poly`; where the field's configuration has one that is not primitive, w is another
+/// ([`two_adic_root`](evariste_field::two_adic_root)). The inverse interpolates, n⁻¹ included. On a coset g·H the forward transform gives the values at
 /// g·w^k.
 ///
 /// A transform is split into up to four passes (five beyond 2^28 elements where workgroups have the least memory), each of which
