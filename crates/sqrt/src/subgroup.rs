@@ -53,8 +53,8 @@ impl<F: RootField> Membership<F> {
     }
 
     /// In the family of Barreto, Lynn and Scott with embedding degree 12, r = z⁴ − z² + 1. For φ(x, y) = (β x, y) with a
-    /// primitive third root of unity β, φ² + φ + 1 = 0 on the whole curve. If z² P = −φ(P), then r P = (z⁴ − z² + 1) P = (φ² + φ
-    /// + 1) P = 0. Of both β one has this on the subgroup. Bowe, "Faster subgroup checks for BLS12-381" (2019), in the form of
+    /// primitive third root of unity β, φ² + φ + 1 = 0 on the whole curve. If z² P = −φ(P), then r P = (z⁴ − z² + 1) P =
+    /// (φ² + φ + 1) P = 0. Of both β one has this on the subgroup. Bowe, "Faster subgroup checks for BLS12-381" (2019), in the form of
     /// Scott, "A note on group membership tests" (2021).
     fn of_first_group<C: DeviceCurve<BaseField = F>>(order: &BigUint) -> Option<Self> {
         let square = order.sqrt() + 1u8;
