@@ -11,7 +11,7 @@ use crate::{
     config::MAX_STRIDES,
     host_cipher::HostCipher,
     kernels::{self, Ciphers, Shape, WARP},
-    key::Key,
+    key::{Key, on_wiped_stack},
     keystream::{EqualKeys, Hashes},
     params::{BlockParams, CtrParams, MoveParams, PreviousParams, SerialParams},
     tables,
@@ -105,20 +105,23 @@ impl Aes {
         }
         let method = config.method.unwrap_or_else(|| Method::fastest(device.info()));
         let shape = Shape::new(device.info(), method, size)?;
-        let mut words = Zeroizing::new(Vec::with_capacity(keys.len() * shape.schedule_words()));
-        for key in &keys {
-            match shape.sliced() {
-                true => words.extend_from_slice(&key.sliced_schedule()),
-                false => words.extend_from_slice(&*key.schedule()),
+        let (words, ciphers) = on_wiped_stack(|| {
+            let mut words = Zeroizing::new(Vec::with_capacity(keys.len() * shape.schedule_words()));
+            for key in &keys {
+                match shape.sliced() {
+                    true => words.extend_from_slice(&key.sliced_schedule()),
+                    false => words.extend_from_slice(&*key.schedule()),
+                }
             }
-        }
+            (words, keys.iter().map(HostCipher::new).collect())
+        });
         let schedule = device.upload_with::<u32>(&words, Secrecy::Secret)?;
         let tables = device.upload::<u32>(&tables::words())?;
         let engine = Arc::new(Engine {
             device: device.clone(),
             config,
             shape,
-            ciphers: keys.iter().map(HostCipher::new).collect(),
+            ciphers,
             equal_keys: EqualKeys::default(),
             hashes: Hashes::default(),
             schedule,

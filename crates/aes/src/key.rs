@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Error, Result, tables};
 
@@ -17,6 +17,27 @@ pub(crate) const SLICED_WORDS: usize = 2 * 32 * ROUND_KEYS;
 
 /// The constant of SubBytes, which the bitsliced method adds with the keys.
 const AFFINE: u32 = 0x6363_6363;
+
+/// Bytes of the stack that what makes schedules and ciphers of a key stays within.
+const STACK: usize = 16 << 10;
+
+/// Does work with keys, and zeroes the stack that it used: schedules are moved there, and what another library moves to the heap
+/// later would take them along as padding. What the work gives must hold its secrets on the heap.
+pub(crate) fn on_wiped_stack<T>(work: impl FnOnce() -> T) -> T {
+    #[inline(never)]
+    fn call<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    #[inline(never)]
+    fn wipe() {
+        [0u8; STACK].zeroize();
+    }
+
+    let result = call(work);
+    wipe();
+    result
+}
 
 /// The size of a key, one of three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

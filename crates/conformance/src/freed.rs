@@ -106,20 +106,20 @@ const OPERATIONS: [Operation; 12] = [
         })
     }),
     ("aes", |p| {
-        let key: [u8; 32] = p.bytes();
+        let key = p.bytes(32);
         let config = AesConfig { crossover: Some(0), ..AesConfig::default() };
         p.watch_heap(|| -> Result<_, evariste_aes::Error> {
             let mut data = vec![0; 5000];
-            Aes::with_config(&p.device, &[key], config.clone())?.ctr(&[0; 16])?.apply(&mut data)?;
+            Aes::with_config(&p.device, &[&key], config.clone())?.ctr(&[0; 16])?.apply(&mut data)?;
             Ok(data)
         })
     }),
     ("gcm", |p| {
-        let key: [u8; 32] = p.bytes();
+        let key = p.bytes(32);
         let config = AesConfig { crossover: Some(0), ..AesConfig::default() };
         p.watch_heap(|| -> Result<_, evariste_aes::Error> {
             let mut data = vec![0; 5000];
-            let tag = Aes::with_config(&p.device, &[key], config.clone())?.gcm()?.seal(&[0; 12], &[], &mut data)?;
+            let tag = Aes::with_config(&p.device, &[&key], config.clone())?.gcm()?.seal(&[0; 12], &[], &mut data)?;
             Ok((data, tag))
         })
     }),
@@ -185,8 +185,9 @@ impl Probe {
         elements
     }
 
-    fn bytes<const N: usize>(&self) -> [u8; N] {
-        let mut bytes = [0; N];
+    /// Secret bytes, on the heap: of a stack nothing is said, and the padding of what is moved from it to the heap is what it had.
+    fn bytes(&self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
         StdRng::seed_from_u64(self.seed()).fill(&mut bytes[..]);
         self.look_for(&bytes);
         bytes
