@@ -11,9 +11,11 @@ mod aws_lc;
 mod check;
 mod device;
 mod host;
-mod pattern;
+pub(crate) mod pattern;
 mod peers;
 mod reference;
+#[cfg(feature = "all")]
+mod steps;
 
 use evariste_backend::{Device, Kind};
 
@@ -43,6 +45,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
 fn is_too_large(error: &anyhow::Error) -> bool {
     match error.downcast_ref() {
         Some(evariste_aes::Error::Device(error)) => session::is_too_large_for_device(error),
+        Some(evariste_aes::Error::Method { .. }) => true,
         _ => session::is_too_large(error),
     }
 }
@@ -68,6 +71,8 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
         for log_n in sizes(&target.device, options) {
             device::run(session, target, log_n, options.depth);
             host::run(session, target, log_n);
+            #[cfg(feature = "all")]
+            steps::run(session, target, log_n);
             if cpu && options.peers {
                 host::one_thread(session, target, log_n);
                 peers::run(session, target, log_n);

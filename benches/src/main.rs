@@ -22,31 +22,35 @@ mod progress;
 #[cfg(feature = "all")]
 mod rates;
 mod report;
+#[cfg(feature = "all")]
+mod reproduce;
 mod session;
 mod sizes;
 mod sqrt;
 mod sumcheck;
 mod summary;
 mod target;
+#[cfg(feature = "all")]
+mod timers;
 mod timing;
 mod wanted;
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
 use evariste_backend::DeviceId;
 use evariste_machine::{
-    devices::{self, DeviceEntry, Found},
-    host::{Host, commit},
+    devices::{self, Found, Missing},
+    host::Host,
     process,
 };
 
 use depth::Depth;
 use limits::Limits;
 use progress::Progress;
-use report::{Machine, Report, Settings};
-use session::{Algorithm, Headline, Session};
+use report::Report;
+use session::{Algorithm, Headline, Selection, Session};
 use sizes::Sizes;
 use summary::Summary;
 use target::Target;
@@ -68,6 +72,8 @@ static ALGORITHMS: &[&Algorithm] = &[
     &sqrt::ALGORITHM,
     &modsqrt::ALGORITHM,
     &aes::ALGORITHM,
+    #[cfg(feature = "all")]
+    &timers::ALGORITHM,
 ];
 
 /// Whether there are all cases, and not the headlines alone. Code of other cases stands behind it, so that it is not compiled.
@@ -112,6 +118,12 @@ enum Child {
     Plan(plan::Options),
     /// Lists the devices that there are, and what each can do.
     Devices,
+    /// Measures what the five founding documents published, and tells both side by side.
+    #[cfg(feature = "all")]
+    Reproduce(reproduce::Options),
+    /// Writes a file that encrypting can be tried on.
+    #[cfg(feature = "all")]
+    Input(reproduce::Input),
 }
 
 /// How much to measure.
@@ -148,6 +160,10 @@ fn main() -> ExitCode {
             print!("{}", devices::listing(&Host::here(), &found));
             ExitCode::SUCCESS
         }),
+        #[cfg(feature = "all")]
+        Some(Child::Reproduce(options)) => reproduce::run(options),
+        #[cfg(feature = "all")]
+        Some(Child::Input(input)) => reproduce::input(input),
         None => run(&options),
     };
     outcome.unwrap_or_else(|error| {
@@ -164,15 +180,8 @@ fn run(options: &Options) -> Result<ExitCode> {
         built,
         "this program has the headlines alone: build it with the feature `all`, as `cargo xtask bench` does"
     );
-    let Found { devices, missing } = devices::select_real(&options.device)?;
     let mut progress = Progress::new();
-    devices.iter().for_each(|_| progress.expect());
-    let mut targets = Vec::new();
-    for device in devices {
-        progress.step(&format!("{device}: copy bandwidth and multiplication rate"));
-        let limits = Limits::measure(&device, &Budget::of(depth)).with_context(|| format!("the limits of {device}"))?;
-        targets.push(Target { device, limits });
-    }
+    let (targets, missing) = targets(&options.device, depth, &mut progress)?;
 
     let wanted = Wanted { depth, log_n: options.log_n.clone(), peers: options.peers || depth == Depth::Summary };
     let is_wanted =
@@ -180,35 +189,31 @@ fn run(options: &Options) -> Result<ExitCode> {
     let algorithms: Vec<&'static Algorithm> = ALGORITHMS.iter().filter(is_wanted).copied().collect();
     let headlines: Vec<Headline> = algorithms.iter().flat_map(|algorithm| algorithm.headlines).copied().collect();
     let only = (depth == Depth::Summary).then(|| headlines.clone());
-    let session = Session::run(&algorithms, &targets, &wanted, only, options.case.clone(), progress);
+    let selection = Selection { headlines: only, parts: options.case.clone(), names: None };
+    let session = Session::run(&algorithms, &targets, &wanted, selection, progress);
     let session = session.context("there is nothing to measure")?;
-
-    let report = Report {
-        machine: Machine {
-            host: Host::here(),
-            devices: targets
-                .iter()
-                .map(|target| (DeviceEntry::from(target.device.info()), target.limits).into())
-                .collect(),
-            missing,
-        },
-        commit: commit(),
-        settings: Settings::of(depth),
-        failures: session.failures,
-        skipped: session.skipped,
-        ladder: ladder::ladder(&session.records),
-        records: session::with_shares(session::with_speedups(session.records)),
-    };
+    let report = Report::new(&targets, missing, depth, session.results());
     match depth {
         Depth::Summary => println!("{}", Summary { report: &report, headlines: &headlines, names: &names() }),
         Depth::Small | Depth::Full => println!("{report}"),
     }
     if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&report).context("the results as JSON")?;
-        fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
-        eprintln!("written to {}", path.display());
+        report.write(path)?;
     }
     Ok(if report.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The devices that are asked for, with their limits, and those that are not there.
+fn targets(asked: &[DeviceId], depth: Depth, progress: &mut Progress) -> Result<(Vec<Target>, Vec<Missing>)> {
+    let Found { devices, missing } = devices::select_real(asked)?;
+    devices.iter().for_each(|_| progress.expect());
+    let mut targets = Vec::new();
+    for device in devices {
+        progress.step(&format!("{device}: copy bandwidth and multiplication rate"));
+        let limits = Limits::measure(&device, &Budget::of(depth)).with_context(|| format!("the limits of {device}"))?;
+        targets.push(Target { device, limits });
+    }
+    Ok((targets, missing))
 }
 
 /// Whether headlines are known by one name each, and the files of an algorithm stand next to each other. Not a unit test, for

@@ -2,21 +2,24 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    fmt, fs,
+    path::Path,
 };
 
+use anyhow::{Context, Result};
 use evariste_machine::{
     devices::{DeviceEntry, Missing},
-    host::Host,
+    host::{Host, commit},
     table::Table,
 };
 use serde::Serialize;
 
 use crate::{
     depth::Depth,
-    ladder::{Rates, Rung},
+    ladder::{self, Rates, Rung},
     limits::Limits,
-    session::{Record, Skipped},
+    session::{self, Measurements, Record, Skipped},
+    target::Target,
     timing::{self, Budget},
 };
 
@@ -42,7 +45,7 @@ impl Settings {
         Self {
             depth,
             timing: format!(
-                "after warm-up, the median over at least {} runs and {:?}, of AES {} and {:?}; a run queues `batch` \
+                "after warm-up, the median (beside it the mean and the variance) over at least {} runs and {:?}, of AES {} and {:?}; a run queues `batch` \
                  iterations, enough for {:?} but at most {}, then waits for the device, and its time is divided by `batch`",
                 usual.runs,
                 usual.time,
@@ -108,6 +111,30 @@ pub(crate) struct Report {
     /// Methods, grid-stride loops and queues of AES-128, side by side.
     pub(crate) ladder: Vec<Rung>,
     pub(crate) records: Vec<Record>,
+}
+
+impl Report {
+    pub(crate) fn new(targets: &[Target], missing: Vec<Missing>, depth: Depth, measured: Measurements) -> Self {
+        let device = |target: &Target| (DeviceEntry::from(target.device.info()), target.limits).into();
+        let Measurements { records, skipped, failures } = measured;
+        Self {
+            machine: Machine { host: Host::here(), devices: targets.iter().map(device).collect(), missing },
+            commit: commit(),
+            settings: Settings::of(depth),
+            failures,
+            skipped,
+            ladder: ladder::ladder(&records),
+            records: session::with_shares(session::with_speedups(records)),
+        }
+    }
+
+    /// Writes the report as JSON.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self).context("the results as JSON")?;
+        fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
+        eprintln!("written to {}", path.display());
+        Ok(())
+    }
 }
 
 impl fmt::Display for Report {

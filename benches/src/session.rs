@@ -79,6 +79,9 @@ pub(crate) struct Record {
     elements: Option<usize>,
     pub(crate) median_ms: f64,
     min_ms: f64,
+    mean_ms: f64,
+    /// Of the runs' times.
+    variance_ms2: f64,
     runs: usize,
     /// Iterations of a run.
     batch: u32,
@@ -110,6 +113,25 @@ pub(crate) struct Skipped {
     pub(crate) reason: String,
 }
 
+/// What one or several sessions measured.
+#[derive(Debug, Default)]
+pub(crate) struct Measurements {
+    pub(crate) records: Vec<Record>,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) failures: Vec<String>,
+}
+
+/// Which cases are measured: those that all of these take.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// The headlines, if nothing else is measured.
+    pub(crate) headlines: Option<Vec<Headline>>,
+    /// Parts of names, of which a case must have one; all cases if there are none.
+    pub(crate) parts: Vec<String>,
+    /// Names of the cases, if they are known.
+    pub(crate) names: Option<Vec<String>>,
+}
+
 /// Results as they come in.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -118,10 +140,7 @@ pub(crate) struct Session {
     budget: Budget,
     /// Cases are counted and not measured.
     counting: bool,
-    /// The headlines, if nothing else is measured.
-    headlines: Option<Vec<Headline>>,
-    /// Parts of names, of which a case must have one; all cases if there are none.
-    parts: Vec<String>,
+    selection: Selection,
     pub(crate) progress: Progress,
     pub(crate) records: Vec<Record>,
     pub(crate) skipped: Vec<Skipped>,
@@ -129,21 +148,19 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Runs these algorithms: only their headlines, if there are some, and only cases whose names have one of `parts`.
+    /// Runs the cases of these algorithms that are selected.
     pub(crate) fn run(
         algorithms: &[&'static Algorithm],
         targets: &[Target],
         wanted: &Wanted,
-        headlines: Option<Vec<Headline>>,
-        parts: Vec<String>,
+        selection: Selection,
         progress: Progress,
     ) -> Option<Self> {
         let mut session = Self {
             algorithm: algorithms.first()?,
             budget: Budget::brief(),
             counting: true,
-            headlines,
-            parts,
+            selection,
             progress,
             records: Vec::new(),
             skipped: Vec::new(),
@@ -158,6 +175,11 @@ impl Session {
         }
         session.progress.finish();
         Some(session)
+    }
+
+    /// What was measured.
+    pub(crate) fn results(self) -> Measurements {
+        Measurements { records: self.records, skipped: self.skipped, failures: self.failures }
     }
 
     /// Measures one case: `work` checks the result, times it, and tells the launches and the check that was made.
@@ -183,6 +205,8 @@ impl Session {
                     elements,
                     median_ms: milliseconds(timing.median),
                     min_ms: milliseconds(timing.min),
+                    mean_ms: milliseconds(timing.mean),
+                    variance_ms2: 1e6 * timing.variance,
                     runs: timing.runs,
                     batch: timing.batch,
                     launches,
@@ -202,13 +226,15 @@ impl Session {
     }
 
     fn takes(&self, case: &Case) -> bool {
-        let of_summary = self.headlines.as_ref().is_none_or(|headlines| {
+        let Selection { headlines, parts, names } = &self.selection;
+        let of_summary = headlines.as_ref().is_none_or(|headlines| {
             headlines.iter().any(|headline| match case.peer {
                 None => headline.case == case.name,
                 Some(_) => task(headline.case) == task(&case.name),
             })
         });
-        of_summary && (self.parts.is_empty() || self.parts.iter().any(|part| case.name.contains(part.as_str())))
+        let has_part = parts.is_empty() || parts.iter().any(|part| case.name.contains(part.as_str()));
+        of_summary && has_part && names.as_ref().is_none_or(|names| names.contains(&case.name))
     }
 }
 
@@ -257,7 +283,7 @@ mod tests {
             elements: Some(16),
             floor: Some((0.5e-3, Bound::Copy)),
         };
-        let timing = |ms| Timing { median: Duration::from_millis(ms), min: Duration::ZERO, runs: 1, batch: 1 };
+        let timing = |ms| Timing::of(vec![Duration::from_millis(ms)], 1);
         let mut one = |name, peer, ms| session.measure(case(name, peer), |_| Ok((timing(ms), None, "checked".into())));
         one("sort/device", None, 1);
         one("sort/host", Some("std"), 3);
@@ -278,15 +304,14 @@ mod tests {
         is_too_large,
     };
 
-    fn session(headlines: Option<Vec<Headline>>, parts: &[&str]) -> Session {
+    fn session(selection: Selection) -> Session {
         let wanted = Wanted { depth: Depth::Summary, log_n: None, peers: true };
-        let parts = parts.iter().map(ToString::to_string).collect();
-        Session::run(&[&SORTS], &[], &wanted, headlines, parts, Progress::new()).unwrap()
+        Session::run(&[&SORTS], &[], &wanted, selection, Progress::new()).unwrap()
     }
 
     #[test]
     fn results_have_ratios_and_failures_are_told() {
-        let session = session(None, &[]);
+        let session = session(Selection::default());
         assert_eq!(session.failures, ["cpu: wrong/device 2^4: output 3 is wrong"]);
         assert_eq!(session.skipped.len(), 1);
         let records = with_shares(with_speedups(session.records));
@@ -301,7 +326,11 @@ mod tests {
     fn a_summary_has_headlines_and_their_peers_only() {
         let names =
             |session: Session| -> Vec<String> { session.records.into_iter().map(|record| record.case).collect() };
-        assert_eq!(names(session(Some(SORTS.headlines.to_vec()), &[])), ["sort/device", "sort/host"]);
-        assert_eq!(names(session(None, &["scan"])), ["scan/device"]);
+        let headlines = Selection { headlines: Some(SORTS.headlines.to_vec()), ..Selection::default() };
+        assert_eq!(names(session(headlines)), ["sort/device", "sort/host"]);
+        let parts = Selection { parts: vec!["scan".into()], ..Selection::default() };
+        assert_eq!(names(session(parts)), ["scan/device"]);
+        let named = Selection { names: Some(vec!["sort/device".into(), "sort".into()]), ..Selection::default() };
+        assert_eq!(names(session(named)), ["sort/device"]);
     }
 }

@@ -222,9 +222,7 @@ fn rounds(session: &mut Session, target: &Target, log_n: u32) {
                 Some(times) => times,
                 none => none.insert(times_of_rounds(target, log_n, budget)?),
             };
-            let times = &mut times[round as usize];
-            times.sort_unstable();
-            let timing = Timing { median: times[times.len() / 2], min: times[0], runs: times.len(), batch: 1 };
+            let timing = Timing::of(std::mem::take(&mut times[round as usize]), 1);
             let seconds = timing.median.as_secs_f64();
             let shares = [work.bytes / limits.copy_bytes_per_s, work.multiplications / limits.mul_per_s];
             let [copy, mul] = shares.map(|share| 100.0 * share / seconds);

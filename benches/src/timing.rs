@@ -30,9 +30,32 @@ pub(crate) const MAX_BATCH: u32 = 128;
 pub(crate) struct Timing {
     pub(crate) median: Duration,
     pub(crate) min: Duration,
+    pub(crate) mean: Duration,
+    /// Of the runs' times, in square seconds, unbiased; 0 for one run.
+    pub(crate) variance: f64,
     pub(crate) runs: usize,
     /// Iterations queued before the wait at the end of a run.
     pub(crate) batch: u32,
+}
+
+impl Timing {
+    /// Of the times of runs, each of so many iterations. There is at least one.
+    pub(crate) fn of(mut times: Vec<Duration>, batch: u32) -> Self {
+        times.sort_unstable();
+        let runs = times.len();
+        let median = (times[(runs - 1) / 2] + times[runs / 2]) / 2;
+        let seconds = |time: &Duration| time.as_secs_f64() / f64::from(batch);
+        let mean = times.iter().map(seconds).sum::<f64>() / runs as f64;
+        let squares: f64 = times.iter().map(|time| (seconds(time) - mean).powi(2)).sum();
+        Self {
+            median: median / batch,
+            min: times[0] / batch,
+            mean: Duration::from_secs_f64(mean),
+            variance: squares / (runs - 1).max(1) as f64,
+            runs,
+            batch,
+        }
+    }
 }
 
 impl Budget {
@@ -108,10 +131,7 @@ impl Budget {
             total += time;
             times.push(time);
         }
-        times.sort_unstable();
-        let runs = times.len();
-        let median = (times[(runs - 1) / 2] + times[runs / 2]) / 2;
-        Ok(Timing { median: median / batch, min: times[0] / batch, runs, batch })
+        Ok(Timing::of(times, batch))
     }
 }
 
@@ -139,6 +159,17 @@ mod tests {
         assert!(timing.min >= Duration::from_millis(1) && timing.median >= timing.min);
         assert_eq!((queued, waited), (2 + 6 * timing.batch, 8));
         assert_eq!(budget.time(|| Ok(())).unwrap().batch, 1);
+    }
+
+    #[test]
+    fn runs_have_a_median_a_mean_and_a_variance() {
+        let timing = Timing::of([8, 2, 4, 2].map(Duration::from_secs).to_vec(), 2);
+        assert_eq!(
+            (timing.median, timing.min, timing.mean),
+            (Duration::from_millis(1500), Duration::from_secs(1), Duration::from_secs(2))
+        );
+        assert_eq!((timing.variance, timing.runs, timing.batch), (2.0, 4, 2));
+        assert_eq!(Timing::of(vec![Duration::from_secs(1)], 1).variance, 0.0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use program::{BENCH, TRIALS};
+use program::{ALL, BENCH, REPORT, TRIALS};
 
 #[derive(Debug, Parser)]
 #[command(about = "Benches, tests and checks of Evariste", disable_help_subcommand = false)]
@@ -33,6 +33,12 @@ enum Command {
     Sanitize(program::Arguments),
     /// Lists the devices that there are, and what each can do.
     Devices,
+    /// Measures what the five founding documents published, and tells both side by side: prentt, hyperplonk, aes, msm, sqrt, or
+    /// all of them.
+    #[command(disable_help_flag = true)]
+    Reproduce(program::Arguments),
+    /// Writes docs/comparisons.md from the files under docs/results.
+    Comparisons,
     /// Runs the tests of the libraries and of the CPU under the compiler's address sanitizer.
     Address(address::Options),
     /// Gives mutated inputs to what reads files, batches, expressions, cache entries and names of devices.
@@ -48,6 +54,8 @@ fn main() -> ExitCode {
         Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
         Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[], &options.arguments),
         Command::Devices => BENCH.run(Some("devices"), &[], &[]),
+        Command::Reproduce(options) => BENCH.run(Some("reproduce"), &[ALL], &options.arguments),
+        Command::Comparisons => REPORT.run(None, &[], &[]),
         Command::Address(options) => address::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),

@@ -20,6 +20,9 @@ pub(crate) const BENCH: Program = Program { package: "evariste-benches", name: "
 /// What runs trials and compiles kernels.
 pub(crate) const TRIALS: Program = Program { package: "evariste-trials", name: "evariste-trials" };
 
+/// What writes documents from recorded results.
+pub(crate) const REPORT: Program = Program { package: "evariste-report", name: "evariste-report" };
+
 /// The feature of the bench that has all cases.
 pub(crate) const ALL: &str = "all";
 

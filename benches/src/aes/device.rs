@@ -1,6 +1,8 @@
 //! The modes on data that lies on the device.
 
-use anyhow::Result;
+use std::cell::{Cell, RefCell};
+
+use anyhow::{Result, ensure};
 use evariste_aes::{Aes, Config, GcmMessage, Message, Method, Xts};
 use evariste_backend::{Device, Kind};
 
@@ -48,8 +50,11 @@ const BY_METHOD: [(&str, With, Run); 5] = [
 ];
 
 /// With AES-128 and the fastest method, from so many bytes on.
-const ONCE: [(&str, usize, Run); 3] = [
+const ONCE: [(&str, usize, Run); 6] = [
     ("ecb", 0, electronic_codebook),
+    ("ecb-decrypt", 0, electronic_codebook_back),
+    ("xts-decrypt", SECTOR, xts_back),
+    ("gcm-open", 0, open),
     ("gcm-seal-batch-16k", RECORD, seal_batch),
     ("cbc-encrypt-batch-16k", RECORD, cbc_encrypt_batch),
 ];
@@ -156,6 +161,49 @@ fn electronic_codebook(budget: &Budget, &Setting { device, ref config, len, .. }
     check_buffer(&data, 16, |_, _| ())?;
     let timing = budget.time_queued(|| Ok(ecb.encrypt_buffer(&mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
+}
+
+fn electronic_codebook_back(
+    budget: &Budget,
+    &Setting { device, ref config, len, .. }: &Setting<'_>,
+) -> Result<Measured> {
+    let ecb = aes(device, 16, config)?.ecb();
+    let mut data = patterned(device, len)?;
+    ecb.decrypt_buffer(&mut data)?;
+    let checked = check_buffer(&data, 16, |_, part| reference_blocks(&KEY[..16], true, part))?;
+    let timing = budget.time_queued(|| Ok(ecb.decrypt_buffer(&mut data)?), || Ok(device.sync()?))?;
+    Ok((timing, None, checked))
+}
+
+fn xts_back(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
+    let xts = Xts::with_config(device, &xts_key(key_bytes), SECTOR, config.clone())?;
+    let mut data = patterned(device, len)?;
+    xts.encrypt_buffer(0, &mut data)?;
+    let checked = check_buffer(&data, SECTOR, |at, part| reference_xts(key_bytes, at, part))?;
+    xts.decrypt_buffer(0, &mut data)?;
+    check_buffer(&data, 16, |_, _| ())?;
+    let timing = budget.time_queued(|| Ok(xts.decrypt_buffer(0, &mut data)?), || Ok(device.sync()?))?;
+    Ok((timing, None, format!("{checked}, and back")))
+}
+
+/// Opens one message again and again, which is sealed anew in between, outside of the time.
+fn open(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
+    let gcm = aes(device, key_bytes, config)?.gcm()?;
+    let data = RefCell::new(patterned(device, len)?);
+    let tag = gcm.seal_buffer(&NONCE, &[], &mut *data.borrow_mut())?;
+    let checked = check_buffer(&data.borrow(), 16, |at, part| stream(key_bytes, gcm_counter(&NONCE), at, part))?;
+    gcm.open_buffer(&NONCE, &[], &mut *data.borrow_mut(), tag.as_ref())?;
+    check_buffer(&data.borrow(), 16, |_, _| ())?;
+    let failed = Cell::new(false);
+    let seal = || {
+        let sealed = gcm.seal_buffer(&NONCE, &[], &mut *data.borrow_mut());
+        failed.set(!sealed.is_ok_and(|again| again == tag) || device.sync().is_err());
+    };
+    let timing = budget.time_prepared(1, seal, |_| {
+        ensure!(!failed.get(), "the message has another tag");
+        Ok(gcm.open_buffer(&NONCE, &[], &mut *data.borrow_mut(), tag.as_ref())?)
+    })?;
+    Ok((timing, None, format!("{checked}, and back")))
 }
 
 /// Many messages with nonces of their own in one call.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// log₂ of the most bytes of the cases that are not counter mode with the usual number of queues.
-const MAX_LOG_N: u32 = 30;
+pub(super) const MAX_LOG_N: u32 = 30;
 
 /// Numbers of queues that are compared. The usual one is among the others' cases.
 const QUEUES: [usize; 3] = [1, 2, 8];
@@ -81,36 +81,22 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
     }
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/host"), log_n), |budget| {
         let ctr = ctr(on_device.clone())?;
-        let mut data: Buffer<u8> = device.zeros(len)?;
-        let mut host = patterned_vec(len);
-        let mut in_turn = |host: &mut [u8]| -> Result<()> {
-            data.write(host)?;
-            device.sync()?;
-            ctr.apply_at(0, &mut data)?;
-            device.sync()?;
-            Ok(data.read(host)?)
-        };
-        in_turn(&mut host)?;
+        let (mut data, mut host) = (device.zeros(len)?, patterned_vec(len));
+        in_turn(&ctr, &mut data, &mut host)?;
         let checked = check_host(&host)?;
-        Ok((budget.time_queued(|| in_turn(&mut host), || Ok(()))?, None, checked))
+        Ok((budget.time_queued(|| in_turn(&ctr, &mut data, &mut host), || Ok(()))?, None, checked))
     });
     pinned(session, target, log_n, Config::default().queues);
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/pinned"), log_n), |budget| {
         let ctr = ctr(on_device.clone())?;
-        let mut data: Buffer<u8> = device.zeros(len)?;
+        let mut data = device.zeros(len)?;
         let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
         patterned_slice(&mut host);
-        let mut in_turn = |host: HostBuffer| -> Result<HostBuffer> {
-            let host = data.write_pinned(None, host)?.wait()?;
-            ctr.apply_at(0, &mut data)?;
-            device.sync()?;
-            Ok(data.read_pinned(None, host)?.wait()?)
-        };
-        host = in_turn(host)?;
+        let host = pinned_in_turn(&ctr, &mut data, host)?;
         let checked = check_host(&host)?;
         let mut host = Some(host);
         let turn = || {
-            host = host.take().map(&mut in_turn).transpose()?;
+            host = host.take().map(|host| pinned_in_turn(&ctr, &mut data, host)).transpose()?;
             Ok(())
         };
         Ok((budget.time_queued(turn, || Ok(()))?, None, checked))
@@ -137,6 +123,23 @@ fn pinned(session: &mut Session, target: &Target, log_n: u32, queues: usize) {
         };
         Ok((budget.time_queued(apply, || Ok(()))?, None, checked))
     });
+}
+
+/// Copies, works, copies back, each when the last is done.
+pub(super) fn in_turn(ctr: &Ctr, data: &mut Buffer<u8>, host: &mut [u8]) -> Result<()> {
+    data.write(host)?;
+    ctr.aes().device().sync()?;
+    ctr.apply_at(0, &mut *data)?;
+    ctr.aes().device().sync()?;
+    Ok(data.read(host)?)
+}
+
+/// The same with pinned memory, which comes back.
+pub(super) fn pinned_in_turn(ctr: &Ctr, data: &mut Buffer<u8>, host: HostBuffer) -> Result<HostBuffer> {
+    let host = data.write_pinned(None, host)?.wait()?;
+    ctr.apply_at(0, &mut *data)?;
+    ctr.aes().device().sync()?;
+    Ok(data.read_pinned(None, host)?.wait()?)
 }
 
 /// The other modes on host slices, as the crossover has it, which the CPU has none of.

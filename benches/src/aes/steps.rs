@@ -1,0 +1,89 @@
+//! The steps by which a founding document made AES on a GPU fast, each with its transfers: by method, with and without a grid-stride
+//! loop, with copies and kernel in turn or through queues.
+
+use evariste_aes::{Aes, Config, Method};
+use evariste_backend::{Secrecy, Transfer};
+
+use super::{
+    IV, KEY, case,
+    check::check_host,
+    host::{MAX_LOG_N, in_turn, pinned_in_turn},
+    pattern::{patterned_slice, patterned_vec},
+};
+use crate::{
+    session::{IN_TURN, Session},
+    target::Target,
+};
+
+/// How data comes to the device and back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From a slice, one copy after the other.
+    Slice,
+    /// From pinned memory, one copy after the other.
+    InTurn,
+    /// From pinned memory, through the usual number of queues.
+    Queues,
+}
+
+/// A step: its method, whether it has a grid-stride loop, and its transfers.
+const STEPS: [(Method, bool, Way); 10] = [
+    (Method::Sbox, false, Way::Slice),
+    (Method::Sbox, false, Way::InTurn),
+    (Method::FourTables, false, Way::InTurn),
+    (Method::Sbox, false, Way::Queues),
+    (Method::Sbox, true, Way::InTurn),
+    (Method::Sbox, true, Way::Queues),
+    (Method::Table, true, Way::Queues),
+    (Method::TwoTables, true, Way::Queues),
+    (Method::FourTables, true, Way::Queues),
+    (Method::Bitsliced, true, Way::Queues),
+];
+
+pub(super) fn run(session: &mut Session, target: &Target, log_n: u32) {
+    if log_n > MAX_LOG_N {
+        return;
+    }
+    for (method, grid_stride, way) in STEPS {
+        let config = Config { crossover: Some(0), grid_stride: Some(grid_stride), ..Config::method(method) };
+        let method = format!("{method:?}").to_lowercase();
+        let stride = if grid_stride { "" } else { "-no-stride" };
+        let (turn, place) = match way {
+            Way::Slice => (IN_TURN, "host"),
+            Way::InTurn => (IN_TURN, "pinned"),
+            Way::Queues => ("", "pinned"),
+        };
+        let name = format!("aes-128-ctr-{method}{stride}{turn}/{place}");
+        session.measure(case(target, name, log_n), |budget| {
+            let (device, len) = (&target.device, 1_usize << log_n);
+            let mut ctr = Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?;
+            if way == Way::Slice {
+                let (mut data, mut host) = (device.zeros(len)?, patterned_vec(len));
+                in_turn(&ctr, &mut data, &mut host)?;
+                let checked = check_host(&host)?;
+                let timing = budget.time_queued(|| in_turn(&ctr, &mut data, &mut host), || Ok(()))?;
+                return Ok((timing, None, checked));
+            }
+            let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
+            patterned_slice(&mut host);
+            if way == Way::Queues {
+                ctr.apply_pinned(&mut host)?;
+                let checked = check_host(&host)?;
+                let apply = || {
+                    ctr.seek(0)?;
+                    Ok(ctr.apply_pinned(&mut host)?)
+                };
+                return Ok((budget.time_queued(apply, || Ok(()))?, None, checked));
+            }
+            let mut data = device.zeros(len)?;
+            let host = pinned_in_turn(&ctr, &mut data, host)?;
+            let checked = check_host(&host)?;
+            let mut host = Some(host);
+            let turn = || {
+                host = host.take().map(|host| pinned_in_turn(&ctr, &mut data, host)).transpose()?;
+                Ok(())
+            };
+            Ok((budget.time_queued(turn, || Ok(()))?, None, checked))
+        });
+    }
+}

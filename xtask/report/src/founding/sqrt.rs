@@ -1,0 +1,116 @@
+//! Square roots by many processors.
+
+use super::{Comparison, Run, Scale, System, names};
+use crate::{
+    Figures, Table,
+    section::{cell, digits, range},
+};
+
+pub(super) static SYSTEM: System = System {
+    name: "sqrt",
+    title: "Square roots modulo a prime",
+    source: "A thesis of the Università Roma Tre on square roots in finite fields on GPUs, for Rabin's cryptosystem: Tonelli and \
+             Shanks inside one root, Sze's deterministic algorithm, products modulo n. Of roots it shows curves alone, and in all of \
+             them the serial program on a CPU is faster.",
+    hardware: "Pentium Dual-Core, AMD Athlon II X4 640, NVIDIA Tesla C2070, AMD Radeon 6800, OpenCL.",
+    notes: "The source has the powers of one root brought up to date by many processors; the methods with a matrix of powers are our \
+            reading of it, by one thread a root, and Sze's has the branch for powers of two alone. Default is powers from tables \
+            without branches. One root alone, where parallelism inside it could help, and many, where a thread each is enough.",
+    runs,
+    compare,
+};
+
+/// Table 1 of the source: nanoseconds a product modulo n over 10,000 of them, on a CPU, an NVIDIA and an AMD GPU, and a CPU without
+/// OpenCL; and the case that does the same here.
+const PRODUCTS: [(&str, [Option<f64>; 4], &str); 4] = [
+    ("one after the other, global memory", [Some(107.0), Some(8569.0), Some(13700.0), Some(59.0)], "global/serial"),
+    ("one after the other, results not copied", [Some(3.0), Some(1379.0), Some(26.0), None], "private/serial"),
+    ("at once, global memory", [Some(3.0), Some(2.0), Some(31.0), None], "global/parallel"),
+    ("at once, local memory", [Some(3.0), Some(2.0), Some(29.0), None], "shared/parallel"),
+];
+
+/// log₂ of the products, rounded down.
+const LOG_PRODUCTS: u32 = 13;
+
+/// Fields, from short to long moduli: name, bits, two-adicity.
+const FIELDS: [(&str, &str, u32, u32); 4] = [
+    ("BabyBear", "baby-bear", 31, 27),
+    ("Goldilocks", "goldilocks", 64, 32),
+    ("BN254 Fr", "bn254-fr", 254, 28),
+    ("BLS12-381 Fr", "bls12-381-fr", 255, 32),
+];
+
+/// Methods: ours, and those of the source.
+const METHODS: [(&str, &str); 6] = [
+    ("default", "roots/device"),
+    ("serial", "roots/serial/device"),
+    ("needed columns", "roots/needed-columns/device"),
+    ("power matrix", "roots/power-matrix/device"),
+    ("Sze", "roots/sze/device"),
+    ("Cipolla", "roots/cipolla/device"),
+];
+
+/// One root, and as many as fill a device.
+fn sizes(scale: Scale) -> [u32; 2] {
+    [0, scale.pick(20, 10)]
+}
+
+fn products(place: &str) -> String {
+    format!("bls12-381-fr/10000-products/{place}")
+}
+
+fn runs(scale: Scale) -> Vec<Run> {
+    let roots = FIELDS.iter().flat_map(|(_, field, ..)| METHODS.iter().map(move |(_, task)| format!("{field}/{task}")));
+    vec![
+        Run { algorithm: "sqrt", cases: roots.collect(), sizes: sizes(scale).to_vec() },
+        Run {
+            algorithm: "field",
+            cases: names(&PRODUCTS.map(|(.., place)| place)).iter().map(|place| products(place)).collect(),
+            sizes: vec![LOG_PRODUCTS],
+        },
+    ]
+}
+
+fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
+    let mut verdicts = Vec::new();
+    let mut table = Table::new(
+        "A product modulo n over 10,000 of them, ns (here in BLS12-381 Fr, of 255 bits)",
+        ["how", "Athlon II X4", "Tesla C2070", "Radeon 6800", "Pentium, no OpenCL", "here"],
+    );
+    let ours = PRODUCTS.map(|(.., place)| figures.rate(&products(place), LOG_PRODUCTS).map(|rate| 1e9 / rate));
+    for ((how, published, _), ours) in PRODUCTS.iter().zip(ours) {
+        table.row([(*how).to_owned()].into_iter().chain(published.iter().copied().chain([ours]).map(cell)));
+    }
+    if let Some(((alone, at_once), published)) = ours[0].zip(ours[2]).zip(PRODUCTS[2].1[1]) {
+        verdicts.push(format!(
+            "A product takes {} ns where all are computed at once and {} one after the other; the source's best is {} ns.",
+            digits(at_once),
+            digits(alone),
+            digits(published)
+        ));
+    }
+
+    let [one, many] = sizes(scale);
+    let head = ["field", "bits", "two-adicity", "roots"].into_iter().chain(METHODS.iter().map(|(name, _)| *name));
+    let mut roots = Table::new("Roots in device memory, ms", head);
+    let time = |field: &str, task: &str, log_n| figures.time(&format!("{field}/{task}"), log_n);
+    for (name, field, bits, adicity) in FIELDS {
+        for log_n in [one, many] {
+            let count = if log_n == 0 { "1".to_owned() } else { format!("2^{log_n}") };
+            let times = METHODS.iter().map(|(_, task)| cell(time(field, task, log_n)));
+            roots.row([name.to_owned(), bits.to_string(), adicity.to_string(), count].into_iter().chain(times));
+        }
+    }
+    let gains = |log_n| -> Vec<f64> {
+        let gain = |(_, field, ..): &(&str, &str, u32, u32)| {
+            Some(time(field, METHODS[1].1, log_n)? / time(field, METHODS[0].1, log_n)?)
+        };
+        FIELDS.iter().filter_map(gain).collect()
+    };
+    if let Some((one, many)) = range(&gains(one), "×").zip(range(&gains(many), "×")) {
+        verdicts.push(format!(
+            "Powers from tables without branches are {one} as fast as the serial loop for one root and {many} for many."
+        ));
+    }
+    Comparison { tables: vec![table, roots], verdicts }
+}

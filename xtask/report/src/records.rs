@@ -1,0 +1,110 @@
+//! Results as the bench writes them.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// What one run of the bench measured.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Results {
+    /// Where.
+    pub machine: Machine,
+    /// What was measured.
+    pub commit: String,
+    /// Cases whose result was wrong, or that could not be measured.
+    #[serde(default)]
+    pub failures: Vec<String>,
+    /// Cases that a device has no room for.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
+    /// What was measured.
+    pub records: Vec<Record>,
+}
+
+/// A host and its devices.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub cpu: String,
+    /// Threads that run at once.
+    pub cores: usize,
+    /// Those that were measured.
+    pub devices: Vec<Device>,
+    /// Those that were not, and why.
+    #[serde(default)]
+    pub missing: Vec<Missing>,
+}
+
+/// A device and its limits.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Device {
+    /// Its name in the command line: `cuda:0`.
+    pub device: String,
+    /// Its name in the shops.
+    pub name: String,
+    /// Bytes read and bytes written in a second by a copy within the device.
+    pub copy_bytes_per_s: f64,
+    /// Multiplications in BLS12-381 Fr in a second.
+    pub mul_per_s: f64,
+}
+
+/// A device that is not there.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Missing {
+    /// Its name in the command line.
+    pub device: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// One case at one size.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Record {
+    /// Of which algorithm.
+    pub algorithm: String,
+    /// Its name, which ends with where its data lies.
+    pub case: String,
+    /// On which device.
+    pub device: String,
+    /// The other library that it measures, if it does.
+    pub peer: Option<String>,
+    /// log₂ of the size.
+    pub log_n: u32,
+    /// The median of the time, in milliseconds.
+    pub median_ms: f64,
+    /// The mean of the times, in milliseconds. Older files lack it.
+    pub mean_ms: Option<f64>,
+    /// The variance of the times, in square milliseconds. Older files lack it.
+    pub variance_ms2: Option<f64>,
+    /// Elements, or of AES bytes, in a second.
+    pub throughput: Option<f64>,
+    /// Which share of the device's limit it reaches.
+    pub of_limit: Option<f64>,
+    /// How the result was checked.
+    pub checked: String,
+}
+
+/// A case that a device has no room for.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Skipped {
+    /// On which device.
+    pub device: String,
+    /// Its name.
+    pub case: String,
+    /// log₂ of the size.
+    pub log_n: u32,
+    /// Why.
+    pub reason: String,
+}
+
+impl Results {
+    /// Reads a file of results.
+    ///
+    /// # Errors
+    /// If there is none, or it is none of the bench's.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is no file of the bench's results", path.display()))
+    }
+}
