@@ -37,8 +37,11 @@ enum Command {
     /// all of them.
     #[command(disable_help_flag = true)]
     Reproduce(program::Arguments),
-    /// Writes docs/comparisons.md from the files under docs/results.
+    /// Writes docs/comparisons.md, and the charts beside it, from the files under docs/results.
     Comparisons,
+    /// Writes one page with charts of all results under docs/results.
+    #[command(disable_help_flag = true)]
+    Report(program::Arguments),
     /// Runs the tests of the libraries and of the CPU under the compiler's address sanitizer.
     Address(address::Options),
     /// Gives mutated inputs to what reads files, batches, expressions, cache entries and names of devices.
@@ -55,7 +58,8 @@ fn main() -> ExitCode {
         Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[], &options.arguments),
         Command::Devices => BENCH.run(Some("devices"), &[], &[]),
         Command::Reproduce(options) => BENCH.run(Some("reproduce"), &[ALL], &options.arguments),
-        Command::Comparisons => REPORT.run(None, &[], &[]),
+        Command::Comparisons => REPORT.run(Some("comparisons"), &[], &[]),
+        Command::Report(options) => REPORT.run(Some("report"), &[], &options.arguments),
         Command::Address(options) => address::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::{
-    Figures, Results, Table,
-    founding::{SYSTEMS, Scale},
+    Figures, Results, Section, Table,
+    founding::{SYSTEMS, Scale, System},
     section::{cell, ratio},
 };
 
@@ -56,17 +56,29 @@ is what they say. Figures are those of one NVIDIA H200, medians, checked results
 /// # Errors
 /// If a file of results is missing or damaged.
 pub fn document(root: &Path) -> Result<String> {
-    let read = |file: &&'static str| Ok((*file, Results::read(&root.join(RESULTS).join(file))?));
-    let files: Vec<(&str, Results)> = FILES.iter().map(read).collect::<Result<_>>()?;
     let mut text = HEAD.to_owned();
-    for system in SYSTEMS {
-        let figures = Figures::new(DEVICE, files.iter().map(|(file, results)| (*file, results)));
+    for section in sections(root)? {
         text += "\n";
-        text += &system.section(&figures, Scale::Source).markdown("results");
+        text += &section.markdown("results");
     }
     text += "\n";
     text += &modular(root)?;
     Ok(text)
+}
+
+/// The files that the document is written from.
+pub(crate) fn files(root: &Path) -> Result<Vec<(&'static str, Results)>> {
+    FILES.iter().map(|file| Ok((*file, Results::read(&root.join(RESULTS).join(file))?))).collect()
+}
+
+/// The five comparisons, from the results below a root.
+pub(crate) fn sections(root: &Path) -> Result<Vec<Section>> {
+    let files = files(root)?;
+    let section = |system: &System| {
+        let figures = Figures::new(DEVICE, files.iter().map(|(file, results)| (*file, results)));
+        system.section(&figures, Scale::Source)
+    };
+    Ok(SYSTEMS.into_iter().map(section).collect())
 }
 
 /// What no founding document has: moduli that are known at run time alone.

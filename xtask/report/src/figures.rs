@@ -120,6 +120,7 @@ pub(crate) mod tests {
             throughput: Some(f64::from(1_u32 << log_n) / median_ms * 1e3),
             of_limit: None,
             checked: String::new(),
+            speedup: None,
         };
         let device = Device { device: "cuda:0".into(), name: "card".into(), copy_bytes_per_s: 4e12, mul_per_s: 60e9 };
         Results {

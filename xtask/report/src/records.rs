@@ -83,6 +83,17 @@ pub struct Record {
     pub of_limit: Option<f64>,
     /// How the result was checked.
     pub checked: String,
+    /// How many times faster it is than the fastest peer, if there is one.
+    pub speedup: Option<Speedup>,
+}
+
+/// A ratio to another library.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Speedup {
+    /// The library.
+    pub peer: String,
+    /// Its time divided by ours.
+    pub ratio: f64,
 }
 
 /// A case that a device has no room for.
@@ -106,5 +117,20 @@ impl Results {
     pub fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         serde_json::from_str(&text).with_context(|| format!("{} is no file of the bench's results", path.display()))
+    }
+
+    /// Reads all files of results of a folder, by name.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or one of its files `*.json` is none of the bench's.
+    pub fn read_folder(folder: &Path) -> Result<Vec<(String, Self)>> {
+        let reading = || format!("reading {}", folder.display());
+        let entries =
+            fs::read_dir(folder).with_context(reading)?.collect::<Result<Vec<_>, _>>().with_context(reading)?;
+        let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort_unstable();
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        paths.iter().map(|path| Ok((name(path), Self::read(path)?))).collect()
     }
 }
