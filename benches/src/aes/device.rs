@@ -35,23 +35,25 @@ type Run = fn(&Budget, &Setting<'_>) -> Result<Measured>;
 enum With {
     /// Every method and length of keys.
     All,
+    /// Every method, with the shortest keys.
+    Shortest,
     /// The shortest keys, with or without a grid-stride loop, whichever the method does not have by default. Not on the CPU.
     OtherStride,
     /// The fastest method and the bitsliced one, with every length of keys: it has kernels of its own.
     Two,
 }
 
-const BY_METHOD: [(&str, With, Run); 5] = [
+const BY_METHOD: [(&str, With, Run); 6] = [
     ("ctr", With::All, counter),
     ("gcm-seal", With::All, seal),
     ("ctr", With::OtherStride, counter),
+    ("ecb", With::Shortest, electronic_codebook),
     ("xts", With::Two, xts),
     ("cbc-decrypt", With::Two, cbc_decrypt),
 ];
 
 /// With AES-128 and the fastest method, from so many bytes on.
-const ONCE: [(&str, usize, Run); 6] = [
-    ("ecb", 0, electronic_codebook),
+const ONCE: [(&str, usize, Run); 5] = [
     ("ecb-decrypt", 0, electronic_codebook_back),
     ("xts-decrypt", SECTOR, xts_back),
     ("gcm-open", 0, open),
@@ -68,8 +70,9 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32, depth: Dep
             let config = match with {
                 With::OtherStride if key_bytes != KEY_BYTES[0] || device.info().id.kind == Kind::Cpu => continue,
                 With::OtherStride => Config { grid_stride: Some(!config.strides(device.info())), ..config },
+                With::Shortest if key_bytes != KEY_BYTES[0] => continue,
                 With::Two if method != fastest && method != Method::Bitsliced => continue,
-                With::All | With::Two => config,
+                With::All | With::Shortest | With::Two => config,
             };
             let name = name(device, key_bytes, mode, &config);
             let setting = Setting { device, key_bytes, config, len };
