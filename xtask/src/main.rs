@@ -37,6 +37,9 @@ enum Command {
     /// all of them.
     #[command(disable_help_flag = true)]
     Reproduce(program::Arguments),
+    /// Writes a file of so many bytes without a pattern, to try encrypting on: BYTES FILE.
+    #[command(disable_help_flag = true)]
+    Input(program::Arguments),
     /// Writes docs/comparisons.md, and the charts beside it, from the files under docs/results.
     Comparisons,
     /// Writes one page with charts of all results under docs/results.
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[], &options.arguments),
         Command::Devices => BENCH.run(Some("devices"), &[], &[]),
         Command::Reproduce(options) => BENCH.run(Some("reproduce"), &[ALL], &options.arguments),
+        Command::Input(options) => BENCH.run(Some("input"), &[ALL], &options.arguments),
         Command::Comparisons => REPORT.run(Some("comparisons"), &[], &[]),
         Command::Report(options) => REPORT.run(Some("report"), &[], &options.arguments),
         Command::Address(options) => address::run(&options),
