@@ -40,9 +40,10 @@ impl Aside {
         follow(target).map(drop)
     }
 
-    pub(crate) fn new(target: &Path) -> Result<Self> {
+    /// A file for what is made of `source`, which stays whatever it is called.
+    pub(crate) fn new(target: &Path, source: &File) -> Result<Self> {
         let (target, replaced) = follow(target)?;
-        remove_left_behind(&target);
+        remove_left_behind(&target, source);
         match without_name(folder_of(&target)) {
             Some(file) => Ok(Self { file, name: None, target, replaced }),
             None => Self::named(target, replaced),
@@ -190,14 +191,18 @@ fn is_kept(_: &File) -> bool {
 }
 
 /// Removes files of this user for the same target that no program works on: whoever wrote them was ended. What cannot be found
-/// out stays.
+/// out stays, and so does what is being read.
 #[cfg(unix)]
-fn remove_left_behind(target: &Path) {
+fn remove_left_behind(target: &Path, source: &File) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
     use rustix::fs::OFlags;
 
-    let is_own = |found: &Metadata| found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
+    let Ok(source) = source.metadata() else { return };
+    let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    let is_own = |found: &Metadata| {
+        found.is_file() && found.uid() == rustix::process::geteuid().as_raw() && !same(found, &source)
+    };
     for number in 0..LEFT_BEHIND {
         let name = beside(target, number);
         if !fs::symlink_metadata(&name).is_ok_and(|found| is_own(&found)) {
@@ -211,9 +216,9 @@ fn remove_left_behind(target: &Path) {
         }
         // Its program may have given it the target's name meanwhile, and another one this name to its own: from here on, who finds
         // the file under this name waits for the lock.
-        let same = |a: Metadata, b: Metadata| is_own(&b) && (a.dev(), a.ino()) == (b.dev(), b.ino());
         if let (Ok(open), Ok(found)) = (file.metadata(), fs::symlink_metadata(&name))
-            && same(open, found)
+            && is_own(&found)
+            && same(&open, &found)
         {
             let _ = fs::remove_file(&name);
         }
@@ -221,7 +226,7 @@ fn remove_left_behind(target: &Path) {
 }
 
 #[cfg(not(unix))]
-fn remove_left_behind(_: &Path) {}
+fn remove_left_behind(_: &Path, _: &File) {}
 
 /// Where a path leads through links, and what is there. A path that no file can have is refused.
 fn follow(target: &Path) -> Result<(PathBuf, Option<Metadata>)> {
@@ -382,11 +387,20 @@ mod tests {
     }
 
     /// With a name meanwhile, and without where the file system has such files.
-    const MAKERS: [fn(&Path) -> Result<Aside>; 2] = [Aside::new, |target| {
+    const MAKERS: [fn(&Path) -> Result<Aside>; 2] = [new, |target| {
         let (target, replaced) = follow(target)?;
-        remove_left_behind(&target);
+        remove_left_behind(&target, &this_program());
         Aside::named(target, replaced)
     }];
+
+    /// What is read in tests that read nothing.
+    fn this_program() -> File {
+        File::open(env::current_exe().unwrap()).unwrap()
+    }
+
+    fn new(target: &Path) -> Result<Aside> {
+        Aside::new(target, &this_program())
+    }
 
     #[test]
     fn contents_come_with_the_name_or_not_at_all() {
@@ -433,7 +447,7 @@ mod tests {
             let error = Aside::expect_target(&target).unwrap_err();
             let is_kind = |error: &Error| matches!(error, Error::Io { kind: io::ErrorKind::InvalidInput, .. });
             assert!(is_kind(&error), "{}: {error}", target.display());
-            assert!(Aside::new(&target).is_err(), "{}", target.display());
+            assert!(new(&target).is_err(), "{}", target.display());
         }
         for (target, expected) in [
             ("file/new", io::ErrorKind::NotADirectory),
@@ -486,6 +500,19 @@ mod tests {
         assert_eq!(folder.names(), [".other.0.part", ".target.2.part", "target"]);
     }
 
+    #[test]
+    #[cfg(unix)]
+    fn what_is_read_stays_whatever_it_is_called() {
+        let folder = Folder::new();
+        let [source, target] = [".target.0.part", "target"].map(|name| folder.file(name));
+        fs::write(&source, b"source").unwrap();
+        drop(Aside::new(&target, &File::open(&source).unwrap()).unwrap());
+        assert_eq!(folder.names(), [".target.0.part"]);
+        Aside::new(&target, &File::open(&source).unwrap()).unwrap().finish().unwrap();
+        assert_eq!(folder.names(), [".target.0.part", "target"]);
+        assert_eq!(fs::read(&source).unwrap(), b"source");
+    }
+
     /// Where a test starts this program once more, for its part in it.
     const CHILD: &str = "EVARISTE_ASIDE_TEST";
 
@@ -500,7 +527,7 @@ mod tests {
     #[cfg(unix)]
     fn a_program_that_is_killed_leaves_nothing_for_good() {
         if let Some(target) = env::var_os(CHILD) {
-            let mut aside = Aside::new(target.as_ref()).unwrap();
+            let mut aside = new(target.as_ref()).unwrap();
             aside.file().write_all(b"plaintext").unwrap();
             aside.file().sync_all().unwrap();
             process::abort();
@@ -511,7 +538,7 @@ mod tests {
         assert!(output.status.code().is_none(), "it was killed: {output:?}");
         let has_nameless = without_name(&folder.0).is_some();
         assert_eq!(folder.names().len(), usize::from(!has_nameless));
-        Aside::new(&target).unwrap().finish().unwrap();
+        new(&target).unwrap().finish().unwrap();
         assert_eq!(folder.names(), ["target"]);
     }
 
@@ -550,7 +577,7 @@ mod tests {
         };
 
         if let Some(target) = env::var_os(CHILD) {
-            let mut aside = Aside::new(target.as_ref()).unwrap();
+            let mut aside = new(target.as_ref()).unwrap();
             aside.file().write_all(b"plaintext").unwrap();
             return aside.finish().unwrap();
         }
@@ -633,7 +660,7 @@ mod tests {
                 assert_eq!(fs::metadata(target).unwrap().mode() & 0o7777, mode);
             }
         }
-        let mut aside = Aside::new(&folder.file("new")).unwrap();
+        let mut aside = new(&folder.file("new")).unwrap();
         aside.file().write_all(b"plaintext").unwrap();
         aside.finish().unwrap();
         assert_eq!(fs::metadata(folder.file("new")).unwrap().mode() & 0o7777, 0o600);

@@ -79,7 +79,7 @@ impl Ctr {
     pub fn apply_file(&mut self, from: &Path, to: &Path, progress: impl FnMut(u64)) -> Result<u64> {
         let (mut input, len) = open(from)?;
         self.expect(len)?;
-        let mut output = Aside::new(to)?;
+        let mut output = Aside::new(to, &input)?;
         let position = self.position();
         let done = self.copy(&mut input, output.file(), progress);
         let finished = done.and_then(|done| output.finish().map(|()| done));
@@ -109,7 +109,7 @@ impl Gcm {
     ) -> Result<Tag> {
         let (mut input, len) = open(from)?;
         let start = self.start(0, nonce, aad, to_usize(len)?)?;
-        let mut output = Aside::new(to)?;
+        let mut output = Aside::new(to, &input)?;
         let (mut hash, mut read, mut done) = (self.begin_hash(aad), 0, 0);
         let file = output.file();
         self.run(
@@ -171,7 +171,7 @@ impl Gcm {
         expect_tag(&hash, read)?;
 
         input.rewind().map_err(|error| Error::io(format!("reading {} again", from.display()), &error))?;
-        let mut output = Aside::new(to)?;
+        let mut output = Aside::new(to, &input)?;
         let (mut hash, mut read, mut done) = (self.begin_hash(aad), 0, 0);
         let file = output.file();
         let mut sealed = input.take(data);

@@ -671,6 +671,43 @@ mod tests {
     struct OddConfig;
     type Odd = ark_ff::Fp128<ark_ff::MontBackend<OddConfig, 2>>;
 
+    /// Numbers of 4, 5, 6 and 24 limbs whose arithmetic is that of primes.
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "42535295865117307932921825924676059137"]
+    #[generator = "5"]
+    struct OnesConfig;
+    type Ones = ark_ff::Fp<ark_ff::MontBackend<OnesConfig, 2>, 2>;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "170141182192818631503457902219180900351"]
+    #[generator = "5"]
+    struct MostConfig;
+    type Most = ark_ff::Fp<ark_ff::MontBackend<MostConfig, 2>, 2>;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "730750818665451459101842416358141509827966271487"]
+    #[generator = "5"]
+    struct FiveConfig;
+    type Five = ark_ff::Fp<ark_ff::MontBackend<FiveConfig, 3>, 3>;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "3138550842847812547292545102141191051874366388081164025857"]
+    #[generator = "5"]
+    struct OneConfig;
+    type One = ark_ff::Fp<ark_ff::MontBackend<OneConfig, 3>, 3>;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "776259040005300093425408470869990436991172777905802193380493325301942874785966668299471268619141586889623391939891781278819813468061113215570764935485211049054632760417012657708742364449751832668508623269962220167949229420483444737"]
+    #[generator = "5"]
+    struct LongConfig;
+    type Long = ark_ff::Fp<ark_ff::MontBackend<LongConfig, 12>, 12>;
+
+    #[derive(ark_ff::MontConfig)]
+    #[modulus = "41898788091882009380975123841123919394421604259408409915337958554652890185087600553291488263229197334898399038434764329902956731266666262160683698565070132498240000737261197856216877587801825101054520229702552223900505521258495"]
+    #[generator = "5"]
+    struct Full24Config;
+    type Full24 = ark_ff::Fp<ark_ff::MontBackend<Full24Config, 12>, 12>;
+
     /// What the instructions give, one after the other as the processor does them.
     fn run(chain: &Chain, inputs: &[u32], outputs: &[Word]) -> Vec<u32> {
         assert_eq!(chain.inputs.len(), inputs.len());
@@ -805,5 +842,11 @@ mod tests {
         check::<ark_bn254::Fr>();
         check::<Short>();
         check::<Odd>();
+        check::<Ones>();
+        check::<Most>();
+        check::<Five>();
+        check::<One>();
+        check::<Long>();
+        check::<Full24>();
     }
 }
