@@ -75,6 +75,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     // As a file of them is read.
     let results: Results = serde_json::from_value(serde_json::to_value(&report)?).context("the results as JSON")?;
     for (target, device) in targets.iter().zip(&results.machine.devices) {
+        // A GPU may be reached through two backends, by one name.
+        let mut results = results.clone();
+        results.machine.devices.retain(|other| other.device == device.device);
         for system in &systems {
             let figures = Figures::new(&device.name, [("this run", &results)]);
             println!("{}", system.section(&figures, scale(&target.device, options.small)).text());

@@ -71,7 +71,8 @@ fn look(browser: &str, folder: &Path, dark: bool) -> Vec<Found> {
     fs::write(folder.join("probe.html"), probe).unwrap();
     let scheme = format!("--blink-settings=preferredColorScheme={}", if dark { 0 } else { 1 });
     let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--dump-dom", &scheme])
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom", &scheme])
+        .arg("--allow-file-access-from-files")
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .args(["--window-size=1600,1800", "--virtual-time-budget=10000"])
         .arg(format!("file://{}", folder.join("probe.html").display()))
