@@ -56,15 +56,20 @@ const CARDS: [Card; 4] = [
         name: "L4 (the source's)",
         bytes_per_s: COPIED * 300e9,
         mul_per_s: MUL_PER_CLOCK * 58.0 * 2.04e9,
-        from: "data sheet: 58 multiprocessors at 2.04 GHz, 300 GB/s",
+        from: "estimate: 58 multiprocessors at 2.04 GHz, 300 GB/s",
     },
     Card {
         name: "RTX 4060 Laptop",
         bytes_per_s: COPIED * 256e9,
         mul_per_s: MUL_PER_CLOCK * 24.0 * 2.0e9,
-        from: "data sheet: 24 multiprocessors at some 2 GHz, 256 GB/s",
+        from: "estimate: 24 multiprocessors at some 2 GHz, 256 GB/s",
     },
-    Card { name: "H100 SXM", bytes_per_s: 3.0e12, mul_per_s: 62.7e9, from: "measured" },
+    Card {
+        name: "H100 SXM",
+        bytes_per_s: 3.0e12,
+        mul_per_s: 62.7e9,
+        from: "copies measured, multiplications as an H200",
+    },
     Card { name: "H200", bytes_per_s: 4.24e12, mul_per_s: 62.7e9, from: "measured" },
 ];
 
