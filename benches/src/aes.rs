@@ -10,14 +10,18 @@
 mod aws_lc;
 mod check;
 mod device;
+#[cfg(feature = "all")]
+mod generate;
 mod host;
-pub(crate) mod pattern;
+mod pattern;
 mod peers;
 mod reference;
 #[cfg(feature = "all")]
 mod steps;
 
 use evariste_backend::{Device, Kind};
+#[cfg(feature = "all")]
+pub(crate) use generate::Input;
 
 use crate::{
     depth::Depth,

@@ -123,7 +123,7 @@ enum Child {
     Reproduce(reproduce::Options),
     /// Writes a file that encrypting can be tried on.
     #[cfg(feature = "all")]
-    Input(reproduce::Input),
+    Input(aes::Input),
 }
 
 /// How much to measure.
@@ -163,7 +163,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "all")]
         Some(Child::Reproduce(options)) => reproduce::run(options),
         #[cfg(feature = "all")]
-        Some(Child::Input(input)) => reproduce::input(input),
+        Some(Child::Input(input)) => input.write(),
         None => run(&options),
     };
     outcome.unwrap_or_else(|error| {

@@ -190,8 +190,9 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
         let log_n = largest.min(20);
         case::<ark_bls12_381::g2::Config>(session, target, "bls12-381-g2", log_n, Kind::Random, DEVICE);
         let compared = match (&wanted.log_n, wanted.depth) {
+            (Some(_), _) => sizes,
             (None, Depth::Full) if largest >= COMPARED_SIZES[0] => COMPARED_SIZES.to_vec(),
-            _ => vec![largest],
+            (None, _) => vec![largest],
         };
         for (log_n, way) in compared.into_iter().flat_map(|log_n| COMPARED.map(|way| (log_n, way))) {
             case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n, Kind::Random, way);

@@ -1,13 +1,8 @@
 //! `cargo xtask reproduce`: what the founding documents measured, on the devices at hand, beside what they published.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode, slice};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, builder::PossibleValuesParser};
 use evariste_backend::{Device, DeviceId, Kind};
 use evariste_report::{
@@ -16,12 +11,11 @@ use evariste_report::{
 };
 
 use crate::{
-    ALGORITHMS, aes,
+    ALGORITHMS,
     depth::Depth,
     progress::Progress,
     report::Report,
     session::{Algorithm, Measurements, Selection, Session},
-    sizes::Sizes,
     target::Target,
     wanted::Wanted,
 };
@@ -43,14 +37,6 @@ pub(crate) struct Options {
     /// Writes the results to a file, from which docs/comparisons.md can be written.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Input {
-    /// Bytes.
-    bytes: u64,
-    /// Where to.
-    file: PathBuf,
 }
 
 fn names() -> Vec<&'static str> {
@@ -99,42 +85,31 @@ fn scale(device: &Device, small: bool) -> Scale {
     }
 }
 
-/// Adds what a run measures on a device, but what was measured there before.
+/// Adds what a run measures on a device, but what was measured there before. A case that the bench does not have is a failure.
 fn measure(target: &Target, run: &Run, measured: &mut Measurements) -> Result<()> {
     let device = target.device.info().id.to_string();
-    let is_new = |case: &&String| {
-        let is_it = |log_n: &u32| {
-            let known = measured.records.iter();
-            known.filter(|record| record.device == device && record.log_n == *log_n).any(|record| record.case == **case)
-        };
-        !run.sizes.iter().all(is_it)
+    let is_known = |case: &str, log_n: u32| {
+        let mut known = measured.records.iter().filter(|record| record.device == device && record.log_n == log_n);
+        known.any(|record| record.case == case)
     };
+    let is_new = |case: &&String| !run.sizes.iter().all(|log_n| is_known(case, *log_n));
     let names: Vec<String> = run.cases.iter().filter(is_new).cloned().collect();
     let of_name = |algorithm: &&&'static Algorithm| algorithm.name == run.algorithm;
     let algorithms: Vec<&'static Algorithm> = ALGORITHMS.iter().filter(of_name).copied().collect();
-    let sizes: Sizes = run.sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(",").parse()?;
-    let wanted = Wanted { depth: Depth::Small, log_n: Some(sizes), peers: false };
-    let selection = Selection { names: Some(names), ..Selection::default() };
-    let targets = std::slice::from_ref(target);
-    let session = Session::run(&algorithms, targets, &wanted, selection, Progress::new());
-    let more = session.with_context(|| format!("there is no algorithm {}", run.algorithm))?.results();
-    measured.records.extend(more.records);
-    measured.skipped.extend(more.skipped);
-    measured.failures.extend(more.failures);
+    let wanted = Wanted { depth: Depth::Small, log_n: Some(run.sizes.clone().into()), peers: false };
+    let selection = Selection { names: Some(names.clone()), ..Selection::default() };
+    let session = Session::run(&algorithms, slice::from_ref(target), &wanted, selection, Progress::new());
+    let Measurements { records, skipped, failures } =
+        session.with_context(|| format!("there is no algorithm {}", run.algorithm))?.results();
+    let is_told = |name: &&String| {
+        records.iter().any(|record| record.case == **name)
+            || skipped.iter().any(|skipped| skipped.case == **name)
+            || failures.iter().any(|failure| failure.contains(name.as_str()))
+    };
+    let none = |name: &String| format!("{device}: the bench has no case {name} of {}", run.algorithm);
+    measured.failures.extend(names.iter().filter(|name| !is_told(name)).map(none));
+    measured.records.extend(records);
+    measured.skipped.extend(skipped);
+    measured.failures.extend(failures);
     Ok(())
-}
-
-/// Writes bytes without a pattern, the same ones each time.
-pub(crate) fn input(input: &Input) -> Result<ExitCode> {
-    let writing = || format!("writing {}", input.file.display());
-    ensure!(!input.file.exists(), "{} is there already", input.file.display());
-    let mut file = BufWriter::new(File::create_new(&input.file).with_context(writing)?);
-    let mut left = input.bytes;
-    while left > 0 {
-        let part = left.min(aes::pattern::PERIOD as u64) as usize;
-        file.write_all(&aes::pattern::patterned_vec(part)).with_context(writing)?;
-        left -= part as u64;
-    }
-    file.flush().with_context(writing)?;
-    Ok(ExitCode::SUCCESS)
 }

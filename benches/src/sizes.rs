@@ -24,9 +24,15 @@ impl FromStr for Sizes {
             ensure!(!range.is_empty() && *range.end() <= MAX_LOG_N, "{part:?} is empty or beyond {MAX_LOG_N}");
             sizes.extend(range);
         }
+        Ok(sizes.into())
+    }
+}
+
+impl From<Vec<u32>> for Sizes {
+    fn from(mut sizes: Vec<u32>) -> Self {
         sizes.sort_unstable();
         sizes.dedup();
-        Ok(Self(sizes))
+        Self(sizes)
     }
 }
 

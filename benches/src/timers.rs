@@ -1,8 +1,8 @@
 //! Timers beside each other on the same work, as one of the founding documents has them.
 
 use std::{
-    cell::Cell,
     fmt,
+    sync::OnceLock,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -132,21 +132,18 @@ fn process_clock(_: &Device, _: &mut dyn FnMut() -> Result<()>) -> Result<Durati
 /// Ticks of the processor's counter, at the rate that it has by the monotonic clock.
 #[cfg(target_arch = "x86_64")]
 fn time_stamp_counter(_: &Device, work: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
-    thread_local! {
-        /// Ticks in a second.
-        static RATE: Cell<Option<f64>> = const { Cell::new(None) };
-    }
+    /// Ticks in a second.
+    static RATE: OnceLock<f64> = OnceLock::new();
 
     // SAFETY: all processors of this architecture have it.
     let now = || unsafe { core::arch::x86_64::_rdtsc() };
-    let rate = RATE.get().unwrap_or_else(|| {
+    let rate = RATE.get_or_init(|| {
         let (start, ticks) = (Instant::now(), now());
         while start.elapsed() < CALIBRATION {
             std::hint::spin_loop();
         }
         (now() - ticks) as f64 / start.elapsed().as_secs_f64()
     });
-    RATE.set(Some(rate));
     let start = now();
     work()?;
     Ok(Duration::from_secs_f64(now().saturating_sub(start) as f64 / rate))

@@ -8,7 +8,7 @@ use evariste_backend::{Buffer, HostBuffer, Kind, Secrecy, Transfer};
 use rayon::ThreadPoolBuilder;
 
 use super::{
-    IV, KEY, NONCE, PEER_KEY_BYTES, SECTOR, case,
+    IV, KEY, Measured, NONCE, PEER_KEY_BYTES, SECTOR, case,
     check::{check_chain, check_host, check_slice, check_tag},
     pattern::{patterned_slice, patterned_vec},
     reference::{gcm_counter, reference_cbc_decrypt, reference_seal, reference_xts, stream, xts_key},
@@ -80,26 +80,11 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
         });
     }
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/host"), log_n), |budget| {
-        let ctr = ctr(on_device.clone())?;
-        let (mut data, mut host) = (device.zeros(len)?, patterned_vec(len));
-        in_turn(&ctr, &mut data, &mut host)?;
-        let checked = check_host(&host)?;
-        Ok((budget.time_queued(|| in_turn(&ctr, &mut data, &mut host), || Ok(()))?, None, checked))
+        slice_in_turn(budget, &ctr(on_device.clone())?, len)
     });
     pinned(session, target, log_n, Config::default().queues);
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/pinned"), log_n), |budget| {
-        let ctr = ctr(on_device.clone())?;
-        let mut data = device.zeros(len)?;
-        let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
-        patterned_slice(&mut host);
-        let host = pinned_in_turn(&ctr, &mut data, host)?;
-        let checked = check_host(&host)?;
-        let mut host = Some(host);
-        let turn = || {
-            host = host.take().map(|host| pinned_in_turn(&ctr, &mut data, host)).transpose()?;
-            Ok(())
-        };
-        Ok((budget.time_queued(turn, || Ok(()))?, None, checked))
+        pinned_in_turn(budget, &ctr(on_device.clone())?, len)
     });
 }
 
@@ -112,34 +97,60 @@ fn pinned(session: &mut Session, target: &Target, log_n: u32, queues: usize) {
         false => format!("aes-128-ctr-queues-{queues}/pinned"),
     };
     session.measure(case(target, name, log_n), |budget| {
-        let mut ctr = Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?;
-        let mut host = device.host_buffer(1 << log_n, Transfer::Both, Secrecy::Public)?;
-        patterned_slice(&mut host);
-        ctr.apply_pinned(&mut host)?;
-        let checked = check_host(&host)?;
-        let apply = || {
-            ctr.seek(0)?;
-            Ok(ctr.apply_pinned(&mut host)?)
-        };
-        Ok((budget.time_queued(apply, || Ok(()))?, None, checked))
+        through_queues(budget, &mut Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?, 1 << log_n)
     });
 }
 
-/// Copies, works, copies back, each when the last is done.
-pub(super) fn in_turn(ctr: &Ctr, data: &mut Buffer<u8>, host: &mut [u8]) -> Result<()> {
-    data.write(host)?;
-    ctr.aes().device().sync()?;
-    ctr.apply_at(0, &mut *data)?;
-    ctr.aes().device().sync()?;
-    Ok(data.read(host)?)
+/// Counter mode on a slice: copies, works, copies back, each when the last is done.
+pub(super) fn slice_in_turn(budget: &Budget, ctr: &Ctr, len: usize) -> Result<Measured> {
+    let device = ctr.aes().device();
+    let mut data: Buffer<u8> = device.zeros(len)?;
+    let mut host = patterned_vec(len);
+    let mut in_turn = |host: &mut [u8]| -> Result<()> {
+        data.write(host)?;
+        device.sync()?;
+        ctr.apply_at(0, &mut data)?;
+        device.sync()?;
+        Ok(data.read(host)?)
+    };
+    in_turn(&mut host)?;
+    let checked = check_host(&host)?;
+    Ok((budget.time_queued(|| in_turn(&mut host), || Ok(()))?, None, checked))
 }
 
-/// The same with pinned memory, which comes back.
-pub(super) fn pinned_in_turn(ctr: &Ctr, data: &mut Buffer<u8>, host: HostBuffer) -> Result<HostBuffer> {
-    let host = data.write_pinned(None, host)?.wait()?;
-    ctr.apply_at(0, &mut *data)?;
-    ctr.aes().device().sync()?;
-    Ok(data.read_pinned(None, host)?.wait()?)
+/// The same on pinned memory.
+pub(super) fn pinned_in_turn(budget: &Budget, ctr: &Ctr, len: usize) -> Result<Measured> {
+    let device = ctr.aes().device();
+    let mut data: Buffer<u8> = device.zeros(len)?;
+    let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
+    patterned_slice(&mut host);
+    let mut in_turn = |host: HostBuffer| -> Result<HostBuffer> {
+        let host = data.write_pinned(None, host)?.wait()?;
+        ctr.apply_at(0, &mut data)?;
+        device.sync()?;
+        Ok(data.read_pinned(None, host)?.wait()?)
+    };
+    host = in_turn(host)?;
+    let checked = check_host(&host)?;
+    let mut host = Some(host);
+    let turn = || {
+        host = host.take().map(&mut in_turn).transpose()?;
+        Ok(())
+    };
+    Ok((budget.time_queued(turn, || Ok(()))?, None, checked))
+}
+
+/// Counter mode on pinned memory, through as many queues as it is configured with.
+pub(super) fn through_queues(budget: &Budget, ctr: &mut Ctr, len: usize) -> Result<Measured> {
+    let mut host = ctr.aes().device().host_buffer(len, Transfer::Both, Secrecy::Public)?;
+    patterned_slice(&mut host);
+    ctr.apply_pinned(&mut host)?;
+    let checked = check_host(&host)?;
+    let apply = || {
+        ctr.seek(0)?;
+        Ok(ctr.apply_pinned(&mut host)?)
+    };
+    Ok((budget.time_queued(apply, || Ok(()))?, None, checked))
 }
 
 /// The other modes on host slices, as the crossover has it, which the CPU has none of.

@@ -7,7 +7,7 @@ use evariste_backend::{Buffer, Device};
 use rayon::prelude::*;
 
 /// Bytes after which the pattern repeats: whole blocks, but of nothing that data is cut into.
-pub(crate) const PERIOD: usize = 16 * 65_537;
+pub(super) const PERIOD: usize = 16 * 65_537;
 
 /// What all data is before, without a pattern that a cipher's blocks, sectors or pieces could hide.
 fn pattern() -> &'static [u8] {
@@ -31,7 +31,7 @@ pub(super) fn patterned_slice(data: &mut [u8]) {
     data.par_chunks_mut(PERIOD).for_each(|part| part.copy_from_slice(&pattern()[..part.len()]));
 }
 
-pub(crate) fn patterned_vec(len: usize) -> Vec<u8> {
+pub(super) fn patterned_vec(len: usize) -> Vec<u8> {
     let mut data = vec![0; len];
     patterned_slice(&mut data);
     data

@@ -2,13 +2,10 @@
 //! loop, with copies and kernel in turn or through queues.
 
 use evariste_aes::{Aes, Config, Method};
-use evariste_backend::{Secrecy, Transfer};
 
 use super::{
     IV, KEY, case,
-    check::check_host,
-    host::{MAX_LOG_N, in_turn, pinned_in_turn},
-    pattern::{patterned_slice, patterned_vec},
+    host::{MAX_LOG_N, pinned_in_turn, slice_in_turn, through_queues},
 };
 use crate::{
     session::{IN_TURN, Session},
@@ -55,35 +52,13 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32) {
         };
         let name = format!("aes-128-ctr-{method}{stride}{turn}/{place}");
         session.measure(case(target, name, log_n), |budget| {
-            let (device, len) = (&target.device, 1_usize << log_n);
-            let mut ctr = Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?;
-            if way == Way::Slice {
-                let (mut data, mut host) = (device.zeros(len)?, patterned_vec(len));
-                in_turn(&ctr, &mut data, &mut host)?;
-                let checked = check_host(&host)?;
-                let timing = budget.time_queued(|| in_turn(&ctr, &mut data, &mut host), || Ok(()))?;
-                return Ok((timing, None, checked));
+            let mut ctr = Aes::with_config(&target.device, &[&KEY[..16]], config)?.ctr(&IV)?;
+            let len = 1 << log_n;
+            match way {
+                Way::Slice => slice_in_turn(budget, &ctr, len),
+                Way::InTurn => pinned_in_turn(budget, &ctr, len),
+                Way::Queues => through_queues(budget, &mut ctr, len),
             }
-            let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
-            patterned_slice(&mut host);
-            if way == Way::Queues {
-                ctr.apply_pinned(&mut host)?;
-                let checked = check_host(&host)?;
-                let apply = || {
-                    ctr.seek(0)?;
-                    Ok(ctr.apply_pinned(&mut host)?)
-                };
-                return Ok((budget.time_queued(apply, || Ok(()))?, None, checked));
-            }
-            let mut data = device.zeros(len)?;
-            let host = pinned_in_turn(&ctr, &mut data, host)?;
-            let checked = check_host(&host)?;
-            let mut host = Some(host);
-            let turn = || {
-                host = host.take().map(|host| pinned_in_turn(&ctr, &mut data, host)).transpose()?;
-                Ok(())
-            };
-            Ok((budget.time_queued(turn, || Ok(()))?, None, checked))
         });
     }
 }

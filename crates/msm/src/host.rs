@@ -28,7 +28,8 @@ use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
 /// ```
 ///
 /// # Errors
-/// [`Error::Length`] unless there are as many scalars as bases; [`Error::TooLittle`] if beside the bases the device's
+/// [`Error::Length`] unless there are as many scalars as bases; [`Error::Curve`] if a constant of the curve's configuration does
+/// not hold; [`Error::TooLittle`] if beside the bases the device's
 /// memory does not hold what a sum of one scalar takes; [`Error::Device`] for more than 2^31 bases, if the device has
 /// no room for them, if a kernel does not compile, or if the device fails.
 pub fn evaluate<C: MsmCurve>(

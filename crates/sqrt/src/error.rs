@@ -103,7 +103,7 @@ pub enum Error {
         /// The degree of the field.
         degree: u64,
     },
-    /// The modulus of the field is no prime.
+    /// The modulus of the field is no prime, as an element without a root tells. Some composites pass.
     #[error("the modulus of {field} is no prime")]
     Modulus {
         /// The type of the field.

@@ -190,6 +190,23 @@ fn nothing_is_left_of_secret_tables() {
             }
         }
     }
+    // With a weight, as a table too, which is public and is folded with the tables.
+    let point = elements(7)[..NUM_VARS].to_vec();
+    for order in [Order::High, Order::Low] {
+        let statement = Statement::<Fr>::new(NUM_VARS, &gate()).unwrap().order(order).weight(Weight::Eq(point.clone()));
+        for strategy in [Strategy::ZeroCheck, Strategy::SplitEq, Strategy::FromClaim, Strategy::Textbook] {
+            let plan = Sumcheck::<Fr>::new(&device, &gate(), Config { strategy, ..Config::default() }).unwrap();
+            let claim = plan.sum(&statement, &given).unwrap();
+            let found = found(|| {
+                let mut proofs = [(); 2].map(|()| Vec::new());
+                proofs[0].push(plan.prove(&statement, &given, claim, &mut fresh()).unwrap().proof);
+                proofs[1].push(plan.prove_consuming(&statement, upload(), claim, &mut fresh()).unwrap().proof);
+                assert_eq!(proofs[0], proofs[1]);
+                drop(statement.verify(claim, &proofs[0][0], &mut fresh()).unwrap());
+            });
+            assert_eq!(found, 0, "{order:?}, {strategy:?}");
+        }
+    }
     let check = Statement::<Fr>::new(NUM_VARS, &gate()).unwrap().weight(Weight::ZeroCheck);
     let plan = Sumcheck::<Fr>::new(&device, &gate(), Config { check: true, ..Config::default() }).unwrap();
     let refused =

@@ -38,9 +38,21 @@ impl Table {
     }
 }
 
+/// A size in bytes, from its logarithm.
+pub fn bytes(log: u32) -> String {
+    let (unit, name) =
+        [(30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(unit, _)| log >= *unit).unwrap_or((0, "B"));
+    format!("{} {name}", 1_u64 << (log - unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_told_in_bytes() {
+        assert_eq!([0, 10, 19, 20, 32].map(bytes), ["1 B", "1 KiB", "512 KiB", "1 MiB", "4 GiB"]);
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

@@ -100,6 +100,11 @@ impl Counts {
     const FAILED: Self = Self { passed: 0, failed: 1, skipped: 0 };
     const SKIPPED: Self = Self { passed: 0, failed: 0, skipped: 1 };
 
+    /// Whether no test ran.
+    fn is_of_nothing(self) -> bool {
+        self.passed + self.failed == 0
+    }
+
     fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -161,6 +166,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     if !options.all {
         println!("Emulated devices, CUDA sources on the host, all kernels and examples were left out: --all has them.");
+    }
+    // A name that is none runs nothing, which proves nothing.
+    if let Some(filter) = options.filter.as_ref().filter(|_| total.is_of_nothing()) {
+        println!("FAILED: no test has {filter:?} in its name");
+        total.add(Counts::FAILED);
     }
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

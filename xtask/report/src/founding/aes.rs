@@ -1,5 +1,7 @@
 //! AES with its transfers, and the timers that it was measured with.
 
+use evariste_machine::table::bytes;
+
 use super::{Comparison, Run, Scale, System, names};
 use crate::{
     Figures, Table,
@@ -198,11 +200,4 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
 /// log₂ of the least bytes of a case.
 fn least(case: &str) -> u32 {
     if case.contains("-xts") { 12 } else { 0 }
-}
-
-/// A size in bytes, from its logarithm.
-fn bytes(log: u32) -> String {
-    let (unit, name) =
-        [(30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(unit, _)| log >= *unit).unwrap_or((0, "B"));
-    format!("{} {name}", 1_u64 << (log - unit))
 }

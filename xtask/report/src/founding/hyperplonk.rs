@@ -24,7 +24,7 @@ pub(super) static SYSTEM: System = System {
 /// Rounds that the source shows.
 const ROUNDS: u32 = 13;
 
-/// From the first round on that folds what the round before left.
+/// Strategies, and who draws challenges: the textbook's is the source's.
 const STRATEGIES: [(&str, &str); 6] = [
     ("textbook, challenges from the host", "textbook/host-transcript"),
     ("s(1) from the claim, challenges from the host", "claim/host-transcript"),
@@ -45,7 +45,7 @@ struct Card {
 }
 
 /// Multiplications in a second of a multiprocessor at one hertz: what an H200 was measured at, over its 132 multiprocessors at
-/// 1.98 GHz. All generations since have as many integer multipliers in one.
+/// 1.98 GHz. Taken to be that of the cards below, which have as many integer multipliers in one.
 const MUL_PER_CLOCK: f64 = 62.7e9 / (132.0 * 1.98e9);
 
 /// The share of its peak that memory reaches in a copy, as an H200's does.

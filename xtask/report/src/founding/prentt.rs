@@ -97,7 +97,7 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
     if let Some(efficiencies) = range(&efficiencies, "") {
         verdicts.push(format!(
             "By the source's measure of relative efficiency a transform here is {efficiencies} times Kyber's, which the source \
-             scaled to its own card; most of that is the card and the width of the operands."
+             scaled to its own card. The measure counts a product by the square of its bits, and so favours long operands."
         ));
     }
 
