@@ -343,7 +343,7 @@ const OPERATIONS: &[Operation] = &[
         let gate = gate();
         let statement = Statement::<BabyBear4>::new(VARIABLES, &gate)?;
         let plan = Sumcheck::<BabyBear4>::new(&p.device, &gate, sumcheck::Config::default())?;
-        let table = |seed| p.operand::<Mont<BabyBear4>>(&samples(1 << VARIABLES, seed));
+        let table = |seed| p.operand::<Mont<BabyBear4>>(&samples(1 << VARIABLES, 1000 * u64::from(p.run()) + seed));
         let tables = vec![table(1)?, table(2)?, table(3)?];
         let others = tables.iter().map(Buffer::duplicate).collect::<Result<Vec<_>, _>>()?;
         let mut given = vec![tables, others];
@@ -382,7 +382,7 @@ const OPERATIONS: &[Operation] = &[
         type Twist = ark_bls12_381::g2::Config;
 
         let map = MapToCurve::<Twist>::new(&p.device)?;
-        let host = samples::<ark_bls12_381::Fq2>(94, 5);
+        let host = samples::<ark_bls12_381::Fq2>(94, 1000 * u64::from(p.run()) + 5);
         let (u, mut out) = (p.operand::<Mont<_>>(&host[64..])?, p.output_of::<Jacobian<Twist>>(30)?);
         p.watch(|| map.map(&u, &mut out))
     }),
