@@ -5,10 +5,14 @@
 // pairs leaves `sentinel`. Unless `fresh`, buckets hold sums already, which who starts a bucket starts from.
 // No shared memory.
 //
-// A value is 2 * point + (1 if its opposite is added).
+// A value is 2 * point + (1 if its opposite is added). After msm_add.cuh, points are added as that says.
 
 // Blocks of a multiprocessor: with more, sums leave the registers.
+#ifdef M_ADD
+#define BLOCKS 1
+#else
 #define BLOCKS (F_LIMBS <= 8 ? 5 : F_LIMBS <= 12 ? 4 : 2)
+#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 msm_accumulate(const Params params, BUFFERS(uint32_t, uint32_t, Affine, Xyzz, uint32_t, Xyzz)) {
@@ -39,17 +43,27 @@ msm_accumulate(const Params params, BUFFERS(uint32_t, uint32_t, Affine, Xyzz, ui
     Xyzz sum = xyzz_infinity();
     if (!params.fresh && (i == 0 || keys[i - 1] != key)) sum = c_load(buckets + key);
 #pragma unroll 1
+#ifdef M_ADD
+    while (i < end) {
+        uint32_t next = keys[i], value = m_value(params, values, i);
+        Affine point = m_point(params, points, value);
+#else
     for (; i < end; i++) {
         uint32_t next = keys[i], value = params.ordered ? 2 * i : values[i];
         Affine point = c_load(points + value / 2);
+#endif
         if (next != key) {
             x_store(first ? node_sum : buckets + key, sum);
             first = false;
             key = next;
             sum = params.fresh ? xyzz_infinity() : c_load(buckets + key);
         }
+#ifdef M_ADD
+        i = m_add(params, keys, values, points, sum, point, value, i, end);
+#else
         if (value % 2) point = affine_negate(point);
         sum = x_add_affine(sum, point);
+#endif
     }
     node_key[1] = key;
     x_store(node_sum + (first ? 0 : 1), sum);

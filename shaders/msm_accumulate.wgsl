@@ -1,4 +1,5 @@
 // Sums of the points of each bucket, from pairs sorted by bucket: see the CUDA twin. One thread a slice of the pairs.
+// Comes after one of msm_add_single, msm_add_double and msm_add_doubled.
 
 // What a bucket's sum starts from.
 fn started(key: u32) -> Xyzz {
@@ -46,13 +47,10 @@ fn msm_accumulate(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgrou
     if (begins) {
         sum = started(key);
     }
-    for (var i = start; i < end; i++) {
+    for (var i = start; i < end;) {
         let next = keys_get(i);
-        var value = 2u * i;
-        if (params.ordered == 0u) {
-            value = values_get(i);
-        }
-        var point = points_load(value / 2u);
+        let value = value_of(i);
+        let point = point_of(value);
         if (next != key) {
             if (first) {
                 node_sums_store(2u * thread, sum);
@@ -63,10 +61,9 @@ fn msm_accumulate(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgrou
             key = next;
             sum = started(key);
         }
-        if (value % 2u == 1u) {
-            point = affine_negate(point);
-        }
-        sum = xyzz_add_affine(sum, point);
+        let added = add_point(sum, point, value, i, end);
+        sum = added.sum;
+        i = added.next;
     }
     node_keys_set(2u * thread + 1u, key);
     node_sums_store(2u * thread + u32(!first), sum);

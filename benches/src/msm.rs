@@ -12,7 +12,7 @@ use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
 use evariste_bls24_315 as bls24_315;
 use evariste_curve::{AffinePoint, Points};
 use evariste_field::{DeviceField, Mont};
-use evariste_msm::{self as msm, Accumulation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
+use evariste_msm::{self as msm, Accumulation, Addition, Aggregation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
 use rayon::prelude::*;
 
 use crate::{
@@ -122,6 +122,8 @@ struct Way {
 /// The default, but for the name.
 const PLAIN: Tuning = Tuning {
     accumulation: Accumulation::Balanced,
+    addition: Addition::Single,
+    aggregation: Aggregation::Layered,
     slices: None,
     least_slice: None,
     levels: None,
@@ -140,18 +142,47 @@ const DEPTH: u32 = 3;
 /// One point at a time in XYZZ form.
 const ONE_BY_ONE: Tuning = Tuning { levels: Some(0), ..PLAIN };
 
-const UNBALANCED: Tuning = Tuning { accumulation: Accumulation::Unbalanced, ..ONE_BY_ONE };
+const WHOLE_BUCKETS: Tuning = Tuning { accumulation: Accumulation::WholeBuckets, ..ONE_BY_ONE };
+
+const PER_BUCKET: Tuning = Tuning { accumulation: Accumulation::PerBucket, ..ONE_BY_ONE };
+
+const RUNNING_SUMS: Tuning = Tuning { aggregation: Aggregation::RunningSums, ..ONE_BY_ONE };
 
 const ODD: Precompute = Precompute::OddDigits { depth: DEPTH };
 
-/// What is compared in TCHES 2024/2: balanced accumulation and one thread a bucket, all digits and odd ones with doublings of
-/// the bases, points one by one and two by two.
-const COMPARED: [Way; 5] = [
-    Way { name: "balanced/device", tuning: ONE_BY_ONE, ..DEVICE },
-    Way { name: "unbalanced/device", tuning: UNBALANCED, ..DEVICE },
-    Way { name: "balanced-odd-digits/device", tuning: ONE_BY_ONE, precompute: ODD, ..DEVICE },
-    Way { name: "unbalanced-odd-digits/device", tuning: UNBALANCED, precompute: ODD, ..DEVICE },
+const BALANCED: Way = Way { name: "balanced/device", tuning: ONE_BY_ONE, ..DEVICE };
+
+/// So many doublings of each base in memory, and the others on the way to buckets.
+const fn doublings(name: &'static str, depth: u32, tuning: Tuning) -> Way {
+    Way { name, precompute: Precompute::Doublings { depth }, tuning, ..DEVICE }
+}
+
+/// What is compared in TCHES 2024/2: balanced accumulation, slices of whole buckets and one thread a bucket; all digits and odd
+/// ones, with more doublings of the bases or fewer; points one by one and two by two, with shared inversions and without; layers
+/// of sums of buckets and running sums.
+const COMPARED: [Way; 14] = [
+    BALANCED,
+    Way { name: "whole-buckets/device", tuning: WHOLE_BUCKETS, ..DEVICE },
+    Way { name: "per-bucket/device", tuning: PER_BUCKET, ..DEVICE },
+    Way { name: "balanced-odd-digits/device", precompute: ODD, ..BALANCED },
+    Way { name: "whole-buckets-odd-digits/device", tuning: WHOLE_BUCKETS, precompute: ODD, ..DEVICE },
+    Way { name: "per-bucket-odd-digits/device", tuning: PER_BUCKET, precompute: ODD, ..DEVICE },
+    doublings("balanced-doublings-0/device", 0, ONE_BY_ONE),
+    doublings("balanced-doublings-3/device", 3, ONE_BY_ONE),
+    doublings("balanced-doublings-7/device", 7, ONE_BY_ONE),
+    doublings("whole-buckets-doublings-3/device", 3, WHOLE_BUCKETS),
     Way { name: "balanced-two-by-two/device", tuning: Tuning { levels: Some(1), ..PLAIN }, ..DEVICE },
+    Way {
+        name: "balanced-double-addition/device",
+        tuning: Tuning { addition: Addition::Double, ..ONE_BY_ONE },
+        ..DEVICE
+    },
+    Way { name: "balanced-running-sums/device", tuning: RUNNING_SUMS, ..DEVICE },
+    Way {
+        name: "whole-buckets-running-sums/device",
+        tuning: Tuning { aggregation: Aggregation::RunningSums, ..WHOLE_BUCKETS },
+        ..DEVICE
+    },
 ];
 
 /// log₂ of the sizes of that comparison.

@@ -168,6 +168,15 @@ pub const MSM_MERGE: &str = include_str!("../msm_merge.cu");
 /// `msm_recode`: scalars as signed digits.
 pub const MSM_RECODE: &str = include_str!("../msm_recode.cu");
 
+/// `msm_running`: weighted sums of runs of buckets.
+pub const MSM_RUNNING: &str = include_str!("../msm_running.cu");
+
+/// `msm_whole`: the sums of the points of each bucket, each by one thread.
+pub const MSM_WHOLE: &str = include_str!("../msm_whole.cu");
+
+/// Other ways of adding points to a sum than one by one, after [`MSM_HEADER`].
+pub const MSM_ADD: &str = include_str!("../msm_add.cuh");
+
 /// `group_sum` and `lanes_sum`: sums over threads of a block.
 pub const SUMCHECK_SUM: &str = include_str!("../sumcheck_sum.cuh");
 
@@ -200,9 +209,6 @@ pub const SUMCHECK_OUTER: &str = include_str!("../sumcheck_outer.cu");
 
 /// `sumcheck_fold`: a multilinear table with one variable bound.
 pub const SUMCHECK_FOLD: &str = include_str!("../sumcheck_fold.cu");
-
-/// `msm_unbalanced`: the sums of the points of each bucket, by one thread each.
-pub const MSM_UNBALANCED: &str = include_str!("../msm_unbalanced.cu");
 
 /// Multiplication modulo odd numbers known at run time, after `LIMBS`, `LANES` and `THREADS`.
 pub const MOD: &str =
@@ -258,7 +264,8 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("msm_merge", MSM_MERGE),
     ("msm_pairs", MSM_PAIRS),
     ("msm_recode", MSM_RECODE),
-    ("msm_unbalanced", MSM_UNBALANCED),
+    ("msm_running", MSM_RUNNING),
+    ("msm_whole", MSM_WHOLE),
     ("mul_chain", MUL_CHAIN),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),

@@ -170,6 +170,27 @@ pub const MSM_MERGE: &str = include_str!("../msm_merge.wgsl");
 /// `msm_recode`: scalars as signed digits.
 pub const MSM_RECODE: &str = include_str!("../msm_recode.wgsl");
 
+/// `msm_running`: weighted sums of runs of buckets.
+pub const MSM_RUNNING: &str = include_str!("../msm_running.wgsl");
+
+/// `msm_whole`: the sums of the points of each bucket, each by one thread.
+pub const MSM_WHOLE: &str = include_str!("../msm_whole.wgsl");
+
+/// Points of sorted pairs, added to a sum one by one.
+pub const MSM_ADD_SINGLE: &str = include_str!("../msm_add_single.wgsl");
+
+/// Points of sorted pairs, added to a sum two by two.
+pub const MSM_ADD_DOUBLE: &str = include_str!("../msm_add_double.wgsl");
+
+/// Points of sorted pairs, added to a sum doubled as their exponents say.
+pub const MSM_ADD_DOUBLED: &str = include_str!("../msm_add_doubled.wgsl");
+
+/// The pairs of a thread of `msm_whole`: a slice of them, up to borders of buckets.
+pub const MSM_SLICE_PAIRS: &str = include_str!("../msm_slice_pairs.wgsl");
+
+/// The pairs of a thread of `msm_whole`: those of one bucket.
+pub const MSM_BUCKET_PAIRS: &str = include_str!("../msm_bucket_pairs.wgsl");
+
 /// The challenge of a round of a sumcheck from the sums of the round before.
 pub const SUMCHECK_DRAW: &str = include_str!("../sumcheck_draw.wgsl");
 
@@ -199,9 +220,6 @@ pub const SUMCHECK_OUTER: &str = include_str!("../sumcheck_outer.wgsl");
 
 /// `sumcheck_fold`: a multilinear table with one variable bound.
 pub const SUMCHECK_FOLD: &str = include_str!("../sumcheck_fold.wgsl");
-
-/// `msm_unbalanced`: the sums of the points of each bucket, by one thread each.
-pub const MSM_UNBALANCED: &str = include_str!("../msm_unbalanced.wgsl");
 
 /// `mod_run`: a list of steps, most of them multiplications, modulo primes known at run time.
 pub const MOD_RUN: &str = include_str!("../mod_run.wgsl");
@@ -253,7 +271,8 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("msm_merge", MSM_MERGE),
     ("msm_pairs", MSM_PAIRS),
     ("msm_recode", MSM_RECODE),
-    ("msm_unbalanced", MSM_UNBALANCED),
+    ("msm_running", MSM_RUNNING),
+    ("msm_whole", MSM_WHOLE),
     ("mul_chain", MUL_CHAIN),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),

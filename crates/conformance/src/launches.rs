@@ -114,7 +114,7 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
         "sumcheck_finish" | "sumcheck_tail" => (groups, true, false),
         "sumcheck_round" => (groups, false, true),
         // There are more buckets than threads of a workgroup.
-        "msm_unbalanced" => (groups, false, true),
+        "msm_whole" if spec.variant.starts_with("each bucket") => (groups, false, true),
         // One tile's sum is no one's offset.
         "scan_sums" => (groups, false, true),
         // Sectors that are not whole blocks go one by one.
@@ -177,6 +177,8 @@ pub(crate) fn names() -> Trial {
         add_kernels_of::<ark_bls12_381::Fr>(&mut specs, &info)?;
         specs.extend(Msm::<ark_pallas::PallasConfig>::kernels());
         specs.extend(Msm::<ark_vesta::VestaConfig>::kernels());
+        specs.extend(Msm::<ark_pallas::PallasConfig>::kernels_of_choice());
+        specs.extend(Msm::<ark_vesta::VestaConfig>::kernels_of_choice());
         specs.extend(Points::<ark_pallas::PallasConfig>::kernels());
         specs.extend(Points::<ark_vesta::VestaConfig>::kernels());
         let mut texts: BTreeMap<(&str, &str), Vec<[String; 2]>> = BTreeMap::new();

@@ -12,8 +12,8 @@ use evariste_backend::{Device, Element, Secrecy, Transfer};
 use evariste_curve::AffinePoint;
 use evariste_field::{Canonical, DeviceField, Mont};
 use evariste_msm::{
-    Accumulation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, crossover, evaluate, reference,
-    set_crossover,
+    Accumulation, Addition, Aggregation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, crossover,
+    evaluate, reference, set_crossover,
 };
 
 use crate::{
@@ -29,6 +29,8 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-g2::divisions", divisions::<ark_bls12_381::g2::Config>);
     suite.add("pallas::scalars", scalars::<ark_pallas::PallasConfig>);
     suite.add("p-256::scalars", scalars::<curves::P256>);
+    suite.add("bn254-g1::methods", methods::<ark_bn254::g1::Config>);
+    suite.add("bls24-315-g1::methods", methods::<evariste_bls24_315::g1::Config>);
     suite.add("bls24-315-g1::sum", sum::<evariste_bls24_315::g1::Config>);
     suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
@@ -43,9 +45,10 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
 
 pub(crate) const FAMILIES: &[Family] = &[Family {
     name: "msm",
-    cases: &["bn254-g1::scalars", "bn254-g1::divisions", "bn254-g1::integers"],
+    cases: &["bn254-g1::scalars", "bn254-g1::divisions", "bn254-g1::integers", "bn254-g1::methods"],
     kernels: |_| {
         let mut kernels = Msm::<ark_bn254::g1::Config>::kernels();
+        kernels.extend(Msm::<ark_bn254::g1::Config>::kernels_of_choice());
         kernels.retain(|kernel| kernel.name.starts_with("msm"));
         Ok(kernels)
     },
@@ -144,7 +147,6 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
     };
     let tables = |count: usize| Precompute::Tables { budget: (count * bases.len() * AffinePoint::<C>::BYTES) as u64 };
     let plain = MsmConfig::default();
-    let unbalanced = Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() };
     let pieces = MsmConfig { window: Some(3), tuning: tuning(20, 1, 1, 1, 1), ..plain };
     let memory = Msm::<C>::new(device, &[], pieces)?.required_bytes(20, 1)?;
     let configs = [
@@ -153,7 +155,7 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
         MsmConfig { window: Some(8), tuning: tuning(300, 2, 3, 0, 1), precompute: tables(90), ..plain },
         MsmConfig { window: Some(2), tuning: tuning(5, 7, 1, 1, 8), bases: Bases::Any, ..plain },
         MsmConfig { memory: Some(memory), ..pieces },
-        MsmConfig { window: Some(5), precompute: Precompute::OddDigits { depth: 1 }, tuning: unbalanced, ..plain },
+        MsmConfig { window: Some(5), precompute: Precompute::OddDigits { depth: 1 }, ..plain },
     ];
     // Where sanitizers run, one kind of scalars is enough to launch all kernels; each division has another where devices are
     // emulated. The kernels of each take long to compile there over extensions, where other curves have all divisions.
@@ -174,6 +176,52 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
     for (len, config) in [(3, few), (600, many)] {
         let (bases, multipliers) = self::bases::<C>(len);
         check(device, &Msm::<C>::new(device, &bases, config)?, &multipliers, 0)?;
+    }
+    Ok(())
+}
+
+/// What the ways of the default are compared with: whole buckets by slices and one by one, points two by two and doubled on the
+/// way, and running sums; of few threads and of many.
+fn methods<C: MsmCurve>(device: &Device) -> Outcome {
+    use Accumulation::{Balanced, PerBucket, WholeBuckets};
+    use Addition::{Double, Single};
+    let odd = Precompute::OddDigits { depth: 1 };
+    let doublings = |depth| Precompute::Doublings { depth };
+    let ways = [
+        (Balanced, Double, Precompute::None),
+        (Balanced, Single, doublings(0)),
+        (WholeBuckets, Single, Precompute::None),
+        (WholeBuckets, Double, odd),
+        (WholeBuckets, Single, doublings(2)),
+        (PerBucket, Single, odd),
+        (PerBucket, Double, Precompute::None),
+        (PerBucket, Single, doublings(3)),
+    ];
+    // Of emulated devices, each way has two kinds of scalars, and all of them together every kind.
+    let (all, emulated) = (kinds::<C::ScalarField>().len(), is_few(device) || device.info().features.software);
+    for (i, (accumulation, addition, precompute)) in ways.into_iter().enumerate() {
+        // Runs of one bucket, and of whole rows.
+        for (len, slices, layer) in [(87, 300, 1), (87, 20, 26), (1, 5, 2)] {
+            let tuning = Tuning {
+                accumulation,
+                addition,
+                aggregation: if i % 2 == 0 { Aggregation::RunningSums } else { Aggregation::Layered },
+                slices: Some(slices),
+                least_slice: Some(1),
+                layer: Some(layer),
+                ..Tuning::default()
+            };
+            let (bases, multipliers) = bases::<C>(len);
+            let config = MsmConfig { window: Some(6), precompute, tuning, ..MsmConfig::default() };
+            let msm = Msm::<C>::new(device, &bases, config)?;
+            let kinds = match (emulated, slices) {
+                (_, 5) => i..i + 1,
+                (true, 300) => 0..1,
+                (true, _) => i..i + 1,
+                (false, _) => 0..all,
+            };
+            kinds.into_iter().try_for_each(|kind| check(device, &msm, &multipliers, kind))?;
+        }
     }
     Ok(())
 }

@@ -380,18 +380,22 @@ fn sums_of_points() -> Outcome {
     use ark_bls12_381::{Fr, G1Affine, g1::Config};
     use ark_ec::AffineRepr;
     use evariste_field::Mont;
-    use evariste_msm::{Accumulation, Msm, MsmConfig, Precompute, Tuning};
+    use evariste_msm::{Accumulation, Addition, Aggregation, Msm, MsmConfig, Precompute, Tuning};
 
     let bases = [G1Affine::generator(); 40];
     let scalars: Vec<Fr> = (1..41).map(Fr::from).collect();
     let tuning = Tuning { levels: Some(1), ..Tuning::default() };
-    let unbalanced = Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() };
+    let (aggregation, addition) = (Aggregation::RunningSums, Addition::Double);
+    let whole = Tuning { accumulation: Accumulation::WholeBuckets, aggregation, ..Tuning::default() };
+    let per_bucket = Tuning { accumulation: Accumulation::PerBucket, addition, ..Tuning::default() };
     let plain = MsmConfig { window: Some(4), tuning, ..MsmConfig::default() };
     let memory = Msm::<Config>::new(&Device::cpu(), &[], plain)?.required_bytes(10, 1)?;
     for config in [
         plain,
         MsmConfig { precompute: Precompute::Tables { budget: u64::MAX }, ..plain },
-        MsmConfig { precompute: Precompute::OddDigits { depth: 1 }, tuning: unbalanced, ..plain },
+        MsmConfig { precompute: Precompute::OddDigits { depth: 1 }, tuning: per_bucket, ..plain },
+        MsmConfig { precompute: Precompute::Doublings { depth: 1 }, tuning: whole, ..plain },
+        MsmConfig { precompute: Precompute::Doublings { depth: 1 }, tuning: Tuning::default(), ..plain },
         MsmConfig { memory: Some(memory), ..plain },
     ] {
         let ordered = Ordered::new();

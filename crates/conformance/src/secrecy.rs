@@ -27,7 +27,7 @@ use evariste_field::{
     Canonical, Expression, FieldSum, Mont, Prefix, Vector,
     small::{BabyBear, BabyBear4},
 };
-use evariste_msm::{Accumulation, Msm, MsmConfig, Precompute, Tuning};
+use evariste_msm::{Accumulation, Addition, Aggregation, Msm, MsmConfig, Precompute, Tuning};
 use evariste_ntt::{LowDegreeExtension, Ntt, Order};
 use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum, SortMethod};
 use evariste_sqrt::{
@@ -315,17 +315,14 @@ const OPERATIONS: &[Operation] = &[
         p.watch(|| msm.evaluate(&scalars))
     }),
     ("sums_of_points_one_by_one", 2, |p| {
-        let points = p.bases(2);
-        let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, p.scalars::<Mont<_>>()?);
-        let tuning = Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() };
-        let config = MsmConfig {
-            window: Some(4),
-            precompute: Precompute::OddDigits { depth: 2 },
-            tuning,
-            ..MsmConfig::default()
-        };
-        let msm = Msm::<Sums>::from_buffer(&p.device, &bases, config)?;
-        p.watch(|| msm.evaluate(&scalars))
+        p.sums_by(2, Accumulation::PerBucket, Addition::Single, Precompute::OddDigits { depth: 2 })
+    }),
+    ("sums_of_points_by_whole_buckets", 2, |p| {
+        p.sums_by(3, Accumulation::WholeBuckets, Addition::Double, Precompute::None)
+    }),
+    ("sums_of_points_two_by_two", 2, |p| p.sums_by(4, Accumulation::Balanced, Addition::Double, Precompute::None)),
+    ("sums_of_points_doubled", 2, |p| {
+        p.sums_by(5, Accumulation::Balanced, Addition::Single, Precompute::Doublings { depth: 1 })
     }),
     ("proof", 3, |p| {
         let (statement, plan) = statement(p, BindingOrder::High)?;
@@ -665,6 +662,23 @@ impl Probe {
     /// Scalars of sums of points.
     fn scalars<T: Element<Host = ark_bn254::Fr>>(&self) -> Result<Buffer<T>, Failed> {
         self.operand(&samples::<ark_bn254::Fr>(POINTS + 64, 1000 * u64::from(self.run()) + 9)[64..])
+    }
+
+    /// Watches sums of points that are added up by running sums of buckets, over bases of this number.
+    fn sums_by(
+        &self,
+        number: usize,
+        accumulation: Accumulation,
+        addition: Addition,
+        precompute: Precompute,
+    ) -> Outcome {
+        let points = self.bases(number);
+        let (bases, scalars) = (self.operand::<AffinePoint<Sums>>(&points)?, self.scalars::<Mont<_>>()?);
+        let aggregation = Aggregation::RunningSums;
+        let tuning = Tuning { accumulation, addition, aggregation, ..Tuning::default() };
+        let config = MsmConfig { window: Some(4), precompute, tuning, ..MsmConfig::default() };
+        let msm = Msm::<Sums>::from_buffer(&self.device, &bases, config)?;
+        self.watch(|| msm.evaluate(&scalars))
     }
 
     /// A table of a statement.

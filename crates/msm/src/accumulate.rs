@@ -2,7 +2,9 @@
 
 use std::{hint, marker::PhantomData};
 
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, Wiped, params};
+use evariste_backend::{
+    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, Wiped, params,
+};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -11,6 +13,7 @@ use evariste_field::{DeviceField, ifma, source::turns};
 use rayon::prelude::*;
 
 use crate::{
+    adding::Adding,
     levels::Levels,
     shared::{self, Sum, load, sum_bytes, sum_words, zero},
 };
@@ -30,6 +33,19 @@ params! {
         fresh: u32,
         /// Whether point i is points[i], and there are no values.
         ordered: u32,
+    }
+
+    /// Those of kernels that do not add points one by one.
+    struct PartsParams {
+        len: u32,
+        sentinel: u32,
+        slices: u32,
+        least: u32,
+        fresh: u32,
+        ordered: u32,
+        /// Points between those of one doubling and of the next, and how many doublings there are.
+        table: u32,
+        tables: u32,
     }
 
     struct MergeParams {
@@ -55,6 +71,23 @@ impl<C: DeviceCurve> Nodes<C> {
 
     pub(crate) fn required_bytes(slices: u32) -> u64 {
         2 * u64::from(slices) * (4 + sum_bytes::<C>())
+    }
+}
+
+/// The first kernel of [`Accumulate`] for another way of adding than one by one.
+#[derive(Debug)]
+pub(crate) struct Parts<C> {
+    kernel: Kernel<PartsParams>,
+    curve: PhantomData<fn() -> C>,
+}
+
+impl<C: DeviceCurve> Parts<C> {
+    pub(crate) fn new(device: &Device, adding: Adding) -> Result<Self> {
+        Ok(Self { kernel: Kernel::new(device, parts_spec::<C>(adding))?, curve: PhantomData })
+    }
+
+    pub(crate) fn specs() -> Vec<KernelSpec> {
+        Adding::ALL[1..].iter().map(|adding| parts_spec::<C>(*adding)).collect()
     }
 }
 
@@ -97,12 +130,14 @@ impl<C: DeviceCurve> Accumulate<C> {
     }
 
     /// Adds to each bucket the points of its pairs, which are sorted by bucket; keys from the number of buckets on, which
-    /// all are that number, are left out. With `fresh`, buckets that have pairs are overwritten.
+    /// all are that number, are left out. With `fresh`, buckets that have pairs are overwritten. Points are added one by one unless
+    /// there are `parts`.
     pub(crate) fn run(
         &self,
         queue: Option<&Queue>,
         &List { keys, values, points }: &List<'_, C>,
         slices: Slices,
+        parts: Option<(&Parts<C>, Adding)>,
         fresh: bool,
         nodes: &mut Nodes<C>,
         buckets: &mut Buffer<Xyzz<C>>,
@@ -129,7 +164,13 @@ impl<C: DeviceCurve> Accumulate<C> {
         ];
         // SAFETY: there are `len` keys and values; keys below `sentinel` are buckets, and values name points, as recoding
         // makes them; each slice has a node.
-        unsafe { self.accumulate.launch(queue, slices.count.div_ceil(THREADS).into(), &params, args) }?;
+        unsafe {
+            let groups = slices.count.div_ceil(THREADS).into();
+            match parts {
+                None => self.accumulate.launch(queue, groups, &params, args),
+                Some((parts, adding)) => parts.kernel.launch(queue, groups, &params.with(adding), args),
+            }
+        }?;
         self.merge(queue, slices.count, nodes, buckets)
     }
 
@@ -157,27 +198,76 @@ impl<C: DeviceCurve> Accumulate<C> {
     }
 }
 
-fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
-    let seen = [
+impl AccumulateParams {
+    /// The same for another way of adding.
+    fn with(self, adding: Adding) -> PartsParams {
+        let Self { len, sentinel, slices, least, fresh, ordered } = self;
+        let [table, tables] = adding.tables();
+        PartsParams { len, sentinel, slices, least, fresh, ordered, table, tables }
+    }
+}
+
+/// What kernels that add points to buckets see.
+fn seen<C: DeviceCurve>() -> [(Binding, Option<Form>); 6] {
+    [
         shared::words("keys"),
         shared::words("values"),
         shared::points::<C>("points", Form::Affine),
         shared::points_out::<C>("buckets", Form::Xyzz),
         shared::words_out("node_keys"),
         shared::points_out::<C>("node_sums", Form::Xyzz),
-    ];
+    ]
+}
+
+fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
+    let seen = seen::<C>();
     let source = move |language| {
-        let sources = [evariste_cuda::MSM_ACCUMULATE, evariste_shaders::MSM_ACCUMULATE];
-        shared::text::<C>(language, &seen, THREADS, calls::<C>(), sources)
+        let shaders = [Adding::Single.wgsl(), evariste_shaders::MSM_ACCUMULATE].concat();
+        shared::text::<C>(language, &seen, THREADS, calls::<C>(), [evariste_cuda::MSM_ACCUMULATE, &shaders])
     };
     let lanes = ifma::Field::of::<C::BaseField>();
     let body = move |params: &AccumulateParams, args: &mut [CpuArg<'_>; 6]| {
-        accumulate::<C>(lanes.as_ref(), params, args);
+        accumulate::<C, _>(
+            params,
+            args,
+            || Levels::<C>::new(lanes.as_ref()),
+            |levels, slice, values, points| {
+                slice.sum(levels, values, points, params.fresh == 1);
+            },
+        );
     };
     let variant = source::label::<C>();
     KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source)
         .threads(THREADS)
         .turns(accumulate_turns::<C>)
+}
+
+fn parts_spec<C: DeviceCurve>(kind: Adding) -> KernelSpec {
+    let seen = seen::<C>();
+    let source = move |language| {
+        let cuda = [&kind.cuda(), evariste_cuda::MSM_ACCUMULATE].concat();
+        let shaders = [kind.wgsl(), evariste_shaders::MSM_ACCUMULATE].concat();
+        shared::text::<C>(language, &seen, THREADS, true, [&cuda, &shaders])
+    };
+    let body = move |params: &PartsParams, args: &mut [CpuArg<'_>; 6]| {
+        let &PartsParams { len, sentinel, slices, least, fresh, ordered, table, tables } = params;
+        let adding = if let Adding::Doubled { .. } = kind { Adding::Doubled { table, tables } } else { kind };
+        let params = AccumulateParams { len, sentinel, slices, least, fresh, ordered };
+        accumulate::<C, _>(
+            &params,
+            args,
+            || (),
+            |(), slice, values, points| {
+                slice.sum_by(adding, values, points, fresh == 1);
+            },
+        );
+    };
+    let turns = move |params: &PartsParams| {
+        let slice = params.len.div_ceil(params.slices).max(params.least).min(params.len);
+        turns::repeat(u32::BITS.into(), 0) + turns::repeat(slice.into(), kind.turns() * source::turns::<C>())
+    };
+    let variant = format!("{} over {}", kind.name(), source::label::<C>());
+    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source).threads(THREADS).turns(turns)
 }
 
 /// Of the search for the last pair, and of the additions.
@@ -218,11 +308,12 @@ struct Slice<'a, C: DeviceCurve> {
     ends: [Sum<C>; 2],
 }
 
-/// The body for the CPU.
-fn accumulate<C: DeviceCurve>(
-    lanes: Option<&ifma::Field>,
+/// The body for the CPU. `sum` adds up a slice, in what `memory` makes.
+fn accumulate<C: DeviceCurve, T>(
     params: &AccumulateParams,
     [keys, values, points, buckets, node_keys, node_sums]: &mut [CpuArg<'_>; 6],
+    memory: impl Fn() -> T + Sync + Send,
+    sum: impl Fn(&mut T, &mut Slice<'_, C>, Option<&[u32]>, &[u32]) + Sync,
 ) {
     let (keys, words) = (&keys.read::<u32>()[..params.len as usize], sum_words::<C>());
     let count = keys.partition_point(|key| *key < params.sentinel);
@@ -251,10 +342,7 @@ fn accumulate<C: DeviceCurve>(
         slices.push(Slice { keys, start: number * len, buckets: own, ends });
         (rest, done, before) = (others, inside.end, Some(last));
     }
-    slices.par_iter_mut().for_each_init(
-        || Levels::<C>::new(lanes),
-        |levels, slice| slice.sum(levels, values, points, params.fresh == 1),
-    );
+    slices.par_iter_mut().for_each_init(memory, |memory, slice| sum(memory, slice, values, points));
     let nodes = node_keys.chunks_exact_mut(2).zip(node_sums.write::<u32>().chunks_exact_mut(2 * words));
     for (slice, (keys, sums)) in slices.iter().zip(nodes) {
         keys.copy_from_slice(&slice.borders());
@@ -275,6 +363,24 @@ impl<C: DeviceCurve> Drop for Slice<'_, C> {
 impl<C: DeviceCurve> Slice<'_, C> {
     fn borders(&self) -> [u32; 2] {
         [self.keys[0], self.keys[self.keys.len() - 1]]
+    }
+
+    /// Adds up the points of each bucket as `adding` says.
+    fn sum_by(&mut self, adding: Adding, values: Option<&[u32]>, points: &[u32], fresh: bool) {
+        let ([first, last], words) = (self.borders(), sum_words::<C>());
+        let (start, buckets, ends) = (self.start, &mut self.buckets, &mut self.ends);
+        let number = |i: usize| values.map_or(2 * (start + i) as u32, |values| values[start + i]);
+        adding.sum::<C>(self.keys, &number, points, &mut |key, sum| {
+            if key == first || key == last {
+                let end = &mut ends[usize::from(key != first)];
+                *end = point::xyzz_add::<C>(*end, sum);
+                return;
+            }
+            let own = &mut buckets[(key - first - 1) as usize * words..][..words];
+            // Each bucket is found once.
+            let before = if fresh { zero::<C>() } else { load::<C>(own, 0) };
+            point::store(&point::xyzz_add::<C>(before, sum), own);
+        });
     }
 
     fn sum(&mut self, levels: &mut Levels<'_, C>, values: Option<&[u32]>, points: &[u32], fresh: bool) {

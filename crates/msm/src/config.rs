@@ -42,6 +42,15 @@ pub enum Precompute {
         /// Doublings of each base, from 1 to 26. From the bits of a digit less 1 on, no further bucket is spared.
         depth: u32,
     },
+    /// The doublings 2^k·P of each base for k up to `depth`, as with [`Precompute::OddDigits`], but one set of buckets of odd
+    /// numbers alone: for a digit ±m·2^e with e above `depth`, 2^`depth`·P is doubled e − `depth` times when it is added to the
+    /// bucket of m. So fewer tables cost more doublings, (6M + 3S) · 2^-`depth` for each digit, and more where threads of a GPU
+    /// wait for the one that doubles most. There are 2^26 bases at most, and no levels of affine additions ([`Tuning::levels`]).
+    /// (Algorithm 4 of the same source, lines 13 to 16, where `depth` is τ.)
+    Doublings {
+        /// Doublings of each base, from 0 to 25. From the bits of a digit less 1 on, none is left for the accumulation.
+        depth: u32,
+    },
 }
 
 /// Says how points are added to buckets.
@@ -50,9 +59,33 @@ pub enum Accumulation {
     /// Each thread adds as many points as any other, and what threads have of the same bucket is added up in the end.
     #[default]
     Balanced,
-    /// Each thread adds all points of one bucket, so that all wait for the one with the longest: what the balanced way is
-    /// compared with. (Algorithm 2 of Chen et al., TCHES 2024/2.)
-    Unbalanced,
+    /// Each thread adds as many points as any other, but that the ends of its slice move on to the next border of buckets, so that
+    /// each bucket is one thread's: what the balanced way is compared with. (Algorithm 2 of Chen et al., TCHES 2024/2.)
+    WholeBuckets,
+    /// Each thread adds all points of one bucket, so that all wait for the one with the longest.
+    PerBucket,
+}
+
+/// Says how many points are added at a time to a bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Addition {
+    /// One, 8M + 2S.
+    #[default]
+    Single,
+    /// Two: first to each other, 4M + 2S, then their sum to the bucket, 12M + 2S. In XYZZ form that is as much as two single ones;
+    /// in other coordinates it is less. (Double-point addition of Chen et al., TCHES 2024/2, section 2.3.2.)
+    Double,
+}
+
+/// Says how the buckets B_i of a digit become Σ i·B_i.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Aggregation {
+    /// In layers, each of which makes of runs of buckets their sums and their moments, until few are left.
+    #[default]
+    Layered,
+    /// Each thread goes once over a run of buckets with a running sum, which it then multiplies by the number of buckets before the
+    /// run; the results of all threads are added up in a tree. So fewer threads work, each for longer: what layers are compared with.
+    RunningSums,
 }
 
 /// Says how a multi-scalar multiplication is done. The default suits a curve's points of order r and any scalars.
@@ -89,16 +122,19 @@ pub struct MsmConfig {
 pub struct Tuning {
     /// How points are added to buckets.
     pub accumulation: Accumulation,
+    /// How many points are added at a time.
+    pub addition: Addition,
+    /// How buckets are added up.
+    pub aggregation: Aggregation,
     /// Threads that add points to buckets.
     pub slices: Option<u32>,
     /// Points that such a thread adds at least.
     pub least_slice: Option<u32>,
     /// How often neighbours among the sorted points of a bucket are added as affine points, 5M + 1S each with shared
     /// inversions, before the rest is added in XYZZ form, 8M + 2S each: 0 to 8. With 0, points are added one by one; with 1,
-    /// two by two. (Without shared inversions, a sum of two affine points costs as much less as adding it to a bucket costs
-    /// more, 4M + 2S and 12M + 2S, so that this is not there.)
+    /// two by two. ([`Addition::Double`] adds two points without shared inversions.)
     pub levels: Option<u32>,
-    /// log₂ of the buckets that one thread adds in a layer of the reduction.
+    /// log₂ of the buckets that one thread adds in a layer of the reduction, or by running sums.
     pub layer: Option<u32>,
     /// log₂ of the most elements of a row that the last step of the reduction takes.
     pub last: Option<u32>,

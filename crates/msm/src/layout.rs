@@ -3,8 +3,9 @@
 use evariste_backend::DeviceInfo;
 
 use crate::{
-    Tuning,
+    Aggregation, Tuning,
     accumulate::Slices,
+    adding::BASE_BITS,
     reduce::{Reduction, THREADS},
 };
 
@@ -111,8 +112,21 @@ impl Machine {
         // A thread adds twice the points of a layer's run, and in the last step what others of its workgroup have.
         let most_layer = self.additions.ilog2().saturating_sub(1).max(1);
         let most_last = (self.additions.saturating_sub(THREADS.ilog2().into())).max(1).ilog2() + THREADS.ilog2();
-        let last = tuning.last.unwrap_or(if self.gpu { LAST_LOG } else { 0 }).min(most_last);
+        let running = tuning.aggregation == Aggregation::RunningSums;
+        let last = match tuning.last {
+            // Where nothing is weighted any more, one workgroup adds as much as it may.
+            _ if running => most_last,
+            last => last.unwrap_or(if self.gpu { LAST_LOG } else { 0 }).min(most_last),
+        };
         let (mut layers, mut left) = (Vec::new(), log);
+        if running {
+            // As many runs as threads. Each adds its sum as often as its number says, besides.
+            let others = self.additions.saturating_sub(2 * u64::from(MAX_WINDOW) + 3).max(1);
+            let own = ((u64::from(rows) << left) / u64::from(self.lanes)).max(1).ilog2().max(LAYER_LOGS[0]);
+            let run = tuning.layer.unwrap_or(own).min(left).min(others.ilog2().saturating_sub(1));
+            layers.push(run);
+            left -= run;
+        }
         while left > last {
             let own = (u64::from(rows) << left) / u64::from(self.lanes);
             let [least, most] = if self.gpu { LAYER_LOGS } else { [LAYER_LOGS[0], MAX_WINDOW] };
@@ -120,7 +134,7 @@ impl Machine {
             layers.push(layer);
             left -= layer;
         }
-        Reduction { rows, log, layers, odd }
+        Reduction { rows, log, layers, odd, running }
     }
 }
 
@@ -143,6 +157,11 @@ pub(crate) enum Multiples {
         /// How many with the bases.
         copies: u32,
     },
+    /// Doublings for digits that are not odd, from which larger ones are computed.
+    Doubled {
+        /// How many with the bases.
+        copies: u32,
+    },
 }
 
 impl Multiples {
@@ -150,7 +169,9 @@ impl Multiples {
     pub(crate) fn copies(self) -> u32 {
         match self {
             Multiples::None => 1,
-            Multiples::Tables { copies, .. } | Multiples::Doublings { copies } => copies,
+            Multiples::Tables { copies, .. } | Multiples::Doublings { copies } | Multiples::Doubled { copies } => {
+                copies
+            }
         }
     }
 
@@ -159,9 +180,28 @@ impl Multiples {
         if let Multiples::Tables { copies, .. } = self { copies } else { 1 }
     }
 
-    /// Points for each base, if they are for odd digits, or 0.
+    /// Exponents for which digits share the buckets of their odd parts, or 0 if these are of all sizes.
     pub(crate) fn doublings(self) -> u32 {
-        if let Multiples::Doublings { copies } = self { copies } else { 0 }
+        match self {
+            Multiples::None | Multiples::Tables { .. } => 0,
+            Multiples::Doublings { copies } => copies,
+            Multiples::Doubled { .. } => MAX_WINDOW,
+        }
+    }
+
+    /// Numbers of points between those of one table and of the next, with so many bases.
+    pub(crate) fn stride(self, len: usize) -> usize {
+        if let Multiples::Doubled { .. } = self { 1 << BASE_BITS } else { len }
+    }
+
+    /// Doublings for each point that is added to a bucket. Threads of a GPU that wait for each other do as many as the one that does
+    /// most of them.
+    fn later_doublings(self, gpu: bool) -> f64 {
+        let Multiples::Doubled { copies } = self else { return 0.0 };
+        let threads = if gpu { WARP } else { 1 };
+        // An exponent is e or more with probability 2^-e.
+        let any = |exponent: u32| 1.0 - (1.0 - 0.5f64.powi(exponent as i32)).powi(threads);
+        (copies..=MAX_WINDOW).map(any).sum()
     }
 }
 
@@ -197,6 +237,12 @@ const CPU_RATE: f64 = 1.5;
 /// Time of sorting a pair, in mixed additions.
 const SORT: f64 = 0.1;
 
+/// Time of a doubling in mixed additions: 6M + 3S to 8M + 2S.
+const DOUBLING: f64 = 0.9;
+
+/// Threads of a GPU that do the same at the same time.
+const WARP: i32 = 32;
+
 /// Time of a piece's launches beside its additions, in mixed additions of each lane: an estimate, which nobody has measured.
 const PIECE: f64 = 8.0;
 
@@ -228,7 +274,8 @@ fn cost(machine: &Machine, shape: &Shape, window: u32, multiples: Multiples) -> 
     // Waits: a few additions for each layer, and on the host the doublings.
     let waits = if machine.gpu { f64::from(window) * LONE * f64::from(machine.lanes) } else { 0.0 };
     let doublings = f64::from(digits.div_ceil(tables) * window);
-    (1.0 + SORT) * pairs + 2.0 * machine.full * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
+    let each = 1.0 + SORT + DOUBLING * multiples.later_doublings(machine.gpu);
+    each * pairs + 2.0 * machine.full * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
 }
 
 /// The cost of the same for one sum in several pieces, each of which starts from the buckets of those before.
@@ -281,11 +328,27 @@ mod tests {
     }
 
     #[test]
+    fn fewer_doublings_cost_more_in_the_accumulation() {
+        let [gpu, cpu] = [true, false].map(|gpu| {
+            let doublings = |copies| Multiples::Doubled { copies }.later_doublings(gpu);
+            (1..=MAX_WINDOW).map(doublings).collect::<Vec<_>>()
+        });
+        // Of exponents above 0, half are 1, a quarter 2, and so on: one doubling for each point.
+        assert!((cpu[0] - 1.0).abs() < 1e-6, "{}", cpu[0]);
+        assert!(cpu.iter().zip(&gpu).all(|(own, any)| own <= any), "{cpu:?} {gpu:?}");
+        assert!([&cpu, &gpu].into_iter().all(|all| all.is_sorted_by(|a, b| a > b)), "{cpu:?} {gpu:?}");
+    }
+
+    #[test]
     fn reductions_weigh_every_bucket() {
         // A row of small integers in place of points.
         let layers = [vec![], vec![1], vec![3], vec![2, 1], vec![1, 1, 1]];
-        for (layers, odd) in layers.into_iter().flat_map(|layers| [(layers.clone(), false), (layers, true)]) {
-            let reduction = Reduction { rows: 2, log: 3, layers, odd };
+        let kinds = [(false, false), (true, false), (false, true), (true, true)];
+        for (layers, (odd, running)) in layers.iter().flat_map(|layers| kinds.map(|kind| (layers.clone(), kind))) {
+            if running && layers.is_empty() {
+                continue;
+            }
+            let reduction = Reduction { rows: 2, log: 3, layers, odd, running };
             for row in 0..2 {
                 let outputs = evaluate(&reduction, &[[1, 20, 300, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2]]);
                 let value: u64 = reduction.weights(row).iter().map(|(at, weight)| outputs[*at] << weight).sum();
@@ -300,6 +363,10 @@ mod tests {
     /// What the kernels do, on integers.
     fn evaluate(reduction: &Reduction, rows: &[[u64; 8]; 2]) -> Vec<u64> {
         let mut rows: Vec<Vec<u64>> = rows.iter().map(|row| row.to_vec()).collect();
+        if reduction.running {
+            let weight = |i: usize| if reduction.odd { 2 * i as u64 + 1 } else { i as u64 + 1 };
+            return rows.iter().map(|row| row.iter().enumerate().map(|(i, x)| weight(i) * x).sum()).collect();
+        }
         for layer in &reduction.layers {
             let sums = |row: &Vec<u64>| row.chunks(1 << layer).map(|run| run.iter().sum()).collect::<Vec<u64>>();
             let moment = |run: &[u64]| run.iter().zip(0..).map(|(x, t)| x * t).sum();

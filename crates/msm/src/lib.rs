@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod accumulate;
+mod adding;
 mod config;
 mod error;
 mod finish;
@@ -18,12 +19,12 @@ mod shared;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod unbalanced;
+mod whole;
 
 use evariste_curve::DeviceCurve;
 use evariste_field::DevicePrimeField;
 
-pub use config::{Accumulation, Bases, Infinity, MsmConfig, Precompute, Tuning};
+pub use config::{Accumulation, Addition, Aggregation, Bases, Infinity, MsmConfig, Precompute, Tuning};
 pub use error::{Error, Result};
 pub use host::{crossover, evaluate, set_crossover};
 pub use plan::{Msm, Stage, Staged};

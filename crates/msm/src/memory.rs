@@ -11,6 +11,7 @@ use evariste_primitives::RadixSort;
 use crate::{
     Accumulation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Result,
     accumulate::Nodes,
+    adding::{Adding, BASE_BITS},
     layout::{self, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
     pairs::Pairs,
     reduce::Reduction,
@@ -133,7 +134,7 @@ impl<C: MsmCurve> Sizes<'_, C> {
         let buckets: u64 = reductions.iter().map(Reduction::buckets).sum();
         let nodes = match self.config.tuning.accumulation {
             Accumulation::Balanced => 2 * u64::from(self.machine.slices(&self.config.tuning, pairs).count),
-            Accumulation::Unbalanced => 0,
+            Accumulation::WholeBuckets | Accumulation::PerBucket => 0,
         };
         let reduced = reductions.iter().map(Reduction::largest).max().unwrap_or(0);
         let halved = if layout.levels > 0 { pairs.div_ceil(2) * points } else { 0 };
@@ -165,7 +166,11 @@ impl<C: MsmCurve> Sizes<'_, C> {
         if pairs >= MAX_PAIRS || buckets > MAX_BUCKETS {
             return Err(Excess::Numbers);
         }
-        let levels = self.machine.levels(&self.config.tuning, C::BaseField::LIMBS, pairs, buckets);
+        let levels = match self.multiples {
+            // Points are not in memory before they are added.
+            Multiples::Doubled { .. } => 0,
+            _ => self.machine.levels(&self.config.tuning, C::BaseField::LIMBS, pairs, buckets),
+        };
         let layout = Layout { window, digits, sets, group, piece, levels, in_pieces: piece < len };
         let fits = |layout: Layout| match (self.largest(&layout), self.bytes(&layout, piece, group)) {
             (largest, _) if largest > budget.buffer => Err(Excess::Buffer(largest)),
@@ -244,8 +249,16 @@ pub(crate) fn most_buckets<C: MsmCurve>(device: &Device) -> u64 {
     MAX_BUCKETS.min(device.info().limits.buffer_bytes / sum_bytes::<C>())
 }
 
-pub(crate) fn machine<C: MsmCurve>(device: &Device) -> Machine {
-    Machine::new(device.info(), point_turns::<C>(), ifma::Field::of::<C::BaseField>().is_some())
+pub(crate) fn machine<C: MsmCurve>(device: &Device, config: &MsmConfig) -> Machine {
+    // In lanes, points are added one by one.
+    let multiples = if let Precompute::Doublings { .. } = config.precompute {
+        Multiples::Doubled { copies: 1 }
+    } else {
+        Multiples::None
+    };
+    let adding = Adding::new(config.tuning.addition, multiples, 0);
+    let in_lanes = adding == Adding::Single && ifma::Field::of::<C::BaseField>().is_some();
+    Machine::new(device.info(), adding.turns() * point_turns::<C>(), in_lanes)
 }
 
 /// Whether scalars above half the order are replaced by their opposites.
@@ -289,6 +302,11 @@ pub(crate) fn multiples<C: MsmCurve>(
         Precompute::None => Multiples::None,
         Precompute::Tables { budget } => table_shape::<C>(device, machine, sort, config, len, budget)?,
         Precompute::OddDigits { depth } => Multiples::Doublings { copies: doublings(len, depth)? },
+        Precompute::Doublings { .. } if len > 1 << BASE_BITS => {
+            let (device, expected, actual) = (device.info().id, 1 << BASE_BITS, len as u64);
+            return Err(DeviceError::TooLarge { what: "the bases of doublings", device, expected, actual }.into());
+        }
+        Precompute::Doublings { depth } => Multiples::Doubled { copies: doublings(len, depth)? },
     })
 }
 
@@ -335,13 +353,13 @@ fn table_shape<C: MsmCurve>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Tuning;
+    use crate::{Aggregation, Tuning};
 
     #[test]
     fn points_have_numbers_of_31_bits() {
         type C = ark_bn254::g1::Config;
         let device = Device::cpu();
-        let (machine, sort) = (machine::<C>(&device), RadixSort::new(&device).unwrap());
+        let (machine, sort) = (machine::<C>(&device, &MsmConfig::default()), RadixSort::new(&device).unwrap());
         let tables = Precompute::Tables { budget: u64::MAX };
         for precompute in [Precompute::None, tables, Precompute::OddDigits { depth: 1 }] {
             let config = MsmConfig { precompute, ..MsmConfig::default() };
@@ -349,6 +367,12 @@ mod tests {
             assert!(matches!(refused, Err(Error::Device(DeviceError::TooLarge { .. }))), "{refused:?}");
         }
         assert_eq!(multiples::<C>(&device, &machine, &sort, &MsmConfig::default(), 1 << 31), Ok(Multiples::None));
+        // Beside an exponent there are 26 bits.
+        let config = MsmConfig { precompute: Precompute::Doublings { depth: 3 }, ..MsmConfig::default() };
+        let with = |len| multiples::<C>(&device, &machine, &sort, &config, len);
+        assert_eq!(with(1 << 26), Ok(Multiples::Doubled { copies: 4 }));
+        let refused = with((1 << 26) + 1);
+        assert!(matches!(refused, Err(Error::Device(DeviceError::TooLarge { .. }))), "{refused:?}");
     }
 
     /// What a reduction and its slices work in is far more than the buckets of many short sums.
@@ -378,11 +402,20 @@ mod tests {
         let device = Device::cpu();
         let bases = vec![ark_bn254::G1Affine::identity(); 300];
         let tables = Precompute::Tables { budget: 300 * 64 * 40 };
-        let precomputes = [Precompute::None, tables, Precompute::OddDigits { depth: 3 }];
-        let tunings = [Tuning::default(), Tuning { levels: Some(2), ..Tuning::default() }];
-        let tunings =
-            tunings.into_iter().chain([Tuning { accumulation: Accumulation::Unbalanced, ..Tuning::default() }]);
-        for (tuning, precompute) in tunings.flat_map(|tuning| precomputes.map(|precompute| (tuning, precompute))) {
+        let odd = [Precompute::OddDigits { depth: 3 }, Precompute::Doublings { depth: 3 }];
+        let precomputes = [Precompute::None, tables, odd[0], odd[1]];
+        let plain = Tuning::default();
+        let tunings = [
+            plain,
+            Tuning { levels: Some(2), ..plain },
+            Tuning { accumulation: Accumulation::WholeBuckets, ..plain },
+            Tuning { accumulation: Accumulation::PerBucket, ..plain },
+            Tuning { aggregation: Aggregation::RunningSums, ..plain },
+        ];
+        let all = tunings.into_iter().flat_map(|tuning| precomputes.map(|precompute| (tuning, precompute)));
+        // Points that are doubled on the way have no levels.
+        for (tuning, precompute) in all.filter(|(tuning, precompute)| tuning.levels.is_none() || *precompute != odd[1])
+        {
             for (window, kind) in [(None, Bases::Subgroup), (None, Bases::Any), (Some(9), Bases::Subgroup)] {
                 let with = |memory: u64| {
                     let memory = Some(memory);

@@ -15,18 +15,19 @@ use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
 use crate::{
-    Accumulation, Bases, Error, Infinity, MsmConfig, MsmCurve, Precompute, Result, Scalars,
-    accumulate::{Accumulate, List, Nodes},
+    Accumulation, Aggregation, Bases, Error, Infinity, MsmConfig, MsmCurve, Precompute, Result, Scalars,
+    accumulate::{Accumulate, List, Nodes, Parts},
+    adding::Adding,
     finish,
     layout::{MAX_LEVELS, MAX_SLICES, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
     memory::{Layout, covered_bits, halves, key_bits, machine, multiples},
     pairs::Pairs,
     recode::{Recode, Recoding, ScalarForm},
-    reduce::{Reduce, Reduction},
+    reduce::{self, Reduce, Reduction},
     scalars,
     shared::{on, scalar_bytes},
     tables,
-    unbalanced::{self, Unbalanced},
+    whole::{Share, Whole},
 };
 
 /// Scalars of one sum from which on they come from the host in two pieces: the copy of a few million takes as long as all
@@ -75,7 +76,8 @@ pub enum Stage {
 /// 5. *Finish* on the host: about as many doublings as a scalar has bits.
 ///
 /// With tables ([`Precompute::Tables`]) of the multiples 2^(cw)·P, the digits of all w share one set of buckets. With doublings
-/// ([`Precompute::OddDigits`]), there are buckets of odd numbers alone.
+/// ([`Precompute::OddDigits`], [`Precompute::Doublings`]), there are buckets of odd numbers alone. Steps 3 and 4 can be done in
+/// other ways, to be compared ([`Tuning`](crate::Tuning)).
 ///
 /// Scalars from the host have no more digits than the longest of them takes, unless they are secret. Many of them are copied in
 /// two pieces, the second while the device works on the first.
@@ -104,7 +106,9 @@ pub(crate) struct Kernels<C: MsmCurve> {
     reduce: Reduce<C>,
     /// Compiled when a plan may use them.
     pairs: Lazy<Pairs<C>>,
-    unbalanced: Lazy<Unbalanced<C>>,
+    parts: [Lazy<Parts<C>>; Adding::ALL.len()],
+    /// Of slices, and of buckets.
+    whole: [[Lazy<Whole<C>>; Adding::ALL.len()]; 2],
 }
 
 impl<C: MsmCurve> Kernels<C> {
@@ -122,7 +126,8 @@ impl<C: MsmCurve> Kernels<C> {
             accumulate: Accumulate::new(device)?,
             reduce: Reduce::new(device)?,
             pairs: Lazy::default(),
-            unbalanced: Lazy::default(),
+            parts: Default::default(),
+            whole: Default::default(),
         })
     }
 
@@ -133,8 +138,26 @@ impl<C: MsmCurve> Kernels<C> {
         })?)
     }
 
-    fn unbalanced(&self, device: &Device) -> Result<&Unbalanced<C>> {
-        Ok(self.unbalanced.get_or_make(|| Unbalanced::new(device))?)
+    /// The first kernel of a balanced accumulation that adds so, unless it is that of every plan.
+    fn parts(&self, device: &Device, adding: Adding) -> Result<Option<&Parts<C>>> {
+        match adding {
+            Adding::Single => Ok(None),
+            _ => Ok(Some(self.parts[adding.index()].get_or_make(|| Parts::new(device, adding))?)),
+        }
+    }
+
+    fn whole(&self, device: &Device, per_bucket: bool, adding: Adding) -> Result<&Whole<C>> {
+        let kernel = &self.whole[usize::from(per_bucket)][adding.index()];
+        Ok(kernel.get_or_make(|| Whole::new(device, per_bucket, adding))?)
+    }
+
+    /// Compiles what an accumulation takes beside the kernels of every plan.
+    fn prepare(&self, device: &Device, accumulation: Accumulation, adding: Adding) -> Result<()> {
+        match accumulation {
+            Accumulation::Balanced => self.parts(device, adding).map(drop),
+            Accumulation::WholeBuckets => self.whole(device, false, adding).map(drop),
+            Accumulation::PerBucket => self.whole(device, true, adding).map(drop),
+        }
     }
 }
 
@@ -144,8 +167,8 @@ fn extra_kernels<C: MsmCurve>(config: &MsmConfig) -> Vec<KernelSpec> {
     if config.precompute != Precompute::None {
         kernels.extend([tables::spec::<C>(), Points::<C>::normalise_xyzz_kernel()]);
     }
-    if config.tuning.accumulation == Accumulation::Unbalanced {
-        kernels.push(unbalanced::spec::<C>());
+    if config.tuning.aggregation == Aggregation::RunningSums {
+        kernels.push(reduce::running_spec::<C>());
     }
     kernels
 }
@@ -236,7 +259,7 @@ impl<C: MsmCurve> Msm<C> {
         if config.bases == Bases::Subgroup {
             expect_generator::<C>(device)?;
         }
-        let machine = machine::<C>(device);
+        let machine = machine::<C>(device, &config);
         let multiples = multiples::<C>(device, &machine, &kernels.sort, &config, len)?;
         let copies = multiples.copies() as usize;
         let mut bases = device.alloc_with(len * copies, secrecy)?;
@@ -251,8 +274,9 @@ impl<C: MsmCurve> Msm<C> {
         if msm.layout(len, 1, covered_bits::<C>(&config)).is_ok_and(|layout| layout.levels > 0) {
             msm.kernels.pairs(device)?;
         }
-        if config.tuning.accumulation == Accumulation::Unbalanced {
-            msm.kernels.unbalanced(device)?;
+        msm.kernels.prepare(device, config.tuning.accumulation, msm.adding())?;
+        if config.tuning.aggregation == Aggregation::RunningSums {
+            msm.kernels.reduce.prepare_running()?;
         }
         Ok(msm)
     }
@@ -274,15 +298,27 @@ impl<C: MsmCurve> Msm<C> {
         }
     }
 
-    /// Lists the kernels, for compiling them ahead.
+    /// Lists the kernels of plans whose [`Tuning`](crate::Tuning) says nothing, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         let mut kernels = vec![Recode::<C::ScalarField>::spec(), tables::spec::<C>()];
         kernels.extend(RadixSort::kernels());
         kernels.extend(Pairs::<C>::specs());
         kernels.extend(Accumulate::<C>::specs());
-        kernels.push(unbalanced::spec::<C>());
         kernels.extend(Reduce::<C>::specs());
         kernels
+    }
+
+    /// Lists the kernels of which a plan has those that its [`Tuning`](crate::Tuning) and [`Precompute::Doublings`] ask for, for
+    /// compiling them ahead.
+    pub fn kernels_of_choice() -> Vec<KernelSpec> {
+        let mut kernels = [Parts::<C>::specs(), Whole::<C>::specs()].concat();
+        kernels.push(reduce::running_spec::<C>());
+        kernels
+    }
+
+    /// How points are added to buckets.
+    fn adding(&self) -> Adding {
+        Adding::new(self.config.tuning.addition, self.multiples, self.len)
     }
 
     /// Counts the bases.
@@ -535,7 +571,7 @@ impl<C: MsmCurve> Msm<C> {
                 bits: layout.window,
                 digits: layout.digits,
                 sets: layout.sets,
-                table: self.len,
+                table: self.multiples.stride(self.len),
                 sentinel: buckets.len() as u32,
                 form: ScalarForm::Montgomery,
                 halve: halves::<C>(&self.config),
@@ -545,16 +581,19 @@ impl<C: MsmCurve> Msm<C> {
             let (keys, values) = self.digits(recoding, &mut source, group.start * len + start, secrecy, mark)?;
             let mut fresh = start == 0;
             let slices = self.machine.slices(&self.config.tuning, keys.len() as u64);
+            let adding = self.adding();
             let mut nodes = match self.config.tuning.accumulation {
                 Accumulation::Balanced => Some(Nodes::new(&self.device, slices.count, secrecy)?),
-                Accumulation::Unbalanced => None,
+                Accumulation::WholeBuckets | Accumulation::PerBucket => None,
             };
             let mut add = |list: &List<'_, C>, fresh: bool, buckets: &mut Buffer<Xyzz<C>>| -> Result<()> {
-                match &mut nodes {
-                    Some(nodes) => self.kernels.accumulate.run(queue, list, slices, fresh, nodes, buckets)?,
-                    None => self.kernels.unbalanced(&self.device)?.run(queue, list, buckets)?,
+                if let Some(nodes) = &mut nodes {
+                    let parts = self.kernels.parts(&self.device, adding)?.map(|parts| (parts, adding));
+                    return Ok(self.kernels.accumulate.run(queue, list, slices, parts, fresh, nodes, buckets)?);
                 }
-                Ok(())
+                let per_bucket = self.config.tuning.accumulation == Accumulation::PerBucket;
+                let share = if per_bucket { Share::Bucket } else { Share::Slice(slices) };
+                Ok(self.kernels.whole(&self.device, per_bucket, adding)?.run(queue, list, share, adding, buckets)?)
             };
             let (mut keys, mut values, mut points) = (keys, Some(values), None);
             for _ in 0..layout.levels {
@@ -675,6 +714,10 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     check("the threads", config.tuning.slices, 1, MAX_SLICES)?;
     if let Precompute::OddDigits { depth } = config.precompute {
         check("the doublings of each base", Some(depth), 1, MAX_WINDOW)?;
+    }
+    if let Precompute::Doublings { depth } = config.precompute {
+        check("the doublings of each base", Some(depth), 0, MAX_WINDOW - 1)?;
+        check("the levels of affine additions, with doublings on the way to buckets", config.tuning.levels, 0, 0)?;
     }
     check("the points of a thread", config.tuning.least_slice, 1, u32::MAX)?;
     check("the levels of affine additions", config.tuning.levels, 0, MAX_LEVELS)?;

@@ -2,7 +2,7 @@
 
 use std::{iter, marker::PhantomData};
 
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, View, parallel, params};
+use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Lazy, Queue, Result, View, parallel, params};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -27,6 +27,13 @@ params! {
         log: u32,
         sums: u32,
     }
+
+    struct RunningParams {
+        rows: u32,
+        row_log: u32,
+        log: u32,
+        odd: u32,
+    }
 }
 
 /// How rows of 2^`log` buckets are reduced.
@@ -35,6 +42,8 @@ params! {
 /// L = 2^`layers[k]` points their sums y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i = Σ m_j + L Σ j·y_j.
 /// So the next layer has as rows the sums, to be weighted again, and the moments, to be added up like those of the layers before.
 /// In the end the rows are short, and Σ j·y_j is the sum over b of 2^b times the sum of those y_j whose j has bit b.
+///
+/// By `running` sums, the first layer makes of each run its part of the row's value, and the others, as the last step, add these up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reduction {
     /// Rows.
@@ -45,6 +54,8 @@ pub(crate) struct Reduction {
     pub(crate) layers: Vec<u32>,
     /// Whether buckets are those of odd numbers alone.
     pub(crate) odd: bool,
+    /// Whether buckets are weighted by running sums.
+    pub(crate) running: bool,
 }
 
 impl Reduction {
@@ -60,7 +71,7 @@ impl Reduction {
 
     /// Rows behind a number of layers.
     fn rows_after(&self, layers: usize) -> u64 {
-        u64::from(self.rows) * (layers as u64 + 1)
+        u64::from(self.rows) * if self.running { 1 } else { layers as u64 + 1 }
     }
 
     /// Points in the end.
@@ -75,11 +86,14 @@ impl Reduction {
 
     /// Points in the end for one row.
     fn terms(&self) -> usize {
-        self.last_log() as usize + 1 + self.layers.len()
+        if self.running { 1 } else { self.last_log() as usize + 1 + self.layers.len() }
     }
 
     /// For each point of the value of row `row`, its place in the output and log₂ of its weight.
     pub(crate) fn weights(&self, row: usize) -> Vec<(usize, u32)> {
+        if self.running {
+            return vec![(row, 0)];
+        }
         let (each, rows) = (self.last_log() as usize + 1, self.rows as usize);
         // What is multiplied by i counts twice where buckets are odd.
         let twice = u32::from(self.odd);
@@ -122,6 +136,8 @@ pub(crate) struct Reduce<C> {
     device: Device,
     layer: Kernel<LayerParams>,
     bits: Kernel<BitsParams>,
+    /// Compiled when a plan may use it.
+    running: Lazy<Kernel<RunningParams>>,
     curve: PhantomData<fn() -> C>,
 }
 
@@ -131,12 +147,22 @@ impl<C: DeviceCurve> Reduce<C> {
             device: device.clone(),
             layer: Kernel::new(device, layer_spec::<C>())?,
             bits: Kernel::new(device, bits_spec::<C>())?,
+            running: Lazy::default(),
             curve: PhantomData,
         })
     }
 
     pub(crate) fn specs() -> Vec<KernelSpec> {
         vec![layer_spec::<C>(), bits_spec::<C>()]
+    }
+
+    /// Compiles the kernel of running sums.
+    pub(crate) fn prepare_running(&self) -> Result<()> {
+        self.running().map(drop)
+    }
+
+    fn running(&self) -> Result<&Kernel<RunningParams>> {
+        self.running.get_or_make(|| Kernel::new(&self.device, running_spec::<C>()))
     }
 
     /// The points of [`Reduction::weights`].
@@ -146,19 +172,27 @@ impl<C: DeviceCurve> Reduce<C> {
         reduction: &Reduction,
         buckets: View<'_, Xyzz<C>>,
     ) -> Result<Buffer<Xyzz<C>>> {
-        let (weighted, secrecy) = (reduction.rows, buckets.secrecy());
+        let secrecy = buckets.secrecy();
+        // Rows whose elements have weights.
+        let weighted = if reduction.running { 0 } else { reduction.rows };
         buckets.expect_len("the buckets", reduction.buckets() as usize)?;
         let (mut done, mut log): (Option<Buffer<_>>, _) = (None, reduction.log);
         for (k, &layer) in reduction.layers.iter().enumerate() {
             log -= layer;
             let rows = reduction.rows_after(k) as u32;
             let mut out = self.device.alloc_with((rows + weighted) as usize * (1 << log), secrecy)?;
-            let params = LayerParams { rows, weighted, width: 1 << log, log: layer };
             let groups = (u64::from(rows) << log).div_ceil(THREADS.into());
             let input = done.as_ref().map_or(buckets, Buffer::as_view);
             let args = &mut [Arg::read(input), Arg::write(&mut out)];
-            // SAFETY: the input has `rows` rows of `width` runs, and the output `weighted` rows of `width` more.
-            unsafe { self.layer.launch(queue, groups, &params, args) }?;
+            if reduction.running && k == 0 {
+                let params = RunningParams { rows, row_log: log + layer, log: layer, odd: reduction.odd.into() };
+                // SAFETY: the input has `rows` rows of 2^row_log buckets, and the output an element for each run of them.
+                unsafe { self.running()?.launch(queue, groups, &params, args) }?;
+            } else {
+                let params = LayerParams { rows, weighted, width: 1 << log, log: layer };
+                // SAFETY: the input has `rows` rows of `width` runs, and the output `weighted` rows of `width` more.
+                unsafe { self.layer.launch(queue, groups, &params, args) }?;
+            }
             done = Some(out);
         }
         let sums = reduction.outputs() as u32;
@@ -209,6 +243,51 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
 fn bits_turns<C: DeviceCurve>(params: &BitsParams) -> u64 {
     let (own, others) = ((1u64 << params.log).div_ceil(THREADS.into()), u64::from(THREADS.ilog2()));
     turns::repeat(own, source::turns::<C>()) + turns::repeat(others, source::turns::<C>())
+}
+
+pub(crate) fn running_spec<C: DeviceCurve>() -> KernelSpec {
+    let seen = [shared::points::<C>("input", Form::Xyzz), shared::points_out::<C>("out", Form::Xyzz)];
+    let source = move |language| {
+        let sources = [evariste_cuda::MSM_RUNNING, evariste_shaders::MSM_RUNNING];
+        shared::text::<C>(language, &seen, THREADS, true, sources)
+    };
+    let variant = source::label::<C>();
+    KernelSpec::new("msm_running", variant, shared::bindings(&seen), running::<C>, source)
+        .threads(THREADS)
+        .turns(running_turns::<C>)
+}
+
+fn running_turns<C: DeviceCurve>(params: &RunningParams) -> u64 {
+    let additions = (2 << params.log) + u64::from(2 * params.row_log) + 3;
+    turns::repeat(additions, source::turns::<C>())
+}
+
+/// The body for the CPU.
+fn running<C: DeviceCurve>(params: &RunningParams, [input, out]: &mut [CpuArg<'_>; 2]) {
+    let (words, input) = (sum_words::<C>(), input.read::<u32>());
+    let width = 1usize << (params.row_log - params.log);
+    let out = &mut out.write::<u32>()[..params.rows as usize * width * words];
+    parallel::chunks(out, words, &|run, out| {
+        let add = point::xyzz_add::<C>;
+        let (mut sum, mut moment) = (zero::<C>(), zero::<C>());
+        for t in (0..1 << params.log).rev() {
+            sum = add(sum, load::<C>(input, (run << params.log) + t));
+            if t > 0 {
+                moment = add(moment, sum);
+            }
+        }
+        // So many buckets of the row lie before the run.
+        let before = (run % width) << params.log;
+        let shift = (0..params.row_log).rev().fold(zero::<C>(), |shift, bit| {
+            let double = add(shift, shift);
+            if before >> bit & 1 == 1 { add(double, sum) } else { double }
+        });
+        moment = add(moment, shift);
+        if params.odd == 1 {
+            moment = add(moment, moment);
+        }
+        point::store(&add(moment, sum), out);
+    });
 }
 
 /// The body for the CPU.
@@ -262,7 +341,7 @@ mod tests {
     #[test]
     fn scratch_of_many_rows_has_a_point_for_each_thread() {
         // Two digits for each of 2^24 sums: more points than 32 bits count.
-        let reduction = Reduction { rows: 1 << 25, log: 2, layers: vec![], odd: false };
+        let reduction = Reduction { rows: 1 << 25, log: 2, layers: vec![], odd: false, running: false };
         assert_eq!(reduction.scratch() as u64, (3 << 25) * u64::from(THREADS));
     }
 }

@@ -134,14 +134,74 @@ fn what_is_compared_gives_the_same() {
     let plain = MsmConfig::default();
     let odd = |depth| Precompute::OddDigits { depth };
     let tuning = |accumulation, levels| Tuning { accumulation, levels: Some(levels), ..Tuning::default() };
-    let (balanced, unbalanced) = (Accumulation::Balanced, Accumulation::Unbalanced);
+    let (balanced, per_bucket) = (Accumulation::Balanced, Accumulation::PerBucket);
     for config in [
         MsmConfig { window: Some(7), tuning: tuning(balanced, 1), precompute: odd(2), ..plain },
         MsmConfig { window: Some(2), precompute: odd(1), bases: Bases::Any, ..plain },
-        MsmConfig { window: Some(5), tuning: tuning(unbalanced, 0), precompute: odd(26), ..plain },
-        MsmConfig { window: Some(3), tuning: tuning(unbalanced, 2), ..plain },
+        MsmConfig { window: Some(5), tuning: tuning(per_bucket, 0), precompute: odd(26), ..plain },
+        MsmConfig { window: Some(3), tuning: tuning(per_bucket, 2), ..plain },
     ] {
         check::<ark_bn254::g1::Config>(&Device::cpu(), 40, config, &[KINDS[0], KINDS[6]]);
+    }
+}
+
+/// Every way of accumulating with every way of adding and of aggregating, in one slice and in more than there are points.
+#[test]
+fn all_ways_of_adding_up_give_the_same() {
+    let accumulations = [Accumulation::Balanced, Accumulation::WholeBuckets, Accumulation::PerBucket];
+    let ways = [
+        (Addition::Single, Precompute::None),
+        (Addition::Double, Precompute::None),
+        (Addition::Double, Precompute::OddDigits { depth: 1 }),
+        (Addition::Single, Precompute::Doublings { depth: 0 }),
+        (Addition::Double, Precompute::Doublings { depth: 2 }),
+        (Addition::Single, Precompute::Doublings { depth: 25 }),
+    ];
+    for (accumulation, (addition, precompute)) in accumulations.into_iter().flat_map(|a| ways.map(|way| (a, way))) {
+        for (slices, layer, aggregation) in [
+            (None, None, Aggregation::RunningSums),
+            (Some(1), Some(1), Aggregation::RunningSums),
+            (Some(200), Some(26), Aggregation::RunningSums),
+            (Some(9), None, Aggregation::Layered),
+        ] {
+            let tuning = Tuning {
+                accumulation,
+                addition,
+                aggregation,
+                slices,
+                least_slice: slices.map(|_| 1),
+                layer,
+                ..Tuning::default()
+            };
+            let config = MsmConfig { window: Some(5), precompute, tuning, ..MsmConfig::default() };
+            let kinds = if slices == Some(9) { &KINDS[..] } else { &KINDS[..1] };
+            check::<ark_bn254::g1::Config>(&Device::cpu(), 57, config, kinds);
+        }
+    }
+}
+
+/// The narrowest digits, one point, and sums in pieces and in groups.
+#[test]
+fn doublings_on_the_way_to_buckets_are_right_in_every_shape() {
+    type C = ark_bls12_381::g1::Config;
+    let device = Device::cpu();
+    let precompute = Precompute::Doublings { depth: 1 };
+    let (bases, multipliers) = bases::<C>(30);
+    let sum = |range: std::ops::Range<usize>| {
+        C::GENERATOR * multipliers[range].iter().map(|k| *k * *k).sum::<ark_bls12_381::Fr>()
+    };
+    for (window, aggregation) in
+        [2, 3, 11].into_iter().flat_map(|w| [(w, Aggregation::Layered), (w, Aggregation::RunningSums)])
+    {
+        let tuning = Tuning { aggregation, ..Tuning::default() };
+        let config = MsmConfig { window: Some(window), precompute, tuning, ..MsmConfig::default() };
+        check::<C>(&device, 1, config, &KINDS);
+        let pieces = MsmConfig { memory: Some(memory::<C>(&device, 7, 1, config)), ..config };
+        check::<C>(&device, 30, pieces, &KINDS[..1]);
+        let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+        assert_eq!(msm.bytes(), 2 * (30 * AffinePoint::<C>::BYTES) as u64);
+        let sums = msm.evaluate_batch(3, &multipliers).unwrap();
+        assert_eq!(sums, [sum(0..10), sum(10..20), sum(20..30)], "{config:?}");
     }
 }
 
@@ -280,6 +340,13 @@ fn boundaries_of_arguments_are_errors() {
     let wide = MsmConfig { window: Some(26), memory: Some(u64::MAX), ..plain };
     let refused = Msm::<C>::new(&device, &bases, wide).unwrap().evaluate(&[Fr::ONE, -Fr::ONE / Fr::from(2)]);
     assert!(matches!(refused, Err(Error::Config { actual: 26, .. })), "{refused:?}");
+    // Exponents are below the bits of a digit, and points that are doubled on the way have no levels.
+    let doublings = |depth| MsmConfig { precompute: Precompute::Doublings { depth }, ..plain };
+    let levels = MsmConfig { tuning: Tuning { levels: Some(1), ..Tuning::default() }, ..doublings(0) };
+    for (config, expected) in [(doublings(26), 26), (levels, 1)] {
+        let refused = Msm::<C>::new(&device, &bases, config);
+        assert!(matches!(refused, Err(Error::Config { actual, .. }) if actual == expected), "{refused:?}");
+    }
 }
 
 #[test]
@@ -356,11 +423,13 @@ fn tiny<C: MsmCurve>(order: u64) {
     let expected = Affine::<C>::generator_point() * sum;
     assert_eq!(evaluate(&device, &bases, &scalars).unwrap(), expected);
     assert_eq!(reference::msm::<C, _>(&bases, &scalars.iter().map(|s| s.into_bigint()).collect::<Vec<_>>()), expected);
-    let precomputes = [Precompute::None, Precompute::Tables { budget: u64::MAX }, Precompute::OddDigits { depth: 2 }];
+    let tables = Precompute::Tables { budget: u64::MAX };
+    let odd = Precompute::OddDigits { depth: 2 };
+    let doublings = Precompute::Doublings { depth: 2 };
+    let precomputes = [Precompute::None, tables, odd, doublings];
     let tuning = |levels| Tuning { levels, ..Tuning::default() };
-    for (precompute, levels) in
-        precomputes.into_iter().flat_map(|precompute| [(precompute, None), (precompute, Some(1))])
-    {
+    let all = precomputes.into_iter().flat_map(|precompute| [(precompute, None), (precompute, Some(1))]);
+    for (precompute, levels) in all.filter(|all| *all != (doublings, Some(1))) {
         for kind in [Bases::Subgroup, Bases::Any] {
             let config = MsmConfig { precompute, bases: kind, tuning: tuning(levels), ..MsmConfig::default() };
             let msm = Msm::<C>::new(&device, &bases, config).unwrap();

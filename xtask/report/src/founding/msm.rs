@@ -12,10 +12,13 @@ pub(super) static SYSTEM: System = System {
     source: "Chen, Peng, Dai, Luo and He, \"Load-Balanced Parallel Implementation on GPUs for Multi-Scalar Multiplication \
              Algorithm\", TCHES 2024/2, pp. 522–544.",
     hardware: "NVIDIA V100, RTX 3090, RTX 4090.",
-    notes: "Its parts are methods of this library (`Tuning`, `Precompute`): accumulation balanced through a border buffer against one \
-            thread a bucket, all signed digits against odd ones, points one by one against two by two. Default is what the library \
-            chooses itself, batched affine additions. \"Two by two\" has shared inversions here; in the source two affine points are \
-            added, then their sum to the bucket. Scalars are random.",
+    notes: "Its parts are methods of this library (`Tuning`, `Precompute`). Accumulation is balanced, or a thread has as many points as \
+            any other with the ends of its slice moved to borders of buckets (the source's Algorithm 2), or one bucket. Digits are all \
+            signed ones, or odd ones with doublings of the bases in memory: larger exponents have buckets of their own (odd digits), \
+            or are doubled on the way to the bucket (τ, the source's Algorithm 4). Points are added one by one, or two by two: with \
+            shared inversions, or as the source has it (double addition), two affine points first and then their sum to the bucket. \
+            Buckets are added up in layers or by running sums. The default is what the library chooses itself. All coordinates are XYZZ. \
+            Scalars are random.",
     runs,
     compare,
 };
@@ -33,13 +36,36 @@ const PUBLISHED: [(&str, [f64; 6], [f64; 6]); 3] = [
 /// Curves that methods are compared over.
 const CURVES: [(&str, &str); 2] = [("BLS12-381 G1", "bls12-381-g1"), ("BLS24-315 G1", "bls24-315-g1")];
 
-/// What the source puts together, one after the other.
-const METHODS: [(&str, &str); 5] = [
+/// What the source puts together and what it compares with, by title and by name of a case.
+const METHODS: [(&str, &str); 14] = [
     ("balanced", "balanced"),
-    ("one thread a bucket", "unbalanced"),
+    ("slices of whole buckets", "whole-buckets"),
+    ("one thread a bucket", "per-bucket"),
     ("balanced, odd digits", "balanced-odd-digits"),
-    ("one thread a bucket, odd digits", "unbalanced-odd-digits"),
+    ("slices of whole buckets, odd digits", "whole-buckets-odd-digits"),
+    ("one thread a bucket, odd digits", "per-bucket-odd-digits"),
+    ("balanced, τ = 0", "balanced-doublings-0"),
+    ("balanced, τ = 3", SOURCE),
+    ("balanced, τ = 7", "balanced-doublings-7"),
+    ("slices of whole buckets, τ = 3", "whole-buckets-doublings-3"),
     ("balanced, two by two", "balanced-two-by-two"),
+    ("balanced, double addition", "balanced-double-addition"),
+    ("balanced, running sums", "balanced-running-sums"),
+    ("slices of whole buckets, running sums", "whole-buckets-running-sums"),
+];
+
+/// The source's own method.
+const SOURCE: &str = "balanced-doublings-3";
+
+/// Slower methods and faster ones, and what the ratio is called.
+const RATIOS: [(&str, &str, &str); 7] = [
+    ("whole-buckets", "balanced", "slices of whole buckets ÷ balanced"),
+    ("whole-buckets-odd-digits", "balanced-odd-digits", "slices of whole buckets ÷ balanced, odd digits"),
+    ("whole-buckets-doublings-3", SOURCE, "slices of whole buckets ÷ balanced, τ = 3"),
+    ("per-bucket", "balanced", "one thread a bucket ÷ balanced"),
+    ("per-bucket-odd-digits", "balanced-odd-digits", "one thread a bucket ÷ balanced, odd digits"),
+    ("balanced-running-sums", "balanced", "running sums ÷ layers"),
+    ("balanced-double-addition", "balanced", "double addition ÷ single"),
 ];
 
 fn case(curve: &str, method: Option<&str>) -> String {
@@ -75,7 +101,7 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
     }
     let curve = CURVES[0].1;
     let ways =
-        [("the source's method", Some(METHODS[2].1)), ("default", None), ("with tables of multiples", Some("tables"))];
+        [("the source's method, τ = 3", Some(SOURCE)), ("default", None), ("with tables of multiples", Some("tables"))];
     for (name, method) in ways {
         let name = format!("{}, ours, {name}", figures.device_name());
         table.row(row(&name, &|log_n| figures.time(&case(curve, method), log_n)));
@@ -99,19 +125,13 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
         for (name, method) in METHODS {
             table.row(row(name, &|log_n| time(method, log_n)));
         }
-        let pairs = [("unbalanced", "balanced", ""), ("unbalanced-odd-digits", "balanced-odd-digits", ", odd digits")];
-        for (slow, fast, kind) in pairs {
+        for (slow, fast, title) in RATIOS {
             let ratios = sizes.iter().map(|log_n| ratio(time(slow, *log_n), time(fast, *log_n)));
-            table.row([format!("one thread a bucket ÷ balanced{kind}")].into_iter().chain(ratios));
-        }
-        let ratios = |(slow, fast, _): &(&str, &str, &str)| {
-            sizes.iter().filter_map(|log_n| Some(time(slow, *log_n)? / time(fast, *log_n)?)).collect::<Vec<_>>()
-        };
-        if let [Some(all), Some(odd)] = pairs.each_ref().map(|pair| range(&ratios(pair), "×")) {
-            verdicts.push(format!(
-                "Over {name} one thread a bucket takes {all} of what the balanced method takes, and {odd} with odd digits alone: \
-                 fewer buckets make the longest weigh more."
-            ));
+            table.row([title.to_owned()].into_iter().chain(ratios));
+            let ratios = sizes.iter().filter_map(|log_n| Some(time(slow, *log_n)? / time(fast, *log_n)?));
+            if let Some(all) = range(&ratios.collect::<Vec<_>>(), "×") {
+                verdicts.push(format!("Over {name}, {title} is {all}."));
+            }
         }
         tables.push(table);
     }
