@@ -5,10 +5,10 @@ const WARPS = THREADS / 32u;
 
 var<workgroup> found_one: array<u32, 2u * WARPS>;
 
-// The value that lane `from` has, through one of both places: where all threads call it in turn, places must change.
-fn lane_value(x: F, thread: u32, from: u32, turn: u32) -> F {
+// The value that lane `owner` has, through one of both places: where all threads call it in turn, places must change.
+fn lane_value(x: F, thread: u32, owner: u32, turn: u32) -> F {
     let place = (turn % 2u) * WARPS + thread / 32u;
-    if (thread % 32u == from) {
+    if (thread % 32u == owner) {
         tile_store(place, x);
     }
     workgroupBarrier();

@@ -20,7 +20,7 @@ use crate::{
 ///
 /// All elements take the same steps: an exponentiation by about as many bits as t has, (s − 1)(s − 2) / 2 powers with
 /// exponent ℓ, and about 2 (ℓ − 1)(s − 1) multiplications by what the digits of a logarithm say. Over BLS12-381 Fr, where 3 divides p − 1
-/// once, a cube root is 307 multiplications and squarings in all ([`NthRoot::products`]).
+/// once, a cube root is 311 multiplications and squarings in all ([`NthRoot::products`]).
 ///
 /// Source: Adleman, Manders and Miller, "On taking roots in finite fields", FOCS 1977.
 ///

@@ -184,7 +184,7 @@ impl<B: DevicePrimeField> Program<B> {
 
     /// Multiplications and squarings for one element; where the steps search, those expected of two attempts.
     pub(crate) fn products(&self) -> u64 {
-        self.products + self.attempt[0]
+        self.products + if self.attempts > 1 { self.attempt[0] } else { 0 }
     }
 
     /// Whether what is done is not the same for all elements, or more than the steps.

@@ -18,6 +18,9 @@ use crate::program::{Operand, Slot, Step};
 /// The largest odd prime that is looked for in p − 1.
 const MAX_ODD: u32 = 31;
 
+/// Of how many elements one is not served at most, as a power of 2.
+const FAILURE_BITS: u64 = 64;
+
 /// The power of an odd prime r in p − 1, with a primitive r-th root of unity.
 #[derive(Clone, Debug)]
 struct Odd<B> {
@@ -56,6 +59,19 @@ impl<B: DevicePrimeField> Odd<B> {
         let all = powers.map(|x| (x - B::ONE) * Prime::inverse(x + B::ONE));
         all.take((self.prime / 2) as usize)
     }
+}
+
+/// Elements c that are tried: where t is small, as many as one is among them whose class serves, and else so many that one in
+/// 2^64 elements is not served. A class has an order that divides 2 t with a probability of 2 t / (p − 1).
+fn attempts<B: DevicePrimeField>(prime: &Prime<B>, odd: &[Odd<B>]) -> u32 {
+    let order = order::<B>();
+    let powers = odd.iter().fold(BigUint::from(1u8) << (prime.two_adicity - 1), |product, odd| {
+        product * BigUint::from(odd.prime).pow(odd.exponent)
+    });
+    let classes = &order / &powers;
+    let by_chance = FAILURE_BITS.div_ceil((powers.bits() - 1).max(1));
+    let certain = u64::try_from(classes - 1u8).unwrap_or(u64::MAX);
+    by_chance.min(certain).clamp(1, prime.attempts().into()) as u32
 }
 
 /// Whether there is a root of unity to take roots with: of order 4, or of the order of a small odd prime.
@@ -177,7 +193,8 @@ pub(super) fn write<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: S
     let [c, kept, before] = [w.b.slot(), w.b.slot(), w.b.slots(2)];
     w.reserve();
     let n = w.prime.two_adicity;
-    let (odd, attempts) = (Odd::<B>::all(), w.prime.attempts());
+    let odd = Odd::<B>::all();
+    let attempts = attempts(w.prime, &odd);
     let all = w.b.by_counter((1..=u64::from(attempts)).map(B::from));
     let [zero, one] = [B::ZERO, B::ONE].map(|x| w.b.constant(x));
     let [at_u, at_v, at_next] = [slots.u, slots.v, slots.next].map(Operand::Slot);
