@@ -1,4 +1,4 @@
-//! Roots modulo primes that are known at run time.
+//! Roots modulo primes that are known at run time, from short to long ones.
 
 use anyhow::{Result, ensure};
 use crypto_bigint::{
@@ -22,7 +22,7 @@ use crate::{
     wanted::Wanted,
 };
 
-/// Roots modulo primes of 256 to 4096 bits.
+/// Roots modulo primes of 16 to 4096 bits.
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "modsqrt",
     headlines: &[Headline {
@@ -46,7 +46,11 @@ struct Prime {
 }
 
 /// One ≡ 3 (mod 4) of each length, and those of other classes for the length of the headline.
-const PRIMES: [Prime; 8] = [
+const PRIMES: [Prime; 12] = [
+    Prime { name: "mod-16", bits: 16, less: 17 },
+    Prime { name: "mod-32", bits: 32, less: 5 },
+    Prime { name: "mod-64", bits: 64, less: 189 },
+    Prime { name: "mod-128", bits: 128, less: 173 },
     Prime { name: "mod-256", bits: 256, less: 189 },
     Prime { name: "mod-512", bits: 512, less: 569 },
     Prime { name: "mod-1024", bits: 1024, less: 105 },
@@ -57,10 +61,14 @@ const PRIMES: [Prime; 8] = [
     Prime { name: "mod-4096", bits: 4096, less: 2549 },
 ];
 
+/// The one of 1024 bits.
+const HEADLINE: Prime = PRIMES[6];
+
 impl Prime {
     fn value(self) -> BoxedUint {
         let precision = 32 * limbs(self.bits) as u32;
-        BoxedUint::max(precision).wrapping_sub(BoxedUint::from(self.less - 1).resize_unchecked(precision))
+        let highest = BoxedUint::max(precision).wrapping_shr_vartime(precision - self.bits);
+        highest.wrapping_sub(BoxedUint::from(self.less - 1).resize_unchecked(precision))
     }
 
     /// log₂ of the elements that take as long as 2^log_n modulo a prime of 1024 bits.
@@ -79,14 +87,25 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             (_, Depth::Summary | Depth::Small) => 17,
             (_, Depth::Full) => 18,
         };
+        if let Some(sizes) = &wanted.log_n {
+            for (prime, log_n) in PRIMES.into_iter().flat_map(|prime| sizes.iter().map(move |log_n| (prime, log_n))) {
+                roots(session, target, prime, log_n, false);
+                roots(session, target, prime, log_n, true);
+                if prime.value().as_words()[0] % 4 == 3 {
+                    symbols(session, target, prime, log_n);
+                }
+            }
+            continue;
+        }
         for prime in PRIMES {
-            roots(session, target, prime, prime.log_n(most));
+            roots(session, target, prime, prime.log_n(most), false);
+            roots(session, target, prime, prime.log_n(most), true);
             if prime.value().as_words()[0] % 4 == 3 {
                 symbols(session, target, prime, most);
             }
         }
         // One root alone.
-        roots(session, target, PRIMES[2], 0);
+        roots(session, target, HEADLINE, 0, false);
     }
     if wanted.peers {
         PRIMES.into_iter().filter(|prime| prime.value().as_words()[0] % 4 == 3).for_each(|prime| peer(session, prime));
@@ -109,7 +128,10 @@ fn values(prime: Prime, len: usize) -> Result<Vec<u32>> {
     let factor = BoxedMontyForm::new(non_residue, &params);
     words.par_chunks_exact_mut(limbs).enumerate().for_each(|(i, words)| {
         // The highest bit is 0, so that all are below the prime.
-        words[limbs - 1] >>= 1;
+        for (word, low) in words.iter_mut().zip((0..).step_by(32)) {
+            let bits = (prime.bits - 1).saturating_sub(low);
+            *word &= 1u32.checked_shl(bits).map_or(u32::MAX, |bit| bit - 1);
+        }
         let square = BoxedMontyForm::new(number(words), &params).square();
         let value = if i % 2 == 0 { square } else { square.mul(&factor) };
         words.iter_mut().zip(value.retrieve().to_le_bytes().chunks_exact(4)).for_each(|(word, bytes)| {
@@ -143,7 +165,7 @@ fn number(limbs: &[u32]) -> BoxedUint {
 
 fn on_device(target: &Target, prime: Prime, what: &str, log_n: u32, work: Work) -> Case {
     Case {
-        name: format!("{}/{what}/device", prime.name),
+        name: format!("{}/{what}", prime.name),
         device: target.device.info().id.to_string(),
         peer: None,
         log_n,
@@ -163,12 +185,13 @@ fn by_crypto_bigint(prime: Prime, what: &str, log_n: u32) -> Case {
     }
 }
 
-fn roots(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
+fn roots(session: &mut Session, target: &Target, prime: Prime, log_n: u32, from_host: bool) {
     let (limbs, elements) = (limbs(prime.bits), 1 << log_n);
     // Windows of 4 bits, against multiplications of the limits' field of 8 limbs.
     let each = 1.25 * f64::from(prime.bits) * (limbs as f64 / 8.0).powi(2);
     let work = Work { multiplications: each * elements as f64, bytes: (8 * limbs * elements) as f64 };
-    session.measure(on_device(target, prime, "roots", log_n, work), |budget| {
+    let what = if from_host { "roots/host" } else { "roots/device" };
+    session.measure(on_device(target, prime, what, log_n, work), |budget| {
         let (device, params) = (&target.device, params(prime)?);
         let plan = ModSqrt::new(device, &prime.value())?;
         let host = values(prime, elements)?;
@@ -185,7 +208,15 @@ fn roots(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
             _ => true,
         });
         ensure!(wrong.is_none(), "root {} is wrong", wrong.map_or(0, |(i, _)| i));
-        let timing = budget.time_queued(|| Ok(plan.roots(&values, &mut roots, &mut mask)?), || Ok(device.sync()?))?;
+        let timing = match from_host {
+            true => budget.time(|| {
+                let values = device.upload(&host)?;
+                plan.roots(&values, &mut roots, &mut mask)?;
+                std::hint::black_box((roots.to_vec()?, mask.to_vec()?));
+                Ok(())
+            })?,
+            false => budget.time_queued(|| Ok(plan.roots(&values, &mut roots, &mut mask)?), || Ok(device.sync()?))?,
+        };
         Ok((timing, Some(launches), format!("squared, and known to have none, all of 2^{log_n}")))
     });
 }
@@ -196,7 +227,7 @@ fn symbols(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
     // Four products of a word with each limb for 30 of 2.3 divsteps a bit.
     let each = 4.0 * 2.3 * f64::from(prime.bits) / 30.0 * limbs as f64 / 136.0;
     let work = Work { multiplications: each * elements as f64, bytes: (4 * limbs * elements) as f64 };
-    session.measure(on_device(target, prime, "symbols", log_n, work), |budget| {
+    session.measure(on_device(target, prime, "symbols/device", log_n, work), |budget| {
         let device = &target.device;
         let plan = Jacobi::new(device, &prime.value())?;
         let values = device.upload(&values(prime, elements)?)?;
@@ -215,7 +246,7 @@ fn symbols(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
 /// Jacobi symbols of crypto-bigint, in variable time, on all cores.
 fn symbols_peer(session: &mut Session) {
     const LIMBS: usize = 1024 / Limb::BITS as usize;
-    let (prime, log_n) = (PRIMES[2], CPU_LOG_N);
+    let (prime, log_n) = (HEADLINE, CPU_LOG_N);
     session.measure(by_crypto_bigint(prime, "symbols", log_n), |budget| {
         let fixed = |x: &BoxedUint| Uint::<LIMBS>::from_le_slice(&x.to_le_bytes());
         let modulus = Option::<Odd<Uint<LIMBS>>>::from(fixed(&prime.value()).to_odd());

@@ -10,7 +10,9 @@ use ark_serialize::CanonicalSerialize;
 use evariste_backend::{Device, Kind};
 use evariste_curve::{AffinePoint, DeviceCurve, Points};
 use evariste_field::{DeviceField, Mont, small};
-use evariste_sqrt::{self as sqrt, Check, Config, Decompress, Encoding, Method, RootField, Sqrt};
+use evariste_sqrt::{
+    self as sqrt, Check, Choice, Config, Decompress, Encoding, Method, NthRoot, RootField, Sqrt, reference,
+};
 use rayon::prelude::*;
 
 use crate::{
@@ -46,10 +48,11 @@ fn is_too_large(error: &Error) -> bool {
 }
 
 /// Methods that are compared over one prime. The best one comes without a name.
-const COMPARED: [(Method, &str); 5] = [
+const COMPARED: [(Method, &str); 6] = [
     (Method::Serial, "serial"),
     (Method::PowerMatrix, "power-matrix"),
     (Method::NeededColumns, "needed-columns"),
+    (Method::Warp, "warp"),
     (Method::Sze, "sze"),
     (Method::Cipolla, "cipolla"),
 ];
@@ -87,6 +90,11 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
                 roots::<ark_bn254::Fr>(session, target, "bn254-fr", log_n, Some(compared));
                 roots::<Fr>(session, target, "bls12-381-fr", log_n, Some(compared));
             }
+            from_host::<small::BabyBear>(session, target, "baby-bear", log_n);
+            from_host::<small::Goldilocks>(session, target, "goldilocks", log_n);
+            from_host::<ark_bn254::Fr>(session, target, "bn254-fr", log_n);
+            from_host::<Fr>(session, target, "bls12-381-fr", log_n);
+            cube_roots::<Fr>(session, target, "bls12-381-fr", log_n);
             points::<g1::Config>(session, target, "bls12-381-g1", log_n, Check::Curve, false);
             points::<g1::Config>(session, target, "bls12-381-g1", log_n, Check::Subgroup, true);
             points::<g2::Config>(session, target, "bls12-381-g2", log_n, Check::Subgroup, false);
@@ -184,6 +192,81 @@ fn roots<F: RootField + Default>(
         ensure!(wrong.is_none(), "root {} is wrong", wrong.map_or(0, |(i, _)| i));
         let timing = budget.time_queued(|| Ok(plan.roots(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), format!("squared, all of 2^{log_n}; {} products each", plan.products())))
+    });
+}
+
+/// Roots with the way to the device and back; and, beside one of them, one root on one core of the host.
+fn from_host<F: RootField + Default>(session: &mut Session, target: &Target, field: &str, log_n: u32) {
+    let case = |task: &str| Case {
+        name: format!("{field}/{task}/host"),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(1 << log_n),
+        floor: None,
+    };
+    let right = |host: &[F], roots: &[Option<F>]| {
+        host.iter().zip(roots).enumerate().all(|(i, (x, root))| match root {
+            Some(root) => root.square() == *x && is_square(i, x),
+            None => !is_square(i, x),
+        })
+    };
+    session.measure(case("roots"), |budget| {
+        let (plan, host) = (Sqrt::<F>::new(&target.device)?, elements::<F>(log_n));
+        let before = target.device.stats().launches;
+        ensure!(right(&host, &plan.roots_of(&host)?), "a root is wrong");
+        let launches = target.device.stats().launches - before;
+        let timing = budget.time(|| plan.roots_of(&host).map(drop).map_err(Error::from))?;
+        Ok((timing, Some(launches), format!("squared, all of 2^{log_n}")))
+    });
+    if log_n > 0 {
+        return;
+    }
+    session.measure(case("roots/one-core"), |budget| {
+        let host = elements::<F>(log_n);
+        let serial = || host.iter().map(|x| reference::root(*x, Choice::Any)).collect::<Vec<_>>();
+        ensure!(right(&host, &serial()), "a root is wrong");
+        let timing = budget.time(|| {
+            std::hint::black_box(serial());
+            Ok(())
+        })?;
+        Ok((timing, None, "squared; arkworks' Tonelli and Shanks on the host, whatever the device".into()))
+    });
+}
+
+/// Cube roots, raised to the third power again.
+fn cube_roots<F: RootField + Default>(session: &mut Session, target: &Target, field: &str, log_n: u32) {
+    let bits = f64::from(<F::BasePrimeField as ark_ff::PrimeField>::MODULUS_BIT_SIZE);
+    let elements_count = 1usize << log_n;
+    let work = Work {
+        multiplications: bits * weight::<F::BasePrimeField>() * elements_count as f64,
+        bytes: (2 * 4 * F::LIMBS + 4) as f64 * elements_count as f64,
+    };
+    let described = Case {
+        name: format!("{field}/cube-roots/device"),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(elements_count),
+        floor: Some(target.limits.floor(work)),
+    };
+    session.measure(described, |budget| {
+        let (device, plan) = (&target.device, NthRoot::<F>::new(&target.device, 3)?);
+        let mut host: Vec<F> = input::random(elements_count);
+        host.par_iter_mut().step_by(2).for_each(|x| *x = x.square() * *x);
+        let a = device.upload::<Mont<F>>(&host)?;
+        let (mut out, mut mask) = (device.zeros::<Mont<F>>(host.len())?, device.zeros::<u32>(host.len())?);
+        let before = device.stats().launches;
+        plan.roots(&a, &mut out, &mut mask)?;
+        let launches = device.stats().launches - before;
+        let (roots, found) = (out.to_vec()?, mask.to_vec()?);
+        let wrong = (&host, &roots, &found).into_par_iter().enumerate().find_any(|(i, (x, root, found))| {
+            let is_root = root.square() * **root == **x;
+            is_root != (**found == 1) || (i % 2 == 0 && !is_root)
+        });
+        ensure!(wrong.is_none(), "root {} is wrong", wrong.map_or(0, |(i, _)| i));
+        let timing = budget.time_queued(|| Ok(plan.roots(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), format!("cubed, all of 2^{log_n}; {} products each", plan.products())))
     });
 }
 

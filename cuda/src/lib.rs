@@ -226,6 +226,9 @@ pub const SQRT: &str = include_str!("../sqrt.cuh");
 /// `sqrt_roots`: what a program makes of each element.
 pub const SQRT_ROOTS: &str = include_str!("../sqrt_roots.cu");
 
+/// `sqrt_warp`: roots by the 32 threads of a warp together.
+pub const SQRT_WARP: &str = include_str!("../sqrt_warp.cu");
+
 /// `sqrt_points`: points of a curve from their compressed encodings.
 pub const SQRT_POINTS: &str = include_str!("../sqrt_points.cu");
 
@@ -289,6 +292,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("sqrt_points", SQRT_POINTS),
     ("sqrt_roots", SQRT_ROOTS),
     ("sqrt_subgroup", SQRT_SUBGROUP),
+    ("sqrt_warp", SQRT_WARP),
     ("sumcheck_eq", SUMCHECK_EQ),
     ("sumcheck_finish", SUMCHECK_FINISH),
     ("sumcheck_fold", SUMCHECK_FOLD),

@@ -16,6 +16,7 @@ use crate::{
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("roots", roots);
+    suite.add("short", short);
     suite.add("long", long);
     suite.add("jacobi", symbols);
     suite.add("misuse", misuse);
@@ -90,6 +91,34 @@ fn roots(device: &Device) -> Outcome {
         expect_same(&format!("{len} symbols"), &symbols, &expected)?;
     }
     Ok(())
+}
+
+/// Primes of 2, 5, 7, 17, 31 and 61 bits, with all squares and all others of the short ones among the numbers.
+fn short(device: &Device) -> Outcome {
+    const SHORT: [u64; 6] = [3, 17, 97, 65537, (1 << 31) - 1, (1 << 61) - 1];
+    let plan = ModSqrt::with_primes(device, &SHORT.map(BoxedUint::from), Secrecy::Public)?.choose(Choice::Smaller);
+    for len in lengths(device, &[1, 31, 33, 700]) {
+        let indices: Vec<u32> = (0..len as u32).map(|i| i % 6).collect();
+        let number = |i: usize| (i as u64 / 6).pow(1 + i as u32 % 3) % SHORT[i % 6];
+        let (mut expected, mut expected_mask) = (Vec::new(), Vec::new());
+        for i in 0..len {
+            let (p, x) = (SHORT[i % 6], number(i));
+            let root = reference::sqrt(&BoxedUint::from(x), &BoxedUint::from(p)).map(|root| {
+                let root = u64::from_le_bytes(bytes(&root));
+                root.min((p - root) % p)
+            });
+            expected.extend([root.unwrap_or(0) as u32, (root.unwrap_or(0) >> 32) as u32]);
+            expected_mask.push(if root.is_some() { Found::Root } else { Found::NoRoot } as u32);
+        }
+        let values: Vec<u32> = (0..len).map(number).flat_map(|x| [x as u32, (x >> 32) as u32]).collect();
+        let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
+        let (mut roots, mut mask) = (garbage(device, 2 * len)?, garbage(device, len)?);
+        plan.roots_mixed(&indices, &values, &mut roots, &mut mask)?;
+        expect_same(&format!("{len} roots"), &roots.to_vec()?, &expected)?;
+        expect_same(&format!("the mask of {len}"), &mask.to_vec()?, &expected_mask)?;
+    }
+    let composite = expect_error("a composite", ModSqrt::new(device, &BoxedUint::from(9u32)))?;
+    expect_equal("a composite", &composite, &Error::Composite { index: 0 })
 }
 
 fn bytes(x: &BoxedUint) -> [u8; 8] {

@@ -6,14 +6,18 @@ use ark_ec::{
     hashing::{HashToCurve as _, curve_maps::wb::WBMap, map_to_curve_hasher::MapToCurveBasedHasher},
     short_weierstrass::{Affine, Projective},
 };
-use ark_ff::{AdditiveGroup, Field, field_hashers::DefaultFieldHasher};
+use ark_ff::{AdditiveGroup, Field, PrimeField, field_hashers::DefaultFieldHasher};
 use ark_serialize::CanonicalSerialize;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use evariste_backend::{Device, Error as DeviceError};
 use evariste_curve::AffinePoint;
-use evariste_field::{Mont, small::BabyBear};
+use evariste_field::{
+    Mont,
+    small::{BabyBear, Goldilocks},
+};
 use evariste_sqrt::{
-    Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, Method, PointError, RootField, Sqrt, reference,
+    Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, Method, NthRoot, PointError, RootField, Sqrt,
+    reference,
 };
 
 use crate::{Outcome, Suite, expect_equal, expect_same, garbage, launches::Family, other_device, sizes::lengths};
@@ -24,6 +28,12 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     suite.add("bls12-381-fq2::roots", roots::<Fq2>);
     suite.add("bls12-381-g1::points", points);
     suite.add("bls12-381-g2::hashes", hashes);
+    suite.add("bls12-381-fr::warps", warps::<Fr>);
+    suite.add("baby-bear::warps", warps::<BabyBear>);
+    suite.add("bls12-381-fr::cube_roots", roots_of_degree::<Fr, 3>);
+    suite.add("bn254-fr::cube_roots", roots_of_degree::<ark_bn254::Fr, 3>);
+    suite.add("goldilocks::seventh_roots", roots_of_degree::<Goldilocks, 7>);
+    suite.add("goldilocks::seventeenth_roots", roots_of_degree::<Goldilocks, 17>);
     suite.add("methods", methods);
     suite.add("views", views);
     suite.add("misuse", misuse);
@@ -35,7 +45,9 @@ pub(crate) const FAMILIES: &[Family] = &[Family {
     kernels: |_| {
         let points = Decompress::<g1::Config>::kernels(Encoding::Zcash);
         let hashes = HashToCurve::<g2::Config>::kernels();
-        Ok([Sqrt::<Fr>::kernels(), points, hashes].concat())
+        let even = Config { method: Some(Method::Warp), choice: Choice::Even, ..Config::default() };
+        let warps = Sqrt::<Fr>::kernels_of(&even).into_iter().filter(|spec| spec.name == "sqrt_warp").collect();
+        Ok([Sqrt::<Fr>::kernels(), NthRoot::<Fr>::kernels(3), warps, points, hashes].concat())
     },
 }];
 
@@ -96,13 +108,47 @@ fn ratios_and_symbols(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// One element, and batches that end within a workgroup.
+fn warps<F: RootField>(device: &Device) -> Outcome {
+    let config = |method| Config { method, choice: Choice::Even, ..Config::default() };
+    let warp = Sqrt::<F>::with(device, config(Some(Method::Warp)))?;
+    for len in lengths(device, &[1, 31, 33]) {
+        let host = elements::<F>(len);
+        let expected: Vec<_> = host.iter().map(|x| reference::root(*x, Choice::Even)).collect();
+        expect_same(&format!("{len} roots"), &warp.roots_of(&host)?, &expected)?;
+    }
+    Ok(())
+}
+
+/// Powers and what is none; over BN254's scalar field 9 divides p − 1, and over Goldilocks 7 does not.
+fn roots_of_degree<F: RootField + PrimeField, const DEGREE: u32>(device: &Device) -> Outcome {
+    let plan = NthRoot::<F>::new(device, DEGREE)?;
+    for len in lengths(device, &LENGTHS) {
+        let mut host = elements::<F>(len);
+        host.iter_mut().skip(3).step_by(2).for_each(|x| *x = x.pow([DEGREE.into()]));
+        let a = device.upload::<Mont<F>>(&host)?;
+        let (mut out, mut mask) = (garbage::<Mont<F>>(device, len)?, garbage::<u32>(device, len)?);
+        plan.roots(&a, &mut out, &mut mask)?;
+        let has_root: Vec<u32> = host.iter().map(|x| u32::from(reference::has_root(*x, DEGREE))).collect();
+        expect_same("the mask", &mask.to_vec()?, &has_root)?;
+        let powers: Vec<F> = out.to_vec()?.into_iter().map(|root: F| root.pow([DEGREE.into()])).collect();
+        let expected: Vec<F> = host.iter().zip(&has_root).map(|(x, one)| *x * F::from(*one)).collect();
+        expect_same("the powers", &powers, &expected)?;
+    }
+    let refused = NthRoot::<F>::new(device, 9).err();
+    expect_equal("a composite degree", &refused, &Some(Error::Degree { expected: 61, actual: 9 }))
+}
+
 /// Every method of a prime with roots of unity of high order gives the same smaller roots.
 fn methods(device: &Device) -> Outcome {
     let host = elements::<BabyBear>(33);
     let expected: Vec<_> = host.iter().map(|x| reference::root(*x, Choice::Smaller)).collect();
-    for method in [Method::Table, Method::Serial, Method::PowerMatrix, Method::Cipolla, Method::Sze] {
+    for method in Method::ALL {
         let config = Config { method: Some(method), choice: Choice::Smaller, ..Config::default() };
-        let roots = Sqrt::with(device, config)?.roots_of(&host)?;
+        let roots = match Sqrt::with(device, config) {
+            Err(Error::Method { .. }) => continue,
+            sqrt => sqrt?.roots_of(&host)?,
+        };
         expect_same(&format!("{method:?}"), &roots, &expected)?;
     }
     Ok(())

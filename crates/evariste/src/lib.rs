@@ -34,7 +34,7 @@ pub mod prelude {
     #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
     #[cfg(feature = "sqrt")]
-    pub use evariste_sqrt::{Decompress, HashToCurve, Sqrt};
+    pub use evariste_sqrt::{Decompress, HashToCurve, NthRoot, Sqrt};
     #[cfg(feature = "modsqrt")]
     pub use evariste_sqrt::{Jacobi, ModSqrt};
     #[cfg(feature = "sumcheck")]

@@ -94,6 +94,14 @@ pub enum Error {
         /// The largest n with 2^n dividing p − 1.
         two_adicity: u32,
     },
+    /// Roots of this degree are not served.
+    #[error("roots of degree {actual} are not served: it is to be an odd prime up to {expected}")]
+    Degree {
+        /// The largest degree.
+        expected: u32,
+        /// The degree that was asked for.
+        actual: u32,
+    },
     /// The field is none that is served: neither prime nor a quadratic extension x² = β of a prime field, or an
     /// extension where a prime field is needed, or one of another length than a suite of hashes to curves takes.
     #[error("{what} are not for a field of degree {degree}, or not for its polynomial")]

@@ -10,6 +10,7 @@ mod map;
 mod methods;
 #[cfg(feature = "modular")]
 pub mod modular;
+mod nth_root;
 mod plan;
 mod points;
 mod program;
@@ -25,6 +26,7 @@ pub use hash_to_curve::HashToCurve;
 pub use map::MapToCurve;
 #[cfg(feature = "modular")]
 pub use modular::{Jacobi, ModSqrt};
+pub use nth_root::NthRoot;
 pub use plan::{Choice, Config, Method, Sqrt};
 pub use points::{Check, Decompress, Encoding, PointError, Refused};
 

@@ -11,7 +11,7 @@ use evariste_field::{
 
 use crate::{
     hash::{Hash, logarithm},
-    program::Program,
+    program::{Columns, Program},
 };
 
 /// Threads of a workgroup.
@@ -56,21 +56,32 @@ pub(crate) fn label<B>(program: &Program<B>) -> String {
     format!("{}; {low:#x}, {high:#x}, {shift}", sizes.join(", "))
 }
 
-fn sizes<B>(program: &Program<B>) -> [(&'static str, u32); 6] {
-    [
+fn sizes<B>(program: &Program<B>) -> Vec<(&'static str, u32)> {
+    let mut sizes = vec![
         ("STEPS", program.steps.len() as u32),
         ("SLOTS", program.slots),
         ("DIGITS", program.digits),
         ("DIGIT_BITS", program.width),
         ("DIGIT_PAD", program.pad),
         ("TABLE", program.table),
-    ]
+    ];
+    if let Some(columns) = &program.columns {
+        sizes.extend([
+            ("COLUMNS", columns.count),
+            ("COLUMNS_EACH", columns.each()),
+            ("EXPONENT_BITS", columns.exponent.len() as u32),
+            ("INVERSES", columns.inverses),
+        ]);
+    }
+    sizes
 }
 
 /// A program as the body on the CPU reads it from the buffers of a launch.
 pub(crate) struct Machine<'a, B> {
     of: &'a Program<B>,
     program: &'a [u32],
+    /// The digits of the exponent of columns.
+    exponent: &'a [u32],
     limbs: &'a [u32],
     constants: Vec<B>,
     entries: &'a [u32],
@@ -102,7 +113,8 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
         let constants = if lanes.is_some() { Vec::new() } else { limbs.chunks_exact(B::LIMBS).map(B::load).collect() };
         let mut one = vec![0; B::LIMBS];
         B::ONE.store(&mut one);
-        Self { of, program, limbs, constants, entries, lanes, one }
+        let (program, exponent) = program.split_at(2 * of.steps.len());
+        Self { of, program, exponent, limbs, constants, entries, lanes, one }
     }
 
     /// Room for a group of elements, of which `slots` go in and out.
@@ -142,12 +154,42 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
             for slot in 0..slots {
                 group.slots[slot] = B::load(group.words(slot, i));
             }
+            if let Some(columns) = &self.of.columns {
+                group.slots[1] = self.columns(columns, group.slots[0]);
+            }
             group.verdicts[i] = self.run_one(group, i);
             for slot in 0..slots {
                 let x = group.slots[slot];
                 x.store(group.words(slot, i));
             }
         }
+    }
+
+    /// What the lanes of a warp do, one lane after the other: a root of `a`, if it has one.
+    fn columns(&self, of: &Columns, a: B) -> B {
+        let (mut square, mut power) = (a, B::ONE);
+        for k in 0..of.exponent.len() {
+            if self.exponent[k / 32] >> (k % 32) & 1 == 1 {
+                power *= square;
+            }
+            square.square_in_place();
+        }
+        let root = a * power;
+        let mut columns = Wiped::from(vec![root; of.count as usize]);
+        let mut x = root * power;
+        for column in &mut columns[1..] {
+            *column = x;
+            x.square_in_place();
+        }
+        for i in 1..of.count as usize {
+            let looked_at = of.count as usize - i;
+            if columns[looked_at] != B::ONE {
+                // No later digit looks at the columns from this one on.
+                let inverses = &self.constants[of.inverses as usize + i - 1..];
+                columns[..looked_at].iter_mut().zip(inverses).for_each(|(column, inverse)| *column *= inverse);
+            }
+        }
+        columns[0]
     }
 
     fn operand(&self, group: &Group<B>, kind: u32, index: u32, flag: bool, counter: u32) -> B {

@@ -3,17 +3,21 @@
 //! p − 1 = 2^n · m with odd m, and g is a generator of the subgroup of order 2^n. All exponents are p shifted down:
 //! (m − 1) / 2 is p ≫ (n + 1), and so are (p − 3) / 4, (p − 5) / 8 and (p − 9) / 16 where they are integers.
 
+mod degree;
 mod maps;
 mod prime;
+mod sze;
 
-use ark_ff::{BigInteger, Field};
+use ark_ff::Field;
 use evariste_field::DevicePrimeField;
+use num_bigint::BigUint;
 
 use crate::{
     Choice, Error, Method, Result,
-    program::{Builder, Operand, Program, Slot, Step},
+    program::{Builder, LANES, Operand, Program, Slot, Step},
 };
 
+pub(crate) use degree::{Degree, roots_of_degree};
 pub(crate) use maps::{Map, maps, maps2};
 pub(crate) use prime::Prime;
 
@@ -139,6 +143,12 @@ impl<'a, B: DevicePrimeField> Writer<'a, B> {
     }
 }
 
+/// p − 1.
+fn order<B: DevicePrimeField>() -> BigUint {
+    let p: BigUint = B::MODULUS.into();
+    p - 1u8
+}
+
 /// The element whose device form is an integer that fits a limb.
 fn integer<B: DevicePrimeField>(integer: u32) -> B {
     let mut limbs = vec![0; B::LIMBS];
@@ -177,8 +187,9 @@ fn write_root<B: DevicePrimeField>(w: &mut Writer<'_, B>, method: Method, a: Slo
         Method::Atkin => n == 2,
         Method::Muller => n == 3,
         Method::Table | Method::Serial => true,
-        Method::PowerMatrix | Method::NeededColumns => n <= MAX_COLUMNS,
-        Method::Cipolla | Method::Sze => n >= 2,
+        Method::PowerMatrix | Method::NeededColumns | Method::Warp => n <= MAX_COLUMNS,
+        Method::Cipolla => n >= 2,
+        Method::Sze => sze::applies(w.prime),
     };
     if !applies {
         return Err(Error::Method { method, two_adicity: n });
@@ -197,8 +208,9 @@ fn write_root<B: DevicePrimeField>(w: &mut Writer<'_, B>, method: Method, a: Slo
         Method::Serial => serial(w, a, root),
         Method::PowerMatrix => matrix(w, a, root, false),
         Method::NeededColumns => matrix(w, a, root, true),
+        Method::Warp => warp(w, a, root),
         Method::Cipolla => cipolla(w, a, root),
-        Method::Sze => sze(w, a, root),
+        Method::Sze => sze::write(w, a, root),
     }
     w.b.extend([Step::Load(Operand::Slot(root)), Step::Square(1), Step::Check(Operand::Slot(a))]);
     Ok(())
@@ -293,6 +305,18 @@ fn matrix<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, y: Slot, needed: 
     }
 }
 
+/// The columns of [`matrix`] in the lanes of a warp, which make the root before the steps.
+fn warp<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
+    debug_assert_eq!([a, root], [0, 1]);
+    w.reserve();
+    let (prime, n) = (w.prime, w.prime.two_adicity);
+    // Digit i divides column k by g^(2^(i − 1 + k)). Lanes without a column take factors too, and throw the products away.
+    let looked_at = n + n.next_multiple_of(LANES);
+    let first = Prime::inverse(prime.generator);
+    let inverses = std::iter::successors(Some(first), |x| Some(x.square())).take(looked_at as usize);
+    w.b.set_columns(n, prime.shifted(n + 1), inverses);
+}
+
 /// r = 0 if a is 0, else what is in the slot, which has a slot behind it that is free.
 fn unless_zero<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, slot: Slot) {
     let zero = w.b.constant(B::ZERO);
@@ -330,69 +354,6 @@ fn cipolla<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
         w.b.extend([Step::Store(squared), Step::Load(Operand::Slot(other)), Step::Store(mixed)]);
     }
     w.b.extend([Step::Load(Operand::Slot(current)), Step::Multiply(0, inverses), Step::Store(found)]);
-    unless_zero(w, a, found);
-    w.b.push(Step::Store(root));
-}
-
-/// In the group of elements u + v s with s² = a, taken up to factors: (c + s)^m is squared until it is one of order 2, which
-/// is s up to factors. What it was before, of order 4, is u + v s with (u / v)² = −a.
-fn sze<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
-    let found = w.b.slots(2);
-    let [u, v, square, c] = [w.b.slot(), w.b.slot(), w.b.slot(), w.b.slot()];
-    w.reserve();
-    let n = w.prime.two_adicity;
-    let attempts = w.prime.attempts();
-    let all = w.b.by_counter((1..=u64::from(attempts)).map(B::from));
-    let [zero, one] = [B::ZERO, B::ONE].map(|x| w.b.constant(x));
-    let unit = w.b.constant(w.prime.power_of_generator(n - 2));
-    let [at_a, at_u, at_v, at_square, at_c] = [a, u, v, square, c].map(Operand::Slot);
-    // u² + a v² into `square`.
-    let norm = [
-        [Step::Load(at_u), Step::Square(1), Step::Store(square), Step::Load(at_v), Step::Square(1)].as_slice(),
-        &[Step::Multiply(0, at_a), Step::Add(at_square), Step::Store(square)],
-    ]
-    .concat();
-    // The rest of a squaring: v = 2 u v, and u.
-    let twice = [
-        [Step::Load(at_u), Step::Multiply(0, at_v), Step::Store(v), Step::Add(at_v), Step::Store(v)].as_slice(),
-        &[Step::Load(at_square), Step::Store(u)],
-    ]
-    .concat();
-    let begin = w.b.here();
-    w.b.extend([Step::Load(all), Step::Store(c), Step::Store(u), Step::Square(1), Step::Test(at_a)]);
-    let mut again = vec![w.b.jump(true)];
-    w.b.extend([Step::Load(one), Step::Store(v)]);
-    let exponent = w.prime.shifted(n).to_vec();
-    for digit in exponent.iter().rev().skip(1) {
-        w.b.extend(norm.iter().copied()).extend(twice.iter().copied());
-        if *digit {
-            // Times c + s: c u + a v, and u + c v.
-            w.b.extend([Step::Load(at_a), Step::Multiply(0, at_v), Step::Store(square)]);
-            w.b.extend([Step::Load(at_c), Step::Multiply(0, at_u), Step::Add(at_square), Step::Store(square)]);
-            w.b.extend([Step::Load(at_c), Step::Multiply(0, at_v), Step::Add(at_u), Step::Store(v)]);
-            w.b.extend([Step::Load(at_square), Step::Store(u)]);
-        }
-    }
-    w.b.extend([Step::Load(at_u), Step::Test(zero)]);
-    again.push(w.b.jump(true));
-    w.b.extend([Step::Load(at_v), Step::Test(zero)]);
-    let done = w.b.jump(false);
-    again.into_iter().for_each(|from| w.b.land(from));
-    w.b.end_search(begin, attempts);
-    w.b.land(done);
-    let mut order_four = Vec::new();
-    for _ in 1..n {
-        w.b.extend(norm.iter().copied()).push(Step::Test(zero));
-        order_four.push(w.b.jump(true));
-        w.b.extend(twice.iter().copied());
-    }
-    order_four.into_iter().for_each(|from| w.b.land(from));
-    // u / v times a root of −1.
-    let mut exponent = B::MODULUS;
-    exponent.sub_with_borrow(&B::BigInt::from(2u8));
-    let exponent: Vec<bool> = (0..B::MODULUS_BIT_SIZE as usize).map(|i| exponent.get_bit(i)).collect();
-    w.b.power(v, &exponent, w.scratch);
-    w.b.extend([Step::Multiply(0, at_u), Step::Multiply(0, unit), Step::Store(found)]);
     unless_zero(w, a, found);
     w.b.push(Step::Store(root));
 }

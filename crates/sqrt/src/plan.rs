@@ -16,7 +16,7 @@ use crate::{
     Error, Result, RootField,
     machine::{self, Machine, THREADS},
     methods::{self, Prime},
-    program::Program,
+    program::{LANES, Program},
 };
 
 /// Says how roots are computed in a prime field, with p − 1 = 2^n · m for odd m and b bits of p. Costs are
@@ -55,15 +55,21 @@ pub enum Method {
     /// The same with only the columns that later digits look at. W(b − n) + (n − 1) (n + 2) / 2 + 2: as many as
     /// serially, but n in a row at most.
     NeededColumns,
-    /// p ≡ 1 (mod 4): in the group of classes of u + v √a, without knowing the root. About 6 (b − n) for an attempt, 4 n, and
-    /// W(b). Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80
+    /// Tonelli–Shanks, n ≤ 64, by the 32 threads of a warp together: thread j has the power a^(m 2^j), and each digit brings all
+    /// of them up to date by one product of all threads at once. While one thread squares, the others multiply by its squares.
+    /// b + n − 2 products in a row at most for n ≤ 32, and for more n − 33 more; those of digits that are 0 are left out. For few
+    /// elements: it saves time, and takes 32 threads each.
+    Warp,
+    /// p ≡ 1 (mod 4), or p − 1 has an odd prime factor below 32: in the group of classes of u + v √a, without knowing the root
+    /// and without a non-residue, by roots of unity of order 4 and of the orders of those primes. About 6 (b − n) for an attempt,
+    /// 4 n, and W(b); where an odd prime is needed, 6 b for each that is tried. Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80
     /// (2011).
     Sze,
 }
 
 impl Method {
     /// All variants, for going through them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Method::Power,
         Method::Atkin,
         Method::Muller,
@@ -72,6 +78,7 @@ impl Method {
         Method::Serial,
         Method::PowerMatrix,
         Method::NeededColumns,
+        Method::Warp,
         Method::Sze,
     ];
 }
@@ -161,6 +168,8 @@ pub(crate) struct Loaded<P, B: DevicePrimeField> {
     pub(crate) hashed: Buffer<u32>,
     /// Elements of one launch.
     pub(crate) each: usize,
+    /// Threads that work on one element.
+    lanes: u32,
     ready: Event,
 }
 
@@ -171,7 +180,8 @@ impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
             program: device.upload(&program.words())?,
             constants: device.upload(&program.constants)?,
             hashed: device.upload(&program.hash.entries)?,
-            each: launch_len::<B>(device.info(), program.products()),
+            each: launch_len::<B>(device.info(), program.products()) / program.lanes() as usize,
+            lanes: program.lanes(),
             ready: device.record(None)?,
         })
     }
@@ -183,6 +193,55 @@ impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
         }
         Ok(vec![Arg::read(&self.program), Arg::read(&self.constants), Arg::read(&self.hashed)])
     }
+}
+
+impl<B: DevicePrimeField> Loaded<Params, B> {
+    /// Runs the program on all elements of the inputs. `want` is the parity of the root that is chosen.
+    pub(crate) fn launch<F: RootField<BasePrimeField = B>>(
+        &self,
+        device: &Device,
+        queue: Option<&Queue>,
+        want: u32,
+        inputs: &[View<'_, Mont<F>>],
+        mut out: Option<ViewMut<'_, Mont<F>>>,
+        mut verdicts: ViewMut<'_, u32>,
+    ) -> Result<()> {
+        let len = inputs[0].len();
+        verdicts.expect_len("the mask", len)?;
+        checked_len(device, "a batch of roots", len)?;
+        for part in parts(len, self.each) {
+            let params = Params { len: part.len() as u32, want };
+            let mut args = self.args(device, queue)?;
+            for input in inputs {
+                args.push(Arg::read(input.view(part.clone())?));
+            }
+            if let Some(out) = &mut out {
+                args.push(Arg::write(out.view_mut(part.clone())?));
+            }
+            args.push(Arg::write(verdicts.view_mut(part)?));
+            let groups = params.len.div_ceil(THREADS / self.lanes).into();
+            // SAFETY: inputs, outputs and verdicts have `len` elements, and threads touch only those below it. The program refers
+            // to its own slots, constants and digits alone, and a hash gives places in its table for any element.
+            unsafe { self.kernel.launch(queue, groups, &params, &mut args) }?;
+        }
+        Ok(())
+    }
+}
+
+/// What `roots` makes of elements in host memory, by buffers for these, the roots and the mask. Waits for the device.
+pub(crate) fn on_host<F: RootField>(
+    device: &Device,
+    queue: Option<&Queue>,
+    a: &[F],
+    roots: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &mut Buffer<u32>) -> Result<()>,
+) -> Result<Vec<Option<F>>> {
+    let mut elements = device.alloc::<Mont<F>>(a.len())?;
+    let (mut out, mut mask) = (device.alloc::<Mont<F>>(a.len())?, device.alloc::<u32>(a.len())?);
+    elements.as_view_mut().write_on(queue, a)?;
+    roots(&elements, &mut out, &mut mask)?;
+    let (roots, mask) = (out.as_view().read_on(queue)?, mask.as_view().read_on(queue)?);
+    let (roots, mask) = (roots.wait()?, mask.wait()?);
+    Ok(roots.into_iter().zip(mask).map(|(root, is_one)| (is_one == 1).then_some(root)).collect())
 }
 
 /// Takes square roots of the elements of buffers on one device: one thread an element, by the algorithm that suits the
@@ -343,15 +402,26 @@ impl<F: RootField> Sqrt<F> {
     /// Lists the kernels of the method that costs least and any choice of root, for compiling them ahead; none for a
     /// field that [`Sqrt::with`] refuses.
     pub fn kernels() -> Vec<KernelSpec> {
+        Self::kernels_of(&Config::default())
+    }
+
+    /// Lists the kernels of a configuration, for compiling them ahead; none for a field or a method that [`Sqrt::with`]
+    /// refuses.
+    pub fn kernels_of(config: &Config<F>) -> Vec<KernelSpec> {
         let Ok(field) = Plan::<F>::new() else { return Vec::new() };
-        let method = if field.beta.is_some() { Ok(Method::Table) } else { methods::best(&field.prime) };
+        let method = match config.method {
+            Some(_) if field.beta.is_some() => return Vec::new(),
+            Some(method) => Ok(method),
+            None if field.beta.is_some() => Ok(Method::Table),
+            None => methods::best(&field.prime),
+        };
         let Ok(method) = method else { return Vec::new() };
-        let z = F::from_base_prime_field(field.prime.non_residue);
-        let any = Choice::Any;
+        let z = config.non_residue.unwrap_or_else(|| F::from_base_prime_field(field.prime.non_residue));
+        let choice = config.choice;
         let all = [
-            (Shape::Roots, field.roots(method, any), detail(method, any)),
-            (Shape::Ratios, field.ratios(z, any), detail(Method::Table, any)),
-            (Shape::Symbols, Ok(field.symbols()), detail(Method::Power, any)),
+            (Shape::Roots, field.roots(method, choice), detail(method, choice)),
+            (Shape::Ratios, field.ratios(z, choice), detail(Method::Table, choice)),
+            (Shape::Symbols, Ok(field.symbols()), detail(Method::Power, choice)),
         ];
         all.into_iter()
             .filter_map(|(shape, program, detail)| Some(spec::<F>(shape, &Arc::new(program.ok()?), &detail)))
@@ -436,14 +506,7 @@ impl<F: RootField> Sqrt<F> {
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`Sqrt::roots`], for the same reasons.
     pub fn roots_of(&self, a: &[F]) -> Result<Vec<Option<F>>> {
-        let mut elements = self.device.alloc::<Mont<F>>(a.len())?;
-        let (mut out, mut mask) = (self.device.alloc::<Mont<F>>(a.len())?, self.device.alloc::<u32>(a.len())?);
-        elements.as_view_mut().write_on(self.queue.as_ref(), a)?;
-        self.roots(&elements, &mut out, &mut mask)?;
-        let queue = self.queue.as_ref();
-        let (roots, mask) = (out.as_view().read_on(queue)?, mask.as_view().read_on(queue)?);
-        let (roots, mask) = (roots.wait()?, mask.wait()?);
-        Ok(roots.into_iter().zip(mask).map(|(root, is_square)| (is_square == 1).then_some(root)).collect())
+        on_host(&self.device, self.queue.as_ref(), a, |elements, out, mask| self.roots(elements, out, mask))
     }
 
     fn loaded<'a>(
@@ -463,29 +526,11 @@ impl<F: RootField> Sqrt<F> {
         &self,
         loaded: &Loaded<Params, F::BasePrimeField>,
         inputs: &[View<'_, Mont<F>>],
-        mut out: Option<ViewMut<'_, Mont<F>>>,
-        mut verdicts: ViewMut<'_, u32>,
+        out: Option<ViewMut<'_, Mont<F>>>,
+        verdicts: ViewMut<'_, u32>,
     ) -> Result<()> {
-        let len = inputs[0].len();
-        verdicts.expect_len("the mask", len)?;
-        checked_len(&self.device, "a batch of roots", len)?;
-        let (queue, want) = (self.queue.as_ref(), self.inner.choice.parity());
-        for part in parts(len, loaded.each) {
-            let params = Params { len: part.len() as u32, want };
-            let mut args = loaded.args(&self.device, queue)?;
-            for input in inputs {
-                args.push(Arg::read(input.view(part.clone())?));
-            }
-            if let Some(out) = &mut out {
-                args.push(Arg::write(out.view_mut(part.clone())?));
-            }
-            args.push(Arg::write(verdicts.view_mut(part)?));
-            let groups = params.len.div_ceil(THREADS).into();
-            // SAFETY: inputs, outputs and verdicts have `len` elements, and threads touch only those below it. The program refers
-            // to its own slots, constants and digits alone, and a hash gives places in its table for any element.
-            unsafe { loaded.kernel.launch(queue, groups, &params, &mut args) }?;
-        }
-        Ok(())
+        let want = self.inner.choice.parity();
+        loaded.launch(&self.device, self.queue.as_ref(), want, inputs, out, verdicts)
     }
 
     /// The same operations in launches of so many elements.
@@ -531,6 +576,9 @@ fn detail(method: Method, choice: Choice) -> String {
     format!("{method:?}, {choice:?}")
 }
 
+/// Elements in workgroup memory where the lanes of a warp work together: two for each warp.
+const TILE: u32 = 2 * THREADS / LANES;
+
 /// Elements that a CPU thread takes at a time.
 const GRAIN: usize = 64;
 
@@ -547,20 +595,28 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
             let (pairs, out) = (u32::from(shape == Shape::Ratios), shape.outputs(degree));
             let sizes = format!("#define COEFFICIENTS {degree}\n#define PAIRS {pairs}\n#define OUT {out}\n");
             let field = source::cuda::<F::BasePrimeField>();
-            [&field, &machine::cuda(&rendered), &sizes, evariste_cuda::SQRT_ROOTS].concat()
+            let kernel = if rendered.columns.is_some() { evariste_cuda::SQRT_WARP } else { evariste_cuda::SQRT_ROOTS };
+            [&field, &machine::cuda(&rendered), &sizes, kernel].concat()
         }
         Language::Wgsl { int64 } => {
             let accessors: String = seen.iter().map(source::wgsl_accessors::<F::BasePrimeField>).collect();
             let field = source::wgsl::<F::BasePrimeField>(int64);
             let machine = machine::wgsl(&rendered);
-            [&field, &machine, &accessors, &wgsl_ends(shape, degree), evariste_shaders::SQRT_ROOTS].concat()
+            let start = [&field, &*machine, &accessors].concat();
+            match rendered.columns {
+                None => [&start, &*wgsl_ends(shape, degree), evariste_shaders::SQRT_ROOTS].concat(),
+                Some(_) => {
+                    [&start, &*source::wgsl_tile::<F::BasePrimeField>(TILE), evariste_shaders::SQRT_WARP].concat()
+                }
+            }
         }
     };
     let (run, turns) = (Arc::clone(program), program.turns());
     let body = move |params: &Params, args: Args<'_, '_>| body::<F>(&run, shape, *params, args);
+    let name = if program.columns.is_some() { "sqrt_warp" } else { "sqrt_roots" };
     let (field, program) = (source::label::<F>(), machine::label(program));
     let variant = format!("{} over {field} ({detail}; {program})", shape.name());
-    KernelSpec::new("sqrt_roots", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+    KernelSpec::new(name, variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
 }
 
 /// `inputs` and `outputs` in WGSL.

@@ -115,9 +115,39 @@ impl Step {
     }
 }
 
+/// What the lanes of a warp do together with one element before the steps, from slot 0 to slot 1 ([`Method::Warp`](crate::Method::Warp)):
+/// column 0 is a candidate y for the root and column k the power x^(2^(k − 1)), where y² = a x; one lane has column k, and k + 32.
+#[derive(Clone, Debug)]
+pub(crate) struct Columns {
+    /// How many columns there are: n.
+    pub(crate) count: u32,
+    /// (m − 1) / 2, the lowest digit first.
+    pub(crate) exponent: Vec<bool>,
+    /// Constants from here on are g^(−2^e), as many as lanes look at.
+    pub(crate) inverses: u32,
+}
+
+impl Columns {
+    /// Columns of one lane.
+    pub(crate) fn each(&self) -> u32 {
+        self.count.div_ceil(LANES)
+    }
+
+    /// Products in a row: of the power, of y and x, of the powers of x, and of all columns at once for each digit.
+    fn products(&self) -> u64 {
+        let beyond = (1..self.each()).map(|e| self.count - 1 - LANES * e).sum::<u32>();
+        u64::from(self.exponent.len() as u32 + 2 + self.count.saturating_sub(2) + self.count - 1 + beyond)
+    }
+}
+
+/// Threads that work on one element where there are [`Columns`].
+pub(crate) const LANES: u32 = 32;
+
 /// Steps with what they refer to.
 #[derive(Clone, Debug)]
 pub(crate) struct Program<B> {
+    /// What comes before the steps.
+    pub(crate) columns: Option<Columns>,
     pub(crate) steps: Vec<Step>,
     /// Constants, then the table of powers.
     pub(crate) constants: Vec<B>,
@@ -139,19 +169,27 @@ pub(crate) struct Program<B> {
 }
 
 impl<B: DevicePrimeField> Program<B> {
-    /// The steps as kernels read them.
+    /// The steps as kernels read them, and behind them the digits of the exponent of [`Columns`].
     pub(crate) fn words(&self) -> Vec<u32> {
-        self.steps.iter().flat_map(|step| step.encode()).collect()
+        let steps = self.steps.iter().flat_map(|step| step.encode());
+        let exponent = self.columns.iter().flat_map(|columns| columns.exponent.chunks(32));
+        let word = |digits: &[bool]| digits.iter().rev().fold(0, |word, digit| word << 1 | u32::from(*digit));
+        steps.chain(exponent.map(word)).collect()
+    }
+
+    /// Threads that work on one element.
+    pub(crate) fn lanes(&self) -> u32 {
+        if self.columns.is_some() { LANES } else { 1 }
     }
 
     /// Multiplications and squarings for one element; where the steps search, those expected of two attempts.
     pub(crate) fn products(&self) -> u64 {
-        self.products + self.attempt[0]
+        self.products + if self.attempts > 1 { self.attempt[0] } else { 0 }
     }
 
-    /// Whether steps are not the same for all elements.
+    /// Whether what is done is not the same for all elements, or more than the steps.
     pub(crate) fn searches(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Jump(..)))
+        self.columns.is_some() || self.steps.iter().any(|step| matches!(step, Step::Jump(..)))
     }
 
     /// Turns that the loops of one thread take in WGSL, at most.
@@ -163,6 +201,7 @@ impl<B: DevicePrimeField> Program<B> {
 /// Writes programs.
 #[derive(Debug)]
 pub(crate) struct Builder<B> {
+    columns: Option<Columns>,
     steps: Vec<Step>,
     constants: Vec<B>,
     table: Vec<B>,
@@ -173,6 +212,8 @@ pub(crate) struct Builder<B> {
     pad: u32,
     attempt: [u64; 2],
     attempts: u32,
+    /// Products of steps that few elements take.
+    seldom: u64,
 }
 
 /// Largest windows of an exponentiation: a table of 16 odd powers.
@@ -182,6 +223,7 @@ impl<B: DevicePrimeField> Builder<B> {
     /// An empty program whose first `inputs` slots hold its inputs.
     pub(crate) fn new(inputs: u32) -> Self {
         Self {
+            columns: None,
             steps: Vec::new(),
             constants: Vec::new(),
             table: Vec::new(),
@@ -192,6 +234,7 @@ impl<B: DevicePrimeField> Builder<B> {
             pad: 0,
             attempt: [0; 2],
             attempts: 1,
+            seldom: 0,
         }
     }
 
@@ -266,11 +309,24 @@ impl<B: DevicePrimeField> Builder<B> {
         (self.table, self.hash, self.width, self.pad) = (table, hash, width, pad);
     }
 
+    /// Leaves the products of the steps from number `start` on out of those that are expected: few elements take them.
+    pub(crate) fn seldom(&mut self, start: u32) {
+        self.seldom += self.steps[start as usize..].iter().map(|step| step.products()).sum::<u64>();
+    }
+
+    /// Puts columns before the steps, with the inverses g^(−2^e) that their digits choose from.
+    pub(crate) fn set_columns(&mut self, count: u32, exponent: &[bool], inverses: impl IntoIterator<Item = B>) {
+        let at = self.constants.len() as u32;
+        self.constants.extend(inverses);
+        self.columns = Some(Columns { count, exponent: exponent.to_vec(), inverses: at });
+    }
+
     /// Ends a search that starts over at step `start` while the flag is set, so often at most as `attempts` says.
     pub(crate) fn end_search(&mut self, start: u32, attempts: u32) {
         self.push(Step::Next(attempts)).push(Step::Jump(true, start));
         let steps = &self.steps[start as usize..];
-        self.attempt = [steps.iter().map(|step| step.products()).sum(), self.turns_of(steps)];
+        let products = steps.iter().map(|step| step.products()).sum::<u64>() - self.seldom;
+        self.attempt = [products, self.turns_of(steps)];
         self.attempts = attempts;
     }
 
@@ -310,13 +366,16 @@ impl<B: DevicePrimeField> Builder<B> {
 
     /// The program, whose first slots hold its results.
     pub(crate) fn finish(self) -> Program<B> {
-        let (products, turns) = (self.steps.iter().map(|step| step.products()).sum(), self.turns_of(&self.steps));
+        let before = self.columns.as_ref().map_or(0, Columns::products);
+        let products = before + self.steps.iter().map(|step| step.products()).sum::<u64>() - self.seldom;
+        let turns = turns::repeat(before, turns::mul::<B>()) + self.turns_of(&self.steps);
         let table = self.constants.len() as u32;
         let mut constants = self.constants;
         constants.extend(self.table);
         // Kernels bind no empty buffers.
         constants.resize(constants.len().max(1), B::ONE);
         Program {
+            columns: self.columns,
             steps: self.steps,
             constants,
             table,

@@ -1,6 +1,7 @@
 //! The definitions, naively, to compare with.
 
-use ark_ff::{Field, LegendreSymbol};
+use ark_ff::{Field, LegendreSymbol, PrimeField};
+use num_bigint::BigUint;
 
 use crate::Choice;
 
@@ -22,9 +23,16 @@ pub fn root<F: Field>(x: F, choice: Choice) -> Option<F> {
     })
 }
 
+/// Tells whether `x` has a root of an odd prime degree, by Euler's criterion.
+pub fn has_root<F: PrimeField>(x: F, degree: u32) -> bool {
+    let order = F::MODULUS.into() - 1u8;
+    let all_have_one = (&order % degree) != BigUint::ZERO;
+    x.is_zero() || all_have_one || x.pow((order / degree).to_u64_digits()) == F::ONE
+}
+
 /// Computes `sgn0` of RFC 9380: the parity of the lowest coefficient that is not zero.
 pub fn is_odd<F: Field>(x: &F) -> bool {
-    use ark_ff::{BigInteger, PrimeField, Zero};
+    use ark_ff::{BigInteger, Zero};
 
     let mut coefficients = x.to_base_prime_field_elements();
     coefficients.find(|c| !c.is_zero()).is_some_and(|c| c.into_bigint().is_odd())

@@ -21,8 +21,8 @@ use evariste_field::{
 use num_bigint::BigUint;
 
 use crate::{
-    Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, MapToCurve, Method, PointError, RootField, Sqrt,
-    reference, subgroup::Membership,
+    Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, MapToCurve, Method, NthRoot, PointError,
+    RootField, Sqrt, reference, subgroup::Membership,
 };
 
 macro_rules! primes {
@@ -43,9 +43,14 @@ primes! {
     F11 C11 "11" "2"
     F13 C13 "13" "2"
     F17 C17 "17" "3"
+    F19 C19 "19" "2"
     F31 C31 "31" "3"
+    F37 C37 "37" "2"
     F41 C41 "41" "6"
     F97 C97 "97" "5"
+    F101 C101 "101" "2"
+    F163 C163 "163" "2"
+    F251 C251 "251" "6"
     // The configured generator is 6², by which arkworks has no root of unity of order 16, and square roots that never end.
     Square17 CSquare17 "17" "2"
     Composite CComposite "15" "2"
@@ -149,6 +154,12 @@ fn every_class_of_primes_has_all_its_roots_by_every_method() {
     tiny::<F31>(31);
     tiny::<F41>(41);
     tiny::<F97>(97);
+    // 2 · 3², 4 · 3², 4 · 5², 2 · 3⁴ and 2 · 5³ below p: Sze's branch of odd primes.
+    tiny::<F19>(19);
+    tiny::<F37>(37);
+    tiny::<F101>(101);
+    tiny::<F163>(163);
+    tiny::<F251>(251);
 }
 
 #[test]
@@ -187,7 +198,7 @@ fn every_device_has_the_same_roots() {
         check(&device, &sample::<ark_bls12_381::Fr>(9), config);
         check(&device, &sample::<ark_bls12_381::Fq2>(9), Config { choice: Choice::Larger, ..Config::default() });
         check_ratios_and_symbols(&device, &sample::<ark_bls12_381::Fr>(9));
-        for method in [Method::Cipolla, Method::Sze, Method::NeededColumns] {
+        for method in [Method::Cipolla, Method::Sze, Method::NeededColumns, Method::Warp] {
             check(&device, &sample::<BabyBear>(9), Config { method: Some(method), ..Config::default() });
         }
         check(
@@ -196,6 +207,104 @@ fn every_device_has_the_same_roots() {
             Config { choice: Choice::Even, ..Config::default() },
         );
     }
+}
+
+/// Fields with no column beside the root, with fewer than lanes, as many, and more; batches that end within a workgroup.
+#[test]
+fn warps_have_the_same_roots() {
+    fn same<F: RootField>(device: &Device) {
+        let sqrt = |method| Sqrt::<F>::with(device, Config { method, choice: Choice::Larger, ..Config::default() });
+        let (warp, best) = (sqrt(Some(Method::Warp)).unwrap(), sqrt(None).unwrap());
+        for len in [1, 2, 3, 4, 5, 31, 33] {
+            let elements = &sample::<F>(len.max(3))[..len];
+            assert_eq!(warp.roots_of(elements).unwrap(), best.roots_of(elements).unwrap(), "{len} on {device:?}");
+        }
+        assert!(warp.roots_of(&[]).unwrap().is_empty());
+    }
+    for device in devices() {
+        same::<F3>(&device);
+        same::<F7>(&device);
+        same::<F17>(&device);
+        same::<F41>(&device);
+        same::<BabyBear>(&device);
+        same::<Goldilocks>(&device);
+        same::<ark_bls12_381::Fr>(&device);
+        same::<ark_bls12_377::Fr>(&device);
+    }
+}
+
+fn check_degree<F: RootField + PrimeField>(device: &Device, elements: &[F], degree: u32) {
+    let plan = NthRoot::<F>::new(device, degree).unwrap();
+    let order: BigUint = F::MODULUS.into() - 1u8;
+    let (unit, divides) = (plan.root_of_unity(), (&order % degree) == BigUint::ZERO);
+    assert_eq!((unit != F::ONE, unit.pow([degree.into()])), (divides, F::ONE));
+    for (x, root) in elements.iter().zip(plan.roots_of(elements).unwrap()) {
+        let expected = reference::has_root(*x, degree).then_some(*x);
+        assert_eq!(root.map(|root| root.pow([degree.into()])), expected, "degree {degree} of {x} on {device:?}");
+    }
+}
+
+/// All elements, by the definition; degrees that divide p − 1 not at all, once and several times.
+#[test]
+fn roots_of_odd_degrees_are_those_of_the_definition() {
+    fn tiny<F: RootField + PrimeField>(p: u64) {
+        let elements: Vec<F> = (0..p).map(F::from).collect();
+        for degree in [3u32, 5, 7, 61] {
+            for x in &elements {
+                let expected = elements.iter().any(|y| y.pow([degree.into()]) == *x);
+                assert_eq!(reference::has_root(*x, degree), expected, "degree {degree} of {x} modulo {p}");
+            }
+            check_degree(&Device::cpu(), &elements, degree);
+        }
+    }
+    tiny::<F3>(3);
+    tiny::<F7>(7);
+    tiny::<F17>(17);
+    tiny::<F19>(19);
+    tiny::<F31>(31);
+    tiny::<F37>(37);
+    tiny::<F101>(101);
+    tiny::<F163>(163);
+    tiny::<F251>(251);
+}
+
+/// Powers, and what is none where the degree divides p − 1.
+#[test]
+fn every_device_has_the_same_roots_of_odd_degrees() {
+    fn powers<F: RootField>(len: usize, degree: u32) -> Vec<F> {
+        let all = sample::<F>(len.max(3)).into_iter().enumerate();
+        all.map(|(i, x)| if i % 2 == 0 { x.pow([degree.into()]) } else { x }).take(len).collect()
+    }
+    for device in devices() {
+        for len in [0, 1, 31, 33] {
+            check_degree(&device, &powers::<BabyBear>(len, 3), 3);
+        }
+        check_degree(&device, &powers::<Goldilocks>(9, 5), 5);
+        check_degree(&device, &powers::<ark_bn254::Fr>(9, 3), 3);
+        check_degree(&device, &powers::<ark_bls12_381::Fr>(9, 11), 11);
+        check_degree(&device, &powers::<ark_bls12_381::Fr>(9, 5), 5);
+        check_degree(&device, &(0..163u8).map(F163::from).collect::<Vec<_>>(), 3);
+    }
+}
+
+#[test]
+fn degrees_that_are_not_served_are_refused() {
+    let device = Device::cpu();
+    for degree in [0, 1, 2, 4, 9, 63, 67] {
+        let refused = NthRoot::<F97>::new(&device, degree).unwrap_err();
+        assert_eq!(refused, Error::Degree { expected: 61, actual: degree });
+        assert!(NthRoot::<F97>::kernels(degree).is_empty());
+    }
+    let extension = Error::Field { what: "roots of odd degrees", degree: 2 };
+    assert_eq!(NthRoot::<ark_bls12_381::Fq2>::new(&device, 3).unwrap_err(), extension);
+    let composite = Error::Modulus { field: std::any::type_name::<Composite>() };
+    assert_eq!(NthRoot::<Composite>::new(&device, 3).unwrap_err(), composite);
+    let plan = NthRoot::<F97>::new(&device, 3).unwrap();
+    let a = device.upload::<Mont<F97>>(&[F97::ONE; 3]).unwrap();
+    let (mut out, mut mask) = (device.zeros::<Mont<F97>>(2).unwrap(), device.zeros::<u32>(3).unwrap());
+    let length = Error::Device(DeviceError::Length { what: "the roots", expected: 3, actual: 2 });
+    assert_eq!(plan.roots(&a, &mut out, &mut mask), Err(length));
+    assert_eq!(NthRoot::<ark_bls12_381::Fr>::new(&device, 3).unwrap().products(), 307);
 }
 
 #[test]
@@ -226,8 +335,9 @@ fn costs_are_as_documented() {
     ];
     assert_eq!(best, expected);
     // What is there to compare with, over the same prime; searches are expected to take two attempts.
-    let others = [Method::Serial, Method::PowerMatrix, Method::NeededColumns, Method::Cipolla, Method::Sze];
-    let expected = [802, 1329, 802, 1118, 3009];
+    let others =
+        [Method::Serial, Method::PowerMatrix, Method::NeededColumns, Method::Warp, Method::Cipolla, Method::Sze];
+    let expected = [802, 1329, 802, 286, 1118, 3009];
     assert_eq!(others.map(|method| products::<ark_bls12_381::Fr>(Some(method)).1), expected);
 }
 
@@ -278,6 +388,11 @@ fn many_elements_are_divided_into_launches() {
         let expected = [false, true].map(|ratios| run(&sqrt, ratios));
         let sqrt = sqrt.in_launches_of(EACH);
         assert!([false, true].map(|ratios| run(&sqrt, ratios)) == expected);
+        let warp = Config { method: Some(Method::Warp), ..Config::default() };
+        let sqrt = Sqrt::<F97>::with(&device, warp).unwrap();
+        let whole = run(&sqrt, false);
+        assert_eq!(whole.1, expected[0].1);
+        assert!(run(&sqrt.in_launches_of(EACH / 4), false) == whole);
     }
 }
 

@@ -16,13 +16,10 @@ use zeroize::Zeroizing;
 use super::{
     kernels::{Constants, batch_len, mask, threads},
     moduli::{Moduli, same_limbs},
-    number::{self, MAX_BITS},
+    number::{self, MAX_BITS, MIN_BITS},
     program::HEAD,
 };
 use crate::{Error, Result};
-
-/// Bits of the shortest modulus: that of 3.
-pub(super) const MIN_BITS: u32 = 2;
 
 /// Divsteps of a batch on the GPU: their last one looks at three bits of words of 32.
 const DIVSTEPS: u32 = 30;

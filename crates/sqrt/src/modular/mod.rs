@@ -1,6 +1,6 @@
 //! Roots modulo primes that are known at run time only, and what rests on them.
 //!
-//! [`ModSqrt`] takes primes of 64 to 4096 bits and gives roots by the million: one kernel for each number of 32-bit limbs, to which
+//! [`ModSqrt`] takes primes of 2 to 4096 bits and gives roots by the million: one kernel for each number of 32-bit limbs, to which
 //! the primes are data. [`Jacobi`] gives the symbols of as many values for any odd moduli of 2 to 4096 bits.
 //!
 //! # Choices

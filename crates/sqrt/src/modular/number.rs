@@ -3,8 +3,11 @@
 use crypto_bigint::{BoxedUint, Limb};
 use zeroize::Zeroizing;
 
-/// Bits of the shortest modulus that roots are taken for.
-pub const MIN_BITS: u32 = 64;
+/// Bits of the shortest modulus that there may be: 3 has two.
+pub const MIN_BITS: u32 = 2;
+
+/// Bits of the shortest prime that is drawn at random.
+pub(crate) const MIN_RANDOM_BITS: u32 = 64;
 
 /// Bits of the longest modulus that there may be.
 pub const MAX_BITS: u32 = 4096;

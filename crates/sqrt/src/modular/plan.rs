@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// Takes square roots modulo primes that are known at run time only, of 64 to 4096 bits.
+/// Takes square roots modulo primes that are known at run time only, of 2 to 4096 bits.
 ///
 /// # Data
 /// An element is [`ModSqrt::limbs`] little-endian 32-bit limbs, zeros above its value, and n elements are n · limbs neighbouring words
@@ -128,7 +128,7 @@ impl ModSqrt {
     ///
     /// # Errors
     /// [`Error::NoModulus`] without a prime; [`Error::Randomness`] if the system gives no random bytes for the tests.
-    /// Of the others, the index is that of the first prime at fault: [`Error::ModulusBits`] if it has fewer than 64
+    /// Of the others, the index is that of the first prime at fault: [`Error::ModulusBits`] if it has fewer than 2
     /// bits or more than 4096, [`Error::EvenModulus`] if it is even, [`Error::Composite`] if it does not pass the
     /// tests, [`Error::ModulusLimbs`] if it has another number of limbs than the first. [`Error::Device`] with
     /// [`DeviceError::Compile`] if the kernel's source is refused, [`DeviceError::Unavailable`] where the compiler is

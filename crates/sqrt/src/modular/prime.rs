@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{
-    number::{self, MAX_BITS, MIN_BITS},
+    number::{self, MAX_BITS, MIN_BITS, MIN_RANDOM_BITS},
     program::{HEAD, section},
 };
 use crate::{Error, Result};
@@ -36,7 +36,7 @@ impl Modulus {
     /// Number `index` of the moduli that a caller gave.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless it has 64 to 4096 bits, [`Error::EvenModulus`] if it is even.
+    /// [`Error::ModulusBits`] unless it has 2 to 4096 bits, [`Error::EvenModulus`] if it is even.
     pub(crate) fn new(index: usize, value: &BoxedUint) -> Result<Self> {
         let bits = value.bits();
         if !(MIN_BITS..=MAX_BITS).contains(&bits) {
@@ -145,7 +145,7 @@ pub(crate) fn stride(limbs: usize, most: u32) -> usize {
     HEAD as usize + (section::POWERS + most - 1) as usize * limbs
 }
 
-/// Whether an odd number above 3 passes for a prime.
+/// Whether an odd number above 1 passes for a prime.
 fn passes(value: &BoxedUint) -> Result<bool> {
     if !is_prime(Flavor::Any, value) {
         return Ok(false);
@@ -193,7 +193,7 @@ pub(crate) fn random(bits: u32) -> Result<Zeroizing<BoxedUint>> {
         let start = random_bits(bits, precision)?;
         let highest = BoxedUint::from(3u32).resize_unchecked(precision).overflowing_shl_vartime(bits - 2);
         let Some(highest) = highest else {
-            return Err(Error::ModulusBits { index: 0, expected: MIN_BITS..=MAX_BITS, actual: bits });
+            return Err(Error::ModulusBits { index: 0, expected: MIN_RANDOM_BITS..=MAX_BITS, actual: bits });
         };
         let start = &*start | highest;
         let candidates = NonZeroU32::new(bits).and_then(|bits| SmallFactorsSieve::new(start, bits, false).ok());

@@ -8,7 +8,7 @@ use crypto_bigint::{
 #[cfg(doc)]
 use super::ModSqrt;
 use super::{
-    number::{MAX_BITS, MIN_BITS},
+    number::{MAX_BITS, MIN_RANDOM_BITS},
     prime,
 };
 #[cfg(doc)]
@@ -38,8 +38,8 @@ impl Puzzle {
     /// # Errors
     /// [`Error::ModulusBits`] unless `bits` is 64 to 4096; [`Error::Randomness`] if the system gives no random bytes.
     pub fn draw_prime(bits: u32) -> Result<BoxedUint> {
-        if !(MIN_BITS..=MAX_BITS).contains(&bits) {
-            return Err(Error::ModulusBits { index: 0, expected: MIN_BITS..=MAX_BITS, actual: bits });
+        if !(MIN_RANDOM_BITS..=MAX_BITS).contains(&bits) {
+            return Err(Error::ModulusBits { index: 0, expected: MIN_RANDOM_BITS..=MAX_BITS, actual: bits });
         }
         Ok((*prime::random(bits)?).clone())
     }
@@ -48,7 +48,7 @@ impl Puzzle {
     /// [`Puzzle::solve`] finds no root. It is the square of a random number, which is forgotten.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 64 to 4096 bits; [`Error::EvenModulus`] if it is even;
+    /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits; [`Error::EvenModulus`] if it is even;
     /// [`Error::Randomness`] if the system gives no random bytes.
     pub fn draw(prime: &BoxedUint) -> Result<Self> {
         let modulus = prime::Modulus::new(0, prime)?;
@@ -63,7 +63,7 @@ impl Puzzle {
     /// Makes the puzzle that a client got.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 64 to 4096 bits; [`Error::EvenModulus`] if it is even;
+    /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits; [`Error::EvenModulus`] if it is even;
     /// [`Error::TooLarge`] unless the square is below it. Whether it is a prime is not tested: of what is none, no
     /// solution is found.
     pub fn new(prime: &BoxedUint, square: &BoxedUint) -> Result<Self> {
@@ -113,7 +113,7 @@ impl Puzzle {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::number::MIN_BITS, *};
 
     #[test]
     fn puzzles_are_solved_and_checked() {
@@ -142,8 +142,8 @@ mod tests {
         assert!(!puzzle.verify(&root.resize_unchecked(320).wrapping_add(&prime)), "not below the prime");
         assert!(Puzzle::new(&prime, &prime.wrapping_sub(BoxedUint::one())).unwrap().solve().is_none(), "no square");
         assert_eq!(Puzzle::new(&prime, &prime).unwrap_err(), Error::TooLarge { index: 0 });
-        let bits = |actual| Error::ModulusBits { index: 0, expected: MIN_BITS..=MAX_BITS, actual };
-        assert_eq!(Puzzle::draw_prime(63).unwrap_err(), bits(63));
-        assert_eq!(Puzzle::draw(&BoxedUint::one()).unwrap_err(), bits(1));
+        let bits = |least, actual| Error::ModulusBits { index: 0, expected: least..=MAX_BITS, actual };
+        assert_eq!(Puzzle::draw_prime(63).unwrap_err(), bits(MIN_RANDOM_BITS, 63));
+        assert_eq!(Puzzle::draw(&BoxedUint::one()).unwrap_err(), bits(MIN_BITS, 1));
     }
 }

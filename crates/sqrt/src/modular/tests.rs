@@ -160,6 +160,50 @@ fn is_prime(n: &BigUint) -> bool {
     })
 }
 
+/// All numbers modulo the primes below 100, in one batch, and some modulo primes of each further length below 64 bits.
+#[test]
+fn the_shortest_primes() {
+    let mut primes: Vec<BigUint> = (3u32..100).step_by(2).map(BigUint::from).filter(is_prime_by_division).collect();
+    let all = |i: usize, p: &BigUint| {
+        let p = u32::try_from(p).unwrap();
+        (0..=p).map(move |x| (i as u32, BigUint::from(x)))
+    };
+    let mut elements: Vec<(u32, BigUint)> = primes.iter().enumerate().flat_map(|(i, p)| all(i, p)).collect();
+    for bits in 8..64 {
+        let less = (1..).step_by(2).find(|less| is_prime(&below(bits, *less)));
+        let p = below(bits, less.unwrap());
+        elements.extend(values(&p, 9).into_iter().map(|value| (primes.len() as u32, value)));
+        primes.push(p);
+    }
+    let (indices, values): (Vec<u32>, Vec<BigUint>) = elements.into_iter().unzip();
+    devices().iter().for_each(|device| check(device, &primes, &indices, &values));
+}
+
+fn is_prime_by_division(n: &BigUint) -> bool {
+    let n = u32::try_from(n).unwrap();
+    n > 1 && (2..n).take_while(|d| d * d <= n).all(|d| n % d != 0)
+}
+
+/// Every odd number of up to 11 bits, by the definitions.
+#[test]
+fn short_composites_are_refused() {
+    let device = Device::cpu();
+    for n in (3u32..2048).step_by(2) {
+        let plan = ModSqrt::new(&device, &BoxedUint::from(n));
+        if !is_prime_by_division(&BigUint::from(n)) {
+            assert_eq!(plan.unwrap_err(), Error::Composite { index: 0 }, "{n}");
+            continue;
+        }
+        let plan = plan.unwrap().choose(Choice::Smaller);
+        let numbers = [0, 1, 2, 3, n - 2, n - 1].map(|x| x % n);
+        let found = plan.sqrt(&numbers.map(BoxedUint::from)).unwrap();
+        for (x, root) in numbers.into_iter().zip(found) {
+            let expected = (0..=n / 2).find(|y| y * y % n == x);
+            assert_eq!(root, expected.map(BoxedUint::from), "{x} modulo {n}");
+        }
+    }
+}
+
 #[test]
 fn short_primes() {
     check_one(&devices(), &below(64, 59), 200);
@@ -377,8 +421,9 @@ fn what_makes_no_plan_is_refused() {
     };
     let prime = below(64, 59);
     assert_eq!(ModSqrt::with_primes(&device, &[], Secrecy::Public).unwrap_err(), Error::NoModulus);
-    let bits = |actual| Error::ModulusBits { index: 1, expected: 64..=4096, actual };
-    assert_eq!(plan(&[prime.clone(), below(63, 25)]), bits(63));
+    let bits = |actual| Error::ModulusBits { index: 1, expected: 2..=4096, actual };
+    assert_eq!(plan(&[prime.clone(), BigUint::from(1u32)]), bits(1));
+    assert_eq!(plan(&[prime.clone(), BigUint::from(2u32)]), Error::EvenModulus { index: 1 });
     assert_eq!(plan(&[prime.clone(), BigUint::ZERO]), bits(0));
     assert_eq!(plan(&[prime.clone(), below(4097, 1)]), bits(4097));
     assert_eq!(plan(&[prime.clone(), below(64, 2)]), Error::EvenModulus { index: 1 });
@@ -388,7 +433,7 @@ fn what_makes_no_plan_is_refused() {
     for composite in [below(32, 5) * below(32, 17), below(32, 5).pow(2), arnault.parse().unwrap()] {
         assert_eq!(plan(&[composite]), Error::Composite { index: 0 });
     }
-    assert!([0, 63, 4097].into_iter().all(|bits| ModSqrt::kernels(bits).is_empty()));
+    assert!([0, 1, 4097].into_iter().all(|bits| ModSqrt::kernels(bits).is_empty()));
     let both = ModSqrt::with_primes(&device, &[good.clone(), good.clone()], Secrecy::Public).unwrap();
     assert_eq!(both.sqrt(&[]).unwrap_err(), Error::Indices { primes: 2 });
     let one = ModSqrt::new(&device, &good).unwrap();

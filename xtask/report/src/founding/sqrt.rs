@@ -13,9 +13,11 @@ pub(super) static SYSTEM: System = System {
              Shanks inside one root, Sze's deterministic algorithm, products modulo n. Of roots it shows curves alone, and in all of \
              them the serial program on a CPU is faster.",
     hardware: "Pentium Dual-Core, AMD Athlon II X4 640, NVIDIA Tesla C2070, AMD Radeon 6800, OpenCL.",
-    notes: "The source has the powers of one root brought up to date by many processors; the methods with a matrix of powers are our \
-            reading of it, by one thread a root, and Sze's has the branch for powers of two alone. Default is powers from tables \
-            without branches. One root alone, where parallelism inside it could help, and many, where a thread each is enough.",
+    notes: "The source has the powers of one root brought up to date by many processors: here by the 32 threads of a warp. The methods \
+            with a matrix of powers do the same products by one thread a root. Default is powers from tables without branches. One \
+            root alone, where parallelism inside it could help, and many, where a thread each is enough. With transfers, elements \
+            and roots lie in the host's memory; one core is arkworks' serial loop on the host for one root. Moduli of 16 to 1024 bits \
+            are given to the program when it runs, as the source's are.",
     runs,
     compare,
 };
@@ -41,14 +43,31 @@ const FIELDS: [(&str, &str, u32, u32); 4] = [
 ];
 
 /// Methods: ours, and those of the source.
-const METHODS: [(&str, &str); 6] = [
+const METHODS: [(&str, &str); 7] = [
     ("default", "roots/device"),
     ("serial", "roots/serial/device"),
     ("needed columns", "roots/needed-columns/device"),
     ("power matrix", "roots/power-matrix/device"),
+    ("warp", "roots/warp/device"),
     ("Sze", "roots/sze/device"),
     ("Cipolla", "roots/cipolla/device"),
 ];
+
+/// Roots from and to the host's memory, and one of them by one core of the host.
+const FROM_HOST: &str = "roots/host";
+const ONE_CORE: &str = "roots/one-core/host";
+
+/// Bits of primes that are known at run time.
+const RUN_TIME: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
+
+/// One root modulo a run-time prime, and many.
+fn run_time_sizes(scale: Scale) -> [u32; 2] {
+    [0, scale.pick(16, 6)]
+}
+
+fn run_time(bits: u32, place: &str) -> String {
+    format!("mod-{bits}/roots/{place}")
+}
 
 /// One root, and as many as fill a device.
 fn sizes(scale: Scale) -> [u32; 2] {
@@ -61,8 +80,12 @@ fn products(place: &str) -> String {
 
 fn runs(scale: Scale) -> Vec<Run> {
     let roots = FIELDS.iter().flat_map(|(_, field, ..)| METHODS.iter().map(move |(_, task)| format!("{field}/{task}")));
+    let of_fields = |task: &'static str| FIELDS.iter().map(move |(_, field, ..)| format!("{field}/{task}"));
+    let modular = RUN_TIME.iter().flat_map(|bits| ["device", "host"].map(|place| run_time(*bits, place)));
     vec![
-        Run { algorithm: "sqrt", cases: roots.collect(), sizes: sizes(scale).to_vec() },
+        Run { algorithm: "sqrt", cases: roots.chain(of_fields(FROM_HOST)).collect(), sizes: sizes(scale).to_vec() },
+        Run { algorithm: "sqrt", cases: of_fields(ONE_CORE).collect(), sizes: vec![0] },
+        Run { algorithm: "modsqrt", cases: modular.collect(), sizes: run_time_sizes(scale).to_vec() },
         Run {
             algorithm: "field",
             cases: names(&PRODUCTS.map(|(.., place)| place)).iter().map(|place| products(place)).collect(),
@@ -101,6 +124,38 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
             roots.row([name.to_owned(), bits.to_string(), adicity.to_string(), count].into_iter().chain(times));
         }
     }
+    let mut transfers = Table::new(
+        "Roots from and to the host's memory, ms: default method",
+        ["field", "bits", "roots", "device alone", "with transfers", "transfers' share", "one core of the host"],
+    );
+    let mut with = Vec::new();
+    for (name, field, bits, _) in FIELDS {
+        let core = time(field, ONE_CORE, 0);
+        for log_n in [one, many] {
+            let count = if log_n == 0 { "1".to_owned() } else { format!("2^{log_n}") };
+            let (alone, host) = (time(field, METHODS[0].1, log_n), time(field, FROM_HOST, log_n));
+            let share = alone.zip(host).map(|(alone, host)| (100.0 * (1.0 - alone / host)).max(0.0));
+            let share = share.map_or_else(|| "–".to_owned(), |share| format!("{} %", digits(share)));
+            // A core takes as long for each of many.
+            let core = core.map(|core| core * f64::from(log_n).exp2());
+            if log_n == one {
+                with.extend(core.zip(host).map(|(core, host)| host / core));
+            }
+            let numbers = [cell(alone), cell(host), share, cell(core)];
+            transfers.row([name.to_owned(), bits.to_string(), count].into_iter().chain(numbers));
+        }
+    }
+    let mut moduli = Table::new(
+        "Roots modulo primes that are known at run time, ms",
+        ["bits", "roots", "device alone", "with transfers"],
+    );
+    for bits in RUN_TIME {
+        for log_n in run_time_sizes(scale) {
+            let count = if log_n == 0 { "1".to_owned() } else { format!("2^{log_n}") };
+            let times = ["device", "host"].map(|place| cell(figures.time(&run_time(bits, place), log_n)));
+            moduli.row([bits.to_string(), count].into_iter().chain(times));
+        }
+    }
     let gains = |log_n| -> Vec<f64> {
         let gain = |(_, field, ..): &(&str, &str, u32, u32)| {
             Some(time(field, METHODS[1].1, log_n)? / time(field, METHODS[0].1, log_n)?)
@@ -112,5 +167,14 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
             "Powers from tables without branches are {one} as fast as the serial loop for one root and {many} for many."
         ));
     }
-    Comparison { tables: vec![table, roots], verdicts }
+    let warp = |(_, field, ..): &(&str, &str, u32, u32)| {
+        Some(time(field, METHODS[1].1, one)? / time(field, "roots/warp/device", one)?)
+    };
+    if let Some(gain) = range(&FIELDS.iter().filter_map(warp).collect::<Vec<_>>(), "×") {
+        verdicts.push(format!("A warp is {gain} as fast as the serial loop by one thread, for one root."));
+    }
+    if let Some(slower) = range(&with, "×") {
+        verdicts.push(format!("One root with transfers takes {slower} the time of one core of the host."));
+    }
+    Comparison { tables: vec![table, roots, transfers, moduli], verdicts }
 }

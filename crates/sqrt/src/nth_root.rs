@@ -1,0 +1,154 @@
+use std::{any::type_name, fmt, sync::Arc};
+
+use evariste_backend::{Device, KernelSpec, Queue, View, ViewMut};
+use evariste_field::Mont;
+
+use crate::{
+    Error, Result, RootField,
+    methods::{self, Degree, Prime},
+    plan::{Loaded, Params, Shape, on_host, spec},
+    program::Program,
+};
+
+/// Takes cube roots, and roots of other odd prime degrees, of the elements of buffers over a prime field on one device: one thread an
+/// element, by Adleman, Manders and Miller's algorithm.
+///
+/// With p − 1 = ℓ^s t for the degree ℓ, where ℓ does not divide t: if s = 0 every element has one root, and else one of ℓ but 0 has
+/// ℓ roots, which are one of them times the powers of [`NthRoot::root_of_unity`]. One is given, the same on every device. It comes with
+/// a mask, computed in the same kernel by raising it to the power ℓ: 1 where there is a root, 0 where there is none and the output
+/// is zero.
+///
+/// All elements take the same steps: an exponentiation by about as many bits as t has, (s − 1)(s − 2) / 2 powers with
+/// exponent ℓ, and about 2 (ℓ − 1)(s − 1) multiplications by what the digits of a logarithm say. Over BLS12-381 Fr, where 3 divides p − 1
+/// once, a cube root is 311 multiplications and squarings in all ([`NthRoot::products`]).
+///
+/// Source: Adleman, Manders and Miller, "On taking roots in finite fields", FOCS 1977.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_sqrt::Error> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::Device;
+/// use evariste_sqrt::NthRoot;
+///
+/// let cubes = NthRoot::<Fr>::new(&Device::best()?, 3)?;
+/// let found = cubes.roots_of(&[Fr::from(27), Fr::from(2)])?;
+/// let [root, other] = [found[0].unwrap_or_default(), Fr::from(3)];
+/// let unit = cubes.root_of_unity();
+/// assert!([other, other * unit, other * unit * unit].contains(&root));
+/// # Ok(())
+/// # }
+/// ```
+pub struct NthRoot<F: RootField> {
+    device: Device,
+    queue: Option<Queue>,
+    inner: Arc<Inner<F>>,
+}
+
+struct Inner<F: RootField> {
+    degree: u32,
+    root_of_unity: F,
+    products: u64,
+    roots: Loaded<Params, F::BasePrimeField>,
+}
+
+impl<F: RootField> NthRoot<F> {
+    /// The largest degree: the work for a digit of a logarithm grows with it.
+    pub const MAX_DEGREE: u32 = 61;
+
+    /// Makes a plan for roots of a degree: makes the program, and compiles the kernel for it.
+    ///
+    /// # Errors
+    /// [`Error::Degree`] unless the degree is an odd prime up to [`NthRoot::MAX_DEGREE`]; [`Error::Field`] if the field is not
+    /// prime; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if the kernel does not compile, if the device has
+    /// no room for the constants, or if it fails.
+    pub fn new(device: &Device, degree: u32) -> Result<Self> {
+        let (of, program) = program::<F>(degree)?;
+        let program = Arc::new(program);
+        let roots = Loaded::new(device, &program, spec::<F>(Shape::Roots, &program, &detail(degree)))?;
+        let root_of_unity = F::from_base_prime_field(of.root_of_unity());
+        let inner = Inner { degree, root_of_unity, products: program.products(), roots };
+        Ok(Self { device: device.clone(), queue: None, inner: Arc::new(inner) })
+    }
+
+    /// Gives the same roots, by the same kernel, on a queue of their own. What they share with work of other queues is
+    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+    }
+
+    /// Lists the kernels for a degree, for compiling them ahead; none for what [`NthRoot::new`] refuses.
+    pub fn kernels(degree: u32) -> Vec<KernelSpec> {
+        let Ok((_, program)) = program::<F>(degree) else { return Vec::new() };
+        vec![spec::<F>(Shape::Roots, &Arc::new(program), &detail(degree))]
+    }
+
+    /// Gives the degree.
+    pub fn degree(&self) -> u32 {
+        self.inner.degree
+    }
+
+    /// Gives an element of the degree as its order, which makes of one root the others; 1 where every element has one root.
+    pub fn root_of_unity(&self) -> F {
+        self.inner.root_of_unity
+    }
+
+    /// Counts the multiplications and squarings for one element, the check included.
+    pub fn products(&self) -> u64 {
+        self.inner.products
+    }
+
+    /// Writes a root of each element, and `mask[i] = 1`; where there is no root, both are 0.
+    ///
+    /// # Errors
+    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless roots and mask are as many as the
+    /// elements, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three lies on another device,
+    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or for more turns of loops than a
+    /// thread of the device may do, or with what the device fails with.
+    pub fn roots<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+        mask: impl Into<ViewMut<'a, u32>>,
+    ) -> Result<()> {
+        let (a, out) = (a.into(), out.into());
+        out.expect_len("the roots", a.len())?;
+        self.inner.roots.launch::<F>(&self.device, self.queue.as_ref(), 0, &[a], Some(out), mask.into())
+    }
+
+    /// Takes the roots of elements in host memory, `None` where there is none. Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
+    /// elements, their roots and the mask; and the errors of [`NthRoot::roots`], for the same reasons.
+    pub fn roots_of(&self, a: &[F]) -> Result<Vec<Option<F>>> {
+        on_host(&self.device, self.queue.as_ref(), a, |elements, out, mask| self.roots(elements, out, mask))
+    }
+}
+
+fn program<F: RootField>(degree: u32) -> Result<(Degree<F::BasePrimeField>, Program<F::BasePrimeField>)> {
+    let is_odd_prime = degree > 2 && (2..degree).all(|d| !degree.is_multiple_of(d));
+    if degree > NthRoot::<F>::MAX_DEGREE || !is_odd_prime {
+        return Err(Error::Degree { expected: NthRoot::<F>::MAX_DEGREE, actual: degree });
+    }
+    if F::extension_degree() > 1 {
+        return Err(Error::Field { what: "roots of odd degrees", degree: F::extension_degree() });
+    }
+    let (prime, of) = (Prime::new()?, Degree::new(degree));
+    let program = methods::roots_of_degree(&prime, &of);
+    Ok((of, program))
+}
+
+fn detail(degree: u32) -> String {
+    format!("degree {degree}")
+}
+
+impl<F: RootField> fmt::Debug for NthRoot<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NthRoot")
+            .field("field", &type_name::<F>())
+            .field("device", &self.device)
+            .field("degree", &self.inner.degree)
+            .finish_non_exhaustive()
+    }
+}
