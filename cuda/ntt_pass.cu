@@ -1,6 +1,6 @@
 // One pass of a transform: DFTs of 2^LOG_ROWS points over all lines, with the passes' twiddles, reorderings and scaling.
 //
-// A line is the set of elements that one DFT takes; `place` says where it lies. A block owns a tile of 2^LOG_COLUMNS
+// A line is the set of elements that one DFT takes; `place` (ntt_lines.cuh) says where it lies. A block owns a tile of 2^LOG_COLUMNS
 // neighbouring lines, from params.first on, and each of its threads GROUPS times RADIX = 2^LOG_RADIX elements in registers: rows i + k q of one
 // column, k < RADIX, q = ROWS / RADIX at first. It loads them, runs radix-RADIX steps decimated in frequency (LOG_RADIX
 // levels of Gentleman-Sande butterflies; the first step has fewer where LOG_ROWS is no multiple), and stores. Between two
@@ -11,7 +11,7 @@
 //   from natural order   lines have strides N/R1, N/(R1 R2), …, 1, and j is the line's offset within its stride
 //   from bit-reversed    lines have strides 1, R1, R1 R2, …, and j is the reversed index of the line's block
 // After a DFT, output k of a line is multiplied by w^(j k), w of the order of what is left to transform. FACTORS says
-// where that comes from: a table of all, two tables whose products they are, or the binary powers of w.
+// where that comes from: a table of all or of half of them, two tables whose products they are, or powers of w.
 //
 // Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
 // those of neighbouring transforms.
@@ -41,11 +41,6 @@
 // Loops over steps are unrolled: where their elements lie in the tile is known then.
 // Short elements take less time to multiply by twice than stored factors take to load: few are loaded.
 #define STEPPED (FACTORS == STORED && F_LIMBS <= 2 && LOG_RADIX > 2)
-#ifdef FLAGS
-#define IS_SET(flag) ((FLAGS & (flag)) != 0)
-#else
-#define IS_SET(flag) ((params.flags & (flag)) != 0)
-#endif
 
 // Where ROOT_SHIFT is defined, the root of order 16 of the direction of the transform is 2^ROOT_SHIFT: a step does its transforms
 // by shifts, and multiplies by other roots once afterwards.
@@ -61,18 +56,12 @@ struct Root {
 };
 
 #if F_LAZY
-#define ADD f_add_lazy
-#define SUB f_sub_lazy
-#define MUL f_mul_lazy
 #define CANONICAL f_reduce
 
 __device__ __forceinline__ F mul_root(const F& x, const Root* root) {
     return f_mul_shoup(x, f_load(&root->integer), f_load(&root->quotient));
 }
 #else
-#define ADD f_add
-#define SUB f_sub
-#define MUL f_mul
 #if BY_SHIFTS
 #define CANONICAL f_canonical
 #else
@@ -99,10 +88,6 @@ __device__ __forceinline__ F difference(const F& a, const F& b, const Root* root
 #endif
 }
 
-__device__ __forceinline__ uint32_t reverse(uint32_t x, uint32_t bits) {
-    return __brev(x) >> 1 >> (31 - bits);
-}
-
 // Neighbouring threads take neighbouring columns, rows at a distance of RADIX, neighbouring rows, or such with their
 // bits reversed: each time different banks, 2^BANKS words wide.
 __device__ __forceinline__ uint32_t swizzle(uint32_t i) {
@@ -123,28 +108,6 @@ __device__ __forceinline__ F tile_load(const FWord* tile, uint32_t i) {
 __device__ __forceinline__ void tile_store(FWord* tile, uint32_t i, const F& x) {
 #pragma unroll
     for (int w = 0; w < F_WORDS; w++) tile[w * TILE + i] = reinterpret_cast<const FWord*>(&x)[w];
-}
-
-// A line: its number among those of its transforms, and which of the transforms side by side it is of.
-struct Line {
-    uint32_t index, column;
-};
-
-__device__ __forceinline__ Line line_of(const Params& params, uint32_t line) {
-#ifdef INTERLEAVED
-    return {line / params.interleaved, line % params.interleaved};
-#else
-    return {line, 0};
-#endif
-}
-
-// Where an element of a line lies.
-__device__ __forceinline__ uint32_t address(const Params& params, const Line& line, uint32_t position) {
-#ifdef INTERLEAVED
-    return position * params.interleaved + line.column;
-#else
-    return position;
-#endif
 }
 
 // How far apart elements of a line are whose rows are 2^log_rows apart.
@@ -181,33 +144,6 @@ __device__ __forceinline__ F load_once(const F* a) {
 #endif
 }
 
-// The position of row 0 of a line; that of row r is r << stride further.
-__device__ __forceinline__ uint32_t place(const Params& params, const Line& line, bool reversed, uint32_t stride,
-                                          uint32_t pitch) {
-    uint32_t log_lines = params.log_n - LOG_ROWS, index = line.index & ((1u << log_lines) - 1);
-    uint32_t start = line.index >> log_lines << pitch;
-    if (reversed) return start + (reverse(index, log_lines) << LOG_ROWS);
-    return start + (index >> stride << (stride + LOG_ROWS)) + (index & ((1u << stride) - 1));
-}
-
-__device__ __noinline__ F times_power(uint32_t i, uint32_t log_scales, const F* scale, F x) {
-    x = MUL(scale[i & ((1u << log_scales) - 1)], x);
-    return MUL(scale[(1u << log_scales) + (i >> log_scales)], x);
-}
-
-__device__ __forceinline__ F scaled(const Params& params, const F* scale, uint32_t position, const F& x) {
-    if (IS_SET(SCALE_CONSTANT)) return MUL(scale[0], x);
-    uint32_t i = position & ((1u << params.log_n) - 1);
-    return times_power(IS_SET(SCALE_REVERSED) ? reverse(i, params.log_n) : i, params.log_scales, scale, x);
-}
-
-// The j of a line's twiddles.
-__device__ __forceinline__ uint32_t twiddle_index(const Params& params, const Line& line) {
-    uint32_t log_lines = params.log_n - LOG_ROWS, stride = params.stride_in;
-    uint32_t index = line.index & ((1u << log_lines) - 1);
-    return IS_SET(TWIDDLE_OFFSET) ? index & ((1u << stride) - 1) : reverse(index >> stride, log_lines - stride);
-}
-
 // x times the factor of output k and index j; k may be 0 if `first`.
 __device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, uint32_t j, uint32_t k, bool first, F x) {
 #if FACTORS == WITH_QUOTIENTS
@@ -222,6 +158,15 @@ __device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, u
 #elif FACTORS == STORED
     if (!first || k != 0) return MUL(f_load(twiddles + 1 + ((k - 1) << params.log_twiddles | j)), x);
     return IS_SET(TWIDDLE_ZERO) ? MUL(twiddles[0], x) : x;
+#elif FACTORS == HALF_STORED
+    // w is of the order 2 half, so that w^half is -1.
+    uint32_t e = j * k, half = 1u << (params.log_n - params.shift - 1);
+    if (e == 0 && !IS_SET(TWIDDLE_ZERO)) return x;
+    F factor = f_load(twiddles + 1 + (e & (half - 1)));
+    return MUL((e & half) != 0 ? f_sub(f_zero(), factor) : factor, x);
+#elif FACTORS == TWO_POWERS
+    if (IS_SET(TWIDDLE_ZERO)) x = MUL(twiddles[0], x);
+    return j == 0 || k == 0 ? x : MUL(power(power(twiddles[1], j), k), x);
 #else
     uint32_t e = j * k << params.shift;
     if (e == 0 && !IS_SET(TWIDDLE_ZERO)) return x;

@@ -8,7 +8,7 @@ use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
 use evariste_ntt::{
-    Config, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles,
+    Config, Ntt, Order, OutOfCore, Pipeline, Split, TwiddleTable, Twiddles,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
@@ -68,6 +68,9 @@ struct Variant {
 
 const CHOSEN: Config = Config { twiddles: None, split: Split::Balanced };
 
+/// PreNTT's split of odd sizes.
+const HALVES: Config = Config { twiddles: None, split: Split::Halves };
+
 const FORWARD: Variant = Variant {
     name: "forward/natural/device",
     inverse: false,
@@ -92,7 +95,12 @@ const BATCHED: [Variant; 2] = [
 ];
 
 /// PreNTT's comparison: where factors come from, and how passes are split.
-const COMPARED: [Variant; 6] = [
+const COMPARED: [Variant; 9] = [
+    Variant {
+        name: "forward/natural/device/two-powers",
+        config: Config { twiddles: Some(Twiddles::TwoPowers), ..CHOSEN },
+        ..FORWARD
+    },
     Variant {
         name: "forward/natural/device/on-the-fly",
         config: Config { twiddles: Some(Twiddles::OnTheFly), ..CHOSEN },
@@ -108,6 +116,12 @@ const COMPARED: [Variant; 6] = [
         config: Config { twiddles: Some(Twiddles::TwoLevel), ..CHOSEN },
         ..FORWARD
     },
+    Variant {
+        name: "forward/natural/device/half-stored",
+        config: Config { twiddles: Some(Twiddles::HalfStored), ..CHOSEN },
+        ..FORWARD
+    },
+    Variant { name: "forward/natural/device/halves", config: HALVES, ..FORWARD },
     Variant { name: "forward/natural/device/square", config: Config { split: Split::Square, ..CHOSEN }, ..FORWARD },
     Variant {
         name: "forward/natural/device/rectangular",
@@ -138,6 +152,9 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
             single(session, target, &problem);
             pinned(session, target, &problem);
             seven(session, target, &problem);
+            parts_of_halves(session, target, &problem);
+            twiddles_alone(session, target, &problem);
+            preparation(session, target, &problem);
             out_of_core(session, target, &problem);
         });
         let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
@@ -505,6 +522,145 @@ fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, prob
     }
 }
 
+/// The two parts of [`HALVES`] where log₂ n is odd: the first round of butterflies with its factors, and the transforms that it
+/// leaves, which are squares.
+fn parts_of_halves<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    if problem.log_n.is_multiple_of(2) {
+        return;
+    }
+    let len = problem.len() as f64;
+    let element = Mont::<F>::BYTES as f64;
+    let of_round = Work { multiplications: len, bytes: 2.0 * len * element };
+    for (part, floor) in [("pre-kernel", Some(of_round)), ("main-kernel", None)] {
+        let case = Case {
+            name: format!("{}/halves/{part}/device", problem.field),
+            device: target.device.info().id.to_string(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(problem.len()),
+            floor: floor.map(|work| target.limits.floor(work)),
+        };
+        session.measure(case, |budget| {
+            let device = &target.device;
+            let ntt = Ntt::<F>::with_config(device, problem.log_n, HALVES)?;
+            let mut data = device.upload::<Mont<F>>(&problem.input)?;
+            let rounds = ntt.transform().halve(&mut data)?;
+            let square = Config { split: Split::Square, ..CHOSEN };
+            let main = Ntt::<F>::with_config(device, problem.log_n - rounds, square)?;
+            main.forward(&mut data)?;
+            // Output k is one of transform k modulo their number, whose bits are reversed.
+            let checked = problem.check(false, Order::Natural, |k| {
+                let transform = reverse_bits(k as u32 & ((1 << rounds) - 1), rounds) as usize;
+                let at = (transform << (problem.log_n - rounds)) + (k >> rounds);
+                let mut element = [F::ZERO];
+                data.view(at..=at)?.read(&mut element)?;
+                Ok(element[0])
+            })?;
+            let before = device.stats().launches;
+            let work = |data: &mut Buffer<Mont<F>>| match part {
+                "pre-kernel" => Ok(drop(ntt.transform().halve(data)?)),
+                _ => Ok(main.forward(data)?),
+            };
+            work(&mut data)?;
+            let launches = device.stats().launches - before;
+            let timing = budget.time_queued(|| work(&mut data), || Ok(device.sync()?))?;
+            Ok((timing, Some(launches), format!("{checked}, after both parts")))
+        });
+    }
+}
+
+/// How factors are computed, and what the cases are called.
+const METHODS: [(&str, Twiddles); 5] = [
+    ("two-powers", Twiddles::TwoPowers),
+    ("on-the-fly", Twiddles::OnTheFly),
+    ("binary-powers", Twiddles::BinaryPowers),
+    ("two-level", Twiddles::TwoLevel),
+    ("half-stored", Twiddles::HalfStored),
+];
+
+/// All factors between two passes by each method, and nothing else.
+fn twiddles_alone<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    for (name, method) in METHODS {
+        let case = Case {
+            name: format!("{}/twiddles-alone/{name}/device", problem.field),
+            device: target.device.info().id.to_string(),
+            peer: None,
+            log_n: problem.log_n,
+            elements: Some(problem.len()),
+            floor: None,
+        };
+        session.measure(case, |budget| {
+            let (device, log_n) = (&target.device, problem.log_n);
+            let table = TwiddleTable::<F>::new(device, log_n, method)?;
+            let mut factors = device.zeros::<Mont<F>>(table.size())?;
+            table.fill(&mut factors)?;
+            let root: F = root_of_unity(log_n).context("no root of this order")?;
+            let columns = 1 << log_n.div_ceil(2);
+            for &at in problem.places.iter().chain(&[0, problem.len() - 1]) {
+                let expected = root.pow([(at / columns * (at % columns)) as u64]);
+                ensure!(factors.view(at..=at)?.to_vec()? == [expected], "factor {at} is wrong");
+            }
+            let timing = budget.time_queued(|| Ok(table.fill(&mut factors)?), || Ok(device.sync()?))?;
+            Ok((timing, Some(1), format!("powers, {} of 2^{log_n} factors", problem.places.len() + 2)))
+        });
+    }
+}
+
+/// What has to be done before a transform beside its factors: device memory for the data, and its upload from pinned memory.
+fn preparation<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
+    let case = Case {
+        name: format!("{}/preparation/pinned", problem.field),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n: problem.log_n,
+        elements: Some(problem.len()),
+        floor: None,
+    };
+    session.measure(case, |budget| {
+        let device = &target.device;
+        let bytes = problem.len() * Mont::<F>::BYTES;
+        let mut host = device.host_buffer(bytes, Transfer::Upload, Secrecy::Public)?;
+        Mont::<F>::encode(&problem.input, &mut host);
+        let prepare = |host: HostBuffer| {
+            let mut data = device.alloc::<Mont<F>>(problem.len())?;
+            let host = data.write_pinned(None, host)?.wait()?;
+            anyhow::Ok((host, data))
+        };
+        let (host, data) = prepare(host)?;
+        ensure!(data.to_vec()? == *problem.input, "what was uploaded is not the input");
+        drop(data);
+        let mut host = Some(host);
+        let timing = budget.time(|| {
+            host = host.take().map(|host| anyhow::Ok(prepare(host)?.0)).transpose()?;
+            Ok(())
+        })?;
+        Ok((timing, None, format!("all of 2^{} elements", problem.log_n)))
+    });
+}
+
+/// Bits of the modulus of a field that has transforms here, by its name in cases.
+fn bits(field: &str) -> Option<u32> {
+    use ark_ff::PrimeField;
+
+    Some(match field {
+        "bls12-381-fr" => ark_bls12_381::Fr::MODULUS_BIT_SIZE,
+        "bn254-fr" => ark_bn254::Fr::MODULUS_BIT_SIZE,
+        "goldilocks" => small::Goldilocks::MODULUS_BIT_SIZE,
+        "baby-bear" => small::BabyBear::MODULUS_BIT_SIZE,
+        "koala-bear" => small::KoalaBear::MODULUS_BIT_SIZE,
+        _ => return None,
+    })
+}
+
+/// N·log₂N·bits² in a second for one or several transforms of `elements` together, the measure by which PreNTT compares: `None` for
+/// what is none.
+pub(crate) fn relative_efficiency(case: &str, log_n: u32, elements: usize, seconds: f64) -> Option<f64> {
+    let (field, task) = case.split_once('/')?;
+    let bits = f64::from(bits(field)?);
+    let is_transform = task.starts_with("forward/") || task.starts_with("inverse/");
+    is_transform.then(|| elements as f64 * f64::from(log_n) * bits * bits / seconds)
+}
+
 /// The transforms of [`seven`] by `ark_poly`.
 fn seven_by_arkworks<F: DeviceField + FftField>(problem: &Problem<F>) -> Result<Vec<F>> {
     let domain = Radix2EvaluationDomain::<F>::new(problem.len()).context("no domain of this size")?;
@@ -596,5 +752,18 @@ fn plonky3<F: SmallField>(session: &mut Session, problem: &Problem<F>) {
         };
         let check = |output: &dyn Fn(usize) -> Result<F>| problem.check(false, order, output);
         measure(session, case, Task::Forward(order), 1, &problem.input, check);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn efficiency_is_of_transforms() {
+        let of = |case| relative_efficiency(case, 4, 32, 2.0);
+        assert_eq!(of("bls12-381-fr/forward/natural/device"), Some(16.0 * 4.0 * 255.0 * 255.0));
+        assert_eq!(of("baby-bear/inverse/natural/device"), Some(16.0 * 4.0 * 31.0 * 31.0));
+        assert_eq!((of("bls12-381-fr/twiddles-alone/two-level/device"), of("sort/device")), (None, None));
     }
 }

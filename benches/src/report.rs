@@ -30,6 +30,7 @@ pub(crate) struct Settings {
     depth: Depth,
     timing: String,
     throughput: &'static str,
+    relative_efficiency: &'static str,
     of_limit: &'static str,
     copy_bytes_per_s: &'static str,
     mul_per_s: &'static str,
@@ -55,6 +56,7 @@ impl Settings {
                 timing::MAX_BATCH,
             ),
             throughput: "elements in a second",
+            relative_efficiency: "N log2 N bits^2 in a second, for transforms of N elements in all, bits those of the modulus",
             of_limit: "the larger of multiplications / mul_per_s and bytes / copy_bytes_per_s, divided by the median; \
                        `limit` says which; for a transform of n elements (n/2) log2 n multiplications, and the bytes \
                        of the elements read once and written once; a multiplication counts by the square of its limbs",

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, builder::PossibleValuesParser};
 use evariste_backend::{Device, DeviceId, Kind};
 use evariste_report::{
-    Figures, Results,
+    Figures, Profile, Results,
     founding::{Run, SYSTEMS, Scale, System},
 };
 
@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// Writes the results to a file, from which docs/comparisons.md can be written.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Shows what Nsight Compute counted of each kernel of HyperPlonk's sumcheck: a file that `ncu --csv --page raw` wrote.
+    #[arg(long, value_name = "FILE")]
+    ncu: Option<PathBuf>,
 }
 
 fn names() -> Vec<&'static str> {
@@ -67,6 +70,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         for system in &systems {
             let figures = Figures::new(&device.name, [("this run", &results)]);
             println!("{}", system.section(&figures, scale(&target.device, options.small)).text());
+        }
+    }
+    if let Some(path) = &options.ncu {
+        // What profiles say is no part of what was measured here: without it the rest holds.
+        match Profile::read(path) {
+            Ok(profile) => println!("{}", profile.text()),
+            Err(error) => println!("no counters of Nsight Compute: {error:#}"),
         }
     }
     results.machine.missing.iter().for_each(|missing| println!("{}: not measured: {}", missing.device, missing.reason));

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::{
     limits::Bound,
+    ntt,
     progress::Progress,
     target::Target,
     timing::{Budget, Timing},
@@ -89,6 +90,8 @@ pub(crate) struct Record {
     launches: Option<u64>,
     /// Elements in a second.
     pub(crate) throughput: Option<f64>,
+    /// Of transforms: see `settings`.
+    pub(crate) relative_efficiency: Option<f64>,
     pub(crate) of_limit: Option<f64>,
     pub(crate) limit: Option<Bound>,
     pub(crate) checked: String,
@@ -196,8 +199,10 @@ impl Session {
         match work(&self.budget) {
             Ok((timing, launches, checked)) => {
                 let seconds = timing.median.as_secs_f64();
+                let efficiency = |elements| ntt::relative_efficiency(&name, log_n, elements, seconds);
                 self.records.push(Record {
                     algorithm: self.algorithm.name,
+                    relative_efficiency: elements.and_then(efficiency),
                     case: name,
                     device,
                     peer,

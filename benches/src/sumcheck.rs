@@ -82,7 +82,7 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             }
             OTHERS.iter().for_each(|way| zero_check(session, target, log_n, *way));
             two_rounds(session, target, log_n);
-            rounds(session, target, log_n);
+            FORMS.iter().for_each(|form| rounds(session, target, log_n, *form));
             many_tables(session, target, log_n);
             if wanted.peers && target.device.info().id.kind == Kind::Cpu {
                 arkworks(session, target, log_n);
@@ -196,21 +196,78 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
 /// Rounds that are measured each for itself, as profiles of HyperPlonk's sumcheck show them.
 const ROUNDS: u32 = 13;
 
+/// What is proved of which the rounds are measured, and how.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    name: &'static str,
+    strategy: Strategy,
+    /// eq is a table that the prover is given, as a factor of the expression, and not a weight.
+    eq_is_given: bool,
+    /// What a pair of each table takes in the first round, and in others.
+    first: PerPair,
+    others: PerPair,
+}
+
+/// What a round takes for each pair of elements of the tables.
+#[derive(Clone, Copy, Debug)]
+struct PerPair {
+    multiplications: f64,
+    /// Elements read and elements written.
+    elements: f64,
+}
+
+const fn per_pair(multiplications: f64, elements: f64) -> PerPair {
+    PerPair { multiplications, elements }
+}
+
+/// An evaluation takes a product and its weight. The first round folds nothing; others fold each table, which reads four elements,
+/// writes two, and takes two products.
+const FORMS: [Form; 4] = [
+    // The experiment of HyperPlonk's source: four tables, evaluated at four points.
+    Form {
+        name: "four-tables",
+        strategy: Strategy::Textbook,
+        eq_is_given: true,
+        first: per_pair(8.0, 8.0),
+        others: per_pair(16.0, 24.0),
+    },
+    // The same with eq as a table of our own, at three points.
+    Form {
+        name: "claim",
+        strategy: Strategy::FromClaim,
+        eq_is_given: false,
+        first: per_pair(6.0, 8.0),
+        others: per_pair(14.0, 24.0),
+    },
+    // Three tables, at 0 and at infinity.
+    Form {
+        name: "split-eq",
+        strategy: Strategy::SplitEq,
+        eq_is_given: false,
+        first: per_pair(4.0, 6.0),
+        others: per_pair(10.0, 18.0),
+    },
+    // The first round evaluates at one point, infinity, where only two tables count.
+    Form {
+        name: "zero-check",
+        strategy: Strategy::ZeroCheck,
+        eq_is_given: false,
+        first: per_pair(2.0, 4.0),
+        others: per_pair(10.0, 18.0),
+    },
+];
+
 /// The first rounds of a proof one by one, each until the host has drawn its challenge: what a read and the next launch take counts,
-/// and the tables of eq in the first one.
-fn rounds(session: &mut Session, target: &Target, log_n: u32) {
+/// and the tables of eq in the first one where the prover makes them.
+fn rounds(session: &mut Session, target: &Target, log_n: u32, form: Form) {
     let mut measured = None;
     for round in 0..ROUNDS.min(log_n) {
         let pairs = (1u64 << (log_n - 1 - round)) as f64;
-        // The first evaluates at one point, infinity, where only two tables count; others fold three tables, which halves them, and
-        // evaluate at two. An evaluation takes a product and its weight.
-        let work = match round {
-            0 => Work { multiplications: 2.0 * pairs, bytes: 4.0 * BYTES * pairs },
-            _ => Work { multiplications: 10.0 * pairs, bytes: 18.0 * BYTES * pairs },
-        };
+        let PerPair { multiplications, elements } = if round == 0 { form.first } else { form.others };
+        let work = Work { multiplications: multiplications * pairs, bytes: elements * BYTES * pairs };
         let limits = &target.limits;
         let described = Case {
-            name: format!("bls12-381-fr/zero-check/round-{:02}/host-transcript", round + 1),
+            name: format!("bls12-381-fr/{}/round-{:02}/host-transcript", form.name, round + 1),
             device: target.device.info().id.to_string(),
             peer: None,
             log_n,
@@ -220,7 +277,7 @@ fn rounds(session: &mut Session, target: &Target, log_n: u32) {
         session.measure(described, |budget| {
             let times: &mut Vec<Vec<Duration>> = match &mut measured {
                 Some(times) => times,
-                none => none.insert(times_of_rounds(target, log_n, budget)?),
+                none => none.insert(times_of_rounds(target, log_n, form, budget)?),
             };
             let timing = Timing::of(std::mem::take(&mut times[round as usize]), 1);
             let seconds = timing.median.as_secs_f64();
@@ -232,11 +289,20 @@ fn rounds(session: &mut Session, target: &Target, log_n: u32) {
 }
 
 /// The times of each round of several proofs.
-fn times_of_rounds(target: &Target, log_n: u32, budget: &Budget) -> Result<Vec<Vec<Duration>>> {
-    let (gate, statement) = (gate(), statement(log_n)?);
-    let config = Config { strategy: Strategy::ZeroCheck, draw: Draw::Host, check: false };
-    let plan = Sumcheck::<Fr>::new(&target.device, &gate, config)?;
-    let tables = satisfied(&target.device, 1 << log_n)?;
+fn times_of_rounds(target: &Target, log_n: u32, form: Form, budget: &Budget) -> Result<Vec<Vec<Duration>>> {
+    let device = &target.device;
+    let mut tables = satisfied(device, 1 << log_n)?;
+    let (expression, statement) = match form.eq_is_given {
+        false => (gate(), statement(log_n)?),
+        true => {
+            let expression = Expression::column(3) * gate();
+            tables.push(device.upload::<Mont<Fr>>(&eq_table(&input::random::<Fr>(log_n as usize)))?);
+            let statement = Statement::<Fr>::new(log_n as usize, &expression)?;
+            (expression, statement)
+        }
+    };
+    let config = Config { strategy: form.strategy, draw: Draw::Host, check: false };
+    let plan = Sumcheck::<Fr>::new(device, &expression, config)?;
     let given: Vec<_> = tables.iter().collect();
     let stamps = RefCell::new(Vec::new());
     let stamped = || {
@@ -250,21 +316,36 @@ fn times_of_rounds(target: &Target, log_n: u32, budget: &Budget) -> Result<Vec<V
     };
     let proved = plan.prove(&statement, &given, Fr::ZERO, &mut stamped())?;
     check(&given, &statement.verify(Fr::ZERO, &proved.proof, &mut stamped())?)?;
-    // The point of eq comes first, by a challenge for each variable.
-    let before = log_n as usize - 1;
+    // The point of eq comes first, by a challenge for each variable, the last of which is the start; or the call is.
+    let before = if form.eq_is_given { 1 } else { log_n as usize };
     let mut times = vec![Vec::new(); log_n as usize];
     let start = Instant::now();
     while times[0].len() < budget.runs || start.elapsed() < budget.time {
         stamps.borrow_mut().clear();
+        if form.eq_is_given {
+            stamps.borrow_mut().push(Instant::now());
+        }
         let again = plan.prove(&statement, &given, Fr::ZERO, &mut stamped())?;
         ensure!(again.proof == proved.proof, "another proof");
         let stamps = stamps.borrow();
-        ensure!(stamps.len() == 2 * log_n as usize, "{} challenges of a proof", stamps.len());
-        for (times, stamps) in times.iter_mut().zip(stamps[before..].windows(2)) {
+        ensure!(stamps.len() == before + log_n as usize, "{} challenges of a proof", stamps.len());
+        for (times, stamps) in times.iter_mut().zip(stamps[before - 1..].windows(2)) {
             times.push(stamps[1] - stamps[0]);
         }
     }
     Ok(times)
+}
+
+/// eq(point, x) for all x, the first variable of which is its lowest bit.
+fn eq_table(point: &[Fr]) -> Vec<Fr> {
+    let mut eq = vec![Fr::ONE];
+    for p in point {
+        let ones: Vec<Fr> = eq.par_iter().with_min_len(GRAIN).map(|x| *x * p).collect();
+        let zeros: Vec<Fr> = eq.par_iter().zip(&ones).with_min_len(GRAIN).map(|(x, one)| *x - one).collect();
+        eq = zeros;
+        eq.extend(ones);
+    }
+    eq
 }
 
 /// Three such tables in host memory.
@@ -363,13 +444,7 @@ const GRAIN: usize = 1 << 8;
 
 /// The rounds' values at 0, 1, 2 and 3, and the last values of eq and of the tables.
 fn textbook(weight: &[Fr], tables: [&[Fr]; 3], point: &[Fr]) -> (Vec<[Fr; 4]>, Vec<Fr>) {
-    let mut eq = vec![Fr::ONE];
-    for p in weight {
-        let ones: Vec<Fr> = eq.par_iter().with_min_len(GRAIN).map(|x| *x * p).collect();
-        let zeros: Vec<Fr> = eq.par_iter().zip(&ones).with_min_len(GRAIN).map(|(x, one)| *x - one).collect();
-        eq = zeros;
-        eq.extend(ones);
-    }
+    let eq = eq_table(weight);
     let mut folded: Vec<Vec<Fr>> = Vec::new();
     let mut rounds = Vec::with_capacity(point.len());
     for r in point.iter().rev() {

@@ -39,8 +39,20 @@ pub const PRODUCTS: &str = include_str!("../products.cu");
 /// `powers`: the powers of an element.
 pub const POWERS: &str = include_str!("../powers.cu");
 
-/// `ntt_pass`: one pass of a number-theoretic transform.
+/// Where the lines of a pass lie, before the kernels of a transform.
+pub const NTT_LINES: &str = include_str!("../ntt_lines.cuh");
+
+/// `power`: powers by squaring and multiplying, before the kernels of a transform that take them.
+pub const NTT_POWER: &str = include_str!("../ntt_power.cuh");
+
+/// `ntt_pass`: one pass of a number-theoretic transform, after [`NTT_LINES`].
 pub const NTT_PASS: &str = include_str!("../ntt_pass.cu");
+
+/// `ntt_halves`: the first round of a transform that is then two, after [`NTT_LINES`].
+pub const NTT_HALVES: &str = include_str!("../ntt_halves.cu");
+
+/// `ntt_factors`: the factors between two passes by each method, after [`NTT_POWER`].
+pub const NTT_FACTORS: &str = include_str!("../ntt_factors.cu");
 
 /// `ntt_twiddles`: the factors between two passes.
 pub const NTT_TWIDDLES: &str = include_str!("../ntt_twiddles.cu");
@@ -270,6 +282,8 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("msm_running", MSM_RUNNING),
     ("msm_whole", MSM_WHOLE),
     ("mul_chain", MUL_CHAIN),
+    ("ntt_factors", NTT_FACTORS),
+    ("ntt_halves", NTT_HALVES),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),
     ("point_chain", POINT_CHAIN),

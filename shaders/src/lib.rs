@@ -19,12 +19,24 @@ pub const PRODUCTS: &str = include_str!("../products.wgsl");
 /// `powers`: the powers of an element.
 pub const POWERS: &str = include_str!("../powers.wgsl");
 
-/// `ntt_pass`: one pass of a number-theoretic transform.
+/// Where the lines of a pass lie, before the kernels of a transform.
+pub const NTT_LINES: &str = include_str!("../ntt_lines.wgsl");
+
+/// `power`: powers by squaring and multiplying, before the kernels of a transform that take them.
+pub const NTT_POWER: &str = include_str!("../ntt_power.wgsl");
+
+/// `ntt_pass`: one pass of a number-theoretic transform, with [`NTT_LINES`] and [`NTT_POWER`].
 pub const NTT_PASS: &str = include_str!("../ntt_pass.wgsl");
 /// Butterflies of elements that are reduced, before [`NTT_PASS`].
 pub const NTT_PLAIN: &str = include_str!("../ntt_plain.wgsl");
 /// Butterflies of elements whose sums are not, before [`NTT_PASS`].
 pub const NTT_LAZY: &str = include_str!("../ntt_lazy.wgsl");
+
+/// `ntt_halves`: the first round of a transform that is then two, with [`NTT_LINES`].
+pub const NTT_HALVES: &str = include_str!("../ntt_halves.wgsl");
+
+/// `ntt_factors`: the factors between two passes by each method, with [`NTT_POWER`].
+pub const NTT_FACTORS: &str = include_str!("../ntt_factors.wgsl");
 
 /// `ntt_twiddles`: the factors between two passes.
 pub const NTT_TWIDDLES: &str = include_str!("../ntt_twiddles.wgsl");
@@ -277,6 +289,8 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("msm_running", MSM_RUNNING),
     ("msm_whole", MSM_WHOLE),
     ("mul_chain", MUL_CHAIN),
+    ("ntt_factors", NTT_FACTORS),
+    ("ntt_halves", NTT_HALVES),
     ("ntt_pass", NTT_PASS),
     ("ntt_twiddles", NTT_TWIDDLES),
     ("point_chain", POINT_CHAIN),

@@ -105,7 +105,7 @@ fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
     };
     let (groups, one, several) = match spec.name {
         // A pass of several has more than one tile, and large tiles are of long transforms.
-        "ntt_pass" => (recorder.launched_as(spec.name)?, true, true),
+        "ntt_pass" | "ntt_halves" => (recorder.launched_as(spec.name)?, true, true),
         // One thread, or more in as many workgroups as it takes.
         "products" if spec.variant.contains("Serial") => (groups, true, false),
         // A workgroup for each bit of a bucket's number.

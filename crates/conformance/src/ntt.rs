@@ -7,7 +7,7 @@ use ark_ff::{FftField, Field};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Device, DeviceInfo, Error as DeviceError, KernelSpec, Kind};
 use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{Config, Error, LowDegreeExtension, Ntt, Order, Split, Twiddles, reference};
+use evariste_ntt::{Config, Error, LowDegreeExtension, Ntt, Order, Split, TwiddleTable, Twiddles, reference};
 use libtest_mimic::Failed;
 
 use crate::{
@@ -74,6 +74,8 @@ pub(crate) const FAMILIES: &[Family] = &[
             "bls12-381-fr::orders_cosets_batches",
             "bls12-381-fr::columns",
             "bls12-381-fr::splits_and_twiddles",
+            "bls12-381-fr::factors_alone",
+            "bls12-381-fr::first_round",
             "bls12-381-fr::pipelines",
             "bls12-381-fr::pinned",
         ],
@@ -86,6 +88,8 @@ pub(crate) const FAMILIES: &[Family] = &[
             "goldilocks::orders_cosets_batches",
             "goldilocks::columns",
             "goldilocks::splits_and_twiddles",
+            "goldilocks::factors_alone",
+            "goldilocks::first_round",
             "goldilocks::pipelines",
             "goldilocks::pinned",
         ],
@@ -98,6 +102,8 @@ pub(crate) const FAMILIES: &[Family] = &[
             "baby-bear::orders_cosets_batches",
             "baby-bear::columns",
             "baby-bear::splits_and_twiddles",
+            "baby-bear::factors_alone",
+            "baby-bear::first_round",
             "baby-bear::pipelines",
             "baby-bear::pinned",
             "baby-bear::matrices",
@@ -121,6 +127,8 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     basic::<F>(suite, field);
     suite.add(&format!("{field}::columns"), columns::<F>);
     suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
+    suite.add(&format!("{field}::factors_alone"), factors_alone::<F>);
+    suite.add(&format!("{field}::first_round"), first_round::<F>);
     suite.add(&format!("{field}::products"), extensions::products::<F>);
     suite.add(&format!("{field}::extensions"), extensions::extensions::<F>);
     suite.add(&format!("{field}::matrices"), extensions::matrices::<F>);
@@ -174,8 +182,8 @@ fn sizes<F: DeviceField + FftField>(device: &Device) -> Outcome {
 }
 
 /// log₂ of a size and a number of transforms: sizes that take one pass and two, and three with the second split.
-const RUNS: [((u32, usize), Split); 11] = {
-    use Split::{Balanced, ThreeWay};
+const RUNS: [((u32, usize), Split); 14] = {
+    use Split::{Balanced, Halves, ThreeWay};
     [
         ((0, 3), Balanced),
         ((1, 5), Balanced),
@@ -188,12 +196,15 @@ const RUNS: [((u32, usize), Split); 11] = {
         ((3, 5), ThreeWay),
         ((6, 3), ThreeWay),
         ((13, 2), ThreeWay),
+        ((1, 3), Halves),
+        ((7, 70), Halves),
+        ((13, 2), Halves),
     ]
 };
 
 /// log₂ of the rows, the columns, and the number of matrices.
-const MATRICES: [((u32, usize, usize), Split); 8] = {
-    use Split::{Balanced, ThreeWay};
+const MATRICES: [((u32, usize, usize), Split); 10] = {
+    use Split::{Balanced, Halves, ThreeWay};
     [
         ((0, 3, 2), Balanced),
         ((1, 2, 3), Balanced),
@@ -203,18 +214,20 @@ const MATRICES: [((u32, usize, usize), Split); 8] = {
         ((9, 7, 2), Balanced),
         ((12, 3, 1), Balanced),
         ((7, 5, 2), ThreeWay),
+        ((5, 5, 1), Halves),
+        ((11, 3, 2), Halves),
     ]
 };
 
-/// Of [`RUNS`], a size of one workgroup and of several, of two passes and of three.
-const FEW_RUNS: [((u32, usize), Split); 4] = {
-    use Split::{Balanced, ThreeWay};
-    [((4, 1), Balanced), ((5, 70), Balanced), ((11, 2), Balanced), ((6, 3), ThreeWay)]
+/// Of [`RUNS`], a size of one workgroup and of several, of two passes and of three, and of a round before one pass.
+const FEW_RUNS: [((u32, usize), Split); 5] = {
+    use Split::{Balanced, Halves, ThreeWay};
+    [((4, 1), Balanced), ((5, 70), Balanced), ((11, 2), Balanced), ((6, 3), ThreeWay), ((5, 70), Halves)]
 };
 
-const FEW_MATRICES: [((u32, usize, usize), Split); 3] = {
-    use Split::{Balanced, ThreeWay};
-    [((4, 5, 1), Balanced), ((11, 3, 1), Balanced), ((7, 5, 2), ThreeWay)]
+const FEW_MATRICES: [((u32, usize, usize), Split); 4] = {
+    use Split::{Balanced, Halves, ThreeWay};
+    [((4, 5, 1), Balanced), ((11, 3, 1), Balanced), ((7, 5, 2), ThreeWay), ((5, 5, 1), Halves)]
 };
 
 /// Whether trials over a field keep to few sizes on a device: where they are asked to, and for fields of which a GPU's compiler
@@ -244,6 +257,7 @@ fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpe
             false,
         )?);
     }
+    kernels.extend(TwiddleTable::<F>::kernels());
     Ok(kernels)
 }
 
@@ -252,7 +266,7 @@ fn passes<F: DeviceField + FftField>(device: &Device) -> Outcome {
     if device.info().limits.workgroup_threads == 1 {
         return Ok(());
     }
-    for (((log_n, _), split), expected) in FEW_RUNS.into_iter().zip([1, 1, 2, 3]) {
+    for (((log_n, _), split), expected) in FEW_RUNS.into_iter().zip([1, 1, 2, 3, 2]) {
         let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
         expect_equal(&format!("passes of 2^{log_n}, {split:?}"), &ntt.passes_per_transform(), &expected)?;
     }
@@ -406,6 +420,48 @@ fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The factors alone, by every method, against powers.
+fn factors_alone<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    for log_n in [0, 1, 2, 5, 10] {
+        let w = reference::root_of_unity::<F>(log_n).ok_or("no root of unity")?;
+        let columns = 1u64 << log_n.div_ceil(2);
+        let expected: Vec<F> = (0..1u64 << log_n).map(|i| w.pow([(i % columns) * (i / columns)])).collect();
+        for method in Twiddles::ALL {
+            let table = TwiddleTable::<F>::new(device, log_n, method)?;
+            let mut factors = device.upload::<Mont<F>>(&vec![F::ZERO; table.size()])?;
+            table.fill(&mut factors)?;
+            expect_same(&format!("factors of 2^{log_n}, {method:?}"), &factors.to_vec()?, &expected)?;
+        }
+    }
+    let table = TwiddleTable::<F>::new(device, 4, Twiddles::TwoLevel)?;
+    let error = expect_error("a table of another length", table.fill(&mut device.zeros(15)?))?;
+    expect_equal("length", &error, &Error::Length { expected: 16, actual: 15 })
+}
+
+/// The first round alone leaves two transforms, of the outputs with even index and of those with odd index, on a coset too; where
+/// log₂ n is even there is none.
+fn first_round<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let halves = Config { split: Split::Halves, ..Config::default() };
+    let n = 1usize << 5;
+    let x = samples::<F>(3 * n, 23);
+    for g in [F::ONE, F::GENERATOR] {
+        let expected: Vec<F> = x.chunks(n).flat_map(|x| arkworks(x, g)).collect();
+        let mut data = device.upload(&x)?;
+        let ntt = Ntt::<F>::with_config(device, 5, halves)?;
+        expect_equal("rounds of 2^5", &ntt.coset(g).halve(&mut data)?, &1)?;
+        Ntt::<F>::new(device, 4)?.forward(&mut data)?;
+        let values = data.to_vec()?;
+        let together: Vec<F> = (0..3 * n).map(|i| values[i / n * n + i % 2 * (n / 2) + i % n / 2]).collect();
+        expect_same(&format!("even and odd outputs, coset of {g}"), &together, &expected)?;
+    }
+    let mut data = device.upload(&x)?;
+    for (log_n, split) in [(4, Split::Halves), (5, Split::Square), (0, Split::Halves)] {
+        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..halves })?;
+        expect_equal(&format!("rounds of 2^{log_n}, {split:?}"), &ntt.transform().halve(&mut data)?, &0)?;
+    }
+    expect_same("untouched", &data.to_vec()?, &x)
 }
 
 /// What a plan says it takes is what it takes, to 1%.

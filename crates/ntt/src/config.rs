@@ -34,12 +34,19 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Twiddles {
+    /// By squaring and multiplying twice in each thread, from the root of unity to (w^j)^k: up to 4 log₂ √n multiplications a factor
+    /// where passes are of √n points, as Bellperson's kernel computes them. The product of w^j and w^k, of which PreNTT tells for the
+    /// same cost, would be no factor.
+    TwoPowers = 6,
     /// By squaring and multiplying from the root of unity, in each thread: up to 2 log₂ n multiplications a factor.
     OnTheFly = 3,
     /// As products of binary powers w^(2^i), which are stored: up to log₂ n multiplications a factor.
     BinaryPowers = 2,
     /// As products of two, from two tables of about √n elements: one multiplication a factor.
     TwoLevel = 1,
+    /// Half of them stored, w^i for i below n/2, of which a pass behind the first has its own of fewer; the others are these times
+    /// w^(n/2), which is −1.
+    HalfStored = 5,
     /// All stored, n elements for each direction, computed on the device from two such tables.
     Stored = 0,
     /// All stored with their quotients by p, 2n elements for each direction, by which CUDA multiplies without reduction (Shoup's
@@ -49,8 +56,15 @@ pub enum Twiddles {
 
 impl Twiddles {
     /// All variants, for going through them.
-    pub const ALL: [Self; 5] =
-        [Self::OnTheFly, Self::BinaryPowers, Self::TwoLevel, Self::Stored, Self::StoredWithQuotients];
+    pub const ALL: [Self; 7] = [
+        Self::TwoPowers,
+        Self::OnTheFly,
+        Self::BinaryPowers,
+        Self::TwoLevel,
+        Self::HalfStored,
+        Self::Stored,
+        Self::StoredWithQuotients,
+    ];
 }
 
 /// Says how a transform is split into passes, each at most as large as the memory of a workgroup allows.
@@ -66,9 +80,15 @@ pub enum Split {
     Rectangular,
     /// In three passes, or more where these would be too large.
     ThreeWay,
+    /// As squares only. Where log₂ n is odd, a kernel of its own does the first round of butterflies (Gentleman and Sande) with its
+    /// factors, which it computes, and leaves two independent transforms of n/2: of the outputs with even index and of those with
+    /// odd index. Each launch of the passes takes both, and the last one stores them interleaved. While a square of two passes is
+    /// too small for what is left, that is halved again. The method for odd log₂ n of PreNTT; a round costs n/2
+    /// multiplications more for its factors, and reads and writes the data once.
+    Halves,
 }
 
 impl Split {
     /// All variants, for going through them.
-    pub const ALL: [Self; 4] = [Self::Balanced, Self::Square, Self::Rectangular, Self::ThreeWay];
+    pub const ALL: [Self; 5] = [Self::Balanced, Self::Square, Self::Rectangular, Self::ThreeWay, Self::Halves];
 }

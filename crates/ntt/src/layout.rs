@@ -74,6 +74,8 @@ pub(crate) struct Layout {
     pub(crate) log_rows: Vec<u32>,
     /// log₂ of the lines of each pass' tiles.
     pub(crate) log_columns: Vec<u32>,
+    /// Passes, the first ones, that leave two transforms each of half as many elements, by a kernel of their own.
+    pub(crate) halvings: usize,
     pub(crate) twiddles: Twiddles,
     pub(crate) tiling: Tiling,
     /// log₂ of the root of order 16, modulo 192, where that is a power of two and kernels multiply by such with shifts.
@@ -167,7 +169,19 @@ impl Tiling {
                 std::iter::repeat_n(self.log_tile, full).chain(rest).collect()
             }
             Split::ThreeWay => balanced(log_n.min(3).max(log_n.div_ceil(self.log_tile))),
+            Split::Halves => {
+                let halvings = self.halvings(log_n);
+                let square = self.split(log_n - halvings, Split::Square);
+                std::iter::repeat_n(1, halvings as usize).chain(square).collect()
+            }
         }
+    }
+}
+
+impl Tiling {
+    /// Rounds of [`Split::Halves`] until a square of two passes is left, or one pass.
+    fn halvings(&self, log_n: u32) -> u32 {
+        log_n.saturating_sub(2 * self.log_tile).max(log_n % 2)
     }
 }
 
@@ -226,12 +240,20 @@ impl Layout {
         let busy = log_n.saturating_sub(tiling.log_tiles).max(MIN_LOG_TILE);
         let columns = |rows: &u32| tiling.log_tile.min(busy.max(rows + tiling.log_run)).saturating_sub(*rows);
         let log_columns = log_rows.iter().map(columns).collect();
-        Self { log_n, log_rows, log_columns, twiddles, tiling, root_shift: None, lazy: false }
+        // A round that is all of a transform has no factors: it is a usual pass.
+        let halvings = match split {
+            Split::Halves => (tiling.halvings(log_n) as usize).min(log_rows.len().saturating_sub(1)),
+            _ => 0,
+        };
+        Self { log_n, log_rows, log_columns, halvings, twiddles, tiling, root_shift: None, lazy: false }
     }
 
     pub(crate) fn shape_of(&self, passes: &[Pass], pass: usize) -> Shape {
         let Pass { batch, from, to, flags, direction, .. } = passes[pass];
         let (interleaved, in_place) = (batch == Batch::Columns, from == to);
+        if pass < self.halvings {
+            return Shape::halving(self.tiling.threads, interleaved, in_place);
+        }
         let (log_rows, log_columns) = (self.log_rows[pass], self.log_columns[pass]);
         let log_radix = self.tiling.log_radix.min(log_rows);
         let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
@@ -256,6 +278,7 @@ impl Layout {
             log_root,
             root_shift,
             direct,
+            halving: false,
         }
     }
 
@@ -296,18 +319,21 @@ impl Layout {
     /// For each pass, where its factors start and log₂ of the number of its lines' offsets. Behind them, their end.
     pub(crate) fn twiddles(&self) -> (Vec<(usize, u32)>, usize) {
         let (mut at, mut left) = (0, self.log_n);
-        let tables = self.log_rows.iter().map(|rows| {
+        let tables = self.log_rows.iter().enumerate().map(|(pass, rows)| {
             left -= rows;
             let start = at;
             // The last pass has none.
             at += match self.twiddles {
                 _ if left == 0 => 0,
+                _ if pass < self.halvings => self.powers(),
                 // One for output 0, a row for each other output, and the inverse of the first.
                 Twiddles::StoredWithQuotients => 2 * (1 + (((1 << rows) - 1) << left)),
                 Twiddles::Stored => 2 + (((1 << rows) - 1) << left),
                 Twiddles::TwoLevel => self.powers(),
                 Twiddles::BinaryPowers => self.log_n as usize + 2,
-                Twiddles::OnTheFly => 2,
+                // One for output 0.
+                Twiddles::HalfStored => 1 + (1 << (left + rows - 1)),
+                Twiddles::OnTheFly | Twiddles::TwoPowers => 2,
             };
             (start, left)
         });
@@ -547,6 +573,26 @@ mod tests {
                 assert!(rows.iter().max().zip(rows.iter().min()).is_none_or(|(max, min)| max - min <= 2));
             }
         }
+    }
+
+    #[test]
+    fn halves_are_squares_that_fit() {
+        let mut info = Device::cpu().info().clone();
+        (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (48 << 10, 256);
+        let config = Config { split: Split::Halves, ..Config::default() };
+        let rows = |log_n| {
+            let layout = Layout::new::<Fr>(&info, log_n, config).unwrap();
+            (layout.halvings, layout.log_rows)
+        };
+        assert_eq!(rows(0), (0, vec![]));
+        assert_eq!(rows(1), (0, vec![1]));
+        assert_eq!(rows(3), (1, vec![1, 2]));
+        assert_eq!(rows(10), (0, vec![10]));
+        assert_eq!(rows(16), (0, vec![8, 8]));
+        assert_eq!(rows(17), (1, vec![1, 8, 8]));
+        assert_eq!(rows(21), (1, vec![1, 10, 10]));
+        assert_eq!(rows(24), (4, vec![1, 1, 1, 1, 10, 10]));
+        assert_eq!(rows(25), (5, vec![1, 1, 1, 1, 1, 10, 10]));
     }
 
     #[test]

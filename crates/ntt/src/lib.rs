@@ -13,6 +13,7 @@ mod polynomial;
 pub mod reference;
 mod tables;
 mod transform;
+mod twiddles;
 
 pub use config::{Config, Split, Twiddles};
 pub use error::{Error, Result};
@@ -23,3 +24,4 @@ pub use pipeline::Pipeline;
 pub use plan::Ntt;
 pub use polynomial::LowDegreeExtension;
 pub use transform::Transform;
+pub use twiddles::TwiddleTable;

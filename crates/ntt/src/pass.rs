@@ -11,6 +11,7 @@ use evariste_field::{
 
 use crate::{config::Twiddles, reverse_bits};
 
+mod halves;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 mod words;
@@ -44,6 +45,8 @@ pub(crate) struct Shape {
     pub(crate) root_shift: Option<u32>,
     /// In WGSL, elements are stored from where the last step computes them: neighbouring lines are neighbours there.
     pub(crate) direct: bool,
+    /// The first round of a transform that is then two, which is a kernel of its own.
+    pub(crate) halving: bool,
 }
 
 constants! {
@@ -86,6 +89,8 @@ constants! {
         BINARY_POWERS = Twiddles::BinaryPowers as u32,
         ON_THE_FLY = Twiddles::OnTheFly as u32,
         WITH_QUOTIENTS = Twiddles::StoredWithQuotients as u32,
+        HALF_STORED = Twiddles::HalfStored as u32,
+        TWO_POWERS = Twiddles::TwoPowers as u32,
     }
 }
 
@@ -204,19 +209,29 @@ impl Params {
 /// Data, which may be the same in and out, and tables.
 type Args<'a, 'm> = ((&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>), &'a mut [CpuArg<'m>; 3]);
 
+/// The same as kernels declare them.
+type Bindings = ((Binding, Option<Binding>), [Binding; 3]);
+
 impl Shape {
     /// Lines of a workgroup's tile.
     pub(crate) fn lines_per_group(self) -> u64 {
         1 << self.log_columns
     }
 
-    pub(crate) fn spec<F: DeviceField>(self) -> KernelSpec {
+    fn bindings<F: DeviceField>(self) -> Bindings {
         let word = source::binding_type::<F>();
         let data = match self.in_place {
             true => (Binding::write("x", word), None),
             false => (Binding::read("x", word), Some(Binding::write("y", word))),
         };
-        let bindings = (data, ["roots", "twiddles", "scale"].map(|name| Binding::read(name, word)));
+        (data, ["roots", "twiddles", "scale"].map(|name| Binding::read(name, word)))
+    }
+
+    pub(crate) fn spec<F: DeviceField>(self) -> KernelSpec {
+        if self.halving {
+            return self.halving_spec::<F>();
+        }
+        let bindings = self.bindings::<F>();
         let seen = bindings.list();
         let source = move |language| match language {
             Language::Cuda => self.cuda::<F>(),
@@ -234,6 +249,7 @@ impl Shape {
             log_root,
             root_shift,
             direct,
+            halving: _,
         } = self;
         let variant = format!(
             "2^{log_rows} × 2^{log_columns} by 2^{log_radix} on {threads}, {twiddles:?}{}{}{}{}{}{} over {}",
@@ -268,7 +284,8 @@ impl Shape {
         // Each element is scaled by two factors and multiplied by a root at each of up to four levels.
         let step = (1 << self.log_radix) * (2 + 4) * mul;
         let finished = match self.twiddles {
-            Twiddles::Stored | Twiddles::StoredWithQuotients | Twiddles::TwoLevel => 2 * mul,
+            Twiddles::Stored | Twiddles::StoredWithQuotients | Twiddles::HalfStored | Twiddles::TwoLevel => 2 * mul,
+            Twiddles::TwoPowers => 2 * (mul + turns::repeat(BITS, 2 * mul)),
             Twiddles::BinaryPowers | Twiddles::OnTheFly => mul + turns::repeat(BITS, 2 * mul),
         };
         turns::repeat(steps, turns::repeat(groups, step)) + turns::repeat(each, finished)
@@ -295,7 +312,10 @@ impl Shape {
         if let Some(shift) = self.root_shift {
             let _ = writeln!(text, "#define ROOT_SHIFT {shift}u");
         }
-        text + evariste_cuda::NTT_PASS
+        if self.twiddles == Twiddles::TwoPowers {
+            text += evariste_cuda::NTT_POWER;
+        }
+        text + evariste_cuda::NTT_LINES + evariste_cuda::NTT_PASS
     }
 
     /// Registers that a thread may use, of a multiprocessor's 65,536.
@@ -330,6 +350,8 @@ impl Shape {
             self.flags.map_or("params.flags".to_owned(), |flags| format!("{flags}u")),
             self.log_root.map_or("params.log_roots - LOG_ROWS".to_owned(), |log_root| format!("{log_root}u")),
         );
+        text += evariste_shaders::NTT_POWER;
+        text += evariste_shaders::NTT_LINES;
         match source::wgsl_lazy::<F>().filter(|_| int64) {
             Some(lazy) => text + &lazy + evariste_shaders::NTT_LAZY + evariste_shaders::NTT_PASS,
             None => text + evariste_shaders::NTT_PLAIN + evariste_shaders::NTT_PASS,
@@ -344,17 +366,7 @@ impl Shape {
         params: &Params,
         ((x, y), tables): Args<'_, '_>,
     ) {
-        let data = match y {
-            None => {
-                let x = x.write::<u32>();
-                let (len, start) = (x.len(), x.as_mut_ptr());
-                Data::<F>::new(start, start, len, len)
-            }
-            Some(y) => {
-                let (x, y) = (x.read::<u32>(), y.write::<u32>());
-                Data::<F>::new(x.as_ptr(), y.as_mut_ptr(), x.len(), y.len())
-            }
-        };
+        let data = Data::<F>::of(x, y);
         let [roots, twiddles, scale] = tables.each_ref().map(|table| Table::<F>::new(table.read()));
         if matches!(self.twiddles, Twiddles::Stored | Twiddles::TwoLevel) {
             let Data { input, output, input_limbs, output_limbs, .. } = data;
@@ -460,6 +472,15 @@ impl<'a, F: DeviceField> Table<'a, F> {
     fn at(&self, i: usize) -> F {
         F::load(&self.limbs[i * F::LIMBS..][..F::LIMBS])
     }
+
+    /// What the element at a position is multiplied by, where this is the table of scales.
+    fn scale_of(&self, params: &Params, position: usize) -> F {
+        if params.has(flags::SCALE_CONSTANT) {
+            return self.at(params.scales as usize);
+        }
+        let [low, high] = params.scale_entries(position);
+        self.at(low) * self.at(high)
+    }
 }
 
 /// The data of a pass, of which each tile owns the elements of its lines.
@@ -481,6 +502,21 @@ unsafe impl<F> Send for Data<F> {}
 impl<F: DeviceField> Data<F> {
     fn new(input: *const u32, output: *mut u32, input_limbs: usize, output_limbs: usize) -> Self {
         Self { input, output, input_limbs, output_limbs, field: PhantomData }
+    }
+
+    /// Data in one buffer, or in two.
+    fn of(x: &mut CpuArg<'_>, y: Option<&mut CpuArg<'_>>) -> Self {
+        match y {
+            None => {
+                let x = x.write::<u32>();
+                let (len, start) = (x.len(), x.as_mut_ptr());
+                Self::new(start, start, len, len)
+            }
+            Some(y) => {
+                let (x, y) = (x.read::<u32>(), y.write::<u32>());
+                Self::new(x.as_ptr(), y.as_mut_ptr(), x.len(), y.len())
+            }
+        }
     }
 
     fn load(&self, i: usize) -> F {
@@ -609,6 +645,15 @@ impl<F: DeviceField> Tile<'_, F> {
             // An integer, taken for a Montgomery form: R has to be made up for.
             Twiddles::StoredWithQuotients => v * self.twiddles.at(at + 2 * entry) * self.radix,
             _ if e == 0 && !zero => v,
+            Twiddles::HalfStored => {
+                let (e, half) = (j * k, 1 << (self.params.log_n - shift - 1));
+                let factor = self.twiddles.at(at + 1 + (e & (half - 1)));
+                if e & half == 0 { v * factor } else { -(v * factor) }
+            }
+            Twiddles::TwoPowers => {
+                let v = if zero { v * self.twiddles.at(at) } else { v };
+                v * self.twiddles.at(at + 1).pow([j as u64]).pow([k as u64])
+            }
             Twiddles::TwoLevel => {
                 let [low, high] = self.params.two_levels(j, k);
                 v * self.twiddles.at(at + low) * self.twiddles.at(at + high)
@@ -633,10 +678,6 @@ impl<F: DeviceField> Tile<'_, F> {
     }
 
     fn scale_of(&self, position: usize) -> F {
-        if self.params.has(flags::SCALE_CONSTANT) {
-            return self.scale.at(self.params.scales as usize);
-        }
-        let [low, high] = self.params.scale_entries(position);
-        self.scale.at(low) * self.scale.at(high)
+        self.scale.scale_of(self.params, position)
     }
 }

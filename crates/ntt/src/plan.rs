@@ -291,7 +291,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
 fn table_kernels<F: DeviceField>(layout: &Layout) -> Vec<KernelSpec> {
     let mut kernels = vec![Vector::<F>::powers_kernel()];
     let quotients = layout.twiddles == Twiddles::StoredWithQuotients;
-    if layout.log_rows.len() > 1 && (quotients || layout.twiddles == Twiddles::Stored) {
+    let stored = matches!(layout.twiddles, Twiddles::HalfStored | Twiddles::Stored);
+    if layout.log_rows.len() > 1 && (quotients || stored) {
         kernels.push(pass::twiddles::spec::<F>(quotients));
     }
     kernels

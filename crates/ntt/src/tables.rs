@@ -91,6 +91,13 @@ pub(crate) fn factors<F: DeviceField + FftField>(
     let inverse = direction == Direction::Inverse;
     let (starts, len) = layout.twiddles();
     let mut factors = device.alloc(len)?;
+    let fill = |params: &pass::twiddles::Params, quotients, powers: &Buffer<Mont<F>>, factors: &mut Buffer<Mont<F>>| {
+        let kernel = Kernel::new(device, pass::twiddles::spec::<F>(quotients))?;
+        let groups = u64::from(params.len).div_ceil(u64::from(kernel.spec().threads));
+        let args = &mut [Arg::read(powers), Arg::write(factors)];
+        // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
+        Ok::<_, Error>(unsafe { kernel.launch(None, groups, params, args)? })
+    };
     let between = &starts[..starts.len().saturating_sub(1)];
     for (i, &(start, left)) in between.iter().enumerate() {
         let root = unity::<F>(layout.log_n)?;
@@ -98,16 +105,18 @@ pub(crate) fn factors<F: DeviceField + FftField>(
         let factor = if inverse && i == 0 { inverse_of_n(layout.log_n)? } else { F::ONE };
         let split = layout.log_split();
         let of_parts = factor_of_parts::<F>(layout);
-        let two_level = |powers: ViewMut<'_, Mont<F>>, of_low: F| -> Result<()> {
+        let two_level = |powers: ViewMut<'_, Mont<F>>, of_low: F, of_high: F| -> Result<()> {
             let (low, high) = powers.split_at(1 << split)?;
             vector.powers(root, of_low, low)?;
-            Ok(vector.powers(root.pow([1 << split]), factor * of_parts, high)?)
+            Ok(vector.powers(root.pow([1 << split]), factor * of_high, high)?)
         };
         match layout.twiddles {
+            // Of the kernel that multiplies them.
+            _ if i < layout.halvings => two_level(factors.view_mut(start..start + layout.powers())?, F::ONE, F::ONE)?,
             Twiddles::Stored | Twiddles::StoredWithQuotients => {
                 let quotients = layout.twiddles == Twiddles::StoredWithQuotients;
                 let mut powers = device.alloc(layout.powers())?;
-                two_level(powers.as_view_mut(), F::ONE)?;
+                two_level(powers.as_view_mut(), F::ONE, of_parts)?;
                 let rows = layout.log_rows[i];
                 let len = 1 + (((1u32 << rows) - 1) << left);
                 if !quotients {
@@ -116,13 +125,24 @@ pub(crate) fn factors<F: DeviceField + FftField>(
                 }
                 let (at, shift) = (start as u32, layout.log_n - left - rows);
                 let params = pass::twiddles::Params { len, at, log_columns: left, shift, split };
-                let kernel = Kernel::new(device, pass::twiddles::spec::<F>(quotients))?;
-                let groups = u64::from(len).div_ceil(u64::from(kernel.spec().threads));
-                let args = &mut [Arg::read(&powers), Arg::write(&mut factors)];
-                // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
-                unsafe { kernel.launch(None, groups, &params, args)? };
+                fill(&params, quotients, &powers, &mut factors)?;
             }
-            Twiddles::TwoLevel => two_level(factors.view_mut(start..start + layout.powers())?, of_parts)?,
+            Twiddles::HalfStored => {
+                let mut powers = device.alloc(layout.powers())?;
+                two_level(powers.as_view_mut(), F::ONE, of_parts)?;
+                // One row, of all j below half of the order of what is left to transform.
+                let log_columns = left + layout.log_rows[i] - 1;
+                let (at, shift) = (start as u32, layout.log_n - log_columns - 1);
+                let params = pass::twiddles::Params { len: 1 + (1 << log_columns), at, log_columns, shift, split };
+                fill(&params, false, &powers, &mut factors)?;
+            }
+            Twiddles::TwoLevel => {
+                two_level(factors.view_mut(start..start + layout.powers())?, of_parts, of_parts)?;
+            }
+            Twiddles::TwoPowers => {
+                let done = layout.log_n - left - layout.log_rows[i];
+                factors.view_mut(start..start + 2)?.write(&[factor, root.pow([1 << done])])?;
+            }
             Twiddles::BinaryPowers | Twiddles::OnTheFly => {
                 let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
                 let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);

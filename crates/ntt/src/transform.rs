@@ -198,6 +198,41 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run_pinned(host, secrecy, Direction::Inverse)
     }
 
+    /// Does the first rounds of a forward transform alone, from natural order and in place, where the plan has
+    /// [`Split::Halves`](crate::Split::Halves), and counts them; 0 where it has none. After r of them each run of [`Ntt::size`] elements
+    /// is 2^r independent transforms of n/2^r one after the other, on the subgroup: output k of transform t is output k·2^r + rev(t)
+    /// of the whole, with t's r bits reversed. Each may be done elsewhere.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_ntt::Error> {
+    /// # use ark_bls12_381::Fr;
+    /// # use evariste_backend::Device;
+    /// # use evariste_field::Mont;
+    /// use evariste_ntt::{Config, Ntt, Split};
+    ///
+    /// # let device = Device::best()?;
+    /// let halves = Config { split: Split::Halves, ..Config::default() };
+    /// let ntt = Ntt::<Fr>::with_config(&device, 3, halves)?;
+    /// let mut x = device.upload::<Mont<Fr>>(&[1, 2, 3, 4, 5, 6, 7, 8].map(Fr::from))?;
+    /// assert_eq!(ntt.transform().halve(&mut x)?, 1);
+    /// Ntt::<Fr>::new(&device, 2)?.forward(&mut x)?;
+    /// // Output 0 of the outputs with even index.
+    /// assert_eq!(x.to_vec()?[0], Fr::from(36));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`Transform::forward`], for the same reasons.
+    pub fn halve<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<u32> {
+        let (data, in_place) = (data.into(), self.clone().input(Order::Natural).output(Order::BitReversed));
+        let Some(run) = in_place.ready(data.as_view(), Direction::Forward, None)? else { return Ok(0) };
+        let (rounds, len) = (run.layout.halvings, data.len());
+        let mut ends = Ends { source: None, data, scratch: None };
+        (0..rounds).try_for_each(|i| run.launch(i, 0..run.lines(i, len), &mut ends))?;
+        Ok(rounds as u32)
+    }
+
     /// [`Transform::forward`] or [`Transform::inverse`].
     pub(crate) fn run(&self, data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
         let Some(run) = self.ready(data.as_view(), direction, None)? else { return Ok(()) };

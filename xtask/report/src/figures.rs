@@ -118,6 +118,8 @@ pub(crate) mod tests {
             mean_ms: None,
             variance_ms2: None,
             throughput: Some(f64::from(1_u32 << log_n) / median_ms * 1e3),
+            launches: Some(3),
+            relative_efficiency: None,
             of_limit: None,
             checked: String::new(),
             speedup: None,

@@ -10,9 +10,11 @@ pub mod comparisons;
 mod figures;
 pub mod founding;
 pub mod page;
+mod profile;
 mod records;
 mod section;
 
 pub use figures::Figures;
+pub use profile::Profile;
 pub use records::{Device, Machine, Missing, Record, Results, Skipped, Speedup};
 pub use section::{Section, Table};

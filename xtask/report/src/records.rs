@@ -79,6 +79,10 @@ pub struct Record {
     pub variance_ms2: Option<f64>,
     /// Elements, or of AES bytes, in a second.
     pub throughput: Option<f64>,
+    /// Kernel launches of one iteration.
+    pub launches: Option<u64>,
+    /// Of transforms, N·log₂N·bits² in a second. Older files lack it.
+    pub relative_efficiency: Option<f64>,
     /// Which share of the device's limit it reaches.
     pub of_limit: Option<f64>,
     /// How the result was checked.

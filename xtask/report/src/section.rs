@@ -47,6 +47,14 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The table as plain text, behind an empty line.
+    pub(crate) fn text(&self) -> String {
+        let head: Vec<&str> = self.head.iter().map(String::as_str).collect();
+        let mut plain = table::Table::new(1, &head);
+        self.rows.iter().for_each(|row| plain.row(row.iter().cloned()));
+        format!("\n{}\n\n{}\n", self.title, plain.render())
+    }
+
     /// The table as Markdown, behind an empty line.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("\n{}:\n\n", self.title);
@@ -61,12 +69,7 @@ impl Section {
     pub fn text(&self) -> String {
         let mut text =
             format!("{}\n\n{}\nMeasured there: {}\n\n{}\n", self.title, self.source, self.hardware, self.notes);
-        for table in &self.tables {
-            let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
-            let mut plain = table::Table::new(1, &head);
-            table.rows.iter().for_each(|row| plain.row(row.iter().cloned()));
-            text += &format!("\n{}\n\n{}\n", table.title, plain.render());
-        }
+        self.tables.iter().for_each(|table| text += &table.text());
         let lines = |title: &str, lines: &[String]| match lines {
             [] => String::new(),
             lines => format!("\n{title}\n{}", lines.iter().map(|line| format!("  {line}\n")).collect::<String>()),

@@ -81,6 +81,11 @@ const HALF: f64 = 50.0;
 /// them by eight products, and writes eight.
 const TEXTBOOK: [(&str, f64, f64); 2] = [("round 1", 8.0 * 32.0, 8.0), ("later rounds", 24.0 * 32.0, 16.0)];
 
+/// Elements that a whole zero-check reads and writes for each of its domain: four in round 1, and half of eighteen, halved each time,
+/// in the others. Those of the source's experiment are eight and twenty-four.
+const ZERO_CHECK_ELEMENTS: f64 = 2.0 + 9.0;
+const TEXTBOOK_ELEMENTS: f64 = 4.0 + 12.0;
+
 fn sizes(scale: Scale) -> Vec<u32> {
     scale.pick(vec![18, 20, 22, 24], vec![10, 12])
 }
@@ -93,12 +98,22 @@ fn case(task: &str) -> String {
     format!("bls12-381-fr/{task}")
 }
 
-fn round_case(round: u32) -> String {
-    case(&format!("zero-check/round-{round:02}/host-transcript"))
+/// What is proved of which rounds are shown one by one: the source's experiment, and our strategies in the same form.
+const FORMS: [(&str, &str); 4] = [
+    ("eq as a fourth table, at all points (the source's)", FOUR_TABLES),
+    ("eq as our table, s(1) from the claim", "claim"),
+    ("split eq", "split-eq"),
+    ("zero-check", OURS),
+];
+const FOUR_TABLES: &str = "four-tables";
+const OURS: &str = "zero-check";
+
+fn round_case(form: &str, round: u32) -> String {
+    case(&format!("{form}/round-{round:02}/host-transcript"))
 }
 
 fn runs(scale: Scale) -> Vec<Run> {
-    let rounds = (1..=ROUNDS).map(round_case).collect();
+    let rounds = FORMS.iter().flat_map(|(_, form)| (1..=ROUNDS).map(|round| round_case(form, round))).collect();
     let strategies = STRATEGIES.iter().map(|(_, task)| case(task)).collect();
     vec![
         Run { algorithm: "sumcheck", cases: rounds, sizes: vec![round_size(scale)] },
@@ -118,30 +133,48 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
     let log_n = round_size(scale);
     let mut verdicts = Vec::new();
 
-    let mut rounds = Table::new(
-        format!(
-            "Rounds of a zero-check of A·B − C over 2^{log_n} elements of BLS12-381 Fr, each with a read by the host"
-        ),
-        ["round", "ms", "of copy bandwidth, %", "of multiplications, %"],
-    );
-    let records: Vec<Option<&Record>> = (1..=ROUNDS).map(|round| figures.record(&round_case(round), log_n)).collect();
-    let shares: Vec<[Option<f64>; 2]> = records
-        .iter()
-        .map(|record| ["copy bandwidth", "multiplications"].map(|of| record.and_then(|record| share(record, of))))
-        .collect();
-    for ((round, record), [copy, mul]) in (1..).zip(&records).zip(&shares) {
-        rounds.row([format!("{round}"), cell(record.map(|record| record.median_ms)), cell(*copy), cell(*mul)]);
+    let shares = |form: &str, round: u32| {
+        let record = figures.record(&round_case(form, round), log_n);
+        ["copy bandwidth", "multiplications"].map(|of| record.and_then(|record| share(record, of)))
+    };
+    let mut by_form = Vec::new();
+    for (name, form) in FORMS {
+        let mut rounds = Table::new(
+            format!("Rounds over 2^{log_n} elements of BLS12-381 Fr, each with a read by the host: {name}"),
+            ["round", "ms", "of copy bandwidth, %", "of multiplications, %"],
+        );
+        for round in 1..=ROUNDS {
+            let ([copy, mul], time) = (shares(form, round), figures.time(&round_case(form, round), log_n));
+            rounds.row([format!("{round}"), cell(time), cell(copy), cell(mul)]);
+        }
+        by_form.push(rounds);
     }
-    if let [Some(copy), Some(mul)] = shares[0] {
+    if let [Some(copy), Some(mul)] = shares(FOUR_TABLES, 1) {
         let finding = match copy.max(mul) {
             most if most < HALF => "neither binds it",
             _ if copy > mul => "it is bound by memory, as the source found on its card",
             _ => "it is bound by multiplications, the opposite of what the source found on its card",
         };
         verdicts.push(format!(
-            "Round 1 here reaches {}% of the copy bandwidth of one {} and {}% of its multiplications: {finding}.",
+            "Round 1 of the source's experiment reaches {}% of the copy bandwidth of one {} and {}% of its multiplications: {finding}.",
             digits(copy),
             figures.device_name(),
+            digits(mul)
+        ));
+        if let [Some(copy_of_second), Some(mul_of_second)] = shares(FOUR_TABLES, 2) {
+            verdicts.push(format!(
+                "In its round 2, which folds too, these are {}% and {}%: the share of multiplications is {}× that of round 1, where the \
+                 source's counters of arithmetic doubled.",
+                digits(copy_of_second),
+                digits(mul_of_second),
+                digits(mul_of_second / mul)
+            ));
+        }
+    }
+    if let [Some(copy), Some(mul)] = shares(OURS, 1) {
+        verdicts.push(format!(
+            "Round 1 of our zero-check, with eq as a point, reaches {}% of the copy bandwidth and {}% of the multiplications.",
+            digits(copy),
             digits(mul)
         ));
     }
@@ -153,10 +186,39 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
         strategies.row([name.to_owned()].into_iter().chain(times));
     }
 
-    let mut beside = Table::new(format!("A sumcheck beside a transform of as many elements, 2^{log_n}"), ["", "ms"]);
+    let mut beside = Table::new(
+        format!(
+            "A sumcheck beside a transform of as many elements, 2^{log_n}: a round is a pass that waits for the one before"
+        ),
+        ["", "ms", "launches", "passes over memory", "elements read and written, each"],
+    );
     let (sumcheck, transform) = (figures.time(&case(ZERO_CHECK), log_n), figures.time(TRANSFORM, log_n));
-    beside.row(["zero-check of A·B − C".into(), cell(sumcheck)]);
-    beside.row(["one transform".into(), cell(transform)]);
+    let launches =
+        |case: &str| figures.record(case, log_n).and_then(|record| record.launches).map(|count| count as f64);
+    let whole = |count: Option<f64>| count.map_or_else(|| "–".into(), |count| format!("{count}"));
+    let passes = launches(TRANSFORM);
+    let textbook = rounds_time(figures, FOUR_TABLES, log_n);
+    beside.row([
+        "zero-check of A·B − C".into(),
+        cell(sumcheck),
+        whole(launches(&case(ZERO_CHECK))),
+        format!("{log_n}"),
+        digits(ZERO_CHECK_ELEMENTS),
+    ]);
+    beside.row([
+        format!("the source's experiment, its first {ROUNDS} rounds"),
+        cell(textbook),
+        "–".into(),
+        format!("{ROUNDS}"),
+        digits(TEXTBOOK_ELEMENTS),
+    ]);
+    beside.row([
+        "one transform".into(),
+        cell(transform),
+        whole(passes),
+        whole(passes),
+        whole(passes.map(|passes| 2.0 * passes)),
+    ]);
     if let Some((sumcheck, transform)) = sumcheck.zip(transform) {
         let finding = match sumcheck < transform {
             true => {
@@ -203,5 +265,11 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
             "this run".into(),
         ]);
     }
-    Comparison { tables: vec![rounds, strategies, beside, cards], verdicts }
+    by_form.extend([strategies, beside, cards]);
+    Comparison { tables: by_form, verdicts }
+}
+
+/// The time of all rounds of a form that are shown, in milliseconds, if all were measured.
+fn rounds_time(figures: &Figures<'_>, form: &str, log_n: u32) -> Option<f64> {
+    (1..=ROUNDS).map(|round| figures.time(&round_case(form, round), log_n)).sum()
 }

@@ -25,7 +25,7 @@ use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
 use evariste_machine::table::Table;
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_msm::{Msm, MsmCurve};
-use evariste_ntt::{Config, Ntt, Twiddles};
+use evariste_ntt::{Config, Ntt, Split, TwiddleTable, Twiddles};
 use evariste_primitives::SegmentedSum;
 use evariste_sqrt::{Decompress, Encoding, HashToCurve, Jacobi, MapToCurve, ModSqrt, RootField, Sqrt};
 use rayon::prelude::*;
@@ -160,7 +160,7 @@ const LOG_N: [u32; 3] = [1, 9, 16];
 /// Every kernel over a field, as a device gets it.
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let transforms = transforms::<F>(info, &LOG_N, &Twiddles::ALL)?;
-    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms].concat()))
+    Ok(distinct([rates::<F>(), vector_kernels::<F>(info)?, transforms, TwiddleTable::<F>::kernels()].concat()))
 }
 
 /// Every kernel over a field that differs from the first in its modulus alone, with transforms of one size.
@@ -206,6 +206,8 @@ fn transforms<F: DeviceField + FftField>(
         let config = Config { twiddles: Some(twiddles), ..Config::default() };
         kernels.extend(Ntt::<F>::kernels(&general, 16, config, false)?);
     }
+    let halves = Config { split: Split::Halves, ..Config::default() };
+    kernels.extend(Ntt::<F>::kernels(info, 9, halves, true)?.into_iter().filter(|kernel| kernel.name == "ntt_halves"));
     for log_n in [8, 24] {
         kernels.extend(Ntt::<F>::kernels(info, log_n, Config::default(), false)?);
     }

@@ -1,0 +1,196 @@
+//! The factors between two passes alone, by each method: to compare what these take.
+
+use std::fmt;
+
+use ark_ff::FftField;
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, ViewMut, parallel, params};
+use evariste_field::{
+    DeviceField, Mont, Vector,
+    source::{self, turns},
+};
+
+use crate::{Error, Result, Twiddles, pass::factors, tables::unity};
+
+/// Largest size: exponents are of 32 bits.
+const MAX_LOG_N: u32 = 31;
+
+/// Elements that one CPU thread takes at a time.
+const GRAIN: usize = 1 << 10;
+
+params! {
+    struct Params {
+        /// 2^log_n.
+        len: u32,
+        log_n: u32,
+        log_columns: u32,
+        split: u32,
+    }
+}
+
+/// The factors between the two passes of a transform of 2^`log_n` elements that is split as a square, computed by a method: what
+/// [`Twiddles`] do in the passes of a transform, apart from these. Factor w^(jk), of output k < 2^⌊`log_n` / 2⌋ and of line j,
+/// stands at k·2^⌈`log_n` / 2⌉ + j.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_ntt::Error> {
+/// use ark_bls12_381::Fr;
+/// use ark_ff::Field;
+/// use evariste_backend::Device;
+/// use evariste_field::Mont;
+/// use evariste_ntt::{TwiddleTable, Twiddles, reference::root_of_unity};
+///
+/// let device = Device::best()?;
+/// let table = TwiddleTable::<Fr>::new(&device, 6, Twiddles::BinaryPowers)?;
+/// let mut factors = device.alloc::<Mont<Fr>>(table.size())?;
+/// table.fill(&mut factors)?;
+/// let w: Fr = root_of_unity(6).unwrap();
+/// assert_eq!(factors.to_vec()?[3 * 8 + 5], w.pow([15]));
+/// # Ok(())
+/// # }
+/// ```
+pub struct TwiddleTable<F: DeviceField> {
+    device: Device,
+    kernel: Kernel<Params>,
+    powers: Buffer<Mont<F>>,
+    params: Params,
+}
+
+impl<F: DeviceField + FftField> TwiddleTable<F> {
+    /// Makes ready what a method computes the factors of 2^`log_n` elements from. Stored factors, with their quotients or without, are
+    /// computed as those of [`Twiddles::TwoLevel`].
+    ///
+    /// # Errors
+    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is above 31;
+    /// [`Error::Device`] if the kernel does not compile, if memory is exhausted, or if the device fails.
+    pub fn new(device: &Device, log_n: u32, method: Twiddles) -> Result<Self> {
+        let root = unity::<F>(log_n)?;
+        if log_n > MAX_LOG_N {
+            return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
+        }
+        let method = computed(method);
+        let (vector, split) = (Vector::new(device), log_n.div_ceil(2));
+        let powers = match method {
+            Twiddles::BinaryPowers => {
+                let powers = std::iter::successors(Some(root), |power| Some(power.square()));
+                device.upload::<Mont<F>>(&powers.take(log_n.max(1) as usize).collect::<Vec<F>>())?
+            }
+            Twiddles::TwoLevel => {
+                let mut powers = device.alloc((1 << split) + (1 << (log_n - split)))?;
+                let (low, high) = powers.as_view_mut().split_at(1 << split)?;
+                vector.powers(root, F::ONE, low)?;
+                vector.powers(root.pow([1 << split]), F::ONE, high)?;
+                powers
+            }
+            Twiddles::HalfStored => {
+                let mut powers = device.alloc((1 << log_n >> 1).max(1))?;
+                vector.powers(root, F::ONE, &mut powers)?;
+                powers
+            }
+            _ => device.upload::<Mont<F>>(&[root])?,
+        };
+        let kernel = Kernel::new(device, spec::<F>(method))?;
+        let params = Params { len: 1 << log_n, log_n, log_columns: split, split };
+        Ok(Self { device: device.clone(), kernel, powers, params })
+    }
+
+    /// Counts the factors.
+    pub fn size(&self) -> usize {
+        self.params.len as usize
+    }
+
+    /// Computes all of them.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless `out` has [`TwiddleTable::size`] elements; [`Error::Device`] if it lies on another device, or if the
+    /// device fails.
+    pub fn fill<'a>(&self, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        let out = out.into();
+        self.device.expect_same("a table of factors", out.device())?;
+        if out.len() != self.size() {
+            return Err(Error::Length { expected: self.size(), actual: out.len() });
+        }
+        let groups = u64::from(self.params.len).div_ceil(u64::from(self.kernel.spec().threads));
+        let args = &mut [Arg::read(&self.powers), Arg::write(out)];
+        // SAFETY: exponents are below 2^log_n, for which there are powers, and `out` has as many elements.
+        Ok(unsafe { self.kernel.launch(None, groups, &self.params, args) }?)
+    }
+
+    /// Lists the kernels of all methods, for compiling them ahead.
+    pub fn kernels() -> Vec<KernelSpec> {
+        Twiddles::ALL.into_iter().filter(|method| computed(*method) == *method).map(spec::<F>).collect()
+    }
+}
+
+/// The method by which factors are computed that end up as a method has them.
+fn computed(method: Twiddles) -> Twiddles {
+    match method {
+        Twiddles::Stored | Twiddles::StoredWithQuotients => Twiddles::TwoLevel,
+        method => method,
+    }
+}
+
+fn spec<F: DeviceField>(method: Twiddles) -> KernelSpec {
+    let word = source::binding_type::<F>();
+    let bindings = [Binding::read("powers", word), Binding::write("out", word)];
+    let number = method as u32;
+    let source = move |language| match language {
+        Language::Cuda => {
+            let head = format!("#define FACTORS {number}\n");
+            source::cuda::<F>() + &head + evariste_cuda::NTT_POWER + evariste_cuda::NTT_FACTORS
+        }
+        Language::Wgsl { int64 } => {
+            let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
+            let head = format!("const FACTORS = {number}u;\n");
+            source::wgsl::<F>(int64) + &accessors + &head + evariste_shaders::NTT_POWER + evariste_shaders::NTT_FACTORS
+        }
+    };
+    let body = move |params: &Params, [powers, out]: &mut [CpuArg<'_>; 2]| {
+        let (powers, out) = (powers.read::<u32>(), out.write::<u32>());
+        let at = |i: usize| F::load(&powers[i * F::LIMBS..][..F::LIMBS]);
+        let out = &mut out[..params.len as usize * F::LIMBS];
+        let columns = 1 << params.log_columns;
+        parallel::chunks(out, GRAIN * F::LIMBS, &|run, out| {
+            for (i, out) in (run * GRAIN..).zip(out.chunks_exact_mut(F::LIMBS)) {
+                let (j, k) = (i % columns, i / columns);
+                factor(method, params, at, j, k).store(out);
+            }
+        });
+    };
+    // Of the exponent of a factor.
+    const BITS: u64 = 32;
+    let mul = turns::mul::<F>();
+    let turns = match method {
+        Twiddles::TwoPowers => 2 * turns::repeat(BITS, 2 * mul),
+        Twiddles::OnTheFly | Twiddles::BinaryPowers => turns::repeat(BITS, 2 * mul),
+        _ => mul,
+    };
+    let variant = format!("factors, {method:?}, over {}", source::label::<F>());
+    KernelSpec::new("ntt_factors", variant, bindings, body, source)
+        .constants(factors::ALL)
+        .turns(move |_: &Params| turns)
+}
+
+/// w^(jk), where `at` gives an entry of the powers of w.
+fn factor<F: DeviceField>(method: Twiddles, params: &Params, at: impl Fn(usize) -> F, j: usize, k: usize) -> F {
+    let e = j * k;
+    match method {
+        Twiddles::TwoPowers => at(0).pow([j as u64]).pow([k as u64]),
+        Twiddles::OnTheFly => at(0).pow([e as u64]),
+        Twiddles::BinaryPowers => (0..params.log_n as usize).filter(|bit| e >> bit & 1 == 1).map(at).product(),
+        Twiddles::HalfStored => {
+            let half = (1usize << params.log_n >> 1).max(1);
+            let stored = at(e & (half - 1));
+            if e & half == 0 { stored } else { -stored }
+        }
+        _ => at(e & ((1 << params.split) - 1)) * at((1 << params.split) + (e >> params.split)),
+    }
+}
+
+impl<F: DeviceField> fmt::Debug for TwiddleTable<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TwiddleTable")
+            .field("device", &self.device)
+            .field("len", &self.params.len)
+            .finish_non_exhaustive()
+    }
+}
