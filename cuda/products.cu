@@ -2,6 +2,7 @@
 //   PLACE_GLOBAL   where they lie in global memory
 //   PLACE_PRIVATE  in registers, where all factors of a round are loaded first
 //   PLACE_SHARED   in shared memory, as a[i] and b[i], of which the product takes the place
+//   PLACE_KEPT     in registers, where products stay: only those that are zero are written
 // Grid: one thread a product; with SERIAL one thread for all, SERIAL products a round. Registers: two elements a product
 // of a round. Shared memory: two elements a product of a round and thread. Bound by latency if serial, by memory if not.
 
@@ -26,7 +27,7 @@ extern "C" __global__ void products(const Params params, BUFFERS(F, F, F)) {
 #if PLACE == PLACE_GLOBAL
 #pragma unroll 1
         for (uint32_t k = 0; k < count; k++) out[i + k] = f_mul(a[i + k], b[i + k]);
-#elif PLACE == PLACE_PRIVATE
+#elif PLACE == PLACE_PRIVATE || PLACE == PLACE_KEPT
         F x[ROUND], y[ROUND];
 #pragma unroll
         for (uint32_t k = 0; k < ROUND; k++) {
@@ -34,7 +35,12 @@ extern "C" __global__ void products(const Params params, BUFFERS(F, F, F)) {
         }
 #pragma unroll
         for (uint32_t k = 0; k < ROUND; k++) {
-            if (k < count) out[i + k] = f_mul(x[k], y[k]);
+            if (k >= count) continue;
+            F product = f_mul(x[k], y[k]);
+#if PLACE == PLACE_KEPT
+            if (!f_is_zero(product)) continue;
+#endif
+            out[i + k] = product;
         }
 #else
         extern __shared__ __align__(16) unsigned char shared[];

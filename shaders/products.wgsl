@@ -20,7 +20,7 @@ fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         }
         var x: array<F, ROUND>;
         var y: array<F, ROUND>;
-        if (PLACE == PLACE_PRIVATE) {
+        if (PLACE == PLACE_PRIVATE || PLACE == PLACE_KEPT) {
             for (var k = 0u; k < count; k++) {
                 x[k] = a_load(i + k);
                 y[k] = b_load(i + k);
@@ -35,11 +35,11 @@ fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
                 x[0] = tile_load(at + 2u * k);
                 y[0] = tile_load(at + 2u * k + 1u);
             }
-            let j = select(0u, k, PLACE == PLACE_PRIVATE);
+            let j = select(0u, k, PLACE == PLACE_PRIVATE || PLACE == PLACE_KEPT);
             let product = f_mul(x[j], y[j]);
             if (PLACE == PLACE_SHARED) {
                 tile_store(at + 2u * k, product);
-            } else {
+            } else if (PLACE != PLACE_KEPT || f_is_zero(product)) {
                 out_store(i + k, product);
             }
         }

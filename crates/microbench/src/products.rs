@@ -15,6 +15,7 @@ constants! {
         PLACE_GLOBAL = Place::Global as u32,
         PLACE_PRIVATE = Place::Private as u32,
         PLACE_SHARED = Place::Shared as u32,
+        PLACE_KEPT = Place::Kept as u32,
     }
 }
 
@@ -27,11 +28,18 @@ pub enum Place {
     Private,
     /// In the memory of a workgroup.
     Shared,
+    /// In registers, where products stay: only those that are zero are written, so that all are computed and hardly any copied.
+    Kept,
 }
 
 impl Place {
     /// All of them, in the order of their numbers in the sources.
-    pub const ALL: [Self; 3] = [Place::Global, Place::Private, Place::Shared];
+    pub const ALL: [Self; 4] = [Place::Global, Place::Private, Place::Shared, Place::Kept];
+
+    /// Whether a product is written.
+    pub fn writes<F: DeviceField>(self, product: &F) -> bool {
+        self != Place::Kept || product.is_zero()
+    }
 }
 
 /// How many threads share the products.
@@ -138,7 +146,12 @@ impl<F: DeviceField> Products<F> {
             };
             parallel::chunks(out, each, &|run, out| {
                 let factors = a[run * each..].chunks_exact(n).zip(b[run * each..].chunks_exact(n));
-                out.chunks_exact_mut(n).zip(factors).for_each(|(out, (a, b))| (F::load(a) * F::load(b)).store(out));
+                out.chunks_exact_mut(n).zip(factors).for_each(|(out, (a, b))| {
+                    let product = F::load(a) * F::load(b);
+                    if place.writes(&product) {
+                        product.store(out);
+                    }
+                });
             });
         };
         let variant = format!("{place:?}, {sharing:?} over {}", source::label::<F>());
@@ -155,7 +168,7 @@ impl<F: DeviceField> Products<F> {
             .turns(turns)
     }
 
-    /// Writes `a[i] * b[i]` to `out[i]`. A single thread does all in one launch, unless its loops may take fewer turns than that
+    /// Writes `a[i] * b[i]` to `out[i]`, with [`Place::Kept`] only where it is zero. A single thread does all in one launch, unless its loops may take fewer turns than that
     /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): then in as few launches as it takes.
     ///
     /// # Errors
@@ -200,13 +213,16 @@ mod tests {
         let mut rng = test_rng();
         for len in [0, 1, 3, 4, 127, 129, 1001] {
             let mut random = || (0..len).map(|_| F::rand(&mut rng)).collect::<Vec<F>>();
-            let (x, y) = (random(), random());
-            let expected: Vec<F> = x.iter().zip(&y).map(|(x, y)| *x * y).collect();
+            let (mut x, y, before) = (random(), random(), random());
+            x.iter_mut().step_by(3).for_each(|x| *x = F::ZERO);
             let (a, b) = (device.upload::<Mont<F>>(&x).unwrap(), device.upload(&y).unwrap());
             for (place, sharing) in
                 Place::ALL.into_iter().flat_map(|place| Sharing::ALL.map(|sharing| (place, sharing)))
             {
-                let mut out = device.alloc(len).unwrap();
+                let product = |i: usize| x[i] * y[i];
+                let expected: Vec<F> =
+                    (0..len).map(|i| if place.writes(&product(i)) { product(i) } else { before[i] }).collect();
+                let mut out = device.upload(&before).unwrap();
                 Products::new(device, place, sharing).unwrap().run(&a, &b, &mut out).unwrap();
                 assert_eq!(out.to_vec().unwrap(), expected, "{place:?}, {sharing:?}, {len}");
             }

@@ -1,6 +1,6 @@
 //! Square roots by many processors.
 
-use super::{Comparison, Run, Scale, System, names};
+use super::{Comparison, Run, Scale, System};
 use crate::{
     Figures, Table,
     section::{cell, digits, range},
@@ -26,7 +26,7 @@ pub(super) static SYSTEM: System = System {
 /// OpenCL; and the case that does the same here.
 const PRODUCTS: [(&str, [Option<f64>; 4], &str); 4] = [
     ("one after the other, global memory", [Some(107.0), Some(8569.0), Some(13700.0), Some(59.0)], "global/serial"),
-    ("one after the other, results not copied", [Some(3.0), Some(1379.0), Some(26.0), None], "private/serial"),
+    ("one after the other, results not copied", [Some(3.0), Some(1379.0), Some(26.0), None], "kept/serial"),
     ("at once, global memory", [Some(3.0), Some(2.0), Some(31.0), None], "global/parallel"),
     ("at once, local memory", [Some(3.0), Some(2.0), Some(29.0), None], "shared/parallel"),
 ];
@@ -74,8 +74,11 @@ fn sizes(scale: Scale) -> [u32; 2] {
     [0, scale.pick(20, 10)]
 }
 
-fn products(place: &str) -> String {
-    format!("bls12-381-fr/10000-products/{place}")
+/// Fields of the products: name, bits.
+const PRODUCTS_OVER: [(&str, u32); 3] = [("baby-bear", 31), ("goldilocks", 64), ("bls12-381-fr", 255)];
+
+fn products(field: &str, place: &str) -> String {
+    format!("{field}/10000-products/{place}")
 }
 
 fn runs(scale: Scale) -> Vec<Run> {
@@ -88,7 +91,10 @@ fn runs(scale: Scale) -> Vec<Run> {
         Run { algorithm: "modsqrt", cases: modular.collect(), sizes: run_time_sizes(scale).to_vec() },
         Run {
             algorithm: "field",
-            cases: names(&PRODUCTS.map(|(.., place)| place)).iter().map(|place| products(place)).collect(),
+            cases: PRODUCTS_OVER
+                .iter()
+                .flat_map(|(field, _)| PRODUCTS.map(|(.., place)| products(field, place)))
+                .collect(),
             sizes: vec![LOG_PRODUCTS],
         },
     ]
@@ -97,16 +103,23 @@ fn runs(scale: Scale) -> Vec<Run> {
 fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
     let mut verdicts = Vec::new();
     let mut table = Table::new(
-        "A product modulo n over 10,000 of them, ns (here in BLS12-381 Fr, of 255 bits)",
-        ["how", "Athlon II X4", "Tesla C2070", "Radeon 6800", "Pentium, no OpenCL", "here"],
+        "A product modulo n over 10,000 of them, ns",
+        ["how", "Athlon II X4", "Tesla C2070", "Radeon 6800", "Pentium, no OpenCL"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(PRODUCTS_OVER.map(|(_, bits)| format!("here, {bits} bits"))),
     );
-    let ours = PRODUCTS.map(|(.., place)| figures.rate(&products(place), LOG_PRODUCTS).map(|rate| 1e9 / rate));
-    for ((how, published, _), ours) in PRODUCTS.iter().zip(ours) {
-        table.row([(*how).to_owned()].into_iter().chain(published.iter().copied().chain([ours]).map(cell)));
+    let nanoseconds =
+        |field, place| figures.rate(&products(field, place), LOG_PRODUCTS).map(|rate| 1e9 / rate);
+    for (how, published, place) in PRODUCTS {
+        let here = PRODUCTS_OVER.map(|(field, _)| nanoseconds(field, place));
+        table.row([how.to_owned()].into_iter().chain(published.into_iter().chain(here).map(cell)));
     }
+    let [.., (widest, bits)] = PRODUCTS_OVER;
+    let ours = PRODUCTS.map(|(.., place)| nanoseconds(widest, place));
     if let Some(((alone, at_once), published)) = ours[0].zip(ours[2]).zip(PRODUCTS[2].1[1]) {
         verdicts.push(format!(
-            "A product takes {} ns where all are computed at once and {} one after the other; the source's best is {} ns.",
+            "A product of {bits} bits takes {} ns where all are computed at once and {} one after the other; the source's best is {} ns.",
             digits(at_once),
             digits(alone),
             digits(published)
