@@ -469,7 +469,7 @@ fn sumchecks() -> Outcome {
 fn square_roots() -> Outcome {
     use ark_bls12_381::{Fr, g1};
     use evariste_field::Mont;
-    use evariste_sqrt::{Check, Decompress, Encoding, Jacobi, MapToCurve, ModSqrt, Sqrt, modular::BoxedUint};
+    use evariste_sqrt::{Check, Decompress, Encoding, Jacobi, MapToCurve, ModSqrt, NthRoot, Sqrt, modular::BoxedUint};
 
     let ordered = Ordered::new();
     let device = ordered.device();
@@ -479,6 +479,8 @@ fn square_roots() -> Outcome {
     squares.as_view_mut().write_on(Some(&queue), &[Fr::from(4); 5])?;
     Sqrt::<Fr>::new(&device)?.on(&queue).roots(&squares, &mut roots, &mut mask)?;
     expect_ordered(&ordered, "roots")?;
+    NthRoot::<Fr>::new(&device, 3)?.on(&queue).roots(&squares, &mut roots, &mut mask)?;
+    expect_ordered(&ordered, "cube roots")?;
 
     let mut bytes = device.alloc::<u8>(5 * 48)?;
     bytes.as_view_mut().clear_on(Some(&queue))?;

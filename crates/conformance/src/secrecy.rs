@@ -31,7 +31,7 @@ use evariste_msm::{Accumulation, Addition, Aggregation, Msm, MsmConfig, Precompu
 use evariste_ntt::{LowDegreeExtension, Ntt, Order};
 use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum, SortMethod};
 use evariste_sqrt::{
-    Check, Decompress, Encoding, MapToCurve, ModSqrt, Sqrt,
+    Check, Config, Decompress, Encoding, MapToCurve, Method, ModSqrt, NthRoot, Sqrt,
     modular::{BoxedUint, Jacobi},
 };
 use evariste_sumcheck::{
@@ -364,6 +364,17 @@ const OPERATIONS: &[Operation] = &[
         let (sqrt, a) = (Sqrt::<Fr>::new(&p.device)?, p.first(1, POINTS)?);
         let (mut out, mut mask) = (p.output(POINTS)?, p.output_keys(POINTS)?);
         p.watch(|| sqrt.roots(&a, &mut out, &mut mask))
+    }),
+    ("roots_by_warps", 3, |p| {
+        let config = Config { method: Some(Method::Warp), ..Config::default() };
+        let (sqrt, a) = (Sqrt::<Fr>::with(&p.device, config)?, p.first(1, POINTS)?);
+        let (mut out, mut mask) = (p.output(POINTS)?, p.output_keys(POINTS)?);
+        p.watch(|| sqrt.roots(&a, &mut out, &mut mask))
+    }),
+    ("cube_roots", 3, |p| {
+        let (cubes, a) = (NthRoot::<Fr>::new(&p.device, 3)?, p.first(1, POINTS)?);
+        let (mut out, mut mask) = (p.output(POINTS)?, p.output_keys(POINTS)?);
+        p.watch(|| cubes.roots(&a, &mut out, &mut mask))
     }),
     ("symbols", 2, |p| {
         let (sqrt, a, mut out) = (Sqrt::<Fr>::new(&p.device)?, p.first(1, POINTS)?, p.output_keys(POINTS)?);

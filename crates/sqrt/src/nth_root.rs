@@ -13,9 +13,9 @@ use crate::{
 /// Takes cube roots, and roots of other odd prime degrees, of the elements of buffers over a prime field on one device: one thread an
 /// element, by Adleman, Manders and Miller's algorithm.
 ///
-/// With p − 1 = ℓ^s t for the degree ℓ, where ℓ does not divide t: if s = 0 every element has one root, and else one of ℓ but 0 has
-/// ℓ roots, which are one of them times the powers of [`NthRoot::root_of_unity`]. One is given, the same on every device. It comes with
-/// a mask, computed in the same kernel by raising it to the power ℓ: 1 where there is a root, 0 where there is none and the output
+/// With p − 1 = ℓ^s t for the degree ℓ, where ℓ does not divide t: if s = 0 every element has one root. Else one element in ℓ has
+/// ℓ roots, which are one of them times the powers of [`NthRoot::root_of_unity`], and 0 has one. One root is given, the same on every
+/// device. It comes with a mask, computed in the same kernel by raising it to the power ℓ: 1 where there is a root, 0 where there is none and the output
 /// is zero.
 ///
 /// All elements take the same steps: an exponentiation by about as many bits as t has, (s − 1)(s − 2) / 2 powers with
