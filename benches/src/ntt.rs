@@ -557,9 +557,12 @@ fn parts_of_halves<F: DeviceField + FftField>(session: &mut Session, target: &Ta
                 Ok(element[0])
             })?;
             let before = device.stats().launches;
-            let work = |data: &mut Buffer<Mont<F>>| match part {
-                "pre-kernel" => Ok(drop(ntt.transform().halve(data)?)),
-                _ => Ok(main.forward(data)?),
+            let work = |data: &mut Buffer<Mont<F>>| -> Result<()> {
+                match part {
+                    "pre-kernel" => ntt.transform().halve(data).map(|_| ())?,
+                    _ => main.forward(data)?,
+                }
+                Ok(())
             };
             work(&mut data)?;
             let launches = device.stats().launches - before;
