@@ -10,7 +10,7 @@ use ark_ec::{AffineRepr, short_weierstrass::Affine};
 use ark_ff::{FftField, Field};
 use evariste_backend::{Device, Kind};
 use evariste_field::{Expression, Mont, small::BabyBear};
-use evariste_msm::{Msm, MsmConfig};
+use evariste_msm::{Error, Msm, MsmConfig, Tuning};
 use evariste_ntt::{LowDegreeExtension, Ntt, Order};
 use evariste_sumcheck::{Blake3Transcript, Config, Order as Binding, Statement, Sumcheck, Weight};
 use libtest_mimic::Failed;
@@ -119,5 +119,25 @@ fn points(device: &Device) -> Outcome {
         let sum = msm.evaluate(&scalars)?;
         let scalars = device.upload::<Mont<Fr>>(&scalars)?;
         expect("the same sum of scalars on the device", msm.evaluate(&scalars)? == sum)
+    })?;
+    many_sums(device, &bases)
+}
+
+/// Several sums of short scalars, in memory that would not hold one sum of long ones: so that what they take is not what the plan
+/// was made with.
+fn many_sums(device: &Device, bases: &[Affine<g1::Config>]) -> Outcome {
+    let with = |memory| {
+        let tuning = Tuning { levels: Some(2), ..Tuning::default() };
+        Msm::new(device, bases, MsmConfig { memory: Some(memory), tuning, ..MsmConfig::default() })
+    };
+    let Err(Error::TooLittle { expected, .. }) = with(0)?.required_bytes(bases.len(), 1) else {
+        return Err("a sum takes no memory".into());
+    };
+    let msm = with(expected - 1)?;
+    msm.prepare()?;
+    quietly(device, "several sums of points", || {
+        let scalars: Vec<Fr> = (0..3 * bases.len()).map(|i| Fr::from((i % 3) as u64)).collect();
+        let sums = msm.evaluate_many(3, &scalars)?;
+        expect("the sums", sums == [bases[0] * Fr::from(bases.len() as u64); 3])
     })
 }

@@ -298,6 +298,35 @@ impl<C: MsmCurve> Msm<C> {
         }
     }
 
+    /// Makes ready every kernel that calls of this plan may launch, so that calls compile nothing, of however many sums of however
+    /// many scalars. A new plan has what one sum over all of its bases takes; more sums at once, or fewer bits, may be added up
+    /// another way ([`Stage::Halve`]).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_msm::Error> {
+    /// # use ark_bls12_381::{Fr, G1Affine, g1};
+    /// # use ark_ec::AffineRepr;
+    /// # use evariste_backend::Device;
+    /// use evariste_msm::{Msm, MsmConfig};
+    ///
+    /// let msm = Msm::<g1::Config>::new(&Device::best()?, &[G1Affine::generator(); 2], MsmConfig::default())?;
+    /// msm.prepare()?;
+    /// let sums = msm.evaluate_many(2, &[1u8, 2, 3, 4].map(Fr::from))?;
+    /// assert_eq!(sums, [G1Affine::generator() * Fr::from(3u8), G1Affine::generator() * Fr::from(7u8)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Device`] if a kernel does not compile, or if the device fails.
+    pub fn prepare(&self) -> Result<()> {
+        // As many pairs of as few buckets as can be.
+        if self.machine.levels(&self.config.tuning, C::BaseField::LIMBS, u64::MAX, 1) > 0 {
+            self.kernels.pairs(&self.device)?;
+        }
+        Ok(())
+    }
+
     /// Lists the kernels of plans whose [`Tuning`](crate::Tuning) says nothing, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
         let mut kernels = vec![Recode::<C::ScalarField>::spec(), tables::spec::<C>()];
