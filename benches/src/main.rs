@@ -6,6 +6,8 @@
 mod aes;
 mod depth;
 mod field;
+#[cfg(feature = "gpu-peers")]
+mod gpu_peers;
 mod input;
 mod ladder;
 mod limits;
@@ -99,7 +101,8 @@ struct Options {
     #[arg(long, value_name = "A..B")]
     log_n: Option<Sizes>,
     /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and aws-lc, blst, plonky3 and
-    /// winterfell if this program is built with the features of their names. The headlines have theirs anyway.
+    /// winterfell if this program is built with the features of their names; on an NVIDIA GPU sppark and Bellperson's kernels
+    /// with the feature gpu-peers. The headlines have theirs anyway.
     #[arg(long)]
     peers: bool,
     /// How much to measure. AES has hundreds of cases and takes 50 ms for each in both profiles.

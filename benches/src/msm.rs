@@ -1,5 +1,8 @@
 //! Multi-scalar multiplications, whose results are known: the bases are known multiples of the generator.
 
+#[cfg(feature = "gpu-peers")]
+mod gpu;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Error, Result, ensure};
@@ -209,6 +212,12 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             }
             for way in [DEVICE, TABLES_DEVICE] {
                 case::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n, Kind::Random, way);
+            }
+            #[cfg(feature = "gpu-peers")]
+            if wanted.peers && crate::gpu_peers::work_on(target) {
+                gpu::bellperson(session, target, log_n);
+                gpu::sppark::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n);
+                gpu::sppark::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n);
             }
         }
         if !ALL || wanted.depth == Depth::Summary {

@@ -1,5 +1,8 @@
 //! Number-theoretic transforms.
 
+#[cfg(feature = "gpu-peers")]
+mod gpu;
+
 use std::cell::{LazyCell, OnceCell};
 
 use anyhow::{Context, Result, ensure};
@@ -12,8 +15,12 @@ use evariste_ntt::{
     reference::{horner, root_of_unity},
     reverse_bits,
 };
+#[cfg(feature = "gpu-peers")]
+use evariste_gpu_peers::sppark;
 use rayon::prelude::*;
 
+#[cfg(feature = "gpu-peers")]
+use crate::gpu_peers;
 use crate::{
     ALL,
     input::{self, Lazy},
@@ -162,6 +169,11 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
         if options.peers {
             arkworks(session, &problem, limits);
         }
+        #[cfg(feature = "gpu-peers")]
+        for target in here().filter(|target| options.peers && gpu_peers::work_on(target)) {
+            gpu::sppark(session, target, &problem, sppark::Field::Bls12381);
+            gpu::bellperson(session, target, &problem);
+        }
         drop(problem);
         if ALL {
             let problem = Problem::<ark_bn254::Fr>::new("bn254-fr", log_n, 1);
@@ -170,11 +182,20 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
         let here: Vec<&Target> = here().collect();
         let goldilocks = Problem::<small::Goldilocks>::new("goldilocks", log_n, 1);
         small_field(session, &here, options, &goldilocks, limits);
+        #[cfg(feature = "gpu-peers")]
+        for target in here.iter().filter(|target| options.peers && gpu_peers::work_on(target)) {
+            gpu::sppark_of_integers(session, target, &goldilocks, sppark::Field::Goldilocks);
+        }
         #[cfg(feature = "winterfell")]
         if options.peers {
             winterfell(session, &goldilocks);
         }
-        small_field(session, &here, options, &Problem::<small::BabyBear>::new("baby-bear", log_n, 1), limits);
+        let baby_bear = Problem::<small::BabyBear>::new("baby-bear", log_n, 1);
+        small_field(session, &here, options, &baby_bear, limits);
+        #[cfg(feature = "gpu-peers")]
+        for target in here.iter().filter(|target| options.peers && gpu_peers::work_on(target)) {
+            gpu::sppark(session, target, &baby_bear, sppark::Field::BabyBear);
+        }
         if ALL {
             small_field(session, &here, options, &Problem::<small::KoalaBear>::new("koala-bear", log_n, 1), limits);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Error, Result};
-use evariste_backend as backend;
+use evariste_backend::{self as backend, DeviceId};
 use serde::Serialize;
 
 use crate::{
@@ -247,15 +247,19 @@ fn milliseconds(time: Duration) -> f64 {
     1e3 * time.as_secs_f64()
 }
 
-/// Sets how many times faster each record is than the fastest peer's of the same task and size, wherever the data of either lies.
+/// Sets how many times faster each record is than the fastest peer's of the same task and size, wherever the data of either lies:
+/// peers on the processor are compared with every device, those on a GPU with it alone.
 pub(crate) fn with_speedups(mut records: Vec<Record>) -> Vec<Record> {
     let task = |record: &Record| (task(&record.case).map(str::to_owned), record.log_n);
-    let peers: Vec<_> =
-        records.iter().filter_map(|record| Some((task(record), record.peer?, record.median_ms))).collect();
+    let peers: Vec<_> = records
+        .iter()
+        .filter_map(|record| Some((task(record), record.peer?, record.median_ms, record.device.clone())))
+        .collect();
     for record in records.iter_mut().filter(|record| record.peer.is_none()) {
-        let peers = peers.iter().filter(|(of, ..)| *of == task(record));
+        let here = |device: &str| device == record.device || device == DeviceId::CPU.to_string();
+        let peers = peers.iter().filter(|(of, .., device)| *of == task(record) && here(device));
         let peer = peers.min_by(|a, b| a.2.total_cmp(&b.2));
-        record.speedup = peer.map(|&(_, peer, median_ms)| Speedup { peer, ratio: median_ms / record.median_ms });
+        record.speedup = peer.map(|&(_, peer, median_ms, _)| Speedup { peer, ratio: median_ms / record.median_ms });
     }
     records
 }

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
-    /// Peers that are built in, separated by commas: aws-lc, blst, plonky3, winterfell. It comes first.
+    /// Peers that are built in, separated by commas: aws-lc, blst, gpu-peers, plonky3, winterfell. It comes first.
     #[arg(long, value_name = "F", value_delimiter = ',')]
     features: Vec<String>,
     /// What the bench is told: `--help` lists it.
