@@ -68,7 +68,11 @@ fn runtime_folders(nvcc: &Path) -> Vec<PathBuf> {
         env::split_paths(&path).map(|folder| folder.join(nvcc)).find(|file| file.is_file())
     };
     let Some(root) = nvcc.as_deref().and_then(Path::parent).and_then(Path::parent) else { return Vec::new() };
-    ["lib64", "lib", "targets/x86_64-linux/lib"].map(|folder| root.join(folder)).into_iter().filter(|f| f.is_dir()).collect()
+    ["lib64", "lib", "targets/x86_64-linux/lib"]
+        .map(|folder| root.join(folder))
+        .into_iter()
+        .filter(|f| f.is_dir())
+        .collect()
 }
 
 fn run(command: &mut Command) {

@@ -10,13 +10,13 @@ use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
 use evariste_field::{DeviceField, Mont, small};
+#[cfg(feature = "gpu-peers")]
+use evariste_gpu_peers::sppark;
 use evariste_ntt::{
     Config, Ntt, Order, OutOfCore, Pipeline, Split, TwiddleTable, Twiddles,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
-#[cfg(feature = "gpu-peers")]
-use evariste_gpu_peers::sppark;
 use rayon::prelude::*;
 
 #[cfg(feature = "gpu-peers")]

@@ -18,7 +18,8 @@ use ec_gpu::GpuName;
 use ec_gpu_gen::SourceBuilder;
 
 /// What their text takes from NVIDIA's host compiler.
-const TYPES: &str = "#define __NVCC__\ntypedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long long ulong;\n";
+const TYPES: &str =
+    "#define __NVCC__\ntypedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long long ulong;\n";
 
 /// log₂ of the elements of a pass, and of its threads, at most: `MAX_LOG2_RADIX` and `MAX_LOG2_LOCAL_WORK_SIZE` there.
 const LOG_RADIX: u32 = 8;
@@ -113,7 +114,8 @@ impl<'a> Transform<'a> {
         let log_n = elements.len().trailing_zeros();
         let radix = log_n.min(LOG_RADIX);
         let step = root.pow([1u64 << (log_n - radix)]);
-        let powers_of = |first, next: fn(Fr, Fr) -> Fr| iter::successors(Some(first), move |power| Some(next(*power, step)));
+        let powers_of =
+            |first, next: fn(Fr, Fr) -> Fr| iter::successors(Some(first), move |power| Some(next(*power, step)));
         let factors: Vec<Fr> = powers_of(Fr::ONE, |power, step| power * step).take(1 << radix >> 1).collect();
         let powers: Vec<Fr> = powers_of(root, |power, _| power.square()).take(POWERS).collect();
         let upload = |elements: &[Fr]| program.stream.clone_htod(&bytes(elements));
@@ -235,7 +237,12 @@ impl<'a> Sum<'a> {
         for window in 0..windows {
             let bits = self.window.min(SCALAR_BITS - window * self.window);
             (0..bits).for_each(|_| _ = sum.double_in_place());
-            sum += points.iter().skip(window as usize).step_by(windows as usize).take(groups as usize).sum::<G1Projective>();
+            sum += points
+                .iter()
+                .skip(window as usize)
+                .step_by(windows as usize)
+                .take(groups as usize)
+                .sum::<G1Projective>();
         }
         Ok(sum)
     }

@@ -259,7 +259,10 @@ impl<C: Curve> Sum<C> {
     /// If lengths differ, or the runtime refuses memory.
     pub fn new(bases: &[u8], scalars: &[u8]) -> Result<Self> {
         let count = scalars.len() / 32;
-        ensure!(scalars.len() == 32 * count && bases.len() == 16 * C::LIMBS * count, "bases and scalars differ in number");
+        ensure!(
+            scalars.len() == 32 * count && bases.len() == 16 * C::LIMBS * count,
+            "bases and scalars differ in number"
+        );
         let CurveFunctions { memory, sums } = C::FUNCTIONS;
         let (bases, scalars) = (Memory::of(memory, bases)?, Memory::of(memory, scalars)?);
         let mut address = ptr::null_mut();

@@ -65,11 +65,7 @@ fn sppark_of<F: DeviceField + FftField, E: Element<Host = F>>(
 }
 
 /// The kernel that Bellperson transforms with.
-pub(super) fn bellperson(
-    session: &mut Session,
-    target: &Target,
-    problem: &Problem<ark_bls12_381::Fr>,
-) {
+pub(super) fn bellperson(session: &mut Session, target: &Target, problem: &Problem<ark_bls12_381::Fr>) {
     session.measure(case(target, problem, "bellperson"), |budget| {
         let (program, root) = (ec_gpu::Program::new()?, root_of_unity(problem.log_n).context("no root")?);
         let mut transform = ec_gpu::Transform::new(&program, &problem.input, root)?;

@@ -109,8 +109,7 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
             .into_iter()
             .chain(PRODUCTS_OVER.map(|(_, bits)| format!("here, {bits} bits"))),
     );
-    let nanoseconds =
-        |field, place| figures.rate(&products(field, place), LOG_PRODUCTS).map(|rate| 1e9 / rate);
+    let nanoseconds = |field, place| figures.rate(&products(field, place), LOG_PRODUCTS).map(|rate| 1e9 / rate);
     for (how, published, place) in PRODUCTS {
         let here = PRODUCTS_OVER.map(|(field, _)| nanoseconds(field, place));
         table.row([how.to_owned()].into_iter().chain(published.into_iter().chain(here).map(cell)));
