@@ -220,7 +220,9 @@ fn methods<C: MsmCurve>(device: &Device) -> Outcome {
                 (true, _) => i..i + 1,
                 (false, _) => 0..all,
             };
-            kinds.into_iter().try_for_each(|kind| check(device, &msm, &multipliers, kind))?;
+            for kind in kinds {
+                check(device, &msm, &multipliers, kind)?;
+            }
         }
     }
     Ok(())

@@ -100,6 +100,16 @@ pub(crate) struct Slices {
     pub(crate) least: u32,
 }
 
+/// How a list is added to buckets.
+#[derive(Debug)]
+pub(crate) struct Way<'a, C> {
+    pub(crate) slices: Slices,
+    /// Unless points are added one by one.
+    pub(crate) parts: Option<(&'a Parts<C>, Adding)>,
+    /// Whether buckets that have pairs are overwritten.
+    pub(crate) fresh: bool,
+}
+
 /// Pairs of a bucket and a point, sorted by bucket. A value is twice the number of a point, and 1 more if its opposite is
 /// meant; without values, all points come in order.
 #[derive(Debug)]
@@ -130,15 +140,12 @@ impl<C: DeviceCurve> Accumulate<C> {
     }
 
     /// Adds to each bucket the points of its pairs, which are sorted by bucket; keys from the number of buckets on, which
-    /// all are that number, are left out. With `fresh`, buckets that have pairs are overwritten. Points are added one by one unless
-    /// there are `parts`.
+    /// all are that number, are left out.
     pub(crate) fn run(
         &self,
         queue: Option<&Queue>,
         &List { keys, values, points }: &List<'_, C>,
-        slices: Slices,
-        parts: Option<(&Parts<C>, Adding)>,
-        fresh: bool,
+        &Way { slices, parts, fresh }: &Way<'_, C>,
         nodes: &mut Nodes<C>,
         buckets: &mut Buffer<Xyzz<C>>,
     ) -> Result<()> {

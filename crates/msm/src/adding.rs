@@ -1,6 +1,6 @@
 //! Ways of adding points to a sum.
 
-use ark_ff::Zero as _;
+use ark_ff::{AdditiveGroup as _, Field as _, Zero as _};
 use evariste_curve::{
     DeviceCurve,
     point::{self, AffineOf},
@@ -154,7 +154,6 @@ fn add_affines<C: DeviceCurve>(a: AffineOf<C>, b: AffineOf<C>) -> Sum<C> {
     if p.is_zero() && r.is_zero() {
         return point::xyzz_double::<C>(first);
     }
-    use ark_ff::{AdditiveGroup as _, Field as _};
     let zz = p.square();
     let (zzz, q) = (p * zz, a[0] * zz);
     let x = r.square() - q.double() - zzz;

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::{
     Accumulation, Aggregation, Bases, Error, Infinity, MsmConfig, MsmCurve, Precompute, Result, Scalars,
-    accumulate::{Accumulate, List, Nodes, Parts},
+    accumulate::{Accumulate, List, Nodes, Parts, Way},
     adding::Adding,
     finish,
     layout::{MAX_LEVELS, MAX_SLICES, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
@@ -618,7 +618,8 @@ impl<C: MsmCurve> Msm<C> {
             let mut add = |list: &List<'_, C>, fresh: bool, buckets: &mut Buffer<Xyzz<C>>| -> Result<()> {
                 if let Some(nodes) = &mut nodes {
                     let parts = self.kernels.parts(&self.device, adding)?.map(|parts| (parts, adding));
-                    return Ok(self.kernels.accumulate.run(queue, list, slices, parts, fresh, nodes, buckets)?);
+                    let way = Way { slices, parts, fresh };
+                    return Ok(self.kernels.accumulate.run(queue, list, &way, nodes, buckets)?);
                 }
                 let per_bucket = self.config.tuning.accumulation == Accumulation::PerBucket;
                 let share = if per_bucket { Share::Bucket } else { Share::Slice(slices) };
