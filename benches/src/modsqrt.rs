@@ -17,6 +17,7 @@ use crate::{
     input,
     limits::Work,
     session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
+    sizes::Sizes,
     target::Target,
     timing::Budget,
     wanted::Wanted,
@@ -88,7 +89,8 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             (_, Depth::Full) => 18,
         };
         if let Some(sizes) = &wanted.log_n {
-            for (prime, log_n) in PRIMES.into_iter().flat_map(|prime| sizes.iter().map(move |log_n| (prime, log_n))) {
+            let sizes = Sizes::union([sizes]);
+            for (prime, log_n) in PRIMES.into_iter().flat_map(|prime| sizes.iter().map(move |log_n| (prime, *log_n))) {
                 roots(session, target, prime, log_n, false);
                 roots(session, target, prime, log_n, true);
                 if prime.value().as_words()[0] % 4 == 3 {
