@@ -17,6 +17,7 @@ use crate::{
     input,
     limits::Work,
     session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
+    sizes::Sizes,
     target::Target,
     timing::Budget,
     wanted::Wanted,
@@ -88,7 +89,8 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             (_, Depth::Full) => 18,
         };
         if let Some(sizes) = &wanted.log_n {
-            for (prime, log_n) in PRIMES.into_iter().flat_map(|prime| sizes.iter().map(move |log_n| (prime, log_n))) {
+            let sizes = Sizes::union([sizes]);
+            for (prime, log_n) in PRIMES.into_iter().flat_map(|prime| sizes.iter().map(move |log_n| (prime, *log_n))) {
                 roots(session, target, prime, log_n, false);
                 roots(session, target, prime, log_n, true);
                 if prime.value().as_words()[0] % 4 == 3 {
@@ -127,11 +129,12 @@ fn values(prime: Prime, len: usize) -> Result<Vec<u32>> {
         .ok_or_else(|| anyhow::anyhow!("all numbers are squares"))?;
     let factor = BoxedMontyForm::new(non_residue, &params);
     words.par_chunks_exact_mut(limbs).enumerate().for_each(|(i, words)| {
-        // The highest bit is 0, so that all are below the prime.
+        // The highest bit is 0 and the lowest is 1, so that all are below the prime, and none is 0.
         for (word, low) in words.iter_mut().zip((0..).step_by(32)) {
             let bits = (prime.bits - 1).saturating_sub(low);
             *word &= 1u32.checked_shl(bits).map_or(u32::MAX, |bit| bit - 1);
         }
+        words[0] |= 1;
         let square = BoxedMontyForm::new(number(words), &params).square();
         let value = if i % 2 == 0 { square } else { square.mul(&factor) };
         words.iter_mut().zip(value.retrieve().to_le_bytes().chunks_exact(4)).for_each(|(word, bytes)| {

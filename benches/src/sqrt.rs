@@ -262,7 +262,7 @@ fn cube_roots<F: RootField + Default>(session: &mut Session, target: &Target, fi
         let (roots, found) = (out.to_vec()?, mask.to_vec()?);
         let wrong = (&host, &roots, &found).into_par_iter().enumerate().find_any(|(i, (x, root, found))| {
             let is_root = root.square() * **root == **x;
-            is_root != (**found == 1) || (i % 2 == 0 && !is_root)
+            is_root != (**found == 1) || (i.is_multiple_of(2) && !is_root)
         });
         ensure!(wrong.is_none(), "root {} is wrong", wrong.map_or(0, |(i, _)| i));
         let timing = budget.time_queued(|| Ok(plan.roots(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
