@@ -14,6 +14,9 @@ use crate::{Error, Result, Twiddles, pass::factors, tables::unity};
 /// Largest size: exponents are of 32 bits.
 const MAX_LOG_N: u32 = 31;
 
+/// Bits of the exponent of a factor.
+const BITS: u64 = 32;
+
 /// Elements that one CPU thread takes at a time.
 const GRAIN: usize = 1 << 10;
 
@@ -156,8 +159,6 @@ fn spec<F: DeviceField>(method: Twiddles) -> KernelSpec {
             }
         });
     };
-    // Of the exponent of a factor.
-    const BITS: u64 = 32;
     let mul = turns::mul::<F>();
     let turns = match method {
         Twiddles::TwoPowers => 2 * turns::repeat(BITS, 2 * mul),

@@ -86,6 +86,15 @@ const TEXTBOOK: [(&str, f64, f64); 2] = [("round 1", 8.0 * 32.0, 8.0), ("later r
 const ZERO_CHECK_ELEMENTS: f64 = 2.0 + 9.0;
 const TEXTBOOK_ELEMENTS: f64 = 4.0 + 12.0;
 
+/// What binds a round that reaches these shares, in percent.
+fn finding(copy: f64, mul: f64) -> &'static str {
+    match copy.max(mul) {
+        most if most < HALF => "neither binds it",
+        _ if copy > mul => "it is bound by memory, as the source found on its card",
+        _ => "it is bound by multiplications, the opposite of what the source found on its card",
+    }
+}
+
 fn sizes(scale: Scale) -> Vec<u32> {
     scale.pick(vec![18, 20, 22, 24], vec![10, 12])
 }
@@ -150,11 +159,7 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
         by_form.push(rounds);
     }
     if let [Some(copy), Some(mul)] = shares(FOUR_TABLES, 1) {
-        let finding = match copy.max(mul) {
-            most if most < HALF => "neither binds it",
-            _ if copy > mul => "it is bound by memory, as the source found on its card",
-            _ => "it is bound by multiplications, the opposite of what the source found on its card",
-        };
+        let finding = finding(copy, mul);
         verdicts.push(format!(
             "Round 1 of the source's experiment reaches {}% of the copy bandwidth of one {} and {}% of its multiplications: {finding}.",
             digits(copy),
@@ -173,9 +178,12 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
     }
     if let [Some(copy), Some(mul)] = shares(OURS, 1) {
         verdicts.push(format!(
-            "Round 1 of our zero-check, with eq as a point, reaches {}% of the copy bandwidth and {}% of the multiplications.",
+            "Round 1 of our zero-check, with eq as a point, reaches {}% of the copy bandwidth of one {} and {}% of its \
+             multiplications: {}.",
             digits(copy),
-            digits(mul)
+            figures.device_name(),
+            digits(mul),
+            finding(copy, mul)
         ));
     }
 
@@ -190,7 +198,7 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
         format!(
             "A sumcheck beside a transform of as many elements, 2^{log_n}: a round is a pass that waits for the one before"
         ),
-        ["", "ms", "launches", "passes over memory", "elements read and written, each"],
+        ["", "ms", "launches", "rounds or passes", "elements read and written, each"],
     );
     let (sumcheck, transform) = (figures.time(&case(ZERO_CHECK), log_n), figures.time(TRANSFORM, log_n));
     let launches =
