@@ -4,6 +4,8 @@
 //! EVARISTE_CACHE=off cargo run --release --example cold_start -- [--device cpu|cuda:0|wgpu:0] [--log-n 20] [ntt] [msm] [sumcheck] [groth16]
 //! ```
 //!
+//! With `EVARISTE_CACHE` naming a folder with an archive that `cargo xtask kernels --package` made, it needs no NVRTC.
+//!
 //! Each part makes a plan, calls it, and calls it again. `ntt` transforms over BLS12-381 Fr, `msm` sums points of BLS12-381 G1,
 //! `sumcheck` zero-checks ab − c over BLS12-381 Fr, and `groth16` makes what a prover over BN254 needs: transforms on cosets, sums in
 //! G1 and in G2. Kernels are compiled side by side when plans are made, and progress is shown; calls compile nothing.
@@ -52,7 +54,7 @@ fn run() -> Result<()> {
     let done = AtomicU64::new(0);
     device.on_compile(Some(Arc::new(move |compilation| {
         let number = done.fetch_add(1, Ordering::Relaxed) + 1;
-        println!("  kernel {number}: {} in {:.2?}", compilation.kernel, compilation.time);
+        println!("  kernel {number}: {} in {:.2?} ({:?})", compilation.kernel, compilation.time, compilation.origin);
     })));
     if parts.is_empty() {
         parts.push("ntt".into());

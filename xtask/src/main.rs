@@ -25,7 +25,8 @@ enum Command {
     /// Runs the tests of the libraries and of every device found, and tells what ran, what was skipped, and why.
     #[command(disable_help_flag = true)]
     Test(program::Arguments),
-    /// Compiles every kernel over every field for every target, without any GPU.
+    /// Compiles every kernel over every field for every target, without any GPU; with --package, makes an archive of kernels compiled
+    /// ahead of time.
     #[command(disable_help_flag = true)]
     Kernels(program::Arguments),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.

@@ -6,6 +6,8 @@
 //! without following links. Files are written aside and renamed, and carry a checksum: a truncated or altered file is a
 //! miss, and so is one without contents. Every failure is a miss too: a cache never fails a call.
 //!
+//! Beside the entries may lie archives of kernels that were compiled ahead, which are read and never written.
+//!
 //! Where there is no such thing as a folder that is open, the folder is remembered by its absolute path. It lies in the
 //! user's profile, which other users cannot write to.
 
@@ -87,6 +89,27 @@ impl Cache {
         contents.map(<[u8]>::to_vec)
     }
 
+    /// The plain files whose names end in `extension`, by name, with their contents.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn archives(&self, extension: &str) -> Vec<(String, Vec<u8>)> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        let names = folder.names().inspect_err(|error| log::warn!("archives of kernels are not found: {error}"));
+        let mut names: Vec<String> = names.unwrap_or_default();
+        names.retain(|name| name.ends_with(extension));
+        names.sort_unstable();
+        let read = |name: String| {
+            let mut contents = Vec::new();
+            match folder.read(&name).and_then(|mut file| file.read_to_end(&mut contents)) {
+                Ok(_) => Some((name, contents)),
+                Err(error) => {
+                    log::warn!("{name} is not used: {error}");
+                    None
+                }
+            }
+        };
+        names.into_iter().filter_map(read).collect()
+    }
+
     /// Stores `contents` under `key`; nothing where there are none.
     pub(crate) fn put(&self, key: &blake3::Hash, contents: &[u8]) {
         let (Some(folder), name) = (&self.folder, key.to_hex()) else { return };
@@ -144,6 +167,8 @@ mod folder {
         path::{Path, PathBuf},
     };
 
+    #[cfg(feature = "cuda")]
+    use rustix::fs::Dir;
     use rustix::{
         fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, renameat, unlinkat},
         process::geteuid,
@@ -171,6 +196,16 @@ mod folder {
             let file = openat(&self.0, name, flags, Mode::empty())?;
             expect_own(&file, FileType::RegularFile, 0o022)?;
             Ok(file.into())
+        }
+
+        /// What lies in it, as far as names are text.
+        #[cfg(feature = "cuda")]
+        pub(super) fn names(&self) -> io::Result<Vec<String>> {
+            let mut names = Vec::new();
+            for entry in Dir::read_from(&self.0)? {
+                names.extend(entry?.file_name().to_str().ok().map(str::to_owned));
+            }
+            Ok(names)
         }
 
         /// A new file.
@@ -235,6 +270,16 @@ mod folder {
                 true => File::open(path),
                 false => Err(io::Error::other("the entry must be a plain file")),
             }
+        }
+
+        /// What lies in it, as far as names are text.
+        #[cfg(feature = "cuda")]
+        pub(super) fn names(&self) -> io::Result<Vec<String>> {
+            let mut names = Vec::new();
+            for entry in fs::read_dir(&self.0)? {
+                names.extend(entry?.file_name().into_string());
+            }
+            Ok(names)
         }
 
         /// A new file.

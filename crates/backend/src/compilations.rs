@@ -19,6 +19,8 @@ pub enum Origin {
     Compiler,
     /// An earlier process had left it in the cache on disk.
     DiskCache,
+    /// It was compiled ahead of time, and came in an archive.
+    Archive,
 }
 
 /// A kernel that a device has just made ready.
@@ -53,6 +55,7 @@ impl Compilations {
         let (counter, verb) = match origin {
             Origin::Compiler => (&self.compiled, "compiled"),
             Origin::DiskCache => (&self.cache_hits, "loaded"),
+            Origin::Archive => (&self.cache_hits, "loaded from an archive"),
         };
         counter.fetch_add(1, Ordering::Relaxed);
         self.note_time(origin, time);
@@ -67,7 +70,7 @@ impl Compilations {
     pub fn note_time(&self, origin: Origin, time: Duration) {
         let nanos = match origin {
             Origin::Compiler => &self.compile_nanos,
-            Origin::DiskCache => &self.load_nanos,
+            Origin::DiskCache | Origin::Archive => &self.load_nanos,
         };
         nanos.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }

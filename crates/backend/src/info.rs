@@ -152,7 +152,7 @@ pub struct Stats {
     pub bytes_pooled: u64,
     /// Kernels compiled from source, whatever call or thread needed them.
     pub compiled: u64,
-    /// Kernels loaded from the disk cache.
+    /// Kernels loaded from the disk cache, or from an archive of what was compiled ahead.
     pub cache_hits: u64,
     /// The time that compiling kernels took, added up over threads.
     pub compile_time: Duration,

@@ -46,6 +46,7 @@ pub use child::run_child;
 pub use emulator::emulator;
 pub use heap::Heap;
 pub use launches::{kernels, launches};
+pub use stub::asked_for;
 
 use launches::Family;
 

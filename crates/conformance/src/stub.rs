@@ -23,7 +23,7 @@ use evariste_backend::{
     HostMemory, KernelSpec, Kind, Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 
 use crate::{Outcome, expect, expect_equal, expect_same};
 
@@ -36,7 +36,23 @@ pub(crate) struct Stub {
     info: DeviceInfo,
     cpu: Device,
     calls: Mutex<Vec<Call>>,
+    asked_for: Mutex<Vec<KernelSpec>>,
     memories: AtomicU64,
+}
+
+/// The kernels that some work asks for on a device that says this of itself, in the order in which it does: some several times.
+/// There is no such device, and nothing is computed: what the work reads is zeros.
+///
+/// # Errors
+/// Those of the work.
+pub fn asked_for(
+    info: DeviceInfo,
+    work: impl FnOnce(&Device) -> std::result::Result<(), Failed>,
+) -> std::result::Result<Vec<KernelSpec>, Failed> {
+    let stub = Stub::with_info(info);
+    work(&stub.device())?;
+    let mut specs = stub.asked_for.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *specs))
 }
 
 /// What a device was asked to do. Places in memory are in bytes.
@@ -164,7 +180,13 @@ impl Stub {
 
     /// A device that says this of itself.
     pub(crate) fn with_info(info: DeviceInfo) -> Arc<Self> {
-        Arc::new(Self { info, cpu: Device::cpu(), calls: Mutex::default(), memories: AtomicU64::new(0) })
+        Arc::new(Self {
+            info,
+            cpu: Device::cpu(),
+            calls: Mutex::default(),
+            asked_for: Mutex::default(),
+            memories: AtomicU64::new(0),
+        })
     }
 
     /// It as a device.
@@ -272,6 +294,7 @@ impl Backend for Stub {
     }
 
     fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+        self.asked_for.lock().unwrap_or_else(PoisonError::into_inner).push(spec.clone());
         self.cpu.backend().compile(spec)
     }
 

@@ -23,7 +23,7 @@ use std::{
 
 use libloading::Library;
 
-use crate::{Error, KernelSpec, Kind, Result};
+use crate::{Error, KernelSpec, Kind, Result, cache::Cache};
 
 /// Options of every compilation, besides the target. The assembler's report is where [`Usage`] comes from.
 pub(crate) const OPTIONS: &[&str] = &["--std=c++17", "--ptxas-options=--verbose"];
@@ -115,6 +115,25 @@ pub fn architectures() -> Result<Vec<u32>> {
 /// not take what `spec` declares.
 pub fn compile(spec: &KernelSpec, architecture: &str) -> Result<Compiled> {
     compile_source(spec, &source(spec), architecture)
+}
+
+/// Returns by what the code of a kernel for a target is found in an [`archive`](crate::archive): a hash of all that it is compiled
+/// from but for the compiler's version. The target is `sm_N` or `compute_N`.
+pub fn key(spec: &KernelSpec, target: &str) -> [u8; 32] {
+    *digest(spec, &source(spec), target).as_bytes()
+}
+
+/// [`key`] of a kernel with that text.
+pub(crate) fn digest(spec: &KernelSpec, source: &str, target: &str) -> blake3::Hash {
+    let numbers = [spec.threads as usize, spec.shared_bytes as usize, spec.params_bytes(), spec.bindings.len()];
+    Cache::key(&[
+        b"cuda",
+        source.as_bytes(),
+        spec.name.as_bytes(),
+        target.as_bytes(),
+        OPTIONS.join(" ").as_bytes(),
+        &numbers.map(|n| (n as u64).to_le_bytes()).concat(),
+    ])
 }
 
 /// The text that is compiled.

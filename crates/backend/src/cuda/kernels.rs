@@ -1,10 +1,10 @@
-//! Kernels ready to launch: in memory, from the disk cache, or compiled.
+//! Kernels ready to launch: in memory, from the disk cache, from an archive, or compiled.
 
 use std::{
     collections::HashMap,
     ffi::{CString, c_int},
     ptr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Instant,
 };
 
@@ -14,7 +14,12 @@ use super::{
     compiler,
     driver::{Context, Handle, call},
 };
-use crate::{Compilations, Error, KernelSpec, Origin, Result, cache::Cache, kernel::two_texts};
+use crate::{
+    CACHE_VARIABLE, Compilations, Error, KernelSpec, Origin, Result,
+    archive::{Archives, Target},
+    cache::Cache,
+    kernel::two_texts,
+};
 
 /// A kernel of this device.
 struct Entry {
@@ -46,6 +51,8 @@ pub(super) struct Kernels {
     context: Arc<Context>,
     architecture: String,
     cache: Cache,
+    /// Read when the cache has not what is asked for.
+    archives: OnceLock<Archives>,
     compiler: &'static Compiler,
     entries: Mutex<HashMap<blake3::Hash, Arc<Entry>>>,
     compilations: Compilations,
@@ -57,6 +64,7 @@ impl Kernels {
             context: Arc::clone(context),
             architecture: architecture.to_owned(),
             cache,
+            archives: OnceLock::new(),
             compiler,
             entries: Mutex::default(),
             compilations: Compilations::default(),
@@ -70,7 +78,7 @@ impl Kernels {
     /// The kernel of a declaration. The context must be bound.
     pub(super) fn get(&self, spec: &KernelSpec) -> Result<Arc<Module>> {
         let source = compiler::source(spec);
-        let digest = self.digest(spec, &source);
+        let digest = compiler::digest(spec, &source, &self.architecture);
         let entry = self.entry(spec, digest)?;
         let start = Instant::now();
         let (module, origin) = {
@@ -108,19 +116,6 @@ impl Kernels {
         Ok(Arc::clone(entries.entry(digest).or_insert(entry)))
     }
 
-    /// All that the kernel depends on but for the compiler's version.
-    fn digest(&self, spec: &KernelSpec, source: &str) -> blake3::Hash {
-        let numbers = [spec.threads as usize, spec.shared_bytes as usize, spec.params_bytes(), spec.bindings.len()];
-        Cache::key(&[
-            b"cuda",
-            source.as_bytes(),
-            spec.name.as_bytes(),
-            self.architecture.as_bytes(),
-            compiler::OPTIONS.join(" ").as_bytes(),
-            &numbers.map(|n| (n as u64).to_le_bytes()).concat(),
-        ])
-    }
-
     /// Two entries of the disk cache make one kernel: its code, under a key with the compiler's version, and under the
     /// digest alone the key of the code stored last. The second finds the code on machines without the compiler.
     fn load(&self, spec: &KernelSpec, source: &str, digest: &blake3::Hash) -> Result<(Module, Origin)> {
@@ -139,7 +134,10 @@ impl Kernels {
                 Err(error) => log::warn!("cached {} is replaced, it does not load: {error}", spec.label()),
             }
         }
-        let (major, minor) = version?;
+        if let Some(module) = self.load_archived(spec, source)? {
+            return Ok((module, Origin::Archive));
+        }
+        let (major, minor) = version.map_err(|error| self.other_way(spec, error))?;
         log::debug!("compiling {}", spec.label());
         let (target, compiled) = (self.compiler.compile)(spec, source, &self.architecture)?;
         let module = Module::load(&self.context, spec, source, &compiled.code).map_err(|error| match error {
@@ -164,6 +162,43 @@ impl Kernels {
     }
 }
 
+/// What was compiled ahead.
+impl Kernels {
+    fn archives(&self) -> &Archives {
+        self.archives.get_or_init(|| Archives::given(&self.cache))
+    }
+
+    /// A kernel from the archives. What does not load is passed over.
+    fn load_archived(&self, spec: &KernelSpec, source: &str) -> Result<Option<Module>> {
+        let key = |target: Target| compiler::digest(spec, source, &target.to_string());
+        for (target, code) in self.archives().find(&self.architecture, key) {
+            match Module::load(&self.context, spec, source, &code) {
+                Ok(module) => return Ok(Some(module)),
+                Err(lost @ Error::Lost { .. }) => return Err(lost),
+                Err(error) => {
+                    log::warn!("{} for {target} in an archive is not used, it does not load: {error}", spec.label());
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds to a compiler's absence that archives make up for it.
+    fn other_way(&self, spec: &KernelSpec, error: Error) -> Error {
+        let Error::Unavailable { backend, reason } = error else { return error };
+        let (kernel, architecture) = (spec.label(), &self.architecture);
+        let found = match self.archives().len() {
+            0 => "there is no archive of kernels".to_owned(),
+            count => format!("none of {count} archives of kernels has it"),
+        };
+        let reason = format!(
+            "{kernel} must be compiled for {architecture}, and {reason}. Or have it compiled ahead ({found}): turn on the feature \
+             kernels of evariste, or put an archive that cargo xtask kernels --package makes into the folder {CACHE_VARIABLE}"
+        );
+        Error::Unavailable { backend, reason }
+    }
+}
+
 /// A loaded kernel: what an [`crate::Executable`] of this backend holds.
 pub(super) struct Module {
     context: Arc<Context>,
@@ -182,7 +217,7 @@ impl Module {
     fn load(context: &Arc<Context>, spec: &KernelSpec, source: &str, code: &[u8]) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live value. The code is an image of the compiler, fresh or with its checksum
-        // confirmed: an ELF image, which tells its length, or text, which ends in a zero.
+        // confirmed, from the cache or an archive: an ELF image, which tells its length, or text, which ends in a zero.
         unsafe { call!(context, cuModuleLoadData(&mut raw, code.as_ptr().cast())) }?;
         let mut module = Self {
             context: Arc::clone(context),

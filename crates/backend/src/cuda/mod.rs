@@ -43,6 +43,8 @@ use memory::{CudaMemory, Heap};
 use staging::{CudaStaging, Flight, Staging};
 use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
+#[cfg(test)]
+mod archived;
 pub mod compiler;
 #[cfg(test)]
 mod double;

@@ -6,11 +6,13 @@
 //! other and not all with each other: over fields that have an arithmetic of their own they would be the same text again.
 
 mod cuda;
+mod package;
 mod wgsl;
 
 use std::{
     collections::BTreeSet,
     fmt,
+    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -39,6 +41,16 @@ pub(crate) struct Options {
     /// sm_75 to sm_120 for the first.
     #[arg(long, value_name = "SM")]
     arch: Vec<String>,
+    /// Makes an archive of the kernels of usual plans instead, compiled ahead of time: kernels.archive in crates/kernels, or in
+    /// the folder given by --out. It has machine code for sm_80, sm_90, sm_100 and sm_120, and PTX for other GPUs, or what --arch says.
+    #[arg(long)]
+    package: bool,
+    /// Where the archive goes.
+    #[arg(long, value_name = "DIR", requires = "package")]
+    out: Option<PathBuf>,
+    /// Takes from an archive that is there already what has not changed, whatever compiler made it.
+    #[arg(long, requires = "package")]
+    keep: bool,
 }
 
 /// A kernel over a field, and what to compile it for.
@@ -314,6 +326,9 @@ pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if options.package {
+        return package::run(&options.arch, options.out.as_deref(), options.keep);
+    }
     let mut checks = wgsl_checks()?;
     match nvrtc::version() {
         Ok(_) => checks.extend(cuda_checks(&options.arch)?),
