@@ -1,5 +1,8 @@
 //! Compiles sppark's transforms and sums, one program a field: its types have the same names for every field, so that each
-//! program keeps its symbols to itself.
+//! program keeps its symbols to itself. And the kernels of ec-gpu-gen over BLS12-381, to machine code that is loaded when it is
+//! wanted.
+
+#![cfg_attr(not(feature = "nvcc"), allow(dead_code, unused_imports))]
 
 use std::{
     env,
@@ -17,18 +20,45 @@ const CODE: [&str; 2] = ["arch=compute_80,code=sm_80", "arch=compute_90,code=[sm
 fn main() {
     println!("cargo::rerun-if-changed=src/sppark.cu");
     println!("cargo::rerun-if-env-changed=NVCC");
-    if env::var_os("CARGO_FEATURE_NVCC").is_none() {
-        return;
+    #[cfg(feature = "nvcc")]
+    {
+        let nvcc = PathBuf::from(env::var_os("NVCC").unwrap_or("nvcc".into()));
+        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+        sppark(&nvcc, &out);
+        ec_gpu(&nvcc, &out);
     }
-    let nvcc = PathBuf::from(env::var_os("NVCC").unwrap_or("nvcc".into()));
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+}
+
+/// Compiles the kernels, and tells their names.
+#[cfg(feature = "nvcc")]
+fn ec_gpu(nvcc: &Path, out: &Path) {
+    use blstrs::{Fp, G1Affine, Scalar};
+    use ec_gpu::GpuName;
+
+    let source = ec_gpu_gen::SourceBuilder::new().add_fft::<Scalar>().add_multiexp::<G1Affine, Fp>();
+    let (text, code) = (out.join("ec_gpu.cu"), out.join("ec_gpu.fatbin"));
+    std::fs::write(&text, source.build_32_bit_limbs()).expect("cargo's folder can be written to");
+    // Optimised as their own build script has it.
+    let mut compile = command(nvcc, &["--fatbin", "--optimize=6", "-w"]);
+    run(compile.arg(&text).arg("-o").arg(&code));
+    println!("cargo::rustc-env=EC_GPU_TRANSFORM={}_radix_fft", Scalar::name());
+    println!("cargo::rustc-env=EC_GPU_SUM={}_multiexp", G1Affine::name());
+}
+
+/// A call of the compiler for all cards.
+fn command(nvcc: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(nvcc);
+    command.args(arguments);
+    CODE.iter().for_each(|code| _ = command.args(["-gencode", code]));
+    command
+}
+
+fn sppark(nvcc: &Path, out: &Path) {
     let include = [variable("DEP_SPPARK_ROOT"), variable("DEP_BLST_C_SRC")];
     let mut objects = Vec::new();
     for (feature, name) in FIELDS {
         let (compiled, merged) = (out.join(format!("{name}.o")), out.join(format!("{name}-only.o")));
-        let mut compile = Command::new(&nvcc);
-        compile.args(["-c", "-O3", "-std=c++17", "-w", "-Xcompiler=-fPIC,-fno-gnu-unique"]);
-        CODE.iter().for_each(|code| _ = compile.args(["-gencode", code]));
+        let mut compile = command(nvcc, &["-c", "-O3", "-std=c++17", "-w", "-Xcompiler=-fPIC,-fno-gnu-unique"]);
         include.iter().for_each(|folder| _ = compile.arg("-I").arg(folder));
         compile.arg(format!("-DFEATURE_{feature}")).arg(format!("-DNAME={name}"));
         run(compile.arg("src/sppark.cu").arg("-o").arg(&compiled));
@@ -46,7 +76,7 @@ fn main() {
     run(Command::new("ar").arg("crs").arg(&library).args(&objects));
     println!("cargo::rustc-link-search=native={}", out.display());
     println!("cargo::rustc-link-lib=static=evariste_sppark");
-    for folder in runtime_folders(&nvcc) {
+    for folder in runtime_folders(nvcc) {
         println!("cargo::rustc-link-search=native={}", folder.display());
     }
     println!("cargo::rustc-link-lib=static=cudart_static");

@@ -1,25 +1,21 @@
 //! The kernels of ec-gpu-gen that Bellperson runs over BLS12-381, and the launches that its programs make of them, on the first
-//! device. Their text is compiled by NVRTC.
+//! device.
 
 use std::{iter, mem::swap, sync::Arc};
 
 use anyhow::{Context, Result, ensure};
 use ark_bls12_381::{Fq, Fr, G1Projective};
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField};
-use blstrs::{Fp, G1Affine, Scalar};
 use cudarc::{
     driver::{
         CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg,
         sys::CUdevice_attribute_enum as Attribute,
     },
-    nvrtc::{CompileOptions, compile_ptx_with_opts},
+    nvrtc::Ptx,
 };
-use ec_gpu::GpuName;
-use ec_gpu_gen::SourceBuilder;
 
-/// What their text takes from NVIDIA's host compiler.
-const TYPES: &str =
-    "#define __NVCC__\ntypedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long long ulong;\n";
+/// Their machine code.
+const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ec_gpu.fatbin"));
 
 /// log₂ of the elements of a pass, and of its threads, at most: `MAX_LOG2_RADIX` and `MAX_LOG2_LOCAL_WORK_SIZE` there.
 const LOG_RADIX: u32 = 8;
@@ -41,7 +37,7 @@ const SCALAR_BITS: u32 = 256;
 const ELEMENT: usize = 32;
 const POINT: usize = 144;
 
-/// Their programs, compiled for the first device.
+/// Their programs on the first device.
 #[derive(Debug)]
 pub struct Program {
     stream: Arc<CudaStream>,
@@ -52,27 +48,22 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles them.
+    /// Loads them.
     ///
     /// # Errors
     ///
-    /// If there is no device or no NVRTC, or it refuses the text.
+    /// If there is no device, or it has no machine code in them.
     pub fn new() -> Result<Self> {
         let context = CudaContext::new(0)?;
-        let (major, minor) = context.compute_capability()?;
-        let source = SourceBuilder::new().add_fft::<Scalar>().add_multiexp::<G1Affine, Fp>().build_32_bit_limbs();
-        let options = CompileOptions {
-            options: vec![format!("--gpu-architecture=compute_{major}{minor}"), "--std=c++17".into()],
-            ..CompileOptions::default()
-        };
-        let module = context.load_module(compile_ptx_with_opts(format!("{TYPES}{source}"), options)?)?;
+        let (major, _) = context.compute_capability()?;
+        let module = context.load_module(Ptx::from_binary(CODE.to_vec()))?;
         let processors = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         // Twice as many on Ampere, as they found.
         let units = SUM_THREADS * u32::try_from(processors)? * if major == 8 { 2 } else { 1 };
         Ok(Self {
             stream: context.default_stream(),
-            transform: module.load_function(&format!("{}_radix_fft", Scalar::name()))?,
-            sum: module.load_function(&format!("{}_multiexp", G1Affine::name()))?,
+            transform: module.load_function(env!("EC_GPU_TRANSFORM"))?,
+            sum: module.load_function(env!("EC_GPU_SUM"))?,
             units,
         })
     }

@@ -55,7 +55,13 @@ void FUNCTION(free)(void* memory)
 {   (void)cudaFree(memory);   }
 
 int FUNCTION(write)(void* to, const void* from, size_t bytes)
-{   return code_of([&] { CUDA_OK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)); });   }
+{
+    return code_of([&] {
+        CUDA_OK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+        // It returns once the bytes are staged, and other streams do not wait for them.
+        CUDA_OK(cudaDeviceSynchronize());
+    });
+}
 
 int FUNCTION(read)(void* to, const void* from, size_t bytes)
 {   return code_of([&] { CUDA_OK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost)); });   }
