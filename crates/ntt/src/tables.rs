@@ -91,12 +91,16 @@ pub(crate) fn factors<F: DeviceField + FftField>(
     let inverse = direction == Direction::Inverse;
     let (starts, len) = layout.twiddles();
     let mut factors = device.alloc(len)?;
-    let fill = |params: &pass::twiddles::Params, quotients, powers: &Buffer<Mont<F>>, factors: &mut Buffer<Mont<F>>| {
+    let fill = |params: &pass::twiddles::Params,
+                quotients,
+                powers: &Buffer<Mont<F>>,
+                factors: &mut Buffer<Mont<F>>|
+     -> Result<()> {
         let kernel = Kernel::new(device, pass::twiddles::spec::<F>(quotients))?;
         let groups = u64::from(params.len).div_ceil(u64::from(kernel.spec().threads));
         let args = &mut [Arg::read(powers), Arg::write(factors)];
         // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
-        Ok::<_, Error>(unsafe { kernel.launch(None, groups, params, args)? })
+        Ok(unsafe { kernel.launch(None, groups, params, args) }?)
     };
     let between = &starts[..starts.len().saturating_sub(1)];
     for (i, &(start, left)) in between.iter().enumerate() {
