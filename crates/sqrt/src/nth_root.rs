@@ -126,7 +126,10 @@ impl<F: RootField> NthRoot<F> {
     }
 }
 
-fn program<F: RootField>(degree: u32) -> Result<(Degree<F::BasePrimeField>, Program<F::BasePrimeField>)> {
+/// A degree, and the program of its roots.
+type Roots<F> = (Degree<F>, Program<F>);
+
+fn program<F: RootField>(degree: u32) -> Result<Roots<F::BasePrimeField>> {
     let is_odd_prime = degree > 2 && (2..degree).all(|d| !degree.is_multiple_of(d));
     if degree > NthRoot::<F>::MAX_DEGREE || !is_odd_prime {
         return Err(Error::Degree { expected: NthRoot::<F>::MAX_DEGREE, actual: degree });
