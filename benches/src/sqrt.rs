@@ -1,5 +1,7 @@
 //! Square roots, each squared again, and points from their encodings, which are known multiples of the generator.
 
+mod matrices;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Error, Result, ensure};
@@ -95,6 +97,12 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             from_host::<ark_bn254::Fr>(session, target, "bn254-fr", log_n);
             from_host::<Fr>(session, target, "bls12-381-fr", log_n);
             cube_roots::<Fr>(session, target, "bls12-381-fr", log_n);
+            if log_n == 0 {
+                matrices::run::<small::BabyBear>(session, target, "baby-bear");
+                matrices::run::<small::Goldilocks>(session, target, "goldilocks");
+                matrices::run::<ark_bn254::Fr>(session, target, "bn254-fr");
+                matrices::run::<Fr>(session, target, "bls12-381-fr");
+            }
             points::<g1::Config>(session, target, "bls12-381-g1", log_n, Check::Curve, false);
             points::<g1::Config>(session, target, "bls12-381-g1", log_n, Check::Subgroup, true);
             points::<g2::Config>(session, target, "bls12-381-g2", log_n, Check::Subgroup, false);

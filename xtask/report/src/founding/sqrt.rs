@@ -57,6 +57,9 @@ const METHODS: [(&str, &str); 7] = [
 const FROM_HOST: &str = "roots/host";
 const ONE_CORE: &str = "roots/one-core/host";
 
+/// One root by the matrices of the source's Algorithm 3.
+const MATRICES: &str = "roots/host-matrices";
+
 /// Bits of primes that are known at run time.
 const RUN_TIME: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
 
@@ -85,9 +88,11 @@ fn runs(scale: Scale) -> Vec<Run> {
     let roots = FIELDS.iter().flat_map(|(_, field, ..)| METHODS.iter().map(move |(_, task)| format!("{field}/{task}")));
     let of_fields = |task: &'static str| FIELDS.iter().map(move |(_, field, ..)| format!("{field}/{task}"));
     let modular = RUN_TIME.iter().flat_map(|bits| ["device", "host"].map(|place| run_time(*bits, place)));
+    let matrices =
+        FIELDS.iter().flat_map(|(_, field, ..)| ["device", "host"].map(|place| format!("{field}/{MATRICES}/{place}")));
     vec![
         Run { algorithm: "sqrt", cases: roots.chain(of_fields(FROM_HOST)).collect(), sizes: sizes(scale).to_vec() },
-        Run { algorithm: "sqrt", cases: of_fields(ONE_CORE).collect(), sizes: vec![0] },
+        Run { algorithm: "sqrt", cases: of_fields(ONE_CORE).chain(matrices).collect(), sizes: vec![0] },
         Run { algorithm: "modsqrt", cases: modular.collect(), sizes: run_time_sizes(scale).to_vec() },
         Run {
             algorithm: "field",
@@ -157,6 +162,14 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
             transfers.row([name.to_owned(), bits.to_string(), count].into_iter().chain(numbers));
         }
     }
+    let mut matrices = Table::new(
+        "One root by the source's Algorithm 3, ms: matrices that the host makes, the device multiplies and the host searches",
+        ["field", "rows", "products alone", "with all that the host does", "one core of the host"],
+    );
+    for (name, field, _, adicity) in FIELDS {
+        let [alone, with] = ["device", "host"].map(|place| cell(time(field, &format!("{MATRICES}/{place}"), 0)));
+        matrices.row([name.to_owned(), adicity.to_string(), alone, with, cell(time(field, ONE_CORE, 0))]);
+    }
     let mut moduli = Table::new(
         "Roots modulo primes that are known at run time, ms",
         ["bits", "roots", "device alone", "with transfers"],
@@ -188,5 +201,5 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
     if let Some(slower) = range(&with, "×") {
         verdicts.push(format!("One root with transfers takes {slower} the time of one core of the host."));
     }
-    Comparison { tables: vec![table, roots, transfers, moduli], verdicts }
+    Comparison { tables: vec![table, roots, transfers, matrices, moduli], verdicts }
 }
