@@ -216,8 +216,6 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             #[cfg(feature = "gpu-peers")]
             if wanted.peers && crate::gpu_peers::work_on(target) {
                 gpu::bellperson(session, target, log_n);
-                gpu::sppark::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n);
-                gpu::sppark::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n);
             }
         }
         if !ALL || wanted.depth == Depth::Summary {

@@ -1,4 +1,4 @@
-// sppark's transform and sum for one field or curve, behind functions of C. NAME names it, FEATURE_… selects it.
+// sppark's transform for one field, behind functions of C. NAME names it, FEATURE_… selects it.
 
 #if defined(FEATURE_BLS12_381)
 # include <ff/bls12-381.hpp>
@@ -11,17 +11,6 @@
 #endif
 
 #include <ntt/ntt.cuh>
-
-#if defined(FEATURE_BLS12_381) || defined(FEATURE_BN254)
-# define CURVE
-# include <ec/jacobian_t.hpp>
-# include <ec/xyzz_t.hpp>
-typedef jacobian_t<fp_t> point_t;
-typedef xyzz_t<fp_t> bucket_t;
-typedef bucket_t::affine_t affine_t;
-typedef fr_t scalar_t;
-# include <msm/pippenger.cuh>
-#endif
 
 #define PASTE(name, function) evariste_##name##_##function
 #define FUNCTION_OF(name, function) PASTE(name, function)
@@ -77,44 +66,6 @@ int FUNCTION(forward)(void* elements, uint32_t log_n)
                           NTT::Direction::forward, NTT::Type::standard);
     });
 }
-
-#ifdef CURVE
-
-// A sum of products of bases and scalars, both on the device, which it frees.
-struct sum_t {
-    msm_t<bucket_t, point_t, affine_t, scalar_t> plan;
-    gpu_ptr_t<affine_t::mem_t> bases;
-    gpu_ptr_t<scalar_t> scalars;
-    size_t count;
-
-    sum_t(affine_t::mem_t* bases, scalar_t* scalars, size_t count)
-        : plan{nullptr, count}, bases{bases}, scalars{scalars}, count{count} {}
-};
-
-// `bases` and `scalars` are from `alloc`, and no longer the caller's; elements are in Montgomery form.
-int FUNCTION(sum_new)(void* bases, void* scalars, size_t count, void** sum)
-{
-    return code_of([&] {
-        *sum = new sum_t{static_cast<affine_t::mem_t*>(bases), static_cast<scalar_t*>(scalars), count};
-        select_gpu(0).sync();
-    });
-}
-
-// `point` is Jacobian, on the host.
-int FUNCTION(sum)(void* sum, void* point)
-{
-    int code = cudaSuccess;
-    int thrown = code_of([&] {
-        auto& s = *static_cast<sum_t*>(sum);
-        code = s.plan.invoke(*static_cast<point_t*>(point), s.bases, s.count, s.scalars).code;
-    });
-    return thrown != cudaSuccess ? thrown : code;
-}
-
-void FUNCTION(sum_free)(void* sum)
-{   delete static_cast<sum_t*>(sum);   }
-
-#endif
 
 }
 

@@ -1,14 +1,11 @@
-//! sppark: transforms, and sums of products of points and scalars, on the first device.
+//! sppark: transforms on the first device.
 
 use std::{
     ffi::{c_int, c_void},
-    marker::PhantomData,
     ptr,
 };
 
 use anyhow::{Result, ensure};
-use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
-use ark_ff::BigInt;
 // Their libraries are what ours is linked with.
 use blst as _;
 use sppark as _;
@@ -22,14 +19,6 @@ struct Functions {
     read: unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> c_int,
     wait: unsafe extern "C" fn() -> c_int,
     forward: unsafe extern "C" fn(*mut c_void, u32) -> c_int,
-}
-
-/// Functions of C for one curve.
-#[derive(Clone, Copy, Debug)]
-struct SumFunctions {
-    new: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, *mut *mut c_void) -> c_int,
-    sum: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-    free: unsafe extern "C" fn(*mut c_void),
 }
 
 macro_rules! declare {
@@ -47,17 +36,6 @@ macro_rules! declare {
     };
 }
 
-macro_rules! declare_sum {
-    ($functions:ident: $new:ident $sum:ident $free:ident) => {
-        unsafe extern "C" {
-            fn $new(bases: *mut c_void, scalars: *mut c_void, count: usize, sum: *mut *mut c_void) -> c_int;
-            fn $sum(sum: *mut c_void, point: *mut c_void) -> c_int;
-            fn $free(sum: *mut c_void);
-        }
-        const $functions: SumFunctions = SumFunctions { new: $new, sum: $sum, free: $free };
-    };
-}
-
 declare!(BLS12_381: evariste_bls12_381_alloc evariste_bls12_381_free evariste_bls12_381_write evariste_bls12_381_read
          evariste_bls12_381_wait evariste_bls12_381_forward);
 declare!(BN254: evariste_bn254_alloc evariste_bn254_free evariste_bn254_write evariste_bn254_read evariste_bn254_wait
@@ -66,8 +44,6 @@ declare!(BABY_BEAR: evariste_baby_bear_alloc evariste_baby_bear_free evariste_ba
          evariste_baby_bear_wait evariste_baby_bear_forward);
 declare!(GOLDILOCKS: evariste_goldilocks_alloc evariste_goldilocks_free evariste_goldilocks_write evariste_goldilocks_read
          evariste_goldilocks_wait evariste_goldilocks_forward);
-declare_sum!(BLS12_381_SUMS: evariste_bls12_381_sum_new evariste_bls12_381_sum evariste_bls12_381_sum_free);
-declare_sum!(BN254_SUMS: evariste_bn254_sum_new evariste_bn254_sum evariste_bn254_sum_free);
 
 /// A field of transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,11 +96,6 @@ impl Memory {
         ensure!(contents.len() == self.bytes, "{} bytes for {}", contents.len(), self.bytes);
         // SAFETY: both are of this length, which was just checked.
         check("write", unsafe { (self.functions.write)(self.address, contents.as_ptr().cast(), self.bytes) })
-    }
-
-    /// The address, which is freed no longer.
-    fn into_address(self) -> *mut c_void {
-        std::mem::ManuallyDrop::new(self).address
     }
 }
 
@@ -201,94 +172,4 @@ impl Transform {
 pub fn wait(field: Field) -> Result<()> {
     // SAFETY: it takes nothing.
     check("wait", unsafe { (field.functions().wait)() })
-}
-
-/// A curve that has sums here, by its parameters.
-pub trait Curve: SWCurveConfig {
-    /// Limbs of 64 bits of a coordinate.
-    const LIMBS: usize;
-    #[doc(hidden)]
-    const FUNCTIONS: CurveFunctions;
-
-    /// A coordinate of limbs in Montgomery form.
-    fn coordinate(limbs: &[u64]) -> Self::BaseField;
-}
-
-/// What a curve's functions are.
-#[derive(Clone, Copy, Debug)]
-pub struct CurveFunctions {
-    memory: Functions,
-    sums: SumFunctions,
-}
-
-impl Curve for ark_bls12_381::g1::Config {
-    const LIMBS: usize = 6;
-    const FUNCTIONS: CurveFunctions = CurveFunctions { memory: BLS12_381, sums: BLS12_381_SUMS };
-
-    fn coordinate(limbs: &[u64]) -> ark_bls12_381::Fq {
-        ark_bls12_381::Fq::new_unchecked(BigInt(array(limbs)))
-    }
-}
-
-impl Curve for ark_bn254::g1::Config {
-    const LIMBS: usize = 4;
-    const FUNCTIONS: CurveFunctions = CurveFunctions { memory: BN254, sums: BN254_SUMS };
-
-    fn coordinate(limbs: &[u64]) -> ark_bn254::Fq {
-        ark_bn254::Fq::new_unchecked(BigInt(array(limbs)))
-    }
-}
-
-fn array<const N: usize>(limbs: &[u64]) -> [u64; N] {
-    let mut limbs = limbs.iter().copied();
-    [0; N].map(|_| limbs.next().unwrap_or_default())
-}
-
-/// A sum of products of bases and scalars, both on the device.
-#[derive(Debug)]
-pub struct Sum<C: Curve> {
-    address: *mut c_void,
-    curve: PhantomData<C>,
-}
-
-impl<C: Curve> Sum<C> {
-    /// Of affine bases, x and y in Montgomery form, and as many scalars of 32 bytes, in Montgomery form too.
-    ///
-    /// # Errors
-    ///
-    /// If lengths differ, or the runtime refuses memory.
-    pub fn new(bases: &[u8], scalars: &[u8]) -> Result<Self> {
-        let count = scalars.len() / 32;
-        ensure!(
-            scalars.len() == 32 * count && bases.len() == 16 * C::LIMBS * count,
-            "bases and scalars differ in number"
-        );
-        let CurveFunctions { memory, sums } = C::FUNCTIONS;
-        let (bases, scalars) = (Memory::of(memory, bases)?, Memory::of(memory, scalars)?);
-        let mut address = ptr::null_mut();
-        // SAFETY: both are of `count`; the plan takes them over.
-        check("make a plan", unsafe { (sums.new)(bases.into_address(), scalars.into_address(), count, &mut address) })?;
-        Ok(Self { address, curve: PhantomData })
-    }
-
-    /// The sum.
-    ///
-    /// # Errors
-    ///
-    /// If a launch or a copy fails.
-    pub fn evaluate(&self) -> Result<Projective<C>> {
-        let mut point = vec![0u64; 3 * C::LIMBS];
-        // SAFETY: the point has room for three coordinates, as Jacobian ones.
-        check("sum", unsafe { (C::FUNCTIONS.sums.sum)(self.address, point.as_mut_ptr().cast()) })?;
-        let mut coordinates = point.chunks_exact(C::LIMBS).map(C::coordinate);
-        let mut next = || coordinates.next().unwrap_or_default();
-        Ok(Projective::new_unchecked(next(), next(), next()))
-    }
-}
-
-impl<C: Curve> Drop for Sum<C> {
-    fn drop(&mut self) {
-        // SAFETY: it was made by `new`, and is freed once.
-        unsafe { (C::FUNCTIONS.sums.free)(self.address) }
-    }
 }
