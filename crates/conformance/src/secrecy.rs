@@ -28,7 +28,7 @@ use evariste_field::{
     small::{BabyBear, BabyBear4},
 };
 use evariste_msm::{Accumulation, Addition, Aggregation, Msm, MsmConfig, Precompute, Tuning};
-use evariste_ntt::{LowDegreeExtension, Ntt, Order};
+use evariste_ntt::{self as ntt, LowDegreeExtension, Ntt, Order, Split};
 use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum, SortMethod};
 use evariste_sqrt::{
     Check, Config, Decompress, Encoding, MapToCurve, Method, ModSqrt, NthRoot, Sqrt,
@@ -227,6 +227,12 @@ const OPERATIONS: &[Operation] = &[
     ("transform", 1, |p| {
         let (ntt, mut data) = (Ntt::<Fr>::new(&p.device, 12)?, p.in_place(|p| p.first(1, 1 << 12))?);
         p.watch(|| ntt.forward(&mut data).and_then(|()| ntt.inverse(&mut data)))
+    }),
+    ("transform_by_halves", 1, |p| {
+        let config = ntt::Config { split: Split::Halves, ..ntt::Config::default() };
+        let ntt = Ntt::<Fr>::with_config(&p.device, 11, config)?;
+        let mut data = p.in_place(|p| p.first(1, 1 << 11))?;
+        p.watch(|| ntt.forward(&mut data))
     }),
     ("transform_on_a_coset", 1, |p| {
         let (ntt, mut data) = (Ntt::<Fr>::new(&p.device, 12)?, p.in_place(|p| p.first(1, 1 << 12))?);
@@ -432,10 +438,11 @@ const OPERATIONS: &[Operation] = &[
 const CIPHERS: [&str; 3] = ["aes_blocks", "aes_ctr", "aes_serial"];
 
 /// Kernels that no operation of the table launches on the CPU, and why.
-const NOT_HERE: [(&str, &str); 8] = [
+const NOT_HERE: [(&str, &str); 9] = [
     ("aes_previous", "GPUs alone have to keep what CBC chains"),
     ("move_bytes", "GPUs alone need bytes at words"),
     ("mul_chain", "it is for benches"),
+    ("ntt_factors", "it computes public factors alone, for benches"),
     ("point_chain", "it is for benches"),
     ("products", "it is for benches"),
     ("sqrt_frobenius", "messages that are hashed are public"),

@@ -576,7 +576,7 @@ fn detail(method: Method, choice: Choice) -> String {
     format!("{method:?}, {choice:?}")
 }
 
-/// Elements in workgroup memory where the lanes of a warp work together: two for each warp.
+/// Elements in workgroup memory, and words, where the lanes of a warp work together: two for each warp.
 const TILE: u32 = 2 * THREADS / LANES;
 
 /// Elements that a CPU thread takes at a time.
@@ -616,7 +616,11 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
     let name = if program.columns.is_some() { "sqrt_warp" } else { "sqrt_roots" };
     let (field, program) = (source::label::<F>(), machine::label(program));
     let variant = format!("{} over {field} ({detail}; {program})", shape.name());
-    KernelSpec::new(name, variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+    let shared = if name == "sqrt_warp" { source::tile_bytes::<F::BasePrimeField>(TILE) + 4 * TILE } else { 0 };
+    KernelSpec::new(name, variant, bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(shared)
+        .turns(move |_: &Params| turns)
 }
 
 /// `inputs` and `outputs` in WGSL.

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     ops::RangeInclusive,
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
@@ -211,7 +211,9 @@ fn jobs(targets: &[Target]) -> Result<Vec<Job>> {
 pub(crate) fn run(architectures: &[String], folder: Option<&Path>, kept: bool) -> Result<ExitCode> {
     let targets = architectures.iter().map(|name| Ok(name.parse()?)).collect::<Result<Vec<Target>>>()?;
     let targets = if targets.is_empty() { TARGETS.to_vec() } else { targets };
-    let path = folder.map_or_else(|| PathBuf::from(FOLDER), Path::to_owned).join(FILE);
+    let folder = folder.unwrap_or(Path::new(FOLDER));
+    fs::create_dir_all(folder)?;
+    let path = folder.join(FILE);
     let (start, (major, minor)) = (Instant::now(), nvrtc::version()?);
     let before = match kept.then(|| fs::read(&path)) {
         Some(Ok(bytes)) => Some(Archive::open(FILE, bytes)?),
