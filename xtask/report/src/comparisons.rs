@@ -20,7 +20,13 @@ pub const RESULTS: &str = "docs/results";
 const DEVICE: &str = "NVIDIA H200";
 
 /// The files that the document is written from. The first one that has a case counts.
-const FILES: [&str; 12] = [
+const FILES: [&str; 18] = [
+    "h200-founding.json",
+    "h200-founding-sqrt.json",
+    "h200-msm-methods-19.json",
+    "h200-msm-methods-22.json",
+    "h200-msm-methods-23.json",
+    "h200-msm-methods-24.json",
     "h200-ntt-fr.json",
     "h200-ntt.json",
     "h200-ntt-25.json",
