@@ -1,4 +1,4 @@
-// The pre-kernel of a transform whose log2 is odd: the first round of butterflies, with its factors. Elements x_i and x_(i + n/2)
+// The pre-kernel of a transform in halves: one round of butterflies, with its factors. Elements x_i and x_(i + n/2)
 // become x_i + x_(i + n/2) and (x_i - x_(i + n/2)) w^i, which are the inputs of two independent transforms of n/2: of the outputs
 // with even index, and of those with odd index. Where these are halved again, w is the root of theirs.
 // The factors are computed here: w^e is a product of `twiddles` = { w^i for i < 2^split }, { c w^(i 2^split) }. Where TWIDDLE_ZERO is
@@ -7,6 +7,13 @@
 //
 // Sources: Gentleman and Sande, "Fast Fourier transforms: for fun and profit", AFIPS Conference Proceedings 29 (1966); "PreNTT:
 // a GPU-based acceleration method for number theoretic transforms of zk-SNARKs", sections 2 and 3.1, for a kernel of its own.
+
+// What is stored is below p: others may read it.
+#if F_LAZY
+#define STORED f_reduce
+#else
+#define STORED(x) (x)
+#endif
 
 #ifdef IN_PLACE
 extern "C" __global__ void ntt_halves(const Params params, BUFFERS(F, F, F, F)) {
@@ -32,7 +39,7 @@ extern "C" __global__ void ntt_halves(const Params params, BUFFERS(F, F, F, F, F
     F sum = ADD(a, b), difference = SUB(a, b);
     const F* high = twiddles + (1u << params.split);
     if (IS_SET(TWIDDLE_ZERO)) sum = MUL(high[0], sum);
-    y[address(params, line, to)] = sum;
+    y[address(params, line, to)] = STORED(sum);
     F factor = f_mul(twiddles[e & ((1u << params.split) - 1)], high[e >> params.split]);
-    y[address(params, line, to + (1u << params.stride_out))] = MUL(factor, difference);
+    y[address(params, line, to + (1u << params.stride_out))] = STORED(MUL(factor, difference));
 }

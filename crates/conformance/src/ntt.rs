@@ -451,6 +451,14 @@ fn first_round<F: DeviceField + FftField>(device: &Device) -> Outcome {
         let mut data = device.upload(&x)?;
         let ntt = Ntt::<F>::with_config(device, 5, halves)?;
         expect_equal("rounds of 2^5", &ntt.coset(g).halve(&mut data)?, &1)?;
+        let (w, half) = (reference::root_of_unity::<F>(5).ok_or("no root")?, n / 2);
+        let of = |x: &[F], i: usize| {
+            let (a, b) =
+                (x[i % half] * g.pow([(i % half) as u64]), x[i % half + half] * g.pow([(i % half + half) as u64]));
+            if i < half { a + b } else { (a - b) * w.pow([(i - half) as u64]) }
+        };
+        let halves: Vec<F> = x.chunks(n).flat_map(|x| (0..n).map(|i| of(x, i)).collect::<Vec<_>>()).collect();
+        expect_same(&format!("halves, coset of {g}"), &data.to_vec()?, &halves)?;
         Ntt::<F>::new(device, 4)?.forward(&mut data)?;
         let values = data.to_vec()?;
         let together: Vec<F> = (0..3 * n).map(|i| values[i / n * n + i % 2 * (n / 2) + i % n / 2]).collect();

@@ -451,10 +451,13 @@ const NOT_HERE: [(&str, &str); 9] = [
 ];
 
 /// Operations whose kernels take Mesa minutes to compile.
-const SLOW_ON_MESA: [&str; 13] = [
+const SLOW_ON_MESA: [&str; 16] = [
     "sums_of_points",
     "sums_of_points_in_pieces",
     "sums_of_points_one_by_one",
+    "sums_of_points_by_whole_buckets",
+    "sums_of_points_two_by_two",
+    "sums_of_points_doubled",
     "proof",
     "proof_from_the_lowest",
     "proof_that_consumes",

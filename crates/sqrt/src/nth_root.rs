@@ -130,8 +130,8 @@ impl<F: RootField> NthRoot<F> {
 type Roots<F> = (Degree<F>, Program<F>);
 
 fn program<F: RootField>(degree: u32) -> Result<Roots<F::BasePrimeField>> {
-    let is_odd_prime = degree > 2 && (2..degree).all(|d| !degree.is_multiple_of(d));
-    if degree > NthRoot::<F>::MAX_DEGREE || !is_odd_prime {
+    let is_small = degree > 2 && degree <= NthRoot::<F>::MAX_DEGREE;
+    if !is_small || (2..degree).any(|d| degree.is_multiple_of(d)) {
         return Err(Error::Degree { expected: NthRoot::<F>::MAX_DEGREE, actual: degree });
     }
     if F::extension_degree() > 1 {

@@ -63,7 +63,8 @@ pub enum Method {
     /// p ≡ 1 (mod 4), or p − 1 has an odd prime factor below 32: in the group of classes of u + v √a, without knowing the root
     /// and without a non-residue, by roots of unity of order 4 and of the orders of those primes. About 6 (b − n) for an attempt,
     /// 4 n, and W(b); where an odd prime is needed, 6 b for each that is tried. Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80
-    /// (2011).
+    /// (2011). It tries as many elements as serve all but one in 2^64 random elements, 64 at most. Squares can be chosen that none of
+    /// them serves, which then come out as having no root: use another method for elements that others choose.
     Sze,
 }
 

@@ -256,8 +256,9 @@ fn compare(figures: &Figures<'_>, scale: Scale) -> Comparison {
         CARDS.iter().filter(is_it).map(|card| card.name).collect::<Vec<_>>().join(" and an ")
     };
     verdicts.push(format!(
-        "By its rates alone an {} is bound by memory in every round of the textbook's strategy, and an {} by multiplications: the \
-         source's finding is one of its card, not of the protocol.",
+        "By rates alone, which are estimates for cards that were not at hand, an {} is bound by memory in round 1 of the textbook's \
+         strategy and in rounds that fold, and an {} by multiplications: the source's finding is one of its card, not of the \
+         protocol.",
         names(true),
         names(false)
     ));

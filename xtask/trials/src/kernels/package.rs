@@ -220,6 +220,12 @@ pub(crate) fn run(architectures: &[String], folder: Option<&Path>, kept: bool) -
         _ => None,
     };
     let jobs = jobs(&targets)?;
+    let lacking = targets.iter().find(|target| jobs.iter().all(|job| job.target != **target));
+    ensure!(
+        lacking.is_none(),
+        "no card that plans are made for takes {}",
+        lacking.map(Target::to_string).unwrap_or_default()
+    );
     println!("{} kernels for {} targets, by NVRTC {major}.{minor}", jobs.len(), targets.len());
 
     let done = AtomicUsize::new(0);
