@@ -46,7 +46,7 @@ const MOST_BYTES: usize = 10_000_000 - 50_000;
 const TARGETS: [Target; 5] =
     [Target::Machine(80), Target::Machine(90), Target::Machine(100), Target::Machine(120), Target::Ptx(75)];
 
-/// log₂ of transforms: those of most provers. Each takes 0.63 MB of the archive.
+/// log₂ of transforms: those of most provers. With 2^24 an archive is larger than a crate may be.
 const LOG_N: RangeInclusive<u32> = 16..=23;
 
 /// Bytes of code that are compressed together, before that.
