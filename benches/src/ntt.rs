@@ -25,7 +25,7 @@ use crate::{
     ALL,
     input::{self, Lazy},
     limits::{Limits, Work},
-    session::{self, Algorithm, Case, Headline, IN_TURN, Session},
+    session::{self, Algorithm, Case, Headline, IN_TURN, Record, Session},
     sizes::Sizes,
     target::Target,
     timing::Budget,
@@ -676,13 +676,21 @@ fn bits(field: &str) -> Option<u32> {
     })
 }
 
-/// N·log₂N·bits² in a second for one or several transforms of `elements` together, the measure by which PreNTT compares: `None` for
-/// what is none.
-pub(crate) fn relative_efficiency(case: &str, log_n: u32, elements: usize, seconds: f64) -> Option<f64> {
+/// Sets N·log₂N·bits² in a second for one or several transforms of N elements together, the measure by which PreNTT compares.
+pub(crate) fn with_relative_efficiency(mut records: Vec<Record>) -> Vec<Record> {
+    for record in records.iter_mut().filter(|record| record.algorithm == ALGORITHM.name) {
+        let (case, log_n, throughput) = (&record.case, record.log_n, record.throughput);
+        record.relative_efficiency = throughput.and_then(|throughput| relative_efficiency(case, log_n, throughput));
+    }
+    records
+}
+
+/// `None` for what is no transform. The throughput is in elements a second.
+fn relative_efficiency(case: &str, log_n: u32, throughput: f64) -> Option<f64> {
     let (field, task) = case.split_once('/')?;
     let bits = f64::from(bits(field)?);
     let is_transform = task.starts_with("forward/") || task.starts_with("inverse/");
-    is_transform.then(|| elements as f64 * f64::from(log_n) * bits * bits / seconds)
+    is_transform.then(|| throughput * f64::from(log_n) * bits * bits)
 }
 
 /// The transforms of [`seven`] by `ark_poly`.
@@ -785,7 +793,7 @@ mod tests {
 
     #[test]
     fn efficiency_is_of_transforms() {
-        let of = |case| relative_efficiency(case, 4, 32, 2.0);
+        let of = |case| relative_efficiency(case, 4, 16.0);
         assert_eq!(of("bls12-381-fr/forward/natural/device"), Some(16.0 * 4.0 * 255.0 * 255.0));
         assert_eq!(of("baby-bear/inverse/natural/device"), Some(16.0 * 4.0 * 31.0 * 31.0));
         assert_eq!((of("bls12-381-fr/twiddles-alone/two-level/device"), of("sort/device")), (None, None));

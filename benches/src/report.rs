@@ -18,6 +18,7 @@ use crate::{
     depth::Depth,
     ladder::{self, Rates, Rung},
     limits::Limits,
+    ntt::with_relative_efficiency,
     session::{self, Measurements, Record, Skipped},
     target::Target,
     timing::{self, Budget},
@@ -126,7 +127,7 @@ impl Report {
             failures,
             skipped,
             ladder: ladder::ladder(&records),
-            records: session::with_shares(session::with_speedups(records)),
+            records: with_relative_efficiency(session::with_shares(session::with_speedups(records))),
         }
     }
 

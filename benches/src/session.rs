@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::{
     limits::Bound,
-    ntt,
     progress::Progress,
     target::Target,
     timing::{Budget, Timing},
@@ -199,10 +198,8 @@ impl Session {
         match work(&self.budget) {
             Ok((timing, launches, checked)) => {
                 let seconds = timing.median.as_secs_f64();
-                let efficiency = |elements| ntt::relative_efficiency(&name, log_n, elements, seconds);
                 self.records.push(Record {
                     algorithm: self.algorithm.name,
-                    relative_efficiency: elements.and_then(efficiency),
                     case: name,
                     device,
                     peer,
@@ -219,6 +216,7 @@ impl Session {
                     of_limit: floor.map(|(floor, _)| floor / seconds),
                     limit: floor.map(|(_, bound)| bound),
                     checked,
+                    relative_efficiency: None,
                     speedup: None,
                     of_parts: None,
                 });

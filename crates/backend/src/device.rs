@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory,
-    Observer, Queue, Result, Secrecy, Stats, Transfer, cpu, parallel, plans::Plans,
+    Backend, Buffer, DeviceId, DeviceInfo, Element, Error, Event, Executable, HostBuffer, Kernel, KernelSpec, Kind,
+    Memory, Observer, Params, Queue, Result, Secrecy, Stats, Transfer, cpu, parallel, plans::Plans,
 };
 
 /// The environment variable that overrides the choice of [`Device::best`].
@@ -47,7 +47,19 @@ impl Open {
 #[derive(Debug)]
 #[must_use = "kernels that nobody keeps may be compiled again"]
 pub struct Prepared {
-    _executables: Vec<Executable>,
+    device: Device,
+    kernels: Vec<(KernelSpec, Executable)>,
+}
+
+impl Prepared {
+    /// Returns a kernel of the list, which is not rendered, hashed and looked up again as [`Kernel::new`] would.
+    ///
+    /// # Panics
+    /// If the list has not as many kernels, or `P` not the fields that this one was declared with.
+    pub fn kernel<P: Params>(&self, index: usize) -> Kernel<P> {
+        let (spec, executable) = &self.kernels[index];
+        Kernel::from_parts(self.device.clone(), spec.clone(), executable.clone())
+    }
 }
 
 /// A device that may be there, as [`Device::discover`] reports it.
@@ -161,7 +173,7 @@ impl Device {
 
     /// Makes kernels ready side by side, on rayon's pool, and waits for what the driver would compile at their first launch. Those
     /// of a plan are listed by its type, such as `Vector::kernels`. A [`Kernel`](crate::Kernel) that is made of one of them
-    /// afterwards compiles nothing, as long as you keep what this gives.
+    /// afterwards compiles nothing, as long as you keep what this gives, and [`Prepared::kernel`] gives it at once.
     ///
     /// With CUDA, a device keeps kernels as long as it is open. With wgpu, kernels for views of buffers that start at odd places
     /// are compiled at their first launch all the same.
@@ -182,7 +194,7 @@ impl Device {
         if compiled > 0 || loaded > 0 {
             log::info!("{} compiled {compiled} kernels and loaded {loaded} in {:.2?}", self.info().id, start.elapsed());
         }
-        Ok(Prepared { _executables: executables })
+        Ok(Prepared { device: self.clone(), kernels: kernels.iter().cloned().zip(executables).collect() })
     }
 
     /// Makes a device of a backend of one's own, such as one for tests. No name opens it, and asking for its [`DeviceId`]

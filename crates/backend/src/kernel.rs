@@ -364,9 +364,14 @@ impl<P: Params> Kernel<P> {
     /// # Panics
     /// If `P` has not the fields that `spec` was declared with.
     pub fn new(device: &Device, spec: KernelSpec) -> Result<Self> {
-        assert_eq!(P::FIELDS, spec.params, "parameters of kernel {}", spec.name);
         let executable = spec.compile(device)?;
-        Ok(Self { device: device.clone(), spec, executable, params: PhantomData })
+        Ok(Self::from_parts(device.clone(), spec, executable))
+    }
+
+    /// A kernel that its device has made ready.
+    pub(crate) fn from_parts(device: Device, spec: KernelSpec, executable: Executable) -> Self {
+        assert_eq!(P::FIELDS, spec.params, "parameters of kernel {}", spec.name);
+        Self { device, spec, executable, params: PhantomData }
     }
 
     /// Returns the kernel's declaration.

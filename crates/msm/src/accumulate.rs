@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use crate::{
     adding::Adding,
+    layout::Slices,
     levels::Levels,
     shared::{self, Sum, load, sum_bytes, sum_words, zero},
 };
@@ -89,15 +90,6 @@ impl<C: DeviceCurve> Parts<C> {
     pub(crate) fn specs() -> Vec<KernelSpec> {
         Adding::ALL[1..].iter().map(|adding| parts_spec::<C>(*adding)).collect()
     }
-}
-
-/// How pairs are divided among threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slices {
-    /// Threads.
-    pub(crate) count: u32,
-    /// Pairs of a thread at least.
-    pub(crate) least: u32,
 }
 
 /// How a list is added to buckets.

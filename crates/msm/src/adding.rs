@@ -8,12 +8,9 @@ use evariste_curve::{
 
 use crate::{
     Addition,
-    layout::{MAX_WINDOW, Multiples},
+    layout::{BASE_BITS, MAX_WINDOW, Multiples},
     shared::{Sum, load_affine, zero},
 };
-
-/// Bits of the number of a base in a value beside which there is room for an exponent, below the sign and above it.
-pub(crate) const BASE_BITS: u32 = 26;
 
 /// How the points of sorted pairs are added to a sum: see `msm_add.cuh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

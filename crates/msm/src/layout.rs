@@ -4,8 +4,6 @@ use evariste_backend::DeviceInfo;
 
 use crate::{
     Aggregation, Tuning,
-    accumulate::Slices,
-    adding::BASE_BITS,
     reduce::{Reduction, THREADS},
 };
 
@@ -14,6 +12,9 @@ pub(crate) const MIN_WINDOW: u32 = 2;
 
 /// Most bits of a digit.
 pub(crate) const MAX_WINDOW: u32 = 26;
+
+/// Bits of the number of a base in a value beside which there is room for an exponent, below the sign and above it.
+pub(crate) const BASE_BITS: u32 = 26;
 
 /// Pairs of a key and a value that are sorted at once: their number and the last bit of a value are 32 bits.
 pub(crate) const MAX_PAIRS: u64 = 1 << 31;
@@ -55,6 +56,15 @@ const LAST_LOG: u32 = 9;
 
 /// log₂ of the lengths of runs in a layer.
 const LAYER_LOGS: [u32; 2] = [3, 6];
+
+/// How pairs are divided among threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slices {
+    /// Threads.
+    pub(crate) count: u32,
+    /// Pairs of a thread at least.
+    pub(crate) least: u32,
+}
 
 /// What a device is, as far as the division depends on it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use evariste_primitives::RadixSort;
 use crate::{
     Accumulation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Result,
     accumulate::Nodes,
-    adding::{Adding, BASE_BITS},
-    layout::{self, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
+    adding::Adding,
+    layout::{self, BASE_BITS, MAX_PAIRS, MAX_WINDOW, MIN_WINDOW, Machine, Multiples, Shape},
     pairs::Pairs,
     reduce::Reduction,
     shared::{scalar_bytes, sum_bytes},

@@ -11,8 +11,9 @@ use evariste_field::source::turns;
 use rayon::prelude::*;
 
 use crate::{
-    accumulate::{self, List, Slices},
+    accumulate::{self, List},
     adding::Adding,
+    layout::Slices,
     shared::{self, Sum, load, sum_words},
 };
 

@@ -101,27 +101,30 @@ impl<F: DeviceField + FftField> Ntt<F> {
         }
         let passes = shapes.iter().map(|shape| shape.spec::<F>());
         let kernels: Vec<KernelSpec> = passes.chain(table_kernels::<F>(&layout)).collect();
-        let _prepared = device.prepare(&kernels)?;
+        let prepared = device.prepare(&kernels)?;
         let vector = Vector::new(device);
         // Before the factors: where these are there, on the default queue, so are the roots.
         let roots = device.upload(&roots::<F>(&layout)?)?;
         let forward = factors::<F>(device, &layout, &vector, Direction::Forward)?;
-        let (inverse, cosets, kernels) = (Lazy::default(), Mutex::default(), Mutex::default());
+        let kernels = shapes.into_iter().enumerate().map(|(i, shape)| (shape, Arc::new(prepared.kernel(i))));
+        let kernels = Mutex::new(kernels.collect());
+        let (inverse, cosets) = (Lazy::default(), Mutex::default());
         let device = device.clone();
         let of_columns = Lazy::default();
         let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets, of_columns });
-        let plan = Self { shared, queue: None };
-        shapes.into_iter().try_for_each(|shape| plan.kernel(shape).map(drop))?;
-        Ok(plan)
+        Ok(Self { shared, queue: None })
     }
 
     /// Makes kernels ready side by side, and keeps them.
     pub(crate) fn prepare(&self, shapes: impl IntoIterator<Item = Shape>) -> Result<()> {
         let known = || self.shared.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: BTreeSet<Shape> = shapes.into_iter().filter(|shape| !known().contains_key(shape)).collect();
-        let _prepared =
+        let prepared =
             self.shared.device.prepare(&missing.iter().map(|shape| shape.spec::<F>()).collect::<Vec<_>>())?;
-        missing.into_iter().try_for_each(|shape| self.kernel(shape).map(drop))
+        let kernels = missing.into_iter().enumerate().map(|(i, shape)| (shape, Arc::new(prepared.kernel(i))));
+        // Those that another thread has made meanwhile are as good.
+        known().extend(kernels);
+        Ok(())
     }
 
     /// Counts the device memory in bytes that a plan of this size and calls on `batch` transforms take beside the data:
