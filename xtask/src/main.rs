@@ -5,6 +5,8 @@
 
 mod address;
 mod bundle;
+#[cfg(test)]
+mod features;
 mod fuzz;
 #[cfg(test)]
 mod modules;

@@ -395,9 +395,10 @@ fn by_columns<F: Field>(x: &[F], rows: usize, columns: usize, apply: impl Fn(&[F
 fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let splits = Split::ALL.map(|split| Config { split, ..Config::default() });
     let sources = Twiddles::ALL.map(|twiddles| Config { twiddles: Some(twiddles), split: Split::ThreeWay });
-    // An emulated GPU takes seconds to compile a kernel over many limbs.
+    // An emulated GPU takes seconds to compile a kernel over several limbs.
     let sizes: &[u32] = match F::LIMBS {
         13.. if device.info().features.software => &[5],
+        2.. if device.info().features.software => &[FEW_LOG_N],
         _ if is_few(device) => &[FEW_LOG_N],
         _ => &[1, 4, FEW_LOG_N, 14],
     };

@@ -122,7 +122,7 @@ pub struct MsmConfig {
 pub struct Tuning {
     /// How points are added to buckets.
     pub accumulation: Accumulation,
-    /// How many points are added at a time.
+    /// How many points are added at a time. With [`Precompute::Doublings`], it is one, whatever this says.
     pub addition: Addition,
     /// How buckets are added up.
     pub aggregation: Aggregation,
@@ -136,6 +136,6 @@ pub struct Tuning {
     pub levels: Option<u32>,
     /// log₂ of the buckets that one thread adds in a layer of the reduction, or by running sums.
     pub layer: Option<u32>,
-    /// log₂ of the most elements of a row that the last step of the reduction takes.
+    /// log₂ of the most elements of a row that the last step of the reduction takes. [`Aggregation::RunningSums`] has no such step.
     pub last: Option<u32>,
 }

@@ -320,8 +320,9 @@ impl<C: MsmCurve> Msm<C> {
     /// # Errors
     /// [`Error::Device`] if a kernel does not compile, or if the device fails.
     pub fn prepare(&self) -> Result<()> {
-        // As many pairs of as few buckets as can be.
-        if self.machine.levels(&self.config.tuning, C::BaseField::LIMBS, u64::MAX, 1) > 0 {
+        // As many pairs of as few buckets as can be. Points that are doubled on the way have no levels.
+        let doubled = matches!(self.multiples, Multiples::Doubled { .. });
+        if !doubled && self.machine.levels(&self.config.tuning, C::BaseField::LIMBS, u64::MAX, 1) > 0 {
             self.kernels.pairs(&self.device)?;
         }
         Ok(())

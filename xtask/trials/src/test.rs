@@ -192,7 +192,9 @@ impl Matrix {
             Some(mut cargo) => {
                 cargo.args(["test", "--release", "--workspace", "--no-fail-fast"]);
                 cargo.args(NOT_TESTED.iter().flat_map(|package| ["--exclude", package]));
-                if !self.all {
+                if self.all {
+                    cargo.args(["--features", "evariste-benches/all"]);
+                } else {
                     cargo.args(["--lib", "--bins", "--tests"]);
                     cargo.args(PROGRAMS.iter().flat_map(|package| ["--exclude", package]));
                 }

@@ -23,6 +23,7 @@ use std::{
 
 use libloading::Library;
 
+use super::image;
 use crate::{Error, KernelSpec, Kind, Result, cache::Cache};
 
 /// Options of every compilation, besides the target. The assembler's report is where [`Usage`] comes from.
@@ -199,6 +200,9 @@ pub(crate) fn compile_source(spec: &KernelSpec, source: &str, architecture: &str
     } else {
         program.bytes(nvrtc.code_size, nvrtc.code).map_err(|code| refuse(nvrtc.describe(code)))?
     };
+    if image::whole(&code).is_none() {
+        return Err(refuse("its code is no image whose parts all lie in it".into()));
+    }
     if alone.is_some() {
         let _ = WARM.set(());
     }

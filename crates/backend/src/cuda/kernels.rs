@@ -13,6 +13,7 @@ use cudarc::driver::sys::{CUfunc_st, CUfunction_attribute, CUmod_st};
 use super::{
     compiler,
     driver::{Context, Handle, call},
+    image,
 };
 use crate::{
     CACHE_VARIABLE, Compilations, Error, KernelSpec, Origin, Result,
@@ -215,9 +216,15 @@ pub(super) struct Module {
 impl Module {
     /// `code` is what the compiler made of `source`.
     fn load(context: &Arc<Context>, spec: &KernelSpec, source: &str, code: &[u8]) -> Result<Self> {
+        let refuse = || Error::Compile {
+            kernel: spec.label(),
+            device: context.id().to_string(),
+            log: "its code is no image, or ends too early".into(),
+        };
+        let code = image::whole(code).ok_or_else(refuse)?;
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live value. The code is an image of the compiler, fresh or with its checksum
-        // confirmed, from the cache or an archive: an ELF image, which tells its length, or text, which ends in a zero.
+        // confirmed, from the cache or an archive; all that its headers tell of lies in it, or it is text that ends in a zero.
         unsafe { call!(context, cuModuleLoadData(&mut raw, code.as_ptr().cast())) }?;
         let mut module = Self {
             context: Arc::clone(context),

@@ -50,6 +50,7 @@ pub mod compiler;
 mod double;
 mod driver;
 mod functions;
+mod image;
 mod kernels;
 mod memory;
 mod staging;

@@ -5,15 +5,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, io,
     ops::RangeInclusive,
     path::Path,
-    process::ExitCode,
+    process::{self, ExitCode},
     sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use ark_ec::{AffineRepr, short_weierstrass::Affine};
 use ark_ff::FftField;
 use brotli::enc::BrotliEncoderParams;
@@ -217,6 +217,9 @@ pub(crate) fn run(architectures: &[String], folder: Option<&Path>, kept: bool) -
     let (start, (major, minor)) = (Instant::now(), nvrtc::version()?);
     let before = match kept.then(|| fs::read(&path)) {
         Some(Ok(bytes)) => Some(Archive::open(FILE, bytes)?),
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| path.display().to_string());
+        }
         _ => None,
     };
     let jobs = jobs(&targets)?;
@@ -260,7 +263,10 @@ pub(crate) fn run(architectures: &[String], folder: Option<&Path>, kept: bool) -
         table.row([target.to_string(), bytes.to_string(), compressed.to_string()]);
     }
     println!("{}", table.render());
-    fs::write(&path, &packed)?;
+    // Whoever reads the archive meanwhile finds the one before.
+    let aside = path.with_extension(format!("archive.{}", process::id()));
+    let written = fs::write(&aside, &packed).and_then(|()| fs::rename(&aside, &path));
+    written.inspect_err(|_| drop(fs::remove_file(&aside))).with_context(|| path.display().to_string())?;
     println!(
         "{}: {} kernels in {} bytes, compiled in {compiled:.0?}, in all {:.0?}",
         path.display(),
@@ -310,7 +316,7 @@ fn groups(jobs: &[Job], code: Vec<Vec<u8>>) -> Vec<Group> {
     groups
 }
 
-fn compress(mut bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+fn compress(mut bytes: &[u8]) -> io::Result<Vec<u8>> {
     let params = BrotliEncoderParams { quality: 11, lgwin: 24, size_hint: bytes.len(), ..Default::default() };
     let mut compressed = Vec::new();
     brotli::BrotliCompress(&mut bytes, &mut compressed, &params)?;
