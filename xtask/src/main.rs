@@ -11,6 +11,8 @@ mod fuzz;
 #[cfg(test)]
 mod modules;
 mod program;
+#[cfg(test)]
+mod sources;
 
 use std::process::ExitCode;
 

@@ -31,7 +31,7 @@ pub(crate) const CTR_RUN: u32 = 8;
 /// Units after which CBC decryption keeps the block that the next one needs: what a workgroup or a warp takes at a time.
 pub(crate) const PREVIOUS_UNITS: u32 = 256;
 
-/// Bytes that a warp keeps of the matrices of two powers in CUDA: see `ghash.cu`.
+/// Bytes that a warp keeps of the matrices of two powers in CUDA: see `aes/ghash.cu`.
 const MATRIX_BYTES: u32 = 2 * 16 * 33 * 4;
 
 /// The keys of the kernels' bodies for the CPU, which would expand those of the schedule anew at each launch. None where
@@ -124,9 +124,9 @@ impl Shape {
                     u32::from(decrypt),
                 );
                 text.extend(defines.iter().map(|(name, value)| format!("#define {name} {value}\n")));
-                text += evariste_cuda::AES_HEADER;
+                text += evariste_cuda::aes::HEADER;
                 if self.sliced() {
-                    text += evariste_cuda::AES_BITS;
+                    text += evariste_cuda::aes::BITS;
                 }
                 text
             }
@@ -137,14 +137,14 @@ impl Shape {
                     method.tables(),
                 );
                 text.extend(defines.iter().map(|(name, value)| format!("const {name} = {value}u;\n")));
-                text += evariste_shaders::AES_HEADER;
+                text += evariste_shaders::aes::HEADER;
                 text += match method {
-                    Method::Sbox => evariste_shaders::AES_SBOX,
-                    Method::Bitsliced => evariste_shaders::AES_BITS,
-                    _ => evariste_shaders::AES_TABLES,
+                    Method::Sbox => evariste_shaders::aes::SBOX,
+                    Method::Bitsliced => evariste_shaders::aes::BITS,
+                    _ => evariste_shaders::aes::TABLES,
                 };
                 if !self.sliced() {
-                    text += evariste_shaders::AES_WORDS;
+                    text += evariste_shaders::aes::WORDS;
                 }
                 text
             }
@@ -161,8 +161,8 @@ impl Shape {
         let source = move |language| {
             let head = self.source(language, Direction::Encrypt, threads, &[]);
             match language {
-                Language::Cuda => head + evariste_cuda::AES_CTR,
-                Language::Wgsl { .. } => head + &self.unroll(evariste_shaders::AES_CTR),
+                Language::Cuda => head + evariste_cuda::aes::CTR,
+                Language::Wgsl { .. } => head + &self.unroll(evariste_shaders::aes::CTR),
             }
         };
         let body = move |params: &CtrParams, [data, ..]: &mut [CpuArg<'_>; 3]| {
@@ -200,13 +200,12 @@ impl Shape {
             let head =
                 self.source(language, direction, threads, &[("MODE", mode as u32), ("PREVIOUS_UNITS", PREVIOUS_UNITS)]);
             let parts = match language {
-                Language::Cuda => {
-                    [evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_BLOCKS].map(str::to_owned)
-                }
+                Language::Cuda => [evariste_cuda::aes::XTS, evariste_cuda::aes::MESSAGE, evariste_cuda::aes::BLOCKS]
+                    .map(str::to_owned),
                 Language::Wgsl { .. } => {
                     let stub = if mode == BlockMode::Cbc { "" } else { PREVIOUS_STUB };
-                    let body = stub.to_owned() + &self.unroll(evariste_shaders::AES_BLOCKS);
-                    [evariste_shaders::AES_XTS.into(), evariste_shaders::AES_MESSAGE.into(), body]
+                    let body = stub.to_owned() + &self.unroll(evariste_shaders::aes::BLOCKS);
+                    [evariste_shaders::aes::XTS.into(), evariste_shaders::aes::MESSAGE.into(), body]
                 }
             };
             head + &parts.concat()
@@ -229,13 +228,12 @@ impl Shape {
         let source = move |language| {
             let head = self.source(language, direction, THREADS, &[("MODE", mode as u32)]);
             let parts = match language {
-                Language::Cuda => {
-                    [evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_SERIAL].map(str::to_owned)
-                }
+                Language::Cuda => [evariste_cuda::aes::XTS, evariste_cuda::aes::MESSAGE, evariste_cuda::aes::SERIAL]
+                    .map(str::to_owned),
                 Language::Wgsl { .. } => [
-                    evariste_shaders::AES_XTS.into(),
-                    evariste_shaders::AES_MESSAGE.into(),
-                    self.unroll(evariste_shaders::AES_SERIAL),
+                    evariste_shaders::aes::XTS.into(),
+                    evariste_shaders::aes::MESSAGE.into(),
+                    self.unroll(evariste_shaders::aes::SERIAL),
                 ],
             };
             head + &parts.concat()
@@ -270,11 +268,11 @@ impl Shape {
                 let head = format!(
                     "#define PER_THREAD {units}u\n#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n"
                 );
-                [&head, evariste_cuda::AES_HEADER, evariste_cuda::AES_MESSAGE, evariste_cuda::AES_PREVIOUS].concat()
+                [&head, evariste_cuda::aes::HEADER, evariste_cuda::aes::MESSAGE, evariste_cuda::aes::PREVIOUS].concat()
             }
             Language::Wgsl { .. } => {
                 let head = format!("const PER_THREAD = {units}u;\n");
-                [&head, evariste_shaders::AES_MESSAGE, evariste_shaders::AES_PREVIOUS].concat()
+                [&head, evariste_shaders::aes::MESSAGE, evariste_shaders::aes::PREVIOUS].concat()
             }
         };
         // Only GPUs launch it.
@@ -355,10 +353,10 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
             let head = format!(
                 "#define PER_THREAD 1u\n#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n"
             );
-            let parts = [evariste_cuda::AES_HEADER, evariste_cuda::AES_XTS, evariste_cuda::AES_MESSAGE];
-            [head, parts.concat(), evariste_cuda::GHASH.into()].concat()
+            let parts = [evariste_cuda::aes::HEADER, evariste_cuda::aes::XTS, evariste_cuda::aes::MESSAGE];
+            [head, parts.concat(), evariste_cuda::aes::GHASH.into()].concat()
         }
-        Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::GHASH].concat(),
+        Language::Wgsl { .. } => [evariste_shaders::aes::HEADER, evariste_shaders::aes::GHASH].concat(),
     };
     let body = move |params: &GhashParams, [data, messages, _, out]: &mut [CpuArg<'_>; 4]| {
         bodies::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
@@ -378,9 +376,9 @@ pub(crate) fn move_bytes() -> KernelSpec {
     let source = |language| match language {
         Language::Cuda => {
             let head = format!("#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n");
-            [&head, evariste_cuda::AES_HEADER, evariste_cuda::MOVE_BYTES].concat()
+            [&head, evariste_cuda::aes::HEADER, evariste_cuda::aes::MOVE_BYTES].concat()
         }
-        Language::Wgsl { .. } => [evariste_shaders::AES_HEADER, evariste_shaders::MOVE_BYTES].concat(),
+        Language::Wgsl { .. } => [evariste_shaders::aes::HEADER, evariste_shaders::aes::MOVE_BYTES].concat(),
     };
     // The CPU's bodies take bytes where they are.
     let body = |_: &MoveParams, _: &mut [CpuArg<'_>; 2]| {};

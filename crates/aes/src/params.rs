@@ -112,7 +112,7 @@ params! {
     }
 }
 
-/// One message of a batch, as kernels see it: see `aes_message.cuh`.
+/// One message of a batch, as kernels see it: see `aes/message.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Descriptor {

@@ -548,11 +548,11 @@ fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
             let binary = inputs.get(1).map(|b| format!("#define BINARY\n#define B {}\n", b.name())).unwrap_or_default();
             let names =
                 format!("#define A {}\n#define OUT {}\n#define OP {function}\n", inputs[0].name(), output.name());
-            [&source::cuda::<C>(), &binary, &names, evariste_cuda::POINT_MAP].concat()
+            [&source::cuda::<C>(), &binary, &names, evariste_cuda::curve::MAP].concat()
         }
         Language::Wgsl { int64 } => {
             let op = format!("fn op(i: u32) -> {} {{ return {function}({call}); }}\n", output.name());
-            [&source::wgsl_kernel::<C>(int64, &seen), &op, evariste_shaders::POINT_MAP].concat()
+            [&source::wgsl_kernel::<C>(int64, &seen), &op, evariste_shaders::curve::MAP].concat()
         }
     };
     let body = move |params: &MapParams, (a, b, out): Args<'_, '_>| {
@@ -583,7 +583,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             let names =
                 format!("#define A {}\n#define DENOMINATOR {denominator}\n#define FINISH {finish}\n", inputs[0].name());
             let inverse = cuda_group_inverse(threads);
-            [&source::cuda::<C>(), &inverse, binary, &names, evariste_cuda::POINT_DIVIDE].concat()
+            [&source::cuda::<C>(), &inverse, binary, &names, evariste_cuda::curve::DIVIDE].concat()
         }
         Language::Wgsl { int64 } => {
             let functions = format!(
@@ -594,7 +594,7 @@ fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
             );
             let addition = if operation == Divide::AffineAdd { source::wgsl_affine_addition() } else { "" };
             let inverse = wgsl_group_inverse::<C::BaseField>(threads);
-            [&source::wgsl_kernel::<C>(int64, &seen), addition, &inverse, &functions, evariste_shaders::POINT_DIVIDE]
+            [&source::wgsl_kernel::<C>(int64, &seen), addition, &inverse, &functions, evariste_shaders::curve::DIVIDE]
                 .concat()
         }
     };
@@ -669,8 +669,8 @@ fn times_spec<C: DeviceCurve>() -> KernelSpec {
     let bindings = [Binding::read("a", word), Binding::read("k", BindingType::U32), Binding::write("out", word)];
     let seen = [(bindings[0], Form::Affine), (bindings[2], Form::Xyzz)];
     let source = move |language| match language {
-        Language::Cuda => source::cuda::<C>() + evariste_cuda::POINT_TIMES,
-        Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::POINT_TIMES,
+        Language::Cuda => source::cuda::<C>() + evariste_cuda::curve::TIMES,
+        Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::curve::TIMES,
     };
     let body = |params: &TimesParams, [a, k, out]: &mut [CpuArg<'_>; 3]| {
         let (a_words, out_words) = (words::<C>(Form::Affine), words::<C>(Form::Xyzz));

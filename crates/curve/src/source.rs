@@ -1,7 +1,7 @@
 //! Source text of a curve's arithmetic, for kernels to stand on, after that of its base field.
 //!
 //! In both languages a kernel sees the types `Affine`, `Xyzz` and `Jacobian` and functions that start with the lower
-//! case name of what they give, such as `xyzz_add_affine(a, b)`: see `cuda/curve.cuh`.
+//! case name of what they give, such as `xyzz_add_affine(a, b)`: see `cuda/curve/points.cuh`.
 
 use evariste_backend::{Access, Binding, BindingType};
 
@@ -58,8 +58,8 @@ pub fn label<C: DeviceCurve>() -> String {
     format!("{}, curve {digits}", source::label::<C::BaseField>())
 }
 
-/// Returns the arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve.cuh`. Over an extension of
-/// a field with long elements, the products in that field are called (`extension.cuh`).
+/// Returns the arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve/points.cuh`. Over an extension of
+/// a field with long elements, the products in that field are called (`field/extension.cuh`).
 pub fn cuda<C: DeviceCurve>() -> String {
     format!("#define F_CALLS 1\n{}", cuda_inlined::<C>())
 }
@@ -73,7 +73,7 @@ pub fn cuda_inlined<C: DeviceCurve>() -> String {
         a.join(", "),
         u8::from(is_zero(C::COEFF_A)),
         u8::from(is_zero(C::COEFF_B)),
-        evariste_cuda::CURVE,
+        evariste_cuda::curve::POINTS,
     )
 }
 
@@ -84,22 +84,22 @@ pub fn wgsl<C: DeviceCurve>(int64: bool, forms: &[Form]) -> String {
     let mut text = source::wgsl::<C::BaseField>(int64);
     text += &format!("const C_A_ZERO = {};\nconst C_B_ZERO = {};\n", is_zero(C::COEFF_A), is_zero(C::COEFF_B));
     text += &wgsl_constant("c_a", C::COEFF_A);
-    text += evariste_shaders::CURVE;
+    text += evariste_shaders::curve::POINTS;
     if xyzz {
-        text += evariste_shaders::CURVE_XYZZ;
+        text += evariste_shaders::curve::XYZZ;
     }
     if jacobian {
-        text += evariste_shaders::CURVE_JACOBIAN;
+        text += evariste_shaders::curve::JACOBIAN;
     }
     if xyzz && jacobian {
-        text += evariste_shaders::CURVE_CONVERT;
+        text += evariste_shaders::curve::CONVERT;
     }
     text
 }
 
 /// Returns `affine_denominator` and `affine_add` in WGSL, for a place behind [`wgsl`].
 pub const fn wgsl_affine_addition() -> &'static str {
-    evariste_shaders::CURVE_AFFINE
+    evariste_shaders::curve::AFFINE
 }
 
 /// Products of field elements in any operation on one or two points, divisions left out: 19 in the addition of two points in

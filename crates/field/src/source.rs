@@ -27,8 +27,8 @@ mod inverse;
 mod parts;
 pub mod turns;
 
-/// Renders the arithmetic of `F` in CUDA C++: constants, then `field.cuh` and what follows it, and `inverse.cuh`, then
-/// `extension.cuh` for each extension. The text is kept for the next kernel over `F`.
+/// Renders the arithmetic of `F` in CUDA C++: constants, then `field/words.cuh` and what follows it, and `field/inverse.cuh`, then
+/// `field/extension.cuh` for each extension. The text is kept for the next kernel over `F`.
 pub fn cuda<F: DeviceField>() -> String {
     // Rendering takes a millisecond, and every kernel over the field starts with it.
     static RENDERED: Mutex<BTreeMap<TypeId, Arc<str>>> = Mutex::new(BTreeMap::new());
@@ -44,7 +44,7 @@ pub fn cuda<F: DeviceField>() -> String {
     }
 }
 
-/// Tells whether CUDA computes with values in [0, 2p): whether `F_LAZY` of `field.cuh` holds.
+/// Tells whether CUDA computes with values in [0, 2p): whether `F_LAZY` of `field/words.cuh` holds.
 pub fn cuda_is_lazy<F: DeviceField>() -> bool {
     match &F::arithmetic().0 {
         Kind::Prime { constants, .. } => has_room(constants),
@@ -89,7 +89,7 @@ fn cuda_prime(limbs: usize, constants: &Constants) -> String {
         evariste_cuda::FIELD_WORDS,
         if limbs > 1 && !constants.full { chains::cuda(constants, has_room(constants)) } else { String::new() },
         evariste_cuda::FIELD,
-        evariste_cuda::INVERSE,
+        evariste_cuda::field::INVERSE,
     )
 }
 
@@ -278,13 +278,13 @@ const ROOTS: u32 = 32;
 /// Renders `group_inverse` in CUDA for workgroups of so many threads.
 pub fn cuda_group_inverse(threads: u32) -> String {
     let roots = threads.min(ROOTS);
-    format!("#define THREADS {threads}u\n#define ROOTS {roots}u\n{}", evariste_cuda::GROUP_INVERSE)
+    format!("#define THREADS {threads}u\n#define ROOTS {roots}u\n{}", evariste_cuda::vector::GROUP_INVERSE)
 }
 
 /// Renders `group_inverse` in WGSL for workgroups of so many threads.
 pub fn wgsl_group_inverse<F: DeviceField>(threads: u32) -> String {
     let (inverse, tile, roots) = (wgsl_inverse(&F::arithmetic(), 0), wgsl_tile::<F>(2 * threads), threads.min(ROOTS));
-    format!("{inverse}{tile}const ROOTS = {roots}u;\n{}", evariste_shaders::GROUP_INVERSE)
+    format!("{inverse}{tile}const ROOTS = {roots}u;\n{}", evariste_shaders::vector::GROUP_INVERSE)
 }
 
 /// Counts the bytes of workgroup memory that `len` elements take, with [`wgsl_tile`] and in the tiles of CUDA kernels.

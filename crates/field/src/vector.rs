@@ -389,12 +389,12 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, output: Output) -> Kerne
         match language {
             Language::Cuda => {
                 let define = output.define();
-                format!("{}#define OP {function}\n{define}{}", source::cuda::<F>(), evariste_cuda::POINTWISE)
+                format!("{}#define OP {function}\n{define}{}", source::cuda::<F>(), evariste_cuda::vector::POINTWISE)
             }
             Language::Wgsl { int64 } => {
                 let (_, store) = in_and_out::<F>(output);
                 let op = format!("fn op(a: F, b: F) -> F {{ return {function}(a, b); }}\n");
-                wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::POINTWISE)
+                wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::vector::POINTWISE)
             }
         }
     };
@@ -443,11 +443,11 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
     let (threads, bytes) = source::group_inverse_threads::<F>(THREADS);
     let source = move |language| match language {
         Language::Cuda => {
-            [&source::cuda::<F>(), &source::cuda_group_inverse(threads), evariste_cuda::BATCH_INVERSE].concat()
+            [&source::cuda::<F>(), &source::cuda_group_inverse(threads), evariste_cuda::vector::BATCH_INVERSE].concat()
         }
         Language::Wgsl { int64 } => {
             let extra = source::wgsl_group_inverse::<F>(threads);
-            wgsl_kernel::<F>(int64, &bindings, &extra, evariste_shaders::BATCH_INVERSE)
+            wgsl_kernel::<F>(int64, &bindings, &extra, evariste_shaders::vector::BATCH_INVERSE)
         }
     };
     let lanes = ifma::Field::of::<F>();
@@ -505,10 +505,10 @@ fn inverse_run<F: DeviceField>(a: &[u32], out: &mut [u32]) {
 fn powers_spec<F: DeviceField>() -> KernelSpec {
     let bindings = [Binding::read("base", binding_type::<F>()), Binding::write("out", binding_type::<F>())];
     let source = move |language| match language {
-        Language::Cuda => format!("{}#define RUN {POWERS_RUN}\n{}", source::cuda::<F>(), evariste_cuda::POWERS),
+        Language::Cuda => format!("{}#define RUN {POWERS_RUN}\n{}", source::cuda::<F>(), evariste_cuda::vector::POWERS),
         Language::Wgsl { int64 } => {
             let run = format!("const RUN = {POWERS_RUN}u;\n");
-            wgsl_kernel::<F>(int64, &bindings, &run, evariste_shaders::POWERS)
+            wgsl_kernel::<F>(int64, &bindings, &run, evariste_shaders::vector::POWERS)
         }
     };
     let body = |params: &PowersParams, [base, out]: &mut [CpuArg<'_>; 2]| {

@@ -47,11 +47,11 @@ impl<C: DeviceCurve> AddChain<C> {
         let seen = [(bindings[0], Form::Affine), (bindings[1], Form::Xyzz)];
         let source = move |language| match language {
             Language::Cuda => {
-                format!("{}#define LENGTH {ADDITIONS}u\n{}", source::cuda::<C>(), evariste_cuda::POINT_CHAIN)
+                format!("{}#define LENGTH {ADDITIONS}u\n{}", source::cuda::<C>(), evariste_cuda::curve::CHAIN)
             }
             Language::Wgsl { int64 } => {
                 let length = format!("const LENGTH = {ADDITIONS}u;\n");
-                [&source::wgsl_kernel::<C>(int64, &seen), &length, evariste_shaders::POINT_CHAIN].concat()
+                [&source::wgsl_kernel::<C>(int64, &seen), &length, evariste_shaders::curve::CHAIN].concat()
             }
         };
         let body = |params: &Params, [a, out]: &mut [CpuArg<'_>; 2]| {

@@ -96,12 +96,12 @@ impl<F: DeviceField> MulChain<F> {
         let source = move |language| match language {
             Language::Cuda => {
                 let constants = format!("#define LENGTH {MULTIPLICATIONS}\n#define STEP {}\n", step as u32);
-                [&source::cuda::<F>(), &constants, evariste_cuda::MUL_CHAIN].concat()
+                [&source::cuda::<F>(), &constants, evariste_cuda::vector::MUL_CHAIN].concat()
             }
             Language::Wgsl { int64 } => {
                 let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
                 let constants = format!("const LENGTH = {MULTIPLICATIONS}u;\nconst STEP = {}u;\n", step as u32);
-                [&source::wgsl::<F>(int64), &accessors, &constants, evariste_shaders::MUL_CHAIN].concat()
+                [&source::wgsl::<F>(int64), &accessors, &constants, evariste_shaders::vector::MUL_CHAIN].concat()
             }
         };
         // Lanes have chains of multiplications only.

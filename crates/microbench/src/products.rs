@@ -125,14 +125,14 @@ impl<F: DeviceField> Products<F> {
                 let serial =
                     if sharing == Sharing::Serial { format!("#define SERIAL {round}\n") } else { String::new() };
                 let constants = format!("#define PLACE {}\n{serial}", place as u32);
-                [&source::cuda::<F>(), &constants, evariste_cuda::PRODUCTS].concat()
+                [&source::cuda::<F>(), &constants, evariste_cuda::vector::PRODUCTS].concat()
             }
             Language::Wgsl { int64 } => {
                 let accessors: String = seen.iter().map(source::wgsl_accessors::<F>).collect();
                 let (serial, place) = (sharing == Sharing::Serial, place as u32);
                 let constants = format!("const PLACE = {place}u;\nconst SERIAL = {serial};\nconst ROUND = {round}u;\n");
                 let tile = source::wgsl_tile::<F>(shared);
-                [&source::wgsl::<F>(int64), &accessors, &tile, &constants, evariste_shaders::PRODUCTS].concat()
+                [&source::wgsl::<F>(int64), &accessors, &tile, &constants, evariste_shaders::vector::PRODUCTS].concat()
             }
         };
         let body = move |params: &Params, [a, b, out]: &mut [CpuArg<'_>; 3]| {

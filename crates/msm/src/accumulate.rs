@@ -221,8 +221,8 @@ fn seen<C: DeviceCurve>() -> [(Binding, Option<Form>); 6] {
 fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
     let seen = seen::<C>();
     let source = move |language| {
-        let shaders = [Adding::Single.wgsl(), evariste_shaders::MSM_ACCUMULATE].concat();
-        shared::text::<C>(language, &seen, THREADS, calls::<C>(), [evariste_cuda::MSM_ACCUMULATE, &shaders])
+        let shaders = [Adding::Single.wgsl(), evariste_shaders::msm::ACCUMULATE].concat();
+        shared::text::<C>(language, &seen, THREADS, calls::<C>(), [evariste_cuda::msm::ACCUMULATE, &shaders])
     };
     let lanes = ifma::Field::of::<C::BaseField>();
     let body = move |params: &AccumulateParams, args: &mut [CpuArg<'_>; 6]| {
@@ -244,8 +244,8 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
 fn parts_spec<C: DeviceCurve>(kind: Adding) -> KernelSpec {
     let seen = seen::<C>();
     let source = move |language| {
-        let cuda = [&kind.cuda(), evariste_cuda::MSM_ACCUMULATE].concat();
-        let shaders = [kind.wgsl(), evariste_shaders::MSM_ACCUMULATE].concat();
+        let cuda = [&kind.cuda(), evariste_cuda::msm::ACCUMULATE].concat();
+        let shaders = [kind.wgsl(), evariste_shaders::msm::ACCUMULATE].concat();
         shared::text::<C>(language, &seen, THREADS, true, [&cuda, &shaders])
     };
     let body = move |params: &PartsParams, args: &mut [CpuArg<'_>; 6]| {
@@ -288,7 +288,7 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
         shared::points_out::<C>("buckets", Form::Xyzz),
     ];
     let source = move |language| {
-        let sources = [evariste_cuda::MSM_MERGE, evariste_shaders::MSM_MERGE];
+        let sources = [evariste_cuda::msm::MERGE, evariste_shaders::msm::MERGE];
         shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
     };
     let variant = source::label::<C>();

@@ -12,7 +12,7 @@ use crate::{
     shared::{Sum, load_affine, zero},
 };
 
-/// How the points of sorted pairs are added to a sum: see `msm_add.cuh`.
+/// How the points of sorted pairs are added to a sum: see `msm/add.cuh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Adding {
     /// One after the other.
@@ -66,13 +66,13 @@ impl Adding {
     /// What comes before a kernel in CUDA C++, behind the arithmetic.
     pub(crate) fn cuda(self) -> String {
         let define = ["", "#define ADD_DOUBLE\n", "#define ADD_DOUBLED\n"][self.index()];
-        [define, evariste_cuda::MSM_ADD].concat()
+        [define, evariste_cuda::msm::ADD].concat()
     }
 
     /// What comes before a kernel in WGSL, behind the arithmetic.
     pub(crate) fn wgsl(self) -> &'static str {
-        use evariste_shaders::{MSM_ADD_DOUBLE, MSM_ADD_DOUBLED, MSM_ADD_SINGLE};
-        [MSM_ADD_SINGLE, MSM_ADD_DOUBLE, MSM_ADD_DOUBLED][self.index()]
+        use evariste_shaders::msm::{ADD_DOUBLE, ADD_DOUBLED, ADD_SINGLE};
+        [ADD_SINGLE, ADD_DOUBLE, ADD_DOUBLED][self.index()]
     }
 
     /// Times that of one addition that the loops of a thread turn for each point.

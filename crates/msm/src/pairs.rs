@@ -88,7 +88,7 @@ impl<C: DeviceCurve> Pairs<C> {
         [half * (4 + point) + 8 * sides, 8 * half + 4 + Scan::required_bytes(half as usize + 1)]
     }
 
-    /// Adds neighbours of the same bucket: see `msm_pairs.cu`. Without `values`, element i is `points[i]`.
+    /// Adds neighbours of the same bucket: see `msm/pairs.cu`. Without `values`, element i is `points[i]`.
     pub(crate) fn run(
         &self,
         queue: Option<&Queue>,
@@ -150,8 +150,8 @@ fn edges_spec() -> KernelSpec {
         }
     };
     let source = |language| match language {
-        Language::Cuda => evariste_cuda::MSM_EDGES.to_owned(),
-        Language::Wgsl { .. } => evariste_shaders::MSM_EDGES.to_owned(),
+        Language::Cuda => evariste_cuda::msm::EDGES.to_owned(),
+        Language::Wgsl { .. } => evariste_shaders::msm::EDGES.to_owned(),
     };
     KernelSpec::new("msm_edges", "u32", bindings, body, source).threads(256)
 }
@@ -172,7 +172,7 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
         Language::Cuda => {
             let values = if by_value { "#define VALUES\n" } else { "" };
             let inverse = cuda_group_inverse(threads);
-            shared::cuda_text::<C>(&(inverse + values), false, evariste_cuda::MSM_PAIRS)
+            shared::cuda_text::<C>(&(inverse + values), false, evariste_cuda::msm::PAIRS)
         }
         Language::Wgsl { int64 } => {
             let values = match by_value {
@@ -180,7 +180,7 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
                 false => "fn value_of(i: u32) -> u32 { return 2u * i; }\n",
             };
             let inverse = wgsl_group_inverse::<C::BaseField>(threads);
-            let parts = [source::wgsl_affine_addition(), &inverse, values, evariste_shaders::MSM_PAIRS];
+            let parts = [source::wgsl_affine_addition(), &inverse, values, evariste_shaders::msm::PAIRS];
             shared::wgsl_text::<C>(int64, &seen) + &parts.concat()
         }
     };

@@ -62,7 +62,7 @@ pub(crate) struct Recoding {
     pub(crate) form: ScalarForm,
     /// Whether scalars above half the order are replaced by their opposites.
     pub(crate) halve: bool,
-    /// Tables of odd digits, or 0, and rows of each class of them: see `msm_recode.cu`.
+    /// Tables of odd digits, or 0, and rows of each class of them: see `msm/recode.cu`.
     pub(crate) doublings: u32,
     pub(crate) rows: u32,
 }
@@ -107,11 +107,11 @@ impl<F: DevicePrimeField> Recode<F> {
         let source = move |language| match language {
             Language::Cuda => {
                 let half = list(&half::<F>());
-                format!("{}#define S_HALF {{ {half} }}\n{}", source::cuda::<F>(), evariste_cuda::MSM_RECODE)
+                format!("{}#define S_HALF {{ {half} }}\n{}", source::cuda::<F>(), evariste_cuda::msm::RECODE)
             }
             Language::Wgsl { int64 } => {
                 let accessors = source::wgsl_accessors::<F>(&seen[0]);
-                [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::MSM_RECODE].concat()
+                [&source::wgsl::<F>(int64), &accessors, &wgsl_integers::<F>(), evariste_shaders::msm::RECODE].concat()
             }
         };
         KernelSpec::new("msm_recode", label::<F>(), seen, run::<F>, source)
@@ -120,7 +120,7 @@ impl<F: DevicePrimeField> Recode<F> {
             .turns(recode_turns::<F>)
     }
 
-    /// Writes a key and a value for each digit of each scalar: see `msm_recode.cu`.
+    /// Writes a key and a value for each digit of each scalar: see `msm/recode.cu`.
     pub(crate) fn run<S: Element>(
         &self,
         queue: Option<&Queue>,

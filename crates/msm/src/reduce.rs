@@ -211,7 +211,7 @@ impl<C: DeviceCurve> Reduce<C> {
 fn layer_spec<C: DeviceCurve>() -> KernelSpec {
     let seen = [shared::points::<C>("input", Form::Xyzz), shared::points_out::<C>("out", Form::Xyzz)];
     let source = move |language| {
-        let sources = [evariste_cuda::MSM_LAYER, evariste_shaders::MSM_LAYER];
+        let sources = [evariste_cuda::msm::LAYER, evariste_shaders::msm::LAYER];
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = source::label::<C>();
@@ -231,7 +231,7 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
         shared::points_out::<C>("out", Form::Xyzz),
     ];
     let source = move |language| {
-        let sources = [evariste_cuda::MSM_BITS, evariste_shaders::MSM_BITS];
+        let sources = [evariste_cuda::msm::BITS, evariste_shaders::msm::BITS];
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = source::label::<C>();
@@ -248,7 +248,7 @@ fn bits_turns<C: DeviceCurve>(params: &BitsParams) -> u64 {
 pub(crate) fn running_spec<C: DeviceCurve>() -> KernelSpec {
     let seen = [shared::points::<C>("input", Form::Xyzz), shared::points_out::<C>("out", Form::Xyzz)];
     let source = move |language| {
-        let sources = [evariste_cuda::MSM_RUNNING, evariste_shaders::MSM_RUNNING];
+        let sources = [evariste_cuda::msm::RUNNING, evariste_shaders::msm::RUNNING];
         shared::text::<C>(language, &seen, THREADS, true, sources)
     };
     let variant = source::label::<C>();

@@ -88,7 +88,7 @@ pub(crate) fn text<C: DeviceCurve>(
 pub(crate) fn cuda_text<C: DeviceCurve>(constants: &str, calls: bool, kernel: &str) -> String {
     let curve = if calls { source::cuda_inlined::<C>() } else { source::cuda::<C>() };
     let calls = format!("#define X_CALLS {}\n", u8::from(calls));
-    [&curve, constants, &calls, evariste_cuda::MSM_HEADER, kernel].concat()
+    [&curve, constants, &calls, evariste_cuda::msm::HEADER, kernel].concat()
 }
 
 /// What comes before a kernel in WGSL.

@@ -60,7 +60,7 @@ pub(crate) fn extend<C: DeviceCurve>(
 pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
     let seen = [shared::points::<C>("a", Form::Affine), shared::points_out::<C>("out", Form::Xyzz)];
     let source = move |language| {
-        shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::MSM_DOUBLE, evariste_shaders::MSM_DOUBLE])
+        shared::text::<C>(language, &seen, THREADS, true, [evariste_cuda::msm::DOUBLE, evariste_shaders::msm::DOUBLE])
     };
     let variant = source::label::<C>();
     KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source)

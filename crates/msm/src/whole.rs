@@ -110,13 +110,13 @@ fn spec<C: DeviceCurve>(per_bucket: bool, adding: Adding) -> KernelSpec {
         Language::Cuda => {
             let threads = format!("#define THREADS {}u\n", accumulate::THREADS);
             let share = if per_bucket { "#define PER_BUCKET\n" } else { "" };
-            let kernel = [&adding.cuda(), evariste_cuda::MSM_WHOLE].concat();
+            let kernel = [&adding.cuda(), evariste_cuda::msm::WHOLE].concat();
             shared::cuda_text::<C>(&(threads + share), true, &kernel)
         }
         Language::Wgsl { int64 } => {
             let share =
-                [evariste_shaders::MSM_SLICE_PAIRS, evariste_shaders::MSM_BUCKET_PAIRS][usize::from(per_bucket)];
-            let parts = [adding.wgsl(), share, evariste_shaders::MSM_WHOLE];
+                [evariste_shaders::msm::SLICE_PAIRS, evariste_shaders::msm::BUCKET_PAIRS][usize::from(per_bucket)];
+            let parts = [adding.wgsl(), share, evariste_shaders::msm::WHOLE];
             shared::wgsl_text::<C>(int64, &seen) + &parts.concat()
         }
     };

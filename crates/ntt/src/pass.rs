@@ -1,4 +1,4 @@
-//! The one kernel of a transform: see `cuda/ntt_pass.cu` for what lines and tiles are.
+//! The one kernel of a transform: see `cuda/ntt/pass.cu` for what lines and tiles are.
 
 use std::{fmt::Write as _, marker::PhantomData};
 
@@ -313,9 +313,9 @@ impl Shape {
             let _ = writeln!(text, "#define ROOT_SHIFT {shift}u");
         }
         if self.twiddles == Twiddles::TwoPowers {
-            text += evariste_cuda::NTT_POWER;
+            text += evariste_cuda::ntt::POWER;
         }
-        text + evariste_cuda::NTT_LINES + evariste_cuda::NTT_PASS
+        text + evariste_cuda::ntt::LINES + evariste_cuda::ntt::PASS
     }
 
     /// Registers that a thread may use, of a multiprocessor's 65,536.
@@ -350,11 +350,11 @@ impl Shape {
             self.flags.map_or("params.flags".to_owned(), |flags| format!("{flags}u")),
             self.log_root.map_or("params.log_roots - LOG_ROWS".to_owned(), |log_root| format!("{log_root}u")),
         );
-        text += evariste_shaders::NTT_POWER;
-        text += evariste_shaders::NTT_LINES;
+        text += evariste_shaders::ntt::POWER;
+        text += evariste_shaders::ntt::LINES;
         match source::wgsl_lazy::<F>().filter(|_| int64) {
-            Some(lazy) => text + &lazy + evariste_shaders::NTT_LAZY + evariste_shaders::NTT_PASS,
-            None => text + evariste_shaders::NTT_PLAIN + evariste_shaders::NTT_PASS,
+            Some(lazy) => text + &lazy + evariste_shaders::ntt::LAZY + evariste_shaders::ntt::PASS,
+            None => text + evariste_shaders::ntt::PLAIN + evariste_shaders::ntt::PASS,
         }
     }
 
@@ -401,7 +401,7 @@ impl Shape {
     }
 }
 
-/// Factors between two passes, computed once for a plan: see `cuda/ntt_twiddles.cu`.
+/// Factors between two passes, computed once for a plan: see `cuda/ntt/twiddles.cu`.
 pub(crate) mod twiddles {
     use super::*;
 
@@ -423,11 +423,11 @@ pub(crate) mod twiddles {
         let bindings =
             [Binding::read("powers", source::binding_type::<F>()), Binding::write("out", source::binding_type::<F>())];
         let source = move |language| match language {
-            Language::Cuda if quotients => source::cuda::<F>() + "#define QUOTIENTS\n" + evariste_cuda::NTT_TWIDDLES,
-            Language::Cuda => source::cuda::<F>() + evariste_cuda::NTT_TWIDDLES,
+            Language::Cuda if quotients => source::cuda::<F>() + "#define QUOTIENTS\n" + evariste_cuda::ntt::TWIDDLES,
+            Language::Cuda => source::cuda::<F>() + evariste_cuda::ntt::TWIDDLES,
             Language::Wgsl { int64 } => {
                 let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
-                source::wgsl::<F>(int64) + &accessors + evariste_shaders::NTT_TWIDDLES
+                source::wgsl::<F>(int64) + &accessors + evariste_shaders::ntt::TWIDDLES
             }
         };
         let entry = F::LIMBS * (1 + usize::from(quotients));

@@ -139,12 +139,16 @@ fn spec<F: DeviceField>(method: Twiddles) -> KernelSpec {
     let source = move |language| match language {
         Language::Cuda => {
             let head = format!("#define FACTORS {number}\n");
-            source::cuda::<F>() + &head + evariste_cuda::NTT_POWER + evariste_cuda::NTT_FACTORS
+            source::cuda::<F>() + &head + evariste_cuda::ntt::POWER + evariste_cuda::ntt::FACTORS
         }
         Language::Wgsl { int64 } => {
             let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
             let head = format!("const FACTORS = {number}u;\n");
-            source::wgsl::<F>(int64) + &accessors + &head + evariste_shaders::NTT_POWER + evariste_shaders::NTT_FACTORS
+            source::wgsl::<F>(int64)
+                + &accessors
+                + &head
+                + evariste_shaders::ntt::POWER
+                + evariste_shaders::ntt::FACTORS
         }
     };
     let body = move |params: &Params, [powers, out]: &mut [CpuArg<'_>; 2]| {

@@ -257,7 +257,7 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
             };
             format!(
                 "typedef {name} Word;\n#define WORDS {words}u\n#define FIRST {first}u\n{missing}{}",
-                evariste_cuda::GATHER
+                evariste_cuda::primitives::GATHER
             )
         }
         Language::Wgsl { .. } => {
@@ -273,7 +273,10 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
                     chosen_word(&missing, lanes, name)
                 ),
             };
-            format!("const WORDS = {words}u;\nconst FIRST = {first}u;\n{missing}{}", evariste_shaders::GATHER)
+            format!(
+                "const WORDS = {words}u;\nconst FIRST = {first}u;\n{missing}{}",
+                evariste_shaders::primitives::GATHER
+            )
         }
     };
     let body = move |params: &GatherParams, [a, indices, out]: &mut [CpuArg<'_>; 3]| {
@@ -298,8 +301,8 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
 fn claim_spec() -> KernelSpec {
     let bindings = [Binding::read("indices", BindingType::U32), Binding::write("owners", BindingType::Atomic)];
     let source = |language| match language {
-        Language::Cuda => evariste_cuda::CLAIM.into(),
-        Language::Wgsl { .. } => evariste_shaders::CLAIM.into(),
+        Language::Cuda => evariste_cuda::primitives::CLAIM.into(),
+        Language::Wgsl { .. } => evariste_shaders::primitives::CLAIM.into(),
     };
     let body = |params: &ClaimParams, [indices, owners]: &mut [CpuArg<'_>; 2]| {
         let indices = &indices.read::<u32>()[..params.count as usize];

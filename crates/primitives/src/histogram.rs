@@ -206,8 +206,8 @@ fn count_spec() -> KernelSpec {
         source(
             language,
             &[("WINDOW", WINDOW)],
-            &[evariste_cuda::GROUP, evariste_cuda::HISTOGRAM],
-            &[evariste_shaders::HISTOGRAM],
+            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::HISTOGRAM],
+            &[evariste_shaders::primitives::HISTOGRAM],
         )
     };
     let turns = |params: &CountParams| {
@@ -230,7 +230,9 @@ fn sum_spec() -> KernelSpec {
             }
         });
     };
-    let source = |language| source(language, &[], &[evariste_cuda::COLUMN_SUMS], &[evariste_shaders::COLUMN_SUMS]);
+    let source = |language| {
+        source(language, &[], &[evariste_cuda::primitives::COLUMN_SUMS], &[evariste_shaders::primitives::COLUMN_SUMS])
+    };
     KernelSpec::new("column_sums", "u32", bindings, body, source)
         .threads(THREADS)
         .turns(|params: &SumParams| loop_turns(params.rows.into(), 0))

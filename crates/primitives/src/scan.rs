@@ -154,8 +154,8 @@ fn sums_spec() -> KernelSpec {
         source(
             language,
             &[("TILE", TILE)],
-            &[evariste_cuda::GROUP, evariste_cuda::SCAN_SUMS],
-            &[evariste_shaders::GROUP, evariste_shaders::SCAN_SUMS],
+            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SCAN_SUMS],
+            &[evariste_shaders::primitives::GROUP, evariste_shaders::primitives::SCAN_SUMS],
         )
     };
     KernelSpec::new("scan_sums", "u32", bindings, body, source)
@@ -186,8 +186,8 @@ fn tiles_spec() -> KernelSpec {
         source(
             language,
             &[("TILE", TILE)],
-            &[evariste_cuda::GROUP, evariste_cuda::SCAN_TILES],
-            &[evariste_shaders::GROUP, evariste_shaders::SCAN_TILES],
+            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SCAN_TILES],
+            &[evariste_shaders::primitives::GROUP, evariste_shaders::primitives::SCAN_TILES],
         )
     };
     KernelSpec::new("scan_tiles", "u32", bindings, body, source)

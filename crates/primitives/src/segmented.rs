@@ -118,8 +118,8 @@ impl<M: Monoid> SegmentedSum<M> {
         let seen = [bindings[1], bindings[2], bindings[4]];
         let source = move |language| {
             let body = match language {
-                Language::Cuda => evariste_cuda::SEGMENTED_SUM,
-                Language::Wgsl { .. } => evariste_shaders::SEGMENTED_SUM,
+                Language::Cuda => evariste_cuda::primitives::SEGMENTED_SUM,
+                Language::Wgsl { .. } => evariste_shaders::primitives::SEGMENTED_SUM,
             };
             M::source(language, &seen) + body
         };

@@ -369,8 +369,8 @@ fn sweep_spec() -> KernelSpec {
         source(
             language,
             &constants,
-            &[evariste_cuda::GROUP, evariste_cuda::SORT_SWEEP],
-            &[evariste_shaders::SORT_SWEEP],
+            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SORT_SWEEP],
+            &[evariste_shaders::primitives::SORT_SWEEP],
         )
     };
     // In WGSL one workgroup goes through all keys, half a tile at a time, and each thread through all of that.
@@ -402,8 +402,8 @@ fn count_spec() -> KernelSpec {
         });
     };
     let source = |language| {
-        let (cuda, wgsl) = (evariste_cuda::SORT_COUNT, evariste_shaders::SORT_COUNT);
-        source(language, &SCATTER_CONSTANTS, &[evariste_cuda::GROUP, cuda], &[wgsl])
+        let (cuda, wgsl) = (evariste_cuda::primitives::SORT_COUNT, evariste_shaders::primitives::SORT_COUNT);
+        source(language, &SCATTER_CONSTANTS, &[evariste_cuda::primitives::GROUP, cuda], &[wgsl])
     };
     let turns = |_: &TileParams| {
         loop_turns((SCATTER_TILE / THREADS).into(), 0) + loop_turns(u64::from(THREADS) >> SCATTER_BITS, 0)
@@ -443,8 +443,8 @@ fn scatter_spec() -> KernelSpec {
         source(
             language,
             &SCATTER_CONSTANTS,
-            &[evariste_cuda::GROUP, evariste_cuda::SORT_SCATTER],
-            &[evariste_shaders::GROUP, evariste_shaders::SORT_SCATTER],
+            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SORT_SCATTER],
+            &[evariste_shaders::primitives::GROUP, evariste_shaders::primitives::SORT_SCATTER],
         )
     };
     let memory = 4 * THREADS * (1 << SCATTER_BITS) / 2 + 4 * (1 << SCATTER_BITS) + GROUP_BYTES;

@@ -295,10 +295,10 @@ fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
     let bindings =
         [Binding::read("scalar", BindingType::U32), Binding::read("base", word), Binding::write("out", word)];
     let source = move |language| match language {
-        Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_MULTIPLE,
+        Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::sqrt::MULTIPLE,
         Language::Wgsl { int64 } => {
             let forms = [&bindings[1], &bindings[2]].map(|binding| (*binding, Form::Jacobian));
-            curve_source::wgsl_kernel::<C>(int64, &forms) + evariste_shaders::SQRT_MULTIPLE
+            curve_source::wgsl_kernel::<C>(int64, &forms) + evariste_shaders::sqrt::MULTIPLE
         }
     };
     let body = |params: &MultipleParams, args: &mut [CpuArg<'_>; 3]| multiple_body::<C>(*params, args);
@@ -330,11 +330,11 @@ fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
     let word = source::binding_type::<C::BaseField>();
     let bindings = [Binding::read("ends", word), Binding::read("a", word), Binding::write("out", word)];
     let source = move |language| match language {
-        Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::SQRT_FROBENIUS,
+        Language::Cuda => curve_source::cuda::<C>() + evariste_cuda::sqrt::FROBENIUS,
         Language::Wgsl { int64 } => {
             let forms = [&bindings[1], &bindings[2]].map(|binding| (*binding, Form::Jacobian));
             let ends = source::wgsl_accessors::<C::BaseField>(&bindings[0]);
-            curve_source::wgsl_kernel::<C>(int64, &forms) + &ends + evariste_shaders::SQRT_FROBENIUS
+            curve_source::wgsl_kernel::<C>(int64, &forms) + &ends + evariste_shaders::sqrt::FROBENIUS
         }
     };
     let body = |params: &FrobeniusParams, [ends, a, out]: &mut [CpuArg<'_>; 3]| {

@@ -34,7 +34,7 @@ pub(crate) fn cuda<B: DevicePrimeField>(program: &Program<B>) -> String {
         let _ = writeln!(text, "#define {name} {value}u");
     }
     let _ = writeln!(text, "#define HASH(low, high) (((low) * {low}u + (high) * {high}u) >> {shift})");
-    text + evariste_cuda::SQRT
+    text + evariste_cuda::sqrt::MACHINE
 }
 
 /// The machine for a program in WGSL, after the arithmetic of the field and the accessors of [`bindings`].
@@ -46,7 +46,7 @@ pub(crate) fn wgsl<B: DevicePrimeField>(program: &Program<B>) -> String {
     }
     let last = B::LIMBS - 1;
     let _ = writeln!(text, "fn m_hash(r: F) -> u32 {{ return (r.l0 * {low}u + r.l{last} * {high}u) >> {shift}u; }}");
-    text + evariste_shaders::SQRT
+    text + evariste_shaders::sqrt::MACHINE
 }
 
 /// What a kernel's text has of a program, for its variant.

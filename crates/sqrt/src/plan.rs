@@ -596,7 +596,8 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
             let (pairs, out) = (u32::from(shape == Shape::Ratios), shape.outputs(degree));
             let sizes = format!("#define COEFFICIENTS {degree}\n#define PAIRS {pairs}\n#define OUT {out}\n");
             let field = source::cuda::<F::BasePrimeField>();
-            let kernel = if rendered.columns.is_some() { evariste_cuda::SQRT_WARP } else { evariste_cuda::SQRT_ROOTS };
+            let kernel =
+                if rendered.columns.is_some() { evariste_cuda::sqrt::WARP } else { evariste_cuda::sqrt::ROOTS };
             [&field, &machine::cuda(&rendered), &sizes, kernel].concat()
         }
         Language::Wgsl { int64 } => {
@@ -605,9 +606,9 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
             let machine = machine::wgsl(&rendered);
             let start = [&field, &*machine, &accessors].concat();
             match rendered.columns {
-                None => [&start, &*wgsl_ends(shape, degree), evariste_shaders::SQRT_ROOTS].concat(),
+                None => [&start, &*wgsl_ends(shape, degree), evariste_shaders::sqrt::ROOTS].concat(),
                 Some(_) => {
-                    [&start, &*source::wgsl_tile::<F::BasePrimeField>(TILE), evariste_shaders::SQRT_WARP].concat()
+                    [&start, &*source::wgsl_tile::<F::BasePrimeField>(TILE), evariste_shaders::sqrt::WARP].concat()
                 }
             }
         }

@@ -431,13 +431,13 @@ fn points_spec<C: DeviceCurve<BaseField: RootField>>(layout: Layout, program: &A
         Language::Cuda => {
             let field = source::cuda::<Prime0<C>>();
             let layout = cuda_layout(&layout, infinity_y);
-            [&field, &machine::cuda(&rendered), &layout, evariste_cuda::SQRT_POINTS].concat()
+            [&field, &machine::cuda(&rendered), &layout, evariste_cuda::sqrt::POINTS].concat()
         }
         Language::Wgsl { int64 } => {
             let field = source::wgsl::<Prime0<C>>(int64);
             let accessors = source::wgsl_accessors::<Prime0<C>>(&bindings[4]);
             let layout = wgsl_layout::<Prime0<C>>(&layout, infinity_y);
-            [&field, &machine::wgsl(&rendered), &accessors, &layout, evariste_shaders::SQRT_POINTS].concat()
+            [&field, &machine::wgsl(&rendered), &accessors, &layout, evariste_shaders::sqrt::POINTS].concat()
         }
     };
     let (run, turns) = (Arc::clone(program), program.turns());
@@ -576,7 +576,7 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
             let curve = curve_source::cuda::<C>();
             let (short, conjugate) = (u8::from(short), u8::from(conjugate));
             let ends = format!("#define ENDOMORPHISM {short}\n#define CONJUGATE {conjugate}\n");
-            [&curve, &ends, evariste_cuda::SQRT_SUBGROUP].concat()
+            [&curve, &ends, evariste_cuda::sqrt::SUBGROUP].concat()
         }
         Language::Wgsl { int64 } => {
             let curve = curve_source::wgsl::<C>(int64, &[Form::Jacobian]);
@@ -585,7 +585,7 @@ fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &Membership<C
             let ends = source::wgsl_accessors::<C::BaseField>(&seen[1]);
             let conjugated = if conjugate { "F(x.c0, b_sub(b_zero(), x.c1))" } else { "x" };
             let text = format!("const ENDOMORPHISM = {short};\nfn conjugate(x: F) -> F {{ return {conjugated}; }}\n",);
-            [&curve, &points, &ends, &text, evariste_shaders::SQRT_SUBGROUP].concat()
+            [&curve, &points, &ends, &text, evariste_shaders::sqrt::SUBGROUP].concat()
         }
     };
     let (of, scalar) = (membership.clone(), membership.scalar.clone());

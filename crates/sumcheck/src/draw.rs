@@ -110,7 +110,7 @@ pub(crate) fn cuda<E: DeviceField>(degree: usize, previous: &Points) -> String {
         previous.len(),
         u8::from(previous.first),
         list(scales::<E>().iter().map(row)),
-        evariste_cuda::SUMCHECK_DRAW,
+        evariste_cuda::sumcheck::DRAW,
     )
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
         1 => sum(0),
         _ => format!("F({})", list((0..extension).map(sum))),
     };
-    text + &format!("}}\nfn drawn_value() -> F {{ return {value}; }}\n") + evariste_shaders::SUMCHECK_DRAW
+    text + &format!("}}\nfn drawn_value() -> F {{ return {value}; }}\n") + evariste_shaders::sumcheck::DRAW
 }
 
 /// `draw` on the CPU.

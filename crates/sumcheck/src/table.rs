@@ -257,7 +257,7 @@ fn text<E: DeviceField>(language: Language, bindings: &[Binding], [cuda, wgsl]: 
 fn eq_spec<E: DeviceField>() -> KernelSpec {
     let bindings = [Binding::read("point", binding_type::<E>()), Binding::write("eq", binding_type::<E>())];
     let source =
-        move |language| text::<E>(language, &bindings, [evariste_cuda::SUMCHECK_EQ, evariste_shaders::SUMCHECK_EQ]);
+        move |language| text::<E>(language, &bindings, [evariste_cuda::sumcheck::EQ, evariste_shaders::sumcheck::EQ]);
     let body = |params: &EqParams, [point, eq]: &mut [CpuArg<'_>; 2]| {
         let EqParams { low, variables, last } = *params;
         let point: Vec<E> = point.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
@@ -291,7 +291,7 @@ fn outer_spec<E: DeviceField>() -> KernelSpec {
     let word = binding_type::<E>();
     let bindings = [Binding::read("low_eq", word), Binding::read("high_eq", word), Binding::write("out", word)];
     let source = move |language| {
-        text::<E>(language, &bindings, [evariste_cuda::SUMCHECK_OUTER, evariste_shaders::SUMCHECK_OUTER])
+        text::<E>(language, &bindings, [evariste_cuda::sumcheck::OUTER, evariste_shaders::sumcheck::OUTER])
     };
     let body = |params: &OuterParams, [low_eq, high_eq, out]: &mut [CpuArg<'_>; 3]| {
         let (low_eq, high_eq) = (low_eq.read::<u32>(), high_eq.read::<u32>());
@@ -323,15 +323,15 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
             format!(
                 "{}#define SOURCE {name}\n#define EXTENDED {extended}\n#define WEIGHTED 0\n#define POINTS 1\n{}{}",
                 source::cuda::<E>(),
-                evariste_cuda::SUMCHECK_HEADER,
-                evariste_cuda::SUMCHECK_FOLD
+                evariste_cuda::sumcheck::HEADER,
+                evariste_cuda::sumcheck::FOLD
             )
         }
         Language::Wgsl { int64 } => {
             let skip = usize::from(below);
             let accessors: String = bindings[skip..].iter().map(source::wgsl_accessors::<E>).collect();
             let lift = round::wgsl_lift::<E, S>(&bindings[0], below);
-            source::wgsl::<E>(int64) + &accessors + &lift + evariste_shaders::SUMCHECK_FOLD
+            source::wgsl::<E>(int64) + &accessors + &lift + evariste_shaders::sumcheck::FOLD
         }
     };
     let body = |params: &FoldParams, [source, challenge, folded]: &mut [CpuArg<'_>; 3]| {

@@ -41,18 +41,6 @@ const EDITS: &[Edit] = &[
         behind: "[workspace.dependencies]\n",
         text: concat!("evariste-gray = { path = \"crates/gray\", version = \"", env!("CARGO_PKG_VERSION"), "\" }\n"),
     },
-    Edit {
-        file: "cuda/src/lib.rs",
-        behind: "pub const GHASH: &str = include_str!(\"../ghash.cu\");\n",
-        text: "\n/// `gray`: the Gray code of each integer.\npub const GRAY: &str = include_str!(\"../gray.cu\");\n",
-    },
-    Edit { file: "cuda/src/lib.rs", behind: "    (\"ghash\", GHASH),\n", text: "    (\"gray\", GRAY),\n" },
-    Edit {
-        file: "shaders/src/lib.rs",
-        behind: "pub const GHASH: &str = include_str!(\"../ghash.wgsl\");\n",
-        text: "\n/// `gray`: the Gray code of each integer.\npub const GRAY: &str = include_str!(\"../gray.wgsl\");\n",
-    },
-    Edit { file: "shaders/src/lib.rs", behind: "    (\"ghash\", GHASH),\n", text: "    (\"gray\", GRAY),\n" },
     // 3. Tests.
     Edit {
         file: "crates/conformance/Cargo.toml",

@@ -4,7 +4,7 @@
 //! NVRTC inlines all functions of a kernel before it unrolls their loops one by one, and takes 0.1 ms for each statement of PTX
 //! besides. 16 products of 12 limbs took its optimizer 1.4 s so, and 0.06 s as one statement each; the machine code is as long.
 //!
-//! Where the host runs the sources (`CARRY_MODEL` of `field.cuh`), the same instructions are calls of its model of the carry flag.
+//! Where the host runs the sources (`CARRY_MODEL` of `field/words.cuh`), the same instructions are calls of its model of the carry flag.
 //!
 //! A product accumulates in two arrays, one for the even columns of 32 bits and one for the odd, so that the two halves of each
 //! 32×32 product land in neighbouring words and a row of products is one chain of `mad.lo`/`mad.hi` pairs, each pair one

@@ -117,7 +117,7 @@ impl<'a> Multipliers<'a> {
     }
 }
 
-/// Constants and what depends on them, then `extension.cuh`, for the field number `level` of a tower.
+/// Constants and what depends on them, then `field/extension.cuh`, for the field number `level` of a tower.
 pub(super) fn cuda(field: &Extended, level: usize) -> String {
     let degree = field.reduction.len();
     let mut multipliers = Multipliers::new(&CUDA, &field.base, level + 1);
@@ -136,7 +136,7 @@ pub(super) fn cuda(field: &Extended, level: usize) -> String {
          #define F_FROBENIUS(a) {frobenius}\n{}",
         degree * field.base.limbs(),
         multipliers.text,
-        evariste_cuda::EXTENSION,
+        evariste_cuda::field::EXTENSION,
     )
 }
 

@@ -54,7 +54,7 @@ fn f_inverse(a: F) -> F {
 }
 ";
 
-/// The greatest common divisor of p and a by division steps: see `cuda/inverse.cuh`, which does the same with longer chunks.
+/// The greatest common divisor of p and a by division steps: see `cuda/field/inverse.cuh`, which does the same with longer chunks.
 /// What is written out here for each chunk is on named scalars, as all arithmetic in WGSL.
 fn division_steps(constants: &Constants, limbs: usize) -> String {
     let count = (32 * limbs + 1 + CHUNK) / CHUNK;

@@ -314,11 +314,11 @@ pub(super) fn spec<F: DeviceField>(map: Map, output: Output) -> KernelSpec {
             map.expression("factor[0]"),
             if matches!(map, Map::Scale) { "#define FACTOR\n" } else { "" },
             output.define(),
-            evariste_cuda::MAP
+            evariste_cuda::vector::MAP
         ),
         Language::Wgsl { int64 } => {
             let op = format!("fn op(x: F) -> F {{ return {}; }}\n", map.expression("factor_load(0u)"));
-            wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::MAP)
+            wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::vector::MAP)
         }
     };
     let lanes = if matches!(map, Map::Square | Map::Scale) { ifma::Field::of::<F>() } else { None };
@@ -353,8 +353,8 @@ pub(super) fn pow_spec<F: DeviceField>(output: Output) -> KernelSpec {
     let (data, store) = in_and_out::<F>(output);
     let (elements, bindings) = (data.list(), (data, Binding::read("exponent", BindingType::U32)));
     let source = move |language| match language {
-        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::EXPONENTIATE),
-        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, store, evariste_shaders::EXPONENTIATE),
+        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::vector::EXPONENTIATE),
+        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &elements, store, evariste_shaders::vector::EXPONENTIATE),
     };
     let body = |params: &PowParams, (data, exponent): (InAndOut<'_, '_>, &mut CpuArg<'_>)| {
         let exponent: Vec<u64> = exponent.read::<u32>().chunks(2).map(join).collect();

@@ -156,7 +156,7 @@ pub(super) fn reverse_spec<F: DeviceField>(output: Output) -> KernelSpec {
     let (bindings, _) = in_and_out::<F>(output);
     let seen = bindings.list();
     let source = move |language| match language {
-        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::BIT_REVERSE),
+        Language::Cuda => format!("{}{}{}", source::cuda::<F>(), output.define(), evariste_cuda::vector::BIT_REVERSE),
         Language::Wgsl { int64 } => {
             let go = match output {
                 Output::InPlace => {
@@ -165,7 +165,7 @@ pub(super) fn reverse_spec<F: DeviceField>(output: Output) -> KernelSpec {
                 Output::Apart => "out_store(i, a_load(r));",
             };
             let go = format!("fn go(i: u32, r: u32) {{\n  {go}\n}}\n");
-            wgsl_kernel::<F>(int64, &seen, &go, evariste_shaders::BIT_REVERSE)
+            wgsl_kernel::<F>(int64, &seen, &go, evariste_shaders::vector::BIT_REVERSE)
         }
     };
     let body = |params: &ReverseParams, (a, out): (&mut CpuArg<'_>, Option<&mut CpuArg<'_>>)| {
@@ -215,11 +215,11 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
         Language::Cuda => format!(
             "{}#define SIDE {side}u\n#define THREADS {threads}u\n{}",
             source::cuda::<F>(),
-            evariste_cuda::TRANSPOSE
+            evariste_cuda::vector::TRANSPOSE
         ),
         Language::Wgsl { int64 } => {
             let extra = format!("{}const SIDE = {side}u;\n", source::wgsl_tile::<F>(tile));
-            wgsl_kernel::<F>(int64, &bindings, &extra, evariste_shaders::TRANSPOSE)
+            wgsl_kernel::<F>(int64, &bindings, &extra, evariste_shaders::vector::TRANSPOSE)
         }
     };
     let body = |params: &TransposeParams, [a, out]: &mut [CpuArg<'_>; 2]| {

@@ -249,7 +249,7 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, output: Output) -> KernelSpec {
             combine.cuda(),
             threads.ilog2(),
             output.define(),
-            evariste_cuda::PREFIX
+            evariste_cuda::vector::PREFIX
         ),
         Language::Wgsl { int64 } => {
             let extra = format!(
@@ -258,7 +258,7 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, output: Output) -> KernelSpec {
                 combine.wgsl(),
                 threads.ilog2()
             );
-            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::PREFIX)
+            wgsl_kernel::<F>(int64, &seen, &extra, evariste_shaders::vector::PREFIX)
         }
     };
     let body = move |params: &Params, args: Args<'_, '_>| run::<F>(combine, params, args);

@@ -346,7 +346,7 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
 /// The kernel in CUDA, after the arithmetic and what tells its elements from those of a vector.
 pub(super) fn cuda<F: DeviceField>(before: &str, combine: Combine) -> String {
     let log_threads = tile_threads::<F>().ilog2();
-    format!("{before}{}#define LOG_THREADS {log_threads}\n{}", combine.cuda(), evariste_cuda::REDUCE)
+    format!("{before}{}#define LOG_THREADS {log_threads}\n{}", combine.cuda(), evariste_cuda::vector::REDUCE)
 }
 
 /// The kernel in WGSL, with `term` a function that gives an element.
@@ -358,7 +358,7 @@ pub(super) fn wgsl<F: DeviceField>(int64: bool, bindings: &[Binding], term: &str
         combine.wgsl(),
         threads.ilog2()
     );
-    wgsl_kernel::<F>(int64, bindings, &extra, evariste_shaders::REDUCE)
+    wgsl_kernel::<F>(int64, bindings, &extra, evariste_shaders::vector::REDUCE)
 }
 
 /// Turns of loops of a thread, where an element takes `term` and joining two results `join`.

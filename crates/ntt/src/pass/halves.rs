@@ -1,4 +1,4 @@
-//! The first round of a transform that is then two: see `cuda/ntt_halves.cu`.
+//! The first round of a transform that is then two: see `cuda/ntt/halves.cu`.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ impl Shape {
         text += "#define LOG_ROWS 1\n";
         text += if self.interleaved { "#define INTERLEAVED\n" } else { "" };
         text += if self.in_place { "#define IN_PLACE\n" } else { "" };
-        text + evariste_cuda::NTT_LINES + evariste_cuda::NTT_HALVES
+        text + evariste_cuda::ntt::LINES + evariste_cuda::ntt::HALVES
     }
 
     fn halving_wgsl<F: DeviceField>(self, int64: bool, bindings: &[Binding]) -> String {
@@ -72,7 +72,7 @@ impl Shape {
             text,
             "const LOG_ROWS = 1u;\nconst INTERLEAVED = {interleaved};\nfn flags() -> u32 {{ return params.flags; }}\n"
         );
-        text + evariste_shaders::NTT_LINES + evariste_shaders::NTT_HALVES
+        text + evariste_shaders::ntt::LINES + evariste_shaders::ntt::HALVES
     }
 }
 

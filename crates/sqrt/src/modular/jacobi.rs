@@ -347,13 +347,13 @@ fn source(language: Language, limbs: usize) -> String {
             constants.iter().for_each(|(name, value)| {
                 let _ = writeln!(text, "#define {name} {value}u");
             });
-            text + evariste_cuda::MOD_SYMBOLS
+            text + evariste_cuda::modsqrt::SYMBOLS
         }
         Language::Wgsl { int64 } => {
             constants.iter().for_each(|(name, value)| {
                 let _ = writeln!(text, "const {name} = {value}u;");
             });
-            text + if int64 { WIDE_MAC } else { source::F_MAC } + evariste_shaders::MOD_SYMBOLS
+            text + if int64 { WIDE_MAC } else { source::F_MAC } + evariste_shaders::modsqrt::SYMBOLS
         }
     }
 }

@@ -290,13 +290,13 @@ fn source(language: Language, limbs: usize) -> String {
             constants(limbs).iter().for_each(|(name, value)| {
                 let _ = writeln!(text, "#define {name} {value}u");
             });
-            text + evariste_cuda::MOD + evariste_cuda::MOD_RUN
+            text + evariste_cuda::MODSQRT + evariste_cuda::modsqrt::RUN
         }
         Language::Wgsl { int64 } => {
             constants(limbs).iter().for_each(|(name, value)| {
                 let _ = writeln!(text, "const {name} = {value}u;");
             });
-            text + &multiplication(limbs, int64) + evariste_shaders::MOD_RUN
+            text + &multiplication(limbs, int64) + evariste_shaders::modsqrt::RUN
         }
     }
 }

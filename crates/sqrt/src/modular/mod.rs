@@ -8,7 +8,7 @@
 //!   and Shanks are lists of steps. All threads take the same steps, the multiplication stands in the text once, and
 //!   work is cut between any two steps where a device limits what a thread may do in one launch.
 //! - In CUDA, up to 1024 bits, a thread has an element: the accumulator, the modulus and both halves of a product in registers. Beyond,
-//!   two threads share an element, and four beyond 2048 bits (`cuda/mod_multiply.cuh`).
+//!   two threads share an element, and four beyond 2048 bits (`cuda/modsqrt/multiply.cuh`).
 //! - Integers on the host are those of `crypto-bigint`, which are zeroed when they are secret, but for its own temporaries; primality is
 //!   `crypto-primes`'.
 

@@ -26,8 +26,8 @@ fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points: usiz
         u8::from(kind.is_below(0)),
         u8::from(kind.drawn.is_some()),
         kind.tables,
-        evariste_cuda::SUMCHECK_HEADER,
-        evariste_cuda::SUMCHECK_SUM,
+        evariste_cuda::sumcheck::HEADER,
+        evariste_cuda::sumcheck::SUM,
     );
     let (parameters, names) = kind.cuda_tables::<E, T>();
     let (eq, weights) = if kind.weighted { ("const F* eq, ", "eq, ") } else { ("", "") };
@@ -92,7 +92,7 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, 
         let _ = writeln!(text, "    F r{slot};");
     }
     lines.straight(&lines.program.lines, &mut text);
-    text + "}\n" + evariste_cuda::SUMCHECK_CHUNK + evariste_cuda::SUMCHECK_ROUND
+    text + "}\n" + evariste_cuda::sumcheck::CHUNK + evariste_cuda::sumcheck::ROUND
 }
 
 /// All rounds that are left in CUDA: a program for each point.
@@ -160,11 +160,11 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, p
          __device__ __forceinline__ void ends(const Params& params, {parameters}uint32_t table, uint32_t folds, F& a, F& b) \
          {{\n    const F* from = table_of(params, {names}table, folds);\n    a = f_load(from);\n    b = f_load(from + 1);\n}}"
     );
-    text + evariste_cuda::SUMCHECK_VALUES + evariste_cuda::SUMCHECK_TAIL
+    text + evariste_cuda::sumcheck::VALUES + evariste_cuda::sumcheck::TAIL
 }
 
 pub(super) fn finish<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize) -> String {
-    source::cuda::<E>() + &head::<E, T>(kind, degree, 1) + &ends::<E, T>(kind) + evariste_cuda::SUMCHECK_FINISH
+    source::cuda::<E>() + &head::<E, T>(kind, degree, 1) + &ends::<E, T>(kind) + evariste_cuda::sumcheck::FINISH
 }
 
 /// `ends` in CUDA, and what uses it.
@@ -196,5 +196,5 @@ fn ends<E: DeviceField, T: DeviceField>(kind: &Kind) -> String {
             }
         }
     }
-    text + "}\n" + evariste_cuda::SUMCHECK_VALUES
+    text + "}\n" + evariste_cuda::sumcheck::VALUES
 }

@@ -121,7 +121,7 @@ fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool)
     let (eq, [inputs, partials]) = kind.others::<E>();
     text.extend(kind.folded::<E>().iter().chain(&eq).chain([&inputs, &partials]).map(source::wgsl_accessors::<E>));
     text += &source::wgsl_tile::<E>(threads::<E>());
-    text += evariste_shaders::SUMCHECK_SUM;
+    text += evariste_shaders::sumcheck::SUM;
     if let Some(previous) = &kind.drawn {
         text += &draw::wgsl::<E>(degree, previous);
     }
@@ -207,7 +207,7 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(
         }
         Programs::Parts(parts) => pair_in_parts(kind, parts, &lines, &mut text),
     }
-    text + "    return sums;\n}\n" + evariste_shaders::SUMCHECK_CHUNK + evariste_shaders::SUMCHECK_ROUND
+    text + "    return sums;\n}\n" + evariste_shaders::sumcheck::CHUNK + evariste_shaders::sumcheck::ROUND
 }
 
 /// The body of `pair` with the expression once for all points. `lines` says how sources are loaded, and folded ones stored.
@@ -354,11 +354,11 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
             text += "}\n";
         }
     }
-    text + evariste_shaders::SUMCHECK_VALUES + evariste_shaders::SUMCHECK_TAIL
+    text + evariste_shaders::sumcheck::VALUES + evariste_shaders::sumcheck::TAIL
 }
 
 pub(super) fn finish<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, int64: bool) -> String {
-    head::<E, T>(kind, degree, int64) + &ends(kind) + evariste_shaders::SUMCHECK_FINISH
+    head::<E, T>(kind, degree, int64) + &ends(kind) + evariste_shaders::sumcheck::FINISH
 }
 
 /// `end_of` in WGSL, and what uses it.
@@ -375,5 +375,5 @@ fn ends(kind: &Kind) -> String {
             text += "        default: { return f_zero(); }\n    }\n}\n";
         }
     }
-    text + evariste_shaders::SUMCHECK_VALUES
+    text + evariste_shaders::sumcheck::VALUES
 }

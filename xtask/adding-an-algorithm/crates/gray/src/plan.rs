@@ -73,8 +73,8 @@ fn spec() -> KernelSpec {
         });
     };
     let source = |language| match language {
-        Language::Cuda => evariste_cuda::GRAY.to_owned(),
-        Language::Wgsl { .. } => evariste_shaders::GRAY.to_owned(),
+        Language::Cuda => evariste_cuda::gray::GRAY.to_owned(),
+        Language::Wgsl { .. } => evariste_shaders::gray::GRAY.to_owned(),
     };
     KernelSpec::new("gray", "u32", bindings, body, source).threads(THREADS)
 }

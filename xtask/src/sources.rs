@@ -1,0 +1,40 @@
+//! That a kernel is found under the same path in both languages.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace")
+}
+
+/// The sources of a crate that have an entry point, by their folder and name.
+fn kernels(of: &str, extension: &str, entry: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for folder in
+        fs::read_dir(root().join(of)).expect("the folder is there").flatten().filter(|entry| entry.path().is_dir())
+    {
+        for file in fs::read_dir(folder.path()).expect("it is a folder").flatten() {
+            let path = file.path();
+            let is_kernel = path.extension().is_some_and(|found| found == extension)
+                && fs::read_to_string(&path).expect("a source is text").contains(entry);
+            if is_kernel {
+                let stem = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
+                found.insert(format!("{}/{stem}", folder.file_name().to_string_lossy()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_kernel_has_a_twin() {
+    let (cuda, shaders) = (kernels("cuda", "cu", "__global__"), kernels("shaders", "wgsl", "@compute"));
+    assert!(cuda.len() > 50, "{} kernels", cuda.len());
+    assert_eq!(cuda, shaders);
+}
+
+#[test]
+fn sources_are_listed_by_one_script() {
+    let [cuda, shaders] =
+        ["cuda", "shaders"].map(|of| fs::read_to_string(root().join(of).join("build.rs")).expect("it is there"));
+    assert!(cuda == shaders, "cuda/build.rs and shaders/build.rs are to be one text");
+}
