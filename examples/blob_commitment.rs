@@ -160,7 +160,7 @@ impl Committer {
 
     /// The commitments to polynomials, each by its 4,096 values.
     fn commitments(&self, values: &[Fr]) -> Result<Vec<Point>> {
-        let sums = self.msm.evaluate_many(values.len() >> LOG_BLOB, values)?;
+        let sums = self.msm.msm_batch(values.len() >> LOG_BLOB, values)?;
         G1Projective::normalize_batch(&sums).iter().map(compressed).collect()
     }
 

@@ -64,7 +64,7 @@ fn run(device: &Device, bits: u32, count: u32) -> Outcome {
     let plan = ModSqrt::new(device, &prime)?.choose(Choice::Smaller);
     let squares: Vec<BoxedUint> = puzzles.iter().map(|puzzle| puzzle.square().clone()).collect();
     let start = Instant::now();
-    let roots = plan.sqrt(&squares)?;
+    let roots = plan.sqrt_host(&squares)?;
     println!("client: {count} solutions on {} in {:.2?}", device.info().name, start.elapsed());
 
     let start = Instant::now();

@@ -128,7 +128,7 @@ fn sums<C: MsmCurve>(device: &Device) -> Result<()> {
     let bases = vec![Affine::<C>::generator(); 1 << LOG_POINTS];
     let scalars: Vec<C::ScalarField> = random(bases.len());
     let msm = Msm::new(device, &bases, MsmConfig::default())?;
-    let sum = quietly(device, || Ok(msm.evaluate(&scalars)?))?;
+    let sum = quietly(device, || Ok(msm.msm(&scalars)?))?;
     match sum == Affine::<C>::generator() * scalars.iter().sum::<C::ScalarField>() {
         true => Ok(()),
         false => Err("the sum is another point".into()),

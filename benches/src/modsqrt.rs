@@ -201,7 +201,7 @@ fn roots(session: &mut Session, target: &Target, prime: Prime, log_n: u32, from_
         let values = device.upload(&host)?;
         let (mut roots, mut mask) = (device.zeros(host.len())?, device.zeros(elements)?);
         let before = device.stats().launches;
-        plan.roots(&values, &mut roots, &mut mask)?;
+        plan.sqrt(&values, &mut roots, &mut mask)?;
         let launches = device.stats().launches - before;
         let (found, outcomes) = (roots.to_vec()?, mask.to_vec()?);
         let all = (host.par_chunks_exact(limbs), found.par_chunks_exact(limbs), &outcomes).into_par_iter().enumerate();
@@ -214,11 +214,11 @@ fn roots(session: &mut Session, target: &Target, prime: Prime, log_n: u32, from_
         let timing = match from_host {
             true => budget.time(|| {
                 let values = device.upload(&host)?;
-                plan.roots(&values, &mut roots, &mut mask)?;
+                plan.sqrt(&values, &mut roots, &mut mask)?;
                 std::hint::black_box((roots.to_vec()?, mask.to_vec()?));
                 Ok(())
             })?,
-            false => budget.time_queued(|| Ok(plan.roots(&values, &mut roots, &mut mask)?), || Ok(device.sync()?))?,
+            false => budget.time_queued(|| Ok(plan.sqrt(&values, &mut roots, &mut mask)?), || Ok(device.sync()?))?,
         };
         Ok((timing, Some(launches), format!("squared, and known to have none, all of 2^{log_n}")))
     });

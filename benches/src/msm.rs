@@ -44,7 +44,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
 
 fn is_too_large(error: &Error) -> bool {
     match error.downcast_ref() {
-        Some(msm::Error::TooLittle { .. }) => true,
+        Some(msm::Error::InsufficientMemory { .. }) => true,
         Some(msm::Error::Device(error)) => is_too_large_for_device(error),
         _ => crate::session::is_too_large(error),
     }
@@ -265,7 +265,7 @@ fn bases<C: MsmCurve>(device: &Device, len: usize) -> Result<(Buffer<AffinePoint
     let mut bases = device.zeros(len)?;
     for (i, multipliers) in multipliers.chunks_exact(piece).enumerate() {
         let mut multiples = device.alloc(piece)?;
-        operations.times(&generators, &device.upload::<u32>(multipliers)?, &mut multiples)?;
+        operations.mul(&generators, &device.upload::<u32>(multipliers)?, &mut multiples)?;
         operations.normalise_xyzz(&multiples, bases.view_mut(i * piece..(i + 1) * piece)?)?;
     }
     Ok((bases, multipliers))
@@ -316,12 +316,12 @@ fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n:
         let mut evaluate = || {
             let sum = match (way.place, pinned.take()) {
                 (Place::Pinned, Some(scalars)) => {
-                    let (sum, scalars) = plan.evaluate_pinned(scalars)?;
+                    let (sum, scalars) = plan.msm_pinned(scalars)?;
                     pinned = Some(scalars);
                     sum
                 }
-                (Place::Host, _) => plan.evaluate(&host)?,
-                _ => plan.evaluate(&uploaded)?,
+                (Place::Host, _) => plan.msm(&host)?,
+                _ => plan.msm(&uploaded)?,
             };
             ensure!(sum == expected, "a sum is wrong");
             Ok(())

@@ -99,7 +99,7 @@ fn points(device: &Device, points: &Points<Config>, len: usize) -> Result<Buffer
     let generator = G1Affine::new_unchecked(G1_GENERATOR_X, G1_GENERATOR_Y);
     let generators = device.upload::<AffinePoint<Config>>(&vec![generator; len])?;
     let (mut multiples, mut affine) = (device.zeros(len)?, device.zeros(len)?);
-    points.times(&generators, &device.upload::<u32>(&input::random(len))?, &mut multiples)?;
+    points.mul(&generators, &device.upload::<u32>(&input::random(len))?, &mut multiples)?;
     points.normalise_xyzz(&multiples, &mut affine)?;
     Ok(affine)
 }

@@ -190,7 +190,7 @@ fn roots<F: RootField + Default>(
         let a = device.upload::<Mont<F>>(&host)?;
         let (mut out, mut mask) = (device.zeros::<Mont<F>>(host.len())?, device.zeros::<u32>(host.len())?);
         let before = device.stats().launches;
-        plan.roots(&a, &mut out, &mut mask)?;
+        plan.sqrt(&a, &mut out, &mut mask)?;
         let launches = device.stats().launches - before;
         let (roots, found) = (out.to_vec()?, mask.to_vec()?);
         let wrong = (&host, &roots, &found).into_par_iter().enumerate().find_any(|(i, (x, root, found))| {
@@ -198,7 +198,7 @@ fn roots<F: RootField + Default>(
             is_root != (**found == 1) || is_root != is_square(*i, *x)
         });
         ensure!(wrong.is_none(), "root {} is wrong", wrong.map_or(0, |(i, _)| i));
-        let timing = budget.time_queued(|| Ok(plan.roots(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
+        let timing = budget.time_queued(|| Ok(plan.sqrt(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), format!("squared, all of 2^{log_n}; {} products each", plan.products())))
     });
 }
@@ -222,9 +222,9 @@ fn from_host<F: RootField + Default>(session: &mut Session, target: &Target, fie
     session.measure(case("roots"), |budget| {
         let (plan, host) = (Sqrt::<F>::new(&target.device)?, elements::<F>(log_n));
         let before = target.device.stats().launches;
-        ensure!(right(&host, &plan.roots_of(&host)?), "a root is wrong");
+        ensure!(right(&host, &plan.sqrt_host(&host)?), "a root is wrong");
         let launches = target.device.stats().launches - before;
-        let timing = budget.time(|| plan.roots_of(&host).map(drop).map_err(Error::from))?;
+        let timing = budget.time(|| plan.sqrt_host(&host).map(drop).map_err(Error::from))?;
         Ok((timing, Some(launches), format!("squared, all of 2^{log_n}")))
     });
     if log_n > 0 {
@@ -285,7 +285,7 @@ fn encoded<C: DeviceCurve>(len: usize) -> Result<(Vec<Affine<C>>, Vec<u8>)> {
     let (operations, multipliers) = (Points::<C>::new(&device), input::random::<u32>(distinct));
     let generators = device.upload::<AffinePoint<C>>(&vec![Affine::<C>::generator(); distinct])?;
     let (mut multiples, mut affine) = (device.alloc(distinct)?, device.alloc(distinct)?);
-    operations.times(&generators, &device.upload::<u32>(&multipliers)?, &mut multiples)?;
+    operations.mul(&generators, &device.upload::<u32>(&multipliers)?, &mut multiples)?;
     operations.normalise_xyzz(&multiples, &mut affine)?;
     let (points, mut bytes) = (affine.to_vec()?, Vec::new());
     points.iter().try_for_each(|p| p.serialize_compressed(&mut bytes))?;
@@ -329,14 +329,14 @@ fn points<C: DeviceCurve<BaseField: RootField>>(
         let uploaded = device.upload::<u8>(&bytes)?;
         let (mut out, mut status) = (device.zeros::<AffinePoint<C>>(elements)?, device.zeros::<u32>(elements)?);
         let before = device.stats().launches;
-        plan.points(&uploaded, &mut out, &mut status)?;
+        plan.decompress(&uploaded, &mut out, &mut status)?;
         let launches = device.stats().launches - before;
         ensure!(status.to_vec()?.iter().all(|status| *status == 0), "a point is refused");
         ensure!(out.to_vec()? == expected, "a point is wrong");
         let timing = match from_host {
-            true => budget.time(|| plan.points_of(&bytes).map(drop).map_err(Error::from))?,
+            true => budget.time(|| plan.decompress_host(&bytes).map(drop).map_err(Error::from))?,
             false => {
-                budget.time_queued(|| Ok(plan.points(&uploaded, &mut out, &mut status)?), || Ok(device.sync()?))?
+                budget.time_queued(|| Ok(plan.decompress(&uploaded, &mut out, &mut status)?), || Ok(device.sync()?))?
             }
         };
         Ok((timing, Some(launches), format!("known multiples of the generator, all of 2^{log_n}")))
@@ -384,7 +384,7 @@ where
         let inputs: Option<Vec<P>> = host.iter().map(theirs).collect();
         let inputs = inputs.ok_or_else(|| anyhow::anyhow!("the fields are not the same"))?;
         let roots = || inputs.par_iter().map(|x| Option::<P>::from(x.sqrt())).collect::<Vec<_>>();
-        let ours = Sqrt::<F>::new(&Device::cpu())?.roots_of(&host)?;
+        let ours = Sqrt::<F>::new(&Device::cpu())?.sqrt_host(&host)?;
         let wrong = roots().into_par_iter().zip(&ours).find_any(|(root, own)| match (root, own) {
             (Some(root), Some(own)) => Some(*root) != theirs(own) && Some(*root) != theirs(&-*own),
             (root, own) => root.is_some() || own.is_some(),

@@ -57,7 +57,7 @@ fn check<C: DeviceCurve<BaseField: RootField>>(plan: &Decompress<C>, input: &mut
         }
         bytes.extend(encoding);
     }
-    let found = plan.try_points_of(&bytes).and_then(|(points, refused)| Ok((points.to_vec()?, refused)));
+    let found = plan.try_decompress_host(&bytes).and_then(|(points, refused)| Ok((points.to_vec()?, refused)));
     let (points, refused) = match found {
         Ok(found) => found,
         Err(error) => panic!("no encoding makes a call fail: {error}"),

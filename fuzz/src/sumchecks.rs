@@ -29,7 +29,7 @@ fn check<E: DeviceField>(input: &mut Unstructured<'_>) {
     let seed: u64 = choice(input.arbitrary());
     let element = |i: usize| E::from(seed.wrapping_mul(2 * i as u64 + 1) ^ (seed >> 9)).square() + E::from(i as u64);
     let weights = [Weight::None, Weight::Eq((0..num_vars).map(|i| element(1000 + i)).collect())];
-    let order = if choice(input.arbitrary()) { Order::High } else { Order::Low };
+    let order = if choice(input.arbitrary()) { Order::MsbFirst } else { Order::LsbFirst };
     let weight = choice(input.choose(&weights)).clone();
     let point = if let Weight::Eq(point) = &weight { Some(point.clone()) } else { None };
     let Ok(statement) = Statement::<E>::new(num_vars, expression) else {

@@ -235,7 +235,7 @@ fn times<C: DeviceCurve>(device: &Device) -> Outcome {
         a.iter().zip(&k).map(|(a, k)| a.into_group().mul_bigint([u64::from(*k)])).collect();
     for len in [100, a.len()] {
         let (a, k) = (device.upload::<AffinePoint<C>>(&a[..len])?, device.upload::<u32>(&k[..len])?);
-        expect_output(device, "multiples", &expected[..len], |out| points.times(&a, &k, out))?;
+        expect_output(device, "multiples", &expected[..len], |out| points.mul(&a, &k, out))?;
     }
     Ok(())
 }
@@ -307,7 +307,7 @@ fn misuse(device: &Device) -> Outcome {
     expect_equal("output", &error, &Error::Length { what: "the output", expected: 5, actual: 4 })?;
     let error = expect_error("operands of two lengths", points.add_affine(&four, &five, &mut device.zeros(4)?))?;
     expect_equal("operand", &error, &Error::Length { what: "the second operand", expected: 4, actual: 5 })?;
-    expect_error("multipliers of another length", points.times(&four, &device.zeros(3)?, &mut out))?;
+    expect_error("multipliers of another length", points.mul(&four, &device.zeros(3)?, &mut out))?;
     let error = expect_error("four by five indices", points.scatter(&out.duplicate()?, &device.zeros(5)?, &mut out))?;
     expect_equal("indices", &error, &Error::Length { what: "the indices", expected: 4, actual: 5 })?;
     let error = expect_error("five to four places", points.gather(&out.duplicate()?, &device.zeros(5)?, &mut out))?;

@@ -53,27 +53,27 @@ const OPERATIONS: [Operation; 12] = [
     }),
     ("msm_of_forms", |p| {
         let (msm, scalars) = (p.msm(MsmConfig::default())?, p.operand::<Mont<Scalar>>(&p.samples(SCALARS))?);
-        p.watch_heap(|| msm.evaluate(&scalars))
+        p.watch_heap(|| msm.msm(&scalars))
     }),
     ("msm_of_integers", |p| {
         let (msm, scalars) = (p.msm(MsmConfig::default())?, p.integers(SCALARS)?);
-        p.watch_heap(|| msm.evaluate(&scalars))
+        p.watch_heap(|| msm.msm(&scalars))
     }),
     ("msm_of_any_integers", |p| {
         let config = MsmConfig { bases: Bases::Any, ..MsmConfig::default() };
         let (msm, scalars) = (p.msm(config)?, p.integers(SCALARS)?);
-        p.watch_heap(|| msm.evaluate(&scalars))
+        p.watch_heap(|| msm.msm(&scalars))
     }),
     ("msm_of_slices", |p| {
         let config = MsmConfig { secrecy: Secrecy::Secret, ..MsmConfig::default() };
         let (msm, scalars) = (p.msm(config)?, p.host(SCALARS));
-        p.watch_heap(|| msm.evaluate(&scalars))
+        p.watch_heap(|| msm.msm(&scalars))
     }),
     ("msm_by_pairs", |p| {
         let tuning = Tuning { levels: Some(2), ..Tuning::default() };
         let msm = p.msm(MsmConfig { tuning, window: Some(8), ..MsmConfig::default() })?;
         let scalars = p.operand::<Mont<Scalar>>(&p.samples(SCALARS))?;
-        p.watch_heap(|| msm.evaluate_many(2, scalars.view(..SCALARS / 2 * 2)?))
+        p.watch_heap(|| msm.msm_batch(2, scalars.view(..SCALARS / 2 * 2)?))
     }),
     ("sumcheck", |p| {
         let [a, b, c] = [0, 1, 2].map(Expression::column);
@@ -89,7 +89,7 @@ const OPERATIONS: [Operation; 12] = [
         let (plan, a, mut out) =
             (Sqrt::<Fr>::new(&p.device)?, p.elements()?, p.device.alloc_with(LEN, Secrecy::Secret)?);
         let mut mask = p.device.alloc_with(LEN, Secrecy::Secret)?;
-        p.watch_heap(|| plan.roots(&a, &mut out, &mut mask))
+        p.watch_heap(|| plan.sqrt(&a, &mut out, &mut mask))
     }),
     ("ntt_of_words", |p| {
         let (ntt, mut x) =

@@ -122,7 +122,7 @@ fn check_times<C: DeviceCurve>(device: &Device, len: usize) -> Outcome {
         points.iter().zip(&k).map(|(p, k)| p.into_group().mul_bigint([u64::from(*k)])).collect();
     let mut out = garbage::<Xyzz<C>>(device, len)?;
     let (a, k) = (device.upload::<AffinePoint<C>>(&points)?, device.upload::<u32>(&k)?);
-    Points::<C>::new(device).times(&a, &k, &mut out)?;
+    Points::<C>::new(device).mul(&a, &k, &mut out)?;
     expect_same("multiples", &out.to_vec()?, &expected)
 }
 
@@ -251,7 +251,7 @@ fn check_msm(device: &Device, len: usize) -> Outcome {
     for (levels, precompute) in [(0, Precompute::Tables { budget }), (1, Precompute::None)] {
         let tuning = Tuning { levels: Some(levels), ..tuning };
         let config = MsmConfig { window: Some(8), tuning, precompute, ..MsmConfig::default() };
-        expect_equal("a sum", &Msm::new(device, &bases, config)?.evaluate(&scalars)?, &expected)?;
+        expect_equal("a sum", &Msm::new(device, &bases, config)?.msm(&scalars)?, &expected)?;
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ fn roots(device: &Device) -> Outcome {
         let values: Vec<u32> = (0..len).flat_map(value).collect();
         let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
         let (mut roots, mut mask) = (garbage(device, 2 * len)?, garbage(device, len)?);
-        plan.roots_mixed(&indices, &values, &mut roots, &mut mask)?;
+        plan.sqrt_mixed(&indices, &values, &mut roots, &mut mask)?;
         expect_same(&format!("{len} roots"), &roots.to_vec()?, &expected)?;
         expect_same(&format!("the mask of {len}"), &mask.to_vec()?, &expected_mask)?;
         let mut symbols = garbage(device, len)?;
@@ -113,7 +113,7 @@ fn short(device: &Device) -> Outcome {
         let values: Vec<u32> = (0..len).map(number).flat_map(|x| [x as u32, (x >> 32) as u32]).collect();
         let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
         let (mut roots, mut mask) = (garbage(device, 2 * len)?, garbage(device, len)?);
-        plan.roots_mixed(&indices, &values, &mut roots, &mut mask)?;
+        plan.sqrt_mixed(&indices, &values, &mut roots, &mut mask)?;
         expect_same(&format!("{len} roots"), &roots.to_vec()?, &expected)?;
         expect_same(&format!("the mask of {len}"), &mask.to_vec()?, &expected_mask)?;
     }
@@ -209,18 +209,18 @@ fn misuse(device: &Device) -> Outcome {
     let plan = ModSqrt::new(device, &prime(PRIMES[0]))?;
     let (values, short) = (device.upload(&[4u32, 0, 9, 0])?, device.upload(&[4u32, 0, 9])?);
     let (mut roots, mut mask) = (device.upload(&[7u32; 4])?, device.upload(&[7u32; 2])?);
-    let error = expect_error("too few limbs", plan.roots(&short, &mut roots, &mut mask))?;
+    let error = expect_error("too few limbs", plan.sqrt(&short, &mut roots, &mut mask))?;
     let length = DeviceError::Length { what: "the limbs of the values", expected: 4, actual: 3 };
     expect_equal("too few limbs", &error, &Error::Device(length))?;
     if let Some(other) = other_device(device) {
         let far = other.upload(&[4u32, 0, 9, 0])?;
-        let error = expect_error("another device's values", plan.roots(&far, &mut roots, &mut mask))?;
+        let error = expect_error("another device's values", plan.sqrt(&far, &mut roots, &mut mask))?;
         let (expected, actual) = (device.info().id, other.info().id);
         let wrong = DeviceError::WrongDevice { what: "the values", expected, actual };
         expect_equal("another device's values", &error, &Error::Device(wrong))?;
     }
     expect_same("roots", &roots.to_vec()?, &[7; 4])?;
     expect_same("the mask", &mask.to_vec()?, &[7; 2])?;
-    plan.choose(Choice::Even).roots(&values, &mut roots, &mut mask)?;
+    plan.choose(Choice::Even).sqrt(&values, &mut roots, &mut mask)?;
     expect_same("the mask", &mask.to_vec()?, &[Found::Root as u32; 2])
 }

@@ -12,8 +12,8 @@ use evariste_backend::{Device, Element, Secrecy, Transfer};
 use evariste_curve::AffinePoint;
 use evariste_field::{Canonical, DeviceField, Mont};
 use evariste_msm::{
-    Accumulation, Addition, Aggregation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, crossover,
-    evaluate, reference, set_crossover,
+    Accumulation, Addition, Aggregation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, crossover, msm,
+    reference, set_crossover,
 };
 
 use crate::{
@@ -112,10 +112,10 @@ fn check<C: MsmCurve>(device: &Device, msm: &Msm<C>, multipliers: &[C::ScalarFie
     let (name, scalars, expected) = sample::<C>(multipliers, kind);
     let is_right =
         |sum: Projective<C>, how| expect(&format!("the sum of {} {name} scalars {how}", msm.len()), sum == expected);
-    is_right(msm.evaluate(&scalars)?, "from the host")?;
+    is_right(msm.msm(&scalars)?, "from the host")?;
     let secret = device.upload_with::<Mont<C::ScalarField>>(&scalars, Secrecy::Secret)?;
-    is_right(msm.evaluate(&secret)?, "in Montgomery form")?;
-    is_right(msm.evaluate(&device.upload::<Canonical<C::ScalarField>>(&scalars)?)?, "as integers")
+    is_right(msm.msm(&secret)?, "in Montgomery form")?;
+    is_right(msm.msm(&device.upload::<Canonical<C::ScalarField>>(&scalars)?)?, "as integers")
 }
 
 fn scalars<C: MsmCurve>(device: &Device) -> Outcome {
@@ -242,7 +242,7 @@ fn integers<C: MsmCurve>(device: &Device) -> Outcome {
     let expected = reference::msm::<C, _>(&bases, &vec![vec![u64::MAX; bytes / 8]; 4]);
     for kind in [Bases::Any, Bases::Subgroup] {
         let msm = Msm::<C>::new(device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() })?;
-        expect(&format!("{kind:?}"), msm.evaluate(&scalars)? == expected)?;
+        expect(&format!("{kind:?}"), msm.msm(&scalars)? == expected)?;
     }
     Ok(())
 }
@@ -261,8 +261,8 @@ fn counts<C: MsmCurve>(device: &Device) -> Outcome {
         };
         let shared: Vec<Projective<C>> = (0..count).map(|i| sum(i, 0)).collect();
         let own: Vec<Projective<C>> = (0..count).map(|i| sum(i, i * len)).collect();
-        expect_same("sums over the same bases", &msm.evaluate_many(count, &scalars)?, &shared)?;
-        expect_same("sums over bases of their own", &msm.evaluate_batch(count, &scalars)?, &own)?;
+        expect_same("sums over the same bases", &msm.msm_batch(count, &scalars)?, &shared)?;
+        expect_same("sums over bases of their own", &msm.msm_segmented(count, &scalars)?, &own)?;
     }
     Ok(())
 }
@@ -283,8 +283,8 @@ fn two_threads(device: &Device) -> Outcome {
                 let (msm, (_, scalars, expected)) = (msm.on(&queue), sample::<C>(multipliers, kind));
                 for _ in 0..rounds {
                     let uploaded = device.upload_on::<Mont<ark_bn254::Fr>>(Some(&queue), &scalars, Secrecy::Secret)?;
-                    expect("the sum of scalars from the host", msm.evaluate(&scalars)? == expected)?;
-                    expect("the sum of scalars on the device", msm.evaluate(&uploaded)? == expected)?;
+                    expect("the sum of scalars from the host", msm.msm(&scalars)? == expected)?;
+                    expect("the sum of scalars on the device", msm.msm(&uploaded)? == expected)?;
                 }
                 Ok(())
             })
@@ -304,7 +304,7 @@ fn small_sums_stay_on_the_cpu(device: &Device) -> Outcome {
     for (pinned, stays) in [(0, false), (9, false), (10, true), (usize::MAX, true)] {
         set_crossover::<C>(device, pinned);
         let before = device.stats().launches;
-        expect("the sum", evaluate::<C>(device, &bases, &scalars)? == expected)?;
+        expect("the sum", msm::<C>(device, &bases, &scalars)? == expected)?;
         let stayed = device.stats().launches == before;
         let is_cpu = device.info().limits.workgroup_threads == 1;
         expect(&format!("the crossover {pinned} keeps 9 points: {stays}"), stayed == (stays && !is_cpu))?;
@@ -325,7 +325,7 @@ fn memory(device: &Device) -> Outcome {
     let required = msm.required_bytes(len, 1)?;
     let before = device.stats().bytes_live;
     let _ = recorder.peak();
-    let _ = msm.evaluate(&scalars)?;
+    let _ = msm.msm(&scalars)?;
     let taken = recorder.peak().saturating_sub(before);
     expect(&format!("{required} bytes are within 5% of {taken}"), taken.abs_diff(required) * 20 <= required)
 }
@@ -345,19 +345,19 @@ fn pinned(device: &Device) -> Outcome {
     };
     for config in [MsmConfig::default(), MsmConfig { memory: Some(memory), ..small }] {
         let msm = Msm::<C>::new(device, &bases, config)?;
-        let (sum, host) = msm.evaluate_pinned(filled()?)?;
+        let (sum, host) = msm.msm_pinned(filled()?)?;
         expect(&format!("{config:?}"), sum == expected)?;
         expect_same("the memory that came back", &host, &filled()?)?;
         let mut few = host;
         drop(few.split_off(2 * Scalar::BYTES));
         let expected = bases[0] * scalars[0] + bases[1] * scalars[1];
-        expect("a sum of two", msm.evaluate_pinned(few)?.0 == expected)?;
+        expect("a sum of two", msm.msm_pinned(few)?.0 == expected)?;
         let none = device.host_buffer(0, Transfer::Upload, Secrecy::Public)?;
-        expect("a sum of none", msm.evaluate_pinned(none)?.0.is_zero())?;
+        expect("a sum of none", msm.msm_pinned(none)?.0.is_zero())?;
     }
     let msm = Msm::<C>::new(device, &bases[..89], MsmConfig::default())?;
     let is = |host, right: fn(&Error) -> bool| {
-        let result = msm.evaluate_pinned(host);
+        let result = msm.msm_pinned(host);
         expect(&format!("the error of {result:?}"), result.is_err_and(|error| right(&error)))
     };
     is(filled()?, |error| matches!(error, Error::Length { expected: 89, actual: 90, .. }))?;
@@ -381,11 +381,11 @@ fn small_buffers(device: &Device) -> Outcome {
     for precompute in [Precompute::None, Precompute::Tables { budget: u64::MAX }] {
         let msm =
             Msm::<C>::new(device, &bases, MsmConfig { window: Some(3), precompute, tuning, ..MsmConfig::default() })?;
-        let sums = msm.evaluate_many(8, &scalars.repeat(8))?;
+        let sums = msm.msm_batch(8, &scalars.repeat(8))?;
         expect(&format!("{precompute:?}"), sums == [expected; 8])?;
     }
     let wide = MsmConfig { window: Some(16), ..MsmConfig::default() };
-    let refused = Msm::<C>::new(device, &bases, wide)?.evaluate(&scalars);
+    let refused = Msm::<C>::new(device, &bases, wide)?.msm(&scalars);
     let limit = device.info().limits.buffer_bytes;
     let is_right =
         |error| matches!(error, Error::Device(evariste_backend::Error::TooLarge { expected: l, .. }) if l == limit);
@@ -402,7 +402,7 @@ fn tiny(device: &Device) -> Outcome {
     expect("a crossover is measured", crossover::<C>(device)? <= 1 << 14)?;
     for points in [None, Some(0), Some(usize::MAX)] {
         points.into_iter().for_each(|points| set_crossover::<C>(device, points));
-        expect_equal(&format!("the sum, crossover {points:?}"), &evaluate(device, &bases, &scalars)?, &expected)?;
+        expect_equal(&format!("the sum, crossover {points:?}"), &msm(device, &bases, &scalars)?, &expected)?;
     }
     Ok(())
 }
@@ -414,16 +414,14 @@ fn misuse(device: &Device) -> Outcome {
     let is = |result: Result<(), Error>, right: fn(&Error) -> bool| {
         expect(&format!("the error of {result:?}"), result.as_ref().is_err_and(right))
     };
-    is(msm.evaluate(&multipliers).map(drop), |e| matches!(e, Error::Length { expected: 5, actual: 6, .. }))?;
-    is(evaluate::<C>(device, &bases, &multipliers[1..]).map(drop), |e| {
+    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::Length { expected: 5, actual: 6, .. }))?;
+    is(evariste_msm::msm::<C>(device, &bases, &multipliers[1..]).map(drop), |e| {
         matches!(e, Error::Length { expected: 6, actual: 5, .. })
     })?;
     if let Some(other) = other_device(device) {
         let elsewhere = other.upload::<Mont<ark_bn254::Fr>>(&multipliers[..5])?;
-        is(msm.evaluate(&elsewhere).map(drop), |e| {
-            matches!(e, Error::Device(evariste_backend::Error::WrongDevice { .. }))
-        })?;
+        is(msm.msm(&elsewhere).map(drop), |e| matches!(e, Error::Device(evariste_backend::Error::WrongDevice { .. })))?;
     }
     let msm = Msm::<C>::new(device, &bases, MsmConfig { memory: Some(1), ..MsmConfig::default() })?;
-    is(msm.evaluate(&multipliers).map(drop), |e| matches!(e, Error::TooLittle { actual: 1, .. }))
+    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::InsufficientMemory { actual: 1, .. }))
 }

@@ -339,7 +339,7 @@ fn operations() -> Outcome {
     let points = Points::<Config>::new(&device).on(&queue);
     let (mut affine, mut sums) = (device.alloc::<AffinePoint<Config>>(20)?, device.alloc(20)?);
     affine.as_view_mut().clear_on(Some(&queue))?;
-    points.times(&affine, keys.view(..20)?, &mut sums)?;
+    points.mul(&affine, keys.view(..20)?, &mut sums)?;
     points.normalise_xyzz(&sums, &mut affine)?;
     expect_ordered(&ordered, "points")
 }
@@ -404,7 +404,7 @@ fn sums_of_points() -> Outcome {
         let msm = Msm::<Config>::new(&device, &bases, config)?.on(&queue);
         let mut buffer = device.alloc::<Mont<Fr>>(scalars.len())?;
         buffer.write_on(Some(&queue), &scalars)?;
-        let sums = [msm.evaluate(&scalars)?, msm.evaluate(&buffer)?, msm.evaluate_staged(buffer.view(1..)?)?.0];
+        let sums = [msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];
         expect_ordered(&ordered, &format!("{config:?}"))?;
         let expected = [820, 820, 819].map(|factor| bases[0] * Fr::from(factor));
         crate::expect_same("sums", &sums, &expected)?;
@@ -442,9 +442,9 @@ fn sumchecks() -> Outcome {
         let table = buffer.view(LEN..)?;
         let operations = Tables::<Fr>::new(&device).on(&queue);
         operations.eq(&host[..VARIABLES])?;
-        operations.fold(table, host[3], Order::High)?;
+        operations.fold(table, host[3], Order::MsbFirst)?;
         let (tables, given) = (vec![host.clone(); expression.columns()], vec![table; expression.columns()]);
-        for order in [Order::High, Order::Low] {
+        for order in [Order::MsbFirst, Order::LsbFirst] {
             let point = host[5..][..VARIABLES].to_vec();
             let statement = Statement::<Fr>::new(VARIABLES, expression)?.order(order).weight(Weight::Eq(point));
             let claim = plan.sum(&statement, &given)?;
@@ -477,7 +477,7 @@ fn square_roots() -> Outcome {
     let (mut roots, mut mask) = (device.alloc::<Mont<Fr>>(5)?, device.alloc::<u32>(5)?);
     let mut squares = device.alloc::<Mont<Fr>>(5)?;
     squares.as_view_mut().write_on(Some(&queue), &[Fr::from(4); 5])?;
-    Sqrt::<Fr>::new(&device)?.on(&queue).roots(&squares, &mut roots, &mut mask)?;
+    Sqrt::<Fr>::new(&device)?.on(&queue).sqrt(&squares, &mut roots, &mut mask)?;
     expect_ordered(&ordered, "roots")?;
     NthRoot::<Fr>::new(&device, 3)?.on(&queue).roots(&squares, &mut roots, &mut mask)?;
     expect_ordered(&ordered, "cube roots")?;
@@ -486,7 +486,7 @@ fn square_roots() -> Outcome {
     bytes.as_view_mut().clear_on(Some(&queue))?;
     let mut points = device.alloc(5)?;
     let decompress = Decompress::<g1::Config>::new(&device, Encoding::Zcash, Check::Subgroup)?;
-    decompress.on(&queue).points(&bytes, &mut points, &mut mask)?;
+    decompress.on(&queue).decompress(&bytes, &mut points, &mut mask)?;
     expect_ordered(&ordered, "points from their encodings")?;
 
     let mut elements = device.alloc(5)?;
@@ -498,7 +498,7 @@ fn square_roots() -> Outcome {
     let (mut values, mut found) = (device.alloc::<u32>(10)?, device.alloc::<u32>(10)?);
     values.as_view_mut().clear_on(Some(&queue))?;
     let plan = ModSqrt::new(&device, &BoxedUint::from(59u64.wrapping_neg()))?.on(&queue);
-    plan.roots(&values, &mut found, &mut mask)?;
+    plan.sqrt(&values, &mut found, &mut mask)?;
     expect_ordered(&ordered, "roots modulo a prime that is known at run time")?;
     Jacobi::new(&device, &BoxedUint::from(15u32))?.on(&queue).symbols(&values, &mut mask)?;
     expect_ordered(&ordered, "symbols for a modulus that is known at run time")

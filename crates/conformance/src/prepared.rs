@@ -93,7 +93,7 @@ fn sumchecks(device: &Device) -> Outcome {
     let [a, b] = [1, 2].map(|seed| samples::<BabyBear>(1 << NUM_VARS, seed));
     let c: Vec<BabyBear> = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
     let upload = || [&a, &b, &c].map(|table| device.upload(table)).into_iter().collect::<Result<Vec<_>, _>>();
-    for order in [Binding::High, Binding::Low] {
+    for order in [Binding::MsbFirst, Binding::LsbFirst] {
         for weight in [Weight::None, Weight::ZeroCheck] {
             let statement =
                 Statement::new(NUM_VARS, &expression)?.weight(weight.clone()).order(order).allow_small_challenges();
@@ -116,9 +116,9 @@ fn points(device: &Device) -> Outcome {
     let msm = Msm::new(device, &bases, MsmConfig::default())?;
     let scalars: Vec<Fr> = samples(bases.len(), 3);
     quietly(device, "a sum of points", || {
-        let sum = msm.evaluate(&scalars)?;
+        let sum = msm.msm(&scalars)?;
         let scalars = device.upload::<Mont<Fr>>(&scalars)?;
-        expect("the same sum of scalars on the device", msm.evaluate(&scalars)? == sum)
+        expect("the same sum of scalars on the device", msm.msm(&scalars)? == sum)
     })?;
     many_sums(device, &bases)
 }
@@ -130,14 +130,14 @@ fn many_sums(device: &Device, bases: &[Affine<g1::Config>]) -> Outcome {
         let tuning = Tuning { levels: Some(2), ..Tuning::default() };
         Msm::new(device, bases, MsmConfig { memory: Some(memory), tuning, ..MsmConfig::default() })
     };
-    let Err(Error::TooLittle { expected, .. }) = with(0)?.required_bytes(bases.len(), 1) else {
+    let Err(Error::InsufficientMemory { expected, .. }) = with(0)?.required_bytes(bases.len(), 1) else {
         return Err("a sum takes no memory".into());
     };
     let msm = with(expected - 1)?;
     msm.prepare()?;
     quietly(device, "several sums of points", || {
         let scalars: Vec<Fr> = (0..3 * bases.len()).map(|i| Fr::from((i % 3) as u64)).collect();
-        let sums = msm.evaluate_many(3, &scalars)?;
+        let sums = msm.msm_batch(3, &scalars)?;
         expect("the sums", sums == [bases[0] * Fr::from(bases.len() as u64); 3])
     })
 }

@@ -217,7 +217,7 @@ const OPERATIONS: &[Operation] = &[
         let points = Points::<Curve>::new(&p.device);
         let affine: Vec<_> = curve::some_points::<Curve>(POINTS).into_iter().map(Into::into).collect();
         let (a, k, mut out) = (p.operand(&affine)?, p.keys(POINTS)?, p.output_of(POINTS)?);
-        p.watch(|| points.times(&a, &k, &mut out))
+        p.watch(|| points.mul(&a, &k, &mut out))
     }),
     ("normalise", 2, |p| {
         let points = Points::<Curve>::new(&p.device);
@@ -309,7 +309,7 @@ const OPERATIONS: &[Operation] = &[
         let points = p.bases(0);
         let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, p.scalars::<Mont<_>>()?);
         let msm = Msm::<Sums>::from_buffer(&p.device, &bases, MsmConfig::default())?;
-        p.watch(|| msm.evaluate(&scalars))
+        p.watch(|| msm.msm(&scalars))
     }),
     ("sums_of_points_in_pieces", 2, |p| {
         let points = p.bases(1);
@@ -318,7 +318,7 @@ const OPERATIONS: &[Operation] = &[
         let tables = Precompute::Tables { budget: 4 * bases.bytes() };
         let config = MsmConfig { window: Some(4), precompute: tables, tuning, ..MsmConfig::default() };
         let msm = Msm::<Sums>::from_buffer(&p.device, &bases, config)?;
-        p.watch(|| msm.evaluate(&scalars))
+        p.watch(|| msm.msm(&scalars))
     }),
     ("sums_of_points_one_by_one", 2, |p| {
         p.sums_by(2, Accumulation::PerBucket, Addition::Single, Precompute::OddDigits { depth: 2 })
@@ -331,13 +331,13 @@ const OPERATIONS: &[Operation] = &[
         p.sums_by(5, Accumulation::Balanced, Addition::Single, Precompute::Doublings { depth: 1 })
     }),
     ("proof", 3, |p| {
-        let (statement, plan) = statement(p, BindingOrder::High)?;
+        let (statement, plan) = statement(p, BindingOrder::MsbFirst)?;
         let tables = [p.table(1)?, p.table(2)?, p.table(3)?];
         let given = tables.each_ref();
         p.watch(|| plan.prove(&statement, &given, BabyBear4::ZERO, &mut Blake3Transcript::new(b"secrecy")))
     }),
     ("proof_from_the_lowest", 3, |p| {
-        let (statement, plan) = statement(p, BindingOrder::Low)?;
+        let (statement, plan) = statement(p, BindingOrder::LsbFirst)?;
         let tables = [p.table(1)?, p.table(2)?, p.table(3)?];
         let given = tables.each_ref();
         p.watch(|| plan.prove(&statement, &given, BabyBear4::ZERO, &mut Blake3Transcript::new(b"secrecy")))
@@ -364,18 +364,18 @@ const OPERATIONS: &[Operation] = &[
     }),
     ("fold", 1, |p| {
         let (tables, table) = (Tables::<BabyBear4, BabyBear>::new(&p.device), p.table(1)?);
-        p.watch(|| tables.fold(&table, BabyBear4::ONE.double(), BindingOrder::High))
+        p.watch(|| tables.fold(&table, BabyBear4::ONE.double(), BindingOrder::MsbFirst))
     }),
     ("roots", 3, |p| {
         let (sqrt, a) = (Sqrt::<Fr>::new(&p.device)?, p.first(1, POINTS)?);
         let (mut out, mut mask) = (p.output(POINTS)?, p.output_keys(POINTS)?);
-        p.watch(|| sqrt.roots(&a, &mut out, &mut mask))
+        p.watch(|| sqrt.sqrt(&a, &mut out, &mut mask))
     }),
     ("roots_by_warps", 3, |p| {
         let config = Config { method: Some(Method::Warp), ..Config::default() };
         let (sqrt, a) = (Sqrt::<Fr>::with(&p.device, config)?, p.first(1, POINTS)?);
         let (mut out, mut mask) = (p.output(POINTS)?, p.output_keys(POINTS)?);
-        p.watch(|| sqrt.roots(&a, &mut out, &mut mask))
+        p.watch(|| sqrt.sqrt(&a, &mut out, &mut mask))
     }),
     ("cube_roots", 3, |p| {
         let (cubes, a) = (NthRoot::<Fr>::new(&p.device, 3)?, p.first(1, POINTS)?);
@@ -390,7 +390,7 @@ const OPERATIONS: &[Operation] = &[
         let decompress = Decompress::<Curve>::new(&p.device, Encoding::Zcash, Check::Subgroup)?;
         let bytes: Vec<u8> = (0..48 * 30u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let (bytes, mut out, mut status) = (p.operand::<u8>(&bytes)?, p.output_of(30)?, p.output_keys(30)?);
-        p.watch(|| decompress.points(&bytes, &mut out, &mut status))
+        p.watch(|| decompress.decompress(&bytes, &mut out, &mut status))
     }),
     ("mapped_points", 2, |p| {
         type Twist = ark_bls12_381::g2::Config;
@@ -405,7 +405,7 @@ const OPERATIONS: &[Operation] = &[
         let plan = ModSqrt::with_primes(&p.device, &primes, Secrecy::Public)?;
         let (indices, values) = (p.keys(100)?, p.keys(200)?);
         let (mut out, mut mask) = (p.output_keys(200)?, p.output_keys(100)?);
-        p.watch(|| plan.roots_mixed(&indices, &values, &mut out, &mut mask))
+        p.watch(|| plan.sqrt_mixed(&indices, &values, &mut out, &mut mask))
     }),
     ("modular_symbols", 3, |p| {
         let plan = Jacobi::with_moduli(&p.device, &[15u64, 21].map(BoxedUint::from), Secrecy::Public)?;
@@ -699,7 +699,7 @@ impl Probe {
         let tuning = Tuning { accumulation, addition, aggregation, ..Tuning::default() };
         let config = MsmConfig { window: Some(4), precompute, tuning, ..MsmConfig::default() };
         let msm = Msm::<Sums>::from_buffer(&self.device, &bases, config)?;
-        self.watch(|| msm.evaluate(&scalars))
+        self.watch(|| msm.msm(&scalars))
     }
 
     /// A table of a statement.

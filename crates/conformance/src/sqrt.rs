@@ -80,7 +80,7 @@ fn roots<F: RootField>(device: &Device) -> Outcome {
         let host = elements::<F>(len);
         let a = device.upload::<Mont<F>>(&host)?;
         let (mut out, mut mask) = (garbage::<Mont<F>>(device, len)?, garbage::<u32>(device, len)?);
-        sqrt.roots(&a, &mut out, &mut mask)?;
+        sqrt.sqrt(&a, &mut out, &mut mask)?;
         expect_roots(&host, &out.to_vec()?, &mask.to_vec()?)?;
     }
     Ok(())
@@ -115,7 +115,7 @@ fn warps<F: RootField>(device: &Device) -> Outcome {
     for len in lengths(device, &[1, 31, 33]) {
         let host = elements::<F>(len);
         let expected: Vec<_> = host.iter().map(|x| reference::root(*x, Choice::Even)).collect();
-        expect_same(&format!("{len} roots"), &warp.roots_of(&host)?, &expected)?;
+        expect_same(&format!("{len} roots"), &warp.sqrt_host(&host)?, &expected)?;
     }
     Ok(())
 }
@@ -147,7 +147,7 @@ fn methods(device: &Device) -> Outcome {
         let config = Config { method: Some(method), choice: Choice::Smaller, ..Config::default() };
         let roots = match Sqrt::with(device, config) {
             Err(Error::Method { .. }) => continue,
-            sqrt => sqrt?.roots_of(&host)?,
+            sqrt => sqrt?.sqrt_host(&host)?,
         };
         expect_same(&format!("{method:?}"), &roots, &expected)?;
     }
@@ -187,7 +187,7 @@ fn points(device: &Device) -> Outcome {
         kinds.iter().for_each(|(i, _)| expected[*i] = Affine::identity());
         let bytes = device.upload::<u8>(&bytes)?;
         let (mut out, mut status) = (garbage::<AffinePoint<_>>(device, len)?, garbage::<u32>(device, len)?);
-        decompress.points(&bytes, &mut out, &mut status)?;
+        decompress.decompress(&bytes, &mut out, &mut status)?;
         expect_same("points", &out.to_vec()?, &expected)?;
         let status = status.to_vec()?;
         let wrong: Vec<_> =
@@ -208,7 +208,7 @@ fn hashes(device: &Device) -> Outcome {
         let messages: Vec<[u8; 2]> = (0..len).map(|i| (i as u16).to_le_bytes()).collect();
         let expected = messages.iter().map(|message| reference.hash(message));
         let expected = expected.collect::<Result<Vec<Affine<_>>, _>>().map_err(|error| error.to_string())?;
-        expect_same(&format!("{len} points"), &hash.points_of(&messages)?.to_vec()?, &expected)?;
+        expect_same(&format!("{len} points"), &hash.hash(&messages)?.to_vec()?, &expected)?;
     }
     let refused = HashToCurve::<g2::Config>::new(device, b"").err();
     expect_equal("no domain", &refused, &Some(Error::Domain))
@@ -223,7 +223,7 @@ fn views(device: &Device) -> Outcome {
     let ready = device.record(None)?;
     device.wait_for(Some(&queue), &ready)?;
     let sqrt = Sqrt::<Fr>::new(device)?.on(&queue);
-    sqrt.roots(a.view(3..36)?, out.view_mut(5..38)?, mask.view_mut(1..34)?)?;
+    sqrt.sqrt(a.view(3..36)?, out.view_mut(5..38)?, mask.view_mut(1..34)?)?;
     device.wait_for(None, &device.record(Some(&queue))?)?;
     let (roots, mask) = (out.to_vec()?, mask.to_vec()?);
     expect_roots(&host[3..36], &roots[5..38], &mask[1..34])?;
@@ -237,20 +237,20 @@ fn misuse(device: &Device) -> Outcome {
     let a = device.upload::<Mont<Fr>>(&elements::<Fr>(4))?;
     let (mut out, mut mask) = (device.zeros::<Mont<Fr>>(3)?, device.zeros::<u32>(4)?);
     let length = |what, expected, actual| Some(Error::Device(DeviceError::Length { what, expected, actual }));
-    expect_equal("a short output", &sqrt.roots(&a, &mut out, &mut mask).err(), &length("the roots", 4, 3))?;
+    expect_equal("a short output", &sqrt.sqrt(&a, &mut out, &mut mask).err(), &length("the roots", 4, 3))?;
     let mut out = device.zeros::<Mont<Fr>>(4)?;
-    let short = sqrt.roots(&a, &mut out, mask.view_mut(..3)?).err();
+    let short = sqrt.sqrt(&a, &mut out, mask.view_mut(..3)?).err();
     expect_equal("a short mask", &short, &length("the mask", 4, 3))?;
     let decompress = Decompress::<g1::Config>::new(device, Encoding::Zcash, Check::Curve)?;
     let bytes = device.zeros::<u8>(47)?;
     let mut points = device.zeros::<AffinePoint<g1::Config>>(1)?;
-    let short = decompress.points(&bytes, &mut points, mask.view_mut(..1)?).err();
+    let short = decompress.decompress(&bytes, &mut points, mask.view_mut(..1)?).err();
     expect_equal("a short encoding", &short, &length("the encodings, in bytes,", 48, 47))?;
     if let Some(other) = other_device(device) {
         let elsewhere = other.upload::<Mont<Fr>>(&elements::<Fr>(4))?;
         let (expected, actual) = (device.info().id, other.info().id);
         let refused = Error::Device(DeviceError::WrongDevice { what: "a kernel argument", expected, actual });
-        expect_equal("elements elsewhere", &sqrt.roots(&elsewhere, &mut out, &mut mask).err(), &Some(refused))?;
+        expect_equal("elements elsewhere", &sqrt.sqrt(&elsewhere, &mut out, &mut mask).err(), &Some(refused))?;
     }
     expect_equal("untouched", &(out.to_vec()?, mask.to_vec()?), &(vec![Fr::ZERO; 4], vec![0; 4]))
 }

@@ -79,7 +79,7 @@ fn from_host(device: &Device) -> Outcome {
     let slices: Vec<&[BabyBear]> = tables.iter().map(Vec::as_slice).collect();
     let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate(), Config::default())?;
     let transcript = || Blake3Transcript::new(b"from the host");
-    for (order, bytes) in [(Order::High, 60_000), (Order::Low, 60_000), (Order::High, 17_000)] {
+    for (order, bytes) in [(Order::MsbFirst, 60_000), (Order::LsbFirst, 60_000), (Order::MsbFirst, 17_000)] {
         let statement = Statement::<BabyBear4>::new(num_vars, &gate())?.weight(Weight::ZeroCheck).order(order);
         let claim = BabyBear4::ZERO;
         let lifted: Vec<Vec<BabyBear4>> = tables.iter().map(|table| lifted(table)).collect();
@@ -112,7 +112,7 @@ fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
         let definition: Vec<Vec<E>> = tables.iter().map(|table| lifted(table)).collect();
         let buffers = upload(device, &tables)?;
         let given: Vec<_> = buffers.iter().collect();
-        for order in [Order::High, Order::Low] {
+        for order in [Order::MsbFirst, Order::LsbFirst] {
             for weight in [Weight::None, Weight::Eq(random(num_vars, 3)), Weight::ZeroCheck] {
                 let statement = Statement::<E>::new(num_vars, &gate())?.order(order).weight(weight.clone());
                 let context = format!("{num_vars} variables, {order:?}, {weight:?}");
@@ -142,7 +142,7 @@ fn tables<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     for num_vars in [1, 2, 10, 14] {
         let (point, table) = (random::<E>(num_vars, 4), random::<T>(1 << num_vars, 5));
         let buffer = device.upload::<Mont<T>>(&table)?;
-        for order in [Order::High, Order::Low] {
+        for order in [Order::MsbFirst, Order::LsbFirst] {
             let folded = operations.fold(&buffer, point[0], order)?;
             let expected = reference::fold(&lifted(&table), point[0], order);
             expect_same("a folded table", &folded.to_vec()?, &expected)?;
@@ -221,7 +221,7 @@ fn many_products(device: &Device) -> Outcome {
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
     let plan = Sumcheck::<Goldilocks2, Goldilocks>::new(device, &many, Config::default())?;
-    for (order, weight) in [(Order::High, Weight::None), (Order::Low, Weight::Eq(random(5, 21)))] {
+    for (order, weight) in [(Order::MsbFirst, Weight::None), (Order::LsbFirst, Weight::Eq(random(5, 21)))] {
         let point = if let Weight::Eq(point) = &weight { Some(point.clone()) } else { None };
         let statement = Statement::<Goldilocks2>::new(5, &many)?.order(order).weight(weight);
         let claim = reference::sum(&statement, &lifted, point.as_deref());
@@ -241,7 +241,7 @@ fn kernels_are_listed(device: &Device) -> Outcome {
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
     let plan = Sumcheck::<Fr>::new(device, &gate(), Config::default())?;
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         for weight in [Weight::None, Weight::Eq(random(12, 3)), Weight::ZeroCheck] {
             let statement = Statement::<Fr>::new(12, &gate())?.order(order).weight(weight.clone());
             plan.prove(&statement, &given, Fr::ZERO, &mut transcript())?;

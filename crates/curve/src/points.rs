@@ -76,7 +76,7 @@ params! {
 /// let points = Points::<Config>::new(&device);
 /// let g = device.upload::<AffinePoint<Config>>(&[G1Affine::generator(); 3])?;
 /// let (mut multiples, mut affine) = (device.alloc(3)?, device.alloc(3)?);
-/// points.times(&g, &device.upload::<u32>(&[0, 1, 2])?, &mut multiples)?;
+/// points.mul(&g, &device.upload::<u32>(&[0, 1, 2])?, &mut multiples)?;
 /// points.normalise_xyzz(&multiples, &mut affine)?;
 /// let g = G1Affine::generator();
 /// assert_eq!(affine.to_vec()?, [G1Affine::zero(), g, (g + g).into()]);
@@ -384,7 +384,7 @@ impl<C: DeviceCurve> Points<C> {
     ///
     /// # Errors
     /// Returns the errors of [`Points::affine_to_xyzz`], for the same reasons.
-    pub fn times<'a>(
+    pub fn mul<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
         k: impl Into<View<'a, u32>>,

@@ -50,7 +50,7 @@ pub enum Error {
     #[error(
         "a multi-scalar multiplication of this shape takes at least {expected} bytes of device memory, got {actual}"
     )]
-    TooLittle {
+    InsufficientMemory {
         /// The least bytes that would do.
         expected: u64,
         /// Bytes allowed.

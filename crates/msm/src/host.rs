@@ -21,7 +21,7 @@ use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
 /// use evariste_backend::Device;
 ///
 /// let g = G1Affine::generator();
-/// let sum = evariste_msm::evaluate(&Device::best()?, &[g, g], &[Fr::from(5), -Fr::from(2)])?;
+/// let sum = evariste_msm::msm(&Device::best()?, &[g, g], &[Fr::from(5), -Fr::from(2)])?;
 /// assert_eq!(sum, g * Fr::from(3));
 /// # Ok(())
 /// # }
@@ -29,14 +29,10 @@ use crate::{Error, Msm, MsmConfig, MsmCurve, Result, plan::Kernels};
 ///
 /// # Errors
 /// [`Error::Length`] unless there are as many scalars as bases; [`Error::Curve`] if a constant of the curve's configuration does
-/// not hold; [`Error::TooLittle`] if beside the bases the device's
+/// not hold; [`Error::InsufficientMemory`] if beside the bases the device's
 /// memory does not hold what a sum of one scalar takes; [`Error::Device`] for more than 2^31 bases, if the device has
 /// no room for them, if a kernel does not compile, or if the device fails.
-pub fn evaluate<C: MsmCurve>(
-    device: &Device,
-    bases: &[Affine<C>],
-    scalars: &[C::ScalarField],
-) -> Result<Projective<C>> {
+pub fn msm<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::ScalarField]) -> Result<Projective<C>> {
     if scalars.len() != bases.len() {
         let (expected, actual) = (bases.len(), scalars.len());
         return Err(Error::Length { what: "scalars, as many as bases", expected, actual });
@@ -49,10 +45,10 @@ pub fn evaluate<C: MsmCurve>(
 /// The sum on this device, whatever its length.
 fn on<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::ScalarField]) -> Result<Projective<C>> {
     let kernels = device.cached_plan("", || Kernels::new(device, Vec::new()))?;
-    Msm::with_kernels(device, kernels, bases, MsmConfig::default())?.evaluate(scalars)
+    Msm::with_kernels(device, kernels, bases, MsmConfig::default())?.msm(scalars)
 }
 
-/// Gives the number of points from which on [`evaluate`] works on `device` and not on the CPU: 0 for the CPU itself.
+/// Gives the number of points from which on [`msm`] works on `device` and not on the CPU: 0 for the CPU itself.
 ///
 /// Measured once for each device and curve, in some milliseconds: the time of a sum of 128 points on the CPU, which grows with
 /// their number, against thirty times the way of one scalar to the device and back. So long takes the shortest sum on a GPU, whose

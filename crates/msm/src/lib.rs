@@ -26,7 +26,7 @@ use evariste_field::DevicePrimeField;
 
 pub use config::{Accumulation, Addition, Aggregation, Bases, Infinity, MsmConfig, Precompute, Tuning};
 pub use error::{Error, Result};
-pub use host::{crossover, evaluate, set_crossover};
+pub use host::{crossover, msm, set_crossover};
 pub use plan::{Msm, Stage, Staged};
 pub use scalars::Scalars;
 

@@ -234,7 +234,7 @@ impl<C: MsmCurve> Sizes<'_, C> {
                 let (device, expected) = (self.device.info().id, budget.buffer);
                 DeviceError::TooLarge { what: "a buffer of one sum", device, expected, actual }.into()
             }
-            Excess::Memory(expected) => Error::TooLittle { expected, actual: budget.memory },
+            Excess::Memory(expected) => Error::InsufficientMemory { expected, actual: budget.memory },
         })
     }
 }
@@ -321,7 +321,7 @@ fn table_shape<C: MsmCurve>(
 ) -> Result<Multiples> {
     let own = (len * AffinePoint::<C>::BYTES) as u64;
     if budget < own {
-        return Err(Error::TooLittle { expected: own, actual: budget });
+        return Err(Error::InsufficientMemory { expected: own, actual: budget });
     }
     let bits = covered_bits::<C>(config);
     // Points of all tables have numbers of 31 bits.
@@ -424,11 +424,11 @@ mod tests {
                 };
                 for (len, count) in [(1, 1), (2, 1), (300, 1), (7, 3), (300, 5)] {
                     let refused = with(0).required_bytes(len, count);
-                    let Err(Error::TooLittle { expected, actual: 0 }) = refused else { panic!("{refused:?}") };
+                    let Err(Error::InsufficientMemory { expected, actual: 0 }) = refused else { panic!("{refused:?}") };
                     let needed = with(expected).required_bytes(len, count).unwrap();
                     assert!(needed <= expected, "{needed} of {expected} bytes");
                     let less = with(expected - 1).required_bytes(len, count);
-                    let same = Error::TooLittle { expected, actual: expected - 1 };
+                    let same = Error::InsufficientMemory { expected, actual: expected - 1 };
                     assert_eq!(less.unwrap_err(), same, "{len} × {count}, {precompute:?}, {tuning:?}");
                 }
             }
@@ -442,7 +442,7 @@ mod tests {
         let msm = Msm::<C>::new(&Device::cpu(), &[], MsmConfig::default()).unwrap();
         let shape = (1 << 20, 1, 255);
         let with = |memory: u64| msm.sizes().layout(Budget { buffer: u64::MAX, memory }, shape);
-        let Err(Error::TooLittle { expected: least, .. }) = with(0) else { panic!("of nothing") };
+        let Err(Error::InsufficientMemory { expected: least, .. }) = with(0) else { panic!("of nothing") };
         let mut before = f64::INFINITY;
         for memory in (0..).map(|i| least << i).take_while(|memory| *memory < 1 << 36) {
             let layout = with(memory).unwrap();

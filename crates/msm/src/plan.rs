@@ -210,7 +210,7 @@ impl<C: MsmCurve> Msm<C> {
     /// [`Error::Config`] if a value of the configuration lies outside of its bounds, or for more doublings than so many bases may
     /// have; [`Error::NotOnCurve`] if the configuration asks for a check and a base is not on the curve; [`Error::AtInfinity`] if
     /// the configuration refuses bases at infinity and one is; [`Error::Curve`] for points of order r if the coefficients, the
-    /// generator or the order of the curve's configuration do not hold; [`Error::TooLittle`] if the budget of
+    /// generator or the order of the curve's configuration do not hold; [`Error::InsufficientMemory`] if the budget of
     /// [`Precompute::Tables`] does not hold the bases themselves; [`Error::Device`] for more than 2^31 bases, if the device has
     /// no room for them and their multiples, if a kernel does not compile, or if the device fails.
     pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
@@ -311,7 +311,7 @@ impl<C: MsmCurve> Msm<C> {
     ///
     /// let msm = Msm::<g1::Config>::new(&Device::best()?, &[G1Affine::generator(); 2], MsmConfig::default())?;
     /// msm.prepare()?;
-    /// let sums = msm.evaluate_many(2, &[1u8, 2, 3, 4].map(Fr::from))?;
+    /// let sums = msm.msm_batch(2, &[1u8, 2, 3, 4].map(Fr::from))?;
     /// assert_eq!(sums, [G1Affine::generator() * Fr::from(3u8), G1Affine::generator() * Fr::from(7u8)]);
     /// # Ok(())
     /// # }
@@ -379,7 +379,7 @@ impl<C: MsmCurve> Msm<C> {
     ///
     /// # Errors
     /// [`Error::Config`] if the configuration asks for digits of so many bits that there are more than 2^28 buckets;
-    /// [`Error::TooLittle`] if the memory of the configuration, or of the device, does not hold what a sum of one
+    /// [`Error::InsufficientMemory`] if the memory of the configuration, or of the device, does not hold what a sum of one
     /// scalar takes; [`Error::Device`] if that needs a larger buffer than the device allows.
     pub fn required_bytes(&self, len: usize, count: usize) -> Result<u64> {
         let layout = self.layout(len, count, covered_bits::<C>(&self.config))?;
@@ -390,17 +390,17 @@ impl<C: MsmCurve> Msm<C> {
     ///
     /// # Errors
     /// [`Error::Length`] if there are more scalars than bases; [`Error::Config`] if the configuration asks for digits
-    /// of so many bits that there are more than 2^28 buckets; [`Error::TooLittle`] if the memory of the configuration,
+    /// of so many bits that there are more than 2^28 buckets; [`Error::InsufficientMemory`] if the memory of the configuration,
     /// or of the device, does not hold what a sum of one scalar takes; [`Error::Device`] if that needs a larger buffer
     /// than the device allows, if the scalars lie on another device, if memory is exhausted, or if the device fails.
-    pub fn evaluate<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Projective<C>> {
+    pub fn msm<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Projective<C>> {
         let scalars = scalars.into();
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
         let len = scalars.len();
         Ok(self.sums(&mut scalars.into(), len, 1, true, &mut |_| Ok(()))?[0])
     }
 
-    /// Does what [`Msm::evaluate`] does, of scalars in host memory that the device copies from without a detour
+    /// Does what [`Msm::msm`] does, of scalars in host memory that the device copies from without a detour
     /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer)), in device form ([`Mont`]'s
     /// [`Element::encode`](evariste_backend::Element::encode)). Gives the memory back with the sum. The scalars are
     /// secret if [`MsmConfig::secrecy`] says so or the memory was made so. With wgpu, whose mappings end as a
@@ -408,9 +408,9 @@ impl<C: MsmCurve> Msm<C> {
     ///
     /// # Errors
     /// [`Error::Length`] unless `scalars` has the bytes of a number of scalars, at most as many as there are bases;
-    /// [`Error::Device`] if it belongs to another device; and the other errors of [`Msm::evaluate`], for the same
+    /// [`Error::Device`] if it belongs to another device; and the other errors of [`Msm::msm`], for the same
     /// reasons. The host memory is dropped then.
-    pub fn evaluate_pinned(&self, scalars: HostBuffer) -> Result<(Projective<C>, HostBuffer)> {
+    pub fn msm_pinned(&self, scalars: HostBuffer) -> Result<(Projective<C>, HostBuffer)> {
         let (expected, actual) = (self.device.info().id, scalars.device());
         if expected != actual {
             return Err(DeviceError::WrongDevice { what: "the scalars", expected, actual }.into());
@@ -430,11 +430,11 @@ impl<C: MsmCurve> Msm<C> {
         }
     }
 
-    /// Does what [`Msm::evaluate`] does, and gives an event for the end of each stage on the plan's queue.
+    /// Does what [`Msm::msm`] does, and gives an event for the end of each stage on the plan's queue.
     ///
     /// # Errors
-    /// Returns the errors of [`Msm::evaluate`], for the same reasons.
-    pub fn evaluate_staged<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Staged<C>> {
+    /// Returns the errors of [`Msm::msm`], for the same reasons.
+    pub fn msm_profiled<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Staged<C>> {
         let scalars = scalars.into();
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
         let mut events = Vec::new();
@@ -451,8 +451,8 @@ impl<C: MsmCurve> Msm<C> {
     ///
     /// # Errors
     /// [`Error::Length`] if there are not `count` times a number of scalars, or if that number is larger than that of
-    /// the bases; and the other errors of [`Msm::evaluate`], for the same reasons.
-    pub fn evaluate_many<'a>(
+    /// the bases; and the other errors of [`Msm::msm`], for the same reasons.
+    pub fn msm_batch<'a>(
         &self,
         count: usize,
         scalars: impl Into<Scalars<'a, C::ScalarField>>,
@@ -468,8 +468,8 @@ impl<C: MsmCurve> Msm<C> {
     ///
     /// # Errors
     /// [`Error::Length`] if there are not as many scalars as bases, or if `count` does not divide their number; and the
-    /// other errors of [`Msm::evaluate`], for the same reasons.
-    pub fn evaluate_batch<'a>(
+    /// other errors of [`Msm::msm`], for the same reasons.
+    pub fn msm_segmented<'a>(
         &self,
         count: usize,
         scalars: impl Into<Scalars<'a, C::ScalarField>>,

@@ -70,14 +70,14 @@ fn check<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig, kinds: &[&
         let sum: C::ScalarField = scalars.iter().zip(&multipliers).map(|(s, k)| *s * k).sum();
         let expected = C::GENERATOR * sum;
         let context = format!("{len} {kind} {config:?}");
-        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{context}");
+        assert_eq!(msm.msm(&scalars).unwrap(), expected, "{context}");
         let montgomery = device.upload::<Mont<C::ScalarField>>(&scalars).unwrap();
-        assert_eq!(msm.evaluate(&montgomery).unwrap(), expected, "{context}");
+        assert_eq!(msm.msm(&montgomery).unwrap(), expected, "{context}");
         // Behind another scalar, on a queue of its own.
         let canonical = [&[C::ScalarField::ONE], &scalars[..]].concat();
         let canonical = device.upload::<Canonical<C::ScalarField>>(&canonical).unwrap();
         let on_queue = msm.on(&device.queue().unwrap());
-        assert_eq!(on_queue.evaluate(canonical.view(1..).unwrap()).unwrap(), expected, "{context}");
+        assert_eq!(on_queue.msm(canonical.view(1..).unwrap()).unwrap(), expected, "{context}");
     }
 }
 
@@ -200,7 +200,7 @@ fn doublings_on_the_way_to_buckets_are_right_in_every_shape() {
         check::<C>(&device, 30, pieces, &KINDS[..1]);
         let msm = Msm::<C>::new(&device, &bases, config).unwrap();
         assert_eq!(msm.bytes(), 2 * (30 * AffinePoint::<C>::BYTES) as u64);
-        let sums = msm.evaluate_batch(3, &multipliers).unwrap();
+        let sums = msm.msm_segmented(3, &multipliers).unwrap();
         assert_eq!(sums, [sum(0..10), sum(10..20), sum(20..30)], "{config:?}");
     }
 }
@@ -220,9 +220,9 @@ fn short_scalars_from_the_host_cost_few_digits() {
             scalars[7] = -Fr::from(65535);
             scalars[49] = if long { -Fr::from(2).inverse().unwrap() } else { Fr::from(1) };
             let sum = scalars.iter().zip(&multipliers).map(|(s, k)| *s * k).sum::<Fr>();
-            assert_eq!(msm.evaluate(&scalars).unwrap(), C::GENERATOR * sum, "{precompute:?} {long}");
+            assert_eq!(msm.msm(&scalars).unwrap(), C::GENERATOR * sum, "{precompute:?} {long}");
         }
-        assert_eq!(msm.evaluate(&[Fr::ZERO; 50]).unwrap(), Projective::zero());
+        assert_eq!(msm.msm(&[Fr::ZERO; 50]).unwrap(), Projective::zero());
     }
 }
 
@@ -245,9 +245,9 @@ fn many_and_batches() {
                 Affine::<C>::generator_point() * sum
             };
             let expected: Vec<_> = (0..count).map(|i| sum(i, 0)).collect();
-            assert_eq!(msm.evaluate_many(count, &scalars).unwrap(), expected, "{count}");
+            assert_eq!(msm.msm_batch(count, &scalars).unwrap(), expected, "{count}");
             let expected: Vec<_> = (0..count).map(|i| sum(i, i * len)).collect();
-            assert_eq!(msm.evaluate_batch(count, &scalars).unwrap(), expected, "{count}");
+            assert_eq!(msm.msm_segmented(count, &scalars).unwrap(), expected, "{count}");
         }
     }
 }
@@ -258,16 +258,16 @@ fn slices_on_the_host_and_misuse() {
     let device = Device::cpu();
     let (bases, multipliers) = bases::<C>(9);
     let sum = multipliers.iter().map(|k| *k * k).sum::<ark_bn254::Fr>();
-    assert_eq!(evaluate(&device, &bases, &multipliers).unwrap(), Affine::<C>::generator_point() * sum);
+    assert_eq!(crate::msm(&device, &bases, &multipliers).unwrap(), Affine::<C>::generator_point() * sum);
     let length = |what, expected, actual| Err(Error::Length { what, expected, actual });
-    assert_eq!(evaluate(&device, &bases, &multipliers[1..]), length("scalars, as many as bases", 9, 8));
+    assert_eq!(crate::msm(&device, &bases, &multipliers[1..]), length("scalars, as many as bases", 9, 8));
 
     let msm = Msm::<C>::new(&device, &bases[..8], MsmConfig::default()).unwrap();
     let what = "scalars, of which there may be as many as bases";
-    assert_eq!(msm.evaluate(&multipliers), length(what, 8, 9));
-    assert!(matches!(msm.evaluate_many(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
-    assert!(matches!(msm.evaluate_batch(3, &multipliers[..8]), Err(Error::Length { expected: 6, actual: 8, .. })));
-    assert!(matches!(msm.evaluate_batch(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
+    assert_eq!(msm.msm(&multipliers), length(what, 8, 9));
+    assert!(matches!(msm.msm_batch(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
+    assert!(matches!(msm.msm_segmented(3, &multipliers[..8]), Err(Error::Length { expected: 6, actual: 8, .. })));
+    assert!(matches!(msm.msm_segmented(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
 
     let refused = |config| Msm::<C>::new(&device, &bases, config).unwrap_err();
     let plain = MsmConfig::default();
@@ -280,7 +280,7 @@ fn slices_on_the_host_and_misuse() {
     let odd = MsmConfig { precompute: Precompute::OddDigits { depth: 0 }, ..plain };
     assert!(matches!(refused(odd), Error::Config { expected, actual: 0, .. } if *expected.start() == 1));
     let tables = Precompute::Tables { budget: 575 };
-    let expected = Error::TooLittle { expected: 576, actual: 575 };
+    let expected = Error::InsufficientMemory { expected: 576, actual: 575 };
     assert_eq!(refused(MsmConfig { precompute: tables, ..plain }), expected);
     let mut wrong = bases.clone();
     wrong[4] = Affine::new_unchecked(ark_bn254::Fq::ONE, ark_bn254::Fq::ONE);
@@ -288,11 +288,11 @@ fn slices_on_the_host_and_misuse() {
     assert_eq!(Msm::<C>::new(&device, &wrong, check).unwrap_err(), Error::NotOnCurve { index: 4 });
 
     let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(1), ..plain }).unwrap();
-    let Err(Error::TooLittle { expected, actual: 1 }) = msm.evaluate(&multipliers) else {
+    let Err(Error::InsufficientMemory { expected, actual: 1 }) = msm.msm(&multipliers) else {
         panic!("one byte is enough")
     };
     let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(expected), ..plain }).unwrap();
-    assert_eq!(msm.evaluate(&multipliers).unwrap(), Affine::<C>::generator_point() * sum);
+    assert_eq!(msm.msm(&multipliers).unwrap(), Affine::<C>::generator_point() * sum);
 }
 
 #[test]
@@ -309,13 +309,13 @@ fn scalars_that_are_no_residues_and_few_bits() {
     let expected = reference::msm::<C, _>(&bases, &[[u64::MAX; 4]; 3]);
     for kind in [Bases::Any, Bases::Subgroup] {
         let msm = Msm::<C>::new(&device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() }).unwrap();
-        assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{kind:?}");
+        assert_eq!(msm.msm(&scalars).unwrap(), expected, "{kind:?}");
     }
     for bits in [1, 16, 17, 254, 255, 256] {
         let msm = Msm::<C>::new(&device, &bases, MsmConfig { bits: Some(bits), ..MsmConfig::default() }).unwrap();
         let largest = Fr::from(2u8).pow([u64::from(bits.min(254))]) - Fr::ONE;
         let sum = multipliers.iter().map(|k| *k * largest).sum::<Fr>();
-        assert_eq!(msm.evaluate(&[largest; 3]).unwrap(), Affine::<C>::generator_point() * sum, "{bits}");
+        assert_eq!(msm.msm(&[largest; 3]).unwrap(), Affine::<C>::generator_point() * sum, "{bits}");
     }
 }
 
@@ -329,8 +329,8 @@ fn boundaries_of_arguments_are_errors() {
     let msm = Msm::<C>::new(&device, &[], plain).unwrap();
     // More sums than a vector holds, of no scalars.
     let none: [Fr; 0] = [];
-    assert!(matches!(msm.evaluate_many(usize::MAX, &none), Err(Error::Device(_))));
-    assert!(matches!(msm.evaluate_batch(usize::MAX, &none), Err(Error::Device(_))));
+    assert!(matches!(msm.msm_batch(usize::MAX, &none), Err(Error::Device(_))));
+    assert!(matches!(msm.msm_segmented(usize::MAX, &none), Err(Error::Device(_))));
     // Shapes that nobody has.
     for (len, count) in [(usize::MAX, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
         assert!(msm.required_bytes(len, count).is_ok(), "pieces or groups fit");
@@ -338,7 +338,7 @@ fn boundaries_of_arguments_are_errors() {
     }
     // Ten digits of 26 bits have more buckets than there are numbers for, whatever the memory is.
     let wide = MsmConfig { window: Some(26), memory: Some(u64::MAX), ..plain };
-    let refused = Msm::<C>::new(&device, &bases, wide).unwrap().evaluate(&[Fr::ONE, -Fr::ONE / Fr::from(2)]);
+    let refused = Msm::<C>::new(&device, &bases, wide).unwrap().msm(&[Fr::ONE, -Fr::ONE / Fr::from(2)]);
     assert!(matches!(refused, Err(Error::Config { actual: 26, .. })), "{refused:?}");
     // Exponents are below the bits of a digit, and points that are doubled on the way have no levels.
     let doublings = |depth| MsmConfig { precompute: Precompute::Doublings { depth }, ..plain };
@@ -421,7 +421,7 @@ fn tiny<C: MsmCurve>(order: u64) {
     let scalars: Vec<C::ScalarField> = (0..40).map(|i| C::ScalarField::from(i * i % order)).collect();
     let sum: C::ScalarField = multipliers.iter().zip(&scalars).map(|(k, s)| *k * s).sum();
     let expected = Affine::<C>::generator_point() * sum;
-    assert_eq!(evaluate(&device, &bases, &scalars).unwrap(), expected);
+    assert_eq!(crate::msm(&device, &bases, &scalars).unwrap(), expected);
     assert_eq!(reference::msm::<C, _>(&bases, &scalars.iter().map(|s| s.into_bigint()).collect::<Vec<_>>()), expected);
     let tables = Precompute::Tables { budget: u64::MAX };
     let odd = Precompute::OddDigits { depth: 2 };
@@ -433,9 +433,9 @@ fn tiny<C: MsmCurve>(order: u64) {
         for kind in [Bases::Subgroup, Bases::Any] {
             let config = MsmConfig { precompute, bases: kind, tuning: tuning(levels), ..MsmConfig::default() };
             let msm = Msm::<C>::new(&device, &bases, config).unwrap();
-            assert_eq!(msm.evaluate(&scalars).unwrap(), expected, "{config:?}");
+            assert_eq!(msm.msm(&scalars).unwrap(), expected, "{config:?}");
             let buffer = device.upload::<Canonical<C::ScalarField>>(&scalars).unwrap();
-            assert_eq!(msm.evaluate(&buffer).unwrap(), expected, "{config:?}");
+            assert_eq!(msm.msm(&buffer).unwrap(), expected, "{config:?}");
         }
     }
 }
@@ -544,7 +544,7 @@ fn pairs_share_inversions_on_the_cpu() {
         let config = MsmConfig { window: Some(8), tuning, ..MsmConfig::default() };
         let msm = Msm::<C>::new(&device, &bases, config).unwrap();
         let before = INVERSIONS.load(Ordering::Relaxed);
-        let result = msm.evaluate(&scalars).unwrap();
+        let result = msm.msm(&scalars).unwrap();
         let inversions = INVERSIONS.load(Ordering::Relaxed) - before;
         assert_eq!(result, Affine::<C>::generator_point() * sum, "{levels}");
         // Each scalar has 32 digits, so half as many pairs in the first level.

@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// A transform out of core is allowed less device memory than its smallest pieces take.
     #[error("the smallest pieces of the transform take {expected} bytes of device memory, got {actual}")]
-    TooLittle {
+    InsufficientMemory {
         /// Bytes of the smallest pieces with their scratch and factors.
         expected: u64,
         /// Bytes allowed.

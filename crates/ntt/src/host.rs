@@ -17,7 +17,7 @@ use crate::{Config, Error, Ntt, Result, forward_out_of_core, inverse_out_of_core
 ///
 /// # Errors
 /// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; [`Error::TwoAdicity`] if the field has no
-/// root of unity of that order; [`Error::TooLittle`] if the device holds neither the slice nor the smallest pieces of a
+/// root of unity of that order; [`Error::InsufficientMemory`] if the device holds neither the slice nor the smallest pieces of a
 /// transform out of core; [`Error::Device`] if the device refuses the data or fails. The slice is unchanged then.
 /// [`Error::Interrupted`] if the device failed while the result came back: parts of it may be there.
 pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {

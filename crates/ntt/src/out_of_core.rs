@@ -83,7 +83,7 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if 2^`log_n`
-    /// elements take half of the address space or more; [`Error::TooLittle`] if not even four columns of √n elements
+    /// elements take half of the address space or more; [`Error::InsufficientMemory`] if not even four columns of √n elements
     /// and what belongs to them fit into `device_bytes`, or for large n as many as make copies of 4 KiB;
     /// [`Error::Device`] if device or pinned host memory is exhausted, if kernels do not compile, or if the device
     /// fails.
@@ -101,7 +101,7 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
         let lines = usize::try_from(device_bytes / line).unwrap_or(usize::MAX);
         let least = least_lines(log_n, bytes);
         if lines < least {
-            return Err(Error::TooLittle { expected: least as u64 * line, actual: device_bytes });
+            return Err(Error::InsufficientMemory { expected: least as u64 * line, actual: device_bytes });
         }
         // One call takes fewer than 2^32 elements.
         let lines = (1 << lines.ilog2()).min(1 << 31u32.saturating_sub(log_line)).max(MIN_LINES);

@@ -394,7 +394,7 @@ mod tests {
         let mut host = random::<Goldilocks>(16);
         for device_bytes in [0, 1] {
             let error = crate::forward_out_of_core(&device, &mut host, device_bytes).unwrap_err();
-            assert!(matches!(error, Error::TooLittle { .. }), "{error}");
+            assert!(matches!(error, Error::InsufficientMemory { .. }), "{error}");
         }
         let expected = reference::forward(&host, Goldilocks::from(1));
         crate::forward_out_of_core(&device, &mut host, u64::MAX).unwrap();

@@ -121,9 +121,9 @@ mod tests {
         let device = Device::cpu();
         for log_n in 0..=16 {
             let plan = |bytes: u64| OutOfCore::<F>::new(&device, log_n, bytes, Secrecy::Public);
-            let Error::TooLittle { expected, actual: 0 } = plan(0).unwrap_err() else { panic!("of nothing") };
+            let Error::InsufficientMemory { expected, actual: 0 } = plan(0).unwrap_err() else { panic!("of nothing") };
             let refused = plan(expected - 1).unwrap_err();
-            assert_eq!(refused, Error::TooLittle { expected, actual: expected - 1 }, "2^{log_n}");
+            assert_eq!(refused, Error::InsufficientMemory { expected, actual: expected - 1 }, "2^{log_n}");
             let x: Vec<F> = (0..1 << log_n).map(F::from).collect();
             let (mut y, mut data) = (x.clone(), device.upload::<Mont<F>>(&x).unwrap());
             plan(expected).unwrap().forward(&mut y).unwrap();

@@ -53,7 +53,7 @@ use crate::{
 /// use evariste_sqrt::HashToCurve;
 ///
 /// let hash = HashToCurve::<Config>::new(&Device::best()?, b"EXAMPLE-V01-CS02-with-BLS12381G2_XMD:SHA-256_SSWU_RO_")?;
-/// let points = hash.points_of(&["one message", "another one"])?.to_vec()?;
+/// let points = hash.hash(&["one message", "another one"])?.to_vec()?;
 /// assert!(points.iter().all(|p| p.is_in_correct_subgroup_assuming_on_curve()));
 /// # Ok(())
 /// # }
@@ -135,7 +135,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// thread of the device may not do as much as one map or one addition takes, with
     /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for ten Jacobian points a message, or
     /// with what the device fails with.
-    pub fn points_of<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
+    pub fn hash<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
         let (inner, queue, count) = (&*self.inner, self.queue.as_ref(), messages.len());
         checked_len(&inner.device, "a batch of elements to map", count.saturating_mul(2))?;
         let hasher = <DefaultFieldHasher<Sha256> as HashToField<C::BaseField>>::new(&inner.domain);

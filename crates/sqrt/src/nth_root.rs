@@ -31,7 +31,7 @@ use crate::{
 /// use evariste_sqrt::NthRoot;
 ///
 /// let cubes = NthRoot::<Fr>::new(&Device::best()?, 3)?;
-/// let found = cubes.roots_of(&[Fr::from(27), Fr::from(2)])?;
+/// let found = cubes.roots_host(&[Fr::from(27), Fr::from(2)])?;
 /// let [root, other] = [found[0].unwrap_or_default(), Fr::from(3)];
 /// let unit = cubes.root_of_unity();
 /// assert!([other, other * unit, other * unit * unit].contains(&root));
@@ -121,7 +121,7 @@ impl<F: RootField> NthRoot<F> {
     /// # Errors
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`NthRoot::roots`], for the same reasons.
-    pub fn roots_of(&self, a: &[F]) -> Result<Vec<Option<F>>> {
+    pub fn roots_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
         on_host(&self.device, self.queue.as_ref(), a, |elements, out, mask| self.roots(elements, out, mask))
     }
 }

@@ -275,7 +275,7 @@ pub(crate) fn on_host<F: RootField>(
 /// let squares = device.upload::<Mont<Fr>>(&[4, 5, 9].map(Fr::from))?;
 /// let (mut roots, mut mask) = (device.alloc(3)?, device.alloc(3)?);
 /// let sqrt = Sqrt::<Fr>::with(&device, Config { choice: Choice::Smaller, ..Config::default() })?;
-/// sqrt.roots(&squares, &mut roots, &mut mask)?;
+/// sqrt.sqrt(&squares, &mut roots, &mut mask)?;
 /// assert_eq!(roots.to_vec()?, [2, 0, 3].map(Fr::from));
 /// assert_eq!(mask.to_vec()?, [1, 0, 1]);
 /// # Ok(())
@@ -434,7 +434,7 @@ impl<F: RootField> Sqrt<F> {
         self.inner.method
     }
 
-    /// Counts the multiplications and squarings that [`Sqrt::roots`] takes for one element, the check included; for
+    /// Counts the multiplications and squarings that [`Sqrt::sqrt`] takes for one element, the check included; for
     /// methods that search, those expected.
     pub fn products(&self) -> u64 {
         self.inner.products
@@ -452,7 +452,7 @@ impl<F: RootField> Sqrt<F> {
     /// elements, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three lies on another device,
     /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or for a method that takes more
     /// turns of loops than a thread of the device may do, or with what the device fails with.
-    pub fn roots<'a>(
+    pub fn sqrt<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
         out: impl Into<ViewMut<'a, Mont<F>>>,
@@ -470,7 +470,7 @@ impl<F: RootField> Sqrt<F> {
     ///
     /// # Errors
     /// [`Error::Field`] if the field is an extension; [`Error::Device`] if denominators, roots or mask are not as many
-    /// as the numerators or, at the first call, if the kernel does not compile; and the errors of [`Sqrt::roots`], for
+    /// as the numerators or, at the first call, if the kernel does not compile; and the errors of [`Sqrt::sqrt`], for
     /// the same reasons.
     pub fn ratios<'a>(
         &self,
@@ -492,7 +492,7 @@ impl<F: RootField> Sqrt<F> {
     /// square, 0 for 0, and `u32::MAX` (−1) for what is no square. An exponentiation by (p − 1) / 2.
     ///
     /// # Errors
-    /// [`Error::Device`] at the first call if the kernel does not compile; and the errors of [`Sqrt::roots`], for the
+    /// [`Error::Device`] at the first call if the kernel does not compile; and the errors of [`Sqrt::sqrt`], for the
     /// same reasons.
     pub fn symbols<'a>(&self, a: impl Into<View<'a, Mont<F>>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (a, symbols) = (a.into(), symbols.into());
@@ -505,9 +505,9 @@ impl<F: RootField> Sqrt<F> {
     ///
     /// # Errors
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
-    /// elements, their roots and the mask; and the errors of [`Sqrt::roots`], for the same reasons.
-    pub fn roots_of(&self, a: &[F]) -> Result<Vec<Option<F>>> {
-        on_host(&self.device, self.queue.as_ref(), a, |elements, out, mask| self.roots(elements, out, mask))
+    /// elements, their roots and the mask; and the errors of [`Sqrt::sqrt`], for the same reasons.
+    pub fn sqrt_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
+        on_host(&self.device, self.queue.as_ref(), a, |elements, out, mask| self.sqrt(elements, out, mask))
     }
 
     fn loaded<'a>(

@@ -73,7 +73,7 @@ pub enum PointError {
 }
 
 impl PointError {
-    /// Tells what a status of [`Decompress::points`] says; `None` of a point that is right.
+    /// Tells what a status of [`Decompress::decompress`] says; `None` of a point that is right.
     pub fn of(status: u32) -> Option<Self> {
         match status {
             0 => None,
@@ -179,9 +179,9 @@ pub type Refused = Vec<(usize, PointError)>;
 /// let mut bytes = Vec::new();
 /// G1Affine::generator().serialize_compressed(&mut bytes).unwrap();
 /// let decompress = Decompress::<Config>::new(&Device::best()?, Encoding::Zcash, Check::Subgroup)?;
-/// assert_eq!(decompress.points_of(&bytes)?.to_vec()?, [G1Affine::generator()]);
+/// assert_eq!(decompress.decompress_host(&bytes)?.to_vec()?, [G1Affine::generator()]);
 /// bytes[0] &= 0x7f;
-/// let refused = decompress.points_of(&bytes).unwrap_err();
+/// let refused = decompress.decompress_host(&bytes).unwrap_err();
 /// assert_eq!(refused, Error::Point { index: 0, kind: PointError::Flags });
 /// # Ok(())
 /// # }
@@ -271,7 +271,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// [`Unaligned`](evariste_backend::Error::Unaligned) for a view of bytes that is not whole words of 4, with
     /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if multiples are kept between launches and there is no
     /// room for them, or with what the device fails with.
-    pub fn points<'a>(
+    pub fn decompress<'a>(
         &self,
         bytes: impl Into<View<'a, u8>>,
         out: impl Into<ViewMut<'a, AffinePoint<C>>>,
@@ -343,10 +343,10 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// Makes the points of encodings in host memory, on the device.
     ///
     /// # Errors
-    /// [`Error::Point`] with the first encoding that is no point; and the errors of [`Decompress::try_points_of`], for
+    /// [`Error::Point`] with the first encoding that is no point; and the errors of [`Decompress::try_decompress_host`], for
     /// the same reasons.
-    pub fn points_of(&self, bytes: &[u8]) -> Result<Buffer<AffinePoint<C>>> {
-        let (points, wrong) = self.try_points_of(bytes)?;
+    pub fn decompress_host(&self, bytes: &[u8]) -> Result<Buffer<AffinePoint<C>>> {
+        let (points, wrong) = self.try_decompress_host(bytes)?;
         match wrong.first() {
             None => Ok(points),
             Some((index, kind)) => Err(Error::Point { index: *index, kind: *kind }),
@@ -359,15 +359,15 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// # Errors
     /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) if the bytes are no whole number of
     /// encodings, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for bytes,
-    /// points and statuses; and the errors of [`Decompress::points`], for the same reasons.
-    pub fn try_points_of(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Refused)> {
+    /// points and statuses; and the errors of [`Decompress::decompress`], for the same reasons.
+    pub fn try_decompress_host(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Refused)> {
         // Of bytes that end within an encoding, the last one is too short.
         let len = bytes.len().div_ceil(self.inner.layout.bytes);
         let queue = self.queue.as_ref();
         let mut encodings = self.device.alloc::<u8>(bytes.len())?;
         let (mut points, mut status) = (self.device.alloc(len)?, self.device.alloc::<u32>(len)?);
         encodings.as_view_mut().write_on(queue, bytes)?;
-        self.points(&encodings, &mut points, &mut status)?;
+        self.decompress(&encodings, &mut points, &mut status)?;
         let status = status.as_view().read_on(queue)?.wait()?;
         let wrong = status.iter().enumerate().filter_map(|(i, status)| Some((i, PointError::of(*status)?)));
         Ok((points, wrong.collect()))

@@ -84,7 +84,7 @@ fn sample<F: RootField>(len: usize) -> Vec<F> {
 
 fn check<F: RootField>(device: &Device, elements: &[F], config: Config<F>) {
     let sqrt = Sqrt::<F>::with(device, config).unwrap();
-    for (x, root) in elements.iter().zip(sqrt.roots_of(elements).unwrap()) {
+    for (x, root) in elements.iter().zip(sqrt.sqrt_host(elements).unwrap()) {
         let message = format!("{:?} of {x} on {device:?}", sqrt.method());
         match config.choice {
             Choice::Any => {
@@ -185,7 +185,7 @@ fn quadratic_extensions() {
     check_ratios_and_symbols(&Device::cpu(), &sample::<ark_bls12_381::Fq2>(9));
     let device = Device::cpu();
     let elements = sample::<BabyBear2>(30);
-    let roots = Sqrt::<BabyBear2>::new(&device).unwrap().roots_of(&elements).unwrap();
+    let roots = Sqrt::<BabyBear2>::new(&device).unwrap().sqrt_host(&elements).unwrap();
     for (x, root) in elements.iter().zip(roots) {
         assert_eq!(root.map(|root| root.square()), (!x.legendre().is_qnr()).then_some(*x));
     }
@@ -217,9 +217,9 @@ fn warps_have_the_same_roots() {
         let (warp, best) = (sqrt(Some(Method::Warp)).unwrap(), sqrt(None).unwrap());
         for len in [1, 2, 3, 4, 5, 31, 33] {
             let elements = &sample::<F>(len.max(3))[..len];
-            assert_eq!(warp.roots_of(elements).unwrap(), best.roots_of(elements).unwrap(), "{len} on {device:?}");
+            assert_eq!(warp.sqrt_host(elements).unwrap(), best.sqrt_host(elements).unwrap(), "{len} on {device:?}");
         }
-        assert!(warp.roots_of(&[]).unwrap().is_empty());
+        assert!(warp.sqrt_host(&[]).unwrap().is_empty());
     }
     for device in devices() {
         same::<F3>(&device);
@@ -238,7 +238,7 @@ fn check_degree<F: RootField + PrimeField>(device: &Device, elements: &[F], degr
     let order: BigUint = F::MODULUS.into() - 1u8;
     let (unit, divides) = (plan.root_of_unity(), (&order % degree) == BigUint::ZERO);
     assert_eq!((unit != F::ONE, unit.pow([degree.into()])), (divides, F::ONE));
-    for (x, root) in elements.iter().zip(plan.roots_of(elements).unwrap()) {
+    for (x, root) in elements.iter().zip(plan.roots_host(elements).unwrap()) {
         let expected = reference::has_root(*x, degree).then_some(*x);
         assert_eq!(root.map(|root| root.pow([degree.into()])), expected, "degree {degree} of {x} on {device:?}");
     }
@@ -348,9 +348,9 @@ fn what_does_not_fit_is_refused() {
     let a = device.upload::<Mont<F97>>(&[F97::ONE; 3]).unwrap();
     let (mut out, mut mask) = (device.zeros::<Mont<F97>>(2).unwrap(), device.zeros::<u32>(3).unwrap());
     let length = |what| Err(Error::Device(DeviceError::Length { what, expected: 3, actual: 2 }));
-    assert_eq!(sqrt.roots(&a, &mut out, &mut mask), length("the roots"));
+    assert_eq!(sqrt.sqrt(&a, &mut out, &mut mask), length("the roots"));
     let mut out = device.zeros::<Mont<F97>>(3).unwrap();
-    assert_eq!(sqrt.roots(&a, &mut out, mask.view_mut(..2).unwrap()), length("the mask"));
+    assert_eq!(sqrt.sqrt(&a, &mut out, mask.view_mut(..2).unwrap()), length("the mask"));
     assert_eq!(mask.to_vec().unwrap(), [0; 3]);
     assert_eq!(out.to_vec().unwrap(), [F97::ZERO; 3]);
     let square = Config { non_residue: Some(F97::from(4u8)), ..Config::default() };
@@ -379,7 +379,7 @@ fn many_elements_are_divided_into_launches() {
             let mut out = device.upload::<Mont<F97>>(&vec![F97::from(5u8); elements.len()]).unwrap();
             let mut mask = device.upload(&vec![7u32; elements.len()]).unwrap();
             match ratios {
-                false => sqrt.roots(&u, &mut out, &mut mask).unwrap(),
+                false => sqrt.sqrt(&u, &mut out, &mut mask).unwrap(),
                 true => sqrt.ratios(&u, &v, &mut out, &mut mask).unwrap(),
             }
             (out.to_vec().unwrap(), mask.to_vec().unwrap())
@@ -406,7 +406,7 @@ fn many_points_are_divided_into_launches() {
     outside::<G1>().serialize_compressed(&mut bytes).unwrap();
     for device in [Device::cpu(), emulator()] {
         let run = |decompress: &Decompress<G1>| {
-            let (points, wrong) = decompress.try_points_of(&bytes).unwrap();
+            let (points, wrong) = decompress.try_decompress_host(&bytes).unwrap();
             (points.to_vec().unwrap(), wrong)
         };
         let decompress = Decompress::<G1>::new(&device, Encoding::Zcash, Check::Subgroup).unwrap();
@@ -453,14 +453,14 @@ fn check_points<C: DeviceCurve<BaseField: RootField>>(device: &Device, encoding:
     let decompress = Decompress::<C>::new(device, encoding, Check::Subgroup).unwrap();
     let (mut points, mut bytes) = encoded::<C>();
     assert_eq!(bytes.len(), points.len() * decompress.point_bytes());
-    assert_eq!(decompress.points_of(&bytes).unwrap().to_vec().unwrap(), points);
+    assert_eq!(decompress.decompress_host(&bytes).unwrap().to_vec().unwrap(), points);
     let mut expected = Vec::new();
     if !C::cofactor_is_one() {
         points.push(outside::<C>());
         points.last().unwrap().serialize_compressed(&mut bytes).unwrap();
         expected.push((points.len() - 1, PointError::NotInSubgroup));
         let unchecked = Decompress::<C>::new(device, encoding, Check::Curve).unwrap();
-        assert_eq!(unchecked.points_of(&bytes).unwrap().to_vec().unwrap(), points);
+        assert_eq!(unchecked.decompress_host(&bytes).unwrap().to_vec().unwrap(), points);
         *points.last_mut().unwrap() = Affine::identity();
     }
     let each = decompress.point_bytes();
@@ -472,7 +472,7 @@ fn check_points<C: DeviceCurve<BaseField: RootField>>(device: &Device, encoding:
     loop {
         bytes[2 * each + low] = bytes[2 * each + low].wrapping_add(1);
         let x = bytes[2 * each..3 * each].to_vec();
-        let kinds = decompress.try_points_of(&x).unwrap().1;
+        let kinds = decompress.try_decompress_host(&x).unwrap().1;
         if kinds == [(0, PointError::NotOnCurve)] {
             break;
         }
@@ -490,14 +490,14 @@ fn check_points<C: DeviceCurve<BaseField: RootField>>(device: &Device, encoding:
     for (i, _) in &expected {
         points[*i] = Affine::identity();
     }
-    let (found, wrong) = decompress.try_points_of(&bytes).unwrap();
+    let (found, wrong) = decompress.try_decompress_host(&bytes).unwrap();
     assert_eq!(wrong, expected);
     assert_eq!(found.to_vec().unwrap(), points);
     let (expected, actual) = (2 * each as u64, each as u64 + 1);
     let length = DeviceError::Length { what: "the encodings, in bytes,", expected, actual };
-    assert_eq!(decompress.points_of(&bytes[..=each]).unwrap_err(), Error::Device(length));
+    assert_eq!(decompress.decompress_host(&bytes[..=each]).unwrap_err(), Error::Device(length));
     let first = Error::Point { index: 2, kind: PointError::NotOnCurve };
-    assert_eq!(decompress.points_of(&bytes).unwrap_err(), first);
+    assert_eq!(decompress.decompress_host(&bytes).unwrap_err(), first);
 }
 
 #[test]
@@ -521,13 +521,16 @@ fn bits_that_nothing_needs_are_refused_where_arkworks_ignores_them() {
     let decompress = Decompress::<C>::new(&Device::cpu(), Encoding::Arkworks, Check::Subgroup).unwrap();
     let (points, bytes) = encoded::<C>();
     let (point, bytes) = (points[0], &bytes[..33]);
-    assert_eq!((decompress.point_bytes(), decompress.points_of(bytes).unwrap().to_vec().unwrap()), (33, vec![point]));
+    assert_eq!(
+        (decompress.point_bytes(), decompress.decompress_host(bytes).unwrap().to_vec().unwrap()),
+        (33, vec![point])
+    );
     for bit in 0..6 {
         let mut other = bytes.to_vec();
         other[32] |= 1 << bit;
         assert_eq!(Affine::<C>::deserialize_compressed(&other[..]).unwrap(), point, "bit {bit}");
         let refused = Error::Point { index: 0, kind: PointError::NotCanonical };
-        assert_eq!(decompress.points_of(&other).unwrap_err(), refused, "bit {bit}");
+        assert_eq!(decompress.decompress_host(&other).unwrap_err(), refused, "bit {bit}");
     }
 }
 
@@ -591,7 +594,7 @@ fn check_membership<C: DeviceCurve<BaseField: RootField>>(device: &Device, encod
     let mut bytes = Vec::new();
     points.iter().for_each(|p| p.serialize_compressed(&mut bytes).unwrap());
     let decompress = Decompress::<C>::new(device, encoding, Check::Subgroup).unwrap();
-    let (_, wrong) = decompress.try_points_of(&bytes).unwrap();
+    let (_, wrong) = decompress.try_decompress_host(&bytes).unwrap();
     let outside = points.iter().enumerate().filter(|(_, p)| !p.mul_bigint(order).is_zero());
     assert_eq!(wrong, outside.map(|(i, _)| (i, PointError::NotInSubgroup)).collect::<Vec<_>>());
     assert_eq!(wrong.len(), 12 + 2 * small.len());
@@ -618,7 +621,7 @@ fn check_members<C: DeviceCurve<BaseField: RootField>>(encoding: Encoding) {
     let decompress = Decompress::<C>::new(&Device::cpu(), encoding, Check::Subgroup).unwrap();
     (points[5], points[20]) = (Affine::identity(), Affine::identity());
     let refused = [5, 20].map(|i| (i, PointError::NotInSubgroup));
-    let (found, wrong) = decompress.try_points_of(&bytes).unwrap();
+    let (found, wrong) = decompress.try_decompress_host(&bytes).unwrap();
     assert_eq!((found.to_vec().unwrap(), &wrong[..]), (points, &refused[..]));
 }
 
@@ -734,10 +737,10 @@ where
     let expected: Vec<Affine<C>> = messages.iter().map(|message| reference.hash(message.as_bytes()).unwrap()).collect();
     assert!(expected[0] == of_nothing);
     let hash = HashToCurve::<C>::new(device, domain).unwrap();
-    assert!(hash.points_of(&messages).unwrap().to_vec().unwrap() == expected, "{}", device.info().name);
+    assert!(hash.hash(&messages).unwrap().to_vec().unwrap() == expected, "{}", device.info().name);
     let queue = device.queue().unwrap();
-    assert!(hash.on(&queue).points_of(&messages[..1]).unwrap().to_vec().unwrap() == expected[..1]);
-    assert!(hash.points_of::<&str>(&[]).unwrap().to_vec().unwrap().is_empty());
+    assert!(hash.on(&queue).hash(&messages[..1]).unwrap().to_vec().unwrap() == expected[..1]);
+    assert!(hash.hash::<&str>(&[]).unwrap().to_vec().unwrap().is_empty());
 }
 
 /// By squares, since arkworks' roots do not end.
@@ -751,7 +754,7 @@ fn a_generator_that_is_a_square_has_all_roots() {
             Err(Error::Method { .. }) => continue,
             plan => plan.unwrap(),
         };
-        for (x, root) in elements.iter().zip(plan.roots_of(&elements).unwrap()) {
+        for (x, root) in elements.iter().zip(plan.sqrt_host(&elements).unwrap()) {
             assert_eq!(root.map(|root| root.square()), squares.contains(x).then_some(*x), "{method:?}");
         }
     }

@@ -77,7 +77,7 @@ pub enum Error {
     },
     /// Less device memory is allowed than the smallest pieces of tables in host memory take.
     #[error("pieces of the tables take {expected} bytes at least, {actual} are allowed")]
-    TooLittle {
+    InsufficientMemory {
         /// The least, in bytes.
         expected: u64,
         /// What was allowed.

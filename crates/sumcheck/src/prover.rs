@@ -185,7 +185,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let (Ok(_), Ok(_)) = (is_below::<E, T>(), Statement::<E>::new(1, expression)) else { return Vec::new() };
         let mut kinds = Vec::new();
         for (weighted, zero) in [(false, false), (true, false), (true, true)] {
-            for order in [Order::High, Order::Low] {
+            for order in [Order::MsbFirst, Order::LsbFirst] {
                 kinds.extend(Self::kinds(expression, weighted, zero, order));
             }
         }
@@ -213,11 +213,11 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         };
         let packed = Source::Packed { below: false };
         let [first, then] = [zero, false].map(|zero| points(Strategy::ZeroCheck, degree, zero));
-        let folding = if order == Order::High { Fold::High } else { Fold::Low };
+        let folding = if order == Order::MsbFirst { Fold::High } else { Fold::Low };
         let kind = |fold, source, target, points: &Points, drawn: Option<&Points>| Kind {
             tables,
             fold,
-            high: order == Order::High,
+            high: order == Order::MsbFirst,
             source,
             target,
             points: points.clone(),
@@ -227,9 +227,9 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         };
         let start = kind(Fold::No, separate, Target::None, &first, None);
         let mut kinds = vec![start.clone(), kind(folding, separate, Target::Packed, &then, Some(&first))];
-        let packed_target = if order == Order::High { Target::InPlace } else { Target::Packed };
+        let packed_target = if order == Order::MsbFirst { Target::InPlace } else { Target::Packed };
         let mut then_on = vec![kind(folding, packed, packed_target, &then, Some(&then))];
-        if !below && order == Order::High {
+        if !below && order == Order::MsbFirst {
             let in_place = |drawn| kind(Fold::High, separate, Target::InPlace, &then, Some(drawn));
             kinds.push(in_place(&first));
             then_on.push(in_place(&then));
@@ -274,7 +274,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     }
 
     /// Proves that the weighted sum of a statement about this prover's expression is `claim`. The tables stay as they are. Memory
-    /// beside them is half of theirs, and three quarters for [`Order::Low`](crate::Order::Low), if their elements are those of
+    /// beside them is half of theirs, and three quarters for [`Order::LsbFirst`](crate::Order::LsbFirst), if their elements are those of
     /// challenges.
     ///
     /// # Errors

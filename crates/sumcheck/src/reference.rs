@@ -20,8 +20,8 @@ pub fn evaluate<E: Field>(table: &[E], point: &[E]) -> E {
 pub fn fold<E: Field>(table: &[E], challenge: E, order: Order) -> Vec<E> {
     let half = table.len() / 2;
     let ends = |x: usize| match order {
-        Order::High => (table[x], table[x + half]),
-        Order::Low => (table[2 * x], table[2 * x + 1]),
+        Order::MsbFirst => (table[x], table[x + half]),
+        Order::LsbFirst => (table[2 * x], table[2 * x + 1]),
     };
     (0..half).map(ends).map(|(a, b)| a + challenge * (b - a)).collect()
 }
@@ -54,8 +54,8 @@ pub fn prove<E: DeviceField>(
     for round in 0..rounds {
         if let Some(point) = &mut point {
             match order {
-                Order::High => drop(point.remove(num_vars - 1 - round)),
-                Order::Low => drop(point.remove(0)),
+                Order::MsbFirst => drop(point.remove(num_vars - 1 - round)),
+                Order::LsbFirst => drop(point.remove(0)),
             }
         }
         let left = match num_vars - 1 - round {

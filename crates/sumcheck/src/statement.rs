@@ -25,17 +25,17 @@ pub const MIN_SOUNDNESS_BITS: u32 = 100;
 pub enum Order {
     /// The highest: the first half of a table and the second are joined. Tables can be folded where they lie.
     #[default]
-    High,
+    MsbFirst,
     /// The lowest: neighbours are joined.
-    Low,
+    LsbFirst,
 }
 
 impl Order {
     /// Gives the variable that a round binds, from 0 on.
     pub fn variable(self, num_vars: usize, round: usize) -> usize {
         match self {
-            Order::High => num_vars - 1 - round,
-            Order::Low => round,
+            Order::MsbFirst => num_vars - 1 - round,
+            Order::LsbFirst => round,
         }
     }
 }
@@ -225,7 +225,7 @@ impl<E: DeviceField> Statement<E> {
     /// zero-check.
     ///
     /// The message is: the expression's digest; the numbers of variables, of tables, of rounds and the degree, 0 or 1 for
-    /// [`Order::High`] or [`Order::Low`], and 0, 1 or 2 for the weight, each as 4 bytes in little-endian order; the degree of
+    /// [`Order::MsbFirst`] or [`Order::LsbFirst`], and 0, 1 or 2 for the weight, each as 4 bytes in little-endian order; the degree of
     /// the field over its prime field, as 4 bytes, and the prime; for each field of the tower above that, from the lowest on, its
     /// degree over the prime field, as 4 bytes, and what X^n is ([`DeviceField::tower`]); the number of constants, as 4 bytes, and
     /// these; the point of the weight, if one is given; and the claim. Elements are as in proofs, and coefficients as in elements.

@@ -87,8 +87,8 @@ impl<E: DeviceField> SplitEq<E> {
     /// Where weights of the last rounds are: that of pair x of a round is so many elements behind as it has pairs, and x.
     pub(crate) fn of_tail(&self) -> u32 {
         match self.order {
-            Order::High => 0,
-            Order::Low => 2 << self.low,
+            Order::MsbFirst => 0,
+            Order::LsbFirst => 2 << self.low,
         }
     }
 
@@ -96,8 +96,8 @@ impl<E: DeviceField> SplitEq<E> {
     pub(crate) fn of_round(&self, round: usize) -> Place {
         let (left, high_start) = (self.variables - 1 - round, 2usize << self.low);
         let low = match self.order {
-            Order::High => self.low.min(left),
-            Order::Low => self.low.saturating_sub(round + 1),
+            Order::MsbFirst => self.low.min(left),
+            Order::LsbFirst => self.low.saturating_sub(round + 1),
         };
         let high = left - low;
         let place = |low_at: usize, low_bits: usize, high_at: usize| Place {
@@ -119,8 +119,8 @@ impl<E: DeviceField> SplitEq<E> {
 fn low_group(variables: usize, order: Order) -> usize {
     let (half, last) = (variables.div_ceil(2), variables.min(LOG_TAIL as usize));
     match order {
-        Order::High => half.max(variables.saturating_sub(1 + MAX_CHUNKS.ilog2() as usize)).max(last),
-        Order::Low => half.min(variables - last),
+        Order::MsbFirst => half.max(variables.saturating_sub(1 + MAX_CHUNKS.ilog2() as usize)).max(last),
+        Order::LsbFirst => half.min(variables - last),
     }
 }
 
@@ -165,7 +165,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     /// [`Error::Variables`] for no coordinate or more than [`MAX_VARIABLES`]; [`Error::Device`] if the device has no
     /// room for the table, if the kernel does not compile at its first use, or if the device fails.
     pub fn eq(&self, point: &[E]) -> Result<Buffer<Mont<E>>> {
-        let split = self.split_eq(point, Order::High, Secrecy::Public)?;
+        let split = self.split_eq(point, Order::MsbFirst, Secrecy::Public)?;
         let (n, low) = (point.len(), split.low);
         let mut out = self.device.alloc(1 << n)?;
         // Those of all coordinates of each group.
@@ -188,7 +188,8 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let len = (2usize << low) + (2usize << (variables - low));
         let point = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), point, secrecy)?;
         let mut tables = self.device.alloc_with(len, secrecy)?;
-        let params = EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::Low) };
+        let params =
+            EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::LsbFirst) };
         let kernel = self.kernels.eq.get(&self.device, eq_spec::<E>)?;
         let args = &mut [Arg::read(&point), Arg::write(&mut tables)];
         // SAFETY: the tables have `len` elements, as many as the parameters say, and the point its coordinates.
@@ -226,7 +227,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let len = target.len();
         source.expect_len("a table to be folded", 2 * len)?;
         assert!(!challenge.is_empty(), "a challenge");
-        let params = FoldParams { len: len as u32, neighbours: u32::from(order == Order::Low) };
+        let params = FoldParams { len: len as u32, neighbours: u32::from(order == Order::LsbFirst) };
         let args = &mut [Arg::read(source), Arg::read(challenge), Arg::write(target)];
         // SAFETY: the source has twice the elements of the target, which are `len`, and there is a challenge.
         unsafe { kernel.launch(self.queue.as_ref(), (len as u64).div_ceil(THREADS.into()), &params, args) }?;

@@ -121,14 +121,14 @@ fn check_expressions(device: &Device) {
     check::<Fr, Fr>(device, &equal, &[tables[0].clone(), tables[0].clone()]);
     let r = Expression::constant(0);
     let many = x[..5].iter().cloned().product::<Expression>() * &r - (&x[5] + 3) * &x[6] * 7 - x[7].pow(2) + &x[8] - 1;
-    let statement = Statement::<Fr>::new(3, &many).unwrap().constants(&random(1, 7)).order(Order::Low);
+    let statement = Statement::<Fr>::new(3, &many).unwrap().constants(&random(1, 7)).order(Order::LsbFirst);
     check::<Fr, Fr>(device, &statement.weight(Weight::Eq(random(3, 6))), &tables);
 }
 
 #[test]
 fn proofs_are_those_of_the_reference_on_the_cpu() {
     let device = Device::cpu();
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         [1, 2, 5].into_iter().for_each(|n| check_order(&device, n, order));
         check_small::<BabyBear4, BabyBear>(&device, order);
         check_small::<Goldilocks2, Goldilocks>(&device, order);
@@ -136,16 +136,16 @@ fn proofs_are_those_of_the_reference_on_the_cpu() {
         check_small::<KoalaBear4, KoalaBear4>(&device, order);
     }
     // Several chunks, in rows of eq, and rounds between the first two and those that are done together.
-    check_order(&device, 12, Order::High);
-    check_order(&device, 12, Order::Low);
+    check_order(&device, 12, Order::MsbFirst);
+    check_order(&device, 12, Order::LsbFirst);
     check_expressions(&device);
 }
 
 #[test]
 fn proofs_are_those_of_the_reference_through_wgpu() {
     if let Ok(device) = Device::wgpu(0) {
-        check_order(&device, 4, Order::High);
-        check_small::<BabyBear4, BabyBear>(&device, Order::Low);
+        check_order(&device, 4, Order::MsbFirst);
+        check_small::<BabyBear4, BabyBear>(&device, Order::LsbFirst);
         streamed::<Fr, Fr>(&device, &satisfied(4), &Weight::ZeroCheck);
         many_products(&device);
     }
@@ -161,9 +161,9 @@ fn many_products(device: &Device) {
     let zero = &many * Expression::column(3) - &many * Expression::column(4);
     let point = random(NUM_VARS, 9);
     let cases = [
-        (&many, Weight::None, Strategy::Textbook, Order::High),
-        (&many, Weight::Eq(point), Strategy::SplitEq, Order::Low),
-        (&zero, Weight::ZeroCheck, Strategy::ZeroCheck, Order::High),
+        (&many, Weight::None, Strategy::Textbook, Order::MsbFirst),
+        (&many, Weight::Eq(point), Strategy::SplitEq, Order::LsbFirst),
+        (&zero, Weight::ZeroCheck, Strategy::ZeroCheck, Order::MsbFirst),
     ];
     for (expression, weight, strategy, order) in cases {
         let statement = Statement::<Goldilocks2>::new(NUM_VARS, expression).unwrap().weight(weight).order(order);
@@ -225,7 +225,7 @@ fn pieces_of_tables_have_room_for_their_sums() {
         let transcript = &mut Blake3Transcript::new(b"test");
         plan.prove_from_host(&statement, &[&tables[0]], bytes, Secrecy::Public, claim, transcript)
     };
-    let Error::TooLittle { expected: least, .. } = prove(0).unwrap_err() else { panic!("of nothing") };
+    let Error::InsufficientMemory { expected: least, .. } = prove(0).unwrap_err() else { panic!("of nothing") };
     let buffers = upload(&device, &tables);
     let expected =
         plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut Blake3Transcript::new(b"test"));
@@ -255,12 +255,12 @@ fn folding_eq_and_partial_rounds() {
     let (buffers, point, r) = (upload(&device, &tables), random::<Fr>(5, 9), random::<Fr>(1, 10)[0]);
     let operations = Tables::<Fr>::new(&device);
     assert_eq!(operations.eq(&point).unwrap().to_vec().unwrap(), reference::eq(&point));
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         let folded = operations.fold(&buffers[0], r, order).unwrap().to_vec().unwrap();
         assert_eq!(folded, reference::fold(&tables[0], r, order));
     }
     let borrowed: Vec<_> = buffers.iter().collect();
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         let statement = Statement::<Fr>::new(5, &gate()).unwrap().order(order).weight(Weight::Eq(point.clone()));
         let claim = reference::sum(&statement, &tables, Some(&point));
         let plan = Sumcheck::<Fr>::new(&device, &gate(), Config::default()).unwrap();
@@ -292,7 +292,7 @@ fn streamed<E: DeviceField, T: DeviceField>(device: &Device, tables: &[Vec<T>], 
     let slices: Vec<&[T]> = tables.iter().map(Vec::as_slice).collect();
     let plan = Sumcheck::<E, T>::new(device, &gate(), Config { check: true, ..Config::default() }).unwrap();
     let transcript = || Blake3Transcript::new(b"streamed");
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         let statement = Statement::<E>::new(tables[0].len().ilog2() as usize, &gate()).unwrap();
         let statement = statement.weight(weight.clone()).order(order);
         let claim = if *weight == Weight::ZeroCheck { E::ZERO } else { plan.sum(&statement, &borrowed).unwrap() };
@@ -300,10 +300,10 @@ fn streamed<E: DeviceField, T: DeviceField>(device: &Device, tables: &[Vec<T>], 
         let prove = |bytes: u64, claim: E| {
             plan.prove_from_host(&statement, &slices, bytes, Secrecy::Secret, claim, &mut transcript())
         };
-        let Error::TooLittle { expected: least, actual: 0 } = prove(0, claim).unwrap_err() else {
+        let Error::InsufficientMemory { expected: least, actual: 0 } = prove(0, claim).unwrap_err() else {
             panic!("of nothing")
         };
-        assert!(matches!(prove(least - 1, claim), Err(Error::TooLittle { .. })));
+        assert!(matches!(prove(least - 1, claim), Err(Error::InsufficientMemory { .. })));
         for bytes in [least, 2 * least, 4 * least, u64::MAX] {
             let proved = prove(bytes, claim).unwrap();
             assert_eq!(
@@ -360,7 +360,7 @@ fn batches_are_joined_by_a_random_combination() {
         Statement::batch(&[statement.clone(), statement], &claims, &mut transcript).unwrap();
         transcript.state()
     };
-    let states = [(3, Order::High, 5), (3, Order::High, 6), (3, Order::Low, 5), (4, Order::High, 5)];
+    let states = [(3, Order::MsbFirst, 5), (3, Order::MsbFirst, 6), (3, Order::LsbFirst, 5), (4, Order::MsbFirst, 5)];
     let states: HashSet<_> = states.map(|(num_vars, order, coordinate)| state(num_vars, order, coordinate)).into();
     assert_eq!(states.len(), 4);
     let none = Statement::<Fr>::batch(&[], &[], &mut transcript());
@@ -426,7 +426,7 @@ fn misuse_is_told() {
     assert!(matches!(refused(&statement.clone().constants(&[Fr::from(1)]), &borrowed), Error::Length { .. }));
     let other = Statement::<Fr>::new(2, &Expression::column(0)).unwrap();
     assert_eq!(refused(&other, &borrowed), Error::OtherExpression);
-    assert!(matches!(Tables::<Fr>::new(&device).fold(&short, Fr::from(1), Order::High), Err(Error::Length { .. })));
+    assert!(matches!(Tables::<Fr>::new(&device).fold(&short, Fr::from(1), Order::MsbFirst), Err(Error::Length { .. })));
 }
 
 /// A transcript that keeps what it is told.

@@ -89,7 +89,7 @@ fn words(x: Fr) -> [u64; 2] {
 fn secrets(tables: &[Vec<Fr>]) -> HashSet<u64> {
     let mut secrets: Vec<Fr> = tables.concat();
     let half = 1 << (NUM_VARS - 1);
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         let [zero, one]: [Vec<Vec<Fr>>; 2] =
             [0u64, 1].map(|x| tables.iter().map(|table| reference::fold(table, Fr::from(x), order)).collect());
         let way: Vec<Vec<Fr>> =
@@ -149,7 +149,7 @@ fn nothing_is_left_of_secret_tables() {
     assert!(found(|| drop(tables.clone())) > 3 << NUM_VARS, "what watches sees");
 
     let fresh = || Blake3Transcript::new(b"freed");
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         let statement = Statement::<Fr>::new(NUM_VARS, &gate()).unwrap().order(order);
         for (strategy, draw) in [
             (Strategy::ZeroCheck, Draw::Device),
@@ -192,7 +192,7 @@ fn nothing_is_left_of_secret_tables() {
     }
     // With a weight, as a table too, which is public and is folded with the tables.
     let point = elements(7)[..NUM_VARS].to_vec();
-    for order in [Order::High, Order::Low] {
+    for order in [Order::MsbFirst, Order::LsbFirst] {
         let statement = Statement::<Fr>::new(NUM_VARS, &gate()).unwrap().order(order).weight(Weight::Eq(point.clone()));
         for strategy in [Strategy::ZeroCheck, Strategy::SplitEq, Strategy::FromClaim, Strategy::Textbook] {
             let plan = Sumcheck::<Fr>::new(&device, &gate(), Config { strategy, ..Config::default() }).unwrap();

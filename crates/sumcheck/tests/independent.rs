@@ -89,7 +89,7 @@ fn messages_are_those_of_an_independent_prover() {
 
     for weight in [Weight::None, Weight::Eq(point.clone())] {
         let weighted = weight != Weight::None;
-        let statement = Statement::new(NUM_VARS, &sum.expression()).unwrap().weight(weight).order(Order::Low);
+        let statement = Statement::new(NUM_VARS, &sum.expression()).unwrap().weight(weight).order(Order::LsbFirst);
         let eq = |x: usize| -> Fr {
             point.iter().enumerate().map(|(j, p)| if x >> j & 1 == 1 { *p } else { Fr::ONE - p }).product()
         };

@@ -44,7 +44,7 @@ pub(super) fn out_of_core<F: DeviceField + FftField>(device: &Device) -> Outcome
     let mut x = samples::<F>(64, 33);
     let least = 4 * 8 * 11 * element;
     let error = expect_error("less than four columns", forward_out_of_core(device, &mut x, least - 1))?;
-    expect_equal("memory", &error, &Error::TooLittle { expected: least, actual: least - 1 })?;
+    expect_equal("memory", &error, &Error::InsufficientMemory { expected: least, actual: least - 1 })?;
     let error = expect_error("a length of 63", forward_out_of_core(device, &mut x[1..], u64::MAX))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
     expect_same("untouched", &x, &samples::<F>(64, 33))

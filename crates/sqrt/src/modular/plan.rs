@@ -45,7 +45,7 @@ impl Outcome {
 /// # Data
 /// An element is [`ModSqrt::limbs`] little-endian 32-bit limbs, zeros above its value, and n elements are n · limbs neighbouring words
 /// of a buffer. A batch may be of several primes of the same number of limbs, with an index for each element
-/// ([`ModSqrt::roots_mixed`]).
+/// ([`ModSqrt::sqrt_mixed`]).
 ///
 /// # Method
 /// With p − 1 = 2^s q, q odd: w = a^((q − 1)/2) by windows of 4 bits, x = a w and b = x w, so that x² = a b. Where p ≡ 3 (mod 4)
@@ -84,7 +84,7 @@ impl Outcome {
 ///
 /// let prime = BoxedUint::from((1u128 << 127) - 1);
 /// let roots = ModSqrt::new(&Device::best()?, &prime)?;
-/// let found = roots.sqrt(&[BoxedUint::from(49u32), BoxedUint::from(3u32)])?;
+/// let found = roots.sqrt_host(&[BoxedUint::from(49u32), BoxedUint::from(3u32)])?;
 /// assert!(found[0] == Some(BoxedUint::from(7u32)) || found[0] == Some(prime.wrapping_sub(&BoxedUint::from(7u32))));
 /// assert_eq!(found[1], None);
 /// # Ok(())
@@ -203,7 +203,7 @@ impl ModSqrt {
     /// multiplication takes; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the
     /// scratch ([`ModSqrt::required_bytes`]), [`DeviceError::Driver`] if a call of the driver fails,
     /// [`DeviceError::Lost`] if the device is gone.
-    pub fn roots<'a>(
+    pub fn sqrt<'a>(
         &self,
         values: impl Into<View<'a, u32>>,
         roots: impl Into<ViewMut<'a, u32>>,
@@ -213,12 +213,12 @@ impl ModSqrt {
         self.run(None, values.into(), roots.into(), mask.into())
     }
 
-    /// Takes roots as [`ModSqrt::roots`] does, each modulo the prime that its index says.
+    /// Takes roots as [`ModSqrt::sqrt`] does, each modulo the prime that its index says.
     ///
     /// # Errors
     /// [`Error::Device`] with [`DeviceError::Length`] unless there is an index for each entry of the mask; and the
-    /// errors of [`ModSqrt::roots`] of the device, for the same reasons.
-    pub fn roots_mixed<'a>(
+    /// errors of [`ModSqrt::sqrt`] of the device, for the same reasons.
+    pub fn sqrt_mixed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
         values: impl Into<View<'a, u32>>,
@@ -265,8 +265,8 @@ impl ModSqrt {
     ///
     /// # Errors
     /// [`Error::Indices`] if there are several primes; [`Error::TooLarge`] for a value that is not below the prime; and
-    /// the errors of [`ModSqrt::roots`], for the same reasons.
-    pub fn sqrt(&self, values: &[BoxedUint]) -> Result<Vec<Option<BoxedUint>>> {
+    /// the errors of [`ModSqrt::sqrt`], for the same reasons.
+    pub fn sqrt_host(&self, values: &[BoxedUint]) -> Result<Vec<Option<BoxedUint>>> {
         self.primes.moduli.expect_below(values)?;
         let (limbs, device) = (self.limbs(), self.device());
         let secrecy = self.primes.moduli.secrecy();
@@ -274,7 +274,7 @@ impl ModSqrt {
         let mut roots = device.alloc_with(words.len(), secrecy)?;
         let mut mask = device.alloc_with(values.len(), secrecy)?;
         let plan = Self { queue: None, ..self.clone() };
-        plan.roots(&words, &mut roots, &mut mask)?;
+        plan.sqrt(&words, &mut roots, &mut mask)?;
         let (roots, mask) = (Zeroizing::new(roots.to_vec()?), mask.to_vec()?);
         let roots = roots.chunks_exact(limbs).map(number::load).map(|root| root.resize_unchecked(32 * limbs as u32));
         Ok(roots.zip(mask).map(|(root, mask)| (mask == mask::ROOT).then_some(root)).collect())

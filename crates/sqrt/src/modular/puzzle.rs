@@ -21,7 +21,7 @@ use crate::{Error, Result};
 ///
 /// A server gives one to whoever asks for something costly, and does it when the solution comes back. The squarings of one
 /// puzzle cannot be divided among processors, but many puzzles can be solved at once, by a client with a GPU too
-/// ([`ModSqrt::sqrt`] of their squares, with [`Choice::Smaller`]): the length of the prime is to be chosen with that in mind. The
+/// ([`ModSqrt::sqrt_host`] of their squares, with [`Choice::Smaller`]): the length of the prime is to be chosen with that in mind. The
 /// server keeps what it drew, or has it authenticated, and takes each puzzle once.
 ///
 /// Source: Jerschow and Mauve, "Modular square root puzzles: design of non-parallelizable and non-interactive client puzzles",
@@ -89,7 +89,7 @@ impl Puzzle {
 
     /// Does the client's work, on one core: computes the power (p + 1)/4 of the square, and gives that or its opposite, whichever
     /// is smaller. `None` where it is no root, so that the puzzle is none. For many puzzles with one prime there is
-    /// [`ModSqrt::sqrt`], with [`Choice::Smaller`].
+    /// [`ModSqrt::sqrt_host`], with [`Choice::Smaller`].
     pub fn solve(&self) -> Option<BoxedUint> {
         let odd = Option::<Odd<BoxedUint>>::from(self.prime.to_odd())?;
         let params = BoxedMontyParams::new_vartime(odd);

@@ -257,7 +257,7 @@ impl Decryption {
         let (values, indices) = (device.upload_with(&values, Secrecy::Secret)?, device.upload(&indices)?);
         let mut roots = device.alloc_with(values.len(), Secrecy::Secret)?;
         let mut found = device.alloc_with(2 * count, Secrecy::Secret)?;
-        self.roots.roots_mixed(&indices, &values, &mut roots, &mut found)?;
+        self.roots.sqrt_mixed(&indices, &values, &mut roots, &mut found)?;
         let (roots, found) = (Zeroizing::new(roots.to_vec()?), Zeroizing::new(found.to_vec()?));
         let (of_p, of_q) = roots.split_at(limbs * count);
         let messages = (0..count).into_par_iter().map(|i| {

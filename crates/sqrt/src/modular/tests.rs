@@ -76,10 +76,10 @@ fn check(device: &Device, primes: &[BigUint], indices: &[u32], values: &[BigUint
     let (mut roots, mut mask) = (device.upload(&garbage).unwrap(), device.upload(&garbage[..values.len()]).unwrap());
     let mut symbols = device.upload(&garbage[..values.len()]).unwrap();
     if primes.len() == 1 {
-        plan.roots(&input, &mut roots, &mut mask).unwrap();
+        plan.sqrt(&input, &mut roots, &mut mask).unwrap();
         plan.symbols(&input, &mut symbols).unwrap();
     } else {
-        plan.roots_mixed(&places, &input, &mut roots, &mut mask).unwrap();
+        plan.sqrt_mixed(&places, &input, &mut roots, &mut mask).unwrap();
         plan.symbols_mixed(&places, &input, &mut symbols).unwrap();
     }
     let (roots, mask, symbols) = (roots.to_vec().unwrap(), mask.to_vec().unwrap(), symbols.to_vec().unwrap());
@@ -196,7 +196,7 @@ fn short_composites_are_refused() {
         }
         let plan = plan.unwrap().choose(Choice::Smaller);
         let numbers = [0, 1, 2, 3, n - 2, n - 1].map(|x| x % n);
-        let found = plan.sqrt(&numbers.map(BoxedUint::from)).unwrap();
+        let found = plan.sqrt_host(&numbers.map(BoxedUint::from)).unwrap();
         for (x, root) in numbers.into_iter().zip(found) {
             let expected = (0..=n / 2).find(|y| y * y % n == x);
             assert_eq!(root, expected.map(BoxedUint::from), "{x} modulo {n}");
@@ -390,7 +390,7 @@ fn roots_are_those_of_the_definition() {
         let values: Vec<BoxedUint> = values(&p, 8).iter().filter(|x| **x < p).map(boxed).collect();
         let plan = ModSqrt::new(&Device::cpu(), &prime).unwrap();
         let [smaller, larger] =
-            [Choice::Smaller, Choice::Larger].map(|choice| plan.choose(choice).sqrt(&values).unwrap());
+            [Choice::Smaller, Choice::Larger].map(|choice| plan.choose(choice).sqrt_host(&values).unwrap());
         for ((value, smaller), larger) in values.iter().zip(smaller).zip(larger) {
             let both = reference::sqrt(value, &prime).map(|root| {
                 // The opposite of 0 is 0.
@@ -435,10 +435,10 @@ fn what_makes_no_plan_is_refused() {
     }
     assert!([0, 1, 4097].into_iter().all(|bits| ModSqrt::kernels(bits).is_empty()));
     let both = ModSqrt::with_primes(&device, &[good.clone(), good.clone()], Secrecy::Public).unwrap();
-    assert_eq!(both.sqrt(&[]).unwrap_err(), Error::Indices { primes: 2 });
+    assert_eq!(both.sqrt_host(&[]).unwrap_err(), Error::Indices { primes: 2 });
     let one = ModSqrt::new(&device, &good).unwrap();
-    assert_eq!(one.sqrt(&[BoxedUint::one(), good]).unwrap_err(), Error::TooLarge { index: 1 });
-    assert_eq!(one.sqrt(&[]).unwrap(), []);
+    assert_eq!(one.sqrt_host(&[BoxedUint::one(), good]).unwrap_err(), Error::TooLarge { index: 1 });
+    assert_eq!(one.sqrt_host(&[]).unwrap(), []);
 }
 
 #[test]
@@ -451,11 +451,11 @@ fn refused_calls_write_nothing() {
     let (short, mut short_out) = (upload(&device, 11), upload(&device, 8));
     let length = |what, expected, actual| Error::Device(DeviceError::Length { what, expected, actual });
     let what = "the limbs of the values";
-    assert_eq!(plan.roots(&short, &mut roots, &mut mask).unwrap_err(), length(what, 12, 11));
+    assert_eq!(plan.sqrt(&short, &mut roots, &mut mask).unwrap_err(), length(what, 12, 11));
     assert_eq!(plan.symbols(&short, &mut mask).unwrap_err(), length(what, 12, 11));
-    assert_eq!(plan.roots(&values, &mut short_out, &mut mask).unwrap_err(), length("the limbs of the output", 12, 8));
+    assert_eq!(plan.sqrt(&values, &mut short_out, &mut mask).unwrap_err(), length("the limbs of the output", 12, 8));
     let indices = upload(&device, 2);
-    let refused = plan.roots_mixed(&indices, &values, &mut roots, &mut mask).unwrap_err();
+    let refused = plan.sqrt_mixed(&indices, &values, &mut roots, &mut mask).unwrap_err();
     assert_eq!(refused, length("the indices of primes", 3, 2));
     if let Ok(other) = other {
         let mut far = upload(&other, 12);
@@ -464,9 +464,9 @@ fn refused_calls_write_nothing() {
             let (expected, actual) = (device.info().id, other.info().id);
             Error::Device(DeviceError::WrongDevice { what, expected, actual })
         };
-        assert_eq!(plan.roots(&far, &mut roots, &mut mask).unwrap_err(), wrong("the values"));
-        assert_eq!(plan.roots(&values, &mut far, &mut mask).unwrap_err(), wrong("the output"));
-        assert_eq!(plan.roots(&values, &mut roots, &mut far_mask).unwrap_err(), wrong("the mask"));
+        assert_eq!(plan.sqrt(&far, &mut roots, &mut mask).unwrap_err(), wrong("the values"));
+        assert_eq!(plan.sqrt(&values, &mut far, &mut mask).unwrap_err(), wrong("the output"));
+        assert_eq!(plan.sqrt(&values, &mut roots, &mut far_mask).unwrap_err(), wrong("the mask"));
         assert_eq!(far.to_vec().unwrap(), [7; 12]);
     }
     assert_eq!((roots.to_vec().unwrap(), mask.to_vec().unwrap()), (vec![7; 12], vec![7; 3]));

@@ -99,7 +99,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             // Where all are as secret as the most secret one: no kernel writes what it makes of a secret to public memory.
             Place::Owned(tables)
                 if fit
-                    && self.statement.binding_order() == Order::High
+                    && self.statement.binding_order() == Order::MsbFirst
                     && self.weight.is_none()
                     && tables.iter().all(|table| table.secrecy() == self.secrecy) =>
             {
@@ -146,8 +146,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let order = self.statement.binding_order();
         let fold = match (round, order) {
             (0, _) => Fold::No,
-            (_, Order::High) => Fold::High,
-            (_, Order::Low) => Fold::Low,
+            (_, Order::MsbFirst) => Fold::High,
+            (_, Order::LsbFirst) => Fold::Low,
         };
         let is_below = is_below::<E, T>()?;
         let source = match &self.place {
@@ -160,13 +160,13 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             Place::Packed(..) => Source::Packed { below: false },
         };
         let in_place = matches!(self.place, Place::Consumed(_))
-            || (order == Order::High && (!first || matches!(self.place, Place::Packed(..))));
+            || (order == Order::MsbFirst && (!first || matches!(self.place, Place::Packed(..))));
         let target = match fold {
             Fold::No => Target::None,
             _ if in_place => Target::InPlace,
             _ => Target::Packed,
         };
-        let (high, points, weighted) = (order == Order::High, points.clone(), self.eq.is_some());
+        let (high, points, weighted) = (order == Order::MsbFirst, points.clone(), self.eq.is_some());
         Ok(Kind { tables: self.columns, fold, high, source, target, points, weighted, drawn, tail: false })
     }
 

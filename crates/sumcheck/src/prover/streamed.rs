@@ -51,8 +51,8 @@ impl Division {
         let (folded, given) = (Mont::<E>::BYTES as u128, Mont::<T>::BYTES as u128);
         // Folded tables, and where they are folded to.
         let copies = match statement.binding_order() {
-            Order::High => 1,
-            Order::Low => 2,
+            Order::MsbFirst => 1,
+            Order::LsbFirst => 2,
         };
         let resident = |bound: usize| (copies * tables * folded) << (num_vars - bound);
         let pieces = |bound: usize, log_run: usize| {
@@ -72,7 +72,7 @@ impl Division {
                 return Ok(Some(Self { bound, log_run }));
             }
         }
-        Err(Error::TooLittle { expected: least.try_into().unwrap_or(u64::MAX), actual: device_bytes })
+        Err(Error::InsufficientMemory { expected: least.try_into().unwrap_or(u64::MAX), actual: device_bytes })
     }
 }
 
@@ -121,8 +121,8 @@ impl<T: DeviceField> Pieces<'_, T> {
         parallel::chunks(host, run * Mont::<T>::BYTES, &|i, out| {
             let (table, part) = (self.tables[i >> self.bits], i & ((1 << self.bits) - 1));
             let start = match self.order {
-                Order::High => part * (table.len() >> self.bits) + piece * run,
-                Order::Low => piece * self.of_table() + part * run,
+                Order::MsbFirst => part * (table.len() >> self.bits) + piece * run,
+                Order::LsbFirst => piece * self.of_table() + part * run,
             };
             Mont::<T>::encode(&table[start..][..run], out);
         });
@@ -139,7 +139,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// secrecy. The proof is the same, to the byte, if the claim is true; the strategy does not matter.
     ///
     /// # Errors
-    /// [`Error::TooLittle`] if not even the smallest pieces fit into `device_bytes`; and the errors of
+    /// [`Error::InsufficientMemory`] if not even the smallest pieces fit into `device_bytes`; and the errors of
     /// [`Sumcheck::prove`], for the same reasons.
     pub fn prove_from_host(
         &self,
@@ -194,8 +194,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
 
         let folded = plan.folded(statement, &Pieces { tables, order, bits: bound, log_run }, &challenges, secrecy)?;
         let left = match order {
-            Order::High => 0..num_vars - bound,
-            Order::Low => bound..num_vars,
+            Order::MsbFirst => 0..num_vars - bound,
+            Order::LsbFirst => bound..num_vars,
         };
         let rest = part_of(statement, point.as_deref(), left.clone().collect())?;
         let place = Place::Packed(folded, 1 << (num_vars - bound));
@@ -223,11 +223,11 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let degree = statement.degree();
         // The variables of a piece's tables behind the first of both rounds, and those of its number.
         let (inner, outer): (Vec<usize>, Range<usize>) = match order {
-            Order::High => {
+            Order::MsbFirst => {
                 let second = num_vars - 2 - round;
                 ((0..pieces.log_run).chain([second]).collect(), pieces.log_run..second)
             }
-            Order::Low => {
+            Order::LsbFirst => {
                 let end = round + 2 + pieces.log_run;
                 ((round + 1..end).collect(), end..num_vars)
             }
