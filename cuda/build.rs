@@ -11,15 +11,21 @@ use std::{
 /// How the names of sources end.
 const EXTENSIONS: [&str; 3] = ["cu", "cuh", "wgsl"];
 
+/// What stands before an entry point, in CUDA C++ and in WGSL.
+const ENTRIES: [&str; 2] = ["__global__", "@compute"];
+
 fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=.");
     let (mut modules, mut kernels) = (String::new(), String::new());
     for folder in entries(Path::new(&env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()))? {
+        if is_source(&folder) {
+            return Err(io::Error::other(format!("{} lies in no folder", folder.display())));
+        }
         let files: Vec<PathBuf> = if folder.is_dir() { entries(&folder)? } else { Vec::new() };
         let sources: Vec<&PathBuf> = files.iter().filter(|file| is_source(file)).collect();
         if sources.is_empty() {
             continue;
         }
-        println!("cargo::rerun-if-changed={}", folder.display());
         let module = name(&folder);
         write(&mut modules, format_args!("/// Sources of the folder `{module}`.\npub mod {module} {{\n"));
         for path in sources {
@@ -29,9 +35,16 @@ fn main() -> io::Result<()> {
             let comment: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//")).map(str::trim).collect();
             let docs = format!("`{file}`:\n```text\n{}\n```", comment.join("\n"));
             write(&mut modules, format_args!("    #[doc = {docs:?}]\n"));
-            write(&mut modules, format_args!("    pub const {constant}: &str = include_str!({path:?});\n"));
-            if let Some(entry) = entry(&text) {
-                write(&mut kernels, format_args!("    ({entry:?}, {module}::{constant}),\n"));
+            // By the folder that is compiled: cargo keeps this script's output when that moves.
+            let text_of = format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/{file}\"))");
+            write(&mut modules, format_args!("    pub const {constant}: &str = {text_of};\n"));
+            let is_kernel = file.ends_with(".cu") || ENTRIES.iter().any(|entry| text.contains(entry));
+            match entry(&text) {
+                Some(entry) => write(&mut kernels, format_args!("    ({entry:?}, {module}::{constant}),\n")),
+                None if is_kernel => {
+                    return Err(io::Error::other(format!("{file} has no entry point that is understood")));
+                }
+                None => {}
             }
         }
         modules.push_str("}\n\n");

@@ -7,7 +7,7 @@
 // steps the tile passes through shared memory, where it is kept as F_WORDS arrays of words, swizzled so that neighbouring
 // threads use different banks. Output k ends at row reverse(k).
 //
-// Two orders of passes use it (docs/architecture.md, "One pass kernel"):
+// Two orders of passes use it (docs/design/ntt.md, "One pass kernel"):
 //   from natural order   lines have strides N/R1, N/(R1 R2), …, 1, and j is the line's offset within its stride
 //   from bit-reversed    lines have strides 1, R1, R1 R2, …, and j is the reversed index of the line's block
 // After a DFT, output k of a line is multiplied by w^(j k), w of the order of what is left to transform. FACTORS says

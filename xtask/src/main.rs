@@ -5,8 +5,6 @@
 
 mod address;
 mod bundle;
-#[cfg(test)]
-mod features;
 mod fuzz;
 #[cfg(test)]
 mod modules;

@@ -43,7 +43,7 @@ impl Open {
     }
 }
 
-/// Kernels that [`Device::prepare`] has made ready, and that the device keeps as long as this lives.
+/// Kernels that [`Device::prepare`] has made ready. The device keeps them, and stays open, as long as this lives.
 #[derive(Debug)]
 #[must_use = "kernels that nobody keeps may be compiled again"]
 pub struct Prepared {

@@ -241,7 +241,10 @@ pub(crate) fn common() -> Trial {
     Trial::test("any::launches::families_have_every_kernel", || {
         let kernels = kernels(Device::cpu().info())?;
         let launched: BTreeSet<&str> = kernels.iter().map(|(_, spec)| spec.name).collect();
-        let sources = evariste_cuda::KERNELS.iter().chain(evariste_shaders::KERNELS).map(|(name, _)| *name);
+        let [cuda, shaders]: [BTreeSet<&str>; 2] = [evariste_cuda::KERNELS, evariste_shaders::KERNELS]
+            .map(|list| list.iter().map(|(name, _)| *name).collect());
+        expect_equal("the kernels in WGSL", &shaders, &cuda)?;
+        let sources = cuda.union(&shaders).copied();
         let missing: BTreeSet<&str> = sources.filter(|name| !launched.contains(name)).collect();
         if missing.is_empty() { Ok(()) } else { Err(format!("in no family: {missing:?}").into()) }
     })

@@ -121,9 +121,11 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let missing: BTreeSet<Shape> = shapes.into_iter().filter(|shape| !known().contains_key(shape)).collect();
         let prepared =
             self.shared.device.prepare(&missing.iter().map(|shape| shape.spec::<F>()).collect::<Vec<_>>())?;
-        let kernels = missing.into_iter().enumerate().map(|(i, shape)| (shape, Arc::new(prepared.kernel(i))));
-        // Those that another thread has made meanwhile are as good.
-        known().extend(kernels);
+        for (i, shape) in missing.into_iter().enumerate() {
+            let kernel = Arc::new(prepared.kernel(i));
+            // Where another thread was faster, this one's goes when the lock is free again.
+            known().entry(shape).or_insert_with(|| Arc::clone(&kernel));
+        }
         Ok(())
     }
 

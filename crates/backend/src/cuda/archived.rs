@@ -27,6 +27,17 @@ static PRESENT: Compiler = Compiler {
     },
 };
 
+/// An image whose header is not all there.
+const TRUNCATED: &[u8] = b"\x7fELF\x02\x01";
+
+static TRUNCATING: Compiler = Compiler {
+    version: || Ok((13, 0)),
+    compile: |_, _, architecture| {
+        let code = TRUNCATED.to_vec();
+        Ok((architecture.to_owned(), compiler::Compiled { code, log: String::new(), usage: None }))
+    },
+};
+
 static ABSENT: Compiler = Compiler {
     version: || Err(Error::Unavailable { backend: Kind::Cuda, reason: "there is no NVRTC".into() }),
     compile: |_, _, _| panic!("there is no compiler"),
@@ -199,6 +210,25 @@ fn what_does_not_load_is_passed_over() {
     reason(origin(&device, "fails to load").unwrap_err());
     double::heal();
     assert!(was_told(&["fill (fails to load) for compute_75", "not used"]));
+}
+
+#[test]
+fn an_image_that_ends_too_early_never_reaches_the_driver() {
+    double::reset(false);
+    keep_lines();
+    // Fresh from a compiler: an error. From an archive and from the cache: passed over.
+    let folder = Folder::new("early");
+    let error = origin(&folder.open(&TRUNCATING).unwrap(), "ends early").unwrap_err();
+    assert!(matches!(&error, Error::Compile { log, .. } if log.contains("ends too early")), "{error}");
+    let key = compiler::key(&spec("ends early"), "sm_90");
+    let group = Group { target: Target::Machine(90), entries: vec![Entry { key, code: TRUNCATED.to_vec() }] };
+    folder.give("mine.archive", &archive::pack(&[group], compress).unwrap());
+    assert_eq!(origin(&folder.open(&PRESENT).unwrap(), "ends early").unwrap(), Origin::Compiler);
+    assert!(was_told(&["fill (ends early) for sm_90", "ends too early"]));
+    let cache = Cache::at(Some(folder.0.clone()));
+    cache.put(&Cache::key(&[&key, &13_u32.to_le_bytes(), &0_u32.to_le_bytes()]), TRUNCATED);
+    assert_eq!(origin(&folder.open(&PRESENT).unwrap(), "ends early").unwrap(), Origin::Compiler);
+    assert!(was_told(&["cached fill (ends early) is replaced", "ends too early"]));
 }
 
 #[test]
