@@ -3,7 +3,7 @@
 //! The trait is object safe and knows no element types. Handles are opaque boxes that each backend downcasts to its own
 //! types; a handle of another backend or device is a typed error, never undefined
 //! behaviour. Exclusive access is expressed by [`SpanMut`], the right to a range of an allocation, so that the borrow checker
-//! orders uses of one range; use of one range on several queues is ordered by the caller with events.
+//! orders uses of one range within the program, and the backend on the device, whichever queues they are on.
 
 use std::{any::Any, fmt, time::Duration};
 
@@ -14,7 +14,9 @@ use crate::{
 /// What a device must be able to do: it gives memory and queues, copies, and runs kernels.
 ///
 /// Copies and launches are queued and return at once; only [`Pending::wait`], [`Backend::sync`] and
-/// [`Backend::elapsed`] block. Within a queue, work runs in the order it was given.
+/// [`Backend::elapsed`] block. Within a queue, work runs in the order it was given. Work on different queues runs in that order
+/// where it uses the same bytes of an allocation and one of both writes them, unless the span says that its maker orders it
+/// ([`Span::is_ordered`]): with several queues, a backend keeps book of what each does with an allocation.
 ///
 /// Offsets and lengths are in bytes. Offsets and the lengths of device-side copies are multiples of 4, except that a
 /// length may end at the unaligned end of its allocation.
@@ -201,7 +203,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Safety
     /// The kernel's body must stay inside its bindings for these parameters, and must not need more shared memory than
-    /// it declares. Memory that it shares with work on another queue must be ordered by events.
+    /// it declares.
     unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()>;
 
     /// Waits until all queues are idle, and reports what went wrong on the device since.

@@ -407,9 +407,8 @@ impl<P: Params> Kernel<P> {
     /// [`Error::Lost`] if the device is lost.
     ///
     /// # Safety
-    /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. Buffers that work on
-    /// another queue uses must be ordered by events. A CUDA body with the line `wait_for_previous();` must come to it as
-    /// [`KernelSpec`] says.
+    /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. A CUDA body with the
+    /// line `wait_for_previous();` must come to it as [`KernelSpec`] says.
     pub unsafe fn launch(&self, queue: Option<&Queue>, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
         for arg in &*args {
             self.device.expect_same("a kernel argument", arg.device)?;

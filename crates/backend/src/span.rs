@@ -9,13 +9,14 @@ pub struct Span<'a> {
     memory: &'a Memory,
     at: u64,
     bytes: u64,
+    is_ordered: bool,
 }
 
 impl<'a> Span<'a> {
     /// `bytes` bytes from byte `at` on, which the caller knows that nobody writes.
     pub(crate) fn new(memory: &'a Memory, at: u64, bytes: u64) -> Result<Self> {
         expect_range(memory, at, bytes)?;
-        Ok(Self { memory, at, bytes })
+        Ok(Self { memory, at, bytes, is_ordered: false })
     }
 
     /// Returns the allocation. What lies outside of the range may be written meanwhile.
@@ -33,6 +34,16 @@ impl<'a> Span<'a> {
         self.bytes
     }
 
+    /// Returns whether uses of the range are in order with those on other queues already, so that a backend adds nothing
+    /// ([`crate::View::assume_ordered`]).
+    pub fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    pub(crate) fn with_order(self, is_ordered: bool) -> Self {
+        Self { is_ordered, ..self }
+    }
+
     /// Returns whether the range is the whole allocation.
     pub fn is_whole(&self) -> bool {
         self.bytes == self.memory.bytes()
@@ -46,6 +57,7 @@ pub struct SpanMut<'a> {
     owner: Owner<'a>,
     at: u64,
     bytes: u64,
+    is_ordered: bool,
 }
 
 /// The right to a part of an allocation, which whoever holds this keeps book of.
@@ -88,12 +100,12 @@ impl<'a> SpanMut<'a> {
     /// [`Error::OutOfRange`] if the bytes leave the allocation.
     pub fn new(memory: &'a mut Memory, at: u64, bytes: u64) -> Result<Self> {
         expect_range(memory, at, bytes)?;
-        Ok(Self { owner: Owner::Whole(memory), at, bytes })
+        Ok(Self { owner: Owner::Whole(memory), at, bytes, is_ordered: false })
     }
 
     /// The caller holds the right to these bytes, which lie in the allocation.
     pub(crate) fn of(owner: Owner<'a>, at: u64, bytes: u64) -> Self {
-        Self { owner, at, bytes }
+        Self { owner, at, bytes, is_ordered: false }
     }
 
     /// Returns the allocation. What lies outside of the range may be others'.
@@ -119,6 +131,16 @@ impl<'a> SpanMut<'a> {
         self.bytes
     }
 
+    /// Returns whether uses of the range are in order with those on other queues already, so that a backend adds nothing
+    /// ([`crate::View::assume_ordered`]).
+    pub fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    pub(crate) fn with_order(self, is_ordered: bool) -> Self {
+        Self { is_ordered, ..self }
+    }
+
     /// Returns whether the range is the whole allocation.
     pub fn is_whole(&self) -> bool {
         self.bytes == self.memory().bytes()
@@ -126,12 +148,13 @@ impl<'a> SpanMut<'a> {
 
     /// Borrows the range for reading.
     pub fn as_span(&self) -> Span<'_> {
-        Span { memory: self.memory(), at: self.at, bytes: self.bytes }
+        Span { memory: self.memory(), at: self.at, bytes: self.bytes, is_ordered: self.is_ordered }
     }
 
     /// Lends the right for a shorter time.
     pub fn reborrow(&mut self) -> SpanMut<'_> {
-        SpanMut { owner: self.owner.reborrow(), at: self.at, bytes: self.bytes }
+        let Self { at, bytes, is_ordered, .. } = *self;
+        SpanMut { owner: self.owner.reborrow(), at, bytes, is_ordered }
     }
 
     /// Divides the right into that to the first `bytes` bytes and that to the others.
@@ -142,16 +165,17 @@ impl<'a> SpanMut<'a> {
         if bytes > self.bytes {
             return Err(Error::OutOfRange { what: "split", offset: bytes, count: 0, len: self.bytes });
         }
-        let (at, rest) = (self.at, self.bytes - bytes);
+        let (at, rest, is_ordered) = (self.at, self.bytes - bytes, self.is_ordered);
         let memory = self.owner.into_shared();
-        Ok((Self::of(Owner::Part(memory), at, bytes), Self::of(Owner::Part(memory), at + bytes, rest)))
+        let part = |at, bytes| Self::of(Owner::Part(memory), at, bytes).with_order(is_ordered);
+        Ok((part(at, bytes), part(at + bytes, rest)))
     }
 }
 
 impl<'a> From<&'a mut Memory> for SpanMut<'a> {
     fn from(memory: &'a mut Memory) -> Self {
         let bytes = memory.bytes();
-        Self { owner: Owner::Whole(memory), at: 0, bytes }
+        Self { owner: Owner::Whole(memory), at: 0, bytes, is_ordered: false }
     }
 }
 

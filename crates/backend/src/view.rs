@@ -26,9 +26,8 @@ const READS_IN_FLIGHT: usize = 2;
 /// that do not begin at a multiple of the device's alignment of bindings (16 to 256 bytes), and once more for launches that
 /// read one part of a buffer and write another.
 ///
-/// A view borrows its buffer. So what is read on one queue is not written by the program meanwhile; but it is the program's
-/// task to order work of several queues by events: a view is no more than a borrow, and ends when an operation is queued, not
-/// when it is done.
+/// A view borrows its buffer, until an operation on it is queued. What is queued is in the order in which that was done, on the
+/// device too: work on another queue waits where it must.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -49,19 +48,23 @@ pub struct View<'a, T: Element> {
     first: usize,
     len: usize,
     secrecy: Secrecy,
+    /// Whether whoever made the view orders its uses behind those on other queues.
+    is_ordered: bool,
     element: PhantomData<fn() -> T>,
 }
 
 /// Neighbouring elements of a [`Buffer`], for reading and writing: [`Buffer::view_mut`].
 ///
 /// Nobody else has a view of these elements. Parts that do not overlap are had by [`ViewMut::split_at`], and may be given to one
-/// launch together. As for [`View`], events order what several queues do.
+/// launch together.
 pub struct ViewMut<'a, T: Element> {
     device: &'a Device,
     owner: Owner<'a>,
     first: usize,
     len: usize,
     secrecy: Secrecy,
+    /// Whether whoever made the view orders its uses behind those on other queues.
+    is_ordered: bool,
     element: PhantomData<fn() -> T>,
 }
 
@@ -76,7 +79,15 @@ impl<T: Element> Copy for View<'_, T> {}
 impl<'a, T: Element> From<&'a Buffer<T>> for View<'a, T> {
     fn from(buffer: &'a Buffer<T>) -> Self {
         let (device, memory) = (&buffer.device, &buffer.memory);
-        Self { device, memory, first: 0, len: buffer.len(), secrecy: buffer.secrecy(), element: PhantomData }
+        Self {
+            device,
+            memory,
+            first: 0,
+            len: buffer.len(),
+            secrecy: buffer.secrecy(),
+            is_ordered: false,
+            element: PhantomData,
+        }
     }
 }
 
@@ -108,7 +119,7 @@ impl<'a, T: Element> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
     fn from(buffer: &'a mut Buffer<T>) -> Self {
         let (len, secrecy) = (buffer.len(), buffer.secrecy());
         let (device, owner) = (&buffer.device, Owner::Whole(&mut buffer.memory));
-        Self { device, owner, first: 0, len, secrecy, element: PhantomData }
+        Self { device, owner, first: 0, len, secrecy, is_ordered: false, element: PhantomData }
     }
 }
 
@@ -156,6 +167,16 @@ impl<'a, T: Element> View<'a, T> {
     #[must_use]
     pub fn declassify(&self) -> Self {
         Self { secrecy: Secrecy::Public, ..*self }
+    }
+
+    /// Returns a view of the same elements whose uses do not wait for what other queues do with the buffer: for parts that a range
+    /// does not tell, such as columns, of which some are there while others still come.
+    ///
+    /// # Safety
+    /// You order the uses of the view by events: behind all work on other queues that writes elements which they read.
+    #[must_use]
+    pub unsafe fn assume_ordered(&self) -> Self {
+        Self { is_ordered: true, ..*self }
     }
 
     /// Borrows a range of the view's elements.
@@ -294,7 +315,7 @@ impl<'a, T: Element> View<'a, T> {
     /// Bytes of the buffer, which no one writes as long as this view is there.
     fn span_of(&self, bytes: &Range<u64>) -> Span<'a> {
         match Span::new(self.memory, bytes.start, bytes.end - bytes.start) {
-            Ok(span) => span,
+            Ok(span) => span.with_order(self.is_ordered),
             Err(_) => unreachable!("a view lies in its buffer"),
         }
     }
@@ -333,18 +354,26 @@ impl<'a, T: Element> View<'a, T> {
 impl<'a, T: Composite> View<'a, T> {
     /// Borrows the same memory as a view of the parts of its elements, those of the first element first.
     pub fn flattened(&self) -> View<'a, T::Part> {
-        let Self { device, memory, secrecy, .. } = *self;
+        let Self { device, memory, secrecy, is_ordered, .. } = *self;
         let parts = T::BYTES / T::Part::BYTES;
-        View { device, memory, first: self.first * parts, len: self.len * parts, secrecy, element: PhantomData }
+        View {
+            device,
+            memory,
+            first: self.first * parts,
+            len: self.len * parts,
+            secrecy,
+            is_ordered,
+            element: PhantomData,
+        }
     }
 }
 
 impl<'a, T: Composite> ViewMut<'a, T> {
     /// Turns this view into one of the parts of its elements, in the same memory, those of the first element first.
     pub fn flattened(self) -> ViewMut<'a, T::Part> {
-        let Self { device, owner, first, len, secrecy, .. } = self;
+        let Self { device, owner, first, len, secrecy, is_ordered, .. } = self;
         let parts = T::BYTES / T::Part::BYTES;
-        ViewMut { device, owner, first: first * parts, len: len * parts, secrecy, element: PhantomData }
+        ViewMut { device, owner, first: first * parts, len: len * parts, secrecy, is_ordered, element: PhantomData }
     }
 }
 
@@ -381,14 +410,25 @@ impl<'a, T: Element> ViewMut<'a, T> {
 
     /// Borrows the same elements for reading.
     pub fn as_view(&self) -> View<'_, T> {
-        let Self { device, first, len, secrecy, .. } = *self;
-        View { device, memory: self.owner.memory(), first, len, secrecy, element: PhantomData }
+        let Self { device, first, len, secrecy, is_ordered, .. } = *self;
+        View { device, memory: self.owner.memory(), first, len, secrecy, is_ordered, element: PhantomData }
+    }
+
+    /// Returns a view of the same elements whose uses do not wait for what other queues do with the buffer, as
+    /// [`View::assume_ordered`] does.
+    ///
+    /// # Safety
+    /// You order the uses of the view by events: behind all work on other queues that reads or writes elements which they write,
+    /// or writes elements which they read.
+    #[must_use]
+    pub unsafe fn assume_ordered(self) -> Self {
+        Self { is_ordered: true, ..self }
     }
 
     /// Lends the same view for a shorter time, so that it can be given away and used again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
-        let Self { device, first, len, secrecy, .. } = *self;
-        ViewMut { device, owner: self.owner.reborrow(), first, len, secrecy, element: PhantomData }
+        let Self { device, first, len, secrecy, is_ordered, .. } = *self;
+        ViewMut { device, owner: self.owner.reborrow(), first, len, secrecy, is_ordered, element: PhantomData }
     }
 
     /// Borrows a range of the view's elements for reading.
@@ -427,9 +467,17 @@ impl<'a, T: Element> ViewMut<'a, T> {
         if !middle.is_multiple_of(4) && middle != self.owner.memory().bytes() {
             return Err(Error::Unaligned { what: "a view", expected: 4, offset: middle, count: bytes });
         }
-        let Self { device, owner, first, secrecy, .. } = self;
+        let Self { device, owner, first, secrecy, is_ordered, .. } = self;
         let memory = owner.into_shared();
-        let part = |first, len| Self { device, owner: Owner::Part(memory), first, len, secrecy, element: PhantomData };
+        let part = |first, len| Self {
+            device,
+            owner: Owner::Part(memory),
+            first,
+            len,
+            secrecy,
+            is_ordered,
+            element: PhantomData,
+        };
         Ok((part(first, at), part(first + at, range.len())))
     }
 
@@ -480,7 +528,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
             parallel::chunks(target, grain * T::BYTES, &|i, target| {
                 T::encode(&piece[i * grain..][..target.len() / T::BYTES], target);
             });
-            let span = SpanMut::of(self.owner.reborrow(), covered.start, len);
+            let span = SpanMut::of(self.owner.reborrow(), covered.start, len).with_order(self.is_ordered);
             drop(self.device.backend().write(queue, span, staging)?);
         }
         Ok(())
@@ -611,7 +659,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// Its bytes.
     pub(crate) fn into_span(self) -> SpanMut<'a> {
         let bytes = byte_range::<T>(self.first, self.len);
-        SpanMut::of(self.owner, bytes.start, bytes.end - bytes.start)
+        SpanMut::of(self.owner, bytes.start, bytes.end - bytes.start).with_order(self.is_ordered)
     }
 
     /// Its bytes, which must be whole words.

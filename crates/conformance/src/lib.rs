@@ -21,6 +21,7 @@ mod ordered;
 mod prepared;
 mod primitives;
 mod process;
+mod queues;
 mod recorder;
 mod samples;
 mod secrecy;
@@ -63,6 +64,7 @@ struct Topic {
 const TOPICS: &[Topic] = &[
     Topic { name: "device", add: device::add, families: &[] },
     Topic { name: "device", add: views::add, families: &[] },
+    Topic { name: "device", add: queues::add, families: &[] },
     Topic { name: "field", add: field::add, families: field::FAMILIES },
     Topic { name: "ntt", add: ntt::add, families: ntt::FAMILIES },
     Topic { name: "aes", add: aes::add, families: aes::FAMILIES },

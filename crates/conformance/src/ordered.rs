@@ -1,5 +1,6 @@
-//! A device that looks whether work on different queues is ordered: what a GPU would get wrong once in a while is found
-//! each time, whatever runs first.
+//! A device that looks whether work on different queues is ordered by the events of whoever gives it. Backends order the rest
+//! themselves, at the price of waiting for all that the other queue was given: so what is found here is an operation of which a
+//! step has left its queue, or waits for more than it must.
 //!
 //! Each operation on a queue gets a time there, and each queue knows up to which time it is ordered behind every other one:
 //! by events, and by waits of the host. Two operations that use the same allocation, of which one writes, must be ordered.

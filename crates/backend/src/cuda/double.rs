@@ -333,6 +333,27 @@ pub(super) fn run_all() {
     });
 }
 
+/// Does so many steps of the n-th stream that was made, as far as there are.
+pub(super) fn run_some(n: usize, steps: usize) {
+    world(|world| {
+        let Some(stream) = world.streams.keys().copied().nth(n) else { return };
+        for _ in 0..steps {
+            if let Some(work) = world.streams.get_mut(&stream).and_then(|stream| stream.work.pop_front()) {
+                world.step(stream, work);
+            }
+        }
+    });
+}
+
+/// Does all that is queued, what the n-th stream that was made has been given as late as others allow.
+pub(super) fn run_last(n: usize) {
+    world(|world| {
+        let streams: Vec<_> = world.streams.keys().copied().collect();
+        let others = streams.iter().enumerate().rev().filter(|(i, _)| *i != n);
+        others.chain(streams.iter().enumerate().filter(|(i, _)| *i == n)).for_each(|(_, stream)| world.run(*stream));
+    });
+}
+
 /// What went wrong since the last question.
 pub(super) fn faults() -> Vec<String> {
     world(|world| mem::take(&mut world.faults))

@@ -1,11 +1,11 @@
 //! Device memory: stream-ordered allocations of the driver's pool.
 //!
-//! Memory is allocated and freed in the order of the default stream, so neither waits for the device. A further stream
-//! that uses an allocation first waits for its making, and is remembered: before the memory is freed, the default
-//! stream waits for all that such streams have been given. Memory that cannot be freed, since a call fails, stays with
-//! the heap, which tries again.
+//! Memory is allocated and freed in the order of the default stream, so neither waits for the device. What streams do with it
+//! is remembered ([`super::uses`]): before the memory is freed, the default stream waits for the others. Memory that cannot be
+//! freed, since a call fails, stays with the heap, which tries again.
 
 use std::{
+    ops::Range,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -20,14 +20,18 @@ use cudarc::driver::sys::{
 use super::{
     driver::{Context, Handle, call},
     stream::{Event, Events, Stream, Timing},
+    uses::Uses,
 };
-use crate::{Error, Result, Secrecy, pool::Pool};
+use crate::{Access, Error, Result, Secrecy, Span, SpanMut, pool::Pool};
 
 /// What the driver's pool rounds allocations to.
 const GRANULE: u64 = 512;
 
 /// Kernels read and write words of up to this many bytes at once: allocations end with a whole one.
 const WIDEST: u64 = 16;
+
+/// Bytes of the words that parts of memory are divided at.
+const WORD: u64 = 4;
 
 /// Where memory comes from.
 enum Source {
@@ -104,15 +108,7 @@ impl Heap {
             Source::Driver(_) => bytes.next_multiple_of(GRANULE),
             Source::Own(_) => Pool::<Own>::class(bytes),
         };
-        let mut memory = CudaMemory {
-            heap: Arc::clone(self),
-            start: 0,
-            bytes,
-            size,
-            secrecy,
-            made: None,
-            streams: Mutex::default(),
-        };
+        let mut memory = CudaMemory { heap: Arc::clone(self), start: 0, bytes, size, secrecy, uses: None };
         let live = self.live.fetch_add(size, Ordering::Relaxed) + size;
         if size > 0 {
             memory.start = self.take_or_trim(size, bytes)?;
@@ -122,7 +118,8 @@ impl Heap {
                 // SAFETY: the allocation has `whole` bytes, and was made in the order of this stream.
                 unsafe { call!(self.context, cuMemsetD8Async(padding, 0, count, self.stream.raw())) }?;
             }
-            memory.made = Some(self.events.record(&self.stream, Timing::Off)?);
+            let made = self.events.record(&self.stream, Timing::Off)?;
+            memory.uses = Some(Uses::new(&self.stream, made, memory.whole()));
         }
         self.peak.fetch_max(live, Ordering::Relaxed);
         Ok(memory)
@@ -312,10 +309,8 @@ pub(super) struct CudaMemory {
     bytes: u64,
     size: u64,
     secrecy: Secrecy,
-    /// The end of the default stream when the allocation was made.
-    made: Option<Event>,
-    /// Streams other than the default one that have used it.
-    streams: Mutex<Vec<Arc<Stream>>>,
+    /// `None` without bytes.
+    uses: Option<Uses>,
 }
 
 impl CudaMemory {
@@ -340,20 +335,6 @@ impl CudaMemory {
         }
     }
 
-    /// Prepares for use on a stream of the same device.
-    pub(super) fn use_on(&self, stream: &Arc<Stream>) -> Result<()> {
-        let Some(made) = &self.made else { return Ok(()) };
-        if Arc::ptr_eq(stream, &self.heap.stream) {
-            return Ok(());
-        }
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        if !streams.iter().any(|known| Arc::ptr_eq(known, stream)) {
-            stream.wait(made)?;
-            streams.push(Arc::clone(stream));
-        }
-        Ok(())
-    }
-
     /// Copies to memory of another device, on a stream of that device: after all that this device has been given for
     /// this memory, and before this memory is freed. The context of the other device must be bound, and is again
     /// afterwards.
@@ -365,16 +346,17 @@ impl CudaMemory {
         stream: &Arc<Stream>,
         events: &Arc<Events>,
     ) -> Result<()> {
+        let Some(uses) = &self.uses else { return Ok(()) };
         let (owner, target) = (&self.heap.context, stream.context());
         owner.bind()?;
-        let ready = self.ready();
+        let ready = self.ready(uses);
         target.bind()?;
         for event in ready? {
             stream.wait(&event)?;
         }
+        let range = from - self.start..from - self.start + bytes;
         // Should ordering fail below, the memory waits for this stream as a whole before it is freed.
-        let streams = || self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        streams().push(Arc::clone(stream));
+        uses.note(stream, u64::MAX, &range, Access::Read, false);
         // SAFETY: the caller checked both ranges; the contexts are those that the memory was allocated in.
         unsafe { call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), bytes as usize, stream.raw())) }?;
         let done = events.record(stream, Timing::Off);
@@ -382,20 +364,59 @@ impl CudaMemory {
         let ordered = done.and_then(|done| self.heap.stream.wait(&done));
         target.bind()?;
         ordered.or_else(|_| stream.synchronize())?;
-        let mut streams = streams();
-        if let Some(at) = streams.iter().position(|known| Arc::ptr_eq(known, stream)) {
-            streams.swap_remove(at);
-        }
+        uses.forget(stream);
+        uses.note(&self.heap.stream, self.heap.stream.give(), &range, Access::Read, false);
         Ok(())
     }
 
     /// Events after which all that uses the memory so far is done.
-    fn ready(&self) -> Result<Vec<Event>> {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+    fn ready(&self, uses: &Uses) -> Result<Vec<Event>> {
         // One of another device is ordered behind this one's already.
-        let own = streams.iter().filter(|stream| std::ptr::eq(stream.context(), &*self.heap.context));
-        own.chain([&self.heap.stream]).map(|stream| self.heap.events.record(stream, Timing::Off)).collect()
+        let own = |stream: &Arc<Stream>| std::ptr::eq(stream.context(), &*self.heap.context);
+        let streams = uses.streams().into_iter().filter(own);
+        streams.map(|stream| self.heap.events.record(&stream, Timing::Off)).collect()
     }
+}
+
+/// What work on a stream does with memory of its device.
+pub(super) struct Touch<'a> {
+    memory: &'a CudaMemory,
+    bytes: Range<u64>,
+    access: Access,
+    is_ordered: bool,
+}
+
+impl<'a> Touch<'a> {
+    /// Of the words around a range, which a kernel may write as a whole.
+    pub(super) fn of(memory: &'a CudaMemory, span: &Span<'_>, access: Access) -> Self {
+        let bytes = span.at() / WORD * WORD..(span.at() + span.bytes()).next_multiple_of(WORD);
+        Self { memory, bytes, access, is_ordered: span.is_ordered() }
+    }
+
+    pub(super) fn read(memory: &'a CudaMemory, span: &Span<'_>) -> Self {
+        Self::of(memory, span, Access::Read)
+    }
+
+    pub(super) fn write(memory: &'a CudaMemory, span: &SpanMut<'_>) -> Self {
+        Self::of(memory, &span.as_span(), Access::Write)
+    }
+}
+
+/// Gives work to a stream, in order with what other streams do with the same memory. What fails may have been given.
+pub(super) fn on_stream<T>(stream: &Arc<Stream>, touched: &[Touch<'_>], give: impl FnOnce() -> Result<T>) -> Result<T> {
+    for Touch { memory, bytes, access, is_ordered } in touched {
+        if let Some(uses) = &memory.uses {
+            uses.order(stream, bytes, *access, *is_ordered, &memory.heap.events)?;
+        }
+    }
+    let given = give();
+    let position = stream.give();
+    for Touch { memory, bytes, access, is_ordered } in touched {
+        if let Some(uses) = &memory.uses {
+            uses.note(stream, position, bytes, *access, *is_ordered);
+        }
+    }
+    given
 }
 
 impl Drop for CudaMemory {
@@ -404,7 +425,7 @@ impl Drop for CudaMemory {
         if self.start == 0 {
             return;
         }
-        let streams = std::mem::take(self.streams.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let streams = self.uses.as_mut().map(Uses::others).unwrap_or_default();
         let (start, size, whole, secrecy) = (self.start, self.size, self.whole(), self.secrecy);
         self.heap.retire(Unused { start, size, whole, secrecy, streams });
     }

@@ -12,7 +12,8 @@
 //!   `extern "C" __global__ void name(const Params params, T0* b0, …)`; its argument sizes are checked when it is
 //!   compiled, since the driver trusts them at every launch.
 //! - **Memory** comes from the driver's pool, in the order of the default stream ([`memory`]). Freeing never waits for
-//!   the device, and memory is never reused under work of any queue.
+//!   the device, and memory is never reused under work of any queue. Work on one queue comes after what others were given before
+//!   for the same bytes, where one of both writes them ([`uses`]).
 //! - **Host memory** is pinned, write-combined for uploads ([`staging`]). It is kept while the device may copy from or to it,
 //!   whatever call fails.
 //!
@@ -39,7 +40,7 @@ use crate::{
 };
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};
-use memory::{CudaMemory, Heap};
+use memory::{CudaMemory, Heap, Touch, on_stream};
 use staging::{CudaStaging, Flight, Staging};
 use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
@@ -53,10 +54,13 @@ mod functions;
 mod image;
 mod kernels;
 mod memory;
+#[cfg(test)]
+mod queues;
 mod staging;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod uses;
 
 /// Workgroups of one launch, in the first dimension of a grid.
 const MAX_GROUPS: u64 = i32::MAX as u64;
@@ -161,12 +165,13 @@ impl Cuda {
         let source = memory.range("read", src.at(), src.bytes())?;
         expect_len("the target of a read, in bytes", src.bytes(), bytes as u64)?;
         self.context.bind()?;
-        memory.use_on(stream)?;
         if bytes > 0 {
             let target: *mut c_void = flight.memory().as_mut_ptr().cast();
-            // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
-            // until the copy is done.
-            unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }?;
+            on_stream(stream, &[Touch::read(memory, &src)], || {
+                // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
+                // until the copy is done.
+                unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }
+            })?;
         }
         self.downloads.add(bytes as u64);
         Ok(Pending::new(flight.queued(&self.events)?))
@@ -290,13 +295,14 @@ impl Backend for Cuda {
         expect_len("the source of a write, in bytes", dst.bytes(), bytes as u64)?;
         self.expect_host(&src)?;
         self.context.bind()?;
-        memory.use_on(stream)?;
         let mut flight = Flight::new(src, &self.staging, stream);
         if bytes > 0 {
             let source: *const c_void = flight.memory().as_ptr().cast();
-            // SAFETY: `bytes` lie in the target by the check above and are the length of the host memory, which is kept
-            // until the copy is done.
-            unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(target, source, bytes, stream.raw())) }?;
+            on_stream(stream, &[Touch::write(memory, &dst)], || {
+                // SAFETY: `bytes` lie in the target by the check above and are the length of the host memory, which is kept
+                // until the copy is done.
+                unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(target, source, bytes, stream.raw())) }
+            })?;
         }
         self.uploads.add(bytes as u64);
         Ok(Pending::new(flight.queued(&self.events)?))
@@ -332,30 +338,39 @@ impl Backend for Cuda {
         expect_len("the source of a write, in bytes", dst.bytes(), bytes as u64)?;
         self.expect_host(&src)?;
         self.context.bind()?;
-        memory.use_on(stream)?;
         let blocks = self.blocks(bytes, rows, pieces);
         let mut flight = Flight::new(src, &self.staging, stream);
         let mut events = Vec::new();
-        for block in 0..pieces {
-            for part in blocks.copies(block) {
-                let source: *const c_void = flight.memory()[part.start..].as_ptr().cast();
-                let target = target + part.start as u64;
-                let copy = sys::CUDA_MEMCPY2D {
-                    srcHost: source,
-                    dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-                    dstDevice: target,
-                    ..blocks.copy(&part)
-                };
-                // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the range
-                // of the target.
-                unsafe {
-                    match part.height {
-                        1 => call!(self.context, cuMemcpyHtoDAsync_v2(target, source, part.width, stream.raw())),
-                        _ => call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())),
-                    }
-                }?;
+        let mark = || Ok(Event::new(self.events.record(stream, Timing::On)?));
+        on_stream(stream, &[Touch::write(memory, &dst)], || {
+            for block in 0..pieces {
+                if block > 0 {
+                    events.push(mark()?);
+                }
+                for part in blocks.copies(block) {
+                    let source: *const c_void = flight.memory()[part.start..].as_ptr().cast();
+                    let target = target + part.start as u64;
+                    let copy = sys::CUDA_MEMCPY2D {
+                        srcHost: source,
+                        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                        dstDevice: target,
+                        ..blocks.copy(&part)
+                    };
+                    // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the
+                    // range of the target.
+                    unsafe {
+                        match part.height {
+                            1 => call!(self.context, cuMemcpyHtoDAsync_v2(target, source, part.width, stream.raw())),
+                            _ => call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())),
+                        }
+                    }?;
+                }
             }
-            events.push(Event::new(self.events.record(stream, Timing::On)?));
+            Ok(())
+        })?;
+        // Behind the write as a whole.
+        if pieces > 0 {
+            events.push(mark()?);
         }
         self.uploads.add(bytes as u64);
         Ok((events, Pending::new(flight.queued(&self.events)?)))
@@ -375,30 +390,32 @@ impl Backend for Cuda {
         self.expect_host(&dst)?;
         let after = after.iter().map(|event| self.event(event)).collect::<Result<Vec<_>>>()?;
         self.context.bind()?;
-        memory.use_on(stream)?;
         let blocks = self.blocks(bytes, rows, after.len());
         let mut flight = Flight::new(dst, &self.staging, stream);
-        for (block, event) in after.into_iter().enumerate() {
-            stream.wait(event)?;
-            for part in blocks.copies(block) {
-                let target: *mut c_void = flight.memory()[part.start..].as_mut_ptr().cast();
-                let source = source + part.start as u64;
-                let copy = sys::CUDA_MEMCPY2D {
-                    srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-                    srcDevice: source,
-                    dstHost: target,
-                    ..blocks.copy(&part)
-                };
-                // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the range
-                // of the source.
-                unsafe {
-                    match part.height {
-                        1 => call!(self.context, cuMemcpyDtoHAsync_v2(target, source, part.width, stream.raw())),
-                        _ => call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())),
-                    }
-                }?;
+        on_stream(stream, &[Touch::read(memory, &src)], || {
+            for (block, event) in after.into_iter().enumerate() {
+                stream.wait(event)?;
+                for part in blocks.copies(block) {
+                    let target: *mut c_void = flight.memory()[part.start..].as_mut_ptr().cast();
+                    let source = source + part.start as u64;
+                    let copy = sys::CUDA_MEMCPY2D {
+                        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                        srcDevice: source,
+                        dstHost: target,
+                        ..blocks.copy(&part)
+                    };
+                    // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the
+                    // range of the source.
+                    unsafe {
+                        match part.height {
+                            1 => call!(self.context, cuMemcpyDtoHAsync_v2(target, source, part.width, stream.raw())),
+                            _ => call!(self.context, cuMemcpy2DAsync_v2(&raw const copy, stream.raw())),
+                        }
+                    }?;
+                }
             }
-        }
+            Ok(())
+        })?;
         self.downloads.add(bytes as u64);
         Ok(Pending::new(flight.queued(&self.events)?))
     }
@@ -414,14 +431,15 @@ impl Backend for Cuda {
         if bytes == 0 {
             return Ok(());
         }
-        target.use_on(stream)?;
+        let written = Touch::write(target, &dst);
         if !ptr::eq(source.heap().context(), &*self.context) {
-            return source.copy_to_peer(from, to, bytes, stream, &self.events);
+            return on_stream(stream, &[written], || source.copy_to_peer(from, to, bytes, stream, &self.events));
         }
-        source.use_on(stream)?;
-        // SAFETY: both ranges lie in their memory by the checks above, and `dst` is the right to its range, so that they
-        // do not overlap.
-        unsafe { call!(self.context, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.raw())) }
+        on_stream(stream, &[written, Touch::read(source, &src)], || {
+            // SAFETY: both ranges lie in their memory by the checks above, and `dst` is the right to its range, so that they
+            // do not overlap.
+            unsafe { call!(self.context, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.raw())) }
+        })
     }
 
     fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
@@ -431,9 +449,10 @@ impl Backend for Cuda {
         if bytes == 0 {
             return Ok(());
         }
-        memory.use_on(stream)?;
-        // SAFETY: the range lies in the memory by the check above.
-        unsafe { call!(self.context, cuMemsetD8Async(target, 0, bytes as usize, stream.raw())) }
+        on_stream(stream, &[Touch::write(memory, &dst)], || {
+            // SAFETY: the range lies in the memory by the check above.
+            unsafe { call!(self.context, cuMemsetD8Async(target, 0, bytes as usize, stream.raw())) }
+        })
     }
 
     fn record(&self, queue: &Queue) -> Result<Event> {
@@ -482,11 +501,12 @@ impl Backend for Cuda {
         self.context.bind()?;
 
         let mut addresses = Vec::with_capacity(job.args.len());
+        let mut touched = Vec::with_capacity(job.args.len());
         for (arg, binding) in job.args.iter().zip(&*job.spec.bindings) {
-            let memory = self.memory(arg.memory())?;
-            memory.use_on(stream)?;
-            let (at, word) = (arg.span().at(), binding.binding_type.bytes());
-            addresses.push(memory.start() + at / word * word);
+            let (memory, span) = (self.memory(arg.memory())?, arg.span());
+            let word = binding.binding_type.bytes();
+            addresses.push(memory.start() + span.at() / word * word);
+            touched.push(Touch::of(memory, &span, arg.access()));
         }
         // A kernel without parameters takes an empty struct, of which the driver copies one byte.
         let params: &[u8] = if job.params.is_empty() { &[0] } else { job.params };
@@ -511,12 +531,13 @@ impl Backend for Cuda {
             attrs: &mut early,
             numAttrs: u32::from(module.waits()),
         };
-        // SAFETY: the sizes of the entry's arguments were checked when it was compiled: parameters of this length, then
-        // as many addresses as there are. The driver reads them, and the configuration, before it returns. The caller vouches
-        // for the body.
-        unsafe {
-            call!(self.context, cuLaunchKernelEx(&config, module.function(), arguments.as_mut_ptr(), ptr::null_mut()))
-        }?;
+        on_stream(stream, &touched, || {
+            let arguments = arguments.as_mut_ptr();
+            // SAFETY: the sizes of the entry's arguments were checked when it was compiled: parameters of this length, then
+            // as many addresses as there are. The driver reads them, and the configuration, before it returns. The caller
+            // vouches for the body.
+            unsafe { call!(self.context, cuLaunchKernelEx(&config, module.function(), arguments, ptr::null_mut())) }
+        })?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -1,8 +1,15 @@
 //! Streams, and events from a pool.
+//!
+//! Each stream counts what it was given, and remembers up to where it comes after every other stream: by the events that it
+//! waited for, and by what those came after. Waits that change nothing are left out, and memory can tell whether two of its
+//! uses are in order ([`super::uses`]).
 
 use std::{
     ptr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,10 +18,54 @@ use cudarc::driver::sys::{CUevent_flags, CUevent_st, CUresult, CUstream_flags, C
 use super::driver::{Context, Handle, call};
 use crate::Result;
 
+/// The place of a stream's work beside that of others. Positions count what a stream was given, from 1 on.
+struct Clock {
+    /// Tells the stream from all others that ever were.
+    id: u64,
+    /// The last position whose work has been given to the driver.
+    given: AtomicU64,
+    /// The last position whose work is known to be done.
+    done: AtomicU64,
+    /// Up to which positions of other streams the stream's next work comes after theirs.
+    seen: Mutex<Vec<(u64, u64)>>,
+}
+
+impl Clock {
+    fn new() -> Arc<Self> {
+        static STREAMS: AtomicU64 = AtomicU64::new(0);
+
+        let id = STREAMS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { id, given: AtomicU64::new(0), done: AtomicU64::new(0), seen: Mutex::default() })
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the stream's next work comes after a position of another stream, or of itself.
+    fn is_after(&self, other: &Self, position: u64) -> bool {
+        self.id == other.id
+            || other.done.load(Ordering::Acquire) >= position
+            || self.seen().iter().any(|(id, seen)| *id == other.id && *seen >= position)
+    }
+
+    /// Notes that the stream's next work comes after positions of other streams.
+    fn note(&self, after: impl IntoIterator<Item = (u64, u64)>) {
+        let mut seen = self.seen();
+        for (id, position) in after {
+            match seen.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, known)) => *known = position.max(*known),
+                None => seen.push((id, position)),
+            }
+        }
+    }
+}
+
 /// A stream that does not wait for the legacy default stream.
 pub(super) struct Stream {
     context: Arc<Context>,
     raw: Handle<CUstream_st>,
+    clock: Arc<Clock>,
 }
 
 impl Stream {
@@ -23,7 +74,7 @@ impl Stream {
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live value.
         unsafe { call!(context, cuStreamCreate(&mut raw, CUstream_flags::CU_STREAM_NON_BLOCKING as u32)) }?;
-        Ok(Arc::new(Self { context: Arc::clone(context), raw: Handle(raw) }))
+        Ok(Arc::new(Self { context: Arc::clone(context), raw: Handle(raw), clock: Clock::new() }))
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -34,15 +85,33 @@ impl Stream {
         self.raw.0
     }
 
+    /// The position of work that the driver has been given just now.
+    pub(super) fn give(&self) -> u64 {
+        self.clock.given.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Whether what comes next is after a position of another stream, or of this one.
+    pub(super) fn is_after(&self, other: &Self, position: u64) -> bool {
+        self.clock.is_after(&other.clock, position)
+    }
+
     /// Lets later work wait for an event, which may be another device's.
     pub(super) fn wait(&self, event: &Event) -> Result<()> {
+        if self.clock.is_after(&event.clock, event.position) {
+            return Ok(());
+        }
         // SAFETY: both handles are live. The driver takes the event's present state, so that it may be recorded again.
-        unsafe { call!(self.context, cuStreamWaitEvent(self.raw.0, event.raw.0, 0)) }
+        unsafe { call!(self.context, cuStreamWaitEvent(self.raw.0, event.raw.0, 0)) }?;
+        self.clock.note(event.after.iter().copied().chain([(event.clock.id, event.position)]));
+        Ok(())
     }
 
     pub(super) fn synchronize(&self) -> Result<()> {
+        let given = self.clock.given.load(Ordering::Acquire);
         // SAFETY: the stream is live.
-        unsafe { call!(self.context, cuStreamSynchronize(self.raw.0)) }
+        unsafe { call!(self.context, cuStreamSynchronize(self.raw.0)) }?;
+        self.clock.done.fetch_max(given, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Lets later work wait for everything that `other` has been given so far. Should events fail, the host waits.
@@ -124,7 +193,9 @@ impl Events {
     pub(super) fn record(self: &Arc<Self>, stream: &Stream, timing: Timing) -> Result<Event> {
         let idle = self.idle[timing as usize].lock().unwrap_or_else(PoisonError::into_inner).pop();
         let raw = idle.map_or_else(|| self.create(timing), Ok)?;
-        let event = Event { pool: Arc::clone(self), raw, timing };
+        let (after, clock) = (stream.clock.seen().clone(), Arc::clone(&stream.clock));
+        // Before the event is marked: what is marked after this position comes after all that was given before it.
+        let event = Event { pool: Arc::clone(self), raw, timing, clock, position: stream.give(), after };
         // SAFETY: event and stream are live and of this context.
         unsafe { call!(self.context, cuEventRecord(raw.0, stream.raw.0)) }?;
         Ok(event)
@@ -161,6 +232,10 @@ pub(super) struct Event {
     pool: Arc<Events>,
     raw: Handle<CUevent_st>,
     timing: Timing,
+    /// That of its stream, its position there, and the positions of other streams that it comes after.
+    clock: Arc<Clock>,
+    position: u64,
+    after: Vec<(u64, u64)>,
 }
 
 impl Event {
@@ -173,13 +248,29 @@ impl Event {
         // SAFETY: the event is live.
         match unsafe { (self.pool.context.functions().cuEventQuery)(self.raw.0) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            result => self.pool.context.check("cuEventQuery", result).map(|()| true),
+            result => self.pool.context.check("cuEventQuery", result).map(|()| {
+                self.note_done();
+                true
+            }),
         }
     }
 
     pub(super) fn synchronize(&self) -> Result<()> {
         // SAFETY: the event is live.
-        unsafe { call!(self.pool.context, cuEventSynchronize(self.raw.0)) }
+        unsafe { call!(self.pool.context, cuEventSynchronize(self.raw.0)) }?;
+        self.note_done();
+        Ok(())
+    }
+
+    /// Notes that the host has seen the event's work done. The positions of other streams that it comes after are done too,
+    /// which nobody makes use of.
+    fn note_done(&self) {
+        self.clock.done.fetch_max(self.position, Ordering::AcqRel);
+    }
+
+    /// Its position on its stream.
+    pub(super) fn position(&self) -> u64 {
+        self.position
     }
 
     /// Time from this event to a later one, both timed and done; zero if the other one is earlier.

@@ -27,18 +27,18 @@ static COMPILER: Compiler = Compiler {
     },
 };
 
-fn open(index: usize) -> Result<Device> {
+pub(super) fn open(index: usize) -> Result<Device> {
     let context = Context::retain_of(&double::FUNCTIONS, index)?;
     Ok(Device::unregistered(Arc::new(Cuda::of(context, Cache::at(None), &COMPILER)?)))
 }
 
 params! {
-    struct Fill {
+    pub(super) struct Fill {
         word: u32,
     }
 }
 
-fn fill(device: &Device) -> Result<Kernel<Fill>> {
+pub(super) fn fill(device: &Device) -> Result<Kernel<Fill>> {
     fill_by(device, "")
 }
 
@@ -67,15 +67,15 @@ fn a_name_and_a_variant_have_one_text() {
     assert!(matches!(&error, Error::Compile { kernel, .. } if kernel == "fill (one)"), "{error}");
 }
 
-fn launch(kernel: &Kernel<Fill>, queue: &Queue, word: u32, x: &mut Buffer<u32>) -> Result<()> {
+pub(super) fn launch(kernel: &Kernel<Fill>, queue: &Queue, word: u32, x: &mut Buffer<u32>) -> Result<()> {
     // SAFETY: the double fills the buffer and no more.
     unsafe { kernel.launch(Some(queue), 1, &Fill { word }, &mut [Arg::write(x)]) }
 }
 
-const LEN: usize = 1024;
+pub(super) const LEN: usize = 1024;
 const BYTES: usize = 4 * LEN;
 
-fn host(device: &Device, transfer: Transfer, secrecy: Secrecy, word: u32) -> Result<HostBuffer> {
+pub(super) fn host(device: &Device, transfer: Transfer, secrecy: Secrecy, word: u32) -> Result<HostBuffer> {
     let mut host = device.host_buffer(BYTES, transfer, secrecy)?;
     host.chunks_exact_mut(4).for_each(|bytes| bytes.copy_from_slice(&word.to_le_bytes()));
     Ok(host)

@@ -1,0 +1,154 @@
+//! What several queues do with the same memory comes out as if one thing had been done after the other.
+
+use ark_ff::{Field, Zero};
+use evariste_backend::{Buffer, Device, Error, HostBuffer, Queue, Secrecy, Stream, Transfer};
+use evariste_field::{Mont, Vector, small::BabyBear};
+
+use crate::{Outcome, Suite, expect_same};
+
+const BUFFERS: usize = 3;
+const PARTS: usize = 4;
+
+pub(crate) fn add(suite: &mut Suite<'_>) {
+    suite.add("memory_made_on_the_default_queue", made_on_the_default_queue);
+    suite.add("work_of_a_piece_on_another_queue", piece_on_another_queue);
+    suite.add("programs_on_several_queues", programs);
+}
+
+/// How often something is tried that goes wrong once in a while, and with how many elements.
+fn rounds(device: &Device) -> (u64, usize) {
+    let features = &device.info().features;
+    if features.queues && !features.software { (1000, 1 << 16) } else { (3, 64) }
+}
+
+/// Keeps the default queue behind with something that takes its time.
+fn delay(vector: &Vector<BabyBear>, long: &mut Buffer<Mont<BabyBear>>) -> Result<(), Error> {
+    vector.pow_assign(long, [u64::MAX; 2])
+}
+
+fn made_on_the_default_queue(device: &Device) -> Outcome {
+    let (rounds, len) = rounds(device);
+    let (queue, vector) = (device.queue()?, Vector::<BabyBear>::new(device));
+    let mut long = device.upload::<Mont<BabyBear>>(&vec![BabyBear::from(3); len])?;
+    let ones = device.upload::<u32>(&vec![1; len])?;
+    for _ in 0..rounds {
+        delay(&vector, &mut long)?;
+        let mut x = device.zeros::<u32>(len)?;
+        x.as_view_mut().copy_from_on(Some(&queue), &ones)?;
+        expect_same("copied to zeros of the default queue", &x.read_on(Some(&queue))?.wait()?, &vec![1; len])?;
+        x.as_view_mut().clear_on(Some(&queue))?;
+        expect_same("cleared on the other queue", &x.to_vec()?, &vec![0; len])?;
+    }
+    Ok(())
+}
+
+fn piece_on_another_queue(device: &Device) -> Outcome {
+    let (rounds, len) = rounds(device);
+    let vector = Vector::<BabyBear>::new(device);
+    let mut long = device.upload::<Mont<BabyBear>>(&vec![BabyBear::from(3); len])?;
+    let mut stream = Stream::<u32>::new(device, len, Secrecy::Public)?;
+    let mut pieces = 0;
+    let mut check = |parts: Option<Vec<HostBuffer>>| -> Outcome {
+        let Some(parts) = parts else { return Ok(()) };
+        let (low, high) = parts[0].split_at(parts[0].len() / 2);
+        expect_same("what the default queue cleared", low, &vec![0; low.len()])?;
+        expect_same("the rest of the piece", high, &vec![pieces as u8 | 1; high.len()])?;
+        pieces += 1;
+        Ok(())
+    };
+    for round in 0..rounds {
+        let mut host = device.host_buffer(4 * len, Transfer::Both, Secrecy::Public)?;
+        host.fill(round as u8 | 1);
+        let work = |_: &Queue, piece: &mut Buffer<u32>| {
+            if round % 4 == 0 {
+                delay(&vector, &mut long)?;
+            }
+            piece.view_mut(..len / 2)?.clear()?;
+            Ok::<_, Error>(0..len)
+        };
+        check(stream.run(vec![host], work)?)?;
+    }
+    while let Some(parts) = stream.next()? {
+        check(Some(parts))?;
+    }
+    Ok(())
+}
+
+/// Numbers without a pattern (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+}
+
+/// Steps on three queues that nobody orders, over buffers of four parts with one value each.
+fn programs(device: &Device) -> Outcome {
+    let (rounds, len) = rounds(device);
+    let queues = [device.queue()?, device.queue()?];
+    let vector = Vector::<BabyBear>::new(device);
+    let vectors = [vector.clone(), vector.on(&queues[0]), vector.on(&queues[1])];
+    let queues = [None, Some(&queues[0]), Some(&queues[1])];
+    for round in 0..rounds / 4 + 1 {
+        let mut random = Random(round);
+        let mut values = [[BabyBear::zero(); PARTS]; BUFFERS];
+        let mut buffers: Vec<_> =
+            (0..BUFFERS).map(|_| device.zeros::<Mont<BabyBear>>(len)).collect::<Result<_, _>>()?;
+        for step in 0..40u64 {
+            let (on, x, y) = (random.below(queues.len()), random.below(BUFFERS), random.below(BUFFERS));
+            let (first, last) = (random.below(PARTS), random.below(PARTS));
+            let parts = first.min(last)..first.max(last) + 1;
+            let range = parts.start * len / PARTS..parts.end * len / PARTS;
+            let (queue, vector, value) = (queues[on], &vectors[on], BabyBear::from(1000 * round + step));
+            match random.below(7) {
+                0 => {
+                    buffers[x].view_mut(range.clone())?.write_on(queue, &vec![value; range.len()])?;
+                    values[x][parts].fill(value);
+                }
+                1 => {
+                    buffers[x].view_mut(range)?.clear_on(queue)?;
+                    values[x][parts].fill(BabyBear::zero());
+                }
+                2 => {
+                    vector.pow_assign(buffers[x].view_mut(range)?, [65_537])?;
+                    values[x][parts].iter_mut().for_each(|value| *value = value.pow([65_537]));
+                }
+                3 => {
+                    let read = buffers[x].view(range.clone())?.read_on(queue)?;
+                    let expected: Vec<_> =
+                        values[x][parts].iter().flat_map(|value| vec![*value; len / PARTS]).collect();
+                    expect_same(&format!("program {round}, step {step}"), &read.wait()?, &expected)?;
+                }
+                4 => {
+                    // Memory that is dropped under its uses.
+                    let old = std::mem::replace(&mut buffers[x], device.alloc(len)?);
+                    buffers[x].as_view_mut().copy_from_on(queue, &old)?;
+                }
+                kind if x != y => {
+                    let [x_buffer, y_buffer] = buffers.get_disjoint_mut([x, y]).map_err(|error| error.to_string())?;
+                    let (target, source) = (x_buffer.view_mut(range.clone())?, y_buffer.view(range)?);
+                    let of = values[y];
+                    let pairs = values[x][parts.clone()].iter_mut().zip(&of[parts]);
+                    if kind == 5 {
+                        vector.add_assign(target, source)?;
+                        pairs.for_each(|(a, b)| *a += b);
+                    } else {
+                        { target }.copy_from_on(queue, source)?;
+                        pairs.for_each(|(a, b)| *a = *b);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (buffer, values) in buffers.iter().zip(values) {
+            let expected: Vec<_> = values.iter().flat_map(|value| vec![*value; len / PARTS]).collect();
+            expect_same(&format!("program {round}"), &buffer.to_vec()?, &expected)?;
+        }
+    }
+    Ok(())
+}
