@@ -427,10 +427,10 @@ fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
             if !overlapped {
                 let mut data = device.alloc::<Mont<F>>(problem.len())?;
                 let mut turn = |host| {
-                    let host = data.write_pinned(None, host)?.wait()?;
+                    let host = data.write_pinned(host)?.wait()?;
                     ntt.forward(&mut data)?;
                     device.sync()?;
-                    anyhow::Ok(data.read_pinned(None, host)?.wait()?)
+                    anyhow::Ok(data.read_pinned(host)?.wait()?)
                 };
                 let mut host = Some(turn(host)?);
                 let checked = host.as_ref().map(check).transpose()?.unwrap_or_default();
@@ -514,7 +514,7 @@ fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, prob
             let queue = device.queue()?;
             let mut data = device.alloc::<Mont<F>>(problem.len())?;
             let work = |host: HostBuffer, data: &mut Buffer<Mont<F>>| {
-                let uploading = data.write_pinned(Some(&queue), host)?;
+                let uploading = queue.write_pinned(&mut *data, host)?;
                 if !overlapped {
                     device.sync()?;
                 }
@@ -647,7 +647,7 @@ fn preparation<F: DeviceField + FftField>(session: &mut Session, target: &Target
         Mont::<F>::encode(&problem.input, &mut host);
         let prepare = |host: HostBuffer| {
             let mut data = device.alloc::<Mont<F>>(problem.len())?;
-            let host = data.write_pinned(None, host)?.wait()?;
+            let host = data.write_pinned(host)?.wait()?;
             anyhow::Ok((host, data))
         };
         let (host, data) = prepare(host)?;

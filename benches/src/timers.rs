@@ -159,7 +159,7 @@ fn time_stamp_counter(_: &Device, _: &mut dyn FnMut() -> Result<()>) -> Result<D
 }
 
 fn device_events(device: &Device, work: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
-    let start = device.record(None)?;
+    let start = device.default_queue().record()?;
     work()?;
-    Ok(device.elapsed(&start, &device.record(None)?)?)
+    Ok(device.elapsed(&start, &device.default_queue().record()?)?)
 }

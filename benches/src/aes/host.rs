@@ -125,10 +125,10 @@ pub(super) fn pinned_in_turn(budget: &Budget, ctr: &Ctr, len: usize) -> Result<M
     let mut host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
     patterned_slice(&mut host);
     let mut in_turn = |host: HostBuffer| -> Result<HostBuffer> {
-        let host = data.write_pinned(None, host)?.wait()?;
+        let host = data.write_pinned(host)?.wait()?;
         ctr.apply_at(0, &mut data)?;
         device.sync()?;
-        Ok(data.read_pinned(None, host)?.wait()?)
+        Ok(data.read_pinned(host)?.wait()?)
     };
     host = in_turn(host)?;
     let checked = check_host(&host)?;

@@ -283,8 +283,7 @@ impl<'a> Batch<'a> {
             return Ok(vec![self.whole(aes)?]);
         }
         let upload = |part: Part| {
-            let messages =
-                aes.device().upload_on(aes.queue(), bytemuck::cast_slice(&part.descriptors), part.secrecy)?;
+            let messages = aes.queue().upload_with(bytemuck::cast_slice(&part.descriptors), part.secrecy)?;
             let longest = part.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
             Ok(Prepared { units: part.units, count: part.descriptors.len(), longest: longest.into(), messages })
         };
@@ -302,7 +301,7 @@ impl<'a> Batch<'a> {
             self.write(aes, first, &mut host);
             let mut place = messages.view_mut(first * WORDS..end * WORDS)?;
             // It goes back to where it came from when it was copied.
-            drop(place.write_pinned(aes.queue(), host)?);
+            drop(aes.queue().write_pinned(&mut place, host)?);
         }
         Ok(Prepared { units: self.all.units as u32, count, longest: self.longest(), messages })
     }

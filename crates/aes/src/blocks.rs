@@ -105,7 +105,7 @@ impl Aes {
 
     /// Launches what was prepared for the same mode.
     pub(crate) fn run(&self, work: Work, mut data: ViewMut<'_, u8>, parts: &[Prepared]) -> Result<()> {
-        self.wait_for(&self.engine.ready)?;
+        self.engine.ready.wait(self.queue())?;
         let kernel = self.block_kernel(work.mode(), work.direction())?;
         parts.iter().try_for_each(|part| self.message_part(kernel, work, data.reborrow(), part))
     }

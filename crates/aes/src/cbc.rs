@@ -72,7 +72,7 @@ impl Aes {
         if batch.is_empty() {
             return Ok(());
         }
-        self.wait_for(&self.engine.ready)?;
+        self.engine.ready.wait(self.queue())?;
         let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.engine.schedule, &self.engine.tables);
         for Prepared { count, longest, messages, .. } in batch.prepare(self, |_, _| Next::Chained)? {
             let count = count as u32;

@@ -81,7 +81,7 @@ impl Aes {
         if data.is_empty() {
             return Ok(());
         }
-        self.wait_for(&self.engine.ready)?;
+        self.engine.ready.wait(self.queue())?;
         let (device, shape) = (&self.engine.device, self.engine.shape);
         let kernel = self.engine.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
         let threads = shape.ctr_threads(device.info());
@@ -157,7 +157,8 @@ impl Ctr {
         self.counter
     }
 
-    /// Gives the stream a queue of its own for data of the device, as [`Aes::on`] says.
+    /// Gives the stream a queue of its own for data of the device, as [`Aes::on`] says. It is the same stream, which goes on: a
+    /// second one at the same position would use parts of it twice.
     #[must_use]
     pub fn on(mut self, queue: &Queue) -> Self {
         self.aes = self.aes.on(queue);
@@ -231,7 +232,7 @@ impl Ctr {
             self.apply_on_host(self.position, data);
         } else {
             ring::for_len(&self.aes, len, BLOCK)?.run_pinned(data, |queue, piece, at, len| {
-                self.apply_on(queue, self.position + at as u128, piece.view_mut(..len)?)
+                self.clone().on(queue).apply_at(self.position + at as u128, piece.view_mut(..len)?)
             })?;
         }
         self.position += len as u128;
@@ -264,11 +265,6 @@ impl Ctr {
         expect_stream(position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(position);
         self.aes.aligned_or_undone(data, skip, |data| self.aes.ctr_aligned(data, skip, counter, self.counter))
-    }
-
-    /// [`Ctr::apply_at`] on a queue of a ring.
-    pub(crate) fn apply_on(&self, queue: &Queue, position: u128, data: ViewMut<'_, u8>) -> Result<()> {
-        self.clone().on(queue).apply_at(position, data)
     }
 
     /// XORs the stream from a position on onto a host slice, on the CPU.

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evariste_backend::{Arg, Buffer, Device, Element, Event, LazyKernel, Queue, Secrecy};
+use evariste_backend::{Arg, Buffer, Device, Element, LazyKernel, Queue, Ready, Secrecy};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -49,8 +49,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Aes {
     pub(crate) engine: Arc<Engine>,
-    /// Where operations are queued; `None` is the default queue.
-    queue: Option<Queue>,
+    queue: Queue,
 }
 
 pub(crate) struct Engine {
@@ -62,8 +61,8 @@ pub(crate) struct Engine {
     pub(crate) hashes: Hashes,
     pub(crate) schedule: Buffer<u32>,
     pub(crate) tables: Buffer<u32>,
-    /// When schedule and tables are there, for other queues than the default one.
-    pub(crate) ready: Event,
+    /// When schedule and tables are there.
+    pub(crate) ready: Ready,
     pub(crate) ctr: LazyKernel<CtrParams>,
     pub(crate) blocks: [[LazyKernel<BlockParams>; 2]; 5],
     pub(crate) serial: [[LazyKernel<SerialParams>; 2]; 2],
@@ -126,27 +125,27 @@ impl Aes {
             hashes: Hashes::default(),
             schedule,
             tables,
-            ready: device.record(None)?,
+            ready: Ready::behind(&device.default_queue())?,
             ctr: LazyKernel::default(),
             blocks: Default::default(),
             serial: Default::default(),
             previous: LazyKernel::default(),
             moves: LazyKernel::default(),
         });
-        Ok(Self { engine, queue: None })
+        Ok(Self { engine, queue: device.default_queue() })
     }
 
     /// Gives the same keys, with the same kernels, on a queue of their own, for modes that are made from them. What they share with
-    /// work of other queues is ordered by events ([`Device::record`], [`Device::wait_for`]): data, and views of the same buffer that
+    /// work of other queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]): data, and views of the same buffer that
     /// have a word of 4 bytes in common, though no byte. Host data and files pass through queues that are made for them. A queue of
     /// another device is an error of what is queued.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { engine: Arc::clone(&self.engine), queue: Some(queue.clone()) }
+        Self { engine: Arc::clone(&self.engine), queue: queue.clone() }
     }
 
-    pub(crate) fn queue(&self) -> Option<&Queue> {
-        self.queue.as_ref()
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// Returns the kernels of a method and a size of keys on a device like this, for compiling them ahead.
@@ -252,14 +251,6 @@ impl Aes {
     /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.
     pub(crate) fn whole_launches(&self) -> bool {
         self.engine.device.info().limits.workgroup_threads == 1
-    }
-
-    /// Lets what is queued next wait for `event` of the default queue.
-    pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
-        match self.queue() {
-            None => Ok(()),
-            queue => Ok(self.engine.device.wait_for(queue, event)?),
-        }
     }
 
     /// Bytes that one launch works on at most: whole blocks.

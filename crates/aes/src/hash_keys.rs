@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use evariste_backend::{Arg, Buffer, Device, Event, HostBuffer, Kernel, LazyKernel, Queue, Secrecy, Transfer, View};
+use evariste_backend::{Arg, Buffer, Device, HostBuffer, Kernel, LazyKernel, Queue, Ready, Secrecy, Transfer, View};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -43,8 +43,8 @@ pub(crate) struct HashKeys {
     keys: Arc<Vec<HashKey>>,
     /// H, H^2, H^4, … of each key.
     powers: Buffer<u32>,
-    /// When these are there, for other queues than the default one.
-    ready: Event,
+    /// When these are there.
+    ready: Ready,
     kernel: LazyKernel<GhashParams>,
     /// Where the last sum was written and read, for the next one.
     place: Mutex<Option<(Buffer<u8>, HostBuffer)>>,
@@ -63,7 +63,7 @@ impl HashKeys {
             }
         }
         let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
-        let (keys, ready) = (Arc::new(keys), device.record(None)?);
+        let (keys, ready) = (Arc::new(keys), Ready::behind(&device.default_queue())?);
         Ok(Self { keys, powers, ready, kernel: LazyKernel::default(), place: Mutex::default() })
     }
 
@@ -83,7 +83,7 @@ impl HashKeys {
     /// Has `done` read so many sums that `launch` writes on a queue, as they lie in memory, and gives it what `launch` gave.
     pub(crate) fn read<M, T>(
         &self,
-        queue: Option<&Queue>,
+        queue: &Queue,
         count: usize,
         launch: impl FnOnce(&mut Buffer<u8>) -> Result<M>,
         done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
@@ -105,7 +105,7 @@ impl HashKeys {
         };
         let made = launch(&mut out)?;
         let rest = host.split_off(bytes);
-        let mut host = out.view(..bytes)?.read_pinned(queue, host)?.wait()?;
+        let mut host = queue.read_pinned(out.view(..bytes)?, host)?.wait()?;
         let result = done(made, bytemuck::cast_slice(&host));
         // Both are of one allocation.
         if host.join(rest).is_ok() {
@@ -124,7 +124,7 @@ impl fmt::Debug for HashKeys {
 impl Aes {
     /// Σ X_i H^(n−1−i) over the n blocks of data, with the powers of a key. But on the CPU the data must start at a word.
     pub(crate) fn ghash(&self, data: View<'_, u8>, keys: &HashKeys, key: usize) -> Result<Sum> {
-        self.wait_for(&keys.ready)?;
+        keys.ready.wait(self.queue())?;
         let (mut total, mut done) = (Sum::default(), 0);
         while done < data.len() {
             let end = data.len().min(done.saturating_add(self.launch_bytes()));
@@ -184,7 +184,7 @@ impl Aes {
         meanwhile: impl FnOnce() -> M,
         done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
     ) -> Result<T> {
-        self.wait_for(&keys.ready)?;
+        keys.ready.wait(self.queue())?;
         let most = if self.whole_launches() {
             u64::from(u32::MAX)
         } else {
@@ -213,7 +213,7 @@ impl Aes {
         let mut sums = Zeroizing::new(Vec::with_capacity(segments.len()));
         let (mut meanwhile, mut made) = (Some(meanwhile), None);
         for part in segments.chunks(MAX_HASHED) {
-            let messages = self.engine.device.upload_on(self.queue(), bytemuck::cast_slice(part), Secrecy::Public)?;
+            let messages = self.queue().upload_with(bytemuck::cast_slice(part), Secrecy::Public)?;
             let launch = |out: &mut Buffer<u8>| {
                 launch(&messages, part.len(), out)?;
                 made = made.take().or_else(|| meanwhile.take().map(|meanwhile| meanwhile()));

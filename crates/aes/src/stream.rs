@@ -50,7 +50,7 @@ impl Ctr {
         pump(
             stream.aes(),
             |piece| fill(input, piece),
-            |queue, piece, at, len| stream.apply_on(queue, start + u128::from(at), piece.view_mut(..len)?),
+            |queue, piece, at, len| stream.clone().on(queue).apply_at(start + u128::from(at), piece.view_mut(..len)?),
             |at, piece| {
                 let position = start + u128::from(at);
                 crate::ctr_mode::expect_stream(position, piece.len(), stream.width())?;

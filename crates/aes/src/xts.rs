@@ -129,9 +129,9 @@ impl Xts {
     /// Sectors that are whole blocks in pieces; others start anywhere within words, and go as one buffer.
     fn in_pieces(&self, first: u128, data: &mut [u8], direction: Direction) -> Result<()> {
         if !self.sector_bytes.is_multiple_of(BLOCK) {
-            let mut buffer = self.aes.device().upload_on::<u8>(self.aes.queue(), data, Secrecy::Secret)?;
+            let mut buffer = self.aes.queue().upload_with::<u8>(data, Secrecy::Secret)?;
             self.on_view(first, buffer.as_view_mut(), direction)?;
-            return Ok(buffer.read_on(self.aes.queue())?.wait_into(data)?);
+            return Ok(self.aes.queue().read_into(&buffer, data)?);
         }
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let first = first + (at / self.sector_bytes) as u128;
@@ -170,7 +170,7 @@ impl Aes {
     /// XTS over `count` sectors of equal length from the start of a word on, with key 0 for the data and key 1 for the tweaks.
     /// Several sectors must be whole blocks long.
     fn xts(&self, mut data: ViewMut<'_, u8>, count: usize, first: u128, direction: Direction) -> Result<()> {
-        self.wait_for(&self.engine.ready)?;
+        self.engine.ready.wait(self.queue())?;
         let (device, shape) = (&self.engine.device, self.engine.shape);
         let tweaks = self.tweaks(first, count)?;
         let sector_bytes = data.len() / count;

@@ -11,7 +11,7 @@ use std::{
 use evariste_aes::{Aes, Config, Counter, Error, Gcm, Message, Xts};
 use evariste_backend::{
     Backend, Buffer, CpuArg, Device, DeviceInfo, Dispatch, Error as DeviceError, Event, Executable, HostBuffer,
-    KernelSpec, Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    KernelSpec, Limits, Memory, Pending, Queue, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 /// The CPU with the limits of a GPU, so that bytes that start within a word are moved, and a launch that fails.
@@ -46,35 +46,35 @@ impl Backend for Failing {
         self.below().host_buffer(bytes, transfer, secrecy)
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         self.below().default_queue()
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         self.below().queue()
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         self.below().write(queue, dst, src)
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         self.below().read(queue, src, dst)
     }
 
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.below().copy(queue, src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         self.below().clear(queue, dst)
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         self.below().record(queue)
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         self.below().wait_for(queue, event)
     }
 
@@ -86,7 +86,7 @@ impl Backend for Failing {
         self.below().compile(spec)
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         if self.before.fetch_sub(1, Ordering::Relaxed) == 0 {
             return Err(DeviceError::Driver { device: self.info.id, call: "launch", reason: "made to fail".into() });
         }
@@ -149,7 +149,8 @@ fn ctr_takes_back_what_it_did_before_a_failure_in_copies_too() {
 
 #[test]
 fn queues_of_others_are_refused_before_anything_is_written() {
-    let (device, foreign, plain) = (Device::cpu(), Queue::new(7_u32), [5_u8; 96]);
+    let (device, foreign, plain) = (Device::cpu(), QueueHandle::new(7_u32), [5_u8; 96]);
+    let foreign = Queue::from_handle(&device, foreign);
     let aes = Aes::new(&device, &[1; 16]).unwrap().on(&foreign);
     let gcm = Gcm::new(&device, &[1; 16]).unwrap().on(&foreign);
     let two_keys: Vec<u8> = (0..32).collect();

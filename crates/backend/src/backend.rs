@@ -57,13 +57,13 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns the queue that work goes to unless the caller names another one.
-    fn default_queue(&self) -> &Queue;
+    fn default_queue(&self) -> &QueueHandle;
 
     /// Makes a further queue: a CUDA stream, or the default queue again where the device has one only.
     ///
     /// # Errors
     /// [`crate::Error::Driver`] if the driver cannot make one, [`crate::Error::Lost`] if the device is lost.
-    fn queue(&self) -> Result<Queue>;
+    fn queue(&self) -> Result<QueueHandle>;
 
     /// Copies the whole of `src` to `dst`, which has as many bytes. The host memory comes back from [`Pending::wait`], but what
     /// it holds then is unspecified; where that is not called, it returns to the pool when the copy is done.
@@ -73,7 +73,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
     /// fails, [`crate::Error::OutOfMemory`] for memory that the bytes pass through on their way, [`crate::Error::Lost`] if
     /// the device is lost.
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending>;
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending>;
 
     /// Fills the whole of `dst` from `src`, which has as many bytes.
     ///
@@ -82,14 +82,14 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
     /// fails, [`crate::Error::OutOfMemory`] for memory that the bytes pass through on their way, [`crate::Error::Lost`] if
     /// the device is lost.
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending>;
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending>;
 
     /// Does what [`Backend::read`] does, into the host memory of a copy that is under way, once that is done: no one waits
     /// for it in between where the device keeps the order of copies. As it stands here, the host waits.
     ///
     /// # Errors
     /// Returns the errors of [`Backend::read`], for the same reasons, and the error of the copy before, if that failed.
-    fn read_after(&self, queue: &Queue, src: Span<'_>, before: Pending) -> Result<Pending> {
+    fn read_after(&self, queue: &QueueHandle, src: Span<'_>, before: Pending) -> Result<Pending> {
         self.read(queue, src, before.wait()?)
     }
 
@@ -101,7 +101,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the errors of [`Backend::write`], for the same reasons.
     fn write_columns(
         &self,
-        queue: &Queue,
+        queue: &QueueHandle,
         dst: SpanMut<'_>,
         src: HostBuffer,
         rows: usize,
@@ -121,7 +121,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`crate::Error::Driver`] for events of others, too.
     fn read_columns(
         &self,
-        queue: &Queue,
+        queue: &QueueHandle,
         src: Span<'_>,
         dst: HostBuffer,
         rows: usize,
@@ -139,28 +139,28 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
     /// fails, [`crate::Error::OutOfMemory`] where the API copies from one part of an allocation to another only by way of a
     /// third, [`crate::Error::Lost`] if the device is lost.
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()>;
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()>;
 
     /// Sets the bytes of `dst` to zero.
     ///
     /// # Errors
     /// [`crate::Error::WrongDevice`] for a queue or memory of another device of this backend, [`crate::Error::Driver`] for
     /// one of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()>;
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()>;
 
     /// Marks the present end of `queue`.
     ///
     /// # Errors
     /// [`crate::Error::WrongDevice`] for a queue of another device of this backend, [`crate::Error::Driver`] for one of
     /// another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
-    fn record(&self, queue: &Queue) -> Result<Event>;
+    fn record(&self, queue: &QueueHandle) -> Result<Event>;
 
     /// Lets later work of `queue` start only after `event`.
     ///
     /// # Errors
     /// [`crate::Error::WrongDevice`] for a queue or event of another device of this backend, [`crate::Error::Driver`] for
     /// one of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()>;
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()>;
 
     /// Waits for both events and gives the time between them, as the device saw it where it can tell.
     ///
@@ -204,7 +204,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// # Safety
     /// The kernel's body must stay inside its bindings for these parameters, and must not need more shared memory than
     /// it declares.
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()>;
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()>;
 
     /// Waits until all queues are idle, and reports what went wrong on the device since.
     ///
@@ -318,8 +318,16 @@ macro_rules! shared_handle {
 pub(crate) use shared_handle;
 
 shared_handle! {
-    /// An in-order queue of copies and launches.
-    Queue
+    /// A backend's own handle of an in-order queue of copies and launches: programs have it with its device, as
+    /// [`Queue`](crate::Queue).
+    QueueHandle
+}
+
+impl QueueHandle {
+    /// Whether both are clones of one handle.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        std::sync::Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 shared_handle! {

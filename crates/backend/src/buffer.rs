@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::{Device, Download, Error, HostBuffer, Memory, Pending, Queue, Result, Secrecy, View, ViewMut, parallel};
+use crate::{Device, Error, HostBuffer, Memory, Pending, Result, Secrecy, View, ViewMut, parallel};
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {
@@ -192,14 +192,6 @@ impl<T: Element> Buffer<T> {
         self.as_view().read(host)
     }
 
-    /// Queues a copy of all elements to the host (`None`: on the default queue).
-    ///
-    /// # Errors
-    /// Returns the errors of [`View::read_on`], for the same reasons.
-    pub fn read_on(&self, queue: Option<&Queue>) -> Result<Download<'_, T>> {
-        self.as_view().read_on(queue)
-    }
-
     /// Replaces all elements by those of `host`, which has as many.
     ///
     /// # Errors
@@ -208,21 +200,13 @@ impl<T: Element> Buffer<T> {
         self.as_view_mut().write(host)
     }
 
-    /// Does what [`Buffer::write`] does, on another queue (`None`: the default one).
-    ///
-    /// # Errors
-    /// Returns the errors of [`ViewMut::write`], for the same reasons.
-    pub fn write_on(&mut self, queue: Option<&Queue>, host: &[T::Host]) -> Result<()> {
-        self.as_view_mut().write_on(queue, host)
-    }
-
     /// Queues a copy of pinned host memory to all elements, as [`ViewMut::write_pinned`] does.
     ///
     /// # Errors
     /// Returns the errors of [`ViewMut::write_pinned`], for the same reasons, but for [`Error::Unaligned`]: a whole buffer
     /// may have any length.
-    pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
-        self.as_view_mut().write_pinned(queue, host)
+    pub fn write_pinned(&mut self, host: HostBuffer) -> Result<Pending> {
+        self.as_view_mut().write_pinned(host)
     }
 
     /// Queues a copy of all elements to pinned host memory, as [`View::read_pinned`] does.
@@ -230,8 +214,8 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// Returns the errors of [`View::read_pinned`], for the same reasons, but for [`Error::Unaligned`]: a whole buffer may
     /// have any length.
-    pub fn read_pinned(&self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
-        self.as_view().read_pinned(queue, host)
+    pub fn read_pinned(&self, host: HostBuffer) -> Result<Pending> {
+        self.as_view().read_pinned(host)
     }
 
     /// Copies all of `source`, on the same device and of the same length, into this buffer.
@@ -367,7 +351,7 @@ mod tests {
         for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0), (3, 1)] {
             for len in [0, 16] {
                 let host = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
-                let written = x.as_view_mut().write_pinned_columns(None, host, rows, pieces);
+                let written = device.default_queue().write_pinned_columns(&mut x, host, rows, pieces);
                 let is_nothing = len == 0 && pieces <= 1;
                 assert!(is_nothing || matches!(written, Err(Error::Length { .. })), "{rows} × {pieces}: {written:?}");
             }

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use crate::{
     Backend, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, HostMemory, KernelSpec,
-    Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Limits, Memory, Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
     kernel::{ArgSpan, own},
     parallel,
     pool::Pool,
@@ -99,7 +99,7 @@ fn detect_vectors() -> CpuVectors {
 #[derive(Debug)]
 pub(crate) struct Cpu {
     info: DeviceInfo,
-    queue: Queue,
+    queue: QueueHandle,
     shared: Arc<Shared>,
     launches: AtomicU64,
     transfers: [AtomicU64; 4],
@@ -137,7 +137,7 @@ impl Cpu {
         };
         Self {
             info,
-            queue: Queue::new(()),
+            queue: QueueHandle::new(()),
             shared: Arc::new(Shared {
                 pool: Pool::new(memory_bytes.map_or(POOL_BYTES, |bytes| bytes / 8)),
                 live: AtomicU64::new(0),
@@ -174,7 +174,7 @@ impl Cpu {
     }
 
     /// Refuses queues of other backends. There is one device of this one.
-    fn expect_queue(&self, queue: &Queue) -> Result<()> {
+    fn expect_queue(&self, queue: &QueueHandle) -> Result<()> {
         own(queue.downcast_ref::<()>(), "queue", &self.info).map(drop)
     }
 
@@ -225,15 +225,15 @@ impl Backend for Cpu {
         Ok(HostBuffer::new(CpuStaging { block, bytes, transfer, shared: Arc::clone(&self.shared) }))
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         &self.queue
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         Ok(self.queue.clone())
     }
 
-    fn write(&self, queue: &Queue, mut dst: SpanMut<'_>, mut src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, mut dst: SpanMut<'_>, mut src: HostBuffer) -> Result<Pending> {
         self.expect_queue(queue)?;
         own(src.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
         self.memory(dst.memory())?;
@@ -252,7 +252,7 @@ impl Backend for Cpu {
         Ok(Pending::done(src))
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
         self.expect_queue(queue)?;
         own(dst.downcast_ref::<CpuStaging>(), "host buffer", &self.info)?;
         let source = self.bytes(src)?;
@@ -262,25 +262,25 @@ impl Backend for Cpu {
         Ok(Pending::done(dst))
     }
 
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.expect_queue(queue)?;
         expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
         parallel::copy(self.bytes(src)?, self.bytes_mut(dst)?);
         Ok(())
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         self.expect_queue(queue)?;
         self.bytes_mut(dst)?.par_chunks_mut(PARALLEL_BYTES).for_each(|chunk| chunk.fill(0));
         Ok(())
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         self.expect_queue(queue)?;
         Ok(Event::new(Instant::now()))
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         self.expect_queue(queue)?;
         own(event.downcast_ref::<Instant>(), "event", &self.info).map(drop)
     }
@@ -294,7 +294,7 @@ impl Backend for Cpu {
         Ok(Executable::new(()))
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         self.expect_queue(queue)?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         // On the stack where they are few, as they are for all but generated kernels: a launch is some 30 ns then.
@@ -559,7 +559,7 @@ mod tests {
         let kernel = Kernel::<()>::new(&device, spec).unwrap();
         let x = device.upload::<u32>(&[7; 5]).unwrap();
         // SAFETY: the body touches its own buffer only.
-        let error = unsafe { kernel.launch(None, 1, &(), &mut [Arg::read(&x)]) }.unwrap_err();
+        let error = unsafe { kernel.launch(&device.default_queue(), 1, &(), &mut [Arg::read(&x)]) }.unwrap_err();
         assert!(
             matches!(&error, Error::Driver { call: "defect", reason, .. } if reason.contains("read only")),
             "{error}"

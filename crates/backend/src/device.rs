@@ -334,23 +334,7 @@ impl Device {
     /// # Errors
     /// Returns the errors of [`Device::upload`], for the same reasons.
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
-        self.upload_on(None, host, secrecy)
-    }
-
-    /// Does what [`Device::upload_with`] does, on another queue (`None`: the default one).
-    ///
-    /// # Errors
-    /// Returns the errors of [`Device::upload`], for the same reasons; [`Error::WrongDevice`] for a queue of another device
-    /// of this kind, [`Error::Driver`] for one of another kind.
-    pub fn upload_on<T: Element>(
-        &self,
-        queue: Option<&Queue>,
-        host: &[T::Host],
-        secrecy: Secrecy,
-    ) -> Result<Buffer<T>> {
-        let mut buffer = self.alloc_with(host.len(), secrecy)?;
-        buffer.as_view_mut().write_on(queue, host)?;
-        Ok(buffer)
+        self.default_queue().upload_with(host, secrecy)
     }
 
     /// Makes host memory of `bytes` bytes that this device copies from or to without a detour, whose contents are
@@ -374,30 +358,17 @@ impl Device {
         Err(Error::Driver { device: self.info().id, call: "host_buffer", reason })
     }
 
+    /// Returns the queue that work goes to where none is named.
+    pub fn default_queue(&self) -> Queue {
+        Queue::from_handle(self, self.backend().default_queue().clone())
+    }
+
     /// Makes a further queue, or returns the default queue again where the device has one only.
     ///
     /// # Errors
     /// [`Error::Driver`] if the driver cannot make one, [`Error::Lost`] if the device is lost.
     pub fn queue(&self) -> Result<Queue> {
-        self.0.backend.queue()
-    }
-
-    /// Marks the present end of a queue (`None`: the default queue).
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`] for a queue of another device of this kind, [`Error::Driver`] for one of another kind or if a
-    /// call of the driver fails, [`Error::Lost`] if the device is lost.
-    pub fn record(&self, queue: Option<&Queue>) -> Result<Event> {
-        self.backend().record(queue.unwrap_or_else(|| self.backend().default_queue()))
-    }
-
-    /// Lets later work of a queue (`None`: the default queue) start only after `event`.
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`] for a queue or event of another device of this kind, [`Error::Driver`] for one of another
-    /// kind or if a call of the driver fails, [`Error::Lost`] if the device is lost.
-    pub fn wait_for(&self, queue: Option<&Queue>, event: &Event) -> Result<()> {
-        self.backend().wait_for(queue.unwrap_or_else(|| self.backend().default_queue()), event)
+        Ok(Queue::from_handle(self, self.backend().queue()?))
     }
 
     /// Waits for both events and gives the time between them.
@@ -515,7 +486,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Dispatch, Executable, KernelSpec, Pending, Ring, Span, SpanMut, Stream, Uploads};
+    use crate::{Dispatch, Executable, KernelSpec, Pending, QueueHandle, Ring, Span, SpanMut, Stream, Uploads};
 
     #[test]
     fn names_round_trip_and_nonsense_is_refused() {
@@ -651,25 +622,25 @@ mod tests {
             self.below.backend().host_buffer(bytes.saturating_add_signed(self.host as isize), transfer, secrecy)
         }
 
-        fn default_queue(&self) -> &Queue {
+        fn default_queue(&self) -> &QueueHandle {
             self.below.backend().default_queue()
         }
 
-        fn queue(&self) -> Result<Queue> {
-            self.below.queue()
+        fn queue(&self) -> Result<QueueHandle> {
+            self.below.backend().queue()
         }
 
-        fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
             self.back(self.below.backend().write(queue, dst, src)?)
         }
 
-        fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+        fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
             self.back(self.below.backend().read(queue, src, dst)?)
         }
 
         fn write_columns(
             &self,
-            queue: &Queue,
+            queue: &QueueHandle,
             dst: SpanMut<'_>,
             src: HostBuffer,
             _: usize,
@@ -680,19 +651,19 @@ mod tests {
             Ok(((0..count).map(|_| self.record(queue)).collect::<Result<_>>()?, pending))
         }
 
-        fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
             self.below.backend().copy(queue, src, dst)
         }
 
-        fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+        fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
             self.below.backend().clear(queue, dst)
         }
 
-        fn record(&self, queue: &Queue) -> Result<Event> {
+        fn record(&self, queue: &QueueHandle) -> Result<Event> {
             self.below.backend().record(queue)
         }
 
-        fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+        fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
             self.below.backend().wait_for(queue, event)
         }
 
@@ -704,7 +675,7 @@ mod tests {
             self.below.backend().compile(spec)
         }
 
-        unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+        unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
             // SAFETY: the caller's promise is the one that is asked for.
             unsafe { self.below.backend().dispatch(queue, job) }
         }
@@ -753,8 +724,8 @@ mod tests {
         refused("an unaligned write", x.view_mut(1..3).unwrap().write(&[1, 2]).err());
         refused("a read", x.to_vec().err());
         if call == "wait" {
-            refused("a write", x.write_pinned(None, given(64)).unwrap().wait().err());
-            refused("a read", x.read_pinned(None, given(64)).unwrap().wait().err());
+            refused("a write", x.write_pinned(given(64)).unwrap().wait().err());
+            refused("a read", x.read_pinned(given(64)).unwrap().wait().err());
             let mut ring = given(100);
             let work = |_: &Queue, _: &mut Buffer<u8>, _, _| Ok::<_, Error>(());
             refused("a ring", Ring::new(device, 32, 2, Secrecy::Public).unwrap().run_pinned(&mut ring, work).err());
@@ -781,7 +752,7 @@ mod tests {
             let device = Skewed { events, ..Skewed::new(&Device::cpu()) }.device();
             let host = device.host_buffer(64, Transfer::Both, Secrecy::Public).unwrap();
             let mut x = device.alloc::<u32>(16).unwrap();
-            let error = x.as_view_mut().write_pinned_columns(None, host, 4, 2).unwrap_err();
+            let error = device.default_queue().write_pinned_columns(&mut x, host, 4, 2).unwrap_err();
             assert!(matches!(error, Error::Driver { call: "write_columns", .. }), "{error}");
         }
     }

@@ -41,8 +41,8 @@ pub unsafe trait HostMemory: Any + Send + Sync {
 /// let mut buffer = device.alloc::<u8>(1000)?;
 /// let mut host = device.host_buffer(1000, Transfer::Both, Secrecy::Public)?;
 /// host.fill(7);
-/// let host = buffer.write_pinned(None, host)?.wait()?;
-/// let host = buffer.read_pinned(None, host)?.wait()?;
+/// let host = buffer.write_pinned(host)?.wait()?;
+/// let host = buffer.read_pinned(host)?.wait()?;
 /// assert!(host.iter().all(|byte| *byte == 7));
 /// # Ok(())
 /// # }

@@ -394,7 +394,7 @@ impl<P: Params> Kernel<P> {
         self.spec.expect_fits(&self.device, params)
     }
 
-    /// Queues a launch of `groups` workgroups (none: nothing happens). `None` is the default queue.
+    /// Queues a launch of `groups` workgroups (none: nothing happens).
     ///
     /// # Errors
     /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as are
@@ -403,13 +403,13 @@ impl<P: Params> Kernel<P> {
     /// one of the buffers is secret and one that is written is not ([`View::declassify`] says that this is right),
     /// [`Error::TooLarge`] if the loops of a thread may take more turns than the device allows, or for more workgroups or
     /// bindings than it takes, [`Error::Compile`] with wgpu if views like these need the kernel compiled once more and that is
-    /// refused, [`Error::Driver`] if a call of the driver fails, a body for the CPU panics or the queue is another backend's,
-    /// [`Error::Lost`] if the device is lost.
+    /// refused, [`Error::Driver`] if a call of the driver fails or a body for the CPU panics, [`Error::Lost`] if the device is lost.
     ///
     /// # Safety
     /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. A CUDA body with the
     /// line `wait_for_previous();` must come to it as [`KernelSpec`] says.
-    pub unsafe fn launch(&self, queue: Option<&Queue>, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
+    pub unsafe fn launch(&self, queue: &Queue, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
+        self.device.expect_same("the queue of a launch", queue.device())?;
         for arg in &*args {
             self.device.expect_same("a kernel argument", arg.device)?;
         }
@@ -429,11 +429,10 @@ impl<P: Params> Kernel<P> {
         }
         self.expect_fits(params)?;
         let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
         let params = bytemuck::bytes_of(params);
         let (executable, spec) = (&self.executable, &self.spec);
         // SAFETY: the caller vouches for the bodies; the bindings match the declaration.
-        unsafe { backend.dispatch(queue, Dispatch { executable, spec, params, args, groups }) }
+        unsafe { backend.dispatch(queue.handle(), Dispatch { executable, spec, params, args, groups }) }
     }
 }
 
@@ -524,7 +523,7 @@ mod tests {
             let [a, b] = [&a, &b].map(|x| if declassify { x.as_view().declassify() } else { x.as_view() });
             let args = &mut [Arg::read(a), Arg::read(b), Arg::write(&mut x), Arg::write(&mut y)];
             // SAFETY: the body touches its own buffers only.
-            let launched = unsafe { kernel.launch(None, 1, &(), args) };
+            let launched = unsafe { kernel.launch(&device.default_queue(), 1, &(), args) };
             let expected = u32::from(launched.is_ok());
             assert_eq!((x.to_vec().unwrap(), y.to_vec().unwrap()), (vec![expected; 3], vec![expected; 3]));
             launched

@@ -25,6 +25,7 @@ pub mod parallel;
 mod params;
 mod plans;
 mod pool;
+mod queue;
 mod ring;
 mod span;
 mod stream;
@@ -34,7 +35,7 @@ mod view;
 mod wgpu;
 mod zeroize;
 
-pub use backend::{Backend, Event, Memory, Queue, Secrecy};
+pub use backend::{Backend, Event, Memory, QueueHandle, Secrecy};
 pub use bindings::{Access, Binding, BindingList, BindingType};
 pub use buffer::{Buffer, Composite, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -50,6 +51,7 @@ pub use kernel::{Arg, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Languag
 pub use lazy::Lazy;
 pub use params::{Constant, ParamField, ParamType, Params};
 pub use plans::CACHED_PLANS;
+pub use queue::{Queue, Ready};
 pub use ring::Ring;
 pub use span::{Span, SpanMut};
 pub use stream::Stream;

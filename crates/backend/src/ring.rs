@@ -18,15 +18,15 @@ const WIDEST: usize = 16;
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
-/// use evariste_backend::{Device, Ring, Secrecy};
+/// use evariste_backend::{Device, Queue, Ring, Secrecy};
 ///
 /// let device = Device::best()?;
 /// let mut data: Vec<u8> = (0..96).collect();
 /// let mut seen = 0;
 /// // The first four bytes of each piece become its second four.
-/// let work = |queue: &_, piece: &mut _, _at, _len| {
+/// let work = |queue: &Queue, piece: &mut _, _at, _len| {
 ///     let (first, mut rest) = evariste_backend::ViewMut::from(piece).split_at(4)?;
-///     rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+///     queue.copy(&first, rest.view_mut(..4)?)
 /// };
 /// Ring::new(&device, 32, 3, Secrecy::Public)?.run(&mut data, work, |done| seen += done.len())?;
 /// assert_eq!(seen, 96);
@@ -237,7 +237,7 @@ impl Ring {
         let stage = self.turns.stage();
         fit(stage, host.len(), self.secrecy)?;
         let Stage { queue, data, .. } = stage;
-        self.ups.push_back(data.view_mut(..host.len())?.write_pinned(Some(queue), host)?);
+        self.ups.push_back(queue.write_pinned(data.view_mut(..host.len())?, host)?);
         work(queue, data)
     }
 
@@ -249,7 +249,7 @@ impl Ring {
         };
         drop(host.split_off(len));
         let Stage { queue, data, .. } = self.turns.stage();
-        let pending = data.view(..len)?.read_pinned(Some(queue), host)?;
+        let pending = queue.read_pinned(data.view(..len)?, host)?;
         self.turns.begin(vec![pending]);
         Ok(())
     }
@@ -286,7 +286,7 @@ mod tests {
             return Ok(());
         }
         let (first, mut rest) = ViewMut::from(piece).split_at(4)?;
-        rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+        queue.copy(&first, rest.view_mut(..4)?)
     }
 
     fn worked(data: &[u8]) -> Vec<u8> {

@@ -17,7 +17,7 @@ const STAGES: usize = 3;
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
-/// use evariste_backend::{Device, Secrecy, Stream, Transfer};
+/// use evariste_backend::{Device, Queue, Secrecy, Stream, Transfer};
 ///
 /// let device = Device::best()?;
 /// let mut stream = Stream::<u32>::new(&device, 6, Secrecy::Public)?;
@@ -26,9 +26,9 @@ const STAGES: usize = 3;
 ///     let mut host = device.host_buffer(8, Transfer::Both, Secrecy::Public)?;
 ///     host[0] = i;
 ///     // Of six elements the first two are given, and the last two are taken back.
-///     let work = |queue: &_, data: &mut _| {
+///     let work = |queue: &Queue, data: &mut _| {
 ///         let (given, mut rest) = evariste_backend::ViewMut::from(data).split_at(2)?;
-///         rest.view_mut(2..4)?.copy_from_on(Some(queue), &given)?;
+///         queue.copy(&given, rest.view_mut(2..4)?)?;
 ///         Ok::<_, evariste_backend::Error>(4..6)
 ///     };
 ///     done.extend(stream.run(vec![host], work)?);
@@ -113,11 +113,11 @@ impl<T: Element> Stream<T> {
         let stage = turns.stage();
         // Copies of several queues would share the link, and the first piece be there as late as the last.
         if let Some(before) = uploaded.take() {
-            device.wait_for(Some(&stage.queue), &before)?;
+            stage.queue.wait_for(&before)?;
         }
         let pending = stage.queue(host, |queue, data| {
             if device.info().features.queues {
-                *uploaded = Some(device.record(Some(queue))?);
+                *uploaded = Some(queue.record()?);
             }
             work(queue, data)
         })?;
@@ -202,7 +202,7 @@ impl<T: Element> Stage<T> {
         let mut writes = Vec::with_capacity(host.len());
         let mut at = 0;
         for (part, len) in host.into_iter().zip(&lengths) {
-            writes.push(data.view_mut(at..at + len)?.write_pinned(Some(queue), part)?);
+            writes.push(queue.write_pinned(data.view_mut(at..at + len)?, part)?);
             at += len;
         }
         let back = work(queue, data)?;
@@ -214,7 +214,7 @@ impl<T: Element> Stage<T> {
         let mut at = 0;
         let read = |(write, len): (Pending, usize)| {
             at += len;
-            back.view(at - len..at)?.read_pinned_after(queue, write)
+            queue.read_pinned_after(back.view(at - len..at)?, write)
         };
         Ok(writes.into_iter().zip(lengths).map(read).collect::<Result<_>>()?)
     }

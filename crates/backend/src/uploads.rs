@@ -26,7 +26,7 @@ use crate::{
 ///     host.fill(i);
 ///     // Of each piece the first half is kept.
 ///     let at = 2 * usize::from(i);
-///     uploads.run(host, |queue, piece, _| kept.view_mut(at..at + 2)?.copy_from_on(Some(queue), piece.view(..2)?))?;
+///     uploads.run(host, |queue, piece, _| queue.copy(piece.view(..2)?, kept.view_mut(at..at + 2)?))?;
 /// }
 /// device.sync()?;
 /// assert_eq!(kept.to_vec()?[8..], [0x0404_0404; 2]);
@@ -120,21 +120,15 @@ impl<T: Element> Uploads<T> {
         Ok(Self { device: device.clone(), turns, work, back: VecDeque::new(), secrecy })
     }
 
-    /// Makes device memory for pieces that are worked on on a queue of the caller's (`None`: the default one). `pieces` are
-    /// the elements of each piece, in the order in which they will come; `slots` of them have memory at a time, at least
-    /// one. With memory for several, uploads have one further queue, and it and that of the work wait for each other by
+    /// Makes device memory for pieces that are worked on on a queue of the caller's. `pieces` are the elements of each piece, in
+    /// the order in which they will come; `slots` of them have memory at a time, at least one. With memory for several, uploads have one further queue, and it and that of the work wait for each other by
     /// events. With one piece, or memory for one, all is on the queue of the work, and there are no events.
     ///
     /// # Errors
     /// Returns the errors of [`Uploads::new`], for the same reasons.
-    pub fn ahead_of(
-        device: &Device,
-        queue: Option<&Queue>,
-        pieces: &[usize],
-        slots: usize,
-        secrecy: Secrecy,
-    ) -> Result<Self> {
-        let work = queue.unwrap_or_else(|| device.backend().default_queue());
+    pub fn ahead_of(queue: impl Into<Queue>, pieces: &[usize], slots: usize, secrecy: Secrecy) -> Result<Self> {
+        let work = queue.into();
+        let device = work.device();
         let slots = slots.min(pieces.len()).max(1);
         let uploads = if slots > 1 { device.queue()? } else { work.clone() };
         let len = |slot| pieces.iter().skip(slot).step_by(slots).copied().max().unwrap_or(0);
@@ -184,30 +178,30 @@ impl<T: Element> Uploads<T> {
         self.free()?;
         // Idle as long as `work` may fail or panic.
         let Stage { slot, queue, data } = self.turns.stage();
-        let (device, Work { queue: reading, readers }) = (&self.device, &mut self.work[*slot]);
+        let Work { queue: reading, readers } = &mut self.work[*slot];
         match &*readers {
             Readers::InOrder | Readers::None => {}
-            Readers::Until(event) => device.wait_for(Some(queue), event)?,
-            Readers::Unknown => device.wait_for(Some(queue), &device.record(Some(reading))?)?,
+            Readers::Until(event) => queue.wait_for(event)?,
+            Readers::Unknown => queue.wait_for(&reading.record()?)?,
         }
         let (len, sent) = match piece.into() {
             HostData::Slice(host) => {
-                data.view_mut(..host.len())?.write_on(Some(queue), host)?;
+                queue.write(data.view_mut(..host.len())?, host)?;
                 (host.len(), None)
             }
             HostData::Pinned(host) => {
                 let len = host.len() / T::BYTES;
-                (len, Some(data.view_mut(..len)?.write_pinned(Some(queue), host)?))
+                (len, Some(queue.write_pinned(data.view_mut(..len)?, host)?))
             }
         };
         let in_order = matches!(readers, Readers::InOrder);
         if !in_order {
-            device.wait_for(Some(reading), &device.record(Some(queue))?)?;
+            reading.wait_for(&queue.record()?)?;
             *readers = Readers::Unknown;
         }
         let result = work(reading, data.view(..len)?, *slot)?;
         if !in_order {
-            *readers = Readers::Until(device.record(Some(reading))?);
+            *readers = Readers::Until(reading.record()?);
         }
         self.turns.begin(sent.into_iter().collect());
         Ok(result)
@@ -268,12 +262,12 @@ mod tests {
     /// Both kinds, for pieces of the same length.
     fn both(device: &Device, slots: usize) -> [Uploads<u32>; 2] {
         let own = Uploads::new(device, LEN, slots, Secrecy::Secret).unwrap();
-        [own, Uploads::ahead_of(device, None, &[LEN; PIECES], slots, Secrecy::Secret).unwrap()]
+        [own, Uploads::ahead_of(device, &[LEN; PIECES], slots, Secrecy::Secret).unwrap()]
     }
 
     fn keep(out: &mut Buffer<u32>, piece: usize, queue: &Queue, data: View<'_, u32>) -> Result<()> {
         let at = piece * LEN;
-        out.view_mut(at..at + data.len())?.copy_from_on(Some(queue), data)
+        queue.copy(data, out.view_mut(at..at + data.len())?)
     }
 
     #[test]
@@ -316,7 +310,7 @@ mod tests {
             let parts = HostData::Pinned(pinned.split_off(0));
             for mut data in [HostData::Slice(&all), parts] {
                 let mut out = Vec::new();
-                let mut uploads = Uploads::ahead_of(&device, None, &lens, slots, Secrecy::Public).unwrap();
+                let mut uploads = Uploads::ahead_of(&device, &lens, slots, Secrecy::Public).unwrap();
                 assert_eq!(uploads.queues().count(), slots);
                 for len in lens {
                     let read = |_: &Queue, piece: View<'_, u32>, _| {
@@ -379,7 +373,7 @@ mod tests {
         for mut uploads in both(&device, 2) {
             assert!(uploads.next().unwrap().is_none());
         }
-        let mut uploads = Uploads::<u32>::ahead_of(&device, None, &[], 2, Secrecy::Public).unwrap();
+        let mut uploads = Uploads::<u32>::ahead_of(&device, &[], 2, Secrecy::Public).unwrap();
         assert_eq!(uploads.run(&[][..], |_, data, slot| Ok::<_, Error>((data.len(), slot))).unwrap(), (0, 0));
         assert!(uploads.next().unwrap().is_none());
         assert!(uploads.host().unwrap().is_empty());

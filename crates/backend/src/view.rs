@@ -8,12 +8,8 @@ use std::{
 };
 
 use crate::{
-    Buffer, Composite, Device, Element, Error, Event, HostBuffer, Memory, Pending, Queue, Result, Secrecy, Span,
-    SpanMut, Transfer,
-    buffer::{decode, grain},
-    parallel,
-    span::Owner,
-    zeroize::zeroize_vec,
+    Buffer, Composite, Device, Element, Error, HostBuffer, Memory, Pending, Queue, QueueHandle, Result, Secrecy, Span,
+    SpanMut, Transfer, buffer::decode, span::Owner, zeroize::zeroize_vec,
 };
 
 /// Pieces of a download that are under way at once: one is decoded while the next is copied.
@@ -202,7 +198,7 @@ impl<'a, T: Element> View<'a, T> {
     /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory,
     /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
-        self.read_on(None)?.wait()
+        self.queue().read(self)
     }
 
     /// Copies all elements to `host`, which has as many. Waits for earlier work on the default queue.
@@ -211,68 +207,15 @@ impl<'a, T: Element> View<'a, T> {
     /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
     /// [`View::to_vec`], for the same reasons; what `host` holds is unspecified then.
     pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
-        self.expect_len("the source of a read", host.len())?;
-        self.read_on(None)?.wait_into(host)
+        self.queue().read_into(self, host)
     }
 
-    /// Queues a copy of all elements to the host (`None`: on the default queue).
+    /// Queues a copy of all elements that fills all of `host`, on the default queue, as [`Queue::read_pinned`] does.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no staging memory, [`Error::WrongDevice`] for a queue of another device of this
-    /// kind, [`Error::Driver`] for one of another kind or if a call of the driver fails, [`Error::Lost`] if the device is
-    /// lost.
-    pub fn read_on(&self, queue: Option<&Queue>) -> Result<Download<'a, T>> {
-        let queue = queue.unwrap_or_else(|| self.device.backend().default_queue()).clone();
-        let mut download = Download { view: *self, queue, pending: VecDeque::new(), next: 0 };
-        download.fill()?;
-        Ok(download)
-    }
-
-    /// Queues a copy of all elements, in the device's form ([`Element::decode`]), that fills all of `host` (`None`: on the
-    /// default queue). Nothing is copied in between: with CUDA the device writes the host memory itself. The memory comes
-    /// back from [`Pending::wait`].
-    ///
-    /// # Errors
-    /// [`Error::WrongTransfer`] for host memory for uploads only, [`Error::WrongDevice`] for that of another device,
-    /// [`Error::Length`] unless it has as many bytes as the view, [`Error::Unaligned`] for a view that is not whole words
-    /// of 4 bytes, except at the end of the buffer, [`Error::OutOfMemory`] with wgpu if there is no staging memory for a
-    /// part of host memory, [`Error::SecretInput`] for public host memory where the view is secret: slices ([`View::read`]) are
-    /// the caller's affair, but this memory is the device's, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if
-    /// the device is lost. The host memory is dropped then.
-    pub fn read_pinned(&self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
-        let (span, bytes) = (self.expect_pinned("read", &host)?, host.len());
-        let backend = self.device.backend();
-        let pending = backend.read(queue.unwrap_or_else(|| backend.default_queue()), span, host)?;
-        Ok(pending.of(bytes, backend.info().id))
-    }
-
-    /// [`View::read_pinned`] into the host memory of a write that is under way, which must be for both directions and as secret as
-    /// the view: the device reads it first and then writes it, and nobody waits in between.
-    pub(crate) fn read_pinned_after(&self, queue: &Queue, write: Pending) -> Result<Pending> {
-        let span = self.span_of(&self.expect_words("read")?);
-        let backend = self.device.backend();
-        Ok(backend.read_after(queue, span, write)?.of(span.bytes() as usize, backend.info().id))
-    }
-
-    /// Does what [`View::read_pinned`] does, for a matrix of `rows` rows, in as many blocks of neighbouring columns of
-    /// equal width as there are events in `after`. Each is copied after its event, while those behind are still worked on;
-    /// where a device does not copy by columns, after the last.
-    ///
-    /// # Errors
-    /// [`Error::Length`] unless rows of all blocks have the same number of elements, [`Error::WrongDevice`] for events of
-    /// another device of this kind. Else returns the errors of [`View::read_pinned`], for the same reasons.
-    pub fn read_pinned_columns(
-        &self,
-        queue: Option<&Queue>,
-        host: HostBuffer,
-        rows: usize,
-        after: &[Event],
-    ) -> Result<Pending> {
-        let (span, bytes) = (self.expect_pinned("read", &host)?, host.len());
-        expect_columns::<T>(&host, rows, after.len())?;
-        let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        Ok(backend.read_columns(queue, span, host, rows, after)?.of(bytes, backend.info().id))
+    /// Returns the errors of [`Queue::read_pinned`], for the same reasons.
+    pub fn read_pinned(&self, host: HostBuffer) -> Result<Pending> {
+        self.queue().read_pinned(self, host)
     }
 
     /// Makes a buffer of its own with these elements, on the same device and of the same secrecy.
@@ -282,17 +225,7 @@ impl<'a, T: Element> View<'a, T> {
     /// words of 4 bytes, except at the end of the buffer, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
     /// if the device is lost.
     pub fn duplicate(&self) -> Result<Buffer<T>> {
-        self.duplicate_on(None)
-    }
-
-    /// Does what [`View::duplicate`] does, on another queue (`None`: the default one).
-    ///
-    /// # Errors
-    /// Returns the errors of [`View::duplicate`], for the same reasons.
-    pub fn duplicate_on(&self, queue: Option<&Queue>) -> Result<Buffer<T>> {
-        let mut copy = self.device.alloc_with(self.len, self.secrecy)?;
-        ViewMut::from(&mut copy).copy_from_on(queue, self)?;
-        Ok(copy)
+        self.queue().duplicate(self)
     }
 
     /// Refuses this view, the argument called `what`, unless it has `len` elements.
@@ -306,6 +239,11 @@ impl<'a, T: Element> View<'a, T> {
         Err(Error::Length { what, expected: len as u64, actual: self.len as u64 })
     }
 
+    /// The default queue.
+    fn queue(&self) -> Queue {
+        self.device.default_queue()
+    }
+
     /// Its bytes.
     pub(crate) fn span(&self) -> Span<'a> {
         let bytes = self.byte_range();
@@ -313,7 +251,7 @@ impl<'a, T: Element> View<'a, T> {
     }
 
     /// Bytes of the buffer, which no one writes as long as this view is there.
-    fn span_of(&self, bytes: &Range<u64>) -> Span<'a> {
+    pub(crate) fn span_of(&self, bytes: &Range<u64>) -> Span<'a> {
         match Span::new(self.memory, bytes.start, bytes.end - bytes.start) {
             Ok(span) => span.with_order(self.is_ordered),
             Err(_) => unreachable!("a view lies in its buffer"),
@@ -325,7 +263,7 @@ impl<'a, T: Element> View<'a, T> {
     }
 
     /// Checks a transfer that fills whole host memory and gives the bytes that it is of.
-    fn expect_pinned(&self, what: &'static str, host: &HostBuffer) -> Result<Span<'a>> {
+    pub(crate) fn expect_pinned(&self, what: &'static str, host: &HostBuffer) -> Result<Span<'a>> {
         host.expect_download("the host memory of a read")?;
         expect_host(self.device, self.bytes(), host)?;
         self.secrecy.expect_to(host.secrecy(), "read", ["the view", "the host memory of a read"])?;
@@ -333,7 +271,7 @@ impl<'a, T: Element> View<'a, T> {
     }
 
     /// The bytes, which must be whole words.
-    fn expect_words(&self, what: &'static str) -> Result<Range<u64>> {
+    pub(crate) fn expect_words(&self, what: &'static str) -> Result<Range<u64>> {
         let bytes = self.byte_range();
         match covered(self.memory, &bytes) == bytes {
             true => Ok(bytes),
@@ -341,12 +279,12 @@ impl<'a, T: Element> View<'a, T> {
         }
     }
 
-    fn staging(&self, bytes: u64, transfer: Transfer) -> Result<HostBuffer> {
+    pub(crate) fn staging(&self, bytes: u64, transfer: Transfer) -> Result<HostBuffer> {
         self.device.host_buffer(bytes as usize, transfer, self.secrecy)
     }
 
     /// Elements that pass through staging memory in one piece.
-    fn staging_len(&self) -> usize {
+    pub(crate) fn staging_len(&self) -> usize {
         staging_len(self.device.info().limits.staging_bytes, self.byte_range().start, T::BYTES as u64)
     }
 }
@@ -497,86 +435,15 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// staging memory, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost: pieces
     /// before that are written.
     pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
-        self.write_on(None, host)
+        self.queue().write(self, host)
     }
 
-    /// Does what [`ViewMut::write`] does, on another queue (`None`: the default one).
+    /// Queues a copy of all of `host` to all elements, on the default queue, as [`Queue::write_pinned`] does.
     ///
     /// # Errors
-    /// Returns the errors of [`ViewMut::write`], for the same reasons; [`Error::WrongDevice`] for a queue of another device
-    /// of this kind, [`Error::Driver`] for one of another kind.
-    pub fn write_on(&mut self, queue: Option<&Queue>, host: &[T::Host]) -> Result<()> {
-        self.expect_len("the target of a write", host.len())?;
-        let queue = queue.unwrap_or_else(|| self.device.backend().default_queue());
-        let step = self.as_view().staging_len();
-        for (piece, at) in host.chunks(step).zip((self.first..).step_by(step)) {
-            let bytes = byte_range::<T>(at, piece.len());
-            let covered = covered(self.owner.memory(), &bytes);
-            let (view, len) = (self.as_view(), covered.end - covered.start);
-            let mut staging = if covered == bytes {
-                view.staging(len, Transfer::Upload)?
-            } else {
-                // The device writes whole words: the bytes around an unaligned piece are written back as they are. They are
-                // no one else's, since views are divided at whole words.
-                let staging = view.staging(len, Transfer::Download)?;
-                let pending = self.device.backend().read(queue, view.span_of(&covered), staging)?;
-                pending.of(len as usize, self.device.info().id).wait()?
-            };
-            let skip = (bytes.start - covered.start) as usize;
-            let target = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
-            let grain = grain::<T>(piece.len());
-            parallel::chunks(target, grain * T::BYTES, &|i, target| {
-                T::encode(&piece[i * grain..][..target.len() / T::BYTES], target);
-            });
-            let span = SpanMut::of(self.owner.reborrow(), covered.start, len).with_order(self.is_ordered);
-            drop(self.device.backend().write(queue, span, staging)?);
-        }
-        Ok(())
-    }
-
-    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all elements (`None`:
-    /// on the default queue). With CUDA the device reads the host memory itself. Through wgpu it does where that is a whole
-    /// [`crate::Transfer::Upload`] of 8 MiB or less; other memory is copied to staging memory first, in pieces, which may wait
-    /// for earlier transfers. The memory comes back from [`Pending::wait`], but what it holds then is unspecified: the CPU swaps
-    /// it with the device's, and wgpu may give other memory.
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`] for host memory of another device, [`Error::Length`] unless it has as many bytes as the view,
-    /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
-    /// [`Error::SecretInput`] for secret host memory where the view is public, [`Error::OutOfMemory`] if there is no staging
-    /// memory, with some pieces written, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
-    /// The host memory is dropped then.
-    pub fn write_pinned(&mut self, queue: Option<&Queue>, host: HostBuffer) -> Result<Pending> {
-        self.expect_source(&host)?;
-        let (backend, bytes) = (self.device.backend(), host.len());
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        Ok(backend.write(queue, self.expect_span("write")?, host)?.of(bytes, backend.info().id))
-    }
-
-    /// Does what [`ViewMut::write_pinned`] does, for a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of
-    /// equal width. Each event marks when a block is there, so that work on it can start while the next is on its way;
-    /// where a device does not copy by columns, all do so at the end.
-    ///
-    /// # Errors
-    /// [`Error::Length`] unless rows of all blocks have the same number of elements. Else returns the errors of
-    /// [`ViewMut::write_pinned`], for the same reasons.
-    pub fn write_pinned_columns(
-        &mut self,
-        queue: Option<&Queue>,
-        host: HostBuffer,
-        rows: usize,
-        pieces: usize,
-    ) -> Result<(Vec<Event>, Pending)> {
-        self.expect_source(&host)?;
-        expect_columns::<T>(&host, rows, pieces)?;
-        let (backend, bytes) = (self.device.backend(), host.len());
-        let (queue, device) = (queue.unwrap_or_else(|| backend.default_queue()), backend.info().id);
-        let (events, pending) = backend.write_columns(queue, self.expect_span("write")?, host, rows, pieces)?;
-        if events.len() != pieces {
-            let reason = format!("it gave {} events instead of {pieces}", events.len());
-            return Err(Error::Driver { device, call: "write_columns", reason });
-        }
-        Ok((events, pending.of(bytes, device)))
+    /// Returns the errors of [`Queue::write_pinned`], for the same reasons.
+    pub fn write_pinned(&mut self, host: HostBuffer) -> Result<Pending> {
+        self.queue().write_pinned(self, host)
     }
 
     /// Copies all elements of `source`, which is on the same device and of the same length, to this view.
@@ -588,22 +455,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// [`Error::OutOfMemory`] with wgpu if a copy from one part of a buffer to another finds no memory to pass through,
     /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn copy_from<'b>(&mut self, source: impl Into<View<'b, T>>) -> Result<()> {
-        self.copy_from_on(None, source)
-    }
-
-    /// Does what [`ViewMut::copy_from`] does, on another queue (`None`: the default one).
-    ///
-    /// # Errors
-    /// Returns the errors of [`ViewMut::copy_from`], for the same reasons.
-    pub fn copy_from_on<'b>(&mut self, queue: Option<&Queue>, source: impl Into<View<'b, T>>) -> Result<()> {
-        let source = source.into();
-        self.device.expect_same("the source of a copy", source.device)?;
-        source.expect_len("the source of a copy", self.len)?;
-        source.secrecy.expect_to(self.secrecy, "copy", ["the source of a copy", "the target of a copy"])?;
-        let bytes = source.expect_words("copy")?;
-        let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        backend.copy(queue, source.span_of(&bytes), self.expect_span("copy")?)
+        self.queue().copy(source, self)
     }
 
     /// Sets all bytes of the device form to zero.
@@ -612,34 +464,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
     /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn clear(&mut self) -> Result<()> {
-        self.clear_on(None)
-    }
-
-    /// Does what [`ViewMut::clear`] does, on another queue (`None`: the default one).
-    ///
-    /// # Errors
-    /// Returns the errors of [`ViewMut::clear`], for the same reasons.
-    pub fn clear_on(&mut self, queue: Option<&Queue>) -> Result<()> {
-        let backend = self.device.backend();
-        let queue = queue.unwrap_or_else(|| backend.default_queue());
-        backend.clear(queue, self.expect_span("clear")?)
-    }
-
-    /// Becomes what `contents`, of the same length, holds: without a copy where this is a view of a whole buffer of the same
-    /// secrecy, else by a copy on a queue (`None`: the default one). For what works from one buffer to another and back.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ViewMut::copy_from`], for the same reasons.
-    pub fn replace(&mut self, queue: Option<&Queue>, mut contents: Buffer<T>) -> Result<()> {
-        self.device.expect_same("the source of a copy", &contents.device)?;
-        contents.expect_len("the source of a copy", self.len)?;
-        match &mut self.owner {
-            Owner::Whole(memory) if memory.bytes() == contents.bytes() && self.secrecy == contents.secrecy() => {
-                std::mem::swap(&mut **memory, &mut contents.memory);
-                Ok(())
-            }
-            _ => self.copy_from_on(queue, &contents),
-        }
+        self.queue().clear(self)
     }
 
     /// Refuses this view, the argument called `what`, unless it has `len` elements.
@@ -650,8 +475,28 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.as_view().expect_len(what, len)
     }
 
+    /// The default queue.
+    fn queue(&self) -> Queue {
+        self.device.default_queue()
+    }
+
+    /// The whole allocation.
+    pub(crate) fn memory(&self) -> &Memory {
+        self.owner.memory()
+    }
+
+    /// Who holds the right to the elements.
+    pub(crate) fn owner_mut(&mut self) -> &mut Owner<'a> {
+        &mut self.owner
+    }
+
+    /// Bytes of the buffer, to which this view is the right.
+    pub(crate) fn span_mut_of(&mut self, bytes: &Range<u64>) -> SpanMut<'_> {
+        SpanMut::of(self.owner.reborrow(), bytes.start, bytes.end - bytes.start).with_order(self.is_ordered)
+    }
+
     /// Refuses host memory that is not of the device, not of so many bytes, or secret where this view is not.
-    fn expect_source(&self, host: &HostBuffer) -> Result<()> {
+    pub(crate) fn expect_source(&self, host: &HostBuffer) -> Result<()> {
         expect_host(self.device, self.bytes(), host)?;
         host.secrecy().expect_to(self.secrecy, "write", ["the host memory of a write", "the view"])
     }
@@ -663,7 +508,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     }
 
     /// Its bytes, which must be whole words.
-    fn expect_span(&mut self, what: &'static str) -> Result<SpanMut<'_>> {
+    pub(crate) fn expect_span(&mut self, what: &'static str) -> Result<SpanMut<'_>> {
         self.as_view().expect_words(what)?;
         Ok(self.reborrow().into_span())
     }
@@ -691,7 +536,7 @@ fn checked(what: &'static str, range: &impl RangeBounds<usize>, len: usize) -> R
     }
 }
 
-fn byte_range<T: Element>(first: usize, len: usize) -> Range<u64> {
+pub(crate) fn byte_range<T: Element>(first: usize, len: usize) -> Range<u64> {
     let size = T::BYTES as u64;
     first as u64 * size..(first + len) as u64 * size
 }
@@ -707,7 +552,7 @@ fn staging_len(bytes: u64, start: u64, size: u64) -> usize {
 }
 
 /// The words around a range of bytes.
-fn covered(memory: &Memory, bytes: &Range<u64>) -> Range<u64> {
+pub(crate) fn covered(memory: &Memory, bytes: &Range<u64>) -> Range<u64> {
     bytes.start / 4 * 4..bytes.end.next_multiple_of(4).min(memory.bytes())
 }
 
@@ -725,7 +570,7 @@ fn expect_host(device: &Device, bytes: u64, host: &HostBuffer) -> Result<()> {
 }
 
 /// Refuses a transfer of a matrix in blocks of columns unless rows of all blocks have the same number of elements.
-fn expect_columns<T: Element>(host: &HostBuffer, rows: usize, pieces: usize) -> Result<()> {
+pub(crate) fn expect_columns<T: Element>(host: &HostBuffer, rows: usize, pieces: usize) -> Result<()> {
     let (len, unit) = (host.len() as u64, rows.saturating_mul(pieces).saturating_mul(T::BYTES) as u64);
     let expected = match unit {
         0 => 0,
@@ -761,12 +606,19 @@ impl<T: Element> fmt::Debug for ViewMut<'_, T> {
 #[must_use = "the data is there only after `wait`"]
 pub struct Download<'a, T: Element> {
     view: View<'a, T>,
-    queue: Queue,
+    queue: QueueHandle,
     pending: VecDeque<(Range<usize>, Pending)>,
     next: usize,
 }
 
-impl<T: Element> Download<'_, T> {
+impl<'a, T: Element> Download<'a, T> {
+    /// Queues the first pieces on a queue of the view's device.
+    pub(crate) fn begin(view: View<'a, T>, queue: QueueHandle) -> Result<Self> {
+        let mut download = Self { view, queue, pending: VecDeque::new(), next: 0 };
+        download.fill()?;
+        Ok(download)
+    }
+
     /// Waits for the elements and returns them.
     ///
     /// # Errors
@@ -883,15 +735,15 @@ mod tests {
         let address = |x: &Buffer<u32>| x.memory.address();
         let other = device.upload::<u32>(&[4, 5, 6]).unwrap();
         let taken = address(&other);
-        x.as_view_mut().replace(None, other).unwrap();
+        device.default_queue().replace(&mut x, other).unwrap();
         assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![4, 5, 6]));
         let mut secret = device.upload_with::<u32>(&[0, 0, 0], Secrecy::Secret).unwrap();
         let own = address(&secret);
-        secret.as_view_mut().replace(None, device.upload::<u32>(&[7, 8, 9]).unwrap()).unwrap();
+        device.default_queue().replace(&mut secret, device.upload::<u32>(&[7, 8, 9]).unwrap()).unwrap();
         assert_eq!((address(&secret), secret.to_vec().unwrap()), (own, vec![7, 8, 9]));
-        assert!(matches!(x.as_view_mut().replace(None, secret).unwrap_err(), Error::SecretInput { .. }));
+        assert!(matches!(device.default_queue().replace(&mut x, secret).unwrap_err(), Error::SecretInput { .. }));
         let part = device.upload::<u32>(&[1, 2]).unwrap();
-        x.view_mut(1..).unwrap().replace(None, part).unwrap();
+        device.default_queue().replace(x.view_mut(1..).unwrap(), part).unwrap();
         assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![4, 1, 2]));
     }
 
@@ -907,20 +759,21 @@ mod tests {
         };
         let copied = public.copy_from(&secret).unwrap_err();
         assert_eq!(names(copied), ("copy", "the source of a copy", "the target of a copy"));
-        let written = public.write_pinned(None, host(Secrecy::Secret)).unwrap_err();
+        let written = public.write_pinned(host(Secrecy::Secret)).unwrap_err();
         assert_eq!(names(written), ("write", "the host memory of a write", "the view"));
-        let columns = public.as_view_mut().write_pinned_columns(None, host(Secrecy::Secret), 1, 1).unwrap_err();
+        let columns =
+            device.default_queue().write_pinned_columns(&mut public, host(Secrecy::Secret), 1, 1).unwrap_err();
         assert_eq!(names(columns).0, "write");
-        let read = secret.read_pinned(None, host(Secrecy::Public)).unwrap_err();
+        let read = secret.read_pinned(host(Secrecy::Public)).unwrap_err();
         assert_eq!(names(read), ("read", "the view", "the host memory of a read"));
-        let columns = secret.as_view().read_pinned_columns(None, host(Secrecy::Public), 1, &[]).unwrap_err();
+        let columns = device.default_queue().read_pinned_columns(&secret, host(Secrecy::Public), 1, &[]).unwrap_err();
         assert_eq!(names(columns).0, "read");
         assert_eq!(public.to_vec().unwrap(), [0; 4]);
 
         // What is secret already, what the caller says is no secret, and slices.
         assert_eq!(secret.duplicate().unwrap().secrecy(), Secrecy::Secret);
         assert_eq!(secret.view(1..).unwrap().duplicate().unwrap().secrecy(), Secrecy::Secret);
-        secret.read_pinned(None, host(Secrecy::Secret)).unwrap().wait().unwrap();
+        secret.read_pinned(host(Secrecy::Secret)).unwrap().wait().unwrap();
         assert_eq!(secret.to_vec().unwrap(), [1, 2, 3, 4]);
         assert_eq!(secret.as_view().declassify().duplicate().unwrap().secrecy(), Secrecy::Public);
         public.copy_from(secret.as_view().declassify()).unwrap();
@@ -935,7 +788,7 @@ mod tests {
         let mut secret = device.upload_with::<u32>(&[1, 2, 3, 4], Secrecy::Secret).unwrap();
         let mut host = device.host_buffer(16, Transfer::Both, Secrecy::Public).unwrap();
         host.fill(9);
-        let host = secret.write_pinned(None, host).unwrap().wait().unwrap();
+        let host = secret.write_pinned(host).unwrap().wait().unwrap();
         assert_eq!((host.secrecy(), &host[..]), (Secrecy::Public, &[9; 16][..]));
         assert_eq!(secret.secrecy(), Secrecy::Secret);
     }

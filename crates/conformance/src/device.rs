@@ -83,11 +83,11 @@ fn pinned_transfers(device: &Device) -> Outcome {
             let mut buffer = device.alloc_with::<u8>(len, Secrecy::Secret)?;
             let mut host = device.host_buffer(len, up, Secrecy::Secret)?;
             host.copy_from_slice(&bytes(len));
-            let sent = buffer.write_pinned(None, host)?.wait()?;
+            let sent = buffer.write_pinned(host)?.wait()?;
             expect_equal("length of what comes back", &sent.len(), &len)?;
             expect_same("written", &buffer.to_vec()?, &bytes(len))?;
             let host = device.host_buffer(len, down, Secrecy::Secret)?;
-            expect_same("read", &buffer.read_pinned(None, host)?.wait()?, &bytes(len))?;
+            expect_same("read", &buffer.read_pinned(host)?.wait()?, &bytes(len))?;
         }
     }
     // Nobody waits: the write happens all the same, and the memory may come back from its pool.
@@ -96,8 +96,8 @@ fn pinned_transfers(device: &Device) -> Outcome {
         let mut host = device.host_buffer(400, Transfer::Upload, Secrecy::Public)?;
         host.fill(round as u8);
         let start = 45 * round as usize;
-        drop(buffer.view_mut(start..start + 100)?.write_pinned(None, host)?);
-        drop(buffer.read_pinned(None, device.host_buffer(4000, Transfer::Download, Secrecy::Public)?)?);
+        drop(buffer.view_mut(start..start + 100)?.write_pinned(host)?);
+        drop(buffer.read_pinned(device.host_buffer(4000, Transfer::Download, Secrecy::Public)?)?);
     }
     // Each write is longer than its step, so that it ends under the next one.
     let expected: Vec<u32> = (0..955).map(|i: u32| (i / 45).min(19) * 0x0101_0101).chain([0; 45]).collect();
@@ -115,14 +115,14 @@ fn pinned_parts(device: &Device) -> Outcome {
         let tail = rest.split_off(part);
         let queue = device.queue()?;
         let mut buffer = device.alloc::<u8>(part)?;
-        let sent = buffer.write_pinned(Some(&queue), std::mem::replace(&mut rest, tail))?;
+        let sent = queue.write_pinned(&mut buffer, std::mem::replace(&mut rest, tail))?;
         under_way.push((queue, buffer, sent));
     }
     let mut back = Vec::new();
     for (queue, buffer, sent) in &mut under_way.into_iter() {
         let mut host = sent.wait()?;
         host.fill(0);
-        back.push(buffer.read_pinned(Some(&queue), host)?);
+        back.push(queue.read_pinned(&buffer, host)?);
     }
     let mut joined = rest;
     for (i, pending) in back.into_iter().enumerate() {
@@ -144,26 +144,26 @@ fn pinned_columns(device: &Device) -> Outcome {
         host.copy_from_slice(&bytes(len));
         let (mut first, mut second) = (device.zeros::<u32>(rows * columns + 3)?, device.zeros(rows * columns + 3)?);
         // The zeros are written on the default queue.
-        let zeroed = device.record(None)?;
-        device.wait_for(Some(&transfers), &zeroed)?;
-        device.wait_for(Some(&work), &zeroed)?;
+        let zeroed = device.default_queue().record()?;
+        transfers.wait_for(&zeroed)?;
+        work.wait_for(&zeroed)?;
         let behind = 2..2 + rows * columns;
         let mut part = first.view_mut(behind.clone())?;
-        let (there, sent) = part.write_pinned_columns(Some(&transfers), host, rows, pieces)?;
+        let (there, sent) = transfers.write_pinned_columns(&mut part, host, rows, pieces)?;
         expect_equal("events", &there.len(), &pieces)?;
         let mut copied = Vec::new();
         for (piece, event) in there.iter().enumerate() {
-            device.wait_for(Some(&work), event)?;
+            work.wait_for(event)?;
             for row in 0..rows {
                 let at = 2 + row * columns + piece * (columns / pieces);
                 let place = at..at + columns / pieces;
-                second.view_mut(place.clone())?.copy_from_on(Some(&work), first.view(place)?)?;
+                work.copy(first.view(place.clone())?, second.view_mut(place)?)?;
             }
-            copied.push(device.record(Some(&work))?);
+            copied.push(work.record()?);
         }
         let mut host = sent.wait()?;
         host.fill(0);
-        let host = second.view(behind)?.read_pinned_columns(Some(&transfers), host, rows, &copied)?.wait()?;
+        let host = transfers.read_pinned_columns(second.view(behind)?, host, rows, &copied)?.wait()?;
         expect_same(&format!("{rows} × {columns} in {pieces}"), &host, &bytes(len))?;
         device.sync()?;
         let around = second.to_vec()?;
@@ -172,7 +172,7 @@ fn pinned_columns(device: &Device) -> Outcome {
     let mut buffer = device.upload::<u32>(&words(12))?;
     for (rows, pieces, expected) in [(5, 1, 60), (3, 3, 72), (1, 0, 0)] {
         let host = device.host_buffer(48, Transfer::Both, Secrecy::Public)?;
-        let written = buffer.as_view_mut().write_pinned_columns(None, host, rows, pieces);
+        let written = device.default_queue().write_pinned_columns(&mut buffer, host, rows, pieces);
         let error = expect_error("uneven blocks", written)?;
         let what = "the blocks of columns of a copy, in bytes";
         expect_equal("uneven", &error, &Error::Length { what, expected, actual: 48 })?;
@@ -184,23 +184,23 @@ fn pinned_misuse(device: &Device) -> Outcome {
     let id = device.info().id;
     let mut buffer = device.upload::<u32>(&words(10))?;
     let host = |len| device.host_buffer(len, Transfer::Both, Secrecy::Public);
-    let error = expect_error("part of an element", buffer.view_mut(..2)?.write_pinned(None, host(7)?))?;
+    let error = expect_error("part of an element", buffer.view_mut(..2)?.write_pinned(host(7)?))?;
     let what = "the host memory of a copy, in bytes";
     expect_equal("part", &error, &Error::Length { what, expected: 8, actual: 7 })?;
     let mut odd = device.upload::<u8>(&bytes(10))?;
-    let error = expect_error("a write to half a word", odd.view_mut(2..6)?.write_pinned(None, host(4)?))?;
+    let error = expect_error("a write to half a word", odd.view_mut(2..6)?.write_pinned(host(4)?))?;
     expect_equal("half", &error, &Error::Unaligned { what: "write", expected: 4, offset: 2, count: 4 })?;
-    let error = expect_error("a read of half a word", odd.view(4..7)?.read_pinned(None, host(3)?))?;
+    let error = expect_error("a read of half a word", odd.view(4..7)?.read_pinned(host(3)?))?;
     expect_equal("half", &error, &Error::Unaligned { what: "read", expected: 4, offset: 4, count: 3 })?;
-    drop(odd.view_mut(8..)?.write_pinned(None, host(2)?)?);
+    drop(odd.view_mut(8..)?.write_pinned(host(2)?)?);
     let upload = device.host_buffer(4, Transfer::Upload, Secrecy::Public)?;
-    let error = expect_error("a read into memory for uploads", buffer.view(..1)?.read_pinned(None, upload))?;
+    let error = expect_error("a read into memory for uploads", buffer.view(..1)?.read_pinned(upload))?;
     let (expected, actual) = (Transfer::Download, Transfer::Upload);
     let what = "the host memory of a read";
     expect_equal("direction", &error, &Error::WrongTransfer { what, expected, actual })?;
     if let Some(other) = other_device(device) {
         let foreign = other.host_buffer(8, Transfer::Both, Secrecy::Public)?;
-        let error = expect_error("host memory of another device", buffer.write_pinned(None, foreign))?;
+        let error = expect_error("host memory of another device", buffer.write_pinned(foreign))?;
         let (what, actual) = ("the host memory of a copy", other.info().id);
         expect_equal("foreign", &error, &Error::WrongDevice { what, expected: id, actual })?;
     }
@@ -229,8 +229,10 @@ fn wrong_device(device: &Device) -> Outcome {
     let error = expect_error("a copy from another device", buffer.copy_from(&other.zeros(10)?))?;
     let (expected, actual) = (device.info().id, other.info().id);
     expect_equal("copy", &error, &Error::WrongDevice { what: "the source of a copy", expected, actual })?;
-    expect_error("an event of another device", device.wait_for(None, &other.record(None)?))?;
-    expect_error("a queue of another device", buffer.view_mut(..1)?.write_on(Some(&other.queue()?), &[1]))?;
+    expect_error("an event of another device", device.default_queue().wait_for(&other.default_queue().record()?))?;
+    let error = expect_error("a queue of another device", other.queue()?.write(buffer.view_mut(..1)?, &[1]))?;
+    let what = "the target of a write";
+    expect_equal("queue", &error, &Error::WrongDevice { what, expected: actual, actual: expected })?;
     expect_same("untouched", &buffer.to_vec()?, &words(10))
 }
 
@@ -270,19 +272,19 @@ fn queues_and_events(device: &Device) -> Outcome {
     let (first, second) = (device.queue()?, device.queue()?);
     let long = words(1 << 20);
     let mut buffer = device.zeros::<u32>(long.len())?;
-    let start = device.record(None)?;
-    device.wait_for(Some(&first), &start)?;
-    buffer.write_on(Some(&first), &long)?;
-    let written = device.record(Some(&first))?;
-    device.wait_for(Some(&second), &written)?;
-    expect_same("read on another queue", &buffer.read_on(Some(&second))?.wait()?, &long)?;
-    device.wait_for(None, &written)?;
+    let start = device.default_queue().record()?;
+    first.wait_for(&start)?;
+    first.write(&mut buffer, &long)?;
+    let written = first.record()?;
+    second.wait_for(&written)?;
+    expect_same("read on another queue", &second.read(&buffer)?, &long)?;
+    device.default_queue().wait_for(&written)?;
     let copy = buffer.duplicate()?;
-    let end = device.record(None)?;
+    let end = device.default_queue().record()?;
     let [all, part] = [device.elapsed(&start, &end)?, device.elapsed(&start, &written)?];
     expect("time passes", all >= part && part > Duration::ZERO)?;
     // Dropped while another queue may still work on it.
-    buffer.write_on(Some(&second), &long)?;
+    second.write(&mut buffer, &long)?;
     drop(buffer);
     expect_same("copy", &copy.to_vec()?, &long)?;
     Ok(device.sync()?)

@@ -161,7 +161,7 @@ fn elements<F: DeviceField<BasePrimeField: DeviceField>>(device: &Device) -> Out
             host.fill(0);
             host[Mont::<F>::BYTES + 4 * at..][..4 * limbs].copy_from_slice(bytemuck::cast_slice(wrong));
             let mut x = device.alloc::<Mont<F>>(3)?;
-            x.write_pinned(None, host)?.wait()?;
+            x.write_pinned(host)?.wait()?;
             let error = expect_error("what is no element", x.to_vec())?;
             expect_equal("element", &error, &Error::Undecodable { index: 1 })?;
         }
@@ -180,12 +180,12 @@ fn canonical<F: DevicePrimeField>(device: &Device) -> Outcome {
             .collect();
         let uploaded = device.upload::<Canonical<F>>(&x)?;
         let host = device.host_buffer(len * bytes, Transfer::Both, Secrecy::Public)?;
-        let mut host = uploaded.read_pinned(None, host)?.wait()?;
+        let mut host = uploaded.read_pinned(host)?.wait()?;
         expect_same("bytes on the device", &host, &integers)?;
 
         host.copy_from_slice(&integers);
         let mut written = garbage::<Canonical<F>>(device, len)?;
-        written.write_pinned(None, host)?.wait()?;
+        written.write_pinned(host)?.wait()?;
         expect_same("elements of the bytes", &written.to_vec()?, &x)?;
     }
     Ok(())

@@ -157,7 +157,7 @@ impl Probe {
     fn operand<T: Element>(&self, host: &[T::Host]) -> Result<Buffer<T>, Failed> {
         let buffer = self.device.upload_with::<T>(host, Secrecy::Secret)?;
         let bytes = self.device.host_buffer(buffer.bytes() as usize, Transfer::Download, Secrecy::Secret)?;
-        self.look_for(&buffer.read_pinned(None, bytes)?.wait()?);
+        self.look_for(&buffer.read_pinned(bytes)?.wait()?);
         Ok(buffer)
     }
 
@@ -204,7 +204,7 @@ impl Probe {
             self.look_for(&rest.into_bigint().to_bytes_le());
             self.look_for(bytemuck::cast_slice(&rest.0.0));
         }
-        buffer.write_pinned(None, host)?.wait()?;
+        buffer.write_pinned(host)?.wait()?;
         Ok(buffer)
     }
 

@@ -11,8 +11,8 @@ use std::{
 
 use ark_bls12_381::Fr;
 use evariste_backend::{
-    Backend, Buffer, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Memory, Pending, Queue,
-    Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Backend, Buffer, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
+    QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 use evariste_field::{Expression, Mont, Vector};
 use libtest_mimic::{Failed, Trial};
@@ -114,35 +114,35 @@ impl Backend for Calling {
         self.backend().host_buffer(bytes, transfer, secrecy)
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         self.backend().default_queue()
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         self.backend().queue()
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         self.backend().write(queue, dst, src)
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         self.backend().read(queue, src, dst)
     }
 
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.backend().copy(queue, src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         self.backend().clear(queue, dst)
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         self.backend().record(queue)
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         self.backend().wait_for(queue, event)
     }
 
@@ -155,7 +155,7 @@ impl Backend for Calling {
         Ok(Executable::new(Compiled { executable, hook: Arc::clone(&self.hook) }))
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let Some(compiled) = job.executable.downcast_ref::<Compiled>() else {
             let reason = "the handle belongs to another backend".into();
             return Err(evariste_backend::Error::Driver { device: self.info().id, call: "kernel", reason });

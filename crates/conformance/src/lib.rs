@@ -239,7 +239,7 @@ fn garbage<T: Element>(device: &Device, len: usize) -> Result<Buffer<T>, Error> 
     let mut buffer = device.alloc::<T>(len)?;
     let mut host = device.host_buffer(len * T::BYTES, Transfer::Upload, Secrecy::Public)?;
     host.fill(0x5a);
-    buffer.write_pinned(None, host)?.wait()?;
+    buffer.write_pinned(host)?.wait()?;
     Ok(buffer)
 }
 

@@ -96,7 +96,7 @@ fn turns(device: &Device) -> Outcome {
     let run = |params: Params| -> Result<u32, Error> {
         let mut out = garbage::<u32>(device, 1)?;
         // SAFETY: one thread writes one element.
-        unsafe { kernel.launch(None, 1, &params, &mut [Arg::write(&mut out)]) }?;
+        unsafe { kernel.launch(&device.default_queue(), 1, &params, &mut [Arg::write(&mut out)]) }?;
         Ok(out.to_vec()?[0])
     };
     for outer in [0, 1, most / 2, most] {

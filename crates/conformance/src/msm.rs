@@ -238,7 +238,7 @@ fn integers<C: MsmCurve>(device: &Device) -> Outcome {
     let mut words = device.host_buffer(4 * bytes, Transfer::Upload, Secrecy::Public)?;
     words.fill(u8::MAX);
     let mut scalars = device.alloc::<Canonical<C::ScalarField>>(4)?;
-    scalars.write_pinned(None, words)?.wait()?;
+    scalars.write_pinned(words)?.wait()?;
     let expected = reference::msm::<C, _>(&bases, &vec![vec![u64::MAX; bytes / 8]; 4]);
     for kind in [Bases::Any, Bases::Subgroup] {
         let msm = Msm::<C>::new(device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() })?;
@@ -282,7 +282,7 @@ fn two_threads(device: &Device) -> Outcome {
                 let queue = device.queue()?;
                 let (msm, (_, scalars, expected)) = (msm.on(&queue), sample::<C>(multipliers, kind));
                 for _ in 0..rounds {
-                    let uploaded = device.upload_on::<Mont<ark_bn254::Fr>>(Some(&queue), &scalars, Secrecy::Secret)?;
+                    let uploaded = queue.upload_with::<Mont<ark_bn254::Fr>>(&scalars, Secrecy::Secret)?;
                     expect("the sum of scalars from the host", msm.msm(&scalars)? == expected)?;
                     expect("the sum of scalars on the device", msm.msm(&uploaded)? == expected)?;
                 }

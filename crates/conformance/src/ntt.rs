@@ -635,12 +635,12 @@ fn queues(device: &Device) -> Outcome {
     let mut buffers = Vec::new();
     for (queue, x) in queues.iter().zip(&inputs) {
         let mut data = device.alloc::<Mont<F>>(x.len())?;
-        data.write_on(Some(queue), x)?;
+        queue.write(&mut data, x)?;
         ntt.on(queue).forward(&mut data)?;
         buffers.push(data);
     }
     for ((queue, x), data) in queues.iter().zip(&inputs).zip(&buffers) {
-        let y = data.read_on(Some(queue))?.wait()?;
+        let y = queue.read(data)?;
         expect_same("forward", &y, &arkworks(x, F::from(1u8)))?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use std::{
 
 use evariste_backend::{
     Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    PendingCopy, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 use libtest_mimic::Trial;
 
@@ -28,7 +28,7 @@ type Clock = BTreeMap<usize, u64>;
 pub(crate) struct Ordered {
     cpu: Device,
     info: DeviceInfo,
-    default_queue: Queue,
+    default_queue: QueueHandle,
     state: Arc<Mutex<State>>,
 }
 
@@ -98,7 +98,7 @@ impl Ordered {
         let mut info = cpu.info().clone();
         info.features.queues = true;
         let state = State { queues: vec![Clock::new()], ..State::default() };
-        Arc::new(Self { cpu, info, default_queue: Queue::new(Number(0)), state: Arc::new(Mutex::new(state)) })
+        Arc::new(Self { cpu, info, default_queue: QueueHandle::new(Number(0)), state: Arc::new(Mutex::new(state)) })
     }
 
     pub(crate) fn device(self: &Arc<Self>) -> Device {
@@ -118,7 +118,7 @@ impl Ordered {
         self.cpu.backend()
     }
 
-    fn number(&self, queue: &Queue) -> Result<usize> {
+    fn number(&self, queue: &QueueHandle) -> Result<usize> {
         queue.downcast_ref::<Number>().map(|number| number.0).ok_or_else(|| self.foreign("queue"))
     }
 
@@ -130,7 +130,7 @@ impl Ordered {
         Error::Driver { device: self.info.id, call, reason: "the handle belongs to another backend".into() }
     }
 
-    fn operate(&self, queue: &Queue, what: &'static str, uses: &[(&Memory, Access)]) -> Result<Clock> {
+    fn operate(&self, queue: &QueueHandle, what: &'static str, uses: &[(&Memory, Access)]) -> Result<Clock> {
         let uses: Vec<_> = uses.iter().map(|(memory, access)| (memory.address(), *access)).collect();
         let queue = self.number(queue)?;
         Ok(self.state().operate(queue, what, &uses))
@@ -178,45 +178,45 @@ impl Backend for Ordered {
         self.below().host_buffer(bytes, transfer, secrecy)
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         &self.default_queue
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         let mut state = self.state();
         state.queues.push(Clock::new());
-        Ok(Queue::new(Number(state.queues.len() - 1)))
+        Ok(QueueHandle::new(Number(state.queues.len() - 1)))
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         let done = self.operate(queue, "a write", &[(dst.memory(), Access::Write)])?;
         let below = self.below();
         Ok(self.pending(below.write(below.default_queue(), dst, src)?, done))
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         let done = self.operate(queue, "a read", &[(src.memory(), Access::Read)])?;
         let below = self.below();
         Ok(self.pending(below.read(below.default_queue(), src, dst)?, done))
     }
 
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.operate(queue, "a copy", &[(src.memory(), Access::Read), (dst.memory(), Access::Write)])?;
         let below = self.below();
         below.copy(below.default_queue(), src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         self.operate(queue, "a clear", &[(dst.memory(), Access::Write)])?;
         let below = self.below();
         below.clear(below.default_queue(), dst)
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         Ok(Event::new(Point(self.operate(queue, "an event", &[])?)))
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         let (queue, point) = (self.number(queue)?, self.point(event)?);
         join(&mut self.state().queues[queue], point);
         Ok(())
@@ -234,7 +234,7 @@ impl Backend for Ordered {
         self.below().compile(spec)
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let uses: Vec<_> = job.args.iter().map(|arg| (arg.memory(), arg.access())).collect();
         self.operate(queue, job.spec.name, &uses)?;
         self.state().launches += 1;
@@ -281,9 +281,9 @@ fn finds() -> Outcome {
     let device = ordered.device();
     let queue = device.queue()?;
     let mut x = device.upload::<u32>(&[1; 16])?;
-    let seen = device.record(None)?;
-    device.wait_for(Some(&queue), &seen)?;
-    x.as_view_mut().clear_on(Some(&queue))?;
+    let seen = device.default_queue().record()?;
+    queue.wait_for(&seen)?;
+    queue.clear(&mut x)?;
     expect_ordered(&ordered, "a clear after an event")?;
     x.clear()?;
     let faults = ordered.faults();
@@ -306,7 +306,7 @@ fn operations() -> Outcome {
     let vector = Vector::<Fr>::new(&device).on(&queue);
     let len = 5000;
     let (mut a, mut out) = (device.alloc::<Mont<Fr>>(len)?, device.alloc::<Mont<Fr>>(len)?);
-    a.as_view_mut().write_on(Some(&queue), &vec![Fr::from(3); len])?;
+    queue.write(&mut a, &vec![Fr::from(3); len])?;
     let z = Fr::from(7);
     vector.scale(&a, z, &mut out)?;
     vector.pow_assign(&mut out, [5])?;
@@ -318,7 +318,7 @@ fn operations() -> Outcome {
     vector.evaluate(&a, z)?;
     vector.inner_product(&a, &out)?;
     vector.transpose(&a, 50, &mut out)?;
-    let places = device.upload_on::<u32>(Some(&queue), &vec![9; len], Secrecy::Public)?;
+    let places = queue.upload_with::<u32>(&vec![9; len], Secrecy::Public)?;
     vector.gather(&a, &places, &mut out)?;
     vector.scatter(&a, &places, &mut out)?;
     let wide: Expression = (0..41).map(|i| Expression::column(i) * i64::from(i + 1)).sum();
@@ -327,7 +327,7 @@ fn operations() -> Outcome {
     expect_ordered(&ordered, "vectors")?;
 
     let (mut keys, mut values) = (device.alloc::<u32>(len)?, device.alloc::<u32>(len)?);
-    keys.as_view_mut().write_on(Some(&queue), &vec![9; len])?;
+    queue.write(&mut keys, &vec![9; len])?;
     Scan::new(&device)?.on(&queue).exclusive(&keys, &mut values)?;
     Histogram::new(&device)?.on(&queue).count(&keys, 0..4, values.view_mut(..16)?)?;
     Histogram::new(&device)?.on(&queue).count(keys.view(..0)?, 0..4, values.view_mut(..16)?)?;
@@ -339,7 +339,7 @@ fn operations() -> Outcome {
 
     let points = Points::<Config>::new(&device).on(&queue);
     let (mut affine, mut sums) = (device.alloc::<AffinePoint<Config>>(20)?, device.alloc(20)?);
-    affine.as_view_mut().clear_on(Some(&queue))?;
+    queue.clear(&mut affine)?;
     points.mul(&affine, keys.view(..20)?, &mut sums)?;
     points.normalise_xyzz(&sums, &mut affine)?;
     expect_ordered(&ordered, "points")
@@ -360,7 +360,7 @@ fn transforms() -> Outcome {
             let ntt = Ntt::<Fr>::with_config(&device, 9, Config { twiddles: Some(twiddles), split })?;
             let queue = device.queue()?;
             let mut data = device.alloc::<Mont<Fr>>(x.len())?;
-            data.write_on(Some(&queue), &x)?;
+            queue.write(&mut data, &x)?;
             let generator = if coset { Fr::GENERATOR } else { Fr::from(1) };
             let transform = ntt.coset(generator).output(Order::BitReversed).on(&queue);
             if inverse {
@@ -368,7 +368,7 @@ fn transforms() -> Outcome {
             } else {
                 transform.forward(&mut data)?
             };
-            data.read_on(Some(&queue))?.wait()?;
+            queue.read(&data)?;
             expect_ordered(&ordered, &format!("{twiddles:?}, {split:?}, inverse: {inverse}, coset: {coset}"))?;
         }
     }
@@ -404,7 +404,7 @@ fn sums_of_points() -> Outcome {
         let queue = device.queue()?;
         let msm = Msm::<Config>::new(&device, &bases, config)?.on(&queue);
         let mut buffer = device.alloc::<Mont<Fr>>(scalars.len())?;
-        buffer.write_on(Some(&queue), &scalars)?;
+        queue.write(&mut buffer, &scalars)?;
         let sums = [msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];
         expect_ordered(&ordered, &format!("{config:?}"))?;
         let expected = [820, 820, 819].map(|factor| bases[0] * Fr::from(factor));
@@ -439,7 +439,7 @@ fn sumchecks() -> Outcome {
         let host: Vec<Fr> = (0..LEN as u64).map(Fr::from).collect();
         // The second half of a buffer.
         let mut buffer = device.alloc::<Mont<Fr>>(2 * LEN)?;
-        buffer.view_mut(LEN..)?.write_on(Some(&queue), &host)?;
+        queue.write(buffer.view_mut(LEN..)?, &host)?;
         let table = buffer.view(LEN..)?;
         let operations = Tables::<Fr>::new(&device).on(&queue);
         operations.eq(&host[..VARIABLES])?;
@@ -454,7 +454,7 @@ fn sumchecks() -> Outcome {
             let proved = plan.prove(&statement, &given, claim, &mut transcript())?;
             crate::expect_same("a proof", &proved.proof.to_bytes(), &expected.to_bytes())?;
             plan.prove_rounds(&statement, 2, &given, claim, &mut transcript())?;
-            let owned = given.iter().map(|table| table.duplicate_on(Some(&queue))).collect::<Result<_>>()?;
+            let owned = given.iter().map(|table| queue.duplicate(table)).collect::<Result<_>>()?;
             plan.prove_consuming(&statement, owned, claim, &mut transcript())?;
             if expression.columns() == 2 {
                 let slices: Vec<&[Fr]> = tables.iter().map(Vec::as_slice).collect();
@@ -477,27 +477,27 @@ fn square_roots() -> Outcome {
     let queue = device.queue()?;
     let (mut roots, mut mask) = (device.alloc::<Mont<Fr>>(5)?, device.alloc::<u32>(5)?);
     let mut squares = device.alloc::<Mont<Fr>>(5)?;
-    squares.as_view_mut().write_on(Some(&queue), &[Fr::from(4); 5])?;
+    queue.write(&mut squares, &[Fr::from(4); 5])?;
     Sqrt::<Fr>::new(&device)?.on(&queue).sqrt(&squares, &mut roots, &mut mask)?;
     expect_ordered(&ordered, "roots")?;
     NthRoot::<Fr>::new(&device, 3)?.on(&queue).roots(&squares, &mut roots, &mut mask)?;
     expect_ordered(&ordered, "cube roots")?;
 
     let mut bytes = device.alloc::<u8>(5 * 48)?;
-    bytes.as_view_mut().clear_on(Some(&queue))?;
+    queue.clear(&mut bytes)?;
     let mut points = device.alloc(5)?;
     let decompress = Decompress::<g1::Config>::new(&device, Encoding::Zcash, Check::Subgroup)?;
     decompress.on(&queue).decompress(&bytes, &mut points, &mut mask)?;
     expect_ordered(&ordered, "points from their encodings")?;
 
     let mut elements = device.alloc(5)?;
-    elements.as_view_mut().clear_on(Some(&queue))?;
+    queue.clear(&mut elements)?;
     let mut mapped = device.alloc(5)?;
     MapToCurve::<g1::Config>::new(&device)?.on(&queue).map(&elements, &mut mapped)?;
     expect_ordered(&ordered, "elements mapped to a curve")?;
 
     let (mut values, mut found) = (device.alloc::<u32>(10)?, device.alloc::<u32>(10)?);
-    values.as_view_mut().clear_on(Some(&queue))?;
+    queue.clear(&mut values)?;
     let plan = ModSqrt::new(&device, &BoxedUint::from(59u64.wrapping_neg()))?.on(&queue);
     plan.sqrt(&values, &mut found, &mut mask)?;
     expect_ordered(&ordered, "roots modulo a prime that is known at run time")?;
@@ -554,8 +554,8 @@ fn pipelines() -> Outcome {
     let device = ordered.device();
     let queue = device.queue()?;
     let (mut a, mut b) = (device.alloc::<Mont<Fr>>(300)?, device.alloc::<Mont<Fr>>(128)?);
-    a.as_view_mut().clear_on(Some(&queue))?;
-    b.as_view_mut().clear_on(Some(&queue))?;
+    queue.clear(&mut a)?;
+    queue.clear(&mut b)?;
     Ntt::<Fr>::new(&device, 9)?.on(&queue).product(&a, b.view(3..)?)?;
     let extension = LowDegreeExtension::<Fr>::new(&device, 6, 1)?.on(&queue);
     extension.extend(&b, Fr::GENERATOR, Order::Natural)?;

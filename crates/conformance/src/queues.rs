@@ -34,9 +34,9 @@ fn made_on_the_default_queue(device: &Device) -> Outcome {
     for _ in 0..rounds {
         delay(&vector, &mut long)?;
         let mut x = device.zeros::<u32>(len)?;
-        x.as_view_mut().copy_from_on(Some(&queue), &ones)?;
-        expect_same("copied to zeros of the default queue", &x.read_on(Some(&queue))?.wait()?, &vec![1; len])?;
-        x.as_view_mut().clear_on(Some(&queue))?;
+        queue.copy(&ones, &mut x)?;
+        expect_same("copied to zeros of the default queue", &queue.read(&x)?, &vec![1; len])?;
+        queue.clear(&mut x)?;
         expect_same("cleared on the other queue", &x.to_vec()?, &vec![0; len])?;
     }
     Ok(())
@@ -90,10 +90,8 @@ impl Random {
 /// Steps on three queues that nobody orders, over buffers of four parts with one value each.
 fn programs(device: &Device) -> Outcome {
     let (rounds, len) = rounds(device);
-    let queues = [device.queue()?, device.queue()?];
-    let vector = Vector::<BabyBear>::new(device);
-    let vectors = [vector.clone(), vector.on(&queues[0]), vector.on(&queues[1])];
-    let queues = [None, Some(&queues[0]), Some(&queues[1])];
+    let queues = [device.default_queue(), device.queue()?, device.queue()?];
+    let vectors = queues.each_ref().map(|queue| Vector::<BabyBear>::new(device).on(queue));
     for round in 0..rounds / 4 + 1 {
         let mut random = Random(round);
         let mut values = [[BabyBear::zero(); PARTS]; BUFFERS];
@@ -104,14 +102,14 @@ fn programs(device: &Device) -> Outcome {
             let (first, last) = (random.below(PARTS), random.below(PARTS));
             let parts = first.min(last)..first.max(last) + 1;
             let range = parts.start * len / PARTS..parts.end * len / PARTS;
-            let (queue, vector, value) = (queues[on], &vectors[on], BabyBear::from(1000 * round + step));
+            let (queue, vector, value) = (&queues[on], &vectors[on], BabyBear::from(1000 * round + step));
             match random.below(7) {
                 0 => {
-                    buffers[x].view_mut(range.clone())?.write_on(queue, &vec![value; range.len()])?;
+                    queue.write(buffers[x].view_mut(range.clone())?, &vec![value; range.len()])?;
                     values[x][parts].fill(value);
                 }
                 1 => {
-                    buffers[x].view_mut(range)?.clear_on(queue)?;
+                    queue.clear(buffers[x].view_mut(range)?)?;
                     values[x][parts].fill(BabyBear::zero());
                 }
                 2 => {
@@ -119,7 +117,7 @@ fn programs(device: &Device) -> Outcome {
                     values[x][parts].iter_mut().for_each(|value| *value = value.pow([65_537]));
                 }
                 3 => {
-                    let read = buffers[x].view(range.clone())?.read_on(queue)?;
+                    let read = queue.download(buffers[x].view(range.clone())?)?;
                     let expected: Vec<_> =
                         values[x][parts].iter().flat_map(|value| vec![*value; len / PARTS]).collect();
                     expect_same(&format!("program {round}, step {step}"), &read.wait()?, &expected)?;
@@ -127,7 +125,7 @@ fn programs(device: &Device) -> Outcome {
                 4 => {
                     // Memory that is dropped under its uses.
                     let old = std::mem::replace(&mut buffers[x], device.alloc(len)?);
-                    buffers[x].as_view_mut().copy_from_on(queue, &old)?;
+                    queue.copy(&old, &mut buffers[x])?;
                 }
                 kind if x != y => {
                     let [x_buffer, y_buffer] = buffers.get_disjoint_mut([x, y]).map_err(|error| error.to_string())?;
@@ -138,7 +136,7 @@ fn programs(device: &Device) -> Outcome {
                         vector.add_assign(target, source)?;
                         pairs.for_each(|(a, b)| *a += b);
                     } else {
-                        { target }.copy_from_on(queue, source)?;
+                        queue.copy(source, target)?;
                         pairs.for_each(|(a, b)| *a = *b);
                     }
                 }

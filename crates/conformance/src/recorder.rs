@@ -12,7 +12,7 @@ use std::{
 
 use evariste_backend::{
     Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory,
-    Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 /// Workgroups of the smallest and of the largest launch.
@@ -238,20 +238,20 @@ impl Backend for Recorder {
         self.backend().host_buffer(bytes, transfer, secrecy)
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         self.backend().default_queue()
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         self.backend().queue()
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         self.flow().write("a write", src.secrecy(), dst.memory());
         self.backend().write(queue, dst, src)
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         match self.reads.fetch_sub(1, Ordering::Relaxed) {
             0 => Err(Error::Driver { device: self.info.id, call: "read", reason: "made to fail".into() }),
             _ => {
@@ -265,7 +265,7 @@ impl Backend for Recorder {
         }
     }
 
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         let mut flow = self.flow();
         let secrecy = flow.secrecy(src.memory());
         flow.write("a copy", secrecy, dst.memory());
@@ -273,16 +273,16 @@ impl Backend for Recorder {
         self.backend().copy(queue, src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         self.flow().write("a clear", Secrecy::Public, dst.memory());
         self.backend().clear(queue, dst)
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         self.backend().record(queue)
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         self.backend().wait_for(queue, event)
     }
 
@@ -295,7 +295,7 @@ impl Backend for Recorder {
         self.backend().compile(spec)
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         if self.skipped.contains(&job.spec.name) {
             return Ok(());
         }

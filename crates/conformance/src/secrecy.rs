@@ -280,10 +280,10 @@ const OPERATIONS: &[Operation] = &[
             // A call that fails drops the memory.
             let (given, taken) = (from.take(), to.take());
             if let Some(given) = given {
-                from = Some(a.write_pinned(None, given)?.wait()?);
+                from = Some(a.write_pinned(given)?.wait()?);
             }
             if let Some(taken) = taken {
-                to = Some(a.read_pinned(None, taken)?.wait()?);
+                to = Some(a.read_pinned(taken)?.wait()?);
             }
             Ok(())
         })
@@ -628,7 +628,7 @@ impl Probe {
         self.remember(&buffer);
         if secrecy == Secrecy::Secret {
             let mut bytes = self.device.host_buffer(buffer.bytes() as usize, Transfer::Download, Secrecy::Secret)?;
-            bytes = buffer.read_pinned(None, bytes)?.wait()?;
+            bytes = buffer.read_pinned(bytes)?.wait()?;
             let words = bytes.as_chunks::<PATTERN>().0.iter().copied();
             // Small integers are everywhere.
             self.words.borrow_mut().extend(words.filter(|word| word.iter().filter(|byte| **byte == 0).count() < 2));

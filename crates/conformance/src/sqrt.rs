@@ -220,11 +220,11 @@ fn views(device: &Device) -> Outcome {
     let host = elements::<Fr>(40);
     let a = device.upload::<Mont<Fr>>(&host)?;
     let (mut out, mut mask) = (device.zeros::<Mont<Fr>>(40)?, device.zeros::<u32>(40)?);
-    let ready = device.record(None)?;
-    device.wait_for(Some(&queue), &ready)?;
+    let ready = device.default_queue().record()?;
+    queue.wait_for(&ready)?;
     let sqrt = Sqrt::<Fr>::new(device)?.on(&queue);
     sqrt.sqrt(a.view(3..36)?, out.view_mut(5..38)?, mask.view_mut(1..34)?)?;
-    device.wait_for(None, &device.record(Some(&queue))?)?;
+    device.default_queue().wait_for(&queue.record()?)?;
     let (roots, mask) = (out.to_vec()?, mask.to_vec()?);
     expect_roots(&host[3..36], &roots[5..38], &mask[1..34])?;
     let around: Vec<_> = roots[..5].iter().chain(&roots[38..]).collect();

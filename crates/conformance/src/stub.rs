@@ -20,7 +20,8 @@ use std::{
 use bytemuck::Pod;
 use evariste_backend::{
     Access, Backend, Device, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer,
-    HostMemory, KernelSpec, Kind, Limits, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    HostMemory, KernelSpec, Kind, Limits, Memory, Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats,
+    Transfer,
 };
 
 use libtest_mimic::{Failed, Trial};
@@ -242,15 +243,15 @@ impl Backend for Stub {
         Ok(HostBuffer::new(StubHost { memory, start, device: self.info.id, transfer }))
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         self.cpu.backend().default_queue()
     }
 
-    fn queue(&self) -> Result<Queue> {
-        self.cpu.queue()
+    fn queue(&self) -> Result<QueueHandle> {
+        self.cpu.backend().queue()
     }
 
-    fn write(&self, _: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, _: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         let (target, range) = (self.memory(dst.memory())?, dst.at()..dst.at() + dst.bytes());
         if let Some(kept) = target.contents().get_mut(range.start as usize..range.end as usize) {
             kept.copy_from_slice(&src);
@@ -259,7 +260,7 @@ impl Backend for Stub {
         Ok(Pending::done(src))
     }
 
-    fn read(&self, _: &Queue, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, _: &QueueHandle, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
         let (source, range) = (self.memory(src.memory())?, src.at()..src.at() + src.bytes());
         match source.contents().get(range.start as usize..range.end as usize) {
             Some(kept) => dst.copy_from_slice(kept),
@@ -269,24 +270,24 @@ impl Backend for Stub {
         Ok(Pending::done(dst))
     }
 
-    fn copy(&self, _: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, _: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         let (from, memory) = (self.memory(src.memory())?.number, self.memory(dst.memory())?.number);
         self.calls().push(Call::Copy { from, at: src.at(), memory, range: dst.at()..dst.at() + dst.bytes() });
         Ok(())
     }
 
-    fn clear(&self, _: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, _: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         let memory = self.memory(dst.memory())?.number;
         self.calls().push(Call::Clear { memory, range: dst.at()..dst.at() + dst.bytes() });
         Ok(())
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
-        self.cpu.record(Some(queue))
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
+        self.cpu.backend().record(queue)
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
-        self.cpu.wait_for(Some(queue), event)
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
+        self.cpu.backend().wait_for(queue, event)
     }
 
     fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
@@ -298,7 +299,7 @@ impl Backend for Stub {
         self.cpu.backend().compile(spec)
     }
 
-    unsafe fn dispatch(&self, _: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, _: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let mut args = Vec::with_capacity(job.args.len());
         for arg in &*job.args {
             let (memory, span) = (self.memory(arg.memory())?, arg.span());

@@ -88,7 +88,7 @@ fn launches(device: &Device) -> Outcome {
     let launch = |x: View<'_, u32>, low: ViewMut<'_, u32>, high: ViewMut<'_, u32>| {
         let (len, args) = (x.len() as u32, &mut [Arg::read(x), Arg::write(low), Arg::write(high)]);
         // SAFETY: all three views have `len` elements, and threads beyond do nothing.
-        unsafe { kernel.launch(None, len.div_ceil(64).into(), &Params { len }, args) }
+        unsafe { kernel.launch(&device.default_queue(), len.div_ceil(64).into(), &Params { len }, args) }
     };
     let all = words(500);
     let other = device.upload::<u32>(&all)?;
@@ -142,9 +142,9 @@ fn transfers(device: &Device) -> Outcome {
             expected[at..at + len].fill(0);
             let mut host = device.host_buffer(4 * len, Transfer::Both, Secrecy::Public)?;
             host.fill(3);
-            let sent = behind.view_mut(len + 1..2 * len + 1)?.write_pinned(None, host)?.wait()?;
+            let sent = behind.view_mut(len + 1..2 * len + 1)?.write_pinned(host)?.wait()?;
             expected[at + 2 * len + 1..at + 3 * len + 1].fill(0x0303_0303);
-            let back = behind.view(1..=len)?.read_pinned(None, sent)?.wait()?;
+            let back = behind.view(1..=len)?.read_pinned(sent)?.wait()?;
             expect_same("read back", &back, bytemuck::cast_slice(&expected[at + len + 1..at + 2 * len + 1]))?;
             expect_same(&format!("{len} words from {at} on"), &buffer.to_vec()?, &expected)?;
             let copy = buffer.view(at..)?.duplicate()?;
@@ -169,8 +169,9 @@ fn misuse(device: &Device) -> Outcome {
     let (low, high) = x.as_view_mut().split_at(5)?;
     let args = &mut [Arg::read(bytes.view(1..5)?), Arg::write(low), Arg::write(high)];
     // SAFETY: the launch is refused.
-    let error =
-        expect_error("a launch on part of a word", unsafe { kernel.launch(None, 1, &Params { len: 1 }, args) })?;
+    let error = expect_error("a launch on part of a word", unsafe {
+        kernel.launch(&device.default_queue(), 1, &Params { len: 1 }, args)
+    })?;
     let what = "a kernel argument";
     expect_equal("launch", &error, &Error::Unaligned { what, expected: 4, offset: 1, count: 4 })?;
     let error = expect_error("part of a word cleared", bytes.view_mut(4..6)?.clear())?;
@@ -182,14 +183,14 @@ fn misuse(device: &Device) -> Outcome {
 /// A queue behind all that the default queue has been given.
 fn queue_behind(device: &Device) -> Result<Queue, Error> {
     let queue = device.queue()?;
-    let so_far = device.record(None)?;
-    device.wait_for(Some(&queue), &so_far)?;
+    let so_far = device.default_queue().record()?;
+    queue.wait_for(&so_far)?;
     Ok(queue)
 }
 
 /// Lets the default queue wait for another.
 fn join(device: &Device, queue: &Queue) -> Result<(), Error> {
-    device.wait_for(None, &device.record(Some(queue))?)
+    device.default_queue().wait_for(&queue.record()?)
 }
 
 fn vectors<F: DeviceField>(device: &Device) -> Outcome {

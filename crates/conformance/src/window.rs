@@ -12,7 +12,7 @@ use std::{
 
 use evariste_backend::{
     Access, Arg, Backend, Buffer, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec,
-    Language, Memory, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Language, Memory, Pending, Queue, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 
 /// Bytes that are missing: those before one MiB before 2^36.
@@ -79,44 +79,44 @@ impl Backend for Window {
         self.below.host_buffer(bytes, transfer, secrecy)
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         self.backend().default_queue()
     }
 
-    fn queue(&self) -> Result<Queue> {
-        self.below.queue()
+    fn queue(&self) -> Result<QueueHandle> {
+        self.backend().queue()
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         let part = self.part(dst.memory())?;
         let place = self.within(part, dst.at(), dst.bytes())?;
         let mut buffer = part.buffer.write().unwrap_or_else(PoisonError::into_inner);
-        buffer.view_mut(place)?.write_on(Some(queue), &src)?;
+        Queue::from_handle(&self.below, queue.clone()).write(buffer.view_mut(place)?, &src)?;
         Ok(Pending::done(src))
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, mut dst: HostBuffer) -> Result<Pending> {
         let part = self.part(src.memory())?;
         let place = self.within(part, src.at(), src.bytes())?;
         let buffer = part.buffer.read().unwrap_or_else(PoisonError::into_inner);
-        buffer.view(place)?.read_on(Some(queue))?.wait_into(&mut dst)?;
+        Queue::from_handle(&self.below, queue.clone()).read_into(buffer.view(place)?, &mut dst)?;
         Ok(Pending::done(dst))
     }
 
-    fn copy(&self, _: &Queue, _: Span<'_>, _: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, _: &QueueHandle, _: Span<'_>, _: SpanMut<'_>) -> Result<()> {
         Err(self.refuse("copy", "it is not needed here"))
     }
 
-    fn clear(&self, _: &Queue, _: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, _: &QueueHandle, _: SpanMut<'_>) -> Result<()> {
         Err(self.refuse("clear", "it is not needed here"))
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
-        self.below.record(Some(queue))
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
+        self.backend().record(queue)
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
-        self.below.wait_for(Some(queue), event)
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
+        self.backend().wait_for(queue, event)
     }
 
     fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
@@ -128,7 +128,7 @@ impl Backend for Window {
         Ok(Executable::new(()))
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let parts = job.args.iter().map(|arg| self.part(arg.memory())).collect::<Result<Vec<_>>>()?;
         // What is missing of each view, which starts at a word if anything is, and where the rest lies in what is there.
         let place = |(part, arg): (&&Part, &Arg<'_>)| {

@@ -85,8 +85,7 @@ params! {
 /// ```
 pub struct Points<C> {
     device: Device,
-    /// Where operations are queued; `None` is the default queue.
-    queue: Option<Queue>,
+    queue: Queue,
     kernels: Arc<Kernels>,
     affine: ByIndex<AffinePoint<C>>,
     xyzz: ByIndex<Xyzz<C>>,
@@ -132,7 +131,7 @@ impl<C: DeviceCurve> Points<C> {
     pub fn new(device: &Device) -> Self {
         Self {
             device: device.clone(),
-            queue: None,
+            queue: device.default_queue(),
             kernels: Arc::default(),
             affine: ByIndex::new(device),
             xyzz: ByIndex::new(device),
@@ -141,12 +140,12 @@ impl<C: DeviceCurve> Points<C> {
     }
 
     /// Returns the same operations, with the same kernels, for work on `queue`. What they share with work of other queues
-    /// is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self {
             device: self.device.clone(),
-            queue: Some(queue.clone()),
+            queue: queue.clone(),
             kernels: Arc::clone(&self.kernels),
             affine: self.affine.on(queue),
             xyzz: self.xyzz.on(queue),
@@ -404,7 +403,7 @@ impl<C: DeviceCurve> Points<C> {
             let args = &mut [Arg::read(a), Arg::read(k), Arg::write(&mut out)];
             let params = TimesParams { len, first, digits, carried };
             // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-            unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &params, args) }?;
+            unsafe { kernel.launch(&self.queue, len.div_ceil(THREADS).into(), &params, args) }?;
         }
         Ok(())
     }
@@ -489,7 +488,7 @@ impl<C: DeviceCurve> Points<C> {
         let len = checked_len(&self.device, "vector of points", len)?;
         let kernel = self.kernels.map[operation as usize].get(&self.device, || map_spec::<C>(operation))?;
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &MapParams { len }, args) }
+        unsafe { kernel.launch(&self.queue, len.div_ceil(THREADS).into(), &MapParams { len }, args) }
     }
 
     /// The inputs have `len` elements, of the forms that the operation takes.
@@ -512,7 +511,7 @@ impl<C: DeviceCurve> Points<C> {
         let threads = len.div_ceil(run);
         let groups = threads.div_ceil(kernel.spec().threads);
         // SAFETY: all buffers have `len` elements, and threads touch only those below it.
-        unsafe { kernel.launch(self.queue.as_ref(), groups.into(), &DivideParams { len, threads }, &mut args) }
+        unsafe { kernel.launch(&self.queue, groups.into(), &DivideParams { len, threads }, &mut args) }
     }
 }
 

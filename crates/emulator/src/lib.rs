@@ -9,8 +9,8 @@ use std::{
 
 use evariste_backend::{
     Arg, Backend, Binding, Compilations, CpuArg, Device, DeviceInfo, Dispatch, Error, Event, Executable, Features,
-    HostBuffer, KernelSpec, Limits, Memory, Observer, Origin, Pending, Queue, Result, Secrecy, Span, SpanMut, Stats,
-    Transfer,
+    HostBuffer, KernelSpec, Limits, Memory, Observer, Origin, Pending, QueueHandle, Result, Secrecy, Span, SpanMut,
+    Stats, Transfer,
 };
 
 use compiler::{Compiler, Library};
@@ -90,35 +90,35 @@ impl Backend for Emulator {
         self.cpu.backend().host_buffer(bytes, transfer, secrecy)
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         self.cpu.backend().default_queue()
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         self.cpu.backend().queue()
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         self.cpu.backend().write(queue, dst, src)
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         self.cpu.backend().read(queue, src, dst)
     }
 
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.cpu.backend().copy(queue, src, dst)
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         self.cpu.backend().clear(queue, dst)
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         self.cpu.backend().record(queue)
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         self.cpu.backend().wait_for(queue, event)
     }
 
@@ -140,7 +140,7 @@ impl Backend for Emulator {
         self.compilations.observe(observer);
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let library = job.executable.downcast_ref::<Arc<Library>>();
         let library =
             Arc::clone(library.ok_or_else(|| self.refuse("launch", "the kernel is another device's".into()))?);

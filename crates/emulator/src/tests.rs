@@ -40,7 +40,14 @@ fn run_into(
     let kernel = Kernel::<Params>::new(device, spec.threads(64).shared_bytes(256))?;
     let a: Buffer<u32> = device.upload(&(0..LEN).collect::<Vec<_>>())?;
     // SAFETY: the runtime keeps the kernel inside its bindings; that it does is what is tested.
-    unsafe { kernel.launch(None, blocks, &Params { len: LEN }, &mut [Arg::read(&a), Arg::write(&mut out)])? };
+    unsafe {
+        kernel.launch(
+            &device.default_queue(),
+            blocks,
+            &Params { len: LEN },
+            &mut [Arg::read(&a), Arg::write(&mut out)],
+        )?
+    };
     out.to_vec()
 }
 

@@ -117,7 +117,7 @@ mod tests {
         let mut raw = device.host_buffer(bytes.len(), evariste_backend::Transfer::Both, Default::default())?;
         raw.copy_from_slice(&bytes);
         let mut buffer = device.alloc::<E>(3)?;
-        drop(buffer.write_pinned(None, raw)?);
+        drop(buffer.write_pinned(raw)?);
         buffer.to_vec()
     }
 

@@ -68,8 +68,7 @@ const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
 /// ```
 pub struct Vector<F> {
     device: Device,
-    /// Where operations are queued; `None` is the default queue.
-    queue: Option<Queue>,
+    queue: Queue,
     kernels: Arc<Kernels>,
     by_index: ByIndex<Mont<F>>,
 }
@@ -164,15 +163,20 @@ impl Output {
 impl<F: DeviceField> Vector<F> {
     /// Makes the operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        Self { device: device.clone(), queue: None, kernels: Arc::default(), by_index: ByIndex::new(device) }
+        Self {
+            device: device.clone(),
+            queue: device.default_queue(),
+            kernels: Arc::default(),
+            by_index: ByIndex::new(device),
+        }
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
-    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
-        Self { device, queue: Some(queue.clone()), kernels, by_index: self.by_index.on(queue) }
+        Self { device, queue: queue.clone(), kernels, by_index: self.by_index.on(queue) }
     }
 
     /// Lists the kernels, for compiling them ahead. Those of expressions are not among them.
@@ -306,13 +310,13 @@ impl<F: DeviceField> Vector<F> {
         unsafe { kernel.launch(self.queue(), groups, &PowersParams { len }, args) }
     }
 
-    fn queue(&self) -> Option<&Queue> {
-        self.queue.as_ref()
+    fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// What an operation takes from the host.
     fn upload<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
-        self.device.upload_on(self.queue(), host, secrecy)
+        self.queue().upload_with(host, secrecy)
     }
 
     fn apply(

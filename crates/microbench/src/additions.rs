@@ -85,7 +85,7 @@ impl<C: DeviceCurve> AddChain<C> {
         })?;
         let args = &mut [Arg::read(a), Arg::write(out)];
         // SAFETY: both buffers have `len` elements, and threads touch only those below it.
-        unsafe { self.kernel.launch(None, len.div_ceil(THREADS).into(), &Params { len }, args) }
+        unsafe { self.kernel.launch(&a.device().default_queue(), len.div_ceil(THREADS).into(), &Params { len }, args) }
     }
 }
 

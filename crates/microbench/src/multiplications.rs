@@ -142,7 +142,7 @@ impl<F: DeviceField> MulChain<F> {
         })?;
         let args = &mut [Arg::read(x), Arg::read(&self.w), Arg::write(out)];
         // SAFETY: both vectors have `len` elements, and threads touch only those below it; `w` has three.
-        unsafe { self.kernel.launch(None, len.div_ceil(THREADS).into(), &Params { len }, args) }
+        unsafe { self.kernel.launch(&x.device().default_queue(), len.div_ceil(THREADS).into(), &Params { len }, args) }
     }
 }
 

@@ -194,7 +194,7 @@ impl<F: DeviceField> Products<F> {
             };
             let args = &mut [Arg::read(a), Arg::read(b), Arg::write(&mut *out)];
             // SAFETY: all vectors have `len` elements, and threads touch only those below `end`.
-            unsafe { self.kernel.launch(None, groups, &Params { first, end }, args) }?;
+            unsafe { self.kernel.launch(&a.device().default_queue(), groups, &Params { first, end }, args) }?;
         }
         Ok(())
     }

@@ -135,7 +135,7 @@ impl<C: DeviceCurve> Accumulate<C> {
     /// all are that number, are left out.
     pub(crate) fn run(
         &self,
-        queue: Option<&Queue>,
+        queue: &Queue,
         &List { keys, values, points }: &List<'_, C>,
         &Way { slices, parts, fresh }: &Way<'_, C>,
         nodes: &mut Nodes<C>,
@@ -174,13 +174,7 @@ impl<C: DeviceCurve> Accumulate<C> {
     }
 
     /// Joins nodes until one is left, and stores that.
-    fn merge(
-        &self,
-        queue: Option<&Queue>,
-        count: u32,
-        nodes: &mut Nodes<C>,
-        buckets: &mut Buffer<Xyzz<C>>,
-    ) -> Result<()> {
+    fn merge(&self, queue: &Queue, count: u32, nodes: &mut Nodes<C>, buckets: &mut Buffer<Xyzz<C>>) -> Result<()> {
         let (sentinel, group) = (buckets.len() as u32, 2 * self.merge.spec().threads);
         let (mut stride, mut left) = (1, count);
         loop {

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 use crate::{
     levels::{Additions, signed},
-    shared::{self, affine_words, on},
+    shared::{self, affine_words},
 };
 
 /// Threads of a workgroup, if their memory allows.
@@ -91,7 +91,7 @@ impl<C: DeviceCurve> Pairs<C> {
     /// Adds neighbours of the same bucket: see `msm/pairs.cu`. Without `values`, element i is `points[i]`.
     pub(crate) fn run(
         &self,
-        queue: Option<&Queue>,
+        queue: &Queue,
         keys: &Buffer<u32>,
         values: Option<&Buffer<u32>>,
         points: &Buffer<AffinePoint<C>>,
@@ -105,7 +105,7 @@ impl<C: DeviceCurve> Pairs<C> {
         // SAFETY: there are `len` keys and half as many edges.
         unsafe { self.edges.launch(queue, half.div_ceil(256) as u64, &EdgesParams { len, sentinel }, args) }?;
         let mut places = self.device.alloc_with(half + 1, secrecy)?;
-        on(&self.scan, queue, Scan::on).exclusive(&edges, &mut places)?;
+        self.scan.on(queue).exclusive(&edges, &mut places)?;
         drop(edges);
 
         let kernel = &self.pairs[usize::from(values.is_none())];

@@ -6,8 +6,8 @@ use ark_ec::{
 };
 use ark_ff::Zero;
 use evariste_backend::{
-    Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Secrecy, Uploads, View,
-    ViewMut, Wiped,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Ready, Secrecy,
+    Uploads, View, ViewMut, Wiped,
 };
 use evariste_curve::{AffinePoint, Points, Xyzz, expect_generator, point::affine_is_infinity};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
@@ -25,7 +25,7 @@ use crate::{
     recode::{Recode, Recoding, ScalarForm},
     reduce::{self, Reduce, Reduction},
     scalars,
-    shared::{on, scalar_bytes},
+    shared::scalar_bytes,
     tables,
     whole::{Share, Whole},
 };
@@ -85,13 +85,13 @@ pub enum Stage {
 /// An `Msm` is used by any number of threads at once, and on any queue ([`Msm::on`]).
 pub struct Msm<C: MsmCurve> {
     pub(crate) device: Device,
-    pub(crate) queue: Option<Queue>,
+    pub(crate) queue: Queue,
     pub(crate) config: MsmConfig,
     pub(crate) machine: Machine,
     /// The bases, then their multiples by 2^(window · sets), and so on, or by 2, and so on.
     pub(crate) bases: Arc<Buffer<AffinePoint<C>>>,
-    /// When they are there, for other queues than the default one.
-    pub(crate) ready: Event,
+    /// When they are there.
+    pub(crate) ready: Ready,
     pub(crate) len: usize,
     pub(crate) multiples: Multiples,
     pub(crate) kernels: Arc<Kernels<C>>,
@@ -268,8 +268,18 @@ impl<C: MsmCurve> Msm<C> {
             let times = if let Multiples::Tables { window, sets, .. } = multiples { window * sets } else { 1 };
             tables::extend::<C>(device, &mut bases, len, copies, times)?;
         }
-        let (bases, ready) = (Arc::new(bases), device.record(None)?);
-        let msm = Self { device: device.clone(), queue: None, config, machine, bases, ready, len, multiples, kernels };
+        let (bases, ready) = (Arc::new(bases), Ready::behind(&device.default_queue())?);
+        let msm = Self {
+            device: device.clone(),
+            queue: device.default_queue(),
+            config,
+            machine,
+            bases,
+            ready,
+            len,
+            multiples,
+            kernels,
+        };
         // Compiled now, so that the first evaluation is as fast as the next.
         if msm.layout(len, 1, covered_bits::<C>(&config)).is_ok_and(|layout| layout.levels > 0) {
             msm.kernels.pairs(device)?;
@@ -282,12 +292,12 @@ impl<C: MsmCurve> Msm<C> {
     }
 
     /// Gives the same plan, with the same bases and kernels, on a queue of its own. What it shares with work of other
-    /// queues, such as scalars in buffers, is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// queues, such as scalars in buffers, is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self {
             device: self.device.clone(),
-            queue: Some(queue.clone()),
+            queue: queue.clone(),
             config: self.config,
             machine: self.machine,
             bases: Arc::clone(&self.bases),
@@ -439,7 +449,7 @@ impl<C: MsmCurve> Msm<C> {
         self.expect_at_most("scalars, of which there may be as many as bases", self.len, scalars.len())?;
         let mut events = Vec::new();
         let mut mark = |stage| {
-            events.push((stage, self.device.record(self.queue.as_ref())?));
+            events.push((stage, self.queue.record()?));
             Ok(())
         };
         let len = scalars.len();
@@ -516,9 +526,7 @@ impl<C: MsmCurve> Msm<C> {
             Given::Canonical(buffer) => self.device.expect_same("the scalars", buffer.device())?,
         }
         let layout = self.layout(len, count, self.bits(scalars))?;
-        if let Some(queue) = &self.queue {
-            self.device.wait_for(Some(queue), &self.ready)?;
-        }
+        self.ready.wait(&self.queue)?;
         for first in (0..count).step_by(layout.group) {
             let group = layout.group.min(count - first);
             sums.extend_from_slice(&self.group(&layout, scalars, len, first..first + group, shared, mark)?);
@@ -573,13 +581,13 @@ impl<C: MsmCurve> Msm<C> {
             Given::Canonical(buffer) => buffer.secrecy(),
         };
         let secrecy = Secrecy::of([secrecy, self.bases.secrecy()]);
-        let queue = self.queue.as_ref();
+        let queue = &self.queue;
         // One sum in pieces, or several whole ones.
         let pieces = self.pieces(layout, scalars, len, group.len());
         let upload = |host| -> Result<_> {
             // All memory now: what is allocated later comes behind the work that has been queued by then.
             let lens: Vec<usize> = pieces.iter().map(|piece| piece.len() * group.len()).collect();
-            Ok(Source::Host(Uploads::ahead_of(&self.device, queue, &lens, UPLOADS, secrecy)?, host))
+            Ok(Source::Host(Uploads::ahead_of(queue, &lens, UPLOADS, secrecy)?, host))
         };
         let mut source = match scalars {
             Given::Host(host) => upload(HostData::Slice(&host[group.start * len..group.end * len]))?,
@@ -590,7 +598,7 @@ impl<C: MsmCurve> Msm<C> {
         let reductions = self.sizes().reductions(layout, group.len());
         let count: u64 = reductions.iter().map(Reduction::buckets).sum();
         let mut buckets: Buffer<Xyzz<C>> = self.device.alloc_with(count as usize, secrecy)?;
-        buckets.as_view_mut().clear_on(queue)?;
+        queue.clear(&mut buckets)?;
         for piece in pieces {
             let (start, piece) = (piece.start, piece.len());
             let recoding = Recoding {
@@ -667,7 +675,7 @@ impl<C: MsmCurve> Msm<C> {
         let mut rows = Wiped::from(vec![Projective::zero(); layout.sets as usize * group.len()]);
         let weights = (0..).step_by(self.multiples.doublings().max(1) as usize);
         for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
-            let points = Wiped::from(points.as_view().read_on(queue)?.wait()?);
+            let points = Wiped::from(queue.read(&points)?);
             let own = finish::rows::<C>(reduction, &points, weight);
             rows.iter_mut().zip(own.iter()).for_each(|(row, own)| *row += own);
         }
@@ -688,7 +696,7 @@ impl<C: MsmCurve> Msm<C> {
             Bases::Subgroup => ScalarForm::Reduced,
             Bases::Any => ScalarForm::Plain,
         };
-        let (queue, recode, range) = (self.queue.as_ref(), &self.kernels.recode, start..start + recoding.len);
+        let (queue, recode, range) = (&self.queue, &self.kernels.recode, start..start + recoding.len);
         let pairs = recoding.len * recoding.digits as usize;
         let (mut keys, mut values) = (self.device.alloc_with(pairs, secrecy)?, self.device.alloc_with(pairs, secrecy)?);
         match source {
@@ -705,11 +713,7 @@ impl<C: MsmCurve> Msm<C> {
             }
         }
         mark(Stage::Recode)?;
-        on(&self.kernels.sort, queue, RadixSort::on).sort(
-            &mut keys,
-            &mut values,
-            0..key_bits(recoding.sentinel.into()),
-        )?;
+        self.kernels.sort.on(queue).sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
         mark(Stage::Sort)?;
         Ok((keys, values))
     }

@@ -123,7 +123,7 @@ impl<F: DevicePrimeField> Recode<F> {
     /// Writes a key and a value for each digit of each scalar: see `msm/recode.cu`.
     pub(crate) fn run<S: Element>(
         &self,
-        queue: Option<&Queue>,
+        queue: &Queue,
         recoding: &Recoding,
         scalars: View<'_, S>,
         keys: &mut Buffer<u32>,

@@ -168,7 +168,7 @@ impl<C: DeviceCurve> Reduce<C> {
     /// The points of [`Reduction::weights`].
     pub(crate) fn run(
         &self,
-        queue: Option<&Queue>,
+        queue: &Queue,
         reduction: &Reduction,
         buckets: View<'_, Xyzz<C>>,
     ) -> Result<Buffer<Xyzz<C>>> {

@@ -1,7 +1,7 @@
 //! What the kernels share.
 
 use ark_ff::AdditiveGroup;
-use evariste_backend::{Binding, BindingType, Element as _, Language, Queue};
+use evariste_backend::{Binding, BindingType, Element as _, Language};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
@@ -29,11 +29,6 @@ pub(crate) const fn sum_bytes<C: DeviceCurve>() -> u64 {
 /// Bytes of a scalar.
 pub(crate) const fn scalar_bytes<F: DeviceField>() -> u64 {
     Mont::<F>::BYTES as u64
-}
-
-/// Operations on a queue.
-pub(crate) fn on<T: Clone>(operations: &T, queue: Option<&Queue>, on: impl FnOnce(&T, &Queue) -> T) -> T {
-    queue.map_or_else(|| operations.clone(), |queue| on(operations, queue))
 }
 
 pub(crate) fn zero<C: DeviceCurve>() -> Sum<C> {

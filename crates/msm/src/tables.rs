@@ -49,7 +49,7 @@ pub(crate) fn extend<C: DeviceCurve>(
             }
             let args = &mut [Arg::read(if left == times { from } else { out.as_view() }), Arg::write(&mut sums)];
             // SAFETY: there are `count` points, and as many sums.
-            unsafe { kernel.launch(None, count.div_ceil(THREADS as usize) as u64, &params, args) }?;
+            unsafe { kernel.launch(&device.default_queue(), count.div_ceil(THREADS as usize) as u64, &params, args) }?;
             points.normalise_xyzz(&sums, &mut out)?;
             left -= params.times;
         }

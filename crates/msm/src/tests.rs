@@ -305,7 +305,7 @@ fn scalars_that_are_no_residues_and_few_bits() {
     let mut scalars = device.alloc::<Canonical<Fr>>(3).unwrap();
     let mut words = device.host_buffer(3 * 32, Transfer::Upload, Secrecy::Public).unwrap();
     words.fill(u8::MAX);
-    scalars.as_view_mut().write_pinned(None, words).unwrap().wait().unwrap();
+    scalars.as_view_mut().write_pinned(words).unwrap().wait().unwrap();
     let expected = reference::msm::<C, _>(&bases, &[[u64::MAX; 4]; 3]);
     for kind in [Bases::Any, Bases::Subgroup] {
         let msm = Msm::<C>::new(&device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() }).unwrap();

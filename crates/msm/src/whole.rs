@@ -63,7 +63,7 @@ impl<C: DeviceCurve> Whole<C> {
     /// are of the kind that the kernel was made for.
     pub(crate) fn run(
         &self,
-        queue: Option<&Queue>,
+        queue: &Queue,
         &List { keys, values, points }: &List<'_, C>,
         share: Share,
         adding: Adding,

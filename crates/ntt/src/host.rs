@@ -127,6 +127,6 @@ fn transform<F: DeviceField + FftField>(
     let ntt = plan::<F>(device, log_n)?;
     let mut buffer = device.upload(x)?;
     apply(&ntt, &mut buffer)?;
-    let result = buffer.as_view().read_on(None)?;
+    let result = device.default_queue().download(&buffer)?;
     result.wait_into(x).map_err(Error::Interrupted)
 }

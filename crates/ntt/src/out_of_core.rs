@@ -139,7 +139,7 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
             Steps::One(ntt) => {
                 let mut data = self.device.upload_with::<Mont<F>>(x, self.secrecy)?;
                 ntt.transform().run(data.as_view_mut(), direction)?;
-                let result = data.as_view().read_on(None)?;
+                let result = self.device.default_queue().download(&data)?;
                 result.wait_into(x).map_err(Error::Interrupted)
             }
             Steps::Two(pieces) => pieces.run(&self.device, x, direction),
@@ -417,18 +417,17 @@ impl<F: DeviceField> Factors<F> {
         let mut rows_of_steps = device.alloc::<Mont<F>>(len)?;
         repeat(&vector, root.pow([width as u64]), rows, rows_of_steps.as_view_mut())?;
         vector.transpose(&rows_of_steps, width, &mut step)?;
-        let ready = device.record(None)?;
+        let ready = device.default_queue().record()?;
         Ok(Self { vector, now, step, ready })
     }
 
     /// Multiplies the next piece by its factors.
     fn multiply(&mut self, queue: &Queue, piece: &mut ViewMut<'_, Mont<F>>) -> Result<()> {
-        let device = self.now.device().clone();
         let vector = self.vector.on(queue);
-        device.wait_for(Some(queue), &self.ready)?;
+        queue.wait_for(&self.ready)?;
         vector.mul_assign(piece, &self.now)?;
         vector.mul_assign(&mut self.now, &self.step)?;
-        self.ready = device.record(Some(queue))?;
+        self.ready = queue.record()?;
         Ok(())
     }
 }

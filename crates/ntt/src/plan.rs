@@ -5,7 +5,7 @@ use std::{
 };
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, ViewMut};
+use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, Ready, ViewMut};
 use evariste_field::{DeviceField, Mont, Vector, source};
 
 use crate::{
@@ -51,7 +51,7 @@ const MAX_COSETS: usize = 36;
 /// ```
 pub struct Ntt<F: DeviceField> {
     pub(crate) shared: Arc<Shared<F>>,
-    queue: Option<Queue>,
+    queue: Queue,
 }
 
 /// What a plan has on all queues.
@@ -109,10 +109,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let kernels = shapes.into_iter().enumerate().map(|(i, shape)| (shape, Arc::new(prepared.kernel(i))));
         let kernels = Mutex::new(kernels.collect());
         let (inverse, cosets) = (Lazy::default(), Mutex::default());
-        let device = device.clone();
+        let (device, queue) = (device.clone(), device.default_queue());
         let of_columns = Lazy::default();
         let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets, of_columns });
-        Ok(Self { shared, queue: None })
+        Ok(Self { shared, queue })
     }
 
     /// Makes kernels ready side by side, and keeps them.
@@ -175,14 +175,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     /// Gives the same plan, with the same tables and kernels, on a queue of its own. What it shares with work of other
-    /// queues, such as data, is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// queues, such as data, is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { shared: Arc::clone(&self.shared), queue: Some(queue.clone()) }
+        Self { shared: Arc::clone(&self.shared), queue: queue.clone() }
     }
 
-    pub(crate) fn queue(&self) -> Option<&Queue> {
-        self.queue.as_ref()
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// What transforms so many columns: the plan itself, or one of other passes.
@@ -195,7 +195,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Operations where the plan works.
     pub(crate) fn vector(&self) -> Vector<F> {
         let vector = &self.shared.vector;
-        self.queue().map_or_else(|| vector.clone(), |queue| vector.on(queue))
+        vector.on(&self.queue)
     }
 
     /// Counts the elements of one transform.
@@ -279,7 +279,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let (low, high) = powers.as_view_mut().split_at(1 << split)?;
         self.shared.vector.powers(base, F::ONE, low)?;
         self.shared.vector.powers(base.pow([1 << split]), scale, high)?;
-        let ready = self.shared.device.record(None)?;
+        let ready = Ready::behind(&self.shared.device.default_queue())?;
         let coset = Coset { generator, direction, powers: Arc::new(powers), ready };
         let mut cosets = lock();
         // What goes gives its memory back: not under the lock.

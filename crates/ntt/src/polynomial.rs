@@ -49,15 +49,15 @@ impl<F: DeviceField + FftField> Ntt<F> {
         let (mut values, others) = (evaluate(a)?, evaluate(b)?);
         self.vector().mul_assign(&mut values, &others)?;
         self.transform().input(Order::BitReversed).inverse(&mut values)?;
-        Ok(values.view(..len)?.duplicate_on(self.queue())?)
+        Ok(self.queue().duplicate(values.view(..len)?)?)
     }
 }
 
 /// Writes a copy with zeros behind.
-fn pad<F: DeviceField>(queue: Option<&Queue>, x: View<'_, Mont<F>>, out: ViewMut<'_, Mont<F>>) -> Result<()> {
+fn pad<F: DeviceField>(queue: &Queue, x: View<'_, Mont<F>>, out: ViewMut<'_, Mont<F>>) -> Result<()> {
     let (mut copy, mut zeros) = out.split_at(x.len())?;
-    copy.copy_from_on(queue, x)?;
-    Ok(zeros.clear_on(queue)?)
+    queue.copy(x, &mut copy)?;
+    Ok(queue.clear(&mut zeros)?)
 }
 
 /// log₂ of the most cosets that are done one after the other: a plan keeps the powers of so many.
@@ -207,7 +207,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         let inverse = self.small.transform().columns(self.columns).ready(values, Direction::Inverse, Some(0))?;
         let evaluation = self.ready(values, out.as_view(), secrecy, generator, order)?;
         match inverse {
-            None => coefficients.as_view_mut().copy_from_on(self.small.queue(), values)?,
+            None => self.small.queue().copy(values, &mut coefficients)?,
             Some(inverse) => {
                 // What the values will lie in is free until then.
                 let scratch = Some(out.view_mut(..values.len())?);
@@ -305,9 +305,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
             return Ok(Evaluation::Cosets(runs.unwrap_or_default()));
         }
         let transform = self.large()?.coset(generator).columns(self.columns).output(order);
-        let queue = self.small.queue();
-        let transform = queue.map_or_else(|| transform.clone(), |queue| transform.clone().on(queue));
-        let run = transform.ready(out, Direction::Forward, None)?;
+        let run = transform.clone().on(self.small.queue()).ready(out, Direction::Forward, None)?;
         let scratch = run.as_ref().map(|run| run.scratch(out.len(), secrecy)).transpose()?.flatten();
         Ok(Evaluation::Whole(run, scratch))
     }

@@ -3,7 +3,7 @@
 use std::{any::type_name, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Buffer, Device, Event, Kernel, ViewMut};
+use evariste_backend::{Arg, Buffer, Device, Kernel, Ready, ViewMut};
 use evariste_field::{DeviceField, Mont, Vector, shoup_constants, source};
 
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 /// Factors between the passes of one direction.
 pub(crate) struct Factors<F: DeviceField> {
     pub(crate) factors: Buffer<Mont<F>>,
-    /// When they are there, and the plan's roots too, for other queues than the default one.
-    pub(crate) ready: Event,
+    /// When they are there, and the plan's roots too.
+    pub(crate) ready: Ready,
 }
 
 /// Powers of a coset's generator, as `scale` tables of the kernel.
@@ -26,7 +26,7 @@ pub(crate) struct Coset<F: DeviceField> {
     pub(crate) generator: F,
     pub(crate) direction: Direction,
     pub(crate) powers: Arc<Buffer<Mont<F>>>,
-    pub(crate) ready: Event,
+    pub(crate) ready: Ready,
 }
 
 pub(crate) fn inverse_of_n<F: DeviceField>(log_n: u32) -> Result<F> {
@@ -100,7 +100,7 @@ pub(crate) fn factors<F: DeviceField + FftField>(
         let groups = u64::from(params.len).div_ceil(u64::from(kernel.spec().threads));
         let args = &mut [Arg::read(powers), Arg::write(factors)];
         // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
-        Ok(unsafe { kernel.launch(None, groups, params, args) }?)
+        Ok(unsafe { kernel.launch(&device.default_queue(), groups, params, args) }?)
     };
     let between = &starts[..starts.len().saturating_sub(1)];
     for (i, &(start, left)) in between.iter().enumerate() {
@@ -155,5 +155,5 @@ pub(crate) fn factors<F: DeviceField + FftField>(
             }
         }
     }
-    Ok(Factors { factors, ready: device.record(None)? })
+    Ok(Factors { factors, ready: Ready::behind(&device.default_queue())? })
 }

@@ -42,7 +42,7 @@ pub struct Transform<'a, F: DeviceField> {
     pub(crate) output: Order,
     pub(crate) coset: F,
     pub(crate) columns: Option<usize>,
-    pub(crate) queue: Option<&'a Queue>,
+    pub(crate) queue: &'a Queue,
 }
 
 impl<'a, F: DeviceField + FftField> Transform<'a, F> {
@@ -75,9 +75,9 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self
     }
 
-    /// Sets the queue to work on (the plan's unless set).
+    /// Sets the queue to work on (the plan's unless set), as all other settings of this transform are set.
     pub fn on(mut self, queue: &'a Queue) -> Self {
-        self.queue = Some(queue);
+        self.queue = queue;
         self
     }
 
@@ -245,7 +245,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         data.expect_len("the output of a transform", source.len())?;
         source.secrecy().expect_to(data.secrecy(), "transform", ["the source", "the output"])?;
         let Some(run) = self.ready(source, direction, Some(0))? else {
-            return Ok(data.copy_from_on(self.queue, source)?);
+            return Ok(self.queue.copy(source, &mut data)?);
         };
         let mut scratch = run.scratch(source.len(), Secrecy::of([source.secrecy(), data.secrecy()]))?;
         let scratch = scratch.as_mut().map(Buffer::as_view_mut);
@@ -277,8 +277,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let (into, out_of) = (pieces(0), pieces(last));
         let rows = |i: usize, pieces| if pieces > 1 { 1 << run.passes[i].log_rows } else { 1 };
 
-        let (uploaded, uploading) =
-            data.as_view_mut().write_pinned_columns(Some(&transfers), host, rows(0, into), into)?;
+        let (uploaded, uploading) = transfers.write_pinned_columns(&mut data, host, rows(0, into), into)?;
         let mut done = Vec::with_capacity(out_of);
         for i in 0..=last {
             let lines = run.lines(i, len);
@@ -291,7 +290,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
             };
             for piece in 0..pieces as u32 {
                 if i == 0 {
-                    device.wait_for(self.queue, &uploaded[piece as usize])?;
+                    self.queue.wait_for(&uploaded[piece as usize])?;
                 }
                 let share = lines / pieces as u32;
                 let scratch = scratch.as_mut().map(Buffer::as_view_mut);
@@ -300,7 +299,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
                 let data = unsafe { data.as_view_mut().assume_ordered() };
                 run.launch(i, piece * share..(piece + 1) * share, &mut Ends { source: None, data, scratch })?;
                 if i == last {
-                    done.push(device.record(self.queue)?);
+                    done.push(self.queue.record()?);
                 }
             }
         }
@@ -308,7 +307,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let host = uploading.wait()?;
         // SAFETY: each block of columns is read after the event behind the launch that wrote its lines last.
         let results = unsafe { data.as_view().assume_ordered() };
-        let back = results.read_pinned_columns(Some(&transfers), host, rows(last, out_of), &done)?;
+        let back = transfers.read_pinned_columns(results, host, rows(last, out_of), &done)?;
         Ok(back.wait()?)
     }
 
@@ -355,10 +354,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
             Domain::Subgroup => None,
             Domain::Coset => Some(plan.coset_powers(self.coset, direction)?),
         };
-        if queue.is_some() {
-            plan.shared.device.wait_for(queue, &factors.ready)?;
-            coset.iter().try_for_each(|coset| plan.shared.device.wait_for(queue, &coset.ready))?;
-        }
+        factors.ready.wait(queue)?;
+        coset.iter().try_for_each(|coset| coset.ready.wait(queue))?;
         let scratch = layout.needs_scratch(self.input, self.output);
         let pitch = layout.log_n + elsewhere.unwrap_or(0);
         Ok(Some(Run { plan, layout, queue, direction, columns, passes, kernels, factors, coset, scratch, pitch }))
@@ -389,7 +386,7 @@ pub(crate) fn whole_elements<F: DeviceField>(host: &HostBuffer) -> Result<usize>
 pub(crate) struct Run<'a, F: DeviceField> {
     plan: &'a Ntt<F>,
     layout: &'a Layout,
-    queue: Option<&'a Queue>,
+    queue: &'a Queue,
     direction: Direction,
     /// Transforms side by side.
     columns: usize,

@@ -115,7 +115,7 @@ impl<F: DeviceField + FftField> TwiddleTable<F> {
         let groups = u64::from(self.params.len).div_ceil(u64::from(self.kernel.spec().threads));
         let args = &mut [Arg::read(&self.powers), Arg::write(out)];
         // SAFETY: exponents are below 2^log_n, for which there are powers, and `out` has as many elements.
-        Ok(unsafe { self.kernel.launch(None, groups, &self.params, args) }?)
+        Ok(unsafe { self.kernel.launch(&self.device.default_queue(), groups, &self.params, args) }?)
     }
 
     /// Lists the kernels of all methods, for compiling them ahead.

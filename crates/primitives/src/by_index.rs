@@ -58,7 +58,7 @@ params! {
 /// ```
 pub struct ByIndex<T> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     kernels: Arc<Kernels>,
     element: PhantomData<fn() -> T>,
 }
@@ -82,14 +82,14 @@ enum Mode {
 impl<T> ByIndex<T> {
     /// Operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        Self { device: device.clone(), queue: None, kernels: Arc::default(), element: PhantomData }
+        Self { device: device.clone(), queue: device.default_queue(), kernels: Arc::default(), element: PhantomData }
     }
 
     /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is ordered by
-    /// events ([`Device::record`], [`Device::wait_for`]).
+    /// events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), ..self.clone() }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 }
 
@@ -144,10 +144,10 @@ impl<T: Element> ByIndex<T> {
         let kernel = self.kernels.claim.get(&self.device, claim_spec)?;
         let secrecy = Secrecy::of([a.secrecy(), indices.secrecy(), out.secrecy()]);
         let mut owners = self.device.alloc_with::<u32>(out.len(), secrecy)?;
-        owners.as_view_mut().clear_on(self.queue.as_ref())?;
+        self.queue.clear(&mut owners)?;
         let (params, args) = (ClaimParams { len, count }, &mut [Arg::read(indices), Arg::write(&mut owners)]);
         // SAFETY: there are `count` indices and `len` owners, and threads touch only those below.
-        unsafe { kernel.launch(self.queue.as_ref(), count.div_ceil(THREADS).into(), &params, args) }?;
+        unsafe { kernel.launch(&self.queue, count.div_ceil(THREADS).into(), &params, args) }?;
         self.launch_gather(Mode::Owner, a, owners.as_view(), out)
     }
 
@@ -163,7 +163,7 @@ impl<T: Element> ByIndex<T> {
             let groups = (part.len() * words).div_ceil(THREADS as usize) as u64;
             let args = &mut [Arg::read(a), Arg::read(indices.view(part.clone())?), Arg::write(out.view_mut(part)?)];
             // SAFETY: threads touch indices and outputs below `count` only, and elements only below `len`.
-            unsafe { kernel.launch(self.queue.as_ref(), groups, &params, args) }?;
+            unsafe { kernel.launch(&self.queue, groups, &params, args) }?;
         }
         Ok(())
     }

@@ -79,7 +79,7 @@ pub(crate) struct Digits {
 #[derive(Clone, Debug)]
 pub struct Histogram {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     count: Arc<Kernel<CountParams>>,
     sum: Arc<Kernel<SumParams>>,
 }
@@ -93,14 +93,14 @@ impl Histogram {
     /// device is lost.
     pub fn new(device: &Device) -> Result<Self> {
         let (count, sum) = (Kernel::new(device, count_spec())?, Kernel::new(device, sum_spec())?);
-        Ok(Self { device: device.clone(), queue: None, count: Arc::new(count), sum: Arc::new(sum) })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), count: Arc::new(count), sum: Arc::new(sum) })
     }
 
     /// Returns the same histogram, with the same kernels, for work on `queue`. What it shares with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), ..self.clone() }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// Returns the kernels, for compiling them ahead.
@@ -153,7 +153,7 @@ impl Histogram {
         let columns = fields << bits;
         out.expect_len("the output of a histogram", columns as usize)?;
         if len == 0 {
-            return out.clear_on(self.queue.as_ref());
+            return self.queue.clear(&mut out);
         }
         let (rows, chunk) = self.rows(len, columns);
         let windows = columns.div_ceil(WINDOW);
@@ -164,12 +164,10 @@ impl Histogram {
         let params = CountParams { len, chunk, shift, mask: mask(total), bits, fields, windows, chunks: rows };
         let args = &mut [Arg::read(keys), Arg::write(&mut counts)];
         // SAFETY: `keys` has `len` elements and `counts` a row of `columns` for each chunk; chunks beyond do nothing.
-        unsafe { self.count.launch(self.queue.as_ref(), u64::from(rows) * u64::from(windows), &params, args) }?;
+        unsafe { self.count.launch(&self.queue, u64::from(rows) * u64::from(windows), &params, args) }?;
         let args = &mut [Arg::read(&counts), Arg::write(out)];
         // SAFETY: `counts` has `rows` rows of `columns`, and the output has `columns` elements.
-        unsafe {
-            self.sum.launch(self.queue.as_ref(), columns.div_ceil(THREADS).into(), &SumParams { rows, columns }, args)
-        }
+        unsafe { self.sum.launch(&self.queue, columns.div_ceil(THREADS).into(), &SumParams { rows, columns }, args) }
     }
 
     /// How many chunks the keys are counted in, and their length.

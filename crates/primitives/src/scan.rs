@@ -52,7 +52,7 @@ params! {
 #[derive(Clone, Debug)]
 pub struct Scan {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     sums: Arc<Kernel<SumsParams>>,
     tiles: Arc<Kernel<TilesParams>>,
 }
@@ -66,14 +66,14 @@ impl Scan {
     /// device is lost.
     pub fn new(device: &Device) -> Result<Self> {
         let (sums, tiles) = (Kernel::new(device, sums_spec())?, Kernel::new(device, tiles_spec())?);
-        Ok(Self { device: device.clone(), queue: None, sums: Arc::new(sums), tiles: Arc::new(tiles) })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), sums: Arc::new(sums), tiles: Arc::new(tiles) })
     }
 
     /// Returns the same scan, with the same kernels, for work on `queue`. What it shares with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), ..self.clone() }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// Returns the kernels, for compiling them ahead.
@@ -116,19 +116,14 @@ impl Scan {
         let secrecy = Secrecy::of([input.secrecy(), out.secrecy()]);
         let offsets = if tiles == 1 {
             let mut zero = self.device.alloc_with(1, secrecy)?;
-            ViewMut::<u32>::from(&mut zero).clear_on(self.queue.as_ref())?;
+            self.queue.clear::<u32>(&mut zero)?;
             zero
         } else {
             let mut sums = self.device.alloc_with::<u32>(tiles as usize, secrecy)?;
             let params = SumsParams { len: input_len, tiles };
             // SAFETY: the input has `len` elements and `sums` has `tiles`; tiles beyond them do nothing.
             unsafe {
-                self.sums.launch(
-                    self.queue.as_ref(),
-                    tiles.into(),
-                    &params,
-                    &mut [Arg::read(input), Arg::write(&mut sums)],
-                )
+                self.sums.launch(&self.queue, tiles.into(), &params, &mut [Arg::read(input), Arg::write(&mut sums)])
             }?;
             let mut offsets = self.device.alloc_with::<u32>(tiles as usize, secrecy)?;
             self.level(sums.as_view(), offsets.as_view_mut())?;
@@ -136,7 +131,7 @@ impl Scan {
         };
         let args = &mut [Arg::read(input), Arg::read(&offsets), Arg::write(out)];
         // SAFETY: input and output have `input_len` and `len` elements, and `offsets` has one for each tile of `len`.
-        unsafe { self.tiles.launch(self.queue.as_ref(), tiles.into(), &TilesParams { input_len, len }, args) }
+        unsafe { self.tiles.launch(&self.queue, tiles.into(), &TilesParams { input_len, len }, args) }
     }
 }
 

@@ -80,7 +80,7 @@ params! {
 /// segment it leaves to the next level, which is a shorter vector of the same kind.
 pub struct SegmentedSum<M> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     kernel: Arc<Kernel<Params>>,
     monoid: PhantomData<fn() -> M>,
 }
@@ -94,15 +94,15 @@ impl<M: Monoid> SegmentedSum<M> {
     /// the device is lost.
     pub fn new(device: &Device) -> Result<Self> {
         let kernel = Arc::new(Kernel::new(device, Self::kernel())?);
-        Ok(Self { device: device.clone(), queue: None, kernel, monoid: PhantomData })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), kernel, monoid: PhantomData })
     }
 
     /// Returns the same sums, with the same kernel, for work on `queue`. What they share with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernel) = (self.device.clone(), Arc::clone(&self.kernel));
-        Self { device, queue: Some(queue.clone()), kernel, monoid: PhantomData }
+        Self { device, queue: queue.clone(), kernel, monoid: PhantomData }
     }
 
     /// Returns the kernel, for compiling it ahead.
@@ -168,7 +168,7 @@ impl<M: Monoid> SegmentedSum<M> {
         given.expect_to(out.secrecy(), "segmented sum", ["the keys or the values", "the output"])?;
         let slice = self.slice(keys.len()) as u32;
         self.kernel.expect_fits(&Params { slice, ..Params::default() })?;
-        out.clear_on(self.queue.as_ref())?;
+        self.queue.clear(&mut out)?;
         let mut level = self.level(keys, values, out.reborrow())?;
         while let Some((keys, values)) = level {
             level = self.level(keys.as_view(), values.as_view(), out.reborrow())?;
@@ -206,7 +206,7 @@ impl<M: Monoid> SegmentedSum<M> {
         ];
         // SAFETY: there are `len` keys and values; threads own slices of them, check keys against `segments`, the length
         // of the output, and unless this is the last level write two of the 2 · `slices` rests.
-        unsafe { self.kernel.launch(self.queue.as_ref(), slices.div_ceil(THREADS as usize) as u64, &params, args) }?;
+        unsafe { self.kernel.launch(&self.queue, slices.div_ceil(THREADS as usize) as u64, &params, args) }?;
         Ok((!last).then_some((next_keys, next_values)))
     }
 

@@ -96,7 +96,7 @@ params! {
 #[derive(Clone, Debug)]
 pub struct RadixSort {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     method: Method,
 }
 
@@ -135,18 +135,18 @@ impl RadixSort {
                 scatter: Arc::new(Kernel::new(device, scatter_spec())?),
             },
         };
-        Ok(Self { device: device.clone(), queue: None, method })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), method })
     }
 
     /// Returns the same sort, with the same kernels, for work on `queue`. What it shares with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let method = match self.method.clone() {
             Method::Sweep { histogram, sweep } => Method::Sweep { histogram: histogram.on(queue), sweep },
             Method::Scatter { count, scan, scatter } => Method::Scatter { count, scan: scan.on(queue), scatter },
         };
-        Self { device: self.device.clone(), queue: Some(queue.clone()), method }
+        Self { device: self.device.clone(), queue: queue.clone(), method }
     }
 
     /// Returns the kernels of both methods, for compiling them ahead.
@@ -209,7 +209,7 @@ impl RadixSort {
         bits: Range<u32>,
     ) -> Result<()> {
         let (mut keys, mut values) = (keys.into(), values.into());
-        let queue = self.queue.as_ref();
+        let queue = &self.queue;
         let (shift, bits) = checked_bits(&bits)?;
         values.expect_len("the values of a sort", keys.len())?;
         self.device.expect_same("the keys of a sort", keys.device())?;
@@ -230,7 +230,7 @@ impl RadixSort {
                 let mut totals: Buffer<u32> =
                     self.device.alloc_with((passes.count << passes.bits) as usize, secrecy)?;
                 let mut state: Buffer<u32> = self.device.alloc_with(state_words(len as usize), secrecy)?;
-                state.as_view_mut().clear_on(queue)?;
+                queue.clear(&mut state)?;
                 histogram.count_digits(pairs[0][0].as_view(), digits, totals.as_view_mut())?;
                 for pass in 0..passes.count {
                     let (shift, mask) = passes.digit(pass);
@@ -279,8 +279,8 @@ impl RadixSort {
             }
         }
         if passes.count % 2 == 1 {
-            keys.replace(queue, moved_keys)?;
-            values.replace(queue, moved_values)?;
+            queue.replace(keys, moved_keys)?;
+            queue.replace(values, moved_values)?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use ark_ff::{
     field_hashers::{DefaultFieldHasher, HashToField},
 };
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Event, Kernel, KernelSpec, Language, Queue, View, ViewMut,
+    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Ready, View, ViewMut,
     loop_turns, parallel, params,
 };
 use evariste_curve::{
@@ -59,7 +59,7 @@ use crate::{
 /// # }
 /// ```
 pub struct HashToCurve<C: WBConfig + DeviceCurve<BaseField: RootField>> {
-    queue: Option<Queue>,
+    queue: Queue,
     inner: Arc<Inner<C>>,
 }
 
@@ -76,7 +76,7 @@ struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
     scalars: Vec<(Buffer<u32>, u32)>,
     frobenius: Option<Frobenius<C>>,
     /// When scalars and constants are on the device.
-    ready: Event,
+    ready: Ready,
 }
 
 /// Bytes of the hash for each coefficient, for which its field must be made.
@@ -110,15 +110,15 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
             multiple: Kernel::new(device, multiple_spec::<C>())?,
             scalars: clearing.scalars.iter().map(scalar).collect::<Result<_>>()?,
             frobenius: clearing.ends.map(frobenius).transpose()?,
-            ready: device.record(None)?,
+            ready: Ready::behind(&device.default_queue())?,
         };
-        Ok(Self { queue: None, inner: Arc::new(inner) })
+        Ok(Self { queue: device.default_queue(), inner: Arc::new(inner) })
     }
 
     /// Gives the same hash, with the same kernels, on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+        Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
     /// Lists the kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for what
@@ -136,7 +136,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for ten Jacobian points a message, or
     /// with what the device fails with.
     pub fn hash<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
-        let (inner, queue, count) = (&*self.inner, self.queue.as_ref(), messages.len());
+        let (inner, queue, count) = (&*self.inner, &self.queue, messages.len());
         checked_len(&inner.device, "a batch of elements to map", count.saturating_mul(2))?;
         let hasher = <DefaultFieldHasher<Sha256> as HashToField<C::BaseField>>::new(&inner.domain);
         let hash = |message: &M| -> (C::BaseField, C::BaseField) { hasher.hash_to_field::<2>(message.as_ref()).into() };
@@ -144,17 +144,14 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         let (mut first, second): (Vec<_>, Vec<_>) = messages.par_iter().with_min_len(64).map(hash).unzip();
         first.extend(second);
         let mut elements = inner.device.alloc::<Mont<C::BaseField>>(2 * count)?;
-        elements.as_view_mut().write_on(queue, &first)?;
+        queue.write(&mut elements, &first)?;
         let mut mapped = inner.device.alloc::<Jacobian<C>>(2 * count)?;
-        let on = queue.map(|queue| (inner.map.on(queue), inner.points.on(queue)));
-        let (map, points) = on.as_ref().map_or((&inner.map, &inner.points), |(map, points)| (map, points));
+        let (map, points) = (inner.map.on(queue), inner.points.on(queue));
         map.map(&elements, &mut mapped)?;
         let jacobians = || inner.device.alloc::<Jacobian<C>>(count);
         let (mut sum, mut multiple, mut out) = (jacobians()?, jacobians()?, inner.device.alloc(count)?);
         points.add_jacobian(mapped.view(..count)?, mapped.view(count..)?, &mut sum)?;
-        if let Some(queue) = queue {
-            inner.device.wait_for(Some(queue), &inner.ready)?;
-        }
+        inner.ready.wait(queue)?;
         let Some((kernel, ends)) = &inner.frobenius else {
             for scalar in &inner.scalars {
                 self.multiply(scalar, sum.as_view(), multiple.as_view_mut())?;
@@ -213,7 +210,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
                 let params = of(part.len(), high, low);
                 let args = &mut [Arg::read(scalar), Arg::read(base), Arg::write(out)];
                 // SAFETY: both have `len` points, and the scalar has `bits` digits.
-                unsafe { kernel.launch(self.queue.as_ref(), params.len.div_ceil(THREADS).into(), &params, args) }?;
+                unsafe { kernel.launch(&self.queue, params.len.div_ceil(THREADS).into(), &params, args) }?;
                 if low == 0 {
                     break;
                 }

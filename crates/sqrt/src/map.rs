@@ -46,7 +46,7 @@ type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeFiel
 /// ```
 pub struct MapToCurve<C: WBConfig<BaseField: RootField>> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     loaded: Arc<Loaded<Params, Prime0<C>>>,
 }
 
@@ -62,14 +62,14 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     pub fn new(device: &Device) -> Result<Self> {
         let program = Arc::new(program::<C>()?);
         let loaded = Loaded::new(device, &program, kernel::<C>(&program))?;
-        Ok(Self { device: device.clone(), queue: None, loaded: Arc::new(loaded) })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), loaded: Arc::new(loaded) })
     }
 
     /// Gives the same map, with the same kernel, on a queue of its own. What it shares with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: Some(queue.clone()), loaded: Arc::clone(&self.loaded) }
+        Self { device: self.device.clone(), queue: queue.clone(), loaded: Arc::clone(&self.loaded) }
     }
 
     /// Lists the kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
@@ -93,13 +93,13 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
         let (u, mut out) = (u.into(), out.into());
         out.expect_len("the points", u.len())?;
         checked_len(&self.device, "a batch of elements to map", u.len())?;
-        let (queue, Loaded { kernel, each, .. }) = (self.queue.as_ref(), &*self.loaded);
+        let (queue, Loaded { kernel, each, .. }) = (&self.queue, &*self.loaded);
         kernel.expect_fits(&Params { len: 0, want: 0 })?;
         let secrecy = Secrecy::of([u.secrecy(), out.secrecy()]);
         let mut verdicts = self.device.alloc_with::<u32>(u.len().min(*each), secrecy)?;
         for part in parts(u.len(), *each) {
             let params = Params { len: part.len() as u32, want: 0 };
-            let mut args = self.loaded.args(&self.device, queue)?;
+            let mut args = self.loaded.args(queue)?;
             args.extend([Arg::read(u.view(part.clone())?), Arg::write(out.view_mut(part)?), Arg::write(&mut verdicts)]);
             // SAFETY: inputs and outputs have `len` elements, verdicts no fewer, and threads touch only those below it. The program
             // refers to its own slots, constants and digits alone, and a hash gives places in its table for any element.

@@ -40,7 +40,7 @@ use crate::{
 /// ```
 pub struct NthRoot<F: RootField> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     inner: Arc<Inner<F>>,
 }
 
@@ -67,14 +67,14 @@ impl<F: RootField> NthRoot<F> {
         let roots = Loaded::new(device, &program, spec::<F>(Shape::Roots, &program, &detail(degree)))?;
         let root_of_unity = F::from_base_prime_field(of.root_of_unity());
         let inner = Inner { degree, root_of_unity, products: program.products(), roots };
-        Ok(Self { device: device.clone(), queue: None, inner: Arc::new(inner) })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), inner: Arc::new(inner) })
     }
 
     /// Gives the same roots, by the same kernel, on a queue of their own. What they share with work of other queues is
-    /// ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+        Self { device: self.device.clone(), queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
     /// Lists the kernels for a degree, for compiling them ahead; none for what [`NthRoot::new`] refuses.
@@ -113,7 +113,7 @@ impl<F: RootField> NthRoot<F> {
     ) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the roots", a.len())?;
-        self.inner.roots.launch::<F>(&self.device, self.queue.as_ref(), 0, &[a], Some(out), mask.into())
+        self.inner.roots.launch::<F>(&self.device, &self.queue, 0, &[a], Some(out), mask.into())
     }
 
     /// Takes the roots of elements in host memory, `None` where there is none. Waits for the device.
@@ -122,7 +122,7 @@ impl<F: RootField> NthRoot<F> {
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`NthRoot::roots`], for the same reasons.
     pub fn roots_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
-        on_host(&self.device, self.queue.as_ref(), a, |elements, out, mask| self.roots(elements, out, mask))
+        on_host(&self.device, &self.queue, a, |elements, out, mask| self.roots(elements, out, mask))
     }
 }
 

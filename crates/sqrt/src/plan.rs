@@ -7,8 +7,8 @@ use std::{
 
 use ark_ff::{Field, Zero};
 use evariste_backend::{
-    Arg, Binding, BindingList, BindingType, Buffer, CpuArg, Device, DeviceInfo, Event, Kernel, KernelSpec, Language,
-    Lazy, Queue, View, ViewMut, parallel, params,
+    Arg, Binding, BindingList, BindingType, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Lazy,
+    Queue, Ready, View, ViewMut, parallel, params,
 };
 use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
@@ -171,7 +171,7 @@ pub(crate) struct Loaded<P, B: DevicePrimeField> {
     pub(crate) each: usize,
     /// Threads that work on one element.
     lanes: u32,
-    ready: Event,
+    ready: Ready,
 }
 
 impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
@@ -183,15 +183,13 @@ impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
             hashed: device.upload(&program.hash.entries)?,
             each: launch_len::<B>(device.info(), program.products()) / program.lanes() as usize,
             lanes: program.lanes(),
-            ready: device.record(None)?,
+            ready: Ready::behind(&device.default_queue())?,
         })
     }
 
     /// The arguments of a launch on a queue, before those of the kernel itself.
-    pub(crate) fn args(&self, device: &Device, queue: Option<&Queue>) -> Result<Vec<Arg<'_>>> {
-        if queue.is_some() {
-            device.wait_for(queue, &self.ready)?;
-        }
+    pub(crate) fn args(&self, queue: &Queue) -> Result<Vec<Arg<'_>>> {
+        self.ready.wait(queue)?;
         Ok(vec![Arg::read(&self.program), Arg::read(&self.constants), Arg::read(&self.hashed)])
     }
 }
@@ -201,7 +199,7 @@ impl<B: DevicePrimeField> Loaded<Params, B> {
     pub(crate) fn launch<F: RootField<BasePrimeField = B>>(
         &self,
         device: &Device,
-        queue: Option<&Queue>,
+        queue: &Queue,
         want: u32,
         inputs: &[View<'_, Mont<F>>],
         mut out: Option<ViewMut<'_, Mont<F>>>,
@@ -212,7 +210,7 @@ impl<B: DevicePrimeField> Loaded<Params, B> {
         checked_len(device, "a batch of roots", len)?;
         for part in parts(len, self.each) {
             let params = Params { len: part.len() as u32, want };
-            let mut args = self.args(device, queue)?;
+            let mut args = self.args(queue)?;
             for input in inputs {
                 args.push(Arg::read(input.view(part.clone())?));
             }
@@ -232,15 +230,15 @@ impl<B: DevicePrimeField> Loaded<Params, B> {
 /// What `roots` makes of elements in host memory, by buffers for these, the roots and the mask. Waits for the device.
 pub(crate) fn on_host<F: RootField>(
     device: &Device,
-    queue: Option<&Queue>,
+    queue: &Queue,
     a: &[F],
     roots: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &mut Buffer<u32>) -> Result<()>,
 ) -> Result<Vec<Option<F>>> {
     let mut elements = device.alloc::<Mont<F>>(a.len())?;
     let (mut out, mut mask) = (device.alloc::<Mont<F>>(a.len())?, device.alloc::<u32>(a.len())?);
-    elements.as_view_mut().write_on(queue, a)?;
+    queue.write(&mut elements, a)?;
     roots(&elements, &mut out, &mut mask)?;
-    let (roots, mask) = (out.as_view().read_on(queue)?, mask.as_view().read_on(queue)?);
+    let (roots, mask) = (queue.download(&out)?, queue.download(&mask)?);
     let (roots, mask) = (roots.wait()?, mask.wait()?);
     Ok(roots.into_iter().zip(mask).map(|(root, is_one)| (is_one == 1).then_some(root)).collect())
 }
@@ -283,7 +281,7 @@ pub(crate) fn on_host<F: RootField>(
 /// ```
 pub struct Sqrt<F: RootField> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     inner: Arc<Inner<F>>,
 }
 
@@ -390,14 +388,14 @@ impl<F: RootField> Sqrt<F> {
         let roots = Loaded::new(device, &program, spec::<F>(Shape::Roots, &program, &detail(method, config.choice)))?;
         let (ratios, symbols, products) = (Lazy::default(), Lazy::default(), program.products());
         let inner = Inner { field, choice: config.choice, method, non_residue, roots, products, ratios, symbols };
-        Ok(Self { device: device.clone(), queue: None, inner: Arc::new(inner) })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), inner: Arc::new(inner) })
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
-    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+        Self { device: self.device.clone(), queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
     /// Lists the kernels of the method that costs least and any choice of root, for compiling them ahead; none for a
@@ -507,7 +505,7 @@ impl<F: RootField> Sqrt<F> {
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`Sqrt::sqrt`], for the same reasons.
     pub fn sqrt_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
-        on_host(&self.device, self.queue.as_ref(), a, |elements, out, mask| self.sqrt(elements, out, mask))
+        on_host(&self.device, &self.queue, a, |elements, out, mask| self.sqrt(elements, out, mask))
     }
 
     fn loaded<'a>(
@@ -531,7 +529,7 @@ impl<F: RootField> Sqrt<F> {
         verdicts: ViewMut<'_, u32>,
     ) -> Result<()> {
         let want = self.inner.choice.parity();
-        loaded.launch(&self.device, self.queue.as_ref(), want, inputs, out, verdicts)
+        loaded.launch(&self.device, &self.queue, want, inputs, out, verdicts)
     }
 
     /// The same operations in launches of so many elements.

@@ -188,7 +188,7 @@ pub type Refused = Vec<(usize, PointError)>;
 /// ```
 pub struct Decompress<C: DeviceCurve<BaseField: RootField>> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     inner: Arc<Inner<C>>,
 }
 
@@ -231,14 +231,14 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         };
         let each = subgroup.as_ref().map_or(points.each, |subgroup| points.each.min(launch(subgroup)));
         let inner = Arc::new(Inner { layout, points, subgroup, each, products: program.products() });
-        Ok(Self { device: device.clone(), queue: None, inner })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), inner })
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
-    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: Some(queue.clone()), inner: Arc::clone(&self.inner) }
+        Self { device: self.device.clone(), queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
     /// Lists the kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
@@ -278,7 +278,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         status: impl Into<ViewMut<'a, u32>>,
     ) -> Result<()> {
         let (bytes, mut out, mut status) = (bytes.into(), out.into(), status.into());
-        let (queue, inner) = (self.queue.as_ref(), &*self.inner);
+        let (queue, inner) = (&self.queue, &*self.inner);
         let len = out.len();
         bytes.expect_len("the encodings, in bytes,", len.saturating_mul(inner.layout.bytes))?;
         status.expect_len("the statuses", len)?;
@@ -309,7 +309,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
             let groups = params.len.div_ceil(THREADS).into();
             let encodings = bytes.view(part.start * inner.layout.bytes..part.end * inner.layout.bytes)?;
             let (mut out, mut status) = (out.view_mut(part.clone())?, status.view_mut(part)?);
-            let mut args = inner.points.args(&self.device, queue)?;
+            let mut args = inner.points.args(queue)?;
             args.extend([Arg::read(encodings), Arg::write(&mut out), Arg::write(&mut status)]);
             // SAFETY: there are bytes, points and statuses for `len` points, and threads touch only theirs. The program refers to
             // its own slots, constants and digits alone, and a hash gives places in its table for any element.
@@ -363,12 +363,12 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     pub fn try_decompress_host(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Refused)> {
         // Of bytes that end within an encoding, the last one is too short.
         let len = bytes.len().div_ceil(self.inner.layout.bytes);
-        let queue = self.queue.as_ref();
+        let queue = &self.queue;
         let mut encodings = self.device.alloc::<u8>(bytes.len())?;
         let (mut points, mut status) = (self.device.alloc(len)?, self.device.alloc::<u32>(len)?);
-        encodings.as_view_mut().write_on(queue, bytes)?;
+        queue.write(&mut encodings, bytes)?;
         self.decompress(&encodings, &mut points, &mut status)?;
-        let status = status.as_view().read_on(queue)?.wait()?;
+        let status = queue.read(&status)?;
         let wrong = status.iter().enumerate().filter_map(|(i, status)| Some((i, PointError::of(*status)?)));
         Ok((points, wrong.collect()))
     }

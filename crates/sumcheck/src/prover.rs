@@ -113,7 +113,7 @@ pub struct Proved<E: DeviceField> {
 /// ACM 39 (1992); [`Statement`] says what messages are.
 pub struct Sumcheck<E, T = E> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     expression: Expression,
     config: Config,
     tables: Tables<E, T>,
@@ -146,7 +146,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let (expression, tables) = (expression.clone(), Tables::new(device));
         Ok(Self {
             device: device.clone(),
-            queue: None,
+            queue: device.default_queue(),
             expression,
             config,
             tables,
@@ -156,16 +156,16 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     }
 
     /// Gives the same prover, with the same kernels, on a queue of its own. What it shares with work of other queues,
-    /// such as tables, is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// such as tables, is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        self.with(Some(queue.clone()), self.config)
+        self.with(queue, self.config)
     }
 
     /// The same prover, with the same kernels, on this queue and with this configuration.
-    fn with(&self, queue: Option<Queue>, config: Config) -> Self {
+    fn with(&self, queue: &Queue, config: Config) -> Self {
         let (device, expression) = (self.device.clone(), self.expression.clone());
-        let tables = queue.as_ref().map_or_else(|| self.tables.clone(), |queue| self.tables.on(queue));
+        let (queue, tables) = (queue.clone(), self.tables.on(queue));
         let (kernels, matrix) = (Arc::clone(&self.kernels), Arc::clone(&self.matrix));
         Self { device, queue, expression, config, tables, kernels, matrix }
     }
@@ -431,7 +431,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             matrix.others(&mut inputs);
             matrix.lines(&weights, self.is_zero_at_first(statement), &mut inputs);
         }
-        let inputs = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), &inputs, secrecy)?;
+        let inputs = self.queue.upload_with::<Mont<E>>(&inputs, secrecy)?;
         let weight = match point {
             Some(point) if weighted == Weighted::ByTable => Some(self.tables.eq(point)?),
             _ => None,

@@ -51,7 +51,7 @@ params! {
 #[derive(Debug)]
 pub struct Tables<E, T = E> {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     kernels: Arc<Kernels>,
     fields: PhantomData<fn() -> (E, T)>,
 }
@@ -143,14 +143,14 @@ impl<E, T> Clone for Tables<E, T> {
 impl<E: DeviceField, T: DeviceField> Tables<E, T> {
     /// Makes the operations on `device`. Nothing is compiled yet.
     pub fn new(device: &Device) -> Self {
-        Self { device: device.clone(), queue: None, kernels: Arc::default(), fields: PhantomData }
+        Self { device: device.clone(), queue: device.default_queue(), kernels: Arc::default(), fields: PhantomData }
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
-    /// queues is ordered by events ([`Device::record`], [`Device::wait_for`]).
+    /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), ..self.clone() }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// Lists the kernels, for compiling them ahead.
@@ -175,7 +175,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let kernel = self.kernels.outer.get(&self.device, outer_spec::<E>)?;
         let args = &mut [Arg::read(low_eq), Arg::read(high_eq), Arg::write(&mut out)];
         // SAFETY: the tables of both groups have an entry for each index, and the output has 2^n elements.
-        unsafe { kernel.launch(self.queue.as_ref(), (1u64 << n).div_ceil(THREADS.into()), &params, args) }?;
+        unsafe { kernel.launch(&self.queue, (1u64 << n).div_ceil(THREADS.into()), &params, args) }?;
         Ok(out)
     }
 
@@ -186,14 +186,14 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         }
         let low = low_group(variables, order);
         let len = (2usize << low) + (2usize << (variables - low));
-        let point = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), point, secrecy)?;
+        let point = self.queue.upload_with::<Mont<E>>(point, secrecy)?;
         let mut tables = self.device.alloc_with(len, secrecy)?;
         let params =
             EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::LsbFirst) };
         let kernel = self.kernels.eq.get(&self.device, eq_spec::<E>)?;
         let args = &mut [Arg::read(&point), Arg::write(&mut tables)];
         // SAFETY: the tables have `len` elements, as many as the parameters say, and the point its coordinates.
-        unsafe { kernel.launch(self.queue.as_ref(), (len as u64).div_ceil(THREADS.into()), &params, args) }?;
+        unsafe { kernel.launch(&self.queue, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
         Ok(SplitEq { tables, low, variables, order })
     }
 
@@ -208,7 +208,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let table = table.into();
         self.device.expect_same("a table", table.device())?;
         variables_of(table.len())?;
-        let challenge = self.device.upload_on::<Mont<E>>(self.queue.as_ref(), &[challenge], table.secrecy())?;
+        let challenge = self.queue.upload_with::<Mont<E>>(&[challenge], table.secrecy())?;
         let mut out = self.device.alloc_with(table.len() / 2, table.secrecy())?;
         self.fold_to(table, &challenge, order, out.as_view_mut())?;
         Ok(out)
@@ -230,7 +230,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         let params = FoldParams { len: len as u32, neighbours: u32::from(order == Order::LsbFirst) };
         let args = &mut [Arg::read(source), Arg::read(challenge), Arg::write(target)];
         // SAFETY: the source has twice the elements of the target, which are `len`, and there is a challenge.
-        unsafe { kernel.launch(self.queue.as_ref(), (len as u64).div_ceil(THREADS.into()), &params, args) }?;
+        unsafe { kernel.launch(&self.queue, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
         Ok(())
     }
 }

@@ -109,7 +109,7 @@ fn origin(device: &Device, text: &'static str) -> Result<Origin> {
     let kernel = kernel?;
     let mut x = device.zeros::<u32>(64)?;
     // SAFETY: the double fills the buffer and no more.
-    unsafe { kernel.launch(None, 1, &Fill { word: 7 }, &mut [Arg::write(&mut x)]) }?;
+    unsafe { kernel.launch(&device.default_queue(), 1, &Fill { word: 7 }, &mut [Arg::write(&mut x)]) }?;
     assert_eq!(x.to_vec()?, [7; 64]);
     let told = told.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(told.len(), 1);

@@ -35,8 +35,8 @@ use std::{
 use cudarc::driver::sys::{self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig};
 
 use crate::{
-    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Observer, Pending, Queue,
-    Result, Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own, span::expect_len,
+    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Observer, Pending,
+    QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own, span::expect_len,
 };
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};
@@ -77,7 +77,7 @@ pub(crate) fn count() -> Result<usize> {
 
 struct Cuda {
     info: DeviceInfo,
-    queue: Queue,
+    queue: QueueHandle,
     kernels: Kernels,
     staging: Arc<Staging>,
     heap: Arc<Heap>,
@@ -121,7 +121,7 @@ impl Cuda {
         let stream = Stream::new(&context)?;
         let events = Events::new(&context);
         Ok(Self {
-            queue: Queue::new(CudaQueue::of(&stream)),
+            queue: QueueHandle::new(CudaQueue::of(&stream)),
             kernels: Kernels::new(&context, &info.architecture, cache, compiler),
             staging: Staging::new(&context, &events),
             heap: Heap::new(&context, &stream, &events, info.limits.buffer_bytes)?,
@@ -136,7 +136,7 @@ impl Cuda {
         })
     }
 
-    fn stream<'a>(&self, queue: &'a Queue) -> Result<&'a Arc<Stream>> {
+    fn stream<'a>(&self, queue: &'a QueueHandle) -> Result<&'a Arc<Stream>> {
         let stream = own(queue.downcast_ref::<CudaQueue>(), "queue", &self.info)?.stream();
         self.context.expect("queue", stream.context())?;
         Ok(stream)
@@ -160,7 +160,7 @@ impl Cuda {
     }
 
     /// Queues a copy into host memory of this device.
-    fn read_into(&self, queue: &Queue, src: Span<'_>, mut flight: Flight) -> Result<Pending> {
+    fn read_into(&self, queue: &QueueHandle, src: Span<'_>, mut flight: Flight) -> Result<Pending> {
         let (stream, memory, bytes) = (self.stream(queue)?, self.memory(src.memory())?, flight.memory().len());
         let source = memory.range("read", src.at(), src.bytes())?;
         expect_len("the target of a read, in bytes", src.bytes(), bytes as u64)?;
@@ -280,16 +280,16 @@ impl Backend for Cuda {
         self.context.expect("host buffer", staging.context())
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         &self.queue
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         self.context.bind()?;
-        Ok(Queue::new(self.streams.queue(&self.context)?))
+        Ok(QueueHandle::new(self.streams.queue(&self.context)?))
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, src.len());
         let target = memory.range("write", dst.at(), dst.bytes())?;
         expect_len("the source of a write, in bytes", dst.bytes(), bytes as u64)?;
@@ -308,13 +308,13 @@ impl Backend for Cuda {
         Ok(Pending::new(flight.queued(&self.events)?))
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         self.expect_host(&dst)?;
         let flight = Flight::new(dst, &self.staging, self.stream(queue)?);
         self.read_into(queue, src, flight)
     }
 
-    fn read_after(&self, queue: &Queue, src: Span<'_>, before: Pending) -> Result<Pending> {
+    fn read_after(&self, queue: &QueueHandle, src: Span<'_>, before: Pending) -> Result<Pending> {
         let before = match before.downcast::<Flight>() {
             Ok(before) => before,
             Err(before) => return self.read(queue, src, before.wait()?),
@@ -327,7 +327,7 @@ impl Backend for Cuda {
 
     fn write_columns(
         &self,
-        queue: &Queue,
+        queue: &QueueHandle,
         dst: SpanMut<'_>,
         src: HostBuffer,
         rows: usize,
@@ -378,7 +378,7 @@ impl Backend for Cuda {
 
     fn read_columns(
         &self,
-        queue: &Queue,
+        queue: &QueueHandle,
         src: Span<'_>,
         dst: HostBuffer,
         rows: usize,
@@ -421,7 +421,7 @@ impl Backend for Cuda {
     }
 
     /// `src` may be memory of another CUDA device; queue and `dst` are of this one.
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         let (stream, target, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, dst.bytes());
         let source = own(src.memory().downcast_ref::<CudaMemory>(), "memory", &self.info)?;
         let from = source.range("copy", src.at(), src.bytes())?;
@@ -442,7 +442,7 @@ impl Backend for Cuda {
         })
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         let (stream, memory, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, dst.bytes());
         let target = memory.range("clear", dst.at(), bytes)?;
         self.context.bind()?;
@@ -455,13 +455,13 @@ impl Backend for Cuda {
         })
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         let stream = self.stream(queue)?;
         self.context.bind()?;
         Ok(Event::new(self.events.record(stream, Timing::On)?))
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         let (stream, event) = (self.stream(queue)?, self.event(event)?);
         self.context.bind()?;
         stream.wait(event)
@@ -484,7 +484,7 @@ impl Backend for Cuda {
         self.kernels.compilations().observe(observer);
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let stream = self.stream(queue)?;
         let module = own(job.executable.downcast_ref::<Arc<Module>>(), "executable", &self.info)?;
         self.context.expect("executable", module.context())?;

@@ -27,7 +27,7 @@ const PARTS: usize = 4;
 /// What a program has on the device, and what it should be.
 struct World {
     device: Device,
-    queues: Vec<Option<Queue>>,
+    queues: Vec<Queue>,
     fill: Kernel<Fill>,
     buffers: Vec<Buffer<u32>>,
     expected: Vec<Vec<u32>>,
@@ -38,9 +38,9 @@ struct World {
 impl World {
     fn new() -> Self {
         let device = open(0).unwrap();
-        let further = (1..QUEUES).map(|_| Some(device.queue().unwrap()));
+        let further = (1..QUEUES).map(|_| device.queue().unwrap());
         Self {
-            queues: [None].into_iter().chain(further).collect(),
+            queues: [device.default_queue()].into_iter().chain(further).collect(),
             fill: fill(&device).unwrap(),
             buffers: (0..BUFFERS).map(|i| device.upload(&vec![i as u32; LEN]).unwrap()).collect(),
             expected: (0..BUFFERS).map(|i| vec![i as u32; LEN]).collect(),
@@ -51,7 +51,7 @@ impl World {
     }
 
     fn step(&mut self, random: &mut Random, word: u32) -> Result<()> {
-        let queue = self.queues[random.below(QUEUES)].as_ref();
+        let queue = &self.queues[random.below(QUEUES)];
         let [x, y] = [random.below(BUFFERS), random.below(BUFFERS)];
         let part = |random: &mut Random| {
             let (from, to) = (random.below(PARTS), random.below(PARTS));
@@ -60,57 +60,52 @@ impl World {
         let range = part(random);
         match random.below(9) {
             0 => {
-                let default = self.device.backend().default_queue().clone();
-                launch(&self.fill, queue.unwrap_or(&default), word, &mut self.buffers[x])?;
+                launch(&self.fill, queue, word, &mut self.buffers[x])?;
                 self.expected[x].fill(word);
             }
             1 => {
-                self.buffers[x].view_mut(range.clone())?.clear_on(queue)?;
+                queue.clear(self.buffers[x].view_mut(range.clone())?)?;
                 self.expected[x][range].fill(0);
             }
             2 if x != y => {
                 let (to, from) = (&mut self.buffers, range.clone());
                 let [to, source] = to.get_disjoint_mut([x, y]).unwrap();
-                to.view_mut(range.clone())?.copy_from_on(queue, source.view(from)?)?;
+                queue.copy(source.view(from)?, to.view_mut(range.clone())?)?;
                 let copied = self.expected[y][range.clone()].to_vec();
                 self.expected[x][range].copy_from_slice(&copied);
             }
             // From one part of a buffer to another.
             2 => {
-                let (low, mut high) = self.buffers[x].as_view_mut().split_at(LEN / 2)?;
-                high.copy_from_on(queue, &low)?;
+                let (low, high) = self.buffers[x].as_view_mut().split_at(LEN / 2)?;
+                queue.copy(&low, high)?;
                 self.expected[x].copy_within(..LEN / 2, LEN / 2);
             }
             3 => {
                 let mut memory = self.device.host_buffer(4 * range.len(), Transfer::Both, Secrecy::Public)?;
                 memory.chunks_exact_mut(4).for_each(|bytes| bytes.copy_from_slice(&word.to_le_bytes()));
-                drop(self.buffers[x].view_mut(range.clone())?.write_pinned(queue, memory)?);
+                drop(queue.write_pinned(self.buffers[x].view_mut(range.clone())?, memory)?);
                 self.expected[x][range].fill(word);
             }
             4 => {
                 let memory = self.device.host_buffer(4 * range.len(), Transfer::Both, Secrecy::Public)?;
-                let read = self.buffers[x].view(range.clone())?.read_pinned(queue, memory)?;
+                let read = queue.read_pinned(self.buffers[x].view(range.clone())?, memory)?;
                 self.reads.push((read, self.expected[x][range].to_vec()));
             }
-            5 => self.events.push(self.device.record(queue)?),
+            5 => self.events.push(queue.record()?),
             6 => {
                 if !self.events.is_empty() {
                     let at = random.below(self.events.len());
-                    self.device.wait_for(queue, &self.events[at])?;
+                    queue.wait_for(&self.events[at])?;
                 }
             }
             // Memory that is dropped under its uses, and new one.
             7 => {
                 let old = std::mem::replace(&mut self.buffers[x], self.device.alloc(LEN)?);
-                self.buffers[x].as_view_mut().copy_from_on(queue, &old)?;
+                queue.copy(&old, &mut self.buffers[x])?;
             }
             _ => {
-                let (events, sent) = self.buffers[x].as_view_mut().write_pinned_columns(
-                    queue,
-                    host(&self.device, Transfer::Both, Secrecy::Public, word)?,
-                    4,
-                    4,
-                )?;
+                let memory = host(&self.device, Transfer::Both, Secrecy::Public, word)?;
+                let (events, sent) = queue.write_pinned_columns(&mut self.buffers[x], memory, 4, 4)?;
                 drop(sent);
                 self.events.extend(events);
                 self.expected[x].fill(word);
@@ -170,9 +165,9 @@ fn one_queue_pays_for_no_events() {
     let kernel = fill(&device).unwrap();
     let mut x = device.zeros::<u32>(LEN).unwrap();
     calls(MARKS_AND_WAITS);
-    let queue = device.backend().default_queue();
+    let queue = device.default_queue();
     for word in 0..10 {
-        launch(&kernel, queue, word, &mut x).unwrap();
+        launch(&kernel, &queue, word, &mut x).unwrap();
         x.view_mut(..LEN / 2).unwrap().clear().unwrap();
     }
     assert_eq!(calls(MARKS_AND_WAITS), [0, 0]);
@@ -185,8 +180,8 @@ fn one_queue_pays_for_no_events() {
     calls(MARKS_AND_WAITS);
     y.copy_from(&x).unwrap();
     assert_eq!(calls(MARKS_AND_WAITS), [1, 1]);
-    for queue in [None, Some(&further)] {
-        x.view(..16).unwrap().duplicate_on(queue).unwrap();
+    for queue in [&queue, &further] {
+        queue.duplicate(x.view(..16).unwrap()).unwrap();
     }
     double::run_all();
     // The memory of both copies was made and freed in the order of the default queue, which the further one used.
@@ -201,21 +196,21 @@ fn events_of_the_caller_are_enough() {
     let (a, b) = (device.queue().unwrap(), device.queue().unwrap());
     let [mut x, mut y] = [(); 2].map(|()| device.zeros::<u32>(LEN).unwrap());
     launch(&kernel, &a, 1, &mut x).unwrap();
-    let written = device.record(Some(&a)).unwrap();
+    let written = a.record().unwrap();
     // More work of the same queue, that the other one need not wait for.
     launch(&kernel, &a, 2, &mut y).unwrap();
-    device.wait_for(Some(&b), &written).unwrap();
+    b.wait_for(&written).unwrap();
     calls(MARKS_AND_WAITS);
     launch(&kernel, &b, 3, &mut x).unwrap();
-    device.wait_for(Some(&b), &written).unwrap();
+    b.wait_for(&written).unwrap();
     assert_eq!(calls(MARKS_AND_WAITS), [0, 0]);
     // By way of a third queue, and of the host.
-    device.wait_for(None, &device.record(Some(&b)).unwrap()).unwrap();
+    device.default_queue().wait_for(&b.record().unwrap()).unwrap();
     calls(MARKS_AND_WAITS);
     x.clear().unwrap();
     assert_eq!(calls(MARKS_AND_WAITS), [0, 0]);
-    device.wait_for(Some(&a), &device.record(None).unwrap()).unwrap();
-    let host = y.read_pinned(Some(&a), host(&device, Transfer::Both, Secrecy::Public, 0).unwrap()).unwrap();
+    a.wait_for(&device.default_queue().record().unwrap()).unwrap();
+    let host = a.read_pinned(&y, host(&device, Transfer::Both, Secrecy::Public, 0).unwrap()).unwrap();
     drop(host.wait().unwrap());
     calls(MARKS_AND_WAITS);
     launch(&kernel, &b, 4, &mut y).unwrap();
@@ -233,7 +228,7 @@ fn memory_made_on_the_default_queue_is_ready_on_others() {
         let queue = device.queue().unwrap();
         let ones = device.upload::<u32>(&[1; LEN]).unwrap();
         let mut x = device.zeros::<u32>(LEN).unwrap();
-        x.as_view_mut().copy_from_on(Some(&queue), &ones).unwrap();
+        queue.copy(&ones, &mut x).unwrap();
         double::run_last(last);
         assert_eq!(x.to_vec().unwrap(), [1; LEN]);
     }

@@ -69,7 +69,7 @@ fn a_name_and_a_variant_have_one_text() {
 
 pub(super) fn launch(kernel: &Kernel<Fill>, queue: &Queue, word: u32, x: &mut Buffer<u32>) -> Result<()> {
     // SAFETY: the double fills the buffer and no more.
-    unsafe { kernel.launch(Some(queue), 1, &Fill { word }, &mut [Arg::write(x)]) }
+    unsafe { kernel.launch(queue, 1, &Fill { word }, &mut [Arg::write(x)]) }
 }
 
 pub(super) const LEN: usize = 1024;
@@ -87,31 +87,36 @@ fn work(device: &Device) -> Result<()> {
     let kernel = fill(device)?;
     let mut secret = device.upload_with::<u32>(&[SECRET; LEN], Secrecy::Secret)?;
     let mut x = device.zeros::<u32>(LEN)?;
-    let made = device.record(None)?;
-    device.wait_for(Some(&queue), &made)?;
+    let made = device.default_queue().record()?;
+    queue.wait_for(&made)?;
     // Writes that nobody waits for, of one host memory in parts too.
-    drop(x.write_pinned(Some(&queue), host(device, Transfer::Upload, Secrecy::Public, 1)?)?);
-    drop(secret.write_pinned(Some(&queue), host(device, Transfer::Both, Secrecy::Secret, SECRET)?)?);
+    drop(queue.write_pinned(&mut x, host(device, Transfer::Upload, Secrecy::Public, 1)?)?);
+    drop(queue.write_pinned(&mut secret, host(device, Transfer::Both, Secrecy::Secret, SECRET)?)?);
     let mut first = host(device, Transfer::Both, Secrecy::Public, 2)?;
     let second = first.split_off(BYTES / 2);
-    let first = x.view_mut(..LEN / 2)?.write_pinned(Some(&queue), first)?;
-    drop(x.view_mut(LEN / 2..)?.write_pinned(Some(&queue), second)?);
+    let first = queue.write_pinned(x.view_mut(..LEN / 2)?, first)?;
+    drop(queue.write_pinned(x.view_mut(LEN / 2..)?, second)?);
     launch(&kernel, &queue, 3, &mut x)?;
     let (events, columns) =
-        x.as_view_mut().write_pinned_columns(Some(&queue), host(device, Transfer::Both, Secrecy::Public, 4)?, 4, 4)?;
-    let seen = device.record(Some(&queue))?;
-    device.wait_for(None, &seen)?;
+        queue.write_pinned_columns(&mut x, host(device, Transfer::Both, Secrecy::Public, 4)?, 4, 4)?;
+    let seen = queue.record()?;
+    device.default_queue().wait_for(&seen)?;
     let mut y = x.duplicate()?;
     y.copy_from(&x)?;
     y.view_mut(..16)?.clear()?;
-    let down = y.as_view().read_pinned_columns(None, host(device, Transfer::Both, Secrecy::Public, 9)?, 4, &events)?;
-    let words = x.read_on(Some(&queue))?.wait()?;
+    let down = device.default_queue().read_pinned_columns(
+        &y,
+        host(device, Transfer::Both, Secrecy::Public, 9)?,
+        4,
+        &events,
+    )?;
+    let words = queue.read(&x)?;
     assert!(words.iter().all(|word| *word == 4), "{words:?}");
     let down = down.wait()?;
     let down: Vec<u32> = down.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
     assert!(down.iter().enumerate().all(|(i, word)| *word == if i < 16 { 0 } else { 4 }), "{down:?}");
     // Reads of secrets, of which one is abandoned.
-    drop(secret.read_pinned(None, host(device, Transfer::Both, Secrecy::Secret, 0)?)?);
+    drop(secret.read_pinned(host(device, Transfer::Both, Secrecy::Secret, 0)?)?);
     assert_eq!(secret.to_vec()?, [SECRET; LEN]);
     device.elapsed(&events[0], &seen)?;
     let first = first.wait()?;
@@ -120,7 +125,7 @@ fn work(device: &Device) -> Result<()> {
     device.trim();
     // A last use that nobody waits for.
     launch(&kernel, &queue, 5, &mut y)?;
-    drop(y.read_pinned(Some(&queue), host(device, Transfer::Both, Secrecy::Public, 0)?)?);
+    drop(queue.read_pinned(&y, host(device, Transfer::Both, Secrecy::Public, 0)?)?);
     Ok(())
 }
 
@@ -209,9 +214,9 @@ fn an_event_of_another_device_is_refused_before_anything_is_queued() {
     double::reset(false);
     let (device, other) = (open(0).unwrap(), open(1).unwrap());
     let x = device.zeros::<u32>(LEN).unwrap();
-    let (own, foreign) = (device.record(None).unwrap(), other.record(None).unwrap());
+    let (own, foreign) = (device.default_queue().record().unwrap(), other.default_queue().record().unwrap());
     let memory = host(&device, Transfer::Both, Secrecy::Public, 7).unwrap();
-    let error = x.as_view().read_pinned_columns(None, memory, 4, &[own, foreign]).unwrap_err();
+    let error = device.default_queue().read_pinned_columns(&x, memory, 4, &[own, foreign]).unwrap_err();
     assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
     expect_no_dma(&device, "a foreign event");
     assert_eq!(double::faults(), [""; 0]);
@@ -231,11 +236,11 @@ fn matrices_of_any_width_are_copied() {
             let mut host = device.host_buffer(4 * words.len(), Transfer::Both, Secrecy::Public).unwrap();
             host.copy_from_slice(bytemuck::cast_slice(&words));
             let mut x = device.zeros::<u32>(words.len()).unwrap();
-            let (events, sent) = x.as_view_mut().write_pinned_columns(None, host, rows, pieces).unwrap();
+            let (events, sent) = device.default_queue().write_pinned_columns(&mut x, host, rows, pieces).unwrap();
             assert_eq!(x.to_vec().unwrap(), words, "{case}");
             let mut host = sent.wait().unwrap();
             host.fill(0);
-            let host = x.as_view().read_pinned_columns(None, host, rows, &events).unwrap().wait().unwrap();
+            let host = device.default_queue().read_pinned_columns(&x, host, rows, &events).unwrap().wait().unwrap();
             assert!(*host == *bytemuck::cast_slice::<u32, u8>(&words), "{case}");
             let called = double::calls().get("cuMemcpy2DAsync_v2").copied().unwrap_or(0);
             assert_eq!(called, if factor == 1 { rectangles } else { 0 }, "{case}");
@@ -251,9 +256,9 @@ fn transfers_that_are_forgotten_keep_their_memory() {
     double::reset(false);
     let device = open(0).unwrap();
     let mut x = device.zeros::<u32>(LEN).unwrap();
-    std::mem::forget(x.write_pinned(None, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
-    std::mem::forget(x.read_pinned(None, host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
-    std::mem::forget(x.read_on(None).unwrap());
+    std::mem::forget(x.write_pinned(host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
+    std::mem::forget(x.read_pinned(host(&device, Transfer::Both, Secrecy::Public, 1).unwrap()).unwrap());
+    std::mem::forget(device.default_queue().download(&x).unwrap());
     drop(x);
     expect_no_dma(&device, "forgotten transfers");
     drop(device);
@@ -268,8 +273,8 @@ fn transfers_outlive_their_device() {
         let device = open(0).unwrap();
         let x = device.upload::<u32>(&[8; LEN]).unwrap();
         let memory = || host(&device, Transfer::Both, Secrecy::Public, 0).unwrap();
-        let waited = x.read_pinned(None, memory()).unwrap();
-        let dropped = x.read_pinned(None, memory()).unwrap();
+        let waited = x.read_pinned(memory()).unwrap();
+        let dropped = x.read_pinned(memory()).unwrap();
         drop((x, device));
         let words = waited.wait().unwrap();
         assert!(words.chunks_exact(4).all(|word| word == 8u32.to_le_bytes()));
@@ -334,7 +339,7 @@ fn streams_keep_their_memory_until_copies_are_done() {
                 // Where each word goes: the parts were exchanged, and come back one further.
                 let work = |queue: &Queue, data: &mut Buffer<u32>| {
                     let (given, mut rest) = data.as_view_mut().split_at(8)?;
-                    rest.view_mut(..1)?.copy_from_on(Some(queue), given.view(..1)?)?;
+                    queue.copy(given.view(..1)?, rest.view_mut(..1)?)?;
                     Ok::<_, Error>(1..9)
                 };
                 match stream.run(parts, work) {
@@ -381,7 +386,7 @@ fn uploads_of_a_stream_come_one_after_the_other() {
         let host = host(&device, Transfer::Both, Secrecy::Public, word).unwrap();
         given.push(double::Transfer::Up(host.as_ptr().addr()));
         let work = |queue: &Queue, _: &mut Buffer<u32>| {
-            last = Some(device.record(Some(queue))?);
+            last = Some(queue.record()?);
             Ok::<_, Error>(0..LEN)
         };
         stream.run(vec![host], work).unwrap();
@@ -424,7 +429,7 @@ fn ring_fails(function: &'static str, n: usize, failure: Failure, way: usize) {
     expected.chunks_mut(PIECE).for_each(|piece| piece.copy_within(..4, 4));
     let work = |queue: &Queue, piece: &mut Buffer<u8>| {
         let (first, mut rest) = piece.as_view_mut().split_at(4)?;
-        rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+        queue.copy(&first, rest.view_mut(..4)?)
     };
     let run = |found: &mut Vec<u8>, slice: &mut [u8]| match way {
         0 => ring()?.run(slice, |queue, piece, _, _| work(queue, piece), |piece| found.extend_from_slice(piece)),
@@ -476,7 +481,7 @@ fn launches_start_early_where_their_code_waits() {
         let (kernel, queue) = (fill_by(&device, source).unwrap(), device.queue().unwrap());
         let mut x = device.alloc::<u32>(4).unwrap();
         // SAFETY: the double fills the buffer and no more.
-        unsafe { kernel.launch(Some(&queue), 3, &Fill { word: 7 }, &mut [Arg::write(&mut x)]) }.unwrap();
+        unsafe { kernel.launch(&queue, 3, &Fill { word: 7 }, &mut [Arg::write(&mut x)]) }.unwrap();
         assert_eq!(double::launches(), [[attributes, 3, 64]], "{architecture} {source}");
     }
 }
@@ -565,8 +570,8 @@ fn uploads_fail(function: &'static str, n: usize, failure: Failure, way: usize) 
     let lens = [WORDS; PIECES];
     let mut uploads = match way {
         0 => Uploads::<u32>::new(&device, WORDS, 2, Secrecy::Secret),
-        1 => Uploads::ahead_of(&device, None, &lens, 2, Secrecy::Secret),
-        _ => Uploads::ahead_of(&device, Some(&own), &lens, 2, Secrecy::Secret),
+        1 => Uploads::ahead_of(&device, &lens, 2, Secrecy::Secret),
+        _ => Uploads::ahead_of(&own, &lens, 2, Secrecy::Secret),
     }
     .unwrap();
     let words = |piece: usize| -> [u32; WORDS] { std::array::from_fn(|i| (100 * piece + i + 1) as u32) };
@@ -576,9 +581,8 @@ fn uploads_fail(function: &'static str, n: usize, failure: Failure, way: usize) 
     double::fail(function, n, failure);
     let (mut done, mut back) = (Vec::new(), 0);
     for piece in 0..PIECES {
-        let work = |queue: &Queue, data: View<'_, u32>, _| {
-            out.view_mut(piece * WORDS..(piece + 1) * WORDS)?.copy_from_on(Some(queue), data)
-        };
+        let work =
+            |queue: &Queue, data: View<'_, u32>, _| queue.copy(data, out.view_mut(piece * WORDS..(piece + 1) * WORDS)?);
         let ran = match way {
             3 => uploads.run(&words(piece)[..], work),
             2 => uploads.run(left.split_to(WORDS), work),
@@ -618,7 +622,7 @@ fn uploads_wait_for_work_of_pieces_that_failed() {
     double::reset(false);
     let device = open(0).unwrap();
     let mut out = device.zeros::<u32>(4).unwrap();
-    let mut uploads = Uploads::<u32>::ahead_of(&device, None, &[1; 4], 2, Secrecy::Public).unwrap();
+    let mut uploads = Uploads::<u32>::ahead_of(&device, &[1; 4], 2, Secrecy::Public).unwrap();
     let word = |word: u32| {
         let mut host = device.host_buffer(4, Transfer::Upload, Secrecy::Public).unwrap();
         host.copy_from_slice(&word.to_le_bytes());
@@ -626,7 +630,7 @@ fn uploads_wait_for_work_of_pieces_that_failed() {
     };
     for i in 0..4 {
         let work = |queue: &Queue, data: View<'_, u32>, _| {
-            out.view_mut(i..=i)?.copy_from_on(Some(queue), data)?;
+            queue.copy(data, out.view_mut(i..=i)?)?;
             Err::<(), _>(Error::Undecodable { index: i as u64 })
         };
         assert_eq!(uploads.run(word(i as u32 + 1), work).unwrap_err(), Error::Undecodable { index: i as u64 });
@@ -662,7 +666,8 @@ fn sizes_at_their_extremes_are_errors() {
     for (rows, pieces) in [(usize::MAX, usize::MAX), (0, usize::MAX), (1, usize::MAX), (usize::MAX, 0)] {
         for len in [0, 16] {
             let memory = device.host_buffer(len, Transfer::Both, Secrecy::Public).unwrap();
-            let written: Result<(_, Pending)> = x.as_view_mut().write_pinned_columns(None, memory, rows, pieces);
+            let written: Result<(_, Pending)> =
+                device.default_queue().write_pinned_columns(&mut x, memory, rows, pieces);
             assert!(
                 len == 0 && pieces <= 1 || matches!(written, Err(Error::Length { .. })),
                 "{rows} {pieces}: {written:?}"

@@ -29,7 +29,7 @@ use self::{
 };
 use crate::{
     Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Observer,
-    Origin, Pending, PendingCopy, Queue, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, parallel,
+    Origin, Pending, PendingCopy, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, parallel,
     span::expect_len,
 };
 
@@ -61,7 +61,7 @@ pub(crate) fn count() -> Result<usize> {
 
 struct Wgpu {
     gpu: Arc<Gpu>,
-    queue: Queue,
+    queue: QueueHandle,
 }
 
 /// What a queue's handle holds.
@@ -70,10 +70,10 @@ struct WgpuQueue(Arc<Gpu>);
 impl Wgpu {
     fn new(index: usize, options: Options) -> Result<Self> {
         let gpu = Arc::new(Gpu::new(adapters::open(index)?, options)?);
-        Ok(Self { queue: Queue::new(WgpuQueue(Arc::clone(&gpu))), gpu })
+        Ok(Self { queue: QueueHandle::new(WgpuQueue(Arc::clone(&gpu))), gpu })
     }
 
-    fn expect_own(&self, queue: &Queue) -> Result<()> {
+    fn expect_own(&self, queue: &QueueHandle) -> Result<()> {
         let WgpuQueue(gpu) = own(queue.downcast_ref(), "queue", &self.gpu.info)?;
         self.gpu.expect_same("queue", gpu)
     }
@@ -111,16 +111,16 @@ impl Backend for Wgpu {
         WgpuHost::expect(host, &self.gpu).map(drop)
     }
 
-    fn default_queue(&self) -> &Queue {
+    fn default_queue(&self) -> &QueueHandle {
         &self.queue
     }
 
-    fn queue(&self) -> Result<Queue> {
+    fn queue(&self) -> Result<QueueHandle> {
         self.gpu.alive()?;
         Ok(self.queue.clone())
     }
 
-    fn write(&self, queue: &Queue, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
         self.expect_own(queue)?;
         let memory = WgpuMemory::of(dst.memory(), &self.gpu)?;
         let (transfer, secrecy) = WgpuHost::expect(&src, &self.gpu)?;
@@ -151,7 +151,7 @@ impl Backend for Wgpu {
         Ok(pending)
     }
 
-    fn read(&self, queue: &Queue, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
         self.expect_own(queue)?;
         let memory = WgpuMemory::of(src.memory(), &self.gpu)?;
         let (transfer, secrecy) = WgpuHost::expect(&dst, &self.gpu)?;
@@ -176,7 +176,7 @@ impl Backend for Wgpu {
         }
     }
 
-    fn copy(&self, queue: &Queue, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.expect_own(queue)?;
         let (source, target) = (WgpuMemory::of(src.memory(), &self.gpu)?, WgpuMemory::of(dst.memory(), &self.gpu)?);
         expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
@@ -191,7 +191,7 @@ impl Backend for Wgpu {
         self.copy_pieces((source, src.at()), (target, dst.at()), words)
     }
 
-    fn clear(&self, queue: &Queue, dst: SpanMut<'_>) -> Result<()> {
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
         self.expect_own(queue)?;
         let memory = WgpuMemory::of(dst.memory(), &self.gpu)?;
         let words = memory.target("clear", dst.at(), dst.bytes())?;
@@ -202,12 +202,12 @@ impl Backend for Wgpu {
         })
     }
 
-    fn record(&self, queue: &Queue) -> Result<Event> {
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
         self.expect_own(queue)?;
         Ok(Event::new(WgpuEvent::record(&self.gpu)?))
     }
 
-    fn wait_for(&self, queue: &Queue, event: &Event) -> Result<()> {
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
         self.expect_own(queue)?;
         // Later work of the one queue starts after the event anyway.
         WgpuEvent::of(event, &self.gpu)?;
@@ -238,7 +238,7 @@ impl Backend for Wgpu {
         self.gpu.counters.compilations.observe(observer);
     }
 
-    unsafe fn dispatch(&self, queue: &Queue, job: Dispatch<'_, '_>) -> Result<()> {
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         self.expect_own(queue)?;
         let gpu = &*self.gpu;
         gpu.alive()?;

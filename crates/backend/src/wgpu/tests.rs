@@ -97,7 +97,7 @@ fn run_add(device: &Device, kernel: &Kernel<Params>, len: usize, rounds: u32) ->
         let groups = len.div_ceil(kernel.spec().threads as usize) as u64;
         let mut args = [Arg::read(&source), Arg::write(&mut target)];
         // SAFETY: the body leaves threads beyond `len` idle, and both buffers have `len` words.
-        unsafe { kernel.launch(None, groups, &params, &mut args) }.unwrap();
+        unsafe { kernel.launch(&device.default_queue(), groups, &params, &mut args) }.unwrap();
     }
     (target.to_vec().unwrap(), expected)
 }
@@ -164,18 +164,25 @@ fn work(device: &Device, round: usize) -> Result<()> {
     host.fill(1);
     let rest = host.split_off(4 * (len / 2));
     let (mut low, mut high) = y.as_view_mut().split_at(len / 2)?;
-    drop(low.write_pinned(None, host)?);
-    drop(high.write_pinned(None, rest)?.wait()?);
+    drop(low.write_pinned(host)?);
+    drop(high.write_pinned(rest)?.wait()?);
     let params = Params { len: len as u32, factor: 1, offset: 2 };
     // SAFETY: the body leaves threads beyond `len` idle, and both buffers have `len` words.
-    unsafe { kernel.launch(None, len.div_ceil(64) as u64, &params, &mut [Arg::read(&x), Arg::write(&mut y)]) }?;
-    let from = device.record(None)?;
+    unsafe {
+        kernel.launch(
+            &device.default_queue(),
+            len.div_ceil(64) as u64,
+            &params,
+            &mut [Arg::read(&x), Arg::write(&mut y)],
+        )
+    }?;
+    let from = device.default_queue().record()?;
     let z = y.duplicate()?;
-    drop(z.read_on(None)?);
+    drop(device.default_queue().download(&z)?);
     let memory = |secrecy| device.host_buffer(4 * len, Transfer::Download, secrecy);
-    drop(z.read_pinned(None, memory(Secrecy::Secret)?)?);
-    let host = z.as_view().declassify().read_pinned(None, memory(Secrecy::Public)?)?.wait()?;
-    device.elapsed(&from, &device.record(None)?)?;
+    drop(z.read_pinned(memory(Secrecy::Secret)?)?);
+    let host = z.as_view().declassify().read_pinned(memory(Secrecy::Public)?)?.wait()?;
+    device.elapsed(&from, &device.default_queue().record()?)?;
     let word = 0x0101_0101_u32 + 3 + 2;
     assert_eq!(z.to_vec()?, vec![word; len]);
     assert!(host.chunks_exact(4).all(|bytes| bytes == word.to_le_bytes()));
@@ -234,7 +241,8 @@ fn views_start_anywhere_and_share_a_buffer() {
                 let y = y.view_mut(y_at..y_at + len).unwrap();
                 let params = Params { len: len as u32, factor: 3, offset: 7 };
                 // SAFETY: the body leaves threads beyond `len` idle, and both views have `len` words.
-                unsafe { kernel.launch(None, 1, &params, &mut [Arg::read(x), Arg::write(y)]) }.unwrap();
+                unsafe { kernel.launch(&device.default_queue(), 1, &params, &mut [Arg::read(x), Arg::write(y)]) }
+                    .unwrap();
                 let mut expected = words.clone();
                 for i in 0..len {
                     expected[y_start + y_at + i] = 3 * words[y_start + y_at + i] + words[x_start + x_at + i] + 7;
@@ -259,7 +267,7 @@ fn rings_take_bytes_of_any_length() {
             return Ok(());
         }
         let (first, mut rest) = piece.as_view_mut().split_at(4)?;
-        rest.view_mut(..4)?.copy_from_on(Some(queue), &first)
+        queue.copy(&first, rest.view_mut(..4)?)
     };
     for device in [shared(), open(tiny_chunks())].into_iter().flatten() {
         for (slots, len) in [1, 3].iter().flat_map(|slots| [0, 1, 7, 64, 73, 256, 737].map(|len| (*slots, len))) {
@@ -343,7 +351,7 @@ fn a_kernel_with_more_chunks_than_bindings_is_refused() {
     let buffer = device.zeros::<u8>(device.info().limits.buffer_bytes as usize).unwrap();
     let mut args: Vec<_> = (0..5).map(|_| Arg::read(&buffer)).collect();
     // SAFETY: the body reads the first word of each buffer.
-    let error = unsafe { kernel.launch(None, 1, &(), &mut args) }.unwrap_err();
+    let error = unsafe { kernel.launch(&device.default_queue(), 1, &(), &mut args) }.unwrap_err();
     assert!(
         matches!(error, Error::TooLarge { expected: limit, .. } if limit == u64::from(device.info().limits.bindings)),
         "{error}"
@@ -374,7 +382,8 @@ fn wide_words_and_int64_work_where_they_are() {
         let x: Vec<u32> = values.iter().flat_map(|v| [*v, v ^ 1]).collect();
         let (source, mut target) = (device.upload::<u32>(&x).unwrap(), device.zeros::<u32>(32).unwrap());
         // SAFETY: eight threads on eight words each.
-        unsafe { kernel.launch(None, 1, &(), &mut [Arg::read(&source), Arg::write(&mut target)]) }.unwrap();
+        unsafe { kernel.launch(&device.default_queue(), 1, &(), &mut [Arg::read(&source), Arg::write(&mut target)]) }
+            .unwrap();
         let high = |square: u64| if device.info().features.int64 { (square >> 32) as u32 } else { 0 };
         let expected = values.iter().flat_map(|v| {
             let square = u64::from(*v) * u64::from(*v);
@@ -399,13 +408,18 @@ fn grids_beyond_one_dimension_reach_every_group() {
     for groups in [65535, 65536, 131_071, 200_003] {
         let mut marks = device.zeros::<u32>(groups as usize).unwrap();
         // SAFETY: one word for each group, and groups beyond are idle.
-        unsafe { kernel.launch(None, groups.into(), &Groups { groups }, &mut [Arg::write(&mut marks)]) }.unwrap();
+        unsafe {
+            kernel.launch(&device.default_queue(), groups.into(), &Groups { groups }, &mut [Arg::write(&mut marks)])
+        }
+        .unwrap();
         assert!(marks.to_vec().unwrap().into_iter().eq(1..=groups), "{groups} groups");
     }
     let mut marks = device.zeros::<u32>(1).unwrap();
     // SAFETY: the launch is refused.
-    let error =
-        unsafe { kernel.launch(None, 1 << 60, &Groups { groups: 0 }, &mut [Arg::write(&mut marks)]) }.unwrap_err();
+    let error = unsafe {
+        kernel.launch(&device.default_queue(), 1 << 60, &Groups { groups: 0 }, &mut [Arg::write(&mut marks)])
+    }
+    .unwrap_err();
     assert!(matches!(error, Error::TooLarge { actual, .. } if actual == 1 << 60), "{error}");
 }
 
@@ -504,7 +518,7 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
         let mut buffer = device.alloc_with::<u8>(len, secrecy).unwrap();
         let mut host = device.host_buffer(len, transfer, secrecy).unwrap();
         host.copy_from_slice(&bytes(len, 1));
-        let mut host = buffer.write_pinned(None, host).unwrap().wait().unwrap();
+        let mut host = buffer.write_pinned(host).unwrap().wait().unwrap();
         assert_eq!((host.len(), host.transfer()), (len, transfer), "{case}");
         assert!(buffer.to_vec().unwrap() == bytes(len, 1), "{case}, whole");
         // In parts, of which those inside are whole words, the first of an odd number of them, and one is empty.
@@ -521,7 +535,7 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
         let mut back: Vec<HostBuffer> = Vec::new();
         for part in parts {
             let end = at + part.len();
-            let part = buffer.view_mut(at..end).unwrap().write_pinned(None, part).unwrap().wait().unwrap();
+            let part = buffer.view_mut(at..end).unwrap().write_pinned(part).unwrap().wait().unwrap();
             assert_eq!(part.len(), end - at, "{case}");
             at = end;
             match back.first_mut() {
@@ -539,14 +553,14 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
             host.copy_from_slice(&bytes(len, 3));
             let mut middle = host.split_off(skip);
             let end = middle.split_off(count);
-            let middle = buffer.view_mut(at..at + count).unwrap().write_pinned(None, middle).unwrap().wait().unwrap();
+            let middle = buffer.view_mut(at..at + count).unwrap().write_pinned(middle).unwrap().wait().unwrap();
             expected[at..at + count].copy_from_slice(&bytes(len, 3)[skip..skip + count]);
             assert!(buffer.to_vec().unwrap() == expected, "{case}, in the middle");
             host.join(middle).unwrap();
             host.join(end).unwrap();
         }
         // What it may be read into.
-        let refused = buffer.read_pinned(None, host);
+        let refused = buffer.read_pinned(host);
         match transfer {
             Transfer::Upload => assert!(refused.is_err(), "{case}: {refused:?}"),
             _ => assert!(*refused.unwrap().wait().unwrap() == expected, "{case}, read"),
@@ -560,7 +574,7 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
         let mut buffer = device.alloc_with::<u8>(len, secrecy).unwrap();
         let mut host = device.host_buffer(len, transfer, secrecy).unwrap();
         host.fill(0xaa);
-        let host = buffer.write_pinned(None, host).unwrap().wait().unwrap();
+        let host = buffer.write_pinned(host).unwrap().wait().unwrap();
         drop(host);
         device.sync().unwrap();
     };
@@ -660,9 +674,9 @@ fn child_many_cycles() {
         let (actual, expected) = run_add(device, &kernel, 5000, 2);
         assert_eq!(actual, expected);
         drop(device.upload_with::<u32>(&[7; 3000], Secrecy::Secret).unwrap());
-        drop(device.record(None).unwrap());
+        drop(device.default_queue().record().unwrap());
         let buffer = device.zeros::<u32>(100).unwrap();
-        drop(buffer.read_on(None).unwrap());
+        drop(device.default_queue().download(&buffer).unwrap());
         drop(add(device, 64));
     };
     (0..20).for_each(|_| cycle(&device));
@@ -690,7 +704,7 @@ fn devices_come_and_go() {
     for _ in 0..8 {
         let Some(device) = open(Options { cache: Some(Cache::at(None)), ..Options::default() }) else { return };
         let buffer = device.upload::<u32>(&[1, 2, 3]).unwrap();
-        let pending = buffer.read_on(None).unwrap();
+        let pending = device.default_queue().download(&buffer).unwrap();
         assert_eq!(pending.wait().unwrap(), [1, 2, 3]);
         drop(device);
         assert_eq!(buffer.to_vec().unwrap(), [1, 2, 3], "a buffer keeps its device");
@@ -745,16 +759,16 @@ fn events_are_ordered_and_timed() {
     let Some(device) = shared() else { return };
     let queue = device.queue().unwrap();
     let kernel = add(&device, 64);
-    let start = device.record(None).unwrap();
+    let start = device.default_queue().record().unwrap();
     let (actual, expected) = run_add(&device, &kernel, 1 << 18, 8);
     assert_eq!(actual, expected);
-    let end = device.record(Some(&queue)).unwrap();
-    device.wait_for(Some(&queue), &end).unwrap();
+    let end = queue.record().unwrap();
+    queue.wait_for(&end).unwrap();
     let elapsed = device.elapsed(&start, &end).unwrap();
     assert!(elapsed > Duration::ZERO && elapsed < Duration::from_secs(60), "{elapsed:?}");
     assert_eq!(device.elapsed(&start, &end).unwrap(), elapsed, "asked twice");
     // More events than there are slots for timestamps.
-    let events: Vec<_> = (0..100).map(|_| device.record(None).unwrap()).collect();
+    let events: Vec<_> = (0..100).map(|_| device.default_queue().record().unwrap()).collect();
     for pair in events.windows(2) {
         assert!(device.elapsed(&pair[0], &pair[1]).unwrap() < Duration::from_secs(60));
     }
@@ -780,7 +794,9 @@ fn handles_of_other_devices_are_refused() {
     let kernel = add(&other, 64);
     let params = Params { len: 0, factor: 0, offset: 0 };
     // SAFETY: the launch is refused.
-    wrong(unsafe { kernel.launch(None, 1, &params, &mut [Arg::read(&mine), Arg::write(&mut foreign)]) });
+    wrong(unsafe {
+        kernel.launch(&device.default_queue(), 1, &params, &mut [Arg::read(&mine), Arg::write(&mut foreign)])
+    });
 
     let cpu = Device::cpu();
     let mut elsewhere = cpu.zeros::<u32>(4).unwrap();
@@ -810,7 +826,7 @@ fn a_destroyed_device_is_lost_and_drops_cleanly() {
     let Some((device, gpu)) = open_gpu(no_immediates()) else { return };
     let secret = device.upload_with::<u32>(&[1; 8], Secrecy::Secret).unwrap();
     let kernel = add(&device, 64);
-    let pending = secret.read_on(None).unwrap();
+    let pending = device.default_queue().download(&secret).unwrap();
     gpu.device.destroy();
     let outcome = pending.wait();
     assert!(matches!(outcome, Ok(_) | Err(Error::Lost { .. } | Error::Driver { .. })), "{outcome:?}");

@@ -637,11 +637,11 @@ fn views(device: &Device) -> Outcome {
         let gcm = aes.gcm()?;
         let plain = bytes(20_010, 24);
         let mut data = device.upload::<u8>(&plain)?;
-        let ready = device.record(None)?;
+        let ready = device.default_queue().record()?;
         // Results of all modes on a view, and the tags.
         let work = |mut data: ViewMut<'_, u8>| -> Result<Vec<Tag>, Error> {
             let queue = device.queue()?;
-            device.wait_for(Some(&queue), &ready)?;
+            queue.wait_for(&ready)?;
             let (aes, gcm, xts) = (aes.on(&queue), gcm.on(&queue), xts.on(&queue));
             for position in 0..16 {
                 aes.ctr(&[7; 16])?.apply_at(position, &mut data)?;
@@ -660,7 +660,7 @@ fn views(device: &Device) -> Outcome {
             gcm.open_buffer(&[2; 12], b"aad", &mut data, tags[1].as_ref())?;
             let last = data.len() - 1;
             xts.decrypt_buffer(9, data.view_mut(last..last)?)?;
-            device.wait_for(None, &device.record(Some(&queue))?)?;
+            device.default_queue().wait_for(&queue.record()?)?;
             Ok(tags)
         };
         let expected_of = |data: &mut [u8]| -> Result<Vec<Tag>, Error> {

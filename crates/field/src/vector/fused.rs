@@ -501,7 +501,7 @@ impl<F: DeviceField> Vector<F> {
         self.checked_len(all)?;
         let mut packed: Buffer<Mont<F>> = self.device.alloc_with(all.max(1), secrecy)?;
         for (index, column) in columns.iter().enumerate() {
-            packed.view_mut(index * len..(index + 1) * len)?.copy_from_on(self.queue(), column)?;
+            self.queue().copy(column, packed.view_mut(index * len..(index + 1) * len)?)?;
         }
         Ok(Some(packed))
     }

@@ -183,7 +183,7 @@ impl<F: DeviceField> Vector<F> {
         if self.pow_kernel(Output::InPlace)?.fits(&PowParams { len, bits: exponent.bits }) {
             return self.launch_pow(&exponent, len, Output::InPlace, vec![Arg::write(a)]);
         }
-        self.pow_in_parts(&exponent, a.as_view().duplicate_on(self.queue())?.as_view(), a)
+        self.pow_in_parts(&exponent, self.queue().duplicate(&a)?.as_view(), a)
     }
 
     /// [`Vector::pow`] by parts of the exponent from the highest down, each in launches of its own: the power so far is

@@ -230,7 +230,7 @@ impl<F: DeviceField> Vector<F> {
 
     fn last(&self, carries: &Buffer<Mont<F>>) -> Result<F> {
         let mut value = [F::ZERO];
-        carries.view(carries.len().saturating_sub(1)..)?.read_on(self.queue())?.wait_into(&mut value)?;
+        self.queue().read_into(carries.view(carries.len().saturating_sub(1)..)?, &mut value)?;
         Ok(value[0])
     }
 }

@@ -219,7 +219,7 @@ impl<F: DeviceField> Vector<F> {
         let mut out = self.device.alloc_with(1, secrecy)?;
         queue(out.as_view_mut())?;
         let mut value = [F::ZERO];
-        out.as_view().read_on(self.queue())?.wait_into(&mut value)?;
+        self.queue().read_into(&out, &mut value)?;
         Ok(value[0])
     }
 

@@ -73,7 +73,7 @@ const fn divsteps(bits: u32) -> u32 {
 #[derive(Clone)]
 pub struct Jacobi {
     machine: Arc<Machine>,
-    queue: Option<Queue>,
+    queue: Queue,
     moduli: Arc<Moduli>,
 }
 
@@ -123,14 +123,14 @@ impl Jacobi {
             .for_each(|(words, modulus)| number::store(modulus, &mut words[HEAD as usize..]));
         let machine = Machine::new(device, limbs)?;
         let moduli = Moduli::new(device, moduli.iter(), &words, secrecy)?;
-        Ok(Self { machine, queue: None, moduli: Arc::new(moduli) })
+        Ok(Self { machine, queue: device.default_queue(), moduli: Arc::new(moduli) })
     }
 
     /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events
-    /// ([`Device::record`], [`Device::wait_for`]).
+    /// ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), ..self.clone() }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// Gives the device that the plan is on.
@@ -197,18 +197,17 @@ impl Jacobi {
     pub fn jacobi(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
         self.moduli.expect_below(values)?;
         let secrecy = self.moduli.secrecy();
-        let words = self.device().upload_with(&number::encode(values, self.limbs()), secrecy)?;
+        let words = self.queue.upload_with(&number::encode(values, self.limbs()), secrecy)?;
         let mut symbols = self.device().alloc_with(values.len(), secrecy)?;
-        let plan = Self { queue: None, ..self.clone() };
-        plan.symbols(&words, &mut symbols)?;
+        self.symbols(&words, &mut symbols)?;
         // 2³² − 1 becomes −1.
-        Ok(Zeroizing::new(symbols.to_vec()?).iter().map(|symbol| *symbol as i8).collect())
+        Ok(Zeroizing::new(self.queue.read(&symbols)?).iter().map(|symbol| *symbol as i8).collect())
     }
 
     fn run(&self, indices: Option<View<'_, u32>>, values: View<'_, u32>, symbols: ViewMut<'_, u32>) -> Result<()> {
-        self.moduli.wait(self.device(), self.queue.as_ref())?;
+        self.moduli.ready.wait(&self.queue)?;
         let Moduli { constants, bits, .. } = &*self.moduli;
-        Ok(self.machine.run(self.queue.as_ref(), constants, *bits, indices, values, symbols)?)
+        Ok(self.machine.run(&self.queue, constants, *bits, indices, values, symbols)?)
     }
 }
 
@@ -249,7 +248,7 @@ impl Machine {
     /// The symbols of values for moduli of at most so many bits, which stand at word [`HEAD`] of their constants.
     pub(super) fn run(
         &self,
-        queue: Option<&Queue>,
+        queue: &Queue,
         constants: &Constants,
         bits: u32,
         indices: Option<View<'_, u32>>,

@@ -151,7 +151,7 @@ impl Machine {
     /// [`DeviceError::WrongDevice`] if one of the buffers lies on another device; [`DeviceError::TooLarge`] if not even one step of
     /// one element fits what a thread may do; [`DeviceError::OutOfMemory`] if there is no room for the slots,
     /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
-    pub(crate) fn run(&self, queue: Option<&Queue>, program: &Program, batch: Batch<'_>) -> Result<()> {
+    pub(crate) fn run(&self, queue: &Queue, program: &Program, batch: Batch<'_>) -> Result<()> {
         let Batch { constants, indices, values, mut out, mut mask, choice } = batch;
         self.device.expect_same("the moduli", constants.words.device())?;
         self.device.expect_same("the values", values.device())?;

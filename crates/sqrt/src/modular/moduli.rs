@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crypto_bigint::BoxedUint;
-use evariste_backend::{Device, Event, Queue, Secrecy};
+use evariste_backend::{Device, Ready, Secrecy};
 use zeroize::Zeroizing;
 
 use super::kernels::Constants;
@@ -16,7 +16,7 @@ pub(super) struct Moduli {
     /// Of the longest one.
     pub(super) bits: u32,
     /// When all that was uploaded before is on the device, too.
-    ready: Event,
+    pub(super) ready: Ready,
 }
 
 impl Moduli {
@@ -34,7 +34,7 @@ impl Moduli {
             stride: (words.len() / values.len()) as u32,
         };
         let bits = values.iter().map(|value| value.bits()).max().unwrap_or(0);
-        Ok(Self { values, constants, bits, ready: device.record(None)? })
+        Ok(Self { values, constants, bits, ready: Ready::behind(&device.default_queue())? })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -57,14 +57,6 @@ impl Moduli {
     pub(super) fn expect_below(&self, values: &[BoxedUint]) -> Result<()> {
         let modulus = self.one()?;
         values.iter().position(|value| value >= modulus).map_or(Ok(()), |index| Err(Error::TooLarge { index }))
-    }
-
-    /// Before a launch on a queue of its own.
-    pub(super) fn wait(&self, device: &Device, queue: Option<&Queue>) -> Result<()> {
-        match queue {
-            Some(_) => Ok(device.wait_for(queue, &self.ready)?),
-            None => Ok(()),
-        }
     }
 
     /// A plan for these without their values, which may be secret.

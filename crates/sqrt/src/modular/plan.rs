@@ -93,7 +93,7 @@ impl Outcome {
 #[derive(Clone)]
 pub struct ModSqrt {
     machine: Arc<Machine>,
-    queue: Option<Queue>,
+    queue: Queue,
     choice: Choice,
     primes: Arc<Primes>,
 }
@@ -147,14 +147,19 @@ impl ModSqrt {
         let machine = Machine::new(device, limbs)?;
         let roots = Program::new(device, &program::roots(most(Prime::exponent_bits), adicity))?;
         let moduli = Moduli::new(device, primes.iter().map(|prime| prime.modulus.value()), &words, secrecy)?;
-        Ok(Self { machine, queue: None, choice: Choice::Any, primes: Arc::new(Primes { moduli, roots }) })
+        Ok(Self {
+            machine,
+            queue: device.default_queue(),
+            choice: Choice::Any,
+            primes: Arc::new(Primes { moduli, roots }),
+        })
     }
 
     /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events
-    /// ([`Device::record`], [`Device::wait_for`]).
+    /// ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), ..self.clone() }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// Gives the same plan with another choice among the two roots.
@@ -270,12 +275,11 @@ impl ModSqrt {
         self.primes.moduli.expect_below(values)?;
         let (limbs, device) = (self.limbs(), self.device());
         let secrecy = self.primes.moduli.secrecy();
-        let words = device.upload_with(&number::encode(values, limbs), secrecy)?;
+        let words = self.queue.upload_with(&number::encode(values, limbs), secrecy)?;
         let mut roots = device.alloc_with(words.len(), secrecy)?;
         let mut mask = device.alloc_with(values.len(), secrecy)?;
-        let plan = Self { queue: None, ..self.clone() };
-        plan.sqrt(&words, &mut roots, &mut mask)?;
-        let (roots, mask) = (Zeroizing::new(roots.to_vec()?), mask.to_vec()?);
+        self.sqrt(&words, &mut roots, &mut mask)?;
+        let (roots, mask) = (Zeroizing::new(self.queue.read(&roots)?), self.queue.read(&mask)?);
         let roots = roots.chunks_exact(limbs).map(number::load).map(|root| root.resize_unchecked(32 * limbs as u32));
         Ok(roots.zip(mask).map(|(root, mask)| (mask == mask::ROOT).then_some(root)).collect())
     }
@@ -288,8 +292,8 @@ impl ModSqrt {
     ) -> Result<()> {
         let moduli = &self.primes.moduli;
         let machine = jacobi::Machine::new(self.device(), self.limbs())?;
-        moduli.wait(self.device(), self.queue.as_ref())?;
-        Ok(machine.run(self.queue.as_ref(), &moduli.constants, moduli.bits, indices, values, symbols)?)
+        moduli.ready.wait(&self.queue)?;
+        Ok(machine.run(&self.queue, &moduli.constants, moduli.bits, indices, values, symbols)?)
     }
 
     fn run(
@@ -309,8 +313,8 @@ impl ModSqrt {
             Choice::Larger => choice::LARGER,
         };
         let moduli = &self.primes.moduli;
-        moduli.wait(self.device(), self.queue.as_ref())?;
+        moduli.ready.wait(&self.queue)?;
         let batch = Batch { constants: &moduli.constants, indices, values, out: roots, mask, choice };
-        Ok(self.machine.run(self.queue.as_ref(), &self.primes.roots, batch)?)
+        Ok(self.machine.run(&self.queue, &self.primes.roots, batch)?)
     }
 }

@@ -183,7 +183,7 @@ impl Encryption {
             mask: mask.as_view_mut(),
             choice: choice::ANY,
         };
-        self.machine.run(None, &self.program, batch)?;
+        self.machine.run(&device.default_queue(), &self.program, batch)?;
         Ok(out.to_vec()?.chunks_exact(limbs).map(number::load).collect())
     }
 }

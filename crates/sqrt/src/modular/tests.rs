@@ -269,7 +269,7 @@ fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint])
         mask: mask.as_view_mut(),
         choice: choice::SMALLER,
     };
-    machine.run(None, &program, batch).unwrap();
+    machine.run(&device.default_queue(), &program, batch).unwrap();
     [out, mask].map(|buffer| buffer.to_vec().unwrap())
 }
 

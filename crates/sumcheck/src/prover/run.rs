@@ -79,14 +79,14 @@ fn same<A: 'static, B: 'static>(value: A) -> std::result::Result<B, A> {
 }
 
 impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
-    fn queue(&self) -> Option<&'p Queue> {
-        self.plan.queue.as_ref()
+    fn queue(&self) -> &'p Queue {
+        &self.plan.queue
     }
 
     /// What the next round, or the end, binds a variable to.
     pub(super) fn bind_to(&mut self, challenge: E) -> Result<()> {
         let queue = self.queue();
-        Ok(self.inputs.view_mut(..1)?.write_on(queue, &[challenge])?)
+        Ok(queue.write(self.inputs.view_mut(..1)?, &[challenge])?)
     }
 
     /// Puts the tables where rounds can bind them.
@@ -122,7 +122,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let mut rest = joined.as_view_mut();
         for table in given {
             let (mut place, others) = rest.split_at(len)?;
-            place.copy_from_on(self.queue(), table)?;
+            self.queue().copy(table, &mut place)?;
             rest = others;
         }
         let mut packed = same::<_, Buffer<Mont<E>>>(joined);
@@ -132,7 +132,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
                 let what = "the tables and the weight that a kernel can bind";
                 return Err(Error::Length { what, expected, actual: self.columns });
             };
-            packed.view_mut((self.columns - 1) * len..)?.copy_from_on(self.queue(), &weight)?;
+            self.queue().copy(&weight, packed.view_mut((self.columns - 1) * len..)?)?;
         }
         self.place = match packed {
             Ok(packed) => Place::Packed(packed, len),
@@ -275,7 +275,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let mut partials = self.plan.device.alloc_with::<Mont<E>>(len, self.secrecy)?;
         self.launch(&kernel, &kind, &params, partials.as_view_mut(), None)?;
         let mut values = Wiped::from(vec![E::ZERO; points.len()]);
-        let sums = Wiped::from(partials.as_view().read_on(self.queue())?.wait()?);
+        let sums = Wiped::from(self.queue().read(&partials)?);
         for chunk in sums.chunks_exact(points.len()) {
             values.iter_mut().zip(chunk).for_each(|(value, partial)| *value += partial);
         }
@@ -316,8 +316,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let claim_at = num_vars * degree + self.statement.tables();
         let partials_at = |round: usize| claim_at + 2 + (round & 1) * most;
         let mut partials = self.plan.device.alloc_with::<Mont<E>>(partials_at(1) + most, self.secrecy)?;
-        partials.view_mut(claim_at..claim_at + 2)?.write_on(self.queue(), &[claim; 2])?;
-        let mut states = self.plan.device.upload_on::<u32>(self.queue(), &[state, state].concat(), self.secrecy)?;
+        self.queue().write(partials.view_mut(claim_at..claim_at + 2)?, &[claim; 2])?;
+        let mut states = self.queue().upload_with::<u32>(&[state, state].concat(), self.secrecy)?;
         let ones: Vec<bool> = (0..num_vars).map(at_one).collect();
         let mut previous_chunks = 0;
         let draws = |round: usize, previous_chunks: u32, matrix_at: usize, params: Params| Params {
@@ -353,7 +353,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
                 &mut states,
             )?,
         }
-        let mut elements = partials.view(..claim_at)?.read_on(self.queue())?.wait()?;
+        let mut elements = self.queue().read(partials.view(..claim_at)?)?;
         let values = elements.split_off(num_vars * degree);
         Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
     }
@@ -426,7 +426,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         for table in 0..tables {
             self.bind(table, values.view_mut(table..=table)?)?;
         }
-        Ok(values.as_view().read_on(self.queue())?.wait()?)
+        Ok(self.queue().read(&values)?)
     }
 
     /// The tables, when the variable of the last of `rounds` rounds is bound to the challenge among the inputs.

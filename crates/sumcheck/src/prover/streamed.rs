@@ -156,12 +156,12 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         // Given, and folded to half of their length and a quarter.
         let whole = (tables.len() as u128 * (Mont::<T>::BYTES + Mont::<E>::BYTES) as u128) << num_vars;
         let Some(Division { bound, log_run }) = Division::new::<E, T>(statement, whole, device_bytes)? else {
-            let upload = |table: &&[T]| self.device.upload_on::<Mont<T>>(self.queue.as_ref(), table, secrecy);
+            let upload = |table: &&[T]| self.queue.upload_with::<Mont<T>>(table, secrecy);
             let tables = tables.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
             return self.prove_consuming(statement, tables, claim, transcript);
         };
         // Tables are folded where they lie, and eq is no table.
-        let plan = self.with(self.queue.clone(), Config { strategy: Strategy::SplitEq, check: false, ..self.config });
+        let plan = self.with(&self.queue, Config { strategy: Strategy::SplitEq, check: false, ..self.config });
         let point = statement.begin(claim, num_vars, transcript);
         let (mut value, mut messages, mut challenges) = (claim, Vec::new(), Vec::new());
         for round in (0..bound).step_by(ROUNDS) {
@@ -235,10 +235,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let own = part_of(statement, point, inner.clone())?;
         let own_point: Option<Vec<E>> = point.map(|point| inner.iter().map(|j| point[*j]).collect());
         let mut uploads = Uploads::new(&self.device, pieces.len(), STAGES, secrecy)?;
-        let plans: Vec<Self> = uploads.queues().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
+        let plans: Vec<Self> = uploads.queues().map(|queue| self.with(queue, self.config)).collect();
         let challenges = self.constants(challenges, secrecy)?;
         let places = self.constants(&(0..=degree as u64).map(E::from).collect::<Vec<_>>(), secrecy)?;
-        let ready = self.device.record(self.queue.as_ref())?;
+        let ready = self.queue.record()?;
 
         struct Stage<'p, E: DeviceField, T: DeviceField> {
             run: Run<'p, 'p, E, T>,
@@ -249,7 +249,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let values = points(Strategy::Textbook, degree as u64, false);
         let mut stages = Vec::with_capacity(STAGES);
         for plan in &plans {
-            self.device.wait_for(plan.queue.as_ref(), &ready)?;
+            plan.queue.wait_for(&ready)?;
             let packed = self.device.alloc_with::<Mont<E>>(tables * 2 * run, secrecy)?;
             let run = plan.start(
                 &own,
@@ -299,7 +299,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 run.launch(&kernel, &kind, &params, partials.view_mut(at * len..(at + 1) * len)?, None)?;
             }
             let host = self.device.host_buffer(partials.len() * Mont::<E>::BYTES, Transfer::Download, secrecy)?;
-            let pending = partials.as_view().read_pinned(plan.queue.as_ref(), host)?;
+            let pending = plan.queue.read_pinned(&partials, host)?;
             *sums = Some((piece, partials, pending));
             Ok(())
         })?;
@@ -320,12 +320,12 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let last = self.constants(&challenges[last..], secrecy)?;
         let before = self.constants(before, secrecy)?;
         let mut out = self.device.alloc_with::<Mont<E>>(statement.tables() * left, secrecy)?;
-        let ready = self.device.record(self.queue.as_ref())?;
+        let ready = self.queue.record()?;
         let mut uploads = Uploads::new(&self.device, pieces.len(), STAGES, secrecy)?;
-        let plans: Vec<Self> = uploads.queues().map(|queue| self.with(Some(queue.clone()), self.config)).collect();
+        let plans: Vec<Self> = uploads.queues().map(|queue| self.with(queue, self.config)).collect();
         let mut stages = Vec::with_capacity(STAGES);
         for plan in &plans {
-            self.device.wait_for(plan.queue.as_ref(), &ready)?;
+            plan.queue.wait_for(&ready)?;
             stages.push(Folded::new(plan, pieces, before.len(), secrecy)?);
         }
         pieces.upload(&mut uploads, |i, piece, data| {
@@ -342,16 +342,14 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             Ok(())
         })?;
         for queue in uploads.queues() {
-            self.device.wait_for(self.queue.as_ref(), &self.device.record(Some(queue))?)?;
+            self.queue.wait_for(&queue.record()?)?;
         }
         Ok(out)
     }
 
     /// Each element in a buffer of its own, to fold by.
     fn constants(&self, elements: &[E], secrecy: Secrecy) -> Result<Vec<Buffer<Mont<E>>>> {
-        let upload = |element: &E| {
-            Ok(self.device.upload_on::<Mont<E>>(self.queue.as_ref(), std::slice::from_ref(element), secrecy)?)
-        };
+        let upload = |element: &E| Ok(self.queue.upload_with::<Mont<E>>(std::slice::from_ref(element), secrecy)?);
         elements.iter().map(upload).collect()
     }
 }

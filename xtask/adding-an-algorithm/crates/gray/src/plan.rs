@@ -22,7 +22,7 @@ params! {
 #[derive(Clone, Debug)]
 pub struct Gray {
     device: Device,
-    queue: Option<Queue>,
+    queue: Queue,
     kernel: Arc<Kernel<Params>>,
 }
 
@@ -32,13 +32,13 @@ impl Gray {
     /// # Errors
     /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
     pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { device: device.clone(), queue: None, kernel: Arc::new(Kernel::new(device, spec())?) })
+        Ok(Self { device: device.clone(), queue: device.default_queue(), kernel: Arc::new(Kernel::new(device, spec())?) })
     }
 
     /// The same operation, with the same kernel, on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: Some(queue.clone()), ..self.clone() }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// The kernel, for compiling it ahead.
@@ -60,7 +60,7 @@ impl Gray {
         let len = len.map_err(|_| Error::TooLarge { what: "Gray codes", device, expected: limit.into(), actual })?;
         let args = &mut [Arg::read(input), Arg::write(out)];
         // SAFETY: both views have `len` integers, and threads touch only those below it.
-        unsafe { self.kernel.launch(self.queue.as_ref(), len.div_ceil(THREADS).into(), &Params { len }, args) }
+        unsafe { self.kernel.launch(&self.queue, len.div_ceil(THREADS).into(), &Params { len }, args) }
     }
 }
 
