@@ -1,4 +1,4 @@
-use evariste_backend::{Arg, Buffer, Device, Error as DeviceError, HostBuffer, Queue, Secrecy, ViewMut};
+use evariste_backend::{Arg, Buffer, Error as DeviceError, HostBuffer, Queue, Secrecy, ViewMut};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -140,8 +140,8 @@ impl Ctr {
     /// # Errors
     /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::IvLength`] unless `iv` has 16, [`Error::Device`]
     /// if the device fails or has too little memory.
-    pub fn new(device: &Device, key: &[u8], iv: &[u8]) -> Result<Self> {
-        Aes::new(device, key)?.ctr(iv)
+    pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> Result<Self> {
+        Aes::new(queue, key)?.ctr(iv)
     }
 
     /// Sets which bits of the counter block are the counter (all 128 unless set). The position stays: where the stream now

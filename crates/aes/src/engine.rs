@@ -77,13 +77,14 @@ pub(crate) fn key<T: Element>(words: &Buffer<T>) -> Arg<'_> {
 }
 
 impl Aes {
-    /// Takes one key of 16, 24 or 32 bytes to a device, with the default configuration.
+    /// Takes one key of 16, 24 or 32 bytes to a device, for work on a queue (`&device` is its default one), with the default
+    /// configuration.
     ///
     /// # Errors
     /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too little
     /// memory for the schedule.
-    pub fn new(device: &Device, key: &[u8]) -> Result<Self> {
-        Self::with_config(device, &[key], Config::default())
+    pub fn new(queue: impl Into<Queue>, key: &[u8]) -> Result<Self> {
+        Self::with_config(queue, &[key], Config::default())
     }
 
     /// Takes keys to a device, at least one and all of one size of 16, 24 or 32 bytes. Modes that take no number of a key
@@ -93,7 +94,9 @@ impl Aes {
     /// [`Error::KeyLength`] for a key that has not 16, 24 or 32 bytes, or not as many as the first, [`Error::Count`] if
     /// there is no key, [`Error::Method`] if the device has too little workgroup memory for the method, [`Error::Device`]
     /// if the device fails or has too little memory for the schedules.
-    pub fn with_config(device: &Device, keys: &[impl AsRef<[u8]>], config: Config) -> Result<Self> {
+    pub fn with_config(queue: impl Into<Queue>, keys: &[impl AsRef<[u8]>], config: Config) -> Result<Self> {
+        let queue = queue.into();
+        let device = queue.device();
         let keys = keys.iter().map(|key| Key::new(key.as_ref())).collect::<Result<Vec<_>>>()?;
         let Some(first) = keys.first() else {
             return Err(Error::Count { what: "keys, at least", expected: 1, actual: 0 });
@@ -114,8 +117,8 @@ impl Aes {
             }
             (words, keys.iter().map(HostCipher::new).collect())
         });
-        let schedule = device.upload_with::<u32>(&words, Secrecy::Secret)?;
-        let tables = device.upload::<u32>(&tables::words())?;
+        let schedule = queue.upload_with::<u32>(&words, Secrecy::Secret)?;
+        let tables = queue.upload::<u32>(&tables::words())?;
         let engine = Arc::new(Engine {
             device: device.clone(),
             config,
@@ -125,14 +128,14 @@ impl Aes {
             hashes: Hashes::default(),
             schedule,
             tables,
-            ready: Ready::behind(&device.default_queue())?,
+            ready: Ready::behind(&queue)?,
             ctr: LazyKernel::default(),
             blocks: Default::default(),
             serial: Default::default(),
             previous: LazyKernel::default(),
             moves: LazyKernel::default(),
         });
-        Ok(Self { engine, queue: device.default_queue() })
+        Ok(Self { engine, queue })
     }
 
     /// Gives the same keys, with the same kernels, on a queue of their own, for modes that are made from them. What they share with

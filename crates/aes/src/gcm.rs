@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use evariste_backend::{Buffer, Device, Queue, Secrecy, View, ViewMut, parallel};
+use evariste_backend::{Buffer, Queue, Secrecy, View, ViewMut, parallel};
 use rayon::prelude::*;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
@@ -125,7 +125,7 @@ impl Aes {
             return Err(Error::Count { what: "keys of GCM, at most", expected: MAX_KEYS, actual: self.keys() });
         }
         let h = |key| gf128::from_bytes(self.cipher(key).encrypt([0; BLOCK]));
-        let hash = HashKeys::new(self.device(), h, self.keys())?.into();
+        let hash = HashKeys::new(self.queue(), h, self.keys())?.into();
         Ok(Gcm { aes: self.clone(), hash, tag_len: BLOCK })
     }
 }
@@ -136,8 +136,8 @@ impl Gcm {
     /// # Errors
     /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too little
     /// memory for what it keeps of the key.
-    pub fn new(device: &Device, key: &[u8]) -> Result<Self> {
-        Aes::with_config(device, &[key], Config::default())?.gcm()
+    pub fn new(queue: impl Into<Queue>, key: &[u8]) -> Result<Self> {
+        Aes::with_config(queue, &[key], Config::default())?.gcm()
     }
 
     /// Sets the length of tags: 16 bytes unless set, at least 12 but for the 4 and 8 that NIST allows with precautions.

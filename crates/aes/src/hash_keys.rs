@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use evariste_backend::{Arg, Buffer, Device, HostBuffer, Kernel, LazyKernel, Queue, Ready, Secrecy, Transfer, View};
+use evariste_backend::{Arg, Buffer, HostBuffer, Kernel, LazyKernel, Queue, Ready, Secrecy, Transfer, View};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -51,7 +51,7 @@ pub(crate) struct HashKeys {
 }
 
 impl HashKeys {
-    pub(crate) fn new(device: &Device, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
+    pub(crate) fn new(queue: &Queue, h: impl Fn(usize) -> u128 + Send + Sync, count: usize) -> Result<Self> {
         let keys: Vec<_> = (0..count).into_par_iter().map(|key| HashKey::new(h(key))).collect();
         let mut words = Zeroizing::new(Vec::with_capacity(count * POWERS));
         for key in &keys {
@@ -62,8 +62,8 @@ impl HashKeys {
                 power = gf128::multiply(power, key.squares()[0]);
             }
         }
-        let powers = device.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
-        let (keys, ready) = (Arc::new(keys), Ready::behind(&device.default_queue())?);
+        let powers = queue.upload_with::<u32>(bytemuck::cast_slice::<u128, u32>(&words), Secrecy::Secret)?;
+        let (keys, ready) = (Arc::new(keys), Ready::behind(queue)?);
         Ok(Self { keys, powers, ready, kernel: LazyKernel::default(), place: Mutex::default() })
     }
 
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn keys_leave_nothing_in_memory() {
-        drop(HashKeys::new(&Device::cpu(), |_| WATCHED[0], 3).unwrap());
+        drop(HashKeys::new(&evariste_backend::Device::cpu().default_queue(), |_| WATCHED[0], 3).unwrap());
         assert_eq!(left(0), 0);
         drop(std::hint::black_box(vec![WATCHED[0]]));
         assert_eq!(left(0), 1);

@@ -11,7 +11,7 @@ use cipher::{
     IvSizeUser, KeyInit, KeyIvInit, KeySizeUser, OverflowError, SeekNum, StreamCipher, StreamCipherError,
     StreamCipherSeek, array::ArraySize, consts,
 };
-use evariste_backend::Device;
+use evariste_backend::{Device, Queue};
 use zeroize::Zeroizing;
 
 use crate::{Aes, Config, Counter, Ctr, Gcm, Method, Mode};
@@ -76,7 +76,7 @@ pub mod constant_time {
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {
 /// use evariste_aes::{Aes128Ctr, cipher::StreamCipher};
-/// use evariste_backend::Device;
+/// use evariste_backend::{Device, Queue};
 ///
 /// let mut ctr = Aes128Ctr::new(&Device::best()?, &[1; 16], &[2; 16])?;
 /// let mut bytes = *b"some data";
@@ -121,8 +121,8 @@ fn keys_anywhere<M: Choice>(key: &[u8]) -> Aes {
     }
 }
 
-fn keys_on<M: Choice>(device: &Device, key: &[u8]) -> crate::Result<Aes> {
-    Aes::with_config(device, &[key], Config { method: M::METHOD, ..Config::default() })
+fn keys_on<M: Choice>(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Aes> {
+    Aes::with_config(queue, &[key], Config { method: M::METHOD, ..Config::default() })
 }
 
 fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
@@ -142,9 +142,9 @@ impl<KeyBytes: ArraySize, const BITS: u32, M: Choice> TypedCtr<KeyBytes, BITS, M
     /// # Errors
     /// [`crate::Error::KeyLength`] unless `key` is as long as the type says, [`crate::Error::IvLength`] unless `iv` has 16
     /// bytes, [`crate::Error::Device`] if the device fails or has too little memory for the schedule.
-    pub fn new(device: &Device, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
+    pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
-        Ok(Self(keys_on::<M>(device, key)?.ctr(iv)?.counter(Self::COUNTER), PhantomData))
+        Ok(Self(keys_on::<M>(queue, key)?.ctr(iv)?.counter(Self::COUNTER), PhantomData))
     }
 }
 
@@ -279,9 +279,9 @@ impl<KeyBytes: ArraySize, M: Choice> TypedGcm<KeyBytes, M> {
     /// # Errors
     /// [`crate::Error::KeyLength`] unless `key` is as long as the type says, [`crate::Error::Device`] if the device fails
     /// or has too little memory for what it keeps of the key.
-    pub fn new(device: &Device, key: &[u8]) -> crate::Result<Self> {
+    pub fn new(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
-        Ok(Self(keys_on::<M>(device, key)?.gcm()?, PhantomData))
+        Ok(Self(keys_on::<M>(queue, key)?.gcm()?, PhantomData))
     }
 }
 

@@ -1,4 +1,4 @@
-use evariste_backend::{Arg, Buffer, Device, Queue, Secrecy, ViewMut};
+use evariste_backend::{Arg, Buffer, Queue, Secrecy, ViewMut};
 use subtle::ConstantTimeEq;
 
 use crate::{
@@ -37,8 +37,8 @@ impl Xts {
     /// [`Error::KeyLength`] unless `key` has 32, 48 or 64 bytes, [`Error::SectorLength`] unless sectors have 16 to 2^24,
     /// [`Error::EqualKeys`] if both halves of `key` are equal, [`Error::Device`] if the device fails or has too little
     /// memory for the schedules.
-    pub fn new(device: &Device, key: &[u8], sector_bytes: usize) -> Result<Self> {
-        Self::with_config(device, key, sector_bytes, Config::default())
+    pub fn new(queue: impl Into<Queue>, key: &[u8], sector_bytes: usize) -> Result<Self> {
+        Self::with_config(queue, key, sector_bytes, Config::default())
     }
 
     /// Does what [`Xts::new`] does, with a configuration.
@@ -46,7 +46,7 @@ impl Xts {
     /// # Errors
     /// [`Error::Method`] if the device has too little workgroup memory for the method. Else returns the errors of
     /// [`Xts::new`], for the same reasons.
-    pub fn with_config(device: &Device, key: &[u8], sector_bytes: usize, config: Config) -> Result<Self> {
+    pub fn with_config(queue: impl Into<Queue>, key: &[u8], sector_bytes: usize, config: Config) -> Result<Self> {
         if !matches!(key.len(), 32 | 48 | 64) {
             return Err(Error::KeyLength { expected: "32, 48 or 64", actual: key.len() });
         }
@@ -55,7 +55,7 @@ impl Xts {
         if data.ct_eq(tweak).into() {
             return Err(Error::EqualKeys);
         }
-        Ok(Self { aes: Aes::with_config(device, &[data, tweak], config)?, sector_bytes })
+        Ok(Self { aes: Aes::with_config(queue, &[data, tweak], config)?, sector_bytes })
     }
 
     /// Gives the same mode on a queue of its own, as [`Aes::on`] says.

@@ -84,6 +84,7 @@ params! {
 /// # }
 /// ```
 pub struct Points<C> {
+    /// Of the kernels, which are made later: a queue of another device is refused.
     device: Device,
     queue: Queue,
     kernels: Arc<Kernels>,
@@ -127,15 +128,16 @@ struct Kernels {
 }
 
 impl<C: DeviceCurve> Points<C> {
-    /// Makes the operations for `device`. Nothing is compiled yet.
-    pub fn new(device: &Device) -> Self {
+    /// Makes the operations on a queue; `&device` is its default one. Nothing is compiled yet.
+    pub fn new(queue: impl Into<Queue>) -> Self {
+        let queue = queue.into();
         Self {
-            device: device.clone(),
-            queue: device.default_queue(),
+            device: queue.device().clone(),
             kernels: Arc::default(),
-            affine: ByIndex::new(device),
-            xyzz: ByIndex::new(device),
-            jacobian: ByIndex::new(device),
+            affine: ByIndex::new(&queue),
+            xyzz: ByIndex::new(&queue),
+            jacobian: ByIndex::new(&queue),
+            queue,
         }
     }
 

@@ -67,6 +67,7 @@ const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
 /// # }
 /// ```
 pub struct Vector<F> {
+    /// Of the kernels, which are made later: a queue of another device is refused.
     device: Device,
     queue: Queue,
     kernels: Arc<Kernels>,
@@ -161,14 +162,11 @@ impl Output {
 }
 
 impl<F: DeviceField> Vector<F> {
-    /// Makes the operations on `device`. Nothing is compiled yet.
-    pub fn new(device: &Device) -> Self {
-        Self {
-            device: device.clone(),
-            queue: device.default_queue(),
-            kernels: Arc::default(),
-            by_index: ByIndex::new(device),
-        }
+    /// Makes the operations on a queue; `&device` is its default one. Nothing is compiled yet.
+    pub fn new(queue: impl Into<Queue>) -> Self {
+        let queue = queue.into();
+        let (device, by_index) = (queue.device().clone(), ByIndex::new(&queue));
+        Self { device, queue, kernels: Arc::default(), by_index }
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other

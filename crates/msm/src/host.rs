@@ -45,7 +45,7 @@ pub fn msm<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::Scal
 /// The sum on this device, whatever its length.
 fn on<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::ScalarField]) -> Result<Projective<C>> {
     let kernels = device.cached_plan("", || Kernels::new(device, Vec::new()))?;
-    Msm::with_kernels(device, kernels, bases, MsmConfig::default())?.msm(scalars)
+    Msm::with_kernels(&device.into(), kernels, bases, MsmConfig::default())?.msm(scalars)
 }
 
 /// Gives the number of points from which on [`msm`] works on `device` and not on the CPU: 0 for the CPU itself.

@@ -71,13 +71,13 @@ enum Excess {
 
 impl<C: MsmCurve> Msm<C> {
     pub(crate) fn sizes(&self) -> Sizes<'_, C> {
-        let Self { device, machine, config, multiples, .. } = self;
-        let sort = &self.kernels.sort;
+        let Self { machine, config, multiples, .. } = self;
+        let (device, sort) = (self.device(), &self.kernels.sort);
         Sizes { device, machine, sort, config, multiples: *multiples, curve: PhantomData }
     }
 
     pub(crate) fn layout(&self, len: usize, count: usize, bits: u32) -> Result<Layout> {
-        let budget = Budget::new(&self.device, &self.config, self.bases.bytes());
+        let budget = Budget::new(self.device(), &self.config, self.bases.bytes());
         self.sizes().layout(budget, (len, count, bits))
     }
 }

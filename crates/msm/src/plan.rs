@@ -84,7 +84,6 @@ pub enum Stage {
 ///
 /// An `Msm` is used by any number of threads at once, and on any queue ([`Msm::on`]).
 pub struct Msm<C: MsmCurve> {
-    pub(crate) device: Device,
     pub(crate) queue: Queue,
     pub(crate) config: MsmConfig,
     pub(crate) machine: Machine,
@@ -204,7 +203,7 @@ enum Source<'a, F: DevicePrimeField> {
 pub type Staged<C> = (Projective<C>, Vec<(Stage, Event)>);
 
 impl<C: MsmCurve> Msm<C> {
-    /// Makes a plan for bases on the host, which go to the device on the default queue.
+    /// Makes a plan for bases on the host, which go to the device on the plan's queue (`&device` is its default one).
     ///
     /// # Errors
     /// [`Error::Config`] if a value of the configuration lies outside of its bounds, or for more doublings than so many bases may
@@ -213,48 +212,51 @@ impl<C: MsmCurve> Msm<C> {
     /// generator or the order of the curve's configuration do not hold; [`Error::InsufficientMemory`] if the budget of
     /// [`Precompute::Tables`] does not hold the bases themselves; [`Error::Device`] for more than 2^31 bases, if the device has
     /// no room for them and their multiples, if a kernel does not compile, or if the device fails.
-    pub fn new(device: &Device, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
-        let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
-        Self::with_kernels(device, kernels, bases, config)
+    pub fn new(queue: impl Into<Queue>, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
+        let queue = queue.into();
+        let kernels = Arc::new(Kernels::new(queue.device(), extra_kernels::<C>(&config))?);
+        Self::with_kernels(&queue, kernels, bases, config)
     }
 
     /// [`Msm::new`] with kernels that are compiled.
     pub(crate) fn with_kernels(
-        device: &Device,
+        queue: &Queue,
         kernels: Arc<Kernels<C>>,
         bases: &[Affine<C>],
         config: MsmConfig,
     ) -> Result<Self> {
         expect_bases(bases, &config)?;
-        Self::build(device, kernels, (bases.len(), Secrecy::Public), config, |mut table| Ok(table.write(bases)?))
+        Self::build(queue, kernels, (bases.len(), Secrecy::Public), config, |table| Ok(queue.write(table, bases)?))
     }
 
-    /// Makes a plan for bases on the device, of which it makes a copy on the default queue.
+    /// Makes a plan for bases on the device, of which it makes a copy on the plan's queue (`&device` is its default one).
     ///
     /// # Errors
     /// [`Error::Device`] if the bases lie on another device or, where the configuration asks for a check, if they are
     /// no device form of points; and the errors of [`Msm::new`], for the same reasons.
     pub fn from_buffer<'a>(
-        device: &Device,
+        queue: impl Into<Queue>,
         bases: impl Into<View<'a, AffinePoint<C>>>,
         config: MsmConfig,
     ) -> Result<Self> {
-        let bases = bases.into();
+        let (queue, bases) = (queue.into(), bases.into());
+        let device = queue.device();
         device.expect_same("the bases", bases.device())?;
         if config.check || config.infinity == Infinity::Refused {
-            expect_bases(&Wiped::from(bases.to_vec()?), &config)?;
+            expect_bases(&Wiped::from(queue.read(bases)?), &config)?;
         }
         let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
-        Self::build(device, kernels, (bases.len(), bases.secrecy()), config, |mut table| Ok(table.copy_from(bases)?))
+        Self::build(&queue, kernels, (bases.len(), bases.secrecy()), config, |table| Ok(queue.copy(bases, table)?))
     }
 
     fn build(
-        device: &Device,
+        queue: &Queue,
         kernels: Arc<Kernels<C>>,
         (len, secrecy): (usize, Secrecy),
         config: MsmConfig,
         fill: impl FnOnce(ViewMut<'_, AffinePoint<C>>) -> Result<()>,
     ) -> Result<Self> {
+        let device = queue.device();
         check_config::<C>(&config)?;
         if config.bases == Bases::Subgroup {
             expect_generator::<C>(device)?;
@@ -266,20 +268,10 @@ impl<C: MsmCurve> Msm<C> {
         fill(bases.view_mut(..len)?)?;
         if len > 0 && copies > 1 {
             let times = if let Multiples::Tables { window, sets, .. } = multiples { window * sets } else { 1 };
-            tables::extend::<C>(device, &mut bases, len, copies, times)?;
+            tables::extend::<C>(queue, &mut bases, len, copies, times)?;
         }
-        let (bases, ready) = (Arc::new(bases), Ready::behind(&device.default_queue())?);
-        let msm = Self {
-            device: device.clone(),
-            queue: device.default_queue(),
-            config,
-            machine,
-            bases,
-            ready,
-            len,
-            multiples,
-            kernels,
-        };
+        let (bases, ready) = (Arc::new(bases), Ready::behind(queue)?);
+        let msm = Self { queue: queue.clone(), config, machine, bases, ready, len, multiples, kernels };
         // Compiled now, so that the first evaluation is as fast as the next.
         if msm.layout(len, 1, covered_bits::<C>(&config)).is_ok_and(|layout| layout.levels > 0) {
             msm.kernels.pairs(device)?;
@@ -291,12 +283,16 @@ impl<C: MsmCurve> Msm<C> {
         Ok(msm)
     }
 
+    /// That of the bases.
+    pub(crate) fn device(&self) -> &Device {
+        self.bases.device()
+    }
+
     /// Gives the same plan, with the same bases and kernels, on a queue of its own. What it shares with work of other
     /// queues, such as scalars in buffers, is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self {
-            device: self.device.clone(),
             queue: queue.clone(),
             config: self.config,
             machine: self.machine,
@@ -333,7 +329,7 @@ impl<C: MsmCurve> Msm<C> {
         // As many pairs of as few buckets as can be. Points that are doubled on the way have no levels.
         let doubled = matches!(self.multiples, Multiples::Doubled { .. });
         if !doubled && self.machine.levels(&self.config.tuning, C::BaseField::LIMBS, u64::MAX, 1) > 0 {
-            self.kernels.pairs(&self.device)?;
+            self.kernels.pairs(self.device())?;
         }
         Ok(())
     }
@@ -421,7 +417,7 @@ impl<C: MsmCurve> Msm<C> {
     /// [`Error::Device`] if it belongs to another device; and the other errors of [`Msm::msm`], for the same
     /// reasons. The host memory is dropped then.
     pub fn msm_pinned(&self, scalars: HostBuffer) -> Result<(Projective<C>, HostBuffer)> {
-        let (expected, actual) = (self.device.info().id, scalars.device());
+        let (expected, actual) = (self.device().info().id, scalars.device());
         if expected != actual {
             return Err(DeviceError::WrongDevice { what: "the scalars", expected, actual }.into());
         }
@@ -513,7 +509,7 @@ impl<C: MsmCurve> Msm<C> {
         let mut sums = Wiped::default();
         if sums.try_reserve_exact(count).is_err() {
             let requested = (count as u64).saturating_mul(size_of::<Projective<C>>() as u64);
-            let device = self.device.info().id;
+            let device = self.device().info().id;
             return Err(DeviceError::OutOfMemory { device, requested, available: None }.into());
         }
         if len == 0 {
@@ -522,8 +518,8 @@ impl<C: MsmCurve> Msm<C> {
         }
         match scalars {
             Given::Host(_) | Given::Pinned(_) => {}
-            Given::Montgomery(buffer) => self.device.expect_same("the scalars", buffer.device())?,
-            Given::Canonical(buffer) => self.device.expect_same("the scalars", buffer.device())?,
+            Given::Montgomery(buffer) => self.device().expect_same("the scalars", buffer.device())?,
+            Given::Canonical(buffer) => self.device().expect_same("the scalars", buffer.device())?,
         }
         let layout = self.layout(len, count, self.bits(scalars))?;
         self.ready.wait(&self.queue)?;
@@ -556,7 +552,7 @@ impl<C: MsmCurve> Msm<C> {
         let piece = if sums == 1 { layout.piece } else { len };
         // A digit takes 16 bytes, and a scalar 32: with so many digits, the scalars have room where the first piece was.
         let overlapped = matches!(scalars, Given::Host(_) | Given::Pinned(_))
-            && self.device.info().features.queues
+            && self.device().info().features.queues
             && layout.digits as usize >= 2 * FIRST_PIECE;
         let first =
             if overlapped && sums == 1 && (OVERLAPPED..=piece).contains(&len) { len / FIRST_PIECE } else { piece };
@@ -597,7 +593,7 @@ impl<C: MsmCurve> Msm<C> {
         };
         let reductions = self.sizes().reductions(layout, group.len());
         let count: u64 = reductions.iter().map(Reduction::buckets).sum();
-        let mut buckets: Buffer<Xyzz<C>> = self.device.alloc_with(count as usize, secrecy)?;
+        let mut buckets: Buffer<Xyzz<C>> = self.device().alloc_with(count as usize, secrecy)?;
         queue.clear(&mut buckets)?;
         for piece in pieces {
             let (start, piece) = (piece.start, piece.len());
@@ -621,23 +617,23 @@ impl<C: MsmCurve> Msm<C> {
             let slices = self.machine.slices(&self.config.tuning, keys.len() as u64);
             let adding = self.adding();
             let mut nodes = match self.config.tuning.accumulation {
-                Accumulation::Balanced => Some(Nodes::new(&self.device, slices.count, secrecy)?),
+                Accumulation::Balanced => Some(Nodes::new(self.device(), slices.count, secrecy)?),
                 Accumulation::WholeBuckets | Accumulation::PerBucket => None,
             };
             let mut add = |list: &List<'_, C>, fresh: bool, buckets: &mut Buffer<Xyzz<C>>| -> Result<()> {
                 if let Some(nodes) = &mut nodes {
-                    let parts = self.kernels.parts(&self.device, adding)?.map(|parts| (parts, adding));
+                    let parts = self.kernels.parts(self.device(), adding)?.map(|parts| (parts, adding));
                     let way = Way { slices, parts, fresh };
                     return Ok(self.kernels.accumulate.run(queue, list, &way, nodes, buckets)?);
                 }
                 let per_bucket = self.config.tuning.accumulation == Accumulation::PerBucket;
                 let share = if per_bucket { Share::Bucket } else { Share::Slice(slices) };
-                Ok(self.kernels.whole(&self.device, per_bucket, adding)?.run(queue, list, share, adding, buckets)?)
+                Ok(self.kernels.whole(self.device(), per_bucket, adding)?.run(queue, list, share, adding, buckets)?)
             };
             let (mut keys, mut values, mut points) = (keys, Some(values), None);
             for _ in 0..layout.levels {
                 let from = points.as_ref().unwrap_or(&*self.bases);
-                let halved = self.kernels.pairs(&self.device)?.run(
+                let halved = self.kernels.pairs(self.device())?.run(
                     queue,
                     &keys,
                     values.as_ref(),
@@ -659,7 +655,7 @@ impl<C: MsmCurve> Msm<C> {
         if let (Given::Pinned(host), Source::Host(mut uploads, _)) = (scalars, source) {
             while let Some(part) = uploads.next()? {
                 if host.join(part).is_err() {
-                    return Err(DeviceError::other_memory(&self.device).into());
+                    return Err(DeviceError::other_memory(self.device()).into());
                 }
             }
         }
@@ -698,7 +694,8 @@ impl<C: MsmCurve> Msm<C> {
         };
         let (queue, recode, range) = (&self.queue, &self.kernels.recode, start..start + recoding.len);
         let pairs = recoding.len * recoding.digits as usize;
-        let (mut keys, mut values) = (self.device.alloc_with(pairs, secrecy)?, self.device.alloc_with(pairs, secrecy)?);
+        let (mut keys, mut values) =
+            (self.device().alloc_with(pairs, secrecy)?, self.device().alloc_with(pairs, secrecy)?);
         match source {
             Source::Host(uploads, host) => uploads.run(host.split_to(recoding.len), |_, scalars, _| {
                 mark(Stage::Upload)?;
@@ -722,7 +719,7 @@ impl<C: MsmCurve> Msm<C> {
 impl<C: MsmCurve> fmt::Debug for Msm<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Msm")
-            .field("device", &self.device)
+            .field("device", self.device())
             .field("len", &self.len)
             .field("config", &self.config)
             .field("multiples", &self.multiples)

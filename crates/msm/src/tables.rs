@@ -1,6 +1,6 @@
 //! Multiples of the bases.
 
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Result, parallel, params};
+use evariste_backend::{Arg, Buffer, CpuArg, Kernel, KernelSpec, Queue, Result, parallel, params};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Points, Xyzz, point,
     source::{self, Form},
@@ -24,22 +24,22 @@ params! {
 
 /// Appends to `len` bases their multiples 2^(`times` k) for k from 1 to `tables` − 1.
 pub(crate) fn extend<C: DeviceCurve>(
-    device: &Device,
+    queue: &Queue,
     table: &mut Buffer<AffinePoint<C>>,
     len: usize,
     tables: usize,
     times: u32,
 ) -> Result<()> {
     table.expect_len("the tables", len * tables)?;
-    let kernel = Kernel::new(device, spec::<C>())?;
-    let points = Points::<C>::new(device);
+    let kernel = Kernel::new(queue.device(), spec::<C>())?;
+    let points = Points::<C>::new(queue);
     let piece = len.min(PIECE);
     for first in (0..len * (tables - 1)).step_by(piece.max(1)) {
         // Pieces do not read what they write.
         let count = piece.min(len * (tables - 1) - first);
         let (before, mut multiples) = table.as_view_mut().split_at(len + first)?;
         let (from, mut out) = (before.view(first..first + count)?, multiples.view_mut(..count)?);
-        let mut sums: Buffer<Xyzz<C>> = device.alloc_with(count, before.secrecy())?;
+        let mut sums: Buffer<Xyzz<C>> = queue.device().alloc_with(count, before.secrecy())?;
         let mut left = times;
         while left > 0 {
             // All at once, where the device does not end such long loops.
@@ -49,7 +49,7 @@ pub(crate) fn extend<C: DeviceCurve>(
             }
             let args = &mut [Arg::read(if left == times { from } else { out.as_view() }), Arg::write(&mut sums)];
             // SAFETY: there are `count` points, and as many sums.
-            unsafe { kernel.launch(&device.default_queue(), count.div_ceil(THREADS as usize) as u64, &params, args) }?;
+            unsafe { kernel.launch(queue, count.div_ceil(THREADS as usize) as u64, &params, args) }?;
             points.normalise_xyzz(&sums, &mut out)?;
             left -= params.times;
         }

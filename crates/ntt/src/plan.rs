@@ -56,7 +56,8 @@ pub struct Ntt<F: DeviceField> {
 
 /// What a plan has on all queues.
 pub(crate) struct Shared<F: DeviceField> {
-    pub(crate) device: Device,
+    /// Where tables are made.
+    pub(crate) queue: Queue,
     pub(crate) layout: Layout,
     /// Those that were used so far.
     pub(crate) kernels: Mutex<BTreeMap<Shape, Arc<Kernel<Params>>>>,
@@ -71,27 +72,30 @@ pub(crate) struct Shared<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> Ntt<F> {
-    /// Makes a plan for 2^`log_n` elements: compiles its kernels side by side, or loads them from the cache, and computes its
-    /// tables. Transforms of rows in natural order, on the subgroup and on cosets, compile nothing afterwards; for all others there
+    /// Makes a plan for 2^`log_n` elements on a queue (`&device` is its default one): compiles its kernels side by side, or loads
+    /// them from the cache, and computes its tables. Transforms of rows in natural order, on the subgroup and on cosets, compile nothing afterwards; for all others there
     /// is [`Transform::prepare`].
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
     /// above 31; [`Error::Device`] if the tables do not fit the device's memory, if a kernel does not compile, or if
     /// the device fails.
-    pub fn new(device: &Device, log_n: u32) -> Result<Self> {
-        Self::with_config(device, log_n, Config::default())
+    pub fn new(queue: impl Into<Queue>, log_n: u32) -> Result<Self> {
+        Self::with_config(queue, log_n, Config::default())
     }
 
     /// Makes a plan as [`Ntt::new`] does, with other tables or passes.
     ///
     /// # Errors
     /// Returns the errors of [`Ntt::new`], for the same reasons.
-    pub fn with_config(device: &Device, log_n: u32, config: Config) -> Result<Self> {
-        Self::with_layout(device, Layout::new::<F>(device.info(), log_n, config)?)
+    pub fn with_config(queue: impl Into<Queue>, log_n: u32, config: Config) -> Result<Self> {
+        let queue = queue.into();
+        let layout = Layout::new::<F>(queue.device().info(), log_n, config)?;
+        Self::with_layout(queue, layout)
     }
 
-    fn with_layout(device: &Device, layout: Layout) -> Result<Self> {
+    fn with_layout(queue: impl Into<Queue>, layout: Layout) -> Result<Self> {
+        let queue = queue.into();
         let orders = (Order::Natural, Order::Natural);
         let mut shapes = BTreeSet::new();
         for direction in [Direction::Forward, Direction::Inverse] {
@@ -101,26 +105,24 @@ impl<F: DeviceField + FftField> Ntt<F> {
         }
         let passes = shapes.iter().map(|shape| shape.spec::<F>());
         let kernels: Vec<KernelSpec> = passes.chain(table_kernels::<F>(&layout)).collect();
-        let prepared = device.prepare(&kernels)?;
-        let vector = Vector::new(device);
-        // Before the factors: where these are there, on the default queue, so are the roots.
-        let roots = device.upload(&roots::<F>(&layout)?)?;
-        let forward = factors::<F>(device, &layout, &vector, Direction::Forward)?;
+        let prepared = queue.device().prepare(&kernels)?;
+        let vector = Vector::new(&queue);
+        // Before the factors: where these are there, so are the roots.
+        let roots = queue.upload(&roots::<F>(&layout)?)?;
+        let forward = factors::<F>(&queue, &layout, &vector, Direction::Forward)?;
         let kernels = shapes.into_iter().enumerate().map(|(i, shape)| (shape, Arc::new(prepared.kernel(i))));
         let kernels = Mutex::new(kernels.collect());
         let (inverse, cosets) = (Lazy::default(), Mutex::default());
-        let (device, queue) = (device.clone(), device.default_queue());
-        let of_columns = Lazy::default();
-        let shared = Arc::new(Shared { device, layout, kernels, roots, forward, inverse, vector, cosets, of_columns });
-        Ok(Self { shared, queue })
+        let (made_on, of_columns) = (queue.clone(), Lazy::default());
+        let shared = Shared { queue: made_on, layout, kernels, roots, forward, inverse, vector, cosets, of_columns };
+        Ok(Self { shared: Arc::new(shared), queue })
     }
 
     /// Makes kernels ready side by side, and keeps them.
     pub(crate) fn prepare(&self, shapes: impl IntoIterator<Item = Shape>) -> Result<()> {
         let known = || self.shared.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: BTreeSet<Shape> = shapes.into_iter().filter(|shape| !known().contains_key(shape)).collect();
-        let prepared =
-            self.shared.device.prepare(&missing.iter().map(|shape| shape.spec::<F>()).collect::<Vec<_>>())?;
+        let prepared = self.device().prepare(&missing.iter().map(|shape| shape.spec::<F>()).collect::<Vec<_>>())?;
         for (i, shape) in missing.into_iter().enumerate() {
             let kernel = Arc::new(prepared.kernel(i));
             // Where another thread was faster, this one's goes when the lock is free again.
@@ -171,7 +173,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
 
     /// Gives the device that the plan is on.
     pub fn device(&self) -> &Device {
-        &self.shared.device
+        self.shared.queue.device()
     }
 
     /// Gives the same plan, with the same tables and kernels, on a queue of its own. What it shares with work of other
@@ -187,9 +189,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
 
     /// What transforms so many columns: the plan itself, or one of other passes.
     pub(crate) fn of_columns(&self, columns: usize) -> Result<&Self> {
-        let Shared { device, layout, of_columns, .. } = &*self.shared;
+        let Shared { queue, layout, of_columns, .. } = &*self.shared;
         let Some(layout) = layout.of_columns::<F>(columns) else { return Ok(self) };
-        of_columns.get_or_make(|| Self::with_layout(device, layout))
+        of_columns.get_or_make(|| Self::with_layout(queue, layout))
     }
 
     /// Operations where the plan works.
@@ -242,14 +244,14 @@ impl<F: DeviceField + FftField> Ntt<F> {
         if let Some(kernel) = kernels().get(&shape) {
             return Ok(kernel.clone());
         }
-        let kernel = Arc::new(Kernel::new(&self.shared.device, shape.spec::<F>())?);
+        let kernel = Arc::new(Kernel::new(self.device(), shape.spec::<F>())?);
         // Where another thread was faster, this one's goes when the lock is free again.
         Ok(Arc::clone(kernels().entry(shape).or_insert_with(|| Arc::clone(&kernel))))
     }
 
     pub(crate) fn inverse_factors(&self) -> Result<&Factors<F>> {
-        let Shared { device, layout, vector, inverse, .. } = &*self.shared;
-        inverse.get_or_make(|| factors::<F>(device, layout, vector, Direction::Inverse))
+        let Shared { queue, layout, vector, inverse, .. } = &*self.shared;
+        inverse.get_or_make(|| factors::<F>(queue, layout, vector, Direction::Inverse))
     }
 
     /// The powers of a coset's generator: g^i for the forward transform, g^(−i) for the inverse, with n⁻¹ where no
@@ -275,11 +277,11 @@ impl<F: DeviceField + FftField> Ntt<F> {
             Direction::Inverse => (inverted(generator), F::ONE),
         };
         let split = self.shared.layout.log_split();
-        let mut powers = self.shared.device.alloc(self.shared.layout.powers())?;
+        let mut powers = self.device().alloc(self.shared.layout.powers())?;
         let (low, high) = powers.as_view_mut().split_at(1 << split)?;
         self.shared.vector.powers(base, F::ONE, low)?;
         self.shared.vector.powers(base.pow([1 << split]), scale, high)?;
-        let ready = Ready::behind(&self.shared.device.default_queue())?;
+        let ready = Ready::behind(&self.shared.queue)?;
         let coset = Coset { generator, direction, powers: Arc::new(powers), ready };
         let mut cosets = lock();
         // What goes gives its memory back: not under the lock.
@@ -311,8 +313,10 @@ impl<F: DeviceField> Clone for Ntt<F> {
 
 impl<F: DeviceField> fmt::Debug for Ntt<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { device, layout, .. } = &*self.shared;
-        f.debug_struct("Ntt").field("device", device).field("layout", layout).finish_non_exhaustive()
+        f.debug_struct("Ntt")
+            .field("device", self.shared.queue.device())
+            .field("layout", &self.shared.layout)
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, Lazy, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Buffer, Lazy, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{
@@ -110,15 +110,16 @@ pub struct LowDegreeExtension<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> LowDegreeExtension<F> {
-    /// Makes a plan for extending 2^`log_n` values to 2^(`log_n` + `log_blowup`).
+    /// Makes a plan for extending 2^`log_n` values to 2^(`log_n` + `log_blowup`), on a queue (`&device` is its default one).
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^(`log_n` + `log_blowup`); [`Error::TooLarge`]
     /// if that sum is above 31; [`Error::Device`] if the tables for 2^`log_n` elements do not fit the device's memory,
     /// if a kernel does not compile, or if the device fails.
-    pub fn new(device: &Device, log_n: u32, log_blowup: u32) -> Result<Self> {
-        Ntt::<F>::required_bytes(device, log_n.saturating_add(log_blowup), 1, Config::default())?;
-        Ok(Self { small: Ntt::new(device, log_n)?, log_blowup, large: Arc::default(), columns: 1 })
+    pub fn new(queue: impl Into<Queue>, log_n: u32, log_blowup: u32) -> Result<Self> {
+        let queue = queue.into();
+        Ntt::<F>::required_bytes(queue.device(), log_n.saturating_add(log_blowup), 1, Config::default())?;
+        Ok(Self { small: Ntt::new(queue, log_n)?, log_blowup, large: Arc::default(), columns: 1 })
     }
 
     /// Extends the columns of matrices of n rows and `count` columns, stored by rows (unless set, runs of n elements). An element
@@ -335,7 +336,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     }
 
     fn large(&self) -> Result<&Ntt<F>> {
-        let new = || Ntt::new(self.small.device(), self.small.size().ilog2() + self.log_blowup);
+        let new = || Ntt::new(&self.small.shared.queue, self.small.size().ilog2() + self.log_blowup);
         self.large.get_or_make(new)
     }
 }

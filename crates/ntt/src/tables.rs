@@ -3,7 +3,7 @@
 use std::{any::type_name, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Buffer, Device, Kernel, Ready, ViewMut};
+use evariste_backend::{Arg, Buffer, Kernel, Queue, Ready, ViewMut};
 use evariste_field::{DeviceField, Mont, Vector, shoup_constants, source};
 
 use crate::{
@@ -83,13 +83,14 @@ pub(crate) fn roots_len(layout: &Layout) -> usize {
 
 /// The tables of the factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.
 pub(crate) fn factors<F: DeviceField + FftField>(
-    device: &Device,
+    queue: &Queue,
     layout: &Layout,
     vector: &Vector<F>,
     direction: Direction,
 ) -> Result<Factors<F>> {
     let inverse = direction == Direction::Inverse;
     let (starts, len) = layout.twiddles();
+    let device = queue.device();
     let mut factors = device.alloc(len)?;
     let fill = |params: &pass::twiddles::Params,
                 quotients,
@@ -100,7 +101,7 @@ pub(crate) fn factors<F: DeviceField + FftField>(
         let groups = u64::from(params.len).div_ceil(u64::from(kernel.spec().threads));
         let args = &mut [Arg::read(powers), Arg::write(factors)];
         // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
-        Ok(unsafe { kernel.launch(&device.default_queue(), groups, params, args) }?)
+        Ok(unsafe { kernel.launch(queue, groups, params, args) }?)
     };
     let between = &starts[..starts.len().saturating_sub(1)];
     for (i, &(start, left)) in between.iter().enumerate() {
@@ -125,7 +126,7 @@ pub(crate) fn factors<F: DeviceField + FftField>(
                 let len = 1 + (((1u32 << rows) - 1) << left);
                 if !quotients {
                     let end = start + len as usize;
-                    factors.view_mut(end..=end)?.write(&[inverted(factor)])?;
+                    queue.write(factors.view_mut(end..=end)?, &[inverted(factor)])?;
                 }
                 let (at, shift) = (start as u32, layout.log_n - left - rows);
                 let params = pass::twiddles::Params { len, at, log_columns: left, shift, split };
@@ -145,15 +146,15 @@ pub(crate) fn factors<F: DeviceField + FftField>(
             }
             Twiddles::TwoPowers => {
                 let done = layout.log_n - left - layout.log_rows[i];
-                factors.view_mut(start..start + 2)?.write(&[factor, root.pow([1 << done])])?;
+                queue.write(factors.view_mut(start..start + 2)?, &[factor, root.pow([1 << done])])?;
             }
             Twiddles::BinaryPowers | Twiddles::OnTheFly => {
                 let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
                 let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);
                 let powers: Vec<F> = powers.collect();
-                factors.view_mut(start..start + 1 + count)?.write(&[&[factor], &powers[..]].concat())?;
+                queue.write(factors.view_mut(start..start + 1 + count)?, &[&[factor], &powers[..]].concat())?;
             }
         }
     }
-    Ok(Factors { factors, ready: Ready::behind(&device.default_queue())? })
+    Ok(Factors { factors, ready: Ready::behind(queue)? })
 }

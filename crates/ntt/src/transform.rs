@@ -241,7 +241,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     }
 
     fn run_into(&self, source: View<'_, Mont<F>>, mut data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
-        self.plan.shared.device.expect_same("the output of a transform", data.device())?;
+        self.plan.device().expect_same("the output of a transform", data.device())?;
         data.expect_len("the output of a transform", source.len())?;
         source.secrecy().expect_to(data.secrecy(), "transform", ["the source", "the output"])?;
         let Some(run) = self.ready(source, direction, Some(0))? else {
@@ -253,7 +253,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     }
 
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, direction: Direction) -> Result<HostBuffer> {
-        let (device, bytes) = (&self.plan.shared.device, Mont::<F>::BYTES);
+        let (device, bytes) = (self.plan.device(), Mont::<F>::BYTES);
         host.expect_download("the host memory of a transform")?;
         host.expect_secrecy("the host memory of a transform", secrecy)?;
         let len = whole_elements::<F>(&host)?;
@@ -320,7 +320,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         elsewhere: Option<u32>,
     ) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
-        plan.shared.device.expect_same("the data of a transform", data.device())?;
+        plan.device().expect_same("the data of a transform", data.device())?;
         let columns = self.columns.unwrap_or(1);
         let unit = plan.size().saturating_mul(columns);
         if if unit == 0 { !data.is_empty() } else { !data.len().is_multiple_of(unit) } {
@@ -412,7 +412,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
     /// Memory for what lies between passes over so many elements, if they need any.
     pub(crate) fn scratch(&self, len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
         match self.scratch {
-            true => Ok(Some(self.plan.shared.device.alloc_with(len, secrecy)?)),
+            true => Ok(Some(self.plan.device().alloc_with(len, secrecy)?)),
             false => Ok(None),
         }
     }
@@ -420,7 +420,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
     /// Queues all passes over so many elements.
     pub(crate) fn launch_all(&self, len: usize, mut ends: Ends<'_, F>) -> Result<()> {
         let mut launch = || (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut ends));
-        let in_pool = self.passes.len() > 1 && self.plan.shared.device.info().id.kind == Kind::Cpu;
+        let in_pool = self.passes.len() > 1 && self.plan.device().info().id.kind == Kind::Cpu;
         if in_pool { parallel::in_pool(launch) } else { launch() }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, ViewMut, parallel, params};
+use evariste_backend::{Arg, Binding, Buffer, CpuArg, Kernel, KernelSpec, Language, Queue, ViewMut, parallel, params};
 use evariste_field::{
     DeviceField, Mont, Vector,
     source::{self, turns},
@@ -52,30 +52,32 @@ params! {
 /// # }
 /// ```
 pub struct TwiddleTable<F: DeviceField> {
-    device: Device,
+    queue: Queue,
     kernel: Kernel<Params>,
     powers: Buffer<Mont<F>>,
     params: Params,
 }
 
 impl<F: DeviceField + FftField> TwiddleTable<F> {
-    /// Makes ready what a method computes the factors of 2^`log_n` elements from. Stored factors, with their quotients or without, are
+    /// Makes ready what a method computes the factors of 2^`log_n` elements from, on a queue (`&device` is its default one). Stored factors, with their quotients or without, are
     /// computed as those of [`Twiddles::TwoLevel`].
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is above 31;
     /// [`Error::Device`] if the kernel does not compile, if memory is exhausted, or if the device fails.
-    pub fn new(device: &Device, log_n: u32, method: Twiddles) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>, log_n: u32, method: Twiddles) -> Result<Self> {
+        let queue = queue.into();
+        let device = queue.device();
         let root = unity::<F>(log_n)?;
         if log_n > MAX_LOG_N {
             return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
         let method = computed(method);
-        let (vector, split) = (Vector::new(device), log_n.div_ceil(2));
+        let (vector, split) = (Vector::new(&queue), log_n.div_ceil(2));
         let powers = match method {
             Twiddles::BinaryPowers => {
                 let powers = std::iter::successors(Some(root), |power| Some(power.square()));
-                device.upload::<Mont<F>>(&powers.take(log_n.max(1) as usize).collect::<Vec<F>>())?
+                queue.upload::<Mont<F>>(&powers.take(log_n.max(1) as usize).collect::<Vec<F>>())?
             }
             Twiddles::TwoLevel => {
                 let mut powers = device.alloc((1 << split) + (1 << (log_n - split)))?;
@@ -89,11 +91,11 @@ impl<F: DeviceField + FftField> TwiddleTable<F> {
                 vector.powers(root, F::ONE, &mut powers)?;
                 powers
             }
-            _ => device.upload::<Mont<F>>(&[root])?,
+            _ => queue.upload::<Mont<F>>(&[root])?,
         };
         let kernel = Kernel::new(device, spec::<F>(method))?;
         let params = Params { len: 1 << log_n, log_n, log_columns: split, split };
-        Ok(Self { device: device.clone(), kernel, powers, params })
+        Ok(Self { queue, kernel, powers, params })
     }
 
     /// Counts the factors.
@@ -108,14 +110,14 @@ impl<F: DeviceField + FftField> TwiddleTable<F> {
     /// device fails.
     pub fn fill<'a>(&self, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let out = out.into();
-        self.device.expect_same("a table of factors", out.device())?;
+        self.queue.device().expect_same("a table of factors", out.device())?;
         if out.len() != self.size() {
             return Err(Error::Length { expected: self.size(), actual: out.len() });
         }
         let groups = u64::from(self.params.len).div_ceil(u64::from(self.kernel.spec().threads));
         let args = &mut [Arg::read(&self.powers), Arg::write(out)];
         // SAFETY: exponents are below 2^log_n, for which there are powers, and `out` has as many elements.
-        Ok(unsafe { self.kernel.launch(&self.device.default_queue(), groups, &self.params, args) }?)
+        Ok(unsafe { self.kernel.launch(&self.queue, groups, &self.params, args) }?)
     }
 
     /// Lists the kernels of all methods, for compiling them ahead.
@@ -194,7 +196,7 @@ fn factor<F: DeviceField>(method: Twiddles, params: &Params, at: impl Fn(usize) 
 impl<F: DeviceField> fmt::Debug for TwiddleTable<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TwiddleTable")
-            .field("device", &self.device)
+            .field("device", self.queue.device())
             .field("len", &self.params.len)
             .finish_non_exhaustive()
     }

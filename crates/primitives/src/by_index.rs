@@ -57,6 +57,7 @@ params! {
 /// # }
 /// ```
 pub struct ByIndex<T> {
+    /// Of the kernels, which are made later: a queue of another device is refused.
     device: Device,
     queue: Queue,
     kernels: Arc<Kernels>,
@@ -80,9 +81,10 @@ enum Mode {
 }
 
 impl<T> ByIndex<T> {
-    /// Operations on `device`. Nothing is compiled yet.
-    pub fn new(device: &Device) -> Self {
-        Self { device: device.clone(), queue: device.default_queue(), kernels: Arc::default(), element: PhantomData }
+    /// Operations on a queue; `&device` is its default one. Nothing is compiled yet.
+    pub fn new(queue: impl Into<Queue>) -> Self {
+        let queue = queue.into();
+        Self { device: queue.device().clone(), queue, kernels: Arc::default(), element: PhantomData }
     }
 
     /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is ordered by

@@ -1,8 +1,8 @@
 use std::{ops::Range, sync::Arc};
 
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Queue, Result, Secrecy, View,
-    ViewMut, loop_turns, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Error, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut,
+    loop_turns, params,
 };
 use rayon::prelude::*;
 
@@ -78,22 +78,22 @@ pub(crate) struct Digits {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    device: Device,
     queue: Queue,
     count: Arc<Kernel<CountParams>>,
     sum: Arc<Kernel<SumParams>>,
 }
 
 impl Histogram {
-    /// Compiles the kernels for `device`.
+    /// Compiles the kernels for a device; `&device` works on its default queue.
     ///
     /// # Errors
     /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
     /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
     /// device is lost.
-    pub fn new(device: &Device) -> Result<Self> {
-        let (count, sum) = (Kernel::new(device, count_spec())?, Kernel::new(device, sum_spec())?);
-        Ok(Self { device: device.clone(), queue: device.default_queue(), count: Arc::new(count), sum: Arc::new(sum) })
+    pub fn new(queue: impl Into<Queue>) -> Result<Self> {
+        let queue = queue.into();
+        let (count, sum) = (Kernel::new(queue.device(), count_spec())?, Kernel::new(queue.device(), sum_spec())?);
+        Ok(Self { queue, count: Arc::new(count), sum: Arc::new(sum) })
     }
 
     /// Returns the same histogram, with the same kernels, for work on `queue`. What it shares with work of other queues is
@@ -125,7 +125,7 @@ impl Histogram {
         let (keys, out) = (keys.into(), out.into());
         let (shift, bits) = checked_bits(&bits)?;
         if bits > MAX_BITS {
-            let (device, limit) = (self.device.info().id, MAX_BITS.into());
+            let (device, limit) = (self.queue.device().info().id, MAX_BITS.into());
             return Err(Error::TooLarge {
                 what: "the digit of a histogram",
                 device,
@@ -146,9 +146,9 @@ impl Histogram {
     /// Counts all digits in one pass: `out[(f << bits) + d]` for digit f. The output must have `fields << bits`
     /// elements.
     pub(crate) fn count_digits(&self, keys: View<'_, u32>, digits: Digits, mut out: ViewMut<'_, u32>) -> Result<()> {
-        self.device.expect_same("the keys of a histogram", keys.device())?;
-        self.device.expect_same("the output of a histogram", out.device())?;
-        let len = checked_len(&self.device, "histogram", keys.len())?;
+        self.queue.device().expect_same("the keys of a histogram", keys.device())?;
+        self.queue.device().expect_same("the output of a histogram", out.device())?;
+        let len = checked_len(self.queue.device(), "histogram", keys.len())?;
         let Digits { shift, total, bits, fields } = digits;
         let columns = fields << bits;
         out.expect_len("the output of a histogram", columns as usize)?;
@@ -158,7 +158,7 @@ impl Histogram {
         let (rows, chunk) = self.rows(len, columns);
         let windows = columns.div_ceil(WINDOW);
         let secrecy = Secrecy::of([keys.secrecy(), out.secrecy()]);
-        let mut counts: Buffer<u32> = self.device.alloc_with(rows as usize * columns as usize, secrecy)?;
+        let mut counts: Buffer<u32> = self.queue.device().alloc_with(rows as usize * columns as usize, secrecy)?;
         // A shift by all 32 bits of a key is not defined: there are no bits then.
         let shift = shift.min(u32::BITS - 1);
         let params = CountParams { len, chunk, shift, mask: mask(total), bits, fields, windows, chunks: rows };
@@ -172,7 +172,7 @@ impl Histogram {
 
     /// How many chunks the keys are counted in, and their length.
     fn rows(&self, len: u32, columns: u32) -> (u32, u32) {
-        let most = self.device.info().parallelism.saturating_mul(ROWS_PER_UNIT).max(1);
+        let most = self.queue.device().info().parallelism.saturating_mul(ROWS_PER_UNIT).max(1);
         let least = (columns * KEYS_PER_COUNTER).max(MIN_CHUNK);
         let mut chunk = len.div_ceil(most).max(least);
         let params = |chunk| CountParams { chunk, fields: MAX_FIELDS, ..CountParams::default() };

@@ -3,8 +3,7 @@ use std::sync::Arc;
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, loop_turns,
-    params,
+    Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, loop_turns, params,
 };
 use rayon::prelude::*;
 
@@ -51,22 +50,22 @@ params! {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scan {
-    device: Device,
     queue: Queue,
     sums: Arc<Kernel<SumsParams>>,
     tiles: Arc<Kernel<TilesParams>>,
 }
 
 impl Scan {
-    /// Compiles the kernels for `device`.
+    /// Compiles the kernels for a device; `&device` works on its default queue.
     ///
     /// # Errors
     /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
     /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
     /// device is lost.
-    pub fn new(device: &Device) -> Result<Self> {
-        let (sums, tiles) = (Kernel::new(device, sums_spec())?, Kernel::new(device, tiles_spec())?);
-        Ok(Self { device: device.clone(), queue: device.default_queue(), sums: Arc::new(sums), tiles: Arc::new(tiles) })
+    pub fn new(queue: impl Into<Queue>) -> Result<Self> {
+        let queue = queue.into();
+        let (sums, tiles) = (Kernel::new(queue.device(), sums_spec())?, Kernel::new(queue.device(), tiles_spec())?);
+        Ok(Self { queue, sums: Arc::new(sums), tiles: Arc::new(tiles) })
     }
 
     /// Returns the same scan, with the same kernels, for work on `queue`. What it shares with work of other queues is
@@ -97,12 +96,12 @@ impl Scan {
     /// [`Error::Lost`] if the device is lost.
     pub fn exclusive<'a>(&self, input: impl Into<View<'a, u32>>, out: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (input, out) = (input.into(), out.into());
-        self.device.expect_same("the input of a scan", input.device())?;
-        self.device.expect_same("the output of a scan", out.device())?;
+        self.queue.device().expect_same("the input of a scan", input.device())?;
+        self.queue.device().expect_same("the output of a scan", out.device())?;
         if out.len() != input.len() + 1 {
             out.expect_len("the output of a scan", input.len())?;
         }
-        checked_len(&self.device, "scan", out.len())?;
+        checked_len(self.queue.device(), "scan", out.len())?;
         self.level(input, out)
     }
 
@@ -115,17 +114,17 @@ impl Scan {
         }
         let secrecy = Secrecy::of([input.secrecy(), out.secrecy()]);
         let offsets = if tiles == 1 {
-            let mut zero = self.device.alloc_with(1, secrecy)?;
+            let mut zero = self.queue.device().alloc_with(1, secrecy)?;
             self.queue.clear::<u32>(&mut zero)?;
             zero
         } else {
-            let mut sums = self.device.alloc_with::<u32>(tiles as usize, secrecy)?;
+            let mut sums = self.queue.device().alloc_with::<u32>(tiles as usize, secrecy)?;
             let params = SumsParams { len: input_len, tiles };
             // SAFETY: the input has `len` elements and `sums` has `tiles`; tiles beyond them do nothing.
             unsafe {
                 self.sums.launch(&self.queue, tiles.into(), &params, &mut [Arg::read(input), Arg::write(&mut sums)])
             }?;
-            let mut offsets = self.device.alloc_with::<u32>(tiles as usize, secrecy)?;
+            let mut offsets = self.queue.device().alloc_with::<u32>(tiles as usize, secrecy)?;
             self.level(sums.as_view(), offsets.as_view_mut())?;
             offsets
         };

@@ -3,8 +3,8 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, Secrecy,
-    View, ViewMut, loop_turns, parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Element, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
+    ViewMut, loop_turns, parallel, params,
 };
 
 use crate::{THREADS, checked_len};
@@ -79,30 +79,29 @@ params! {
 /// many small ones. A thread adds a slice: segments inside it are done, and what it has of the first and the last
 /// segment it leaves to the next level, which is a shorter vector of the same kind.
 pub struct SegmentedSum<M> {
-    device: Device,
     queue: Queue,
     kernel: Arc<Kernel<Params>>,
     monoid: PhantomData<fn() -> M>,
 }
 
 impl<M: Monoid> SegmentedSum<M> {
-    /// Compiles the kernel for `device`.
+    /// Compiles the kernel for a device; `&device` works on its default queue.
     ///
     /// # Errors
     /// [`Error::Compile`] if the compiler or the driver refuses the kernel, [`Error::Unavailable`] if the compiler is
     /// missing and the disk cache has not the kernel, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if
     /// the device is lost.
-    pub fn new(device: &Device) -> Result<Self> {
-        let kernel = Arc::new(Kernel::new(device, Self::kernel())?);
-        Ok(Self { device: device.clone(), queue: device.default_queue(), kernel, monoid: PhantomData })
+    pub fn new(queue: impl Into<Queue>) -> Result<Self> {
+        let queue = queue.into();
+        let kernel = Arc::new(Kernel::new(queue.device(), Self::kernel())?);
+        Ok(Self { queue, kernel, monoid: PhantomData })
     }
 
     /// Returns the same sums, with the same kernel, for work on `queue`. What they share with work of other queues is
     /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        let (device, kernel) = (self.device.clone(), Arc::clone(&self.kernel));
-        Self { device, queue: queue.clone(), kernel, monoid: PhantomData }
+        Self { queue: queue.clone(), kernel: Arc::clone(&self.kernel), monoid: PhantomData }
     }
 
     /// Returns the kernel, for compiling it ahead.
@@ -159,11 +158,11 @@ impl<M: Monoid> SegmentedSum<M> {
     ) -> Result<()> {
         let (keys, values, mut out) = (keys.into(), values.into(), out.into());
         values.expect_len("the values of a segmented sum", keys.len())?;
-        self.device.expect_same("the keys of a segmented sum", keys.device())?;
-        self.device.expect_same("the values of a segmented sum", values.device())?;
-        self.device.expect_same("the output of a segmented sum", out.device())?;
-        checked_len(&self.device, "segmented sum", keys.len())?;
-        checked_len(&self.device, "segmented sum", out.len())?;
+        self.queue.device().expect_same("the keys of a segmented sum", keys.device())?;
+        self.queue.device().expect_same("the values of a segmented sum", values.device())?;
+        self.queue.device().expect_same("the output of a segmented sum", out.device())?;
+        checked_len(self.queue.device(), "segmented sum", keys.len())?;
+        checked_len(self.queue.device(), "segmented sum", out.len())?;
         let given = Secrecy::of([keys.secrecy(), values.secrecy()]);
         given.expect_to(out.secrecy(), "segmented sum", ["the keys or the values", "the output"])?;
         let slice = self.slice(keys.len()) as u32;
@@ -188,8 +187,8 @@ impl<M: Monoid> SegmentedSum<M> {
         let last = slices <= 1;
         let rest = if last { 1 } else { 2 * slices };
         let secrecy = Secrecy::of([keys.secrecy(), values.secrecy(), out.secrecy()]);
-        let mut next_keys = self.device.alloc_with(rest, secrecy)?;
-        let mut next_values = self.device.alloc_with(rest, secrecy)?;
+        let mut next_keys = self.queue.device().alloc_with(rest, secrecy)?;
+        let mut next_values = self.queue.device().alloc_with(rest, secrecy)?;
         let params = Params {
             len: keys.len() as u32,
             slice: slice as u32,
@@ -211,7 +210,7 @@ impl<M: Monoid> SegmentedSum<M> {
     }
 
     fn slice(&self, len: usize) -> usize {
-        let threads = (self.device.info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
+        let threads = (self.queue.device().info().parallelism as usize).saturating_mul(THREADS_PER_UNIT).max(1);
         let mut slice = (len / threads).clamp(MIN_SLICE, MAX_SLICE);
         while slice > LEAST_SLICE && !self.kernel.fits(&Params { slice: slice as u32, ..Params::default() }) {
             slice = (slice / 2).max(LEAST_SLICE);

@@ -3,7 +3,7 @@ use std::{mem, ops::Range, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Wiped,
+    Arg, Binding, BindingType, Buffer, CpuArg, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Wiped,
     loop_turns, params,
 };
 use rayon::prelude::*;
@@ -95,7 +95,6 @@ params! {
 /// ```
 #[derive(Clone, Debug)]
 pub struct RadixSort {
-    device: Device,
     queue: Queue,
     method: Method,
 }
@@ -107,14 +106,16 @@ enum Method {
 }
 
 impl RadixSort {
-    /// Compiles the kernels for `device`, of the method that suits it.
+    /// Compiles the kernels for a device, of the method that suits it; `&device` works on its default queue.
     ///
     /// # Errors
     /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
     /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
     /// device is lost.
-    pub fn new(device: &Device) -> Result<Self> {
-        Self::with_method(device, SortMethod::of(device.info()))
+    pub fn new(queue: impl Into<Queue>) -> Result<Self> {
+        let queue = queue.into();
+        let method = SortMethod::of(queue.device().info());
+        Self::with_method(queue, method)
     }
 
     /// Compiles the kernels of a given method. All methods work on all devices, but [`SortMethod::Sweep`] leaves a
@@ -123,19 +124,21 @@ impl RadixSort {
     ///
     /// # Errors
     /// Returns the errors of [`RadixSort::new`], for the same reasons.
-    pub fn with_method(device: &Device, method: SortMethod) -> Result<Self> {
+    pub fn with_method(queue: impl Into<Queue>, method: SortMethod) -> Result<Self> {
+        let queue = queue.into();
+        let device = queue.device();
         let method = match method {
             SortMethod::Sweep => {
                 let sweep = Arc::new(Kernel::new(device, sweep_spec())?);
-                Method::Sweep { histogram: Histogram::new(device)?, sweep }
+                Method::Sweep { histogram: Histogram::new(&queue)?, sweep }
             }
             SortMethod::Scatter => Method::Scatter {
                 count: Arc::new(Kernel::new(device, count_spec())?),
-                scan: Scan::new(device)?,
+                scan: Scan::new(&queue)?,
                 scatter: Arc::new(Kernel::new(device, scatter_spec())?),
             },
         };
-        Ok(Self { device: device.clone(), queue: device.default_queue(), method })
+        Ok(Self { queue, method })
     }
 
     /// Returns the same sort, with the same kernels, for work on `queue`. What it shares with work of other queues is
@@ -146,7 +149,7 @@ impl RadixSort {
             Method::Sweep { histogram, sweep } => Method::Sweep { histogram: histogram.on(queue), sweep },
             Method::Scatter { count, scan, scatter } => Method::Scatter { count, scan: scan.on(queue), scatter },
         };
-        Self { device: self.device.clone(), queue: queue.clone(), method }
+        Self { queue: queue.clone(), method }
     }
 
     /// Returns the kernels of both methods, for compiling them ahead.
@@ -209,27 +212,26 @@ impl RadixSort {
         bits: Range<u32>,
     ) -> Result<()> {
         let (mut keys, mut values) = (keys.into(), values.into());
-        let queue = &self.queue;
+        let (queue, device) = (&self.queue, self.queue.device());
         let (shift, bits) = checked_bits(&bits)?;
         values.expect_len("the values of a sort", keys.len())?;
-        self.device.expect_same("the keys of a sort", keys.device())?;
-        self.device.expect_same("the values of a sort", values.device())?;
-        let len = checked_len(&self.device, "sort", keys.len())?;
+        device.expect_same("the keys of a sort", keys.device())?;
+        device.expect_same("the values of a sort", values.device())?;
+        let len = checked_len(device, "sort", keys.len())?;
         let passes = Passes::new(shift, bits, self.digit_bits());
         if len < 2 || passes.count == 0 {
             return Ok(());
         }
-        let mut moved_keys: Buffer<u32> = self.device.alloc_with(keys.len(), keys.secrecy())?;
-        let mut moved_values: Buffer<u32> = self.device.alloc_with(keys.len(), values.secrecy())?;
+        let mut moved_keys: Buffer<u32> = device.alloc_with(keys.len(), keys.secrecy())?;
+        let mut moved_values: Buffer<u32> = device.alloc_with(keys.len(), values.secrecy())?;
         // Passes go from the pairs to the moved ones and back.
         let mut pairs = [[keys.reborrow(), values.reborrow()], [moved_keys.as_view_mut(), moved_values.as_view_mut()]];
         let secrecy = pairs[0][0].secrecy();
         match &self.method {
             Method::Sweep { histogram, sweep } => {
                 let digits = Digits { shift, total: bits, bits: passes.bits, fields: passes.count };
-                let mut totals: Buffer<u32> =
-                    self.device.alloc_with((passes.count << passes.bits) as usize, secrecy)?;
-                let mut state: Buffer<u32> = self.device.alloc_with(state_words(len as usize), secrecy)?;
+                let mut totals: Buffer<u32> = device.alloc_with((passes.count << passes.bits) as usize, secrecy)?;
+                let mut state: Buffer<u32> = device.alloc_with(state_words(len as usize), secrecy)?;
                 queue.clear(&mut state)?;
                 histogram.count_digits(pairs[0][0].as_view(), digits, totals.as_view_mut())?;
                 for pass in 0..passes.count {
@@ -252,8 +254,8 @@ impl RadixSort {
             }
             Method::Scatter { count, scan, scatter } => {
                 let tiles = len.div_ceil(SCATTER_TILE);
-                let mut counts: Buffer<u32> = self.device.alloc_with((tiles << SCATTER_BITS) as usize, secrecy)?;
-                let mut offsets: Buffer<u32> = self.device.alloc_with(counts.len(), secrecy)?;
+                let mut counts: Buffer<u32> = device.alloc_with((tiles << SCATTER_BITS) as usize, secrecy)?;
+                let mut offsets: Buffer<u32> = device.alloc_with(counts.len(), secrecy)?;
                 for pass in 0..passes.count {
                     let (shift, mask) = passes.digit(pass);
                     let params = TileParams { len, tiles, shift, mask };

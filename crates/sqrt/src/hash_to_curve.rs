@@ -13,8 +13,8 @@ use ark_ff::{
     field_hashers::{DefaultFieldHasher, HashToField},
 };
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Ready, View, ViewMut,
-    loop_turns, parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Kernel, KernelSpec, Language, Queue, Ready, View, ViewMut, loop_turns,
+    parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, Points, point,
@@ -67,7 +67,6 @@ pub struct HashToCurve<C: WBConfig + DeviceCurve<BaseField: RootField>> {
 type Frobenius<C> = (Kernel<FrobeniusParams>, Buffer<Mont<<C as CurveConfig>::BaseField>>);
 
 struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
-    device: Device,
     domain: Vec<u8>,
     map: MapToCurve<C>,
     points: Points<C>,
@@ -83,7 +82,7 @@ struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
 const COEFFICIENT_BYTES: u32 = 64;
 
 impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
-    /// Makes the map, and compiles the kernels. The domain separation tag is that of RFC 9380, section 3.1.
+    /// Makes the map, for work on a queue (`&device` is its default one), and compiles the kernels. The domain separation tag is that of RFC 9380, section 3.1.
     ///
     /// # Errors
     /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes for a
@@ -92,27 +91,28 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// square; [`Error::Modulus`] if the modulus is no prime; [`Error::Root`] if the base field has a root of unity that is not
     /// primitive; [`Error::Curve`] if the coefficients, the generator, its order, the cofactor or the isogeny of the curve do not
     /// hold; [`Error::Device`] if a kernel does not compile, if the device has no room for the tables, or if it fails.
-    pub fn new(device: &Device, domain: &[u8]) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>, domain: &[u8]) -> Result<Self> {
+        let queue = queue.into();
+        let device = queue.device();
         if domain.is_empty() {
             return Err(Error::Domain);
         }
         Membership::<C::BaseField>::checked::<C>(device)?;
         let clearing = Clearing::of::<C>()?;
-        let scalar = |scalar: &BigUint| Ok((device.upload(&scalar.to_u32_digits())?, scalar.bits() as u32));
+        let scalar = |scalar: &BigUint| Ok((queue.upload(&scalar.to_u32_digits())?, scalar.bits() as u32));
         let frobenius = |ends: [C::BaseField; 2]| -> Result<Frobenius<C>> {
-            Ok((Kernel::new(device, frobenius_spec::<C>())?, device.upload(&ends)?))
+            Ok((Kernel::new(device, frobenius_spec::<C>())?, queue.upload(&ends)?))
         };
         let inner = Inner {
-            device: device.clone(),
             domain: domain.to_vec(),
-            map: MapToCurve::new(device)?,
-            points: Points::new(device),
+            map: MapToCurve::new(&queue)?,
+            points: Points::new(&queue),
             multiple: Kernel::new(device, multiple_spec::<C>())?,
             scalars: clearing.scalars.iter().map(scalar).collect::<Result<_>>()?,
             frobenius: clearing.ends.map(frobenius).transpose()?,
-            ready: Ready::behind(&device.default_queue())?,
+            ready: Ready::behind(&queue)?,
         };
-        Ok(Self { queue: device.default_queue(), inner: Arc::new(inner) })
+        Ok(Self { queue, inner: Arc::new(inner) })
     }
 
     /// Gives the same hash, with the same kernels, on a queue of its own.
@@ -137,19 +137,20 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// with what the device fails with.
     pub fn hash<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
         let (inner, queue, count) = (&*self.inner, &self.queue, messages.len());
-        checked_len(&inner.device, "a batch of elements to map", count.saturating_mul(2))?;
+        let device = queue.device();
+        checked_len(device, "a batch of elements to map", count.saturating_mul(2))?;
         let hasher = <DefaultFieldHasher<Sha256> as HashToField<C::BaseField>>::new(&inner.domain);
         let hash = |message: &M| -> (C::BaseField, C::BaseField) { hasher.hash_to_field::<2>(message.as_ref()).into() };
         // All the first elements, then all the second ones.
         let (mut first, second): (Vec<_>, Vec<_>) = messages.par_iter().with_min_len(64).map(hash).unzip();
         first.extend(second);
-        let mut elements = inner.device.alloc::<Mont<C::BaseField>>(2 * count)?;
+        let mut elements = device.alloc::<Mont<C::BaseField>>(2 * count)?;
         queue.write(&mut elements, &first)?;
-        let mut mapped = inner.device.alloc::<Jacobian<C>>(2 * count)?;
+        let mut mapped = device.alloc::<Jacobian<C>>(2 * count)?;
         let (map, points) = (inner.map.on(queue), inner.points.on(queue));
         map.map(&elements, &mut mapped)?;
-        let jacobians = || inner.device.alloc::<Jacobian<C>>(count);
-        let (mut sum, mut multiple, mut out) = (jacobians()?, jacobians()?, inner.device.alloc(count)?);
+        let jacobians = || device.alloc::<Jacobian<C>>(count);
+        let (mut sum, mut multiple, mut out) = (jacobians()?, jacobians()?, device.alloc(count)?);
         points.add_jacobian(mapped.view(..count)?, mapped.view(count..)?, &mut sum)?;
         inner.ready.wait(queue)?;
         let Some((kernel, ends)) = &inner.frobenius else {
@@ -200,7 +201,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         while digits > 1 && !kernel.fits(&of(0, digits, 0)) {
             digits = digits.div_ceil(2);
         }
-        let each = launch_len::<C::BaseField>(self.inner.device.info(), u64::from(digits) * PRODUCTS_OF_DIGIT);
+        let each = launch_len::<C::BaseField>(self.queue.device().info(), u64::from(digits) * PRODUCTS_OF_DIGIT);
         for part in parts(base.len(), each) {
             // A scalar of one digit is one launch without any.
             let mut high = bits - 1;
@@ -354,6 +355,6 @@ fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
 
 impl<C: WBConfig + DeviceCurve<BaseField: RootField>> fmt::Debug for HashToCurve<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HashToCurve").field("device", &self.inner.device).finish_non_exhaustive()
+        f.debug_struct("HashToCurve").field("device", self.queue.device()).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use ark_ec::{
     short_weierstrass::SWCurveConfig,
 };
 use ark_ff::{AdditiveGroup, Field};
-use evariste_backend::{Arg, Device, KernelSpec, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Arg, KernelSpec, Queue, Secrecy, View, ViewMut};
 use evariste_curve::{CurveConstant, CurveError, Jacobian};
 use evariste_field::Mont;
 
@@ -45,13 +45,12 @@ type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeFiel
 /// # }
 /// ```
 pub struct MapToCurve<C: WBConfig<BaseField: RootField>> {
-    device: Device,
     queue: Queue,
     loaded: Arc<Loaded<Params, Prime0<C>>>,
 }
 
 impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
-    /// Makes the program and its tables, and compiles the kernel.
+    /// Makes the program and its tables, for work on a queue (`&device` is its default one), and compiles the kernel.
     ///
     /// # Errors
     /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
@@ -59,17 +58,18 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     /// prime; [`Error::Curve`] if the isogenous curve's generator is not on it, or the map takes it to no point of this
     /// curve; [`Error::Device`] if a kernel does not
     /// compile, if the device has no room for the tables, or if it fails.
-    pub fn new(device: &Device) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>) -> Result<Self> {
+        let queue = queue.into();
         let program = Arc::new(program::<C>()?);
-        let loaded = Loaded::new(device, &program, kernel::<C>(&program))?;
-        Ok(Self { device: device.clone(), queue: device.default_queue(), loaded: Arc::new(loaded) })
+        let loaded = Loaded::new(&queue, &program, kernel::<C>(&program))?;
+        Ok(Self { queue, loaded: Arc::new(loaded) })
     }
 
     /// Gives the same map, with the same kernel, on a queue of its own. What it shares with work of other queues is
     /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: queue.clone(), loaded: Arc::clone(&self.loaded) }
+        Self { queue: queue.clone(), loaded: Arc::clone(&self.loaded) }
     }
 
     /// Lists the kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
@@ -92,11 +92,11 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     ) -> Result<()> {
         let (u, mut out) = (u.into(), out.into());
         out.expect_len("the points", u.len())?;
-        checked_len(&self.device, "a batch of elements to map", u.len())?;
+        checked_len(self.queue.device(), "a batch of elements to map", u.len())?;
         let (queue, Loaded { kernel, each, .. }) = (&self.queue, &*self.loaded);
         kernel.expect_fits(&Params { len: 0, want: 0 })?;
         let secrecy = Secrecy::of([u.secrecy(), out.secrecy()]);
-        let mut verdicts = self.device.alloc_with::<u32>(u.len().min(*each), secrecy)?;
+        let mut verdicts = queue.device().alloc_with::<u32>(u.len().min(*each), secrecy)?;
         for part in parts(u.len(), *each) {
             let params = Params { len: part.len() as u32, want: 0 };
             let mut args = self.loaded.args(queue)?;
@@ -172,6 +172,6 @@ fn kernel<C: WBConfig<BaseField: RootField>>(program: &Arc<Program<Prime0<C>>>) 
 
 impl<C: WBConfig<BaseField: RootField>> fmt::Debug for MapToCurve<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapToCurve").field("device", &self.device).finish_non_exhaustive()
+        f.debug_struct("MapToCurve").field("device", self.queue.device()).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 use std::{any::type_name, fmt, sync::Arc};
 
-use evariste_backend::{Device, KernelSpec, Queue, View, ViewMut};
+use evariste_backend::{KernelSpec, Queue, View, ViewMut};
 use evariste_field::Mont;
 
 use crate::{
@@ -39,7 +39,6 @@ use crate::{
 /// # }
 /// ```
 pub struct NthRoot<F: RootField> {
-    device: Device,
     queue: Queue,
     inner: Arc<Inner<F>>,
 }
@@ -55,26 +54,27 @@ impl<F: RootField> NthRoot<F> {
     /// The largest degree: the work for a digit of a logarithm grows with it.
     pub const MAX_DEGREE: u32 = 61;
 
-    /// Makes a plan for roots of a degree: makes the program, and compiles the kernel for it.
+    /// Makes a plan for roots of a degree on a queue (`&device` is its default one): makes the program, and compiles the kernel for it.
     ///
     /// # Errors
     /// [`Error::Degree`] unless the degree is an odd prime up to [`NthRoot::MAX_DEGREE`]; [`Error::Field`] if the field is not
     /// prime; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if the kernel does not compile, if the device has
     /// no room for the constants, or if it fails.
-    pub fn new(device: &Device, degree: u32) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>, degree: u32) -> Result<Self> {
+        let queue = queue.into();
         let (of, program) = program::<F>(degree)?;
         let program = Arc::new(program);
-        let roots = Loaded::new(device, &program, spec::<F>(Shape::Roots, &program, &detail(degree)))?;
+        let roots = Loaded::new(&queue, &program, spec::<F>(Shape::Roots, &program, &detail(degree)))?;
         let root_of_unity = F::from_base_prime_field(of.root_of_unity());
         let inner = Inner { degree, root_of_unity, products: program.products(), roots };
-        Ok(Self { device: device.clone(), queue: device.default_queue(), inner: Arc::new(inner) })
+        Ok(Self { queue, inner: Arc::new(inner) })
     }
 
     /// Gives the same roots, by the same kernel, on a queue of their own. What they share with work of other queues is
     /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: queue.clone(), inner: Arc::clone(&self.inner) }
+        Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
     /// Lists the kernels for a degree, for compiling them ahead; none for what [`NthRoot::new`] refuses.
@@ -113,7 +113,7 @@ impl<F: RootField> NthRoot<F> {
     ) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the roots", a.len())?;
-        self.inner.roots.launch::<F>(&self.device, &self.queue, 0, &[a], Some(out), mask.into())
+        self.inner.roots.launch::<F>(&self.queue, 0, &[a], Some(out), mask.into())
     }
 
     /// Takes the roots of elements in host memory, `None` where there is none. Waits for the device.
@@ -122,7 +122,7 @@ impl<F: RootField> NthRoot<F> {
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`NthRoot::roots`], for the same reasons.
     pub fn roots_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
-        on_host(&self.device, &self.queue, a, |elements, out, mask| self.roots(elements, out, mask))
+        on_host(&self.queue, a, |elements, out, mask| self.roots(elements, out, mask))
     }
 }
 
@@ -150,7 +150,7 @@ impl<F: RootField> fmt::Debug for NthRoot<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NthRoot")
             .field("field", &type_name::<F>())
-            .field("device", &self.device)
+            .field("device", self.queue.device())
             .field("degree", &self.inner.degree)
             .finish_non_exhaustive()
     }

@@ -175,15 +175,16 @@ pub(crate) struct Loaded<P, B: DevicePrimeField> {
 }
 
 impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
-    pub(crate) fn new(device: &Device, program: &Program<B>, spec: KernelSpec) -> Result<Self> {
+    pub(crate) fn new(queue: &Queue, program: &Program<B>, spec: KernelSpec) -> Result<Self> {
+        let device = queue.device();
         Ok(Self {
             kernel: Kernel::new(device, spec)?,
-            program: device.upload(&program.words())?,
-            constants: device.upload(&program.constants)?,
-            hashed: device.upload(&program.hash.entries)?,
+            program: queue.upload(&program.words())?,
+            constants: queue.upload(&program.constants)?,
+            hashed: queue.upload(&program.hash.entries)?,
             each: launch_len::<B>(device.info(), program.products()) / program.lanes() as usize,
             lanes: program.lanes(),
-            ready: Ready::behind(&device.default_queue())?,
+            ready: Ready::behind(queue)?,
         })
     }
 
@@ -198,7 +199,6 @@ impl<B: DevicePrimeField> Loaded<Params, B> {
     /// Runs the program on all elements of the inputs. `want` is the parity of the root that is chosen.
     pub(crate) fn launch<F: RootField<BasePrimeField = B>>(
         &self,
-        device: &Device,
         queue: &Queue,
         want: u32,
         inputs: &[View<'_, Mont<F>>],
@@ -207,7 +207,7 @@ impl<B: DevicePrimeField> Loaded<Params, B> {
     ) -> Result<()> {
         let len = inputs[0].len();
         verdicts.expect_len("the mask", len)?;
-        checked_len(device, "a batch of roots", len)?;
+        checked_len(self.program.device(), "a batch of roots", len)?;
         for part in parts(len, self.each) {
             let params = Params { len: part.len() as u32, want };
             let mut args = self.args(queue)?;
@@ -229,11 +229,11 @@ impl<B: DevicePrimeField> Loaded<Params, B> {
 
 /// What `roots` makes of elements in host memory, by buffers for these, the roots and the mask. Waits for the device.
 pub(crate) fn on_host<F: RootField>(
-    device: &Device,
     queue: &Queue,
     a: &[F],
     roots: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &mut Buffer<u32>) -> Result<()>,
 ) -> Result<Vec<Option<F>>> {
+    let device = queue.device();
     let mut elements = device.alloc::<Mont<F>>(a.len())?;
     let (mut out, mut mask) = (device.alloc::<Mont<F>>(a.len())?, device.alloc::<u32>(a.len())?);
     queue.write(&mut elements, a)?;
@@ -280,12 +280,13 @@ pub(crate) fn on_host<F: RootField>(
 /// # }
 /// ```
 pub struct Sqrt<F: RootField> {
-    device: Device,
     queue: Queue,
     inner: Arc<Inner<F>>,
 }
 
 struct Inner<F: RootField> {
+    /// Where tables are made.
+    queue: Queue,
     field: Plan<F>,
     choice: Choice,
     method: Method,
@@ -353,12 +354,12 @@ pub(crate) fn beta<F: RootField>() -> Result<Option<F::BasePrimeField>> {
 }
 
 impl<F: RootField> Sqrt<F> {
-    /// Makes a plan for any root, by the method that costs least.
+    /// Makes a plan for any root, by the method that costs least, on a queue (`&device` is its default one).
     ///
     /// # Errors
     /// Returns the errors of [`Sqrt::with`], for the same reasons.
-    pub fn new(device: &Device) -> Result<Self> {
-        Self::with(device, Config::default())
+    pub fn new(queue: impl Into<Queue>) -> Result<Self> {
+        Self::with(queue, Config::default())
     }
 
     /// Makes a plan for roots as configured: makes the program and its tables, and compiles the kernel for them. Those
@@ -369,7 +370,8 @@ impl<F: RootField> Sqrt<F> {
     /// extension x² = β of a prime field, or if a method is given for an extension; [`Error::Square`] if the Z of the
     /// configuration or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if a kernel does not
     /// compile, if the device has no room for the tables, or if it fails.
-    pub fn with(device: &Device, config: Config<F>) -> Result<Self> {
+    pub fn with(queue: impl Into<Queue>, config: Config<F>) -> Result<Self> {
+        let queue = queue.into();
         let field = Plan::<F>::new()?;
         if field.beta.is_some() && config.method.is_some() {
             return Err(Error::Field { what: "methods of prime fields", degree: F::extension_degree() });
@@ -385,17 +387,18 @@ impl<F: RootField> Sqrt<F> {
             return Err(Error::Square);
         }
         let program = Arc::new(field.roots(method, config.choice)?);
-        let roots = Loaded::new(device, &program, spec::<F>(Shape::Roots, &program, &detail(method, config.choice)))?;
+        let roots = Loaded::new(&queue, &program, spec::<F>(Shape::Roots, &program, &detail(method, config.choice)))?;
         let (ratios, symbols, products) = (Lazy::default(), Lazy::default(), program.products());
-        let inner = Inner { field, choice: config.choice, method, non_residue, roots, products, ratios, symbols };
-        Ok(Self { device: device.clone(), queue: device.default_queue(), inner: Arc::new(inner) })
+        let (made_on, choice) = (queue.clone(), config.choice);
+        let inner = Inner { queue: made_on, field, choice, method, non_residue, roots, products, ratios, symbols };
+        Ok(Self { queue, inner: Arc::new(inner) })
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
     /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: queue.clone(), inner: Arc::clone(&self.inner) }
+        Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
     /// Lists the kernels of the method that costs least and any choice of root, for compiling them ahead; none for a
@@ -505,7 +508,7 @@ impl<F: RootField> Sqrt<F> {
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`Sqrt::sqrt`], for the same reasons.
     pub fn sqrt_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
-        on_host(&self.device, &self.queue, a, |elements, out, mask| self.sqrt(elements, out, mask))
+        on_host(&self.queue, a, |elements, out, mask| self.sqrt(elements, out, mask))
     }
 
     fn loaded<'a>(
@@ -517,7 +520,7 @@ impl<F: RootField> Sqrt<F> {
     ) -> Result<&'a Loaded<Params, F::BasePrimeField>> {
         slot.get_or_make(|| {
             let program = Arc::new(program(&self.inner)?);
-            Loaded::new(&self.device, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))
+            Loaded::new(&self.inner.queue, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))
         })
     }
 
@@ -529,7 +532,7 @@ impl<F: RootField> Sqrt<F> {
         verdicts: ViewMut<'_, u32>,
     ) -> Result<()> {
         let want = self.inner.choice.parity();
-        loaded.launch(&self.device, &self.queue, want, inputs, out, verdicts)
+        loaded.launch(&self.queue, want, inputs, out, verdicts)
     }
 
     /// The same operations in launches of so many elements.
@@ -706,7 +709,7 @@ fn body<F: RootField>(
 impl<F: RootField> fmt::Debug for Sqrt<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sqrt")
-            .field("device", &self.device)
+            .field("device", self.queue.device())
             .field("method", &self.inner.method)
             .field("choice", &self.inner.choice)
             .finish_non_exhaustive()

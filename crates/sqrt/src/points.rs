@@ -6,8 +6,8 @@ use std::{
 
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut,
-    Wiped, loop_turns, parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, Wiped,
+    loop_turns, parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, point,
@@ -187,7 +187,6 @@ pub type Refused = Vec<(usize, PointError)>;
 /// # }
 /// ```
 pub struct Decompress<C: DeviceCurve<BaseField: RootField>> {
-    device: Device,
     queue: Queue,
     inner: Arc<Inner<C>>,
 }
@@ -213,7 +212,7 @@ struct Subgroup<C: DeviceCurve<BaseField: RootField>> {
 }
 
 impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
-    /// Makes the program and its tables, and compiles the kernels.
+    /// Makes the program and its tables, for work on a queue (`&device` is its default one), and compiles the kernels.
     ///
     /// # Errors
     /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
@@ -221,24 +220,26 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// coordinates leave no room for the flags of the encoding; [`Error::Curve`] for a check of the subgroup if the
     /// coefficients, the generator, its order or the cofactor of the curve do not hold; [`Error::Device`] if a kernel
     /// does not compile, if the device has no room for the tables, or if it fails.
-    pub fn new(device: &Device, encoding: Encoding, check: Check) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>, encoding: Encoding, check: Check) -> Result<Self> {
+        let queue = queue.into();
+        let device = queue.device();
         let (layout, program) = (Layout::new::<C::BaseField>(encoding)?, Arc::new(program::<C>()?));
-        let points = Loaded::new(device, &program, points_spec::<C>(layout, &program))?;
+        let points = Loaded::new(&queue, &program, points_spec::<C>(layout, &program))?;
         let membership = if check == Check::Subgroup { Membership::checked::<C>(device)? } else { None };
-        let subgroup = membership.map(|membership| Subgroup::new(device, &membership)).transpose()?;
+        let subgroup = membership.map(|membership| Subgroup::new(&queue, &membership)).transpose()?;
         let launch = |subgroup: &Subgroup<C>| {
             launch_len::<C::BaseField>(device.info(), u64::from(subgroup.bits) * PRODUCTS_OF_DIGIT)
         };
         let each = subgroup.as_ref().map_or(points.each, |subgroup| points.each.min(launch(subgroup)));
         let inner = Arc::new(Inner { layout, points, subgroup, each, products: program.products() });
-        Ok(Self { device: device.clone(), queue: device.default_queue(), inner })
+        Ok(Self { queue, inner })
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
     /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { device: self.device.clone(), queue: queue.clone(), inner: Arc::clone(&self.inner) }
+        Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
     /// Lists the kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
@@ -283,7 +284,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         bytes.expect_len("the encodings, in bytes,", len.saturating_mul(inner.layout.bytes))?;
         status.expect_len("the statuses", len)?;
         let too_large = |limit: usize| {
-            let (what, device) = ("a batch of encodings, in bytes,", self.device.info().id);
+            let (what, device) = ("a batch of encodings, in bytes,", queue.device().info().id);
             Error::Device(evariste_backend::Error::TooLarge {
                 what,
                 device,
@@ -295,7 +296,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         if bytes.len() > u32::MAX as usize {
             return Err(too_large(u32::MAX as usize));
         }
-        checked_len(&self.device, "a batch of points", len)?;
+        checked_len(queue.device(), "a batch of points", len)?;
         inner.points.kernel.expect_fits(&PointsParams { len: 0 })?;
         if let Some(subgroup) = &inner.subgroup {
             subgroup.launches(0).try_for_each(|params| subgroup.kernel.expect_fits(&params))?;
@@ -303,7 +304,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         // The multiples between launches, where there are several for the digits of the subgroup's scalar.
         let divided = inner.subgroup.as_ref().is_some_and(|subgroup| subgroup.launches(0).count() > 1);
         let secrecy = Secrecy::of([bytes.secrecy(), out.secrecy(), status.secrecy()]);
-        let mut sums = self.device.alloc_with::<Jacobian<C>>(if divided { len.min(inner.each) } else { 0 }, secrecy)?;
+        let mut sums =
+            queue.device().alloc_with::<Jacobian<C>>(if divided { len.min(inner.each) } else { 0 }, secrecy)?;
         for part in parts(len, inner.each) {
             let params = PointsParams { len: part.len() as u32 };
             let groups = params.len.div_ceil(THREADS).into();
@@ -364,8 +366,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         // Of bytes that end within an encoding, the last one is too short.
         let len = bytes.len().div_ceil(self.inner.layout.bytes);
         let queue = &self.queue;
-        let mut encodings = self.device.alloc::<u8>(bytes.len())?;
-        let (mut points, mut status) = (self.device.alloc(len)?, self.device.alloc::<u32>(len)?);
+        let mut encodings = queue.device().alloc::<u8>(bytes.len())?;
+        let (mut points, mut status) = (queue.device().alloc(len)?, queue.device().alloc::<u32>(len)?);
         queue.write(&mut encodings, bytes)?;
         self.decompress(&encodings, &mut points, &mut status)?;
         let status = queue.read(&status)?;
@@ -375,10 +377,11 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
 }
 
 impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
-    fn new(device: &Device, membership: &Membership<C::BaseField>) -> Result<Self> {
+    fn new(queue: &Queue, membership: &Membership<C::BaseField>) -> Result<Self> {
+        let device = queue.device();
         let kernel = Kernel::new(device, subgroup_spec::<C>(membership))?;
         let ends = membership.ends.unwrap_or([C::BaseField::ONE; 2]);
-        let (scalar, ends) = (device.upload(&membership.scalar.to_u32_digits())?, device.upload(&ends)?);
+        let (scalar, ends) = (queue.upload(&membership.scalar.to_u32_digits())?, queue.upload(&ends)?);
         // Uploads are there before a launch on any queue: plans are made once.
         device.sync()?;
         let bits = membership.scalar.bits() as u32;
@@ -723,7 +726,7 @@ fn is_member<C: DeviceCurve<BaseField: RootField>>(
 impl<C: DeviceCurve<BaseField: RootField>> fmt::Debug for Decompress<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decompress")
-            .field("device", &self.device)
+            .field("device", self.queue.device())
             .field("layout", &self.inner.layout)
             .finish_non_exhaustive()
     }

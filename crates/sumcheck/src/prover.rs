@@ -112,6 +112,7 @@ pub struct Proved<E: DeviceField> {
 /// The protocol is that of Lund, Fortnow, Karloff and Nisan, "Algebraic methods for interactive proof systems", Journal of the
 /// ACM 39 (1992); [`Statement`] says what messages are.
 pub struct Sumcheck<E, T = E> {
+    /// Of the kernels, which are made later: a queue of another device is refused.
     device: Device,
     queue: Queue,
     expression: Expression,
@@ -133,20 +134,21 @@ enum Use {
 }
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
-    /// Makes a prover for `expression`. Kernels are compiled when they are first needed and kept, or all at once by
+    /// Makes a prover for `expression` on a queue; `&device` is its default one. Kernels are compiled when they are first needed and kept, or all at once by
     /// [`Sumcheck::prepare`].
     ///
     /// # Errors
     /// [`Error::Degree`] if the expression has no column, or a degree above [`MAX_DEGREE`](crate::MAX_DEGREE) or not
     /// below the characteristic; [`Error::UnusedColumn`] if it leaves out a column before its last one;
     /// [`Error::Field`] if `T` is neither `E` nor the prime field right below it.
-    pub fn new(device: &Device, expression: &Expression, config: Config) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>, expression: &Expression, config: Config) -> Result<Self> {
+        let queue = queue.into();
         is_below::<E, T>()?;
         Statement::<E>::new(1, expression)?;
-        let (expression, tables) = (expression.clone(), Tables::new(device));
+        let (expression, tables) = (expression.clone(), Tables::new(&queue));
         Ok(Self {
-            device: device.clone(),
-            queue: device.default_queue(),
+            device: queue.device().clone(),
+            queue,
             expression,
             config,
             tables,

@@ -44,12 +44,13 @@ params! {
 
 /// Operations on multilinear tables on one device: vectors of 2ⁿ elements, of which element x is the value at the point whose
 /// coordinate j is bit j of x. Kernels are compiled at their first use and kept; [`Tables::on`] gives the same operations on
-/// another queue than the default one.
+/// another queue.
 ///
 /// Challenges and coordinates are of `E`, and so are tables once they are folded. Before, their elements are of `T`: `E` or
 /// the prime field right below it.
 #[derive(Debug)]
 pub struct Tables<E, T = E> {
+    /// Of the kernels, which are made later: a queue of another device is refused.
     device: Device,
     queue: Queue,
     kernels: Arc<Kernels>,
@@ -141,9 +142,10 @@ impl<E, T> Clone for Tables<E, T> {
 }
 
 impl<E: DeviceField, T: DeviceField> Tables<E, T> {
-    /// Makes the operations on `device`. Nothing is compiled yet.
-    pub fn new(device: &Device) -> Self {
-        Self { device: device.clone(), queue: device.default_queue(), kernels: Arc::default(), fields: PhantomData }
+    /// Makes the operations on a queue; `&device` is its default one. Nothing is compiled yet.
+    pub fn new(queue: impl Into<Queue>) -> Self {
+        let queue = queue.into();
+        Self { device: queue.device().clone(), queue, kernels: Arc::default(), fields: PhantomData }
     }
 
     /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other

@@ -84,12 +84,12 @@ impl fmt::Debug for Jacobi {
 }
 
 impl Jacobi {
-    /// Makes a plan for one modulus.
+    /// Makes a plan for one modulus on a queue (`&device` is its default one).
     ///
     /// # Errors
     /// Returns the errors of [`Jacobi::with_moduli`], for the same reasons.
-    pub fn new(device: &Device, modulus: &BoxedUint) -> Result<Self> {
-        Self::with_moduli(device, std::slice::from_ref(modulus), Secrecy::Public)
+    pub fn new(queue: impl Into<Queue>, modulus: &BoxedUint) -> Result<Self> {
+        Self::with_moduli(queue, std::slice::from_ref(modulus), Secrecy::Public)
     }
 
     /// Makes a plan for some moduli of the same number of limbs. With [`Secrecy::Secret`], what the device holds of
@@ -104,7 +104,8 @@ impl Jacobi {
     /// missing, [`DeviceError::TooLarge`] for moduli larger than a buffer, [`DeviceError::OutOfMemory`] if the device
     /// has no room for them, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device
     /// is gone.
-    pub fn with_moduli(device: &Device, moduli: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
+    pub fn with_moduli(queue: impl Into<Queue>, moduli: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
+        let queue = queue.into();
         for (index, modulus) in moduli.iter().enumerate() {
             let bits = modulus.bits();
             if !bool::from(modulus.is_odd()) {
@@ -121,9 +122,9 @@ impl Jacobi {
             .chunks_exact_mut(stride)
             .zip(moduli)
             .for_each(|(words, modulus)| number::store(modulus, &mut words[HEAD as usize..]));
-        let machine = Machine::new(device, limbs)?;
-        let moduli = Moduli::new(device, moduli.iter(), &words, secrecy)?;
-        Ok(Self { machine, queue: device.default_queue(), moduli: Arc::new(moduli) })
+        let machine = Machine::new(queue.device(), limbs)?;
+        let moduli = Moduli::new(&queue, moduli.iter(), &words, secrecy)?;
+        Ok(Self { machine, queue, moduli: Arc::new(moduli) })
     }
 
     /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events

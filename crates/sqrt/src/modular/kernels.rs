@@ -76,10 +76,10 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(device: &Device, steps: &[Step]) -> Result<Self> {
+    pub(crate) fn new(queue: &Queue, steps: &[Step]) -> Result<Self> {
         let words: Vec<u32> = steps.iter().map(|step| step.encode()).collect();
         let multiplications = steps.iter().filter(|step| step.multiplies()).count();
-        Ok(Self { words: device.upload(&words)?, multiplications })
+        Ok(Self { words: queue.upload(&words)?, multiplications })
     }
 
     /// Multiplications of an element.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crypto_bigint::BoxedUint;
-use evariste_backend::{Device, Ready, Secrecy};
+use evariste_backend::{Device, Queue, Ready, Secrecy};
 use zeroize::Zeroizing;
 
 use super::kernels::Constants;
@@ -22,19 +22,19 @@ pub(super) struct Moduli {
 impl Moduli {
     /// With `words` for the device, as many for each.
     pub(super) fn new<'a>(
-        device: &Device,
+        queue: &Queue,
         values: impl Iterator<Item = &'a BoxedUint>,
         words: &[u32],
         secrecy: Secrecy,
     ) -> Result<Self> {
         let values: Vec<_> = values.map(|value| Zeroizing::new(value.clone())).collect();
         let constants = Constants {
-            words: device.upload_with(words, secrecy)?,
+            words: queue.upload_with(words, secrecy)?,
             moduli: values.len() as u32,
             stride: (words.len() / values.len()) as u32,
         };
         let bits = values.iter().map(|value| value.bits()).max().unwrap_or(0);
-        Ok(Self { values, constants, bits, ready: Ready::behind(&device.default_queue())? })
+        Ok(Self { values, constants, bits, ready: Ready::behind(queue)? })
     }
 
     pub(super) fn len(&self) -> usize {

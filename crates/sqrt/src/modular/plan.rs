@@ -111,13 +111,13 @@ impl fmt::Debug for ModSqrt {
 }
 
 impl ModSqrt {
-    /// Makes a plan for one prime. Half a second of tests on one core for 2048 bits, a few for 4096: they are divided
+    /// Makes a plan for one prime on a queue (`&device` is its default one). Half a second of tests on one core for 2048 bits, a few for 4096: they are divided
     /// among all.
     ///
     /// # Errors
     /// Returns the errors of [`ModSqrt::with_primes`], for the same reasons.
-    pub fn new(device: &Device, prime: &BoxedUint) -> Result<Self> {
-        Self::with_primes(device, std::slice::from_ref(prime), Secrecy::Public)
+    pub fn new(queue: impl Into<Queue>, prime: &BoxedUint) -> Result<Self> {
+        Self::with_primes(queue, std::slice::from_ref(prime), Secrecy::Public)
     }
 
     /// Makes a plan for some primes of the same number of limbs. With [`Secrecy::Secret`], what the device holds of
@@ -135,7 +135,8 @@ impl ModSqrt {
     /// missing, [`DeviceError::TooLarge`] for constants larger than a buffer, [`DeviceError::OutOfMemory`] if the
     /// device has no room for them, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the
     /// device is gone.
-    pub fn with_primes(device: &Device, primes: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
+    pub fn with_primes(queue: impl Into<Queue>, primes: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
+        let queue = queue.into();
         let primes =
             primes.iter().enumerate().map(|(index, prime)| Prime::new(index, prime)).collect::<Result<Vec<_>>>()?;
         let limbs = same_limbs(primes.iter().map(|prime| prime.modulus.limbs))?;
@@ -144,15 +145,10 @@ impl ModSqrt {
         let stride = prime::stride(limbs, adicity);
         let mut words = Zeroizing::new(vec![0; stride * primes.len()]);
         words.par_chunks_exact_mut(stride).zip(&primes).for_each(|(words, prime)| prime.store(adicity, words));
-        let machine = Machine::new(device, limbs)?;
-        let roots = Program::new(device, &program::roots(most(Prime::exponent_bits), adicity))?;
-        let moduli = Moduli::new(device, primes.iter().map(|prime| prime.modulus.value()), &words, secrecy)?;
-        Ok(Self {
-            machine,
-            queue: device.default_queue(),
-            choice: Choice::Any,
-            primes: Arc::new(Primes { moduli, roots }),
-        })
+        let machine = Machine::new(queue.device(), limbs)?;
+        let roots = Program::new(&queue, &program::roots(most(Prime::exponent_bits), adicity))?;
+        let moduli = Moduli::new(&queue, primes.iter().map(|prime| prime.modulus.value()), &words, secrecy)?;
+        Ok(Self { machine, queue, choice: Choice::Any, primes: Arc::new(Primes { moduli, roots }) })
     }
 
     /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events
@@ -166,6 +162,10 @@ impl ModSqrt {
     #[must_use]
     pub fn choose(&self, choice: Choice) -> Self {
         Self { choice, ..self.clone() }
+    }
+
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// Gives the device that the plan is on.

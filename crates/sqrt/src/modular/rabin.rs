@@ -5,7 +5,7 @@ use std::fmt;
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Odd, Resize};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
-use evariste_backend::{Device, Secrecy};
+use evariste_backend::{Queue, Secrecy};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -127,24 +127,27 @@ impl SecretKey {
 #[derive(Debug)]
 pub struct Encryption {
     key: PublicKey,
+    queue: Queue,
     machine: std::sync::Arc<Machine>,
     constants: Constants,
     program: Program,
 }
 
 impl Encryption {
-    /// Makes a plan for a key.
+    /// Makes a plan for a key on a queue (`&device` is its default one).
     ///
     /// # Errors
     /// [`Error::Device`] if a kernel does not compile, if the device has no room for the constants, or if it fails.
-    pub fn new(device: &Device, key: &PublicKey) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>, key: &PublicKey) -> Result<Self> {
+        let queue = queue.into();
         let modulus = Modulus::new(0, &key.0)?;
         let stride = HEAD as usize + (section::UNIT + 1) as usize * modulus.limbs;
         let mut words = vec![0; stride];
         modulus.store(&mut words);
-        let constants = Constants { words: device.upload(&words)?, moduli: 1, stride: stride as u32 };
-        let (machine, program) = (Machine::new(device, modulus.limbs)?, Program::new(device, &program::squares())?);
-        Ok(Self { key: key.clone(), machine, constants, program })
+        let constants = Constants { words: queue.upload(&words)?, moduli: 1, stride: stride as u32 };
+        let machine = Machine::new(queue.device(), modulus.limbs)?;
+        let program = Program::new(&queue, &program::squares())?;
+        Ok(Self { key: key.clone(), queue, machine, constants, program })
     }
 
     /// Computes the ciphertext of each message, by two multiplications modulo n. Waits for the device.
@@ -172,7 +175,7 @@ impl Encryption {
             let number = Zeroizing::new(BoxedUint::from_be_slice_truncated(&bytes, 32 * limbs as u32));
             number::store(&number, words);
         }
-        let values = device.upload_with(&words, Secrecy::Secret)?;
+        let values = self.queue.upload_with(&words, Secrecy::Secret)?;
         let mut out = device.alloc_with(words.len(), Secrecy::Secret)?;
         let mut mask = device.alloc_with(messages.len(), Secrecy::Secret)?;
         let batch = Batch {
@@ -183,8 +186,8 @@ impl Encryption {
             mask: mask.as_view_mut(),
             choice: choice::ANY,
         };
-        self.machine.run(&device.default_queue(), &self.program, batch)?;
-        Ok(out.to_vec()?.chunks_exact(limbs).map(number::load).collect())
+        self.machine.run(&self.queue, &self.program, batch)?;
+        Ok(self.queue.read(&out)?.chunks_exact(limbs).map(number::load).collect())
     }
 }
 
@@ -214,16 +217,16 @@ impl Drop for Decryption {
 }
 
 impl Decryption {
-    /// Makes a plan for a key. What the device holds of it is zeroed when it is given back.
+    /// Makes a plan for a key on a queue (`&device` is its default one). What the device holds of it is zeroed when it is given back.
     ///
     /// # Errors
     /// [`Error::Composite`] if p, number 0, or q, number 1, is no prime; and the errors of [`ModSqrt::with_primes`] of
     /// the device and the system, for the same reasons.
-    pub fn new(device: &Device, key: &SecretKey) -> Result<Self> {
+    pub fn new(queue: impl Into<Queue>, key: &SecretKey) -> Result<Self> {
         let primes = [(*key.p).clone(), (*key.q).clone()].map(Zeroizing::new);
         let [p, q] = &primes;
         let both = Zeroizing::new(vec![(**p).clone(), (**q).clone()]);
-        let roots = ModSqrt::with_primes(device, &both, Secrecy::Secret)?;
+        let roots = ModSqrt::with_primes(queue, &both, Secrecy::Secret)?;
         let odd = Option::<Odd<BoxedUint>>::from(p.to_odd()).ok_or(Error::EvenModulus { index: 0 })?;
         let non_zero =
             |x: &BoxedUint, index| Option::<NonZero<BoxedUint>>::from(x.to_nz()).ok_or(Error::EvenModulus { index });
@@ -245,7 +248,8 @@ impl Decryption {
         if let Some(index) = ciphertexts.iter().position(|c| *c >= self.public.0) {
             return Err(Error::TooLarge { index });
         }
-        let (device, limbs, count) = (self.roots.device(), self.roots.limbs(), ciphertexts.len());
+        let (queue, limbs, count) = (self.roots.queue(), self.roots.limbs(), ciphertexts.len());
+        let device = queue.device();
         let precision = self.public.0.bits_precision();
         let rest = |prime: &NonZero<BoxedUint>| {
             let values: Vec<BoxedUint> =
@@ -254,11 +258,11 @@ impl Decryption {
         };
         let values = Zeroizing::new([rest(&self.p).as_slice(), rest(&self.q).as_slice()].concat());
         let indices: Vec<u32> = (0..2 * count).map(|i| u32::from(i >= count)).collect();
-        let (values, indices) = (device.upload_with(&values, Secrecy::Secret)?, device.upload(&indices)?);
+        let (values, indices) = (queue.upload_with(&values, Secrecy::Secret)?, queue.upload(&indices)?);
         let mut roots = device.alloc_with(values.len(), Secrecy::Secret)?;
         let mut found = device.alloc_with(2 * count, Secrecy::Secret)?;
         self.roots.sqrt_mixed(&indices, &values, &mut roots, &mut found)?;
-        let (roots, found) = (Zeroizing::new(roots.to_vec()?), Zeroizing::new(found.to_vec()?));
+        let (roots, found) = (Zeroizing::new(queue.read(&roots)?), Zeroizing::new(queue.read(&found)?));
         let (of_p, of_q) = roots.split_at(limbs * count);
         let messages = (0..count).into_par_iter().map(|i| {
             let root = |of: &[u32]| Zeroizing::new(number::load(&of[i * limbs..][..limbs]));
@@ -305,6 +309,7 @@ impl Decryption {
 
 #[cfg(test)]
 mod tests {
+    use evariste_backend::Device;
     use num_bigint::BigUint;
 
     use super::*;

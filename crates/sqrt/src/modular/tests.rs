@@ -260,7 +260,7 @@ fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint])
     // Without the comparison, which no element would pass.
     let steps: Vec<Step> =
         program::roots(8, adicity).into_iter().filter(|step| !matches!(step, Step::Check(_))).collect();
-    let program = Program::new(device, &steps).unwrap();
+    let program = Program::new(&device.default_queue(), &steps).unwrap();
     let batch = Batch {
         constants: &constants,
         indices: None,
