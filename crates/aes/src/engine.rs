@@ -138,10 +138,8 @@ impl Aes {
         Ok(Self { engine, queue })
     }
 
-    /// Gives the same keys, with the same kernels, on a queue of their own, for modes that are made from them. What they share with
-    /// work of other queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]): data, and views of the same buffer that
-    /// have a word of 4 bytes in common, though no byte. Host data and files pass through queues that are made for them. A queue of
-    /// another device is an error of what is queued.
+    /// Gives the same keys, with the same kernels, on a queue of their own, for modes that are made from them. Host data and files
+    /// pass through queues that are made for them. A queue of another device is an error of what is queued.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { engine: Arc::clone(&self.engine), queue: queue.clone() }

@@ -141,8 +141,7 @@ impl<C: DeviceCurve> Points<C> {
         }
     }
 
-    /// Returns the same operations, with the same kernels, for work on `queue`. What they share with work of other queues
-    /// is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Returns the same operations, with the same kernels, for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self {

@@ -169,8 +169,7 @@ impl<F: DeviceField> Vector<F> {
         Self { device, queue, kernels: Arc::default(), by_index }
     }
 
-    /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
-    /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same operations, with the same kernels, on a queue of their own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));

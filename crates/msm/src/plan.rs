@@ -288,8 +288,7 @@ impl<C: MsmCurve> Msm<C> {
         self.bases.device()
     }
 
-    /// Gives the same plan, with the same bases and kernels, on a queue of its own. What it shares with work of other
-    /// queues, such as scalars in buffers, is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same plan, with the same bases and kernels, on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self {

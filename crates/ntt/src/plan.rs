@@ -176,8 +176,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
         self.shared.queue.device()
     }
 
-    /// Gives the same plan, with the same tables and kernels, on a queue of its own. What it shares with work of other
-    /// queues, such as data, is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same plan, with the same tables and kernels, on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { shared: Arc::clone(&self.shared), queue: queue.clone() }

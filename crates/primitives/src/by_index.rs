@@ -87,8 +87,7 @@ impl<T> ByIndex<T> {
         Self { device: queue.device().clone(), queue, kernels: Arc::default(), element: PhantomData }
     }
 
-    /// The same operations, with the same kernels, on a queue of their own. What they share with work of other queues is ordered by
-    /// events ([`Queue::record`], [`Queue::wait_for`]).
+    /// The same operations, with the same kernels, on a queue of their own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }

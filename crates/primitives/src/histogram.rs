@@ -96,8 +96,7 @@ impl Histogram {
         Ok(Self { queue, count: Arc::new(count), sum: Arc::new(sum) })
     }
 
-    /// Returns the same histogram, with the same kernels, for work on `queue`. What it shares with work of other queues is
-    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Returns the same histogram, with the same kernels, for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }

@@ -68,8 +68,7 @@ impl Scan {
         Ok(Self { queue, sums: Arc::new(sums), tiles: Arc::new(tiles) })
     }
 
-    /// Returns the same scan, with the same kernels, for work on `queue`. What it shares with work of other queues is
-    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Returns the same scan, with the same kernels, for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }

@@ -97,8 +97,7 @@ impl<M: Monoid> SegmentedSum<M> {
         Ok(Self { queue, kernel, monoid: PhantomData })
     }
 
-    /// Returns the same sums, with the same kernel, for work on `queue`. What they share with work of other queues is
-    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Returns the same sums, with the same kernel, for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), kernel: Arc::clone(&self.kernel), monoid: PhantomData }

@@ -141,8 +141,7 @@ impl RadixSort {
         Ok(Self { queue, method })
     }
 
-    /// Returns the same sort, with the same kernels, for work on `queue`. What it shares with work of other queues is
-    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Returns the same sort, with the same kernels, for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let method = match self.method.clone() {

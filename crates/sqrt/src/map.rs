@@ -65,8 +65,7 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
         Ok(Self { queue, loaded: Arc::new(loaded) })
     }
 
-    /// Gives the same map, with the same kernel, on a queue of its own. What it shares with work of other queues is
-    /// ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same map, with the same kernel, on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), loaded: Arc::clone(&self.loaded) }

@@ -394,8 +394,7 @@ impl<F: RootField> Sqrt<F> {
         Ok(Self { queue, inner: Arc::new(inner) })
     }
 
-    /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
-    /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same operations, with the same kernels, on a queue of their own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }

@@ -157,8 +157,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         })
     }
 
-    /// Gives the same prover, with the same kernels, on a queue of its own. What it shares with work of other queues,
-    /// such as tables, is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same prover, with the same kernels, on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         self.with(queue, self.config)

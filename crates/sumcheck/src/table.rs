@@ -148,8 +148,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         Self { device: queue.device().clone(), queue, kernels: Arc::default(), fields: PhantomData }
     }
 
-    /// Gives the same operations, with the same kernels, on a queue of their own. What they share with work of other
-    /// queues is ordered by events ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same operations, with the same kernels, on a queue of their own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }

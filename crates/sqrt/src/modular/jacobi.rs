@@ -127,8 +127,7 @@ impl Jacobi {
         Ok(Self { machine, queue, moduli: Arc::new(moduli) })
     }
 
-    /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events
-    /// ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same plan on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }

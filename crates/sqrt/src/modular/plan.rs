@@ -151,8 +151,7 @@ impl ModSqrt {
         Ok(Self { machine, queue, choice: Choice::Any, primes: Arc::new(Primes { moduli, roots }) })
     }
 
-    /// Gives the same plan on a queue of its own. What it shares with work of other queues is ordered by events
-    /// ([`Queue::record`], [`Queue::wait_for`]).
+    /// Gives the same plan on a queue of its own.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
