@@ -38,3 +38,38 @@ fn sources_are_listed_by_one_script() {
         ["cuda", "shaders"].map(|of| fs::read_to_string(root().join(of).join("build.rs")).expect("it is there"));
     assert!(cuda == shaders, "cuda/build.rs and shaders/build.rs are to be one text");
 }
+
+/// Rust files below a folder.
+fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// A new backend answers the questions of `DeviceInfo`, and no algorithm knows its name.
+#[test]
+fn algorithms_ask_for_facts_and_not_for_the_backend() {
+    const NAMES: [&str; 5] = [".id.kind", "Kind::Cpu", "Kind::Cuda", "Kind::Wgpu", ".architecture"];
+
+    let mut files = Vec::new();
+    for of in ["aes", "curve", "field", "msm", "ntt", "primitives", "sqrt", "sumcheck"] {
+        rust_files(&root().join("crates").join(of).join("src"), &mut files);
+    }
+    assert!(files.len() > 100, "{} files", files.len());
+    for file in files.iter().filter(|file| file.file_stem().is_some_and(|stem| stem != "tests")) {
+        let text = fs::read_to_string(file).expect("a source is text");
+        let code = text.split("#[cfg(test)]\nmod tests").next().expect("the first part is always there");
+        let asks = code.lines().position(|line| NAMES.iter().any(|name| line.contains(name)));
+        assert!(
+            asks.is_none(),
+            "{}, line {:?} asks for a backend by its name",
+            file.display(),
+            asks.map(|line| line + 1)
+        );
+    }
+}

@@ -1,4 +1,4 @@
-use evariste_backend::{DeviceInfo, Kind};
+use evariste_backend::{DeviceInfo, Dialect};
 
 use crate::{Error, Result, block::BLOCK};
 
@@ -127,7 +127,7 @@ impl Config {
             return false;
         }
         let method = self.method.unwrap_or_else(|| Method::fastest(info));
-        self.grid_stride.unwrap_or(info.id.kind == Kind::Cuda && method.tables() > 0)
+        self.grid_stride.unwrap_or(info.dialect() == Dialect::Cuda && method.tables() > 0)
     }
 
     /// [`Config::queues`] within its bounds.

@@ -3,7 +3,7 @@
 //! Measured once for each mode and configuration, when a slice comes that is long enough to need the answer, and kept with
 //! the device, so that plans made later need not measure again.
 
-use evariste_backend::{Crossovers, Device, Kind, fastest};
+use evariste_backend::{Crossovers, Device, fastest};
 
 use crate::{Aes, Config, KeySize, Result, Xts, block::BLOCK};
 
@@ -72,7 +72,7 @@ impl Aes {
     pub(crate) fn on_host(&self, mode: Mode, len: usize) -> Result<bool> {
         match self.config().crossover {
             None if len < SHORT => Ok(true),
-            _ if self.device().info().limits.workgroup_threads == 1 => Ok(true),
+            _ if self.device().info().is_processor() => Ok(true),
             _ => Ok(len < self.crossover(mode)?),
         }
     }
@@ -85,7 +85,7 @@ impl Aes {
 
 fn measure(device: &Device, (mode, size, config): &(Mode, KeySize, Config)) -> Result<usize> {
     // The processor emulates these, on top of the copies.
-    if device.info().features.software || device.info().id.kind == Kind::Cpu {
+    if device.info().runs_on_host() {
         return Ok(usize::MAX);
     }
     let at = |crossover| Config { crossover: Some(crossover), ..config.clone() };

@@ -251,7 +251,7 @@ impl Aes {
 
     /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.
     pub(crate) fn whole_launches(&self) -> bool {
-        self.engine.device.info().limits.workgroup_threads == 1
+        self.engine.device.info().is_processor()
     }
 
     /// Bytes that one launch works on at most: whole blocks.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use evariste_backend::{Binding, BindingType, CpuArg, DeviceInfo, KernelSpec, Kind, Language, constants, loop_turns};
+use evariste_backend::{
+    Binding, BindingType, CpuArg, DeviceInfo, Dialect, KernelSpec, Language, constants, loop_turns,
+};
 
 use crate::{
     KeySize, Method, Result, bodies,
@@ -177,13 +179,17 @@ impl Shape {
 
     /// Threads of a workgroup of the kernel of independent blocks.
     pub(crate) fn block_threads(self, info: &DeviceInfo) -> u32 {
-        if info.id.kind == Kind::Wgpu { THREADS } else { self.ctr_threads(info).max(THREADS) }
+        if info.dialect() == Dialect::Wgsl { THREADS } else { self.ctr_threads(info).max(THREADS) }
     }
 
     /// Units that a workgroup of it takes at a time.
     pub(crate) fn block_units(self, info: &DeviceInfo) -> u32 {
         let threads = self.block_threads(info);
-        if info.id.kind != Kind::Wgpu && self.method.tables() > 0 { threads / WARP * PREVIOUS_UNITS } else { threads }
+        if info.dialect() != Dialect::Wgsl && self.method.tables() > 0 {
+            threads / WARP * PREVIOUS_UNITS
+        } else {
+            threads
+        }
     }
 
     pub(crate) fn blocks(
@@ -338,7 +344,7 @@ const CIPHER_BINDINGS: [Binding; 4] = [
 
 /// Segments that a workgroup of GHASH takes at a time: one a warp in CUDA.
 pub(crate) fn hashed_at_once(info: &DeviceInfo) -> u32 {
-    if info.id.kind == Kind::Wgpu { 1 } else { THREADS / WARP }
+    if info.dialect() == Dialect::Wgsl { 1 } else { THREADS / WARP }
 }
 
 pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
@@ -367,7 +373,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
         loop_turns(own, 0) + loop_turns(THREADS.ilog2().into(), 0)
     };
     let shared_bytes =
-        if info.id.kind == Kind::Wgpu { 16 * THREADS } else { (1 + hashed_at_once(info)) * MATRIX_BYTES };
+        if info.dialect() == Dialect::Wgsl { 16 * THREADS } else { (1 + hashed_at_once(info)) * MATRIX_BYTES };
     KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(shared_bytes).turns(turns)
 }
 

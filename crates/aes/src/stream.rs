@@ -235,7 +235,7 @@ fn pump(
     on_host: impl Fn(u64, &mut [u8]) -> Result<()>,
     mut done: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    if aes.device().info().limits.workgroup_threads > 1 {
+    if !aes.device().info().is_processor() {
         return ring::for_stream(aes)?.pump(input, on_device, done);
     }
     let mut piece = Zeroizing::new(vec![0; aes.config().piece_bytes()]);

@@ -70,7 +70,8 @@ impl FromStr for DeviceId {
     }
 }
 
-/// What a device is and what it can take. Algorithms plan by this, and by [`Kind`] only where the texts of a kernel differ.
+/// What a device is and what it can take. Algorithms plan by this, never by [`Kind`] or by the names that are in it: a new backend
+/// answers the same questions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
     /// The name by which it is opened.
@@ -91,6 +92,50 @@ pub struct DeviceInfo {
     pub limits: Limits,
     /// Optional abilities.
     pub features: Features,
+}
+
+/// What a device's kernels are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Bodies in Rust, which do a whole launch.
+    Rust,
+    /// CUDA C++.
+    Cuda,
+    /// WGSL.
+    Wgsl,
+}
+
+/// Architectures of GPUs whose memory is GDDR or shared with the processor's.
+const SLOW_MEMORY: [&str; 8] = ["sm_75", "sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"];
+
+impl DeviceInfo {
+    /// Returns whether one thread is a workgroup, as on a processor: a kernel's body shares out the work of a launch itself, and
+    /// data is in the host's memory already.
+    pub fn is_processor(&self) -> bool {
+        self.limits.workgroup_threads == 1
+    }
+
+    /// Returns whether the host's processor does the device's work, be it as itself or as the emulation of a GPU.
+    pub fn runs_on_host(&self) -> bool {
+        self.features.software || self.id.kind == Kind::Cpu
+    }
+
+    /// Returns what the device's kernels are written in.
+    pub fn dialect(&self) -> Dialect {
+        match self.id.kind {
+            Kind::Cuda => Dialect::Cuda,
+            Kind::Wgpu => Dialect::Wgsl,
+            // What runs CUDA's sources on the host has workgroups.
+            Kind::Cpu if self.is_processor() => Dialect::Rust,
+            Kind::Cpu => Dialect::Cuda,
+        }
+    }
+
+    /// Returns whether memory is slow for the arithmetic of the device, so that reading more to compute less does not pay: known of
+    /// NVIDIA's GPUs alone.
+    pub fn has_slow_memory(&self) -> bool {
+        SLOW_MEMORY.contains(&self.architecture.as_str())
+    }
 }
 
 /// Hard limits of a device.

@@ -46,7 +46,7 @@ pub use crossover::{Crossovers, fastest};
 pub use device::{DEVICE_VARIABLE, Device, Discovered, Prepared};
 pub use error::{Error, Result};
 pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
-pub use info::{DeviceId, DeviceInfo, Features, Kind, Limits, Stats};
+pub use info::{DeviceId, DeviceInfo, Dialect, Features, Kind, Limits, Stats};
 pub use kernel::{Arg, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel, loop_turns};
 pub use lazy::Lazy;
 pub use params::{Constant, ParamField, ParamType, Params};

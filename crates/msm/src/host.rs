@@ -57,7 +57,7 @@ fn on<C: MsmCurve>(device: &Device, bases: &[Affine<C>], scalars: &[C::ScalarFie
 /// # Errors
 /// [`Error::Device`] if the device, or the CPU, fails in what is measured.
 pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
-    if device.info().limits.workgroup_threads == 1 {
+    if device.info().is_processor() {
         return Ok(0);
     }
     device.notes::<Thresholds>().0.get_or_measure(TypeId::of::<C>(), || {

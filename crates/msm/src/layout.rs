@@ -86,7 +86,7 @@ impl Machine {
     /// A device on which an addition of points takes so many turns of loops, or a processor that adds points to buckets in
     /// lanes.
     pub(crate) fn new(info: &DeviceInfo, turns: u64, in_lanes: bool) -> Self {
-        let gpu = info.limits.workgroup_threads > 1;
+        let gpu = !info.is_processor();
         let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
         let allowed = |limit: u32| u64::from(limit.saturating_sub(OTHER_TURNS)) / (turns + 1);
         let additions = info.limits.loop_turns.map_or(u64::MAX, allowed).max(1);

@@ -42,7 +42,7 @@ pub fn inverse<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Resul
 /// # Errors
 /// [`Error::Device`] if the device, or the CPU, fails in what is measured.
 pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
-    if device.info().limits.workgroup_threads == 1 {
+    if device.info().is_processor() {
         return Ok(0);
     }
     device.notes::<Thresholds>().0.get_or_measure(TypeId::of::<F>(), || {

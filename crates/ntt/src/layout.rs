@@ -1,7 +1,7 @@
 //! How a transform is split into passes, and where its tables lie.
 
 use ark_ff::FftField;
-use evariste_backend::{Device, DeviceInfo, Kind};
+use evariste_backend::{Device, DeviceInfo, Dialect};
 use evariste_field::{DeviceField, source};
 
 use crate::{
@@ -52,9 +52,6 @@ const MEMORY_PERCENT: u64 = 90;
 
 /// The same where factors have their quotients, which take as much again and save some 4% of the time.
 const QUOTIENTS_PERCENT: u64 = 7;
-
-/// Architectures of GPUs whose memory is slow for their arithmetic, so that factors are not made longer to save some.
-const SLOW_MEMORY: [&str; 8] = ["sm_75", "sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"];
 
 /// Share of the cache that data and scratch may have together to count as staying there.
 const CACHE_SHARE: u64 = 2;
@@ -140,7 +137,7 @@ impl Tiling {
             (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
             (_, true) => (log_tile, log_run(CACHED_RUN_BYTES)),
         };
-        let direct = info.id.kind == Kind::Wgpu;
+        let direct = info.dialect() == Dialect::Wgsl;
         let specialised = threads > 1 && !info.features.software && F::LIMBS <= MAX_SPECIALISED_LIMBS;
         Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised, direct }
     }
@@ -194,11 +191,10 @@ impl Layout {
             return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
         let tiling = Tiling::new::<F>(info, log_n);
-        // The emulator of CUDA is of the CPU's kind and has workgroups.
-        let cuda = info.id.kind != Kind::Wgpu && info.limits.workgroup_threads > 1;
+        let cuda = info.dialect() == Dialect::Cuda;
         let root_shift = if cuda { root_shift::<F>() } else { None };
         let quotients = cuda && source::cuda_is_lazy::<F>();
-        let lazy = info.id.kind == Kind::Wgpu && info.features.int64 && source::wgsl_lazy_factor::<F>().is_some();
+        let lazy = info.dialect() == Dialect::Wgsl && info.features.int64 && source::wgsl_lazy_factor::<F>().is_some();
         let layout = |twiddles| Self { root_shift, lazy, ..Self::tiled(log_n, config.split, twiddles, tiling) };
         match config.twiddles {
             Some(Twiddles::StoredWithQuotients) if !quotients => return Ok(layout(Twiddles::Stored)),
@@ -211,7 +207,7 @@ impl Layout {
         // Of both directions, with data and scratch.
         let all = 2 * tables + 2 * (element << log_n);
         let fits = |bytes, percent| info.memory_bytes.is_none_or(|memory| bytes <= memory / 100 * percent);
-        let quotients = quotients && !SLOW_MEMORY.contains(&info.architecture.as_str());
+        let quotients = quotients && !info.has_slow_memory();
         if quotients && fits(all + 2 * tables, QUOTIENTS_PERCENT) && 2 * tables <= info.limits.buffer_bytes {
             return Ok(layout(Twiddles::StoredWithQuotients));
         }
@@ -515,7 +511,7 @@ pub(crate) struct Pass {
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::Fr;
-    use evariste_backend::Device;
+    use evariste_backend::Kind;
     use evariste_field::small::Goldilocks;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Buffer, Element, HostBuffer, Kernel, Kind, Queue, Secrecy, View, ViewMut, parallel};
+use evariste_backend::{Arg, Buffer, Element, HostBuffer, Kernel, Queue, Secrecy, View, ViewMut, parallel};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{
@@ -420,7 +420,7 @@ impl<F: DeviceField + FftField> Run<'_, F> {
     /// Queues all passes over so many elements.
     pub(crate) fn launch_all(&self, len: usize, mut ends: Ends<'_, F>) -> Result<()> {
         let mut launch = || (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut ends));
-        let in_pool = self.passes.len() > 1 && self.plan.device().info().id.kind == Kind::Cpu;
+        let in_pool = self.passes.len() > 1 && self.plan.device().info().is_processor();
         if in_pool { parallel::in_pool(launch) } else { launch() }
     }
 

@@ -353,8 +353,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
 
     /// Workgroup memory that kernels may count on: a CPU has as much as it likes.
     fn shared_limit(&self) -> u32 {
-        let limits = &self.device.info().limits;
-        if limits.workgroup_threads > 1 { limits.workgroup_bytes } else { u32::MAX }
+        let info = self.device.info();
+        if info.is_processor() { u32::MAX } else { info.limits.workgroup_bytes }
     }
 
     /// Tables of the caller's that a statement can be about.

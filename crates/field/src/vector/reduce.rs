@@ -285,9 +285,9 @@ impl<F: DeviceField> Vector<F> {
 
     fn log_chunk(&self, len: usize) -> u32 {
         let info = self.device.info();
-        let (least, most) = match info.limits.workgroup_threads {
-            1 => (LOG_CPU_CHUNK, (CPU_CHUNKS * info.parallelism as usize).clamp(1, MAX_CHUNKS)),
-            _ => (tile_threads::<F>().ilog2() + LOG_RUN, MAX_CHUNKS),
+        let (least, most) = match info.is_processor() {
+            true => (LOG_CPU_CHUNK, (CPU_CHUNKS * info.parallelism as usize).clamp(1, MAX_CHUNKS)),
+            false => (tile_threads::<F>().ilog2() + LOG_RUN, MAX_CHUNKS),
         };
         len.div_ceil(most).next_power_of_two().ilog2().max(least)
     }
