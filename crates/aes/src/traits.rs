@@ -76,7 +76,7 @@ pub mod constant_time {
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {
 /// use evariste_aes::{Aes128Ctr, cipher::StreamCipher};
-/// use evariste_backend::{Device, Queue};
+/// use evariste_backend::Device;
 ///
 /// let mut ctr = Aes128Ctr::new(&Device::best()?, &[1; 16], &[2; 16])?;
 /// let mut bytes = *b"some data";

@@ -403,7 +403,8 @@ impl<P: Params> Kernel<P> {
     /// one of the buffers is secret and one that is written is not ([`View::declassify`] says that this is right),
     /// [`Error::TooLarge`] if the loops of a thread may take more turns than the device allows, or for more workgroups or
     /// bindings than it takes, [`Error::Compile`] with wgpu if views like these need the kernel compiled once more and that is
-    /// refused, [`Error::Driver`] if a call of the driver fails or a body for the CPU panics, [`Error::Lost`] if the device is lost.
+    /// refused, [`Error::Driver`] if a call of the driver fails or a body for the CPU panics, [`Error::Lost`] if the device is
+    /// lost.
     ///
     /// # Safety
     /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. A CUDA body with the

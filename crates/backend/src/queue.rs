@@ -133,7 +133,8 @@ impl Queue {
     /// before the device has the data; later work of the queue sees it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `target` is on another device. Else returns the errors of [`ViewMut::write`], for the same reasons.
+    /// [`Error::WrongDevice`] if `target` is on another device. Else returns the errors of [`ViewMut::write`], for the same
+    /// reasons.
     pub fn write<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, host: &[T::Host]) -> Result<()> {
         let mut target = target.into();
         self.expect_own("the target of a write", target.device())?;
@@ -284,7 +285,8 @@ impl Queue {
     /// Sets all bytes of the device form of `target` to zero.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `target` is on another device. Else returns the errors of [`ViewMut::clear`], for the same reasons.
+    /// [`Error::WrongDevice`] if `target` is on another device. Else returns the errors of [`ViewMut::clear`], for the same
+    /// reasons.
     pub fn clear<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>) -> Result<()> {
         let mut target = target.into();
         self.expect_own("the target of a clear", target.device())?;
@@ -294,7 +296,8 @@ impl Queue {
     /// Makes a buffer of its own with the elements of `source`, of the same secrecy.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device. Else returns the errors of [`View::duplicate`], for the same reasons.
+    /// [`Error::WrongDevice`] if `source` is on another device. Else returns the errors of [`View::duplicate`], for the same
+    /// reasons.
     pub fn duplicate<'a, T: Element>(&self, source: impl Into<View<'a, T>>) -> Result<Buffer<T>> {
         let source = source.into();
         self.expect_own("the source of a copy", source.device())?;

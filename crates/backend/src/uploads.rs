@@ -121,8 +121,9 @@ impl<T: Element> Uploads<T> {
     }
 
     /// Makes device memory for pieces that are worked on on a queue of the caller's. `pieces` are the elements of each piece, in
-    /// the order in which they will come; `slots` of them have memory at a time, at least one. With memory for several, uploads have one further queue, and it and that of the work wait for each other by
-    /// events. With one piece, or memory for one, all is on the queue of the work, and there are no events.
+    /// the order in which they will come; `slots` of them have memory at a time, at least one. With memory for several, uploads
+    /// have one further queue, and it and that of the work wait for each other by events. With one piece, or memory for one, all
+    /// is on the queue of the work, and there are no events.
     ///
     /// # Errors
     /// Returns the errors of [`Uploads::new`], for the same reasons.

@@ -14,7 +14,7 @@ use std::{
 
 use evariste_backend::{
     Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    PendingCopy, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    PendingCopy, Queue, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
 use libtest_mimic::Trial;
 
@@ -258,7 +258,7 @@ impl Backend for Ordered {
 
 /// The trials: whatever takes a queue is the first to use what it uses, on a queue of its own.
 pub(crate) fn common() -> Vec<Trial> {
-    let trials: [crate::Named; 8] = [
+    let trials: [crate::Named; 9] = [
         ("the device finds what is not ordered", finds),
         ("operations", operations),
         ("transforms", transforms),
@@ -267,6 +267,7 @@ pub(crate) fn common() -> Vec<Trial> {
         ("sumchecks", sumchecks),
         ("square roots", square_roots),
         ("counter mode", counter_mode),
+        ("modes", modes),
     ];
     trials.into_iter().map(|(name, run)| Trial::test(format!("any::ordered::{name}"), run)).collect()
 }
@@ -274,6 +275,22 @@ pub(crate) fn common() -> Vec<Trial> {
 fn expect_ordered(device: &Ordered, what: &str) -> Outcome {
     let faults = device.faults();
     if faults.is_empty() { Ok(()) } else { Err(format!("{what}: {faults:?}").into()) }
+}
+
+/// Runs a trial on plans for work on a further queue, which are made on the default queue, on that queue, and on a third one.
+fn on_plans(run: impl Fn(&Ordered, &Queue, &Queue) -> Outcome) -> Outcome {
+    for case in 0..3 {
+        let ordered = Ordered::new();
+        let device = ordered.device();
+        let queue = device.queue()?;
+        let made_on = match case {
+            0 => device.default_queue(),
+            1 => queue.clone(),
+            _ => device.queue()?,
+        };
+        run(&ordered, &made_on, &queue)?;
+    }
+    Ok(())
 }
 
 fn finds() -> Outcome {
@@ -300,49 +317,49 @@ fn operations() -> Outcome {
     use evariste_field::{Expression, FieldSum, Mont, Prefix, Vector};
     use evariste_primitives::{Histogram, RadixSort, Scan, SegmentedSum, SortMethod};
 
-    let ordered = Ordered::new();
-    let device = ordered.device();
-    let queue = device.queue()?;
-    let vector = Vector::<Fr>::new(&device).on(&queue);
-    let len = 5000;
-    let (mut a, mut out) = (device.alloc::<Mont<Fr>>(len)?, device.alloc::<Mont<Fr>>(len)?);
-    queue.write(&mut a, &vec![Fr::from(3); len])?;
-    let z = Fr::from(7);
-    vector.scale(&a, z, &mut out)?;
-    vector.pow_assign(&mut out, [5])?;
-    vector.powers(z, z, &mut out)?;
-    vector.inverse(&a, &mut out)?;
-    vector.prefix_sum_assign(&mut out, Prefix::Exclusive)?;
-    vector.divide_by_linear(&a, z, &mut out)?;
-    vector.divide_by_linear(a.view(..0)?, z, out.view_mut(..0)?)?;
-    vector.evaluate(&a, z)?;
-    vector.inner_product(&a, &out)?;
-    vector.transpose(&a, 50, &mut out)?;
-    let places = queue.upload_with::<u32>(&vec![9; len], Secrecy::Public)?;
-    vector.gather(&a, &places, &mut out)?;
-    vector.scatter(&a, &places, &mut out)?;
-    let wide: Expression = (0..41).map(|i| Expression::column(i) * i64::from(i + 1)).sum();
-    vector.evaluate_expression(&wide, &[&a; 41], &[], &mut out)?;
-    vector.sum_expression(&wide, &[&a; 41], &[])?;
-    expect_ordered(&ordered, "vectors")?;
+    on_plans(|ordered, made_on, queue| {
+        let device = queue.device();
+        let vector = Vector::<Fr>::new(made_on).on(queue);
+        let len = 5000;
+        let (mut a, mut out) = (device.alloc::<Mont<Fr>>(len)?, device.alloc::<Mont<Fr>>(len)?);
+        queue.write(&mut a, &vec![Fr::from(3); len])?;
+        let z = Fr::from(7);
+        vector.scale(&a, z, &mut out)?;
+        vector.pow_assign(&mut out, [5])?;
+        vector.powers(z, z, &mut out)?;
+        vector.inverse(&a, &mut out)?;
+        vector.prefix_sum_assign(&mut out, Prefix::Exclusive)?;
+        vector.divide_by_linear(&a, z, &mut out)?;
+        vector.divide_by_linear(a.view(..0)?, z, out.view_mut(..0)?)?;
+        vector.evaluate(&a, z)?;
+        vector.inner_product(&a, &out)?;
+        vector.transpose(&a, 50, &mut out)?;
+        let places = queue.upload_with::<u32>(&vec![9; len], Secrecy::Public)?;
+        vector.gather(&a, &places, &mut out)?;
+        vector.scatter(&a, &places, &mut out)?;
+        let wide: Expression = (0..41).map(|i| Expression::column(i) * i64::from(i + 1)).sum();
+        vector.evaluate_expression(&wide, &[&a; 41], &[], &mut out)?;
+        vector.sum_expression(&wide, &[&a; 41], &[])?;
+        expect_ordered(ordered, "vectors")?;
 
-    let (mut keys, mut values) = (device.alloc::<u32>(len)?, device.alloc::<u32>(len)?);
-    queue.write(&mut keys, &vec![9; len])?;
-    Scan::new(&device)?.on(&queue).exclusive(&keys, &mut values)?;
-    Histogram::new(&device)?.on(&queue).count(&keys, 0..4, values.view_mut(..16)?)?;
-    Histogram::new(&device)?.on(&queue).count(keys.view(..0)?, 0..4, values.view_mut(..16)?)?;
-    for method in [SortMethod::Sweep, SortMethod::Scatter] {
-        RadixSort::with_method(&device, method)?.on(&queue).sort(&mut keys, values.view_mut(..)?, 0..4)?;
-    }
-    SegmentedSum::<FieldSum<Fr>>::new(&device)?.on(&queue).reduce(&keys, &a, &mut out)?;
-    expect_ordered(&ordered, "primitives")?;
+        let (mut keys, mut values) = (device.alloc::<u32>(len)?, device.alloc::<u32>(len)?);
+        queue.write(&mut keys, &vec![9; len])?;
+        Scan::new(made_on)?.on(queue).exclusive(&keys, &mut values)?;
+        Histogram::new(made_on)?.on(queue).count(&keys, 0..4, values.view_mut(..16)?)?;
+        Histogram::new(made_on)?.on(queue).count(keys.view(..0)?, 0..4, values.view_mut(..16)?)?;
+        for method in [SortMethod::Sweep, SortMethod::Scatter] {
+            RadixSort::with_method(made_on, method)?.on(queue).sort(&mut keys, values.view_mut(..)?, 0..4)?;
+        }
+        SegmentedSum::<FieldSum<Fr>>::new(made_on)?.on(queue).reduce(&keys, &a, &mut out)?;
+        expect_ordered(ordered, "primitives")?;
 
-    let points = Points::<Config>::new(&device).on(&queue);
-    let (mut affine, mut sums) = (device.alloc::<AffinePoint<Config>>(20)?, device.alloc(20)?);
-    queue.clear(&mut affine)?;
-    points.mul(&affine, keys.view(..20)?, &mut sums)?;
-    points.normalise_xyzz(&sums, &mut affine)?;
-    expect_ordered(&ordered, "points")
+        let points = Points::<Config>::new(made_on).on(queue);
+        let (mut affine, mut sums) = (device.alloc::<AffinePoint<Config>>(20)?, device.alloc(20)?);
+        queue.clear(&mut affine)?;
+        points.mul(&affine, keys.view(..20)?, &mut sums)?;
+        points.normalise_xyzz(&sums, &mut affine)?;
+        expect_ordered(ordered, "points")
+    })
 }
 
 fn transforms() -> Outcome {
@@ -355,21 +372,20 @@ fn transforms() -> Outcome {
     let cases = [false, true].into_iter().flat_map(|inverse| [false, true].map(|coset| (inverse, coset)));
     for (twiddles, split) in Twiddles::ALL.into_iter().flat_map(|twiddles| Split::ALL.map(|split| (twiddles, split))) {
         for (inverse, coset) in cases.clone() {
-            let ordered = Ordered::new();
-            let device = ordered.device();
-            let ntt = Ntt::<Fr>::with_config(&device, 9, Config { twiddles: Some(twiddles), split })?;
-            let queue = device.queue()?;
-            let mut data = device.alloc::<Mont<Fr>>(x.len())?;
-            queue.write(&mut data, &x)?;
-            let generator = if coset { Fr::GENERATOR } else { Fr::from(1) };
-            let transform = ntt.coset(generator).output(Order::BitReversed).on(&queue);
-            if inverse {
-                transform.inverse(&mut data)?
-            } else {
-                transform.forward(&mut data)?
-            };
-            queue.read(&data)?;
-            expect_ordered(&ordered, &format!("{twiddles:?}, {split:?}, inverse: {inverse}, coset: {coset}"))?;
+            on_plans(|ordered, made_on, queue| {
+                let ntt = Ntt::<Fr>::with_config(made_on, 9, Config { twiddles: Some(twiddles), split })?;
+                let mut data = queue.device().alloc::<Mont<Fr>>(x.len())?;
+                queue.write(&mut data, &x)?;
+                let generator = if coset { Fr::GENERATOR } else { Fr::from(1) };
+                let transform = ntt.coset(generator).output(Order::BitReversed).on(queue);
+                if inverse {
+                    transform.inverse(&mut data)?
+                } else {
+                    transform.forward(&mut data)?
+                };
+                queue.read(&data)?;
+                expect_ordered(ordered, &format!("{twiddles:?}, {split:?}, inverse: {inverse}, coset: {coset}"))
+            })?;
         }
     }
     Ok(())
@@ -399,16 +415,15 @@ fn sums_of_points() -> Outcome {
         MsmConfig { precompute: Precompute::Doublings { depth: 1 }, tuning: Tuning::default(), ..plain },
         MsmConfig { memory: Some(memory), ..plain },
     ] {
-        let ordered = Ordered::new();
-        let device = ordered.device();
-        let queue = device.queue()?;
-        let msm = Msm::<Config>::new(&device, &bases, config)?.on(&queue);
-        let mut buffer = device.alloc::<Mont<Fr>>(scalars.len())?;
-        queue.write(&mut buffer, &scalars)?;
-        let sums = [msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];
-        expect_ordered(&ordered, &format!("{config:?}"))?;
-        let expected = [820, 820, 819].map(|factor| bases[0] * Fr::from(factor));
-        crate::expect_same("sums", &sums, &expected)?;
+        on_plans(|ordered, made_on, queue| {
+            let msm = Msm::<Config>::new(made_on, &bases, config)?.on(queue);
+            let mut buffer = queue.device().alloc::<Mont<Fr>>(scalars.len())?;
+            queue.write(&mut buffer, &scalars)?;
+            let sums = [msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];
+            expect_ordered(ordered, &format!("{config:?}"))?;
+            let expected = [820, 820, 819].map(|factor| bases[0] * Fr::from(factor));
+            crate::expect_same("sums", &sums, &expected)
+        })?;
     }
     Ok(())
 }
@@ -432,36 +447,35 @@ fn sumchecks() -> Outcome {
         (&many, Strategy::SplitEq, Draw::Host),
     ];
     for (expression, strategy, draw) in cases {
-        let ordered = Ordered::new();
-        let device = ordered.device();
-        let queue = device.queue()?;
-        let plan = Sumcheck::<Fr>::new(&device, expression, Config { strategy, draw, check: true })?.on(&queue);
-        let host: Vec<Fr> = (0..LEN as u64).map(Fr::from).collect();
-        // The second half of a buffer.
-        let mut buffer = device.alloc::<Mont<Fr>>(2 * LEN)?;
-        queue.write(buffer.view_mut(LEN..)?, &host)?;
-        let table = buffer.view(LEN..)?;
-        let operations = Tables::<Fr>::new(&device).on(&queue);
-        operations.eq(&host[..VARIABLES])?;
-        operations.fold(table, host[3], Order::MsbFirst)?;
-        let (tables, given) = (vec![host.clone(); expression.columns()], vec![table; expression.columns()]);
-        for order in [Order::MsbFirst, Order::LsbFirst] {
-            let point = host[5..][..VARIABLES].to_vec();
-            let statement = Statement::<Fr>::new(VARIABLES, expression)?.order(order).weight(Weight::Eq(point));
-            let claim = plan.sum(&statement, &given)?;
-            let transcript = || Blake3Transcript::new(b"ordered");
-            let (expected, _) = reference::prove(&statement, VARIABLES, &tables, claim, &mut transcript());
-            let proved = plan.prove(&statement, &given, claim, &mut transcript())?;
-            crate::expect_same("a proof", &proved.proof.to_bytes(), &expected.to_bytes())?;
-            plan.prove_rounds(&statement, 2, &given, claim, &mut transcript())?;
-            let owned = given.iter().map(|table| queue.duplicate(table)).collect::<Result<_>>()?;
-            plan.prove_consuming(&statement, owned, claim, &mut transcript())?;
-            if expression.columns() == 2 {
-                let slices: Vec<&[Fr]> = tables.iter().map(Vec::as_slice).collect();
-                plan.prove_from_host(&statement, &slices, 1 << 14, Secrecy::Public, claim, &mut transcript())?;
+        on_plans(|ordered, made_on, queue| {
+            let plan = Sumcheck::<Fr>::new(made_on, expression, Config { strategy, draw, check: true })?.on(queue);
+            let host: Vec<Fr> = (0..LEN as u64).map(Fr::from).collect();
+            // The second half of a buffer.
+            let mut buffer = queue.device().alloc::<Mont<Fr>>(2 * LEN)?;
+            queue.write(buffer.view_mut(LEN..)?, &host)?;
+            let table = buffer.view(LEN..)?;
+            let operations = Tables::<Fr>::new(made_on).on(queue);
+            operations.eq(&host[..VARIABLES])?;
+            operations.fold(table, host[3], Order::MsbFirst)?;
+            let (tables, given) = (vec![host.clone(); expression.columns()], vec![table; expression.columns()]);
+            for order in [Order::MsbFirst, Order::LsbFirst] {
+                let point = host[5..][..VARIABLES].to_vec();
+                let statement = Statement::<Fr>::new(VARIABLES, expression)?.order(order).weight(Weight::Eq(point));
+                let claim = plan.sum(&statement, &given)?;
+                let transcript = || Blake3Transcript::new(b"ordered");
+                let (expected, _) = reference::prove(&statement, VARIABLES, &tables, claim, &mut transcript());
+                let proved = plan.prove(&statement, &given, claim, &mut transcript())?;
+                crate::expect_same("a proof", &proved.proof.to_bytes(), &expected.to_bytes())?;
+                plan.prove_rounds(&statement, 2, &given, claim, &mut transcript())?;
+                let owned = given.iter().map(|table| queue.duplicate(table)).collect::<Result<_>>()?;
+                plan.prove_consuming(&statement, owned, claim, &mut transcript())?;
+                if expression.columns() == 2 {
+                    let slices: Vec<&[Fr]> = tables.iter().map(Vec::as_slice).collect();
+                    plan.prove_from_host(&statement, &slices, 1 << 14, Secrecy::Public, claim, &mut transcript())?;
+                }
             }
-        }
-        expect_ordered(&ordered, &format!("{strategy:?}, {draw:?}"))?;
+            expect_ordered(ordered, &format!("{strategy:?}, {draw:?}"))
+        })?;
     }
     Ok(())
 }
@@ -472,37 +486,37 @@ fn square_roots() -> Outcome {
     use evariste_field::Mont;
     use evariste_sqrt::{Check, Decompress, Encoding, Jacobi, MapToCurve, ModSqrt, NthRoot, Sqrt, modular::BoxedUint};
 
-    let ordered = Ordered::new();
-    let device = ordered.device();
-    let queue = device.queue()?;
-    let (mut roots, mut mask) = (device.alloc::<Mont<Fr>>(5)?, device.alloc::<u32>(5)?);
-    let mut squares = device.alloc::<Mont<Fr>>(5)?;
-    queue.write(&mut squares, &[Fr::from(4); 5])?;
-    Sqrt::<Fr>::new(&device)?.on(&queue).sqrt(&squares, &mut roots, &mut mask)?;
-    expect_ordered(&ordered, "roots")?;
-    NthRoot::<Fr>::new(&device, 3)?.on(&queue).roots(&squares, &mut roots, &mut mask)?;
-    expect_ordered(&ordered, "cube roots")?;
+    on_plans(|ordered, made_on, queue| {
+        let device = queue.device();
+        let (mut roots, mut mask) = (device.alloc::<Mont<Fr>>(5)?, device.alloc::<u32>(5)?);
+        let mut squares = device.alloc::<Mont<Fr>>(5)?;
+        queue.write(&mut squares, &[Fr::from(4); 5])?;
+        Sqrt::<Fr>::new(made_on)?.on(queue).sqrt(&squares, &mut roots, &mut mask)?;
+        expect_ordered(ordered, "roots")?;
+        NthRoot::<Fr>::new(made_on, 3)?.on(queue).roots(&squares, &mut roots, &mut mask)?;
+        expect_ordered(ordered, "cube roots")?;
 
-    let mut bytes = device.alloc::<u8>(5 * 48)?;
-    queue.clear(&mut bytes)?;
-    let mut points = device.alloc(5)?;
-    let decompress = Decompress::<g1::Config>::new(&device, Encoding::Zcash, Check::Subgroup)?;
-    decompress.on(&queue).decompress(&bytes, &mut points, &mut mask)?;
-    expect_ordered(&ordered, "points from their encodings")?;
+        let mut bytes = device.alloc::<u8>(5 * 48)?;
+        queue.clear(&mut bytes)?;
+        let mut points = device.alloc(5)?;
+        let decompress = Decompress::<g1::Config>::new(made_on, Encoding::Zcash, Check::Subgroup)?;
+        decompress.on(queue).decompress(&bytes, &mut points, &mut mask)?;
+        expect_ordered(ordered, "points from their encodings")?;
 
-    let mut elements = device.alloc(5)?;
-    queue.clear(&mut elements)?;
-    let mut mapped = device.alloc(5)?;
-    MapToCurve::<g1::Config>::new(&device)?.on(&queue).map(&elements, &mut mapped)?;
-    expect_ordered(&ordered, "elements mapped to a curve")?;
+        let mut elements = device.alloc(5)?;
+        queue.clear(&mut elements)?;
+        let mut mapped = device.alloc(5)?;
+        MapToCurve::<g1::Config>::new(made_on)?.on(queue).map(&elements, &mut mapped)?;
+        expect_ordered(ordered, "elements mapped to a curve")?;
 
-    let (mut values, mut found) = (device.alloc::<u32>(10)?, device.alloc::<u32>(10)?);
-    queue.clear(&mut values)?;
-    let plan = ModSqrt::new(&device, &BoxedUint::from(59u64.wrapping_neg()))?.on(&queue);
-    plan.sqrt(&values, &mut found, &mut mask)?;
-    expect_ordered(&ordered, "roots modulo a prime that is known at run time")?;
-    Jacobi::new(&device, &BoxedUint::from(15u32))?.on(&queue).symbols(&values, &mut mask)?;
-    expect_ordered(&ordered, "symbols for a modulus that is known at run time")
+        let (mut values, mut found) = (device.alloc::<u32>(10)?, device.alloc::<u32>(10)?);
+        queue.clear(&mut values)?;
+        let plan = ModSqrt::new(made_on, &BoxedUint::from(59u64.wrapping_neg()))?.on(queue);
+        plan.sqrt(&values, &mut found, &mut mask)?;
+        expect_ordered(ordered, "roots modulo a prime that is known at run time")?;
+        Jacobi::new(made_on, &BoxedUint::from(15u32))?.on(queue).symbols(&values, &mut mask)?;
+        expect_ordered(ordered, "symbols for a modulus that is known at run time")
+    })
 }
 
 fn pipelines() -> Outcome {
@@ -550,16 +564,16 @@ fn pipelines() -> Outcome {
         let (launches, passes) = (device.stats().launches - before, ntt.passes_per_transform() as u64);
         crate::expect(&format!("{launches} launches of {passes} passes"), launches > passes)?;
     }
-    let ordered = Ordered::new();
-    let device = ordered.device();
-    let queue = device.queue()?;
-    let (mut a, mut b) = (device.alloc::<Mont<Fr>>(300)?, device.alloc::<Mont<Fr>>(128)?);
-    queue.clear(&mut a)?;
-    queue.clear(&mut b)?;
-    Ntt::<Fr>::new(&device, 9)?.on(&queue).product(&a, b.view(3..)?)?;
-    let extension = LowDegreeExtension::<Fr>::new(&device, 6, 1)?.on(&queue);
-    extension.extend(&b, Fr::GENERATOR, Order::Natural)?;
-    expect_ordered(&ordered, "products and extensions")?;
+    on_plans(|ordered, made_on, queue| {
+        let device = queue.device();
+        let (mut a, mut b) = (device.alloc::<Mont<Fr>>(300)?, device.alloc::<Mont<Fr>>(128)?);
+        queue.clear(&mut a)?;
+        queue.clear(&mut b)?;
+        Ntt::<Fr>::new(made_on, 9)?.on(queue).product(&a, b.view(3..)?)?;
+        let extension = LowDegreeExtension::<Fr>::new(made_on, 6, 1)?.on(queue);
+        extension.extend(&b, Fr::GENERATOR, Order::Natural)?;
+        expect_ordered(ordered, "products and extensions")
+    })?;
 
     let ordered = Ordered::new();
     let mut x: Vec<Fr> = (0..1 << 9).map(Fr::from).collect();
@@ -578,4 +592,18 @@ fn counter_mode() -> Outcome {
     let mut ctr = aes.ctr(&[1; 16])?;
     ctr.apply(&mut data)?;
     expect_ordered(&ordered, "counter mode in pieces")
+}
+
+fn modes() -> Outcome {
+    use evariste_aes::Aes;
+
+    on_plans(|ordered, made_on, queue| {
+        let aes = Aes::new(made_on, &[7; 16])?.on(queue);
+        let mut data = queue.upload::<u8>(&[1; 1000])?;
+        aes.ctr(&[1; 16])?.apply_buffer(&mut data)?;
+        aes.ecb().encrypt_buffer(data.view_mut(..960)?)?;
+        aes.cbc().encrypt_buffer(&[1; 16], data.view_mut(..960)?)?;
+        aes.gcm()?.seal_buffer(&[1; 12], b"", &mut data)?;
+        expect_ordered(ordered, "modes on buffers")
+    })
 }

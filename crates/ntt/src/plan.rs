@@ -73,8 +73,8 @@ pub(crate) struct Shared<F: DeviceField> {
 
 impl<F: DeviceField + FftField> Ntt<F> {
     /// Makes a plan for 2^`log_n` elements on a queue (`&device` is its default one): compiles its kernels side by side, or loads
-    /// them from the cache, and computes its tables. Transforms of rows in natural order, on the subgroup and on cosets, compile nothing afterwards; for all others there
-    /// is [`Transform::prepare`].
+    /// them from the cache, and computes its tables. Transforms of rows in natural order, on the subgroup and on cosets, compile
+    /// nothing afterwards; for all others there is [`Transform::prepare`].
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is

@@ -59,8 +59,8 @@ pub struct TwiddleTable<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> TwiddleTable<F> {
-    /// Makes ready what a method computes the factors of 2^`log_n` elements from, on a queue (`&device` is its default one). Stored factors, with their quotients or without, are
-    /// computed as those of [`Twiddles::TwoLevel`].
+    /// Makes ready what a method computes the factors of 2^`log_n` elements from, on a queue (`&device` is its default one).
+    /// Stored factors, with their quotients or without, are computed as those of [`Twiddles::TwoLevel`].
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is above 31;

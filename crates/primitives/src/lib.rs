@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! All are queued and return at once: on the default queue, or on that which their method `on` was given. They take buffers and
-//! views of parts of them, of at most [`MAX_LEN`] elements. Their scratch comes from the device's pool and has the secrecy of
+//! All are queued and return at once: on the queue that they were made of, or that their method `on` was given. They take buffers
+//! and views of parts of them, of at most [`MAX_LEN`] elements. Their scratch comes from the device's pool and has the secrecy of
 //! the input.
 //!
 //! # Choices

@@ -82,7 +82,8 @@ struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
 const COEFFICIENT_BYTES: u32 = 64;
 
 impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
-    /// Makes the map, for work on a queue (`&device` is its default one), and compiles the kernels. The domain separation tag is that of RFC 9380, section 3.1.
+    /// Makes the map, for work on a queue (`&device` is its default one), and compiles the kernels. The domain separation tag is
+    /// that of RFC 9380, section 3.1.
     ///
     /// # Errors
     /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes for a

@@ -54,7 +54,8 @@ impl<F: RootField> NthRoot<F> {
     /// The largest degree: the work for a digit of a logarithm grows with it.
     pub const MAX_DEGREE: u32 = 61;
 
-    /// Makes a plan for roots of a degree on a queue (`&device` is its default one): makes the program, and compiles the kernel for it.
+    /// Makes a plan for roots of a degree on a queue (`&device` is its default one): makes the program, and compiles the kernel
+    /// for it.
     ///
     /// # Errors
     /// [`Error::Degree`] unless the degree is an odd prime up to [`NthRoot::MAX_DEGREE`]; [`Error::Field`] if the field is not

@@ -134,8 +134,8 @@ enum Use {
 }
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
-    /// Makes a prover for `expression` on a queue; `&device` is its default one. Kernels are compiled when they are first needed and kept, or all at once by
-    /// [`Sumcheck::prepare`].
+    /// Makes a prover for `expression` on a queue; `&device` is its default one. Kernels are compiled when they are first needed
+    /// and kept, or all at once by [`Sumcheck::prepare`].
     ///
     /// # Errors
     /// [`Error::Degree`] if the expression has no column, or a degree above [`MAX_DEGREE`](crate::MAX_DEGREE) or not

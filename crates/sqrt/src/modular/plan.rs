@@ -111,8 +111,8 @@ impl fmt::Debug for ModSqrt {
 }
 
 impl ModSqrt {
-    /// Makes a plan for one prime on a queue (`&device` is its default one). Half a second of tests on one core for 2048 bits, a few for 4096: they are divided
-    /// among all.
+    /// Makes a plan for one prime on a queue (`&device` is its default one). Half a second of tests on one core for 2048 bits, a
+    /// few for 4096: they are divided among all.
     ///
     /// # Errors
     /// Returns the errors of [`ModSqrt::with_primes`], for the same reasons.

@@ -217,7 +217,8 @@ impl Drop for Decryption {
 }
 
 impl Decryption {
-    /// Makes a plan for a key on a queue (`&device` is its default one). What the device holds of it is zeroed when it is given back.
+    /// Makes a plan for a key on a queue (`&device` is its default one). What the device holds of it is zeroed when it is given
+    /// back.
     ///
     /// # Errors
     /// [`Error::Composite`] if p, number 0, or q, number 1, is no prime; and the errors of [`ModSqrt::with_primes`] of

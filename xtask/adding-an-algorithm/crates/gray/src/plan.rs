@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Device, Error, Kernel, KernelSpec, Language, Queue, Result, View, ViewMut,
+    Arg, Binding, BindingType, CpuArg, Error, Kernel, KernelSpec, Language, Queue, Result, View, ViewMut,
     parallel, params,
 };
 
@@ -21,21 +21,22 @@ params! {
 /// The Gray code of each integer, x ⊕ ⌊x / 2⌋: one read and one write of 4 bytes each.
 #[derive(Clone, Debug)]
 pub struct Gray {
-    device: Device,
     queue: Queue,
     kernel: Arc<Kernel<Params>>,
 }
 
 impl Gray {
-    /// Compiles the kernel for `device`.
+    /// Compiles the kernel, for work on a queue: `&device` is its default one.
     ///
     /// # Errors
     /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
-    pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { device: device.clone(), queue: device.default_queue(), kernel: Arc::new(Kernel::new(device, spec())?) })
+    pub fn new(queue: impl Into<Queue>) -> Result<Self> {
+        let queue = queue.into();
+        let kernel = Arc::new(Kernel::new(queue.device(), spec())?);
+        Ok(Self { queue, kernel })
     }
 
-    /// The same operation, with the same kernel, on a queue of its own.
+    /// The same operation, with the same kernel, on another queue.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
@@ -54,7 +55,7 @@ impl Gray {
     pub fn encode<'a>(&self, input: impl Into<View<'a, u32>>, out: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (input, out) = (input.into(), out.into());
         out.expect_len("the Gray codes", input.len())?;
-        let device = self.device.info().id;
+        let device = self.queue.device().info().id;
         let (limit, actual) = (u32::MAX, input.len() as u64);
         let len = u32::try_from(actual);
         let len = len.map_err(|_| Error::TooLarge { what: "Gray codes", device, expected: limit.into(), actual })?;
@@ -81,6 +82,8 @@ fn spec() -> KernelSpec {
 
 #[cfg(test)]
 mod tests {
+    use evariste_backend::Device;
+
     use super::*;
     use crate::reference;
 
