@@ -74,7 +74,7 @@ fn edges<C: DeviceCurve>() -> Vec<Affine<C>> {
     [vec![Affine::zero(), g, -g, double, -double], of_order_two()].concat()
 }
 
-fn random<C: DeviceCurve>(len: usize, seed: u64) -> Vec<Affine<C>> {
+pub(crate) fn random<C: DeviceCurve>(len: usize, seed: u64) -> Vec<Affine<C>> {
     let mut rng = StdRng::seed_from_u64(seed);
     let points: Vec<Projective<C>> =
         (0..len).map(|_| Projective::<C>::generator().mul_bigint([rng.r#gen::<u64>()])).collect();
