@@ -14,7 +14,7 @@ use evariste_machine::{
 };
 use serde_json::Value;
 
-use crate::program::{ALL, BENCH, Program, TRIALS};
+use crate::program::{ALL, BENCH, EVERY_FIELD, Program, TRIALS};
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
     let mut features: Vec<&str> = options.features.iter().map(String::as_str).collect();
     features.push(ALL);
-    let programs = [(BENCH, features), (TRIALS, Vec::new())];
+    let programs = [(BENCH, features), (TRIALS, vec![EVERY_FIELD])];
     for (program, features) in &programs {
         install(&executable(*program, features)?, &out.join(program.name))?;
     }

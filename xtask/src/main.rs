@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use program::{ALL, BENCH, REPORT, TRIALS};
+use program::{ALL, BENCH, EVERY_FIELD, REPORT, TRIALS};
 
 #[derive(Debug, Parser)]
 #[command(about = "Benches, tests and checks of Evariste", disable_help_subcommand = false)]
@@ -59,9 +59,9 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Bench(options) => BENCH.run(None, &options.features(), &options.arguments),
-        Command::Test(options) => TRIALS.run(Some("test"), &[], &options.arguments),
+        Command::Test(options) => TRIALS.run(Some("test"), &options.features(), &options.arguments),
         Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
-        Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[], &options.arguments),
+        Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[EVERY_FIELD], &options.arguments),
         Command::Devices => BENCH.run(Some("devices"), &[], &[]),
         Command::Reproduce(options) => BENCH.run(Some("reproduce"), &[ALL], &options.arguments),
         Command::Input(options) => BENCH.run(Some("input"), &[ALL], &options.arguments),

@@ -26,6 +26,9 @@ pub(crate) const REPORT: Program = Program { package: "evariste-report", name: "
 /// The feature of the bench that has all cases.
 pub(crate) const ALL: &str = "all";
 
+/// The feature of the trials that has them over every field, and the argument that asks for it.
+pub(crate) const EVERY_FIELD: &str = "every-field";
+
 /// Arguments that ask for more than the headlines.
 const MORE: [&str; 4] = ["--only", "--case", "--log-n", "--profile"];
 
@@ -34,6 +37,14 @@ pub(crate) struct Arguments {
     /// What the program is told: `--help` lists it.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     pub(crate) arguments: Vec<String>,
+}
+
+impl Arguments {
+    /// What the program of the trials is built with.
+    pub(crate) fn features(&self) -> Vec<&str> {
+        let asked = |argument: &String| argument.strip_prefix("--") == Some(EVERY_FIELD);
+        self.arguments.iter().any(asked).then_some(EVERY_FIELD).into_iter().collect()
+    }
 }
 
 #[derive(Args, Debug)]
@@ -89,5 +100,14 @@ mod tests {
         assert_eq!(features(&["--only", "ntt"]), "blst,all");
         assert_eq!(features(&["--log-n=16"]), "blst,all");
         assert_eq!(features(&["--profile", "full"]), "blst,all");
+    }
+
+    #[test]
+    fn every_field_is_built_where_it_is_asked_for() {
+        let features = |arguments: &[&str]| {
+            Arguments { arguments: arguments.iter().map(ToString::to_string).collect() }.features().join(",")
+        };
+        assert_eq!(features(&["--all"]), "");
+        assert_eq!(features(&["--all", "--every-field"]), "every-field");
     }
 }

@@ -12,19 +12,22 @@ use evariste_microbench::{ADDITIONS, AddChain};
 use evariste_primitives::{SegmentedSum, reference};
 
 use crate::{
-    Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, garbage, launches::Family, other_device,
+    EVERY_FIELD, Outcome, Suite, curves, expect, expect_equal, expect_error, expect_same, garbage, launches::Family,
+    other_device,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
-    over::<ark_bls12_381::g2::Config>(suite, "bls12-381-g2");
-    over::<ark_bn254::g1::Config>(suite, "bn254-g1");
     over::<ark_bn254::g2::Config>(suite, "bn254-g2");
-    over::<ark_pallas::PallasConfig>(suite, "pallas");
-    over::<ark_vesta::VestaConfig>(suite, "vesta");
     over::<curves::P256>(suite, "p-256");
     over::<curves::ThroughOrigin>(suite, "through-origin");
     over::<curves::EvenOrder>(suite, "even-order");
+    if EVERY_FIELD {
+        over::<ark_bls12_381::g2::Config>(suite, "bls12-381-g2");
+        over::<ark_bn254::g1::Config>(suite, "bn254-g1");
+        over::<ark_pallas::PallasConfig>(suite, "pallas");
+        over::<ark_vesta::VestaConfig>(suite, "vesta");
+    }
     suite.add("through-origin::every_pair", every_pair::<curves::ThroughOrigin>);
     suite.add("even-order::every_pair", every_pair::<curves::EvenOrder>);
     suite.add("bn254-g1::lengths", lengths::<ark_bn254::g1::Config>);
@@ -74,7 +77,7 @@ fn edges<C: DeviceCurve>() -> Vec<Affine<C>> {
     [vec![Affine::zero(), g, -g, double, -double], of_order_two()].concat()
 }
 
-fn random<C: DeviceCurve>(len: usize, seed: u64) -> Vec<Affine<C>> {
+pub(crate) fn random<C: DeviceCurve>(len: usize, seed: u64) -> Vec<Affine<C>> {
     let mut rng = StdRng::seed_from_u64(seed);
     let points: Vec<Projective<C>> =
         (0..len).map(|_| Projective::<C>::generator().mul_bigint([rng.r#gen::<u64>()])).collect();

@@ -7,6 +7,8 @@ use ark_ec::{
 };
 use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, MontBackend, MontFp};
 
+use evariste_field::small::BabyBear;
+
 use crate::fields::{self, Mnt4, Sixteen};
 
 /// The base field of P-256, where sums carry out of the limbs.
@@ -146,6 +148,33 @@ impl SWCurveConfig for Long {
     const COEFF_B: LongField = LongField::new(MontFp!("9"), MontFp!("-1"));
     const GENERATOR: Affine<Self> =
         Affine::new_unchecked(LongField::new(MontFp!("0"), MontFp!("1")), LongField::new(MontFp!("3"), MontFp!("0")));
+}
+
+/// A prime of 31 bits.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "2013334997"]
+#[generator = "2"]
+pub(crate) struct ShortScalarConfig;
+pub(crate) type ShortScalar = Fp64<MontBackend<ShortScalarConfig, 1>>;
+
+/// y² = x³ − 3x + 15 over one limb, of prime order: sums of it have several windows, and kernels that compile fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Short;
+
+impl CurveConfig for Short {
+    type BaseField = BabyBear;
+    type ScalarField = ShortScalar;
+
+    const COFACTOR: &'static [u64] = &[1];
+    const COFACTOR_INV: ShortScalar = MontFp!("1");
+}
+
+impl SWCurveConfig for Short {
+    type ZeroFlag = bool;
+
+    const COEFF_A: BabyBear = MontFp!("-3");
+    const COEFF_B: BabyBear = MontFp!("15");
+    const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!("1"), MontFp!("1568408905"));
 }
 
 /// A field of 17 elements. Its configured generator is 6², so that the root of unity that comes of it is not primitive.

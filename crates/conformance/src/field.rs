@@ -8,18 +8,16 @@ use evariste_field::{Canonical, DeviceField, DevicePrimeField, Expression, Mont,
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use crate::{
-    Outcome, Suite, expect_equal, expect_error, expect_same, fields, garbage, launches::Family, other_device,
-    samples::samples, sizes::lengths, vector,
+    EVERY_FIELD, Outcome, Suite, expect_equal, expect_error, expect_same, fields, garbage, launches::Family,
+    other_device, samples::samples, sizes::lengths, vector,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
-    // All operations over one field of each number of limbs and shape of modulus, and over an extension of each kind.
+    // All operations over one field of each number of limbs and shape of modulus, and over an extension of each kind of base.
     prime::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
     vector::add::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
     prime::<ark_bls12_381::Fq>(suite, "bls12-381-fq");
     vector::add::<ark_bls12_381::Fq>(suite, "bls12-381-fq");
-    prime::<ark_bn254::Fr>(suite, "bn254-fr");
-    vector::add::<ark_bn254::Fr>(suite, "bn254-fr");
     prime::<small::Goldilocks>(suite, "goldilocks");
     vector::add::<small::Goldilocks>(suite, "goldilocks");
     prime::<small::BabyBear>(suite, "baby-bear");
@@ -28,38 +26,43 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
     vector::add::<fields::Mersenne89>(suite, "mersenne-89");
     prime::<fields::Secp256k1>(suite, "secp256k1-fq");
     vector::add::<fields::Secp256k1>(suite, "secp256k1-fq");
-    prime::<fields::Mnt4>(suite, "mnt4-753-fr");
-    vector::add::<fields::Mnt4>(suite, "mnt4-753-fr");
     over::<ark_bls12_381::Fq2>(suite, "bls12-381-fq2");
     vector::add::<ark_bls12_381::Fq2>(suite, "bls12-381-fq2");
-    over::<small::Goldilocks3>(suite, "goldilocks-3");
-    vector::add::<small::Goldilocks3>(suite, "goldilocks-3");
     over::<small::BabyBear4>(suite, "baby-bear-4");
     vector::add::<small::BabyBear4>(suite, "baby-bear-4");
 
-    // Arithmetic over the others.
-    prime::<ark_bn254::Fq>(suite, "bn254-fq");
-    prime::<ark_bls12_377::Fr>(suite, "bls12-377-fr");
-    prime::<ark_bls12_377::Fq>(suite, "bls12-377-fq");
-    prime::<ark_pallas::Fq>(suite, "pallas-fq");
-    prime::<ark_vesta::Fq>(suite, "vesta-fq");
-    prime::<small::KoalaBear>(suite, "koala-bear");
+    // Arithmetic over half a limb, with spare bits of other numbers, over the most limbs, over arkworks' other types, and over
+    // extensions of the other degrees.
     prime::<fields::Sixteen>(suite, "sixteen-bit");
-    prime::<evariste_bls24_315::Fq>(suite, "bls24-315-fq");
+    prime::<ark_bn254::Fr>(suite, "bn254-fr");
+    prime::<ark_bls12_377::Fr>(suite, "bls12-377-fr");
+    prime::<fields::Mnt4>(suite, "mnt4-753-fr");
     prime::<fields::SmallBabyBear>(suite, "small-fp-31");
     prime::<fields::SmallGoldilocks>(suite, "small-fp-64");
-    over::<ark_bn254::Fq2>(suite, "bn254-fq2");
-    over::<small::Goldilocks2>(suite, "goldilocks-2");
-    over::<small::Goldilocks4>(suite, "goldilocks-4");
-    over::<small::Goldilocks5>(suite, "goldilocks-5");
-    over::<small::BabyBear2>(suite, "baby-bear-2");
-    over::<small::BabyBear3>(suite, "baby-bear-3");
-    over::<small::BabyBear5>(suite, "baby-bear-5");
-    over::<small::KoalaBear2>(suite, "koala-bear-2");
-    over::<small::KoalaBear3>(suite, "koala-bear-3");
-    over::<small::KoalaBear4>(suite, "koala-bear-4");
-    over::<small::KoalaBear5>(suite, "koala-bear-5");
     over::<fields::Goldilocks2>(suite, "goldilocks-fp2");
+    over::<small::Goldilocks3>(suite, "goldilocks-3");
+    over::<small::KoalaBear5>(suite, "koala-bear-5");
+    if EVERY_FIELD {
+        vector::add::<ark_bn254::Fr>(suite, "bn254-fr");
+        vector::add::<fields::Mnt4>(suite, "mnt4-753-fr");
+        vector::add::<small::Goldilocks3>(suite, "goldilocks-3");
+        prime::<ark_bn254::Fq>(suite, "bn254-fq");
+        prime::<ark_bls12_377::Fq>(suite, "bls12-377-fq");
+        prime::<ark_pallas::Fq>(suite, "pallas-fq");
+        prime::<ark_vesta::Fq>(suite, "vesta-fq");
+        prime::<small::KoalaBear>(suite, "koala-bear");
+        prime::<evariste_bls24_315::Fq>(suite, "bls24-315-fq");
+        over::<ark_bn254::Fq2>(suite, "bn254-fq2");
+        over::<small::Goldilocks2>(suite, "goldilocks-2");
+        over::<small::Goldilocks4>(suite, "goldilocks-4");
+        over::<small::Goldilocks5>(suite, "goldilocks-5");
+        over::<small::BabyBear2>(suite, "baby-bear-2");
+        over::<small::BabyBear3>(suite, "baby-bear-3");
+        over::<small::BabyBear5>(suite, "baby-bear-5");
+        over::<small::KoalaBear2>(suite, "koala-bear-2");
+        over::<small::KoalaBear3>(suite, "koala-bear-3");
+        over::<small::KoalaBear4>(suite, "koala-bear-4");
+    }
     vector::add_once(suite);
     suite.add("goldilocks::misuse", misuse::<small::Goldilocks>);
     suite.add("bls12-381-fr::misuse", misuse::<ark_bls12_381::Fr>);
@@ -82,14 +85,18 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
 pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "vector-long",
-        cases: &["bls12-381-fr::", "bn254-fr::", "secp256k1-fq::", "mersenne-89::"],
+        cases: if EVERY_FIELD {
+            &["bls12-381-fr::", "secp256k1-fq::", "mersenne-89::", "bn254-fr::"]
+        } else {
+            &["bls12-381-fr::", "secp256k1-fq::", "mersenne-89::"]
+        },
         kernels: |_| {
             let fields = [
                 vector_kernels::<ark_bls12_381::Fr>(),
-                vector_kernels::<ark_bn254::Fr>(),
                 vector_kernels::<fields::Secp256k1>(),
                 vector_kernels::<fields::Mersenne89>(),
                 product_kernels::<ark_bls12_381::Fr>(),
+                if EVERY_FIELD { vector_kernels::<ark_bn254::Fr>() } else { Vec::new() },
             ];
             Ok(fields.concat())
         },
@@ -97,18 +104,29 @@ pub(crate) const FAMILIES: &[Family] = &[
     // Apart, since the emulator takes longest with it.
     Family {
         name: "vector-longer",
-        cases: &["bls12-381-fq::", "bls12-381-fq2::"],
-        kernels: |_| Ok([vector_kernels::<ark_bls12_381::Fq>(), vector_kernels::<ark_bls12_381::Fq2>()].concat()),
+        cases: if EVERY_FIELD { &["bls12-381-fq::", "bls12-381-fq2::"] } else { &["bls12-381-fq2::"] },
+        kernels: |_| {
+            // Its elements are pairs of the former's.
+            let mut kernels = vector_kernels::<ark_bls12_381::Fq2>();
+            if EVERY_FIELD {
+                kernels.extend(vector_kernels::<ark_bls12_381::Fq>());
+            }
+            Ok(kernels)
+        },
     },
     Family {
         name: "vector-small",
-        cases: &["goldilocks::", "baby-bear::", "goldilocks-3::", "baby-bear-4::"],
+        cases: if EVERY_FIELD {
+            &["goldilocks::", "baby-bear::", "baby-bear-4::", "goldilocks-3::"]
+        } else {
+            &["goldilocks::", "baby-bear::", "baby-bear-4::"]
+        },
         kernels: |_| {
             let fields = [
                 vector_kernels::<small::Goldilocks>(),
                 vector_kernels::<small::BabyBear>(),
-                vector_kernels::<small::Goldilocks3>(),
                 vector_kernels::<small::BabyBear4>(),
+                if EVERY_FIELD { vector_kernels::<small::Goldilocks3>() } else { Vec::new() },
             ];
             Ok(fields.concat())
         },

@@ -20,11 +20,14 @@ use evariste_backend::{
 };
 use evariste_curve::Points;
 use evariste_field::{DevicePrimeField, Vector};
-use evariste_msm::Msm;
+use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::Ntt;
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Case, Outcome, Suite, TOPICS, expect, expect_equal, expect_error, recorder::Recorder, sizes, timed};
+use crate::{
+    Case, EVERY_FIELD, Outcome, Suite, TOPICS, expect, expect_equal, expect_error, is_emulated, recorder::Recorder,
+    sizes, timed,
+};
 
 /// Some kernels, and trials of a suite that launch them.
 pub(crate) struct Family {
@@ -142,8 +145,7 @@ pub fn launches(device: &Device) -> Vec<Trial> {
 }
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
-    let info = suite.device.info();
-    let emulated = info.id.kind == Kind::Wgpu && info.features.software;
+    let emulated = is_emulated(suite.device);
     for (family, add) in families() {
         if emulated {
             suite.skip(family.name, "emulated: its other trials launch the same kernels at more sizes");
@@ -172,15 +174,17 @@ pub(crate) fn names() -> Trial {
     Trial::test("any::launches::names_and_variants_tell_texts_apart", || {
         let info = Device::cpu().info().clone();
         let mut specs: Vec<KernelSpec> = kernels(&info)?.into_iter().map(|(_, spec)| spec).collect();
-        add_kernels_of::<ark_pallas::Fq>(&mut specs, &info)?;
-        add_kernels_of::<ark_pallas::Fr>(&mut specs, &info)?;
         add_kernels_of::<ark_bls12_381::Fr>(&mut specs, &info)?;
-        specs.extend(Msm::<ark_pallas::PallasConfig>::kernels());
-        specs.extend(Msm::<ark_vesta::VestaConfig>::kernels());
-        specs.extend(Msm::<ark_pallas::PallasConfig>::kernels_of_choice());
-        specs.extend(Msm::<ark_vesta::VestaConfig>::kernels_of_choice());
-        specs.extend(Points::<ark_pallas::PallasConfig>::kernels());
-        specs.extend(Points::<ark_vesta::VestaConfig>::kernels());
+        add_kernels_of::<ark_bn254::Fr>(&mut specs, &info)?;
+        // Of the same length as what families have.
+        add_kernels_of_sums::<ark_bn254::g1::Config>(&mut specs);
+        add_kernels_of_sums::<crate::curves::P256>(&mut specs);
+        if EVERY_FIELD {
+            add_kernels_of::<ark_pallas::Fq>(&mut specs, &info)?;
+            add_kernels_of::<ark_pallas::Fr>(&mut specs, &info)?;
+            add_kernels_of_sums::<ark_pallas::PallasConfig>(&mut specs);
+            add_kernels_of_sums::<ark_vesta::VestaConfig>(&mut specs);
+        }
         let mut texts: BTreeMap<(&str, &str), Vec<[String; 2]>> = BTreeMap::new();
         for spec in &specs {
             let text = [spec.cuda_source(), spec.source(Language::Wgsl { int64: true })];
@@ -198,6 +202,12 @@ fn add_kernels_of<F: DevicePrimeField>(specs: &mut Vec<KernelSpec>, info: &Devic
     specs.extend(Vector::<F>::kernels());
     specs.extend(Ntt::<F>::kernels(info, 12, evariste_ntt::Config::default(), true)?);
     Ok(())
+}
+
+fn add_kernels_of_sums<C: MsmCurve>(specs: &mut Vec<KernelSpec>) {
+    specs.extend(Msm::<C>::kernels());
+    specs.extend(Msm::<C>::kernels_of_choice());
+    specs.extend(Points::<C>::kernels());
 }
 
 /// That a device refuses a second text under one name and variant.

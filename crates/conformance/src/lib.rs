@@ -51,6 +51,10 @@ pub use stub::asked_for;
 
 use launches::Family;
 
+/// Whether trials run over every field and curve, and not over one of each shape alone. What is left out is compiled, as far as
+/// types go, but for no field.
+pub const EVERY_FIELD: bool = cfg!(feature = "every-field");
+
 /// The trials of something.
 struct Topic {
     /// What their names have behind the device's; several may share it.
@@ -241,6 +245,12 @@ fn garbage<T: Element>(device: &Device, len: usize) -> Result<Buffer<T>, Error> 
     host.fill(0x5a);
     buffer.write_pinned(host)?.wait()?;
     Ok(buffer)
+}
+
+/// Whether the processor emulates a GPU, whose compiler takes seconds for a kernel over several limbs.
+fn is_emulated(device: &Device) -> bool {
+    let info = device.info();
+    info.id.kind == Kind::Wgpu && info.features.software
 }
 
 /// Another device than this one, where there is one.

@@ -17,26 +17,36 @@ use evariste_msm::{
 };
 
 use crate::{
-    Outcome, Suite, curves, expect, expect_equal, expect_same, launches::Family, other_device, recorder::Recorder,
-    sizes::is_few,
+    EVERY_FIELD, Outcome, Suite, curves, expect, expect_equal, expect_same, is_emulated, launches::Family,
+    other_device, recorder::Recorder, sizes::is_few,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
-    over::<ark_bls12_381::g1::Config>(suite, "bls12-381-g1");
-    over::<ark_bn254::g1::Config>(suite, "bn254-g1");
-    // Over an extension, over a field of a similar length, and with a ≠ 0.
-    suite.add("bls12-381-g2::scalars", scalars::<ark_bls12_381::g2::Config>);
-    suite.add("bls12-381-g2::divisions", divisions::<ark_bls12_381::g2::Config>);
-    suite.add("pallas::scalars", scalars::<ark_pallas::PallasConfig>);
-    suite.add("p-256::scalars", scalars::<curves::P256>);
-    suite.add("bn254-g1::methods", methods::<ark_bn254::g1::Config>);
-    // Emulated GPUs compile its kernels for long, and run those of one curve already.
-    if !suite.device.info().features.software {
-        suite.add("bls24-315-g1::methods", methods::<evariste_bls24_315::g1::Config>);
-    }
-    suite.add("bls24-315-g1::sum", sum::<evariste_bls24_315::g1::Config>);
-    suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
+    suite.add("bn254-g1::scalars", scalars::<ark_bn254::g1::Config>);
+    suite.add("bn254-g1::integers", integers::<ark_bn254::g1::Config>);
     suite.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
+    // Over a longer field, over an extension, and with a ≠ 0.
+    suite.add("bls12-381-g1::scalars", scalars::<ark_bls12_381::g1::Config>);
+    suite.add("bls12-381-g2::scalars", scalars::<ark_bls12_381::g2::Config>);
+    suite.add("p-256::scalars", scalars::<curves::P256>);
+    // Emulated GPUs take minutes to compile all kernels over a long field.
+    if EVERY_FIELD || !is_emulated(suite.device) {
+        suite.add("bn254-g1::divisions", divisions::<ark_bn254::g1::Config>);
+        suite.add("bn254-g1::methods", methods::<ark_bn254::g1::Config>);
+        suite.add("bls12-381-g1::divisions", divisions::<ark_bls12_381::g1::Config>);
+    }
+    suite.add("short::divisions", divisions::<curves::Short>);
+    suite.add("short::methods", methods::<curves::Short>);
+    if EVERY_FIELD {
+        suite.add("bls12-381-g1::integers", integers::<ark_bls12_381::g1::Config>);
+        suite.add("bls12-381-g2::divisions", divisions::<ark_bls12_381::g2::Config>);
+        suite.add("pallas::scalars", scalars::<ark_pallas::PallasConfig>);
+        if !suite.device.info().features.software {
+            suite.add("bls24-315-g1::methods", methods::<evariste_bls24_315::g1::Config>);
+        }
+        suite.add("bls24-315-g1::sum", sum::<evariste_bls24_315::g1::Config>);
+        suite.add("secp256k1::sum", sum::<curves::Secp256k1>);
+    }
     suite.add("tiny::slices", tiny);
     suite.add("pinned", pinned);
     suite.add("small_buffers", small_buffers);
@@ -56,12 +66,6 @@ pub(crate) const FAMILIES: &[Family] = &[Family {
         Ok(kernels)
     },
 }];
-
-fn over<C: MsmCurve>(suite: &mut Suite<'_>, curve: &str) {
-    suite.add(&format!("{curve}::scalars"), scalars::<C>);
-    suite.add(&format!("{curve}::divisions"), divisions::<C>);
-    suite.add(&format!("{curve}::integers"), integers::<C>);
-}
 
 /// Multiples of the generator and what they are multiplied by: small integers of both signs, so that points repeat and have
 /// their opposites among them, and infinity.

@@ -11,9 +11,9 @@ use evariste_ntt::{Config, Error, LowDegreeExtension, Ntt, Order, Split, Twiddle
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, Suite, child,
+    EVERY_FIELD, Outcome, Suite, child,
     curves::TinyField,
-    expect, expect_equal, expect_error, expect_same, fields,
+    expect, expect_equal, expect_error, expect_same, fields, is_emulated,
     launches::{self, Family},
     other_device,
     samples::samples,
@@ -25,14 +25,22 @@ mod host;
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<ark_bls12_381::Fr>(suite, "bls12-381-fr");
-    over::<small::Goldilocks>(suite, "goldilocks");
     over::<small::BabyBear>(suite, "baby-bear");
-    basic::<fields::Mnt4>(suite, "mnt4-753-fr");
-    suite.add("bn254-fr::orders_cosets_batches", few_orders_cosets_batches::<ark_bn254::Fr>);
-    suite.add("bls12-377-fr::orders_cosets_batches", few_orders_cosets_batches::<ark_bls12_377::Fr>);
-    suite.add("pallas-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_pallas::Fq>);
-    suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
-    suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
+    basic::<small::Goldilocks>(suite, "goldilocks");
+    suite.add("goldilocks::columns", columns::<small::Goldilocks>);
+    suite.add("goldilocks::splits_and_twiddles", splits_and_twiddles::<small::Goldilocks>);
+    if EVERY_FIELD {
+        further::<small::Goldilocks>(suite, "goldilocks");
+        basic::<fields::Mnt4>(suite, "mnt4-753-fr");
+        suite.add("bn254-fr::orders_cosets_batches", few_orders_cosets_batches::<ark_bn254::Fr>);
+        suite.add("bls12-377-fr::orders_cosets_batches", few_orders_cosets_batches::<ark_bls12_377::Fr>);
+        suite.add("pallas-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_pallas::Fq>);
+        suite.add("vesta-fq::orders_cosets_batches", few_orders_cosets_batches::<ark_vesta::Fq>);
+        suite.add("koala-bear::orders_cosets_batches", few_orders_cosets_batches::<small::KoalaBear>);
+    } else if !suite.device.info().features.software {
+        // Tiles of the longest elements.
+        suite.add("mnt4-753-fr::sizes", sizes::<fields::Mnt4>);
+    }
     suite.add("tiny::square_generator", square_generator);
     suite.add("goldilocks::long", long::<small::Goldilocks>);
     suite.add("baby-bear::long", long::<small::BabyBear>);
@@ -66,52 +74,54 @@ fn square_generator(device: &Device) -> Outcome {
     Ok(())
 }
 
-pub(crate) const FAMILIES: &[Family] = &[
-    Family {
-        name: launches::LONG_TRANSFORMS,
-        cases: &[
-            "bls12-381-fr::passes",
-            "bls12-381-fr::orders_cosets_batches",
-            "bls12-381-fr::columns",
-            "bls12-381-fr::splits_and_twiddles",
-            "bls12-381-fr::factors_alone",
-            "bls12-381-fr::first_round",
-            "bls12-381-fr::pipelines",
-            "bls12-381-fr::pinned",
-        ],
-        kernels: kernels::<Fr>,
-    },
-    Family {
-        name: "ntt-goldilocks",
-        cases: &[
-            "goldilocks::passes",
-            "goldilocks::orders_cosets_batches",
-            "goldilocks::columns",
-            "goldilocks::splits_and_twiddles",
-            "goldilocks::factors_alone",
-            "goldilocks::first_round",
-            "goldilocks::pipelines",
-            "goldilocks::pinned",
-        ],
-        kernels: kernels::<small::Goldilocks>,
-    },
-    Family {
-        name: "ntt-baby-bear",
-        cases: &[
-            "baby-bear::passes",
-            "baby-bear::orders_cosets_batches",
-            "baby-bear::columns",
-            "baby-bear::splits_and_twiddles",
-            "baby-bear::factors_alone",
-            "baby-bear::first_round",
-            "baby-bear::pipelines",
-            "baby-bear::pinned",
-            "baby-bear::matrices",
-            "baby-bear-4::extensions",
-        ],
-        kernels: kernels::<small::BabyBear>,
-    },
-];
+pub(crate) const FAMILIES: &[Family] = if EVERY_FIELD { &[LONG, SHORT, GOLDILOCKS] } else { &[LONG, SHORT] };
+
+const LONG: Family = Family {
+    name: launches::LONG_TRANSFORMS,
+    cases: &[
+        "bls12-381-fr::passes",
+        "bls12-381-fr::orders_cosets_batches",
+        "bls12-381-fr::columns",
+        "bls12-381-fr::splits_and_twiddles",
+        "bls12-381-fr::factors_alone",
+        "bls12-381-fr::first_round",
+        "bls12-381-fr::pipelines",
+        "bls12-381-fr::pinned",
+    ],
+    kernels: kernels::<Fr>,
+};
+
+const GOLDILOCKS: Family = Family {
+    name: "ntt-goldilocks",
+    cases: &[
+        "goldilocks::passes",
+        "goldilocks::orders_cosets_batches",
+        "goldilocks::columns",
+        "goldilocks::splits_and_twiddles",
+        "goldilocks::factors_alone",
+        "goldilocks::first_round",
+        "goldilocks::pipelines",
+        "goldilocks::pinned",
+    ],
+    kernels: kernels::<small::Goldilocks>,
+};
+
+const SHORT: Family = Family {
+    name: "ntt-baby-bear",
+    cases: &[
+        "baby-bear::passes",
+        "baby-bear::orders_cosets_batches",
+        "baby-bear::columns",
+        "baby-bear::splits_and_twiddles",
+        "baby-bear::factors_alone",
+        "baby-bear::first_round",
+        "baby-bear::pipelines",
+        "baby-bear::pinned",
+        "baby-bear::matrices",
+        "baby-bear-4::extensions",
+    ],
+    kernels: kernels::<small::BabyBear>,
+};
 
 /// Transforms over a field, whose elements decide how large tiles are.
 fn basic<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
@@ -127,6 +137,11 @@ fn over<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     basic::<F>(suite, field);
     suite.add(&format!("{field}::columns"), columns::<F>);
     suite.add(&format!("{field}::splits_and_twiddles"), splits_and_twiddles::<F>);
+    further::<F>(suite, field);
+}
+
+/// What depends less on the field.
+fn further<F: DeviceField + FftField>(suite: &mut Suite<'_>, field: &str) {
     suite.add(&format!("{field}::factors_alone"), factors_alone::<F>);
     suite.add(&format!("{field}::first_round"), first_round::<F>);
     suite.add(&format!("{field}::products"), extensions::products::<F>);
@@ -231,9 +246,10 @@ const FEW_MATRICES: [((u32, usize, usize), Split); 4] = {
 };
 
 /// Whether trials over a field keep to few sizes on a device: where they are asked to, and for fields of which a GPU's compiler
-/// takes tens of seconds for each pass.
+/// takes tens of seconds for each pass, or seconds where it is the processor's. Short fields have all sizes there.
 fn is_brief<F: DeviceField>(device: &Device) -> bool {
-    is_few(device) || device.info().id.kind != Kind::Cpu && F::LIMBS > 12
+    let most = if is_emulated(device) && !EVERY_FIELD { 2 } else { 12 };
+    is_few(device) || device.info().id.kind != Kind::Cpu && F::LIMBS > most
 }
 
 /// log₂ of the size with which all sources of factors are tried where sizes are few.

@@ -5,17 +5,17 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use ark_bn254::{Fr, g1};
+use ark_bn254::g1;
 use ark_ec::{AffineRepr, short_weierstrass::Affine};
 use ark_ff::{FftField, Field};
 use evariste_backend::{Device, Kind};
 use evariste_field::{Expression, Mont, small::BabyBear};
-use evariste_msm::{Error, Msm, MsmConfig, Tuning};
+use evariste_msm::{Error, Msm, MsmConfig, MsmCurve, Tuning};
 use evariste_ntt::{LowDegreeExtension, Ntt, Order};
 use evariste_sumcheck::{Blake3Transcript, Config, Order as Binding, Statement, Sumcheck, Weight};
 use libtest_mimic::Failed;
 
-use crate::{Outcome, expect, expect_equal, samples::samples};
+use crate::{Outcome, curves, expect, expect_equal, is_emulated, samples::samples};
 
 /// log₂ of a transform of two passes.
 const LOG_N: u32 = 13;
@@ -31,8 +31,11 @@ pub(crate) fn check(device: &Device, with_points: bool) -> Result<String, Failed
     let before = device.stats();
     transforms(device)?;
     sumchecks(device)?;
-    if with_points {
-        points(device)?;
+    match with_points {
+        false => {}
+        // Whose kernels they compile in a few seconds.
+        true if is_emulated(device) => points::<curves::Short>(device)?,
+        true => points::<g1::Config>(device)?,
     }
     device.on_compile(None);
     let after = device.stats();
@@ -111,13 +114,13 @@ fn sumchecks(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn points(device: &Device) -> Outcome {
-    let bases = vec![Affine::<g1::Config>::generator(); 300];
+fn points<C: MsmCurve>(device: &Device) -> Outcome {
+    let bases = vec![Affine::<C>::generator(); 300];
     let msm = Msm::new(device, &bases, MsmConfig::default())?;
-    let scalars: Vec<Fr> = samples(bases.len(), 3);
+    let scalars: Vec<C::ScalarField> = samples(bases.len(), 3);
     quietly(device, "a sum of points", || {
         let sum = msm.msm(&scalars)?;
-        let scalars = device.upload::<Mont<Fr>>(&scalars)?;
+        let scalars = device.upload::<Mont<C::ScalarField>>(&scalars)?;
         expect("the same sum of scalars on the device", msm.msm(&scalars)? == sum)
     })?;
     many_sums(device, &bases)
@@ -125,7 +128,7 @@ fn points(device: &Device) -> Outcome {
 
 /// Several sums of short scalars, in memory that would not hold one sum of long ones: so that what they take is not what the plan
 /// was made with.
-fn many_sums(device: &Device, bases: &[Affine<g1::Config>]) -> Outcome {
+fn many_sums<C: MsmCurve>(device: &Device, bases: &[Affine<C>]) -> Outcome {
     let with = |memory| {
         let tuning = Tuning { levels: Some(2), ..Tuning::default() };
         Msm::new(device, bases, MsmConfig { memory: Some(memory), tuning, ..MsmConfig::default() })
@@ -136,8 +139,8 @@ fn many_sums(device: &Device, bases: &[Affine<g1::Config>]) -> Outcome {
     let msm = with(expected - 1)?;
     msm.prepare()?;
     quietly(device, "several sums of points", || {
-        let scalars: Vec<Fr> = (0..3 * bases.len()).map(|i| Fr::from((i % 3) as u64)).collect();
+        let scalars: Vec<_> = (0..3 * bases.len()).map(|i| C::ScalarField::from((i % 3) as u64)).collect();
         let sums = msm.msm_batch(3, &scalars)?;
-        expect("the sums", sums == [bases[0] * Fr::from(bases.len() as u64); 3])
+        expect("the sums", sums == [bases[0] * C::ScalarField::from(bases.len() as u64); 3])
     })
 }

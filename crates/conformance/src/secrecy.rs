@@ -638,8 +638,7 @@ impl Probe {
 
     /// Bases that no other choice of what is secret has, nor another operation, by its number.
     fn bases(&self, number: usize) -> Vec<Affine<Sums>> {
-        let skipped = POINTS * (10 * number + self.run() as usize);
-        curve::some_points::<Sums>(skipped + POINTS)[skipped..].iter().map(|point| (*point).into()).collect()
+        curve::random::<Sums>(POINTS, 1000 + 10 * number as u64 + u64::from(self.run()))
     }
 
     /// A number for each choice of what is secret, which values depend on: what was public with another choice may still lie in

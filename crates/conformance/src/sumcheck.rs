@@ -15,15 +15,18 @@ use evariste_sumcheck::{
 };
 
 use crate::{
-    Outcome, Suite, expect, expect_equal, expect_same, launches::Family, other_device, recorder::Recorder,
+    EVERY_FIELD, Outcome, Suite, expect, expect_equal, expect_same, launches::Family, other_device, recorder::Recorder,
     sizes::is_few,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
     over::<Fr, Fr>(suite, "bls12-381-fr");
     over::<BabyBear4, BabyBear>(suite, "baby-bear-4");
-    over::<Goldilocks2, Goldilocks>(suite, "goldilocks-2");
-    suite.add("strategies", strategies);
+    suite.add("strategies", strategies::<BabyBear4>);
+    if EVERY_FIELD {
+        over::<Goldilocks2, Goldilocks>(suite, "goldilocks-2");
+        suite.add("bls12-381-fr::strategies", strategies::<Fr>);
+    }
     suite.add("many_tables", many_tables);
     suite.add("long_messages", long_messages);
     suite.add("from_host", from_host);
@@ -159,21 +162,21 @@ fn tables<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
 }
 
 /// Every strategy gives the same proof, wherever challenges are drawn.
-fn strategies(device: &Device) -> Outcome {
-    let tables = satisfied::<Fr>(5);
+fn strategies<F: DeviceField>(device: &Device) -> Outcome {
+    let tables = satisfied::<F>(5);
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let statement = Statement::<Fr>::new(5, &gate())?.weight(Weight::ZeroCheck);
-    let (expected, _) = reference::prove(&statement, 5, &tables, Fr::from(0), &mut transcript());
+    let statement = Statement::<F>::new(5, &gate())?.weight(Weight::ZeroCheck);
+    let (expected, _) = reference::prove(&statement, 5, &tables, F::ZERO, &mut transcript());
     for strategy in [Strategy::Textbook, Strategy::FromClaim, Strategy::SplitEq, Strategy::ZeroCheck] {
         let config = Config { strategy, draw: Draw::Host, check: true };
-        let plan = Sumcheck::<Fr>::new(device, &gate(), config)?;
-        let proved = plan.prove(&statement, &given, Fr::from(0), &mut transcript())?;
+        let plan = Sumcheck::<F>::new(device, &gate(), config)?;
+        let proved = plan.prove(&statement, &given, F::ZERO, &mut transcript())?;
         expect_same(&format!("{strategy:?}"), &proved.proof.to_bytes(), &expected.to_bytes())?;
-        let wrong = plan.prove(&statement, &given, Fr::from(1), &mut transcript()).err();
+        let wrong = plan.prove(&statement, &given, F::ONE, &mut transcript()).err();
         expect_equal("a claim that no zero-check has", &wrong, &Some(Error::ZeroCheckClaim))?;
         // a · b − a is not 0 everywhere.
-        let wrong = plan.prove(&statement, &[given[0], given[1], given[0]], Fr::from(0), &mut transcript()).err();
+        let wrong = plan.prove(&statement, &[given[0], given[1], given[0]], F::ZERO, &mut transcript()).err();
         expect_equal("a false claim", &wrong, &Some(Error::FalseClaim))?;
     }
     Ok(())
@@ -183,13 +186,13 @@ fn strategies(device: &Device) -> Outcome {
 fn many_tables(device: &Device) -> Outcome {
     let x: Vec<Expression> = (0..9u32).map(Expression::column).collect();
     let many = x[..5].iter().cloned().product::<Expression>() - (&x[5] + 3) * &x[6] - x[7].pow(2) + &x[8];
-    let tables: Vec<Vec<Fr>> = (0..9).map(|seed| random(8, seed)).collect();
+    let tables: Vec<Vec<BabyBear4>> = (0..9).map(|seed| random(8, seed)).collect();
     let buffers = upload(device, &tables)?;
     let point = random(3, 20);
-    let statement = Statement::<Fr>::new(3, &many)?.weight(Weight::Eq(point.clone()));
+    let statement = Statement::<BabyBear4>::new(3, &many)?.weight(Weight::Eq(point.clone()));
     let claim = reference::sum(&statement, &tables, Some(&point));
     let (expected, _) = reference::prove(&statement, 3, &tables, claim, &mut transcript());
-    let plan = Sumcheck::<Fr>::new(device, &many, Config::default())?;
+    let plan = Sumcheck::<BabyBear4>::new(device, &many, Config::default())?;
     let proved = plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut transcript())?;
     expect_same("a proof about nine tables", &proved.proof.to_bytes(), &expected.to_bytes())
 }
@@ -237,22 +240,22 @@ fn many_products(device: &Device) -> Outcome {
 fn kernels_are_listed(device: &Device) -> Outcome {
     let recorder = Recorder::plain(device);
     let device = &Device::unregistered(Arc::clone(&recorder) as _);
-    let tables = satisfied::<Fr>(12);
+    let tables = satisfied::<BabyBear4>(12);
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let plan = Sumcheck::<Fr>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<BabyBear4>::new(device, &gate(), Config::default())?;
     for order in [Order::MsbFirst, Order::LsbFirst] {
         for weight in [Weight::None, Weight::Eq(random(12, 3)), Weight::ZeroCheck] {
-            let statement = Statement::<Fr>::new(12, &gate())?.order(order).weight(weight.clone());
-            plan.prove(&statement, &given, Fr::ZERO, &mut transcript())?;
-            plan.prove_consuming(&statement, upload(device, &tables)?, Fr::ZERO, &mut transcript())?;
+            let statement = Statement::<BabyBear4>::new(12, &gate())?.order(order).weight(weight.clone());
+            plan.prove(&statement, &given, BabyBear4::ZERO, &mut transcript())?;
+            plan.prove_consuming(&statement, upload(device, &tables)?, BabyBear4::ZERO, &mut transcript())?;
             if weight != Weight::ZeroCheck {
                 plan.sum(&statement, &given)?;
             }
         }
     }
     let listed: HashSet<_> =
-        Sumcheck::<Fr>::kernels(&gate()).into_iter().map(|spec| (spec.name, spec.variant)).collect();
+        Sumcheck::<BabyBear4>::kernels(&gate()).into_iter().map(|spec| (spec.name, spec.variant)).collect();
     let missing: Vec<_> = recorder.all_launched().into_iter().filter(|kernel| !listed.contains(kernel)).collect();
     expect_equal("kernels that are not listed", &missing, &vec![])
 }
@@ -272,37 +275,37 @@ fn long_messages(device: &Device) -> Outcome {
 /// One read in a whole proof, and few launches.
 fn counted(device: &Device) -> Outcome {
     const NUM_VARS: usize = 10;
-    let buffers = upload(device, &satisfied::<Fr>(NUM_VARS))?;
+    let buffers = upload(device, &satisfied::<BabyBear4>(NUM_VARS))?;
     let given: Vec<_> = buffers.iter().collect();
-    let statement = Statement::<Fr>::new(NUM_VARS, &gate())?.weight(Weight::ZeroCheck);
-    let plan = Sumcheck::<Fr>::new(device, &gate(), Config::default())?;
+    let statement = Statement::<BabyBear4>::new(NUM_VARS, &gate())?.weight(Weight::ZeroCheck);
+    let plan = Sumcheck::<BabyBear4>::new(device, &gate(), Config::default())?;
     let before = device.stats();
-    plan.prove(&statement, &given, Fr::from(0), &mut transcript())?;
+    plan.prove(&statement, &given, BabyBear4::ZERO, &mut transcript())?;
     let after = device.stats();
     expect_equal("reads", &(after.reads - before.reads), &1)?;
     expect("at most n + 4 launches", after.launches - before.launches <= NUM_VARS as u64 + 4)
 }
 
 fn misuse(device: &Device) -> Outcome {
-    let plan = Sumcheck::<Fr>::new(device, &gate(), Config::default())?;
-    let statement = Statement::<Fr>::new(2, &gate())?;
-    let tables = satisfied::<Fr>(2);
+    let plan = Sumcheck::<BabyBear4>::new(device, &gate(), Config::default())?;
+    let statement = Statement::<BabyBear4>::new(2, &gate())?;
+    let tables = satisfied::<BabyBear4>(2);
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let prove = |statement: &Statement<Fr>, tables: &[&Buffer<Mont<Fr>>]| {
-        plan.prove(statement, tables, Fr::from(0), &mut transcript()).err()
+    let prove = |statement: &Statement<BabyBear4>, tables: &[&Buffer<Mont<BabyBear4>>]| {
+        plan.prove(statement, tables, BabyBear4::ZERO, &mut transcript()).err()
     };
     let missing = Error::Length { what: "the tables of a statement", expected: 3, actual: 2 };
     expect_equal("a missing table", &prove(&statement, &given[..2]), &Some(missing))?;
-    let short = device.zeros::<Mont<Fr>>(3)?;
+    let short = device.zeros::<Mont<BabyBear4>>(3)?;
     let unequal = Error::Length { what: "the elements of a table", expected: 4, actual: 3 };
     expect_equal("a short table", &prove(&statement, &[given[0], given[1], &short]), &Some(unequal))?;
-    let other = Statement::<Fr>::new(2, &Expression::column(0))?;
+    let other = Statement::<BabyBear4>::new(2, &Expression::column(0))?;
     expect_equal("another expression", &prove(&other, &given), &Some(Error::OtherExpression))?;
     let none = Error::Variables { expected: 31, actual: 0 };
-    expect_equal("no variables", &Statement::<Fr>::new(0, &gate()).err(), &Some(none))?;
+    expect_equal("no variables", &Statement::<BabyBear4>::new(0, &gate()).err(), &Some(none))?;
     if let Some(other) = other_device(device) {
-        let foreign = other.upload::<Mont<Fr>>(&tables[0])?;
+        let foreign = other.upload::<Mont<BabyBear4>>(&tables[0])?;
         let outcome = prove(&statement, &[given[0], given[1], &foreign]);
         expect("a table of another device is refused", matches!(outcome, Some(Error::Device(_))))?;
     }

@@ -136,8 +136,11 @@ fn follow() -> Result<()> {
         ensure!(output.status.success(), "cargo {} in {}:\n{out}{err}", arguments.join(" "), copy.display());
         Ok(())
     };
-    // With devices that read its WGSL, where there are any.
-    cargo(&["test", "--package", "evariste-gray", "--features", "evariste-backend/wgpu"])?;
+    // With devices that read its WGSL, where there are any. This package, of which nothing is built, gives dependencies the features
+    // with which they are built already.
+    for tests in ["--lib", "--doc"] {
+        cargo(&["test", "--package", "evariste-gray", "--package", "evariste-trials", tests])?;
+    }
     // The façade has it as a feature.
     let packages = ["evariste-trials", "evariste-benches", "evariste"].map(|package| ["--package", package]).concat();
     cargo(&[&["check"], &packages[..], &["--features", "evariste/gray"]].concat())?;

@@ -7,9 +7,10 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use evariste_backend::{CpuVectors, Device, DeviceId, Kind, cpu_vectors, nvrtc};
+use evariste_conformance::EVERY_FIELD;
 use evariste_machine::{
     devices::{self, Found, Missing},
     process,
@@ -21,8 +22,8 @@ use crate::{guide, kernels};
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Runs everything: also emulated devices, CUDA sources on the host, every kernel through every compiler, examples, and the
-    /// tests of documentation. It takes some half an hour on two cores.
+    /// Runs more: also emulated devices, CUDA sources on the host, every kernel through every compiler, examples, and the tests
+    /// of documentation. It takes some half an hour on two cores.
     #[arg(long)]
     all: bool,
     /// What must be there, separated by commas: the run fails without it.
@@ -38,6 +39,10 @@ pub(crate) struct Options {
     /// 9 GB of room for temporary files.
     #[arg(long)]
     full: bool,
+    /// Runs the trials over every field and curve, and not over one of each shape alone. The program must be built for it, as
+    /// `cargo xtask` and bundles do.
+    #[arg(long)]
+    every_field: bool,
     /// Tells which trials took longest, so many.
     #[arg(long, value_name = "N", default_value_t = 10)]
     slowest: usize,
@@ -132,6 +137,7 @@ struct Matrix {
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    ensure!(EVERY_FIELD || !options.every_field, "this program was built without the feature every-field");
     let Found { devices, missing } = match options.all {
         true => devices::select(&options.device)?,
         false => devices::select_real(&options.device)?,
@@ -166,6 +172,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     if !options.all {
         println!("Emulated devices, CUDA sources on the host, all kernels and examples were left out: --all has them.");
+    }
+    if !EVERY_FIELD {
+        println!("Fields and curves of a shape that another one has were left out: --every-field has them.");
     }
     // A name that is none runs nothing, which proves nothing.
     if let Some(filter) = options.filter.as_ref().filter(|_| total.is_of_nothing()) {
@@ -261,9 +270,9 @@ impl Matrix {
     }
 
     fn run_kernels(&mut self) -> Result<()> {
-        let mut checks = kernels::wgsl_checks()?;
+        let mut checks = kernels::wgsl_checks(EVERY_FIELD)?;
         match nvrtc::version() {
-            Ok(_) => checks.extend(kernels::cuda_checks(&[])?),
+            Ok(_) => checks.extend(kernels::cuda_checks(&[], EVERY_FIELD)?),
             Err(error) => {
                 self.miss("nvrtc", error.to_string());
                 self.add("nvrtc", "kernels", Counts::SKIPPED);

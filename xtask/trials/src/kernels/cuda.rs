@@ -8,8 +8,8 @@ use super::Takes;
 /// The architecture that is checked for all fields unless the user says otherwise.
 pub(crate) const MAIN: &str = "sm_90";
 
-/// Those that are checked for a field beside it: the oldest and the newest, and one for each amount of memory that a block may
-/// have.
+/// Those that are checked for a field beside it: the oldest first and the newest, and one for each amount of memory that a block
+/// may have.
 pub(crate) const OTHERS: [&str; 3] = ["sm_75", "sm_80", "sm_120"];
 
 /// Threads that a block may have, on every architecture.

@@ -112,13 +112,20 @@ impl fmt::Display for Check {
 
 /// A field of each shape beside the scalar fields: their operations on vectors are checked, after all of [`FIELDS`].
 const VECTOR_FIELDS: &[Field] = &[
-    Field { name: "bls12-381-fq", kernels: vector_kernels::<ark_bls12_381::Fq> },
     Field { name: "bls12-381-fq2", kernels: vector_kernels::<ark_bls12_381::Fq2> },
     Field { name: "goldilocks", kernels: small_kernels::<small::Goldilocks> },
-    Field { name: "goldilocks-3", kernels: vector_kernels::<small::Goldilocks3> },
     Field { name: "baby-bear", kernels: small_kernels::<small::BabyBear> },
     Field { name: "baby-bear-4", kernels: vector_kernels::<small::BabyBear4> },
     Field { name: "koala-bear-5", kernels: vector_kernels::<small::KoalaBear5> },
+];
+
+/// What has the shape of one of those, or their arithmetic: `cargo xtask kernels` checks it, and tests with every field do.
+const FURTHER_FIELDS: &[Field] = &[
+    Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
+    Field { name: "bls12-381-fq", kernels: vector_kernels::<ark_bls12_381::Fq> },
+    Field { name: "goldilocks-3", kernels: vector_kernels::<small::Goldilocks3> },
+    Field { name: "bls12-381-g1", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g1::Config>::kernels()) },
+    Field { name: "bls12-381-g1", kernels: |_| Ok(HashToCurve::<ark_bls12_381::g1::Config>::kernels()) },
 ];
 
 /// The operations on vectors, and expressions with few products and with many.
@@ -141,15 +148,12 @@ struct Field {
 
 const FIELDS: &[Field] = &[
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
-    Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
     Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
     Field { name: "bls12-381-fr", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fr>::kernels()) },
     Field { name: "bls12-381-fq2", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fq2>::kernels()) },
     Field { name: "baby-bear", kernels: |_| Ok(Sqrt::<small::BabyBear>::kernels()) },
     Field { name: "bls12-381-g1", kernels: encodings::<ark_bls12_381::g1::Config> },
-    Field { name: "bls12-381-g1", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g1::Config>::kernels()) },
-    Field { name: "bls12-381-g1", kernels: |_| Ok(HashToCurve::<ark_bls12_381::g1::Config>::kernels()) },
     Field { name: "bls12-381-g2", kernels: encodings::<ark_bls12_381::g2::Config> },
     Field { name: "bls12-381-g2", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g2::Config>::kernels()) },
     Field { name: "bls12-381-g2", kernels: |_| Ok(HashToCurve::<ark_bls12_381::g2::Config>::kernels()) },
@@ -162,8 +166,11 @@ const FIELDS: &[Field] = &[
     Field { name: "aes", kernels: aes },
 ];
 
-/// What is checked on the architectures beside the main one.
+/// What is checked on the architectures beside the main one: on the oldest, and on all of them with every field.
 const ON_OTHERS: Field = Field { name: "bls12-381-fr", kernels: few_kernels::<ark_bls12_381::Fr> };
+
+/// On the others.
+const FEW_ON_OTHERS: Field = Field { name: "baby-bear", kernels: few_kernels::<small::BabyBear> };
 
 /// log₂ of transforms of which all branches are checked: of one pass with the fewest points and with the most, and of two, whose
 /// passes are as long as those of most larger ones.
@@ -256,7 +263,7 @@ fn aes(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
 }
 
 /// The kernels for a device, each with what it is over.
-type Specs = fn(&DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>>;
+type Specs<'a> = dyn Fn(&DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>> + 'a;
 
 impl Field {
     fn specs(&self, info: &DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>> {
@@ -264,10 +271,11 @@ impl Field {
     }
 }
 
-/// Every kernel: those of [`FIELDS`] and of [`VECTOR_FIELDS`], and what families of trials launch beside them.
-fn specs(info: &DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>> {
+/// Every kernel: those of [`FIELDS`] and of [`VECTOR_FIELDS`], with `every` those of [`FURTHER_FIELDS`], and what families of
+/// trials launch beside them.
+fn specs(info: &DeviceInfo, every: bool) -> Result<Vec<(&'static str, KernelSpec)>> {
     let mut specs = Vec::new();
-    for field in FIELDS.iter().chain(VECTOR_FIELDS) {
+    for field in FIELDS.iter().chain(VECTOR_FIELDS).chain(if every { FURTHER_FIELDS } else { &[] }) {
         specs.extend(field.specs(info)?);
     }
     let known: BTreeSet<&str> = specs.iter().map(|(_, spec)| spec.name).collect();
@@ -290,11 +298,11 @@ fn device(kind: Kind, workgroup_bytes: u32, workgroup_threads: u32, features: Fe
 }
 
 /// Every kernel for WebGPU's smallest workgroups and for those of usual GPUs, with and without 64-bit integers.
-pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
+pub(crate) fn wgsl_checks(every: bool) -> Result<Vec<Check>> {
     let (mut checks, mut seen) = (Vec::new(), BTreeSet::new());
     for workgroup_bytes in wgsl::WORKGROUP_BYTES {
-        for (field, spec) in specs(&device(Kind::Wgpu, workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default()))?
-        {
+        let info = device(Kind::Wgpu, workgroup_bytes, wgsl::WORKGROUP_THREADS, Features::default());
+        for (field, spec) in specs(&info, every)? {
             if seen.insert((field, spec.name, spec.variant.clone())) {
                 let check =
                     |int64| Check { field, spec: spec.clone(), target: Target::Wgsl { int64 }, workgroup_bytes };
@@ -306,10 +314,10 @@ pub(crate) fn wgsl_checks() -> Result<Vec<Check>> {
 }
 
 /// Every kernel for these architectures; if there are none, for the usual ones.
-pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
+pub(crate) fn cuda_checks(architectures: &[String], every: bool) -> Result<Vec<Check>> {
     let features = Features { int64: true, queues: true, forward_progress: true, software: false };
     let mut checks = Vec::new();
-    let mut add = |specs: Specs, architecture: &str| -> Result<()> {
+    let mut add = |specs: &Specs<'_>, architecture: &str| -> Result<()> {
         let workgroup_bytes = cuda::workgroup_bytes(architecture)?;
         let specs = specs(&device(Kind::Cuda, workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
         let target = Target::Cuda { architecture: architecture.to_owned() };
@@ -318,10 +326,13 @@ pub(crate) fn cuda_checks(architectures: &[String]) -> Result<Vec<Check>> {
         Ok(())
     };
     if architectures.is_empty() {
-        add(specs, cuda::MAIN)?;
-        cuda::OTHERS.iter().try_for_each(|architecture| add(|info| ON_OTHERS.specs(info), architecture))?;
+        add(&|info| specs(info, every), cuda::MAIN)?;
+        for (i, architecture) in cuda::OTHERS.into_iter().enumerate() {
+            let field = if i == 0 || every { &ON_OTHERS } else { &FEW_ON_OTHERS };
+            add(&|info| field.specs(info), architecture)?;
+        }
     }
-    architectures.iter().try_for_each(|architecture| add(specs, architecture))?;
+    architectures.iter().try_for_each(|architecture| add(&|info| specs(info, every), architecture))?;
     Ok(checks)
 }
 
@@ -329,9 +340,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if options.package {
         return package::run(&options.arch, options.out.as_deref(), options.keep);
     }
-    let mut checks = wgsl_checks()?;
+    let mut checks = wgsl_checks(true)?;
     match nvrtc::version() {
-        Ok(_) => checks.extend(cuda_checks(&options.arch)?),
+        Ok(_) => checks.extend(cuda_checks(&options.arch, true)?),
         Err(error) if options.arch.is_empty() => println!("CUDA kernels are not compiled: {error}"),
         Err(error) => return Err(error.into()),
     }
