@@ -253,6 +253,12 @@ fn is_emulated(device: &Device) -> bool {
     info.id.kind == Kind::Wgpu && info.features.software
 }
 
+/// Whether the processor runs kernels of a program that looks for overflow and broken assumptions, several times as long as others:
+/// long inputs are shorter then.
+fn is_checked_cpu(device: &Device) -> bool {
+    cfg!(debug_assertions) && device.info().id.kind == Kind::Cpu
+}
+
 /// Another device than this one, where there is one.
 fn other_device(device: &Device) -> Option<Device> {
     match device.info().id.kind {

@@ -13,7 +13,7 @@ use libtest_mimic::Failed;
 use crate::{
     EVERY_FIELD, Outcome, Suite, child,
     curves::TinyField,
-    expect, expect_equal, expect_error, expect_same, fields, is_emulated,
+    expect, expect_equal, expect_error, expect_same, fields, is_checked_cpu, is_emulated,
     launches::{self, Family},
     other_device,
     samples::samples,
@@ -363,7 +363,11 @@ fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
 /// that and of more. Threads of WGSL take no more than others, so that emulated Vulkan, which compiles for long, has one split.
 fn long<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let software = device.info().features.software;
-    let log_n = if software { 12 } else { 18 };
+    let log_n = match software {
+        true => 12,
+        false if is_checked_cpu(device) => 16,
+        false => 18,
+    };
     let brief = software && device.info().id.kind == Kind::Wgpu;
     for split in if brief { &[Split::ThreeWay][..] } else { &[Split::Balanced, Split::ThreeWay] } {
         orders_cosets_batches_of::<F>(device, &[((log_n, 1), *split)])?;
@@ -594,7 +598,11 @@ fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
 
 /// Three passes, and on fast devices four where workgroup memory is small: Horner at a few outputs.
 fn large<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let sizes: &[u32] = if device.info().features.software { &[18] } else { &[18, 19, 20, 21, 22] };
+    let sizes: &[u32] = match device.info().features.software {
+        true => &[18],
+        false if is_checked_cpu(device) => &[18, 19, 20],
+        false => &[18, 19, 20, 21, 22],
+    };
     for &log_n in sizes {
         let n = 1usize << log_n;
         let x = samples::<F>(n, 11);

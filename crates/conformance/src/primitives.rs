@@ -9,8 +9,8 @@ use evariste_field::{DeviceField, FieldSum, Mont, small};
 use evariste_primitives::{Histogram, MAX_BITS, RadixSort, Scan, SegmentedSum, SortMethod, reference};
 
 use crate::{
-    Outcome, Suite, expect, expect_equal, expect_error, expect_same, fields, garbage, launches::Family, other_device,
-    recorder::Recorder, samples::samples, sizes::lengths,
+    Outcome, Suite, expect, expect_equal, expect_error, expect_same, fields, garbage, is_checked_cpu, launches::Family,
+    other_device, recorder::Recorder, samples::samples, sizes::lengths,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -181,7 +181,11 @@ fn sort_with_false_counts(device: &Device) -> Outcome {
 /// Enough tiles that some start while others look back.
 fn sort_large(device: &Device) -> Outcome {
     let sort = RadixSort::new(device)?;
-    let len = if device.info().features.software { 1 << 18 } else { (1 << 22) + 17 };
+    let len = match device.info().features.software {
+        true => 1 << 18,
+        false if is_checked_cpu(device) => (1 << 20) + 17,
+        false => (1 << 22) + 17,
+    };
     for shape in [0, 1, 2] {
         let (name, keys) = keys(shape, len);
         sorted(device, &sort, name, &keys, 0..32)?;

@@ -109,6 +109,16 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it: one of the steps of which a
     /// transposition is made.
     fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2];
+
+    /// Does a part of a job in a function of its own, which is compiled for the same instructions: what compilers take grows with
+    /// the square of a function's length.
+    fn apart<P: WordPart>(self, part: P);
+}
+
+/// A part of a job, for [`WordField::apart`].
+pub trait WordPart {
+    /// Does it. Mark it `#[inline(always)]`, as for [`WordJob::run`].
+    fn run(self);
 }
 
 /// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹ mod 2^32, or over

@@ -7,12 +7,19 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi64,
 };
 
-use super::{Shoup, Word31, WordField, WordJob};
+use super::{Shoup, Word31, WordField, WordJob, WordPart};
 
 /// Does a job that is compiled for AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) fn run<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
     job.run(field)
+}
+
+/// Does a part of one, in a function of its own.
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+fn apart<P: WordPart>(part: P) {
+    part.run();
 }
 
 /// Eight elements of a prime field below 2^31.
@@ -49,6 +56,12 @@ impl WordField for Word31x8 {
 
     const LANES: usize = 8;
     const LOG_RADIX: usize = 3;
+
+    #[inline(always)]
+    fn apart<P: WordPart>(self, part: P) {
+        // SAFETY: the processor has the instructions, or there were no `self`.
+        unsafe { apart(part) }
+    }
 
     #[inline(always)]
     fn mul_word(self, a: u32, b: u32) -> u32 {

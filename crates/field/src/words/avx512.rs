@@ -14,12 +14,19 @@ use std::{
     hint,
 };
 
-use super::{GOLDILOCKS, GOLDILOCKS_TURN, Shoup, Word31, Word64, WordField, WordJob};
+use super::{GOLDILOCKS, GOLDILOCKS_TURN, Shoup, Word31, Word64, WordField, WordJob, WordPart};
 
 /// Does a job that is compiled for AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn run<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
     job.run(field)
+}
+
+/// Does a part of one, in a function of its own.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn apart<P: WordPart>(part: P) {
+    part.run();
 }
 
 /// Which lanes of two vectors, the second's behind the first's, [`WordField::exchange`] puts where.
@@ -80,6 +87,12 @@ impl WordField for Word31x16 {
 
     const LANES: usize = 16;
     const LOG_RADIX: usize = 4;
+
+    #[inline(always)]
+    fn apart<P: WordPart>(self, part: P) {
+        // SAFETY: the processor has the instructions, or there were no `self`.
+        unsafe { apart(part) }
+    }
 
     #[inline(always)]
     fn mul_word(self, a: u32, b: u32) -> u32 {
@@ -261,6 +274,12 @@ impl WordField for Word64x8 {
 
     const LANES: usize = 8;
     const LOG_RADIX: usize = 4;
+
+    #[inline(always)]
+    fn apart<P: WordPart>(self, part: P) {
+        // SAFETY: the processor has the instructions, or there were no `self`.
+        unsafe { apart(part) }
+    }
 
     #[inline(always)]
     fn mul_word(self, a: u64, b: u64) -> u64 {

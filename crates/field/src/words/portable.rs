@@ -4,7 +4,7 @@ use std::{array, fmt};
 
 use bytemuck::Pod;
 
-use super::{Shoup, Word31, Word64, WordField};
+use super::{Shoup, Word31, Word64, WordField, WordPart};
 
 /// Lanes: as many words as a vector of NEON holds.
 const LANES: usize = 4;
@@ -129,6 +129,11 @@ impl<S: Scalar> WordField for Portable<S> {
     #[inline(always)]
     fn mul_factor(self, a: Self::Lanes, w: &Shoup<S::Word>) -> Self::Lanes {
         a.map(|a| self.0.mul_shoup(a, *w))
+    }
+
+    #[inline(never)]
+    fn apart<P: WordPart>(self, part: P) {
+        part.run();
     }
 
     #[inline(always)]

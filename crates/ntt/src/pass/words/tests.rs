@@ -4,7 +4,7 @@ use ark_ff::{FftField, UniformRand};
 use evariste_field::{
     DeviceField,
     small::{BabyBear, Goldilocks, KoalaBear},
-    words::Shoup,
+    words::{Shoup, WordPart},
 };
 
 use super::*;
@@ -44,6 +44,10 @@ impl<F: WordField> WordField for Tracked<F> {
     const LANES: usize = F::LANES;
     const LOG_RADIX: usize = F::LOG_RADIX;
     const TURN: Option<F::Word> = F::TURN;
+
+    fn apart<P: WordPart>(self, part: P) {
+        self.0.apart(part);
+    }
 
     fn mul_word(self, a: F::Word, b: F::Word) -> F::Word {
         self.0.mul_word(a, b)

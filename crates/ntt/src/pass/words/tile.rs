@@ -1,6 +1,6 @@
 //! The steps of a tile, from the data and to it.
 
-use evariste_field::words::{MAX_LANES, WordField};
+use evariste_field::words::{MAX_LANES, WordField, WordPart};
 
 use super::{
     super::{Pass, flags},
@@ -147,6 +147,26 @@ impl<F: WordField> Tile<'_, F> {
         after: &After<'_, F::Word>,
     ) {
         let field = self.memory.field;
+        field.apart(Work::<F, LOG_RADIX, LAST, SCALED, FACTORS> { field, step, from, to, before, after });
+    }
+}
+
+/// A step, whose sides are as [`Tile::step`] asks for.
+struct Work<'a, F: WordField, const LOG_RADIX: usize, const LAST: bool, const SCALED: bool, const FACTORS: u8> {
+    field: F,
+    step: &'a Step<F::Word>,
+    from: Side<'a, F::Word>,
+    to: Side<'a, F::Word>,
+    before: Option<&'a Factors<F::Word>>,
+    after: &'a After<'a, F::Word>,
+}
+
+impl<F: WordField, const LOG_RADIX: usize, const LAST: bool, const SCALED: bool, const FACTORS: u8> WordPart
+    for Work<'_, F, LOG_RADIX, LAST, SCALED, FACTORS>
+{
+    #[inline(always)]
+    fn run(self) {
+        let Self { field, step, from, to, before, after } = self;
         let distance = (1usize << step.log_rows) >> LOG_RADIX;
         let places: [usize; MAX_LANES] =
             std::array::from_fn(|j| if F::TURN.is_some() { step.places[j] } else { j } * distance);
@@ -162,7 +182,7 @@ impl<F: WordField> Tile<'_, F> {
                 for (vector, (&source, &sink)) in from.vectors.iter().zip(to.vectors).enumerate() {
                     let before = before.filter(|_| SCALED).map(|before| before.of(vector));
                     each!(|J| if J < 1 << LOG_RADIX {
-                        // SAFETY: as the caller vouches.
+                        // SAFETY: as whoever made it vouches.
                         x[J] = unsafe { field.load(sources[J].wrapping_add(source)) };
                         if let Some(before) = before {
                             x[J] = field.mul_factor(x[J], &before[row + J * distance]);
@@ -193,12 +213,12 @@ impl<F: WordField> Tile<'_, F> {
                     });
                     if to.streamed {
                         each!(|J| if J < 1 << LOG_RADIX {
-                            // SAFETY: as the caller vouches.
+                            // SAFETY: as whoever made it vouches.
                             unsafe { field.stream(sinks[J].wrapping_add(sink), x[J]) }
                         });
                     } else {
                         each!(|J| if J < 1 << LOG_RADIX {
-                            // SAFETY: as the caller vouches.
+                            // SAFETY: as whoever made it vouches.
                             unsafe { field.store(sinks[J].wrapping_add(sink), x[J]) }
                         });
                     }
