@@ -84,8 +84,8 @@ impl<T: Element> Stream<T> {
     /// which they must fill. Nothing is waited for but the oldest piece, if all memory is in use: its host memory is given then,
     /// that of an earlier call, in the order of the calls.
     ///
-    /// `work` finds in the memory what an earlier piece left behind the elements of this one, and it must queue everything on
-    /// the queue that it is given; what it shares with other pieces is its task to order by events.
+    /// `work` finds in the memory what an earlier piece left behind the elements of this one, and queues everything on
+    /// the queue that it is given, or pieces wait for each other.
     ///
     /// # Errors
     /// [`Error::WrongTransfer`] for a part for uploads only, [`Error::SecretInput`] for one that is secret if the stream is

@@ -93,8 +93,13 @@ struct Stream {
     live: bool,
 }
 
-/// An event: on which streams it was recorded, one after the other, and whether that point is reached.
-type Mark = Vec<(usize, bool)>;
+/// An event: the context that was current when it was made, on which streams it was recorded, one after the other, and whether that
+/// point is reached.
+#[derive(Default)]
+struct Mark {
+    context: usize,
+    points: Vec<(usize, bool)>,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -151,7 +156,7 @@ impl World {
 
     /// Does what comes before the point that an event marked when it had been recorded so many times.
     fn run_to(&mut self, event: usize, times: usize) {
-        let point = |world: &Self| world.events.get(&event)?.get(times.checked_sub(1)?).copied();
+        let point = |world: &Self| world.events.get(&event)?.points.get(times.checked_sub(1)?).copied();
         while let Some((stream, false)) = point(self) {
             let Some(work) = self.streams.get_mut(&stream).and_then(|stream| stream.work.pop_front()) else { return };
             self.step(stream, work);
@@ -159,7 +164,7 @@ impl World {
     }
 
     fn times(&self, event: CUevent) -> usize {
-        self.events.get(&(event as usize)).map_or(0, Vec::len)
+        self.events.get(&(event as usize)).map_or(0, |mark| mark.points.len())
     }
 
     fn step(&mut self, stream: usize, work: Work) {
@@ -179,7 +184,7 @@ impl World {
                 self.write(Place::Device(at), &word.to_le_bytes().repeat(words));
             }
             Work::Record { event, time } => {
-                if let Some((_, done)) = self.events.get_mut(&event).and_then(|mark| mark.get_mut(time)) {
+                if let Some((_, done)) = self.events.get_mut(&event).and_then(|mark| mark.points.get_mut(time)) {
                     *done = true;
                 }
             }
@@ -503,7 +508,7 @@ double! {
     cuDriverGetVersion |_, version: *mut c_int| give(version, 12090);
     cuEventCreate |world, event: *mut CUevent, _flags: c_uint| {
         let id = world.id();
-        world.events.insert(id, Mark::default());
+        world.events.insert(id, Mark { context: world.current, points: Vec::new() });
         give(event, ptr::without_provenance_mut(id))
     };
     cuEventDestroy_v2 |world, event: CUevent| {
@@ -514,14 +519,18 @@ double! {
     };
     cuEventElapsedTime |_, milliseconds: *mut f32, _from: CUevent, _to: CUevent| give(milliseconds, 1.0);
     cuEventQuery |world, event: CUevent| match world.events.get(&(event as usize)) {
-        Some(mark) if mark.last().is_some_and(|(_, done)| !done) => CUresult::CUDA_ERROR_NOT_READY,
+        Some(mark) if mark.points.last().is_some_and(|(_, done)| !done) => CUresult::CUDA_ERROR_NOT_READY,
         _ => SUCCESS,
     };
     cuEventRecord |world, event: CUevent, stream: CUstream| {
         let event = event as usize;
         let Some(mark) = world.events.get_mut(&event) else { return CUresult::CUDA_ERROR_INVALID_HANDLE };
-        let time = mark.len();
-        mark.push((stream as usize, false));
+        if world.streams.get(&(stream as usize)).is_none_or(|stream| stream.context != mark.context) {
+            world.faults.push("an event is recorded on a stream of another context".into());
+            return CUresult::CUDA_ERROR_INVALID_HANDLE;
+        }
+        let time = mark.points.len();
+        mark.points.push((stream as usize, false));
         world.push(stream, Work::Record { event, time });
         SUCCESS
     };

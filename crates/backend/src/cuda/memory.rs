@@ -100,6 +100,11 @@ impl Heap {
         &self.context
     }
 
+    /// The default stream.
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
     /// `bytes` must be within the memory of the device.
     pub(super) fn alloc(self: &Arc<Self>, bytes: u64, secrecy: Secrecy) -> Result<CudaMemory> {
         self.free_unused();
@@ -119,7 +124,7 @@ impl Heap {
                 unsafe { call!(self.context, cuMemsetD8Async(padding, 0, count, self.stream.raw())) }?;
             }
             let made = self.events.record(&self.stream, Timing::Off)?;
-            memory.uses = Some(Uses::new(&self.stream, made, memory.whole()));
+            memory.uses = Some(Uses::new(&self.stream, made, bytes.next_multiple_of(WORD)));
         }
         self.peak.fetch_max(live, Ordering::Relaxed);
         Ok(memory)
@@ -170,6 +175,8 @@ impl Heap {
             self.stream.wait_for_stream(stream, &self.events)?;
             memory.streams.pop();
         }
+        // The last stream of another device may have gone, and its context been made current for that.
+        self.context.bind()?;
         if memory.secrecy == Secrecy::Secret {
             let whole = memory.whole as usize;
             // SAFETY: the allocation has `whole` bytes, and all uses of it come before in this stream.
@@ -195,8 +202,9 @@ impl Heap {
     /// Frees memory that nobody uses, or keeps it to try again.
     fn retire(&self, mut memory: Unused) {
         match self.context.bind().and_then(|()| self.free(&mut memory)) {
+            Ok(()) => {}
             // A lost device's memory goes with its context.
-            Ok(()) | Err(Error::Lost { .. }) => {}
+            Err(Error::Lost { device, .. }) if device == self.context.id() => {}
             Err(error) => {
                 log::warn!("{} bytes on {} stay in use for now: {error}", memory.size, self.context.id());
                 self.unused().push(memory);
@@ -354,18 +362,22 @@ impl CudaMemory {
         for event in ready? {
             stream.wait(&event)?;
         }
-        let range = from - self.start..from - self.start + bytes;
-        // Should ordering fail below, the memory waits for this stream as a whole before it is freed.
-        uses.note(stream, u64::MAX, &range, Access::Read, false);
         // SAFETY: the caller checked both ranges; the contexts are those that the memory was allocated in.
-        unsafe { call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), bytes as usize, stream.raw())) }?;
+        let copied = unsafe {
+            call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), bytes as usize, stream.raw()))
+        };
+        // Should something fail, the copy may be under way all the same: the memory is not freed before that stream is idle.
+        let range = from - self.start..from - self.start + bytes;
+        uses.note(stream, stream.give(), &range, Access::Read, false);
+        copied?;
         let done = events.record(stream, Timing::Off);
         owner.bind()?;
-        let ordered = done.and_then(|done| self.heap.stream.wait(&done));
+        let ordered = done.and_then(|done| self.heap.stream.wait(&done).map(|()| done.position()));
         target.bind()?;
-        ordered.or_else(|_| stream.synchronize())?;
-        uses.forget(stream);
-        uses.note(&self.heap.stream, self.heap.stream.give(), &range, Access::Read, false);
+        match ordered {
+            Ok(position) => uses.hand_over(stream, position),
+            Err(_) => stream.synchronize()?,
+        }
         Ok(())
     }
 

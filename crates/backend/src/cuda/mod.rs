@@ -544,7 +544,9 @@ impl Backend for Cuda {
 
     fn sync(&self) -> Result<()> {
         self.context.bind()?;
+        let given = self.heap.stream().given();
         self.context.synchronize()?;
+        self.heap.stream().note_done(given);
         self.staging.reclaim();
         Ok(())
     }

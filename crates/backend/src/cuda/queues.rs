@@ -2,10 +2,10 @@
 //! [`super::double`], whichever queue runs first.
 
 use super::{
-    double,
+    double::{self, Failure},
     tests::{Fill, LEN, fill, host, launch, open},
 };
-use crate::{Buffer, Device, Error, Event, Kernel, Pending, Queue, Result, Secrecy, Stream, Transfer};
+use crate::{Arg, Buffer, Device, Error, Event, Kernel, Pending, Queue, Result, Secrecy, Stream, Transfer};
 
 /// Numbers without a pattern (SplitMix64).
 struct Random(u64);
@@ -27,6 +27,9 @@ const PARTS: usize = 4;
 /// What a program has on the device, and what it should be.
 struct World {
     device: Device,
+    /// Where some of it is copied.
+    other: Device,
+    copies: Vec<(Buffer<u32>, Vec<u32>)>,
     queues: Vec<Queue>,
     fill: Kernel<Fill>,
     buffers: Vec<Buffer<u32>>,
@@ -46,19 +49,22 @@ impl World {
             expected: (0..BUFFERS).map(|i| vec![i as u32; LEN]).collect(),
             events: Vec::new(),
             reads: Vec::new(),
+            copies: Vec::new(),
+            other: open(1).unwrap(),
             device,
         }
     }
 
     fn step(&mut self, random: &mut Random, word: u32) -> Result<()> {
-        let queue = &self.queues[random.below(QUEUES)];
+        let on = random.below(QUEUES);
+        let queue = &self.queues[on];
         let [x, y] = [random.below(BUFFERS), random.below(BUFFERS)];
         let part = |random: &mut Random| {
             let (from, to) = (random.below(PARTS), random.below(PARTS));
             from.min(to) * LEN / PARTS..(from.max(to) + 1) * LEN / PARTS
         };
         let range = part(random);
-        match random.below(9) {
+        match random.below(12) {
             0 => {
                 launch(&self.fill, queue, word, &mut self.buffers[x])?;
                 self.expected[x].fill(word);
@@ -103,6 +109,32 @@ impl World {
                 let old = std::mem::replace(&mut self.buffers[x], self.device.alloc(LEN)?);
                 queue.copy(&old, &mut self.buffers[x])?;
             }
+            // A queue goes and another one comes, which may be the same stream.
+            8 => {
+                if on > 0 {
+                    self.queues[on] = self.device.queue()?;
+                }
+            }
+            // To another device, on its own queue.
+            9 => {
+                let mut copy = self.other.alloc::<u32>(range.len())?;
+                let backend = self.other.backend();
+                let source = self.buffers[x].view(range.clone())?.span();
+                backend.copy(backend.default_queue(), source, (&mut copy.memory).into())?;
+                self.copies.push((copy, self.expected[x][range].to_vec()));
+            }
+            // Parts of words, which are written as a whole.
+            10 => {
+                let bytes = self.device.upload::<u8>(&[7; 10])?;
+                let mut target = self.device.alloc::<u8>(10)?;
+                queue.copy(bytes.view(4..)?, target.view_mut(4..)?)?;
+                let (low, high) = target.as_view_mut().split_at(4)?;
+                let next = &self.queues[(on + 1) % QUEUES];
+                queue.write(high, &[1, 2, 3, 4, 5, 6])?;
+                next.write({ low }.view_mut(1..3)?, &[8, 9])?;
+                let found = self.queues[(on + 2) % QUEUES].read(target.view(1..9)?)?;
+                assert!(found[..2] == [8, 9] && found[3..] == [1, 2, 3, 4, 5], "{found:?}");
+            }
             _ => {
                 let memory = host(&self.device, Transfer::Both, Secrecy::Public, word)?;
                 let (events, sent) = queue.write_pinned_columns(&mut self.buffers[x], memory, 4, 4)?;
@@ -119,10 +151,99 @@ impl World {
             let found: Vec<u32> = bytemuck::pod_collect_to_vec(&read.wait().unwrap());
             assert!(found == expected, "{case}, read {i}: {} in place of {}", found[0], expected[0]);
         }
+        for (copy, expected) in &self.copies {
+            assert!(copy.to_vec().unwrap() == *expected, "{case}, a copy on the other device");
+        }
         for (i, (buffer, expected)) in self.buffers.iter().zip(&self.expected).enumerate() {
             let found = buffer.to_vec().unwrap();
             let wrong = found.iter().zip(expected).position(|(a, b)| a != b);
             assert!(wrong.is_none(), "{case}, buffer {i}: {wrong:?}");
+        }
+    }
+}
+
+/// What a call's failure leaves: the memory that the failed step would have written holds anything, all else what it should.
+#[test]
+fn calls_that_fail_leave_the_rest_in_order() {
+    let functions =
+        ["cuEventRecord", "cuStreamWaitEvent", "cuMemcpyPeerAsync", "cuMemcpyDtoDAsync_v2", "cuMemcpyHtoDAsync_v2"];
+    for (seed, function) in (0..200).flat_map(|seed| functions.map(|function| (seed, function))) {
+        for failure in [Failure::Once, Failure::Late] {
+            let case = format!("program {seed}, {function} fails: {failure:?}");
+            double::reset(false);
+            let mut random = Random(seed);
+            let mut world = World::new();
+            double::fail(function, random.below(12), failure);
+            for word in 1..30 {
+                let known = (world.reads.len(), world.copies.len());
+                if world.step(&mut random, 1000 * word).is_err() {
+                    // Whatever was to be written may be or not: all of it is written anew.
+                    let queues = [0, 1, 2].map(|i| world.queues[i].clone());
+                    world.reads.truncate(known.0);
+                    world.copies.truncate(known.1);
+                    for (i, buffer) in world.buffers.iter_mut().enumerate() {
+                        queues[i].write(&mut *buffer, &[word; LEN]).unwrap();
+                        world.expected[i].fill(word);
+                    }
+                }
+            }
+            double::run_last(random.below(QUEUES));
+            world.check(&case);
+            double::run_all();
+            assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
+        }
+    }
+}
+
+/// Memory whose order is the caller's is not freed under work that nobody ordered any more, since something failed.
+#[test]
+fn memory_that_the_caller_orders_is_freed_behind_all_queues() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let (transfers, work, kernel) = (device.queue().unwrap(), device.queue().unwrap(), fill(&device).unwrap());
+    let mut x = device.alloc::<u32>(LEN).unwrap();
+    let memory = host(&device, Transfer::Both, Secrecy::Public, 1).unwrap();
+    let (events, sent) = transfers.write_pinned_columns(&mut x, memory, 4, 4).unwrap();
+    work.wait_for(&events[0]).unwrap();
+    // SAFETY: the double fills what nobody looks at.
+    let launched =
+        unsafe { kernel.launch(&work, 1, &Fill { word: 2 }, &mut [Arg::write(x.as_view_mut().assume_ordered())]) };
+    launched.unwrap();
+    drop(x);
+    // What is freed comes to its turn first.
+    double::run_some(0, 100);
+    drop((sent, events, transfers, work, kernel, device));
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
+}
+
+/// What one queue writes in parts, another one reads in parts, one behind the other, by events that tell of the parts.
+#[test]
+fn parts_in_turns_overlap_by_events() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let (a, b) = (device.queue().unwrap(), device.queue().unwrap());
+    let (mut x, mut out) = (device.zeros::<u32>(LEN).unwrap(), device.zeros::<u32>(4 * LEN).unwrap());
+    let mut written = Vec::new();
+    // Both queues have come after the zeros.
+    a.clear(&mut x).unwrap();
+    b.wait_for(&a.record().unwrap()).unwrap();
+    b.clear(&mut out).unwrap();
+    for round in 0..4 {
+        let half = round % 2 * LEN / 2..(round % 2 + 1) * LEN / 2;
+        calls(MARKS_AND_WAITS);
+        a.clear(x.view_mut(half.clone()).unwrap()).unwrap();
+        // It comes after the reader of two rounds before.
+        let [marks, _] = calls(MARKS_AND_WAITS);
+        assert_eq!(marks, usize::from(round >= 2), "{round}");
+        written.push((half, a.record().unwrap()));
+        if round > 0 {
+            let (half, event) = &written[round - 1];
+            b.wait_for(event).unwrap();
+            calls(MARKS_AND_WAITS);
+            b.copy(x.view(half.clone()).unwrap(), out.view_mut(round * LEN / 2..(round + 1) * LEN / 2).unwrap())
+                .unwrap();
+            assert_eq!(calls(MARKS_AND_WAITS), [0, 0], "{round}");
         }
     }
 }
@@ -210,13 +331,27 @@ fn events_of_the_caller_are_enough() {
     x.clear().unwrap();
     assert_eq!(calls(MARKS_AND_WAITS), [0, 0]);
     a.wait_for(&device.default_queue().record().unwrap()).unwrap();
-    let host = a.read_pinned(&y, host(&device, Transfer::Both, Secrecy::Public, 0).unwrap()).unwrap();
-    drop(host.wait().unwrap());
+    let memory = || host(&device, Transfer::Both, Secrecy::Public, 0).unwrap();
+    drop(a.read_pinned(&y, memory()).unwrap().wait().unwrap());
     calls(MARKS_AND_WAITS);
     launch(&kernel, &b, 4, &mut y).unwrap();
     launch(&kernel, &a, 5, &mut x).unwrap();
     assert_eq!(calls(MARKS_AND_WAITS), [0, 0]);
     assert_eq!((x.to_vec().unwrap(), y.to_vec().unwrap()), (vec![5; LEN], vec![4; LEN]));
+
+    // What the default queue reads is read beside it, after what it wrote.
+    let mut fresh = device.zeros::<u32>(LEN).unwrap();
+    let written = device.default_queue().record().unwrap();
+    y.copy_from(&fresh).unwrap();
+    a.wait_for(&written).unwrap();
+    let memory = memory();
+    calls(MARKS_AND_WAITS);
+    let read = a.read_pinned(&fresh, memory).unwrap();
+    // The mark of the copy's end.
+    assert_eq!(calls(MARKS_AND_WAITS), [1, 0]);
+    drop(read);
+    fresh.clear().unwrap();
+    assert_eq!(calls(MARKS_AND_WAITS), [1, 1]);
 }
 
 /// What raced before: memory that the default queue makes ready, in the hands of another one.

@@ -16,7 +16,7 @@ use std::{
 use cudarc::driver::sys::{CUevent_flags, CUevent_st, CUresult, CUstream_flags, CUstream_st};
 
 use super::driver::{Context, Handle, call};
-use crate::Result;
+use crate::{Error, Result};
 
 /// The place of a stream's work beside that of others. Positions count what a stream was given, from 1 on.
 struct Clock {
@@ -106,16 +106,38 @@ impl Stream {
         Ok(())
     }
 
+    /// The last position whose work has been given to the driver.
+    pub(super) fn given(&self) -> u64 {
+        self.clock.given.load(Ordering::Acquire)
+    }
+
+    /// Notes that the work up to a position is done.
+    pub(super) fn note_done(&self, position: u64) {
+        self.clock.done.fetch_max(position, Ordering::AcqRel);
+    }
+
     pub(super) fn synchronize(&self) -> Result<()> {
-        let given = self.clock.given.load(Ordering::Acquire);
+        let given = self.given();
         // SAFETY: the stream is live.
         unsafe { call!(self.context, cuStreamSynchronize(self.raw.0)) }?;
-        self.clock.done.fetch_max(given, Ordering::AcqRel);
+        self.note_done(given);
         Ok(())
     }
 
-    /// Lets later work wait for everything that `other` has been given so far. Should events fail, the host waits.
+    /// Whether both are of one device.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        ptr::eq(&*self.context, &*other.context)
+    }
+
+    /// Lets later work wait for everything that `other` has been given so far. Should events fail, the host waits; so it does for
+    /// a stream of another device, whose events are not this one's. A device that is lost does nothing any more.
     pub(super) fn wait_for_stream(&self, other: &Self, events: &Arc<Events>) -> Result<()> {
+        if !self.is_beside(other) {
+            return match other.synchronize() {
+                Err(Error::Lost { .. }) => Ok(()),
+                waited => waited,
+            };
+        }
         let ordered = events.record(other, Timing::Off).and_then(|event| self.wait(&event));
         ordered.or_else(|_| other.synchronize())
     }

@@ -34,7 +34,7 @@ pub(super) fn open(index: usize) -> Result<Device> {
 
 params! {
     pub(super) struct Fill {
-        word: u32,
+        pub(super) word: u32,
     }
 }
 

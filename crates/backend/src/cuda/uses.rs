@@ -6,8 +6,8 @@
 //! sooner, nothing is added.
 //!
 //! Memory is the default stream's until another one uses it: till then a use takes no lock, and its position stands for all
-//! bytes. From then on, memory knows of each stream one range that it writes and one that it reads, which hold all that it
-//! touches: streams that take parts in turns may wait for each other without need, never too little.
+//! bytes. From then on, memory knows of each stream a few ranges that it writes and a few that it reads; what are more are taken
+//! together, so that streams may wait for each other without need, never too little.
 //!
 //! A use is noted when the driver has been given it, so that an event which is marked after its position comes after it. Uses of
 //! which one writes are never given at the same time: whoever writes has borrowed the bytes exclusively.
@@ -23,42 +23,74 @@ use std::{
 use super::stream::{Event, Events, Stream};
 use crate::{Access, Result};
 
-/// Bytes of an allocation, and up to which position of a stream they are used. Position 0 is before all.
-#[derive(Clone, Debug, Default)]
+/// Ranges that are told apart of what a stream writes or reads.
+const PARTS: usize = 8;
+
+/// Bytes of an allocation, and up to which position of a stream they are used.
+#[derive(Clone, Debug)]
 struct Part {
     bytes: Range<u64>,
     position: u64,
 }
 
-impl Part {
+/// What a stream writes, or reads.
+#[derive(Clone, Debug, Default)]
+struct Parts(Vec<Part>);
+
+impl Parts {
     /// The position that a use of `bytes` has to come after, or 0.
     fn position_of(&self, bytes: &Range<u64>) -> u64 {
-        if self.bytes.start < bytes.end && bytes.start < self.bytes.end { self.position } else { 0 }
+        let meets = |part: &&Part| part.bytes.start < bytes.end && bytes.start < part.bytes.end;
+        self.0.iter().filter(meets).map(|part| part.position).max().unwrap_or(0)
     }
 
+    /// Adds a use. Of one stream, the last use of some bytes comes after those before.
     fn add(&mut self, bytes: &Range<u64>, position: u64) {
-        self.bytes = match self.position {
-            0 => bytes.clone(),
-            _ => self.bytes.start.min(bytes.start)..self.bytes.end.max(bytes.end),
-        };
-        self.position = self.position.max(position);
+        if position == 0 {
+            return;
+        }
+        self.0.retain(|part| !is_within(&part.bytes, bytes) || part.position > position);
+        self.0.push(Part { bytes: bytes.clone(), position });
+        if self.0.len() > PARTS {
+            self.take_together();
+        }
+    }
+
+    /// Makes one of the two neighbours with the fewest bytes between them.
+    fn take_together(&mut self) {
+        self.0.sort_unstable_by_key(|part| part.bytes.start);
+        let gap = |i: &usize| self.0[i + 1].bytes.start.saturating_sub(self.0[*i].bytes.end);
+        if let Some(i) = (0..self.0.len() - 1).min_by_key(gap) {
+            let next = self.0.remove(i + 1);
+            let part = &mut self.0[i];
+            part.bytes.end = part.bytes.end.max(next.bytes.end);
+            part.position = part.position.max(next.position);
+        }
     }
 
     fn is_within(&self, bytes: &Range<u64>) -> bool {
-        self.position == 0 || bytes.start <= self.bytes.start && self.bytes.end <= bytes.end
+        self.0.iter().all(|part| is_within(&part.bytes, bytes))
     }
+
+    fn last(&self) -> u64 {
+        self.0.iter().map(|part| part.position).max().unwrap_or(0)
+    }
+}
+
+fn is_within(bytes: &Range<u64>, other: &Range<u64>) -> bool {
+    other.start <= bytes.start && bytes.end <= other.end
 }
 
 /// What a stream does with an allocation.
 struct Use {
     stream: Arc<Stream>,
-    written: Part,
-    read: Part,
+    written: Parts,
+    read: Parts,
 }
 
 impl Use {
     fn of(stream: &Arc<Stream>) -> Self {
-        Self { stream: Arc::clone(stream), written: Part::default(), read: Part::default() }
+        Self { stream: Arc::clone(stream), written: Parts::default(), read: Parts::default() }
     }
 
     /// The position that such a use has to come after, or 0.
@@ -71,7 +103,7 @@ impl Use {
     }
 
     fn last(&self) -> u64 {
-        self.written.position.max(self.read.position)
+        self.written.last().max(self.read.last())
     }
 }
 
@@ -81,8 +113,9 @@ pub(super) struct Uses {
     /// The end of the default stream when the memory had been allocated.
     made: Event,
     bytes: u64,
-    /// The last position of the default stream that uses it, while it is alone.
-    last: AtomicU64,
+    /// The last positions at which the default stream writes it, which making it counts as, and reads it, while it is alone.
+    written: AtomicU64,
+    read: AtomicU64,
     /// Whether another stream has used it. From then on all uses are in the list.
     is_shared: AtomicBool,
     all: Mutex<Vec<Use>>,
@@ -91,8 +124,9 @@ pub(super) struct Uses {
 impl Uses {
     /// Of so many bytes, which the default stream has allocated when it comes to an event of its own.
     pub(super) fn new(default: &Arc<Stream>, made: Event, bytes: u64) -> Self {
-        let (default, last) = (Arc::clone(default), AtomicU64::new(made.position()));
-        Self { default, made, bytes, last, is_shared: AtomicBool::new(false), all: Mutex::default() }
+        let (default, written) = (Arc::clone(default), AtomicU64::new(made.position()));
+        let (read, is_shared) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { default, made, bytes, written, read, is_shared, all: Mutex::default() }
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Use>> {
@@ -106,8 +140,10 @@ impl Uses {
             // Whoever notes a use by the default stream meanwhile either has done so when its position is read here, or sees
             // the flag afterwards.
             self.is_shared.store(true, Ordering::SeqCst);
-            let alone = Part { bytes: 0..self.bytes, position: self.last.load(Ordering::SeqCst) };
-            all.push(Use { written: alone.clone(), read: alone, ..Use::of(&self.default) });
+            let mut alone = Use::of(&self.default);
+            alone.written.add(&(0..self.bytes), self.written.load(Ordering::SeqCst));
+            alone.read.add(&(0..self.bytes), self.read.load(Ordering::SeqCst));
+            all.push(alone);
         }
         all
     }
@@ -130,21 +166,25 @@ impl Uses {
         if self.is_alone(stream) {
             return Ok(());
         }
-        let all = self.share();
         if is_ordered {
             return stream.wait(&self.made);
         }
-        for other in &*all {
-            let position = other.position_before(bytes, access);
-            if position == 0 || stream.is_after(&other.stream, position) {
-                continue;
-            }
-            match Arc::ptr_eq(&other.stream, &self.default) && position == self.made.position() {
+        // Events and the waits for them may take their time: nobody else waits for these. What is noted meanwhile is in order.
+        for (other, position) in self.before(stream, bytes, access) {
+            match Arc::ptr_eq(&other, &self.default) && position == self.made.position() {
                 true => stream.wait(&self.made)?,
-                false => stream.wait_for_stream(&other.stream, events)?,
+                false => stream.wait_for_stream(&other, events)?,
             }
         }
         Ok(())
+    }
+
+    /// Streams that a use on `stream` has to wait for, and up to which position.
+    fn before(&self, stream: &Arc<Stream>, bytes: &Range<u64>, access: Access) -> Vec<(Arc<Stream>, u64)> {
+        let all = self.share();
+        let position = |other: &Use| (Arc::clone(&other.stream), other.position_before(bytes, access));
+        let others = all.iter().map(position);
+        others.filter(|(other, position)| *position > 0 && !stream.is_after(other, *position)).collect()
     }
 
     /// Notes that a stream has been given a use, at one of its positions.
@@ -157,29 +197,26 @@ impl Uses {
         is_ordered: bool,
     ) {
         if Arc::ptr_eq(stream, &self.default) {
-            self.last.fetch_max(position, Ordering::SeqCst);
+            let last = if access == Access::Read { &self.read } else { &self.written };
+            last.fetch_max(position, Ordering::SeqCst);
             if self.is_alone(stream) {
                 return;
             }
         }
         let mut all = self.share();
         if access == Access::Write && !is_ordered {
-            // Whoever comes after this comes after those.
+            // Whoever comes after this comes after those. A stream of another device may go with its last owner, in that one's
+            // context: never here.
             all.retain(|other| {
-                Arc::ptr_eq(&other.stream, stream) || !other.written.is_within(bytes) || !other.read.is_within(bytes)
+                Arc::ptr_eq(&other.stream, stream)
+                    || !other.stream.is_beside(&self.default)
+                    || !other.written.is_within(bytes)
+                    || !other.read.is_within(bytes)
             });
         }
-        let at = match all.iter().position(|known| Arc::ptr_eq(&known.stream, stream)) {
-            Some(at) => at,
-            None => {
-                all.push(Use::of(stream));
-                all.len() - 1
-            }
-        };
-        match access {
-            Access::Read => all[at].read.add(bytes, position),
-            Access::Write => all[at].written.add(bytes, position),
-        }
+        let used = used_by(&mut all, stream);
+        let parts = if access == Access::Read { &mut used.read } else { &mut used.written };
+        parts.add(bytes, position);
     }
 
     /// The streams other than the default one that are to be waited for before the memory is anyone else's.
@@ -196,8 +233,25 @@ impl Uses {
         others.chain([&self.default]).map(Arc::clone).collect()
     }
 
-    /// Forgets a stream that the default one comes after.
-    pub(super) fn forget(&self, stream: &Arc<Stream>) {
-        self.all().retain(|used| !Arc::ptr_eq(&used.stream, stream));
+    /// Takes what a stream of another device read up to a position for reads of the default stream, which comes after them.
+    pub(super) fn hand_over(&self, peer: &Arc<Stream>, until: u64) {
+        let mut all = self.share();
+        let Some(read) = all.iter_mut().find(|used| Arc::ptr_eq(&used.stream, peer)).map(|used| &mut used.read) else {
+            return;
+        };
+        let (done, open): (Vec<_>, Vec<_>) = read.0.drain(..).partition(|part| part.position <= until);
+        read.0 = open;
+        let position = self.default.give();
+        let default = used_by(&mut all, &self.default);
+        done.iter().for_each(|part| default.read.add(&part.bytes, position));
     }
+}
+
+/// The book of a stream.
+fn used_by<'a>(all: &'a mut Vec<Use>, stream: &Arc<Stream>) -> &'a mut Use {
+    let at = all.iter().position(|known| Arc::ptr_eq(&known.stream, stream)).unwrap_or_else(|| {
+        all.push(Use::of(stream));
+        all.len() - 1
+    });
+    &mut all[at]
 }
