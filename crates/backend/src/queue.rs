@@ -391,10 +391,9 @@ mod tests {
 
     #[test]
     fn a_queue_is_named_by_itself_or_by_its_device() {
-        let of = |queue: &dyn Fn() -> Queue| queue();
         let device = other();
-        let default = of(&|| (&device).into());
-        assert!(default.is_same(&device.default_queue()) && default.is_same(&of(&|| (&default).into())));
+        let default = Queue::from(&device);
+        assert!(default.is_same(&device.default_queue()) && default.is_same(&Queue::from(&default)));
         assert!(default.device().is_same(&device) && !default.is_same(&other().default_queue()));
         assert_eq!(format!("{default:?}"), "Queue { device: Device(cpu), .. }");
     }
