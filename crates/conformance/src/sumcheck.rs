@@ -15,8 +15,8 @@ use evariste_sumcheck::{
 };
 
 use crate::{
-    EVERY_FIELD, Outcome, Suite, expect, expect_equal, expect_same, launches::Family, other_device, recorder::Recorder,
-    sizes::is_few,
+    EVERY_FIELD, Outcome, Suite, expect, expect_equal, expect_same, is_emulated, launches::Family, other_device,
+    recorder::Recorder, sizes::is_few,
 };
 
 pub(crate) fn add(suite: &mut Suite<'_>) {
@@ -108,6 +108,9 @@ fn transcript() -> Blake3Transcript {
 /// Both orders, all weights, with tables that stay and tables that do not.
 fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
+    // Emulated GPUs take minutes to compile all kernels over a long field: each order and weight once, all with each other over a
+    // short one.
+    let halved = is_emulated(device) && !EVERY_FIELD && E::LIMBS > 4;
     // The third of 12 rounds is the last one that has a launch of its own.
     let most = if is_few(device) { 12 } else { 10 };
     for num_vars in [1, 2, 4, most] {
@@ -117,6 +120,9 @@ fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
         let given: Vec<_> = buffers.iter().collect();
         for order in [Order::MsbFirst, Order::LsbFirst] {
             for weight in [Weight::None, Weight::Eq(random(num_vars, 3)), Weight::ZeroCheck] {
+                if halved && (order == Order::MsbFirst) != (weight == Weight::ZeroCheck) {
+                    continue;
+                }
                 let statement = Statement::<E>::new(num_vars, &gate())?.order(order).weight(weight.clone());
                 let context = format!("{num_vars} variables, {order:?}, {weight:?}");
                 let claim = E::ZERO;
