@@ -80,7 +80,7 @@ impl<F: DeviceField> Mimc<F> {
     fn spec() -> KernelSpec {
         let word = source::binding_type::<F>();
         let bindings = [Binding::write("x", word), Binding::read("constants", word)];
-        let seen = bindings.clone();
+        let seen = bindings;
         let text = move |language| match language {
             Language::Cuda => source::cuda::<F>() + CUDA,
             Language::Wgsl { int64 } => {
