@@ -211,7 +211,7 @@ impl Ctr {
         Ok(())
     }
 
-    /// Does what [`Ctr::apply`] does, on pinned memory of this device, for both directions ([`Device::host_buffer`],
+    /// Does what [`Ctr::apply`] does, on pinned memory of this device, for both directions ([`Device::host_buffer`](evariste_backend::Device::host_buffer),
     /// [`Transfer::Both`]): the device reads and writes it itself, so that a bus works at full speed both ways at once.
     ///
     /// # Errors

@@ -59,8 +59,12 @@ impl WordField for Word31x8 {
 
     #[inline(always)]
     fn apart<P: WordPart>(self, part: P) {
-        // SAFETY: the processor has the instructions, or there were no `self`.
-        unsafe { apart(part) }
+        if cfg!(debug_assertions) {
+            // SAFETY: the processor has the instructions, or there were no `self`.
+            unsafe { apart(part) }
+        } else {
+            part.run();
+        }
     }
 
     #[inline(always)]

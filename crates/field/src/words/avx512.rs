@@ -90,8 +90,12 @@ impl WordField for Word31x16 {
 
     #[inline(always)]
     fn apart<P: WordPart>(self, part: P) {
-        // SAFETY: the processor has the instructions, or there were no `self`.
-        unsafe { apart(part) }
+        if cfg!(debug_assertions) {
+            // SAFETY: the processor has the instructions, or there were no `self`.
+            unsafe { apart(part) }
+        } else {
+            part.run();
+        }
     }
 
     #[inline(always)]
@@ -277,8 +281,12 @@ impl WordField for Word64x8 {
 
     #[inline(always)]
     fn apart<P: WordPart>(self, part: P) {
-        // SAFETY: the processor has the instructions, or there were no `self`.
-        unsafe { apart(part) }
+        if cfg!(debug_assertions) {
+            // SAFETY: the processor has the instructions, or there were no `self`.
+            unsafe { apart(part) }
+        } else {
+            part.run();
+        }
     }
 
     #[inline(always)]

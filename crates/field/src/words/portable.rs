@@ -131,7 +131,8 @@ impl<S: Scalar> WordField for Portable<S> {
         a.map(|a| self.0.mul_shoup(a, *w))
     }
 
-    #[inline(never)]
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn apart<P: WordPart>(self, part: P) {
         part.run();
     }
