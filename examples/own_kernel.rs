@@ -13,7 +13,9 @@ use ark_bls12_381::Fr;
 use ark_ff::Field;
 use evariste::{
     Buffer, Device,
-    backend::{Arg, Binding, CpuArg, Error as BackendError, Kernel, KernelSpec, Language, Queue, loop_turns, parallel, params},
+    backend::{
+        Arg, Binding, CpuArg, Error as BackendError, Kernel, KernelSpec, Language, Queue, loop_turns, parallel, params,
+    },
     field::{DeviceField, Mont, source},
 };
 
