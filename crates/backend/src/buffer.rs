@@ -175,7 +175,7 @@ impl<T: Element> Buffer<T> {
         self.as_view_mut().into_part(range)
     }
 
-    /// Copies all elements to the host and returns them. Waits for earlier work on the default queue.
+    /// Copies all elements to the host and returns them. Waits for earlier work of the default queue, and for what others write to them.
     ///
     /// # Errors
     /// Returns the errors of [`View::to_vec`], for the same reasons.
@@ -183,7 +183,7 @@ impl<T: Element> Buffer<T> {
         self.as_view().to_vec()
     }
 
-    /// Copies all elements to `host`, which has as many. Waits for earlier work on the default queue.
+    /// Copies all elements to `host`, which has as many. Waits for earlier work of the default queue, and for what others write to them.
     ///
     /// # Errors
     /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of

@@ -100,7 +100,8 @@ impl Queue {
         Ok(buffer)
     }
 
-    /// Copies all elements of `source` to the host and returns them. Waits for earlier work of the queue.
+    /// Copies all elements of `source` to the host and returns them. Waits for earlier work of the queue, and for what others write
+    /// to them.
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if `source` is on another device. Else returns the errors of [`View::to_vec`], for the same reasons.
@@ -108,7 +109,8 @@ impl Queue {
         self.download(source)?.wait()
     }
 
-    /// Copies all elements of `source` to `host`, which has as many. Waits for earlier work of the queue.
+    /// Copies all elements of `source` to `host`, which has as many. Waits for earlier work of the queue, and for what others write
+    /// to them.
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if `source` is on another device. Else returns the errors of [`View::read`], for the same reasons.

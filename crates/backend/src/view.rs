@@ -192,7 +192,7 @@ impl<'a, T: Element> View<'a, T> {
         Ok((self.view(..at)?, self.view(at..)?))
     }
 
-    /// Copies all elements to the host and returns them. Waits for earlier work on the default queue.
+    /// Copies all elements to the host and returns them. Waits for earlier work of the default queue, and for what others write to them.
     ///
     /// # Errors
     /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory,
@@ -201,7 +201,7 @@ impl<'a, T: Element> View<'a, T> {
         self.queue().read(self)
     }
 
-    /// Copies all elements to `host`, which has as many. Waits for earlier work on the default queue.
+    /// Copies all elements to `host`, which has as many. Waits for earlier work of the default queue, and for what others write to them.
     ///
     /// # Errors
     /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
@@ -428,7 +428,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     }
 
     /// Replaces all elements by those of `host`, which has as many. Returns when `host` has been read, which may be before
-    /// the device has the data; later work on the default queue sees it.
+    /// the device has the data; later work on any queue sees it.
     ///
     /// # Errors
     /// [`Error::Length`] unless `host` has as many elements, with nothing written. [`Error::OutOfMemory`] if there is no

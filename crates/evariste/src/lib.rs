@@ -18,13 +18,13 @@ pub use evariste_sqrt as sqrt;
 #[cfg(feature = "sumcheck")]
 pub use evariste_sumcheck as sumcheck;
 
-pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, Stats};
+pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, Queue, Stats};
 
 /// Re-exports what most programs need: `use evariste::prelude::*`.
 pub mod prelude {
     #[cfg(feature = "aes")]
     pub use evariste_aes::{Aes, Ctr, Gcm, Xts};
-    pub use evariste_backend::{Buffer, Device, Secrecy};
+    pub use evariste_backend::{Buffer, Device, Queue, Secrecy};
     #[cfg(feature = "curve")]
     pub use evariste_curve::{AffinePoint, DeviceCurve, Points};
     #[cfg(feature = "field")]
