@@ -283,7 +283,7 @@ impl<'a> Batch<'a> {
             return Ok(vec![self.whole(aes)?]);
         }
         let upload = |part: Part| {
-            let messages = aes.queue().upload_with(bytemuck::cast_slice(&part.descriptors), part.secrecy)?;
+            let messages = aes.own_queue()?.upload_with(bytemuck::cast_slice(&part.descriptors), part.secrecy)?;
             let longest = part.descriptors.iter().map(|message| message.blocks).max().unwrap_or(0);
             Ok(Prepared { units: part.units, count: part.descriptors.len(), longest: longest.into(), messages })
         };

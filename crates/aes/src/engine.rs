@@ -149,6 +149,12 @@ impl Aes {
         &self.queue
     }
 
+    /// The queue, for what is uploaded before a launch could refuse it: never one of another device.
+    pub(crate) fn own_queue(&self) -> Result<&Queue> {
+        self.engine.device.expect_same("the queue of a cipher", self.queue.device())?;
+        Ok(&self.queue)
+    }
+
     /// Returns the kernels of a method and a size of keys on a device like this, for compiling them ahead.
     ///
     /// # Errors

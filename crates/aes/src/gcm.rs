@@ -125,7 +125,7 @@ impl Aes {
             return Err(Error::Count { what: "keys of GCM, at most", expected: MAX_KEYS, actual: self.keys() });
         }
         let h = |key| gf128::from_bytes(self.cipher(key).encrypt([0; BLOCK]));
-        let hash = HashKeys::new(self.queue(), h, self.keys())?.into();
+        let hash = HashKeys::new(self.own_queue()?, h, self.keys())?.into();
         Ok(Gcm { aes: self.clone(), hash, tag_len: BLOCK })
     }
 }

@@ -213,7 +213,7 @@ impl Aes {
         let mut sums = Zeroizing::new(Vec::with_capacity(segments.len()));
         let (mut meanwhile, mut made) = (Some(meanwhile), None);
         for part in segments.chunks(MAX_HASHED) {
-            let messages = self.queue().upload_with(bytemuck::cast_slice(part), Secrecy::Public)?;
+            let messages = self.own_queue()?.upload_with(bytemuck::cast_slice(part), Secrecy::Public)?;
             let launch = |out: &mut Buffer<u8>| {
                 launch(&messages, part.len(), out)?;
                 made = made.take().or_else(|| meanwhile.take().map(|meanwhile| meanwhile()));

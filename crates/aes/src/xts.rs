@@ -129,7 +129,7 @@ impl Xts {
     /// Sectors that are whole blocks in pieces; others start anywhere within words, and go as one buffer.
     fn in_pieces(&self, first: u128, data: &mut [u8], direction: Direction) -> Result<()> {
         if !self.sector_bytes.is_multiple_of(BLOCK) {
-            let mut buffer = self.aes.queue().upload_with::<u8>(data, Secrecy::Secret)?;
+            let mut buffer = self.aes.own_queue()?.upload_with::<u8>(data, Secrecy::Secret)?;
             self.on_view(first, buffer.as_view_mut(), direction)?;
             return Ok(self.aes.queue().read_into(&buffer, data)?);
         }

@@ -172,3 +172,25 @@ fn queues_of_others_are_refused_before_anything_is_written() {
         assert_eq!(data.to_vec().unwrap(), plain, "{what}");
     }
 }
+
+/// Keys, plaintexts and descriptors stay on the device that the keys are on.
+#[test]
+fn queues_of_other_devices_are_refused_before_anything_is_uploaded() {
+    let (cpu, before) = (Device::cpu(), Arc::new(AtomicU64::new(u64::MAX)));
+    let mut info = cpu.info().clone();
+    info.limits = Limits { bindings: 16, workgroup_bytes: 227 << 10, workgroup_threads: 1024, ..info.limits };
+    let device = Device::unregistered(Arc::new(Failing { cpu: cpu.clone(), info, before }));
+    let other = cpu.default_queue();
+    let config = Config { crossover: Some(0), ..Config::default() };
+    let aes = Aes::with_config(&device, &[[1; 16]], config.clone()).unwrap().on(&other);
+    let xts = Xts::with_config(&device, &(0..32).collect::<Vec<u8>>(), 33, config).unwrap().on(&other);
+    let messages = [Message { offset: 0, len: 33, key: 0, iv: [0; 16] }];
+    let mut data = device.upload::<u8>(&[5; 96]).unwrap();
+    let refused =
+        [aes.gcm().map(drop), xts.encrypt(1, &mut [5; 66]), aes.ctr_batch(&mut data, &messages, Counter::Bits128)];
+    for (call, outcome) in refused.into_iter().enumerate() {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::Device(DeviceError::WrongDevice { .. })), "call {call}: {error}");
+    }
+    assert_eq!(data.to_vec().unwrap(), [5; 96]);
+}

@@ -374,6 +374,11 @@ impl<P: Params> Kernel<P> {
         Self { device, spec, executable, params: PhantomData }
     }
 
+    /// Returns the device that the kernel is ready on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Returns the kernel's declaration.
     pub fn spec(&self) -> &KernelSpec {
         &self.spec

@@ -157,11 +157,13 @@ impl<M: Monoid> SegmentedSum<M> {
     ) -> Result<()> {
         let (keys, values, mut out) = (keys.into(), values.into(), out.into());
         values.expect_len("the values of a segmented sum", keys.len())?;
-        self.queue.device().expect_same("the keys of a segmented sum", keys.device())?;
-        self.queue.device().expect_same("the values of a segmented sum", values.device())?;
-        self.queue.device().expect_same("the output of a segmented sum", out.device())?;
-        checked_len(self.queue.device(), "segmented sum", keys.len())?;
-        checked_len(self.queue.device(), "segmented sum", out.len())?;
+        let device = self.kernel.device();
+        device.expect_same("the queue of a segmented sum", self.queue.device())?;
+        device.expect_same("the keys of a segmented sum", keys.device())?;
+        device.expect_same("the values of a segmented sum", values.device())?;
+        device.expect_same("the output of a segmented sum", out.device())?;
+        checked_len(device, "segmented sum", keys.len())?;
+        checked_len(device, "segmented sum", out.len())?;
         let given = Secrecy::of([keys.secrecy(), values.secrecy()]);
         given.expect_to(out.secrecy(), "segmented sum", ["the keys or the values", "the output"])?;
         let slice = self.slice(keys.len()) as u32;
