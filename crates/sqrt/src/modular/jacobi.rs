@@ -197,6 +197,7 @@ impl Jacobi {
     pub fn jacobi(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
         self.moduli.expect_below(values)?;
         let secrecy = self.moduli.secrecy();
+        self.device().expect_same("the queue of symbols", self.queue.device())?;
         let words = self.queue.upload_with(&number::encode(values, self.limbs()), secrecy)?;
         let mut symbols = self.device().alloc_with(values.len(), secrecy)?;
         self.symbols(&words, &mut symbols)?;

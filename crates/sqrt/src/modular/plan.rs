@@ -274,6 +274,7 @@ impl ModSqrt {
         self.primes.moduli.expect_below(values)?;
         let (limbs, device) = (self.limbs(), self.device());
         let secrecy = self.primes.moduli.secrecy();
+        device.expect_same("the queue of roots", self.queue.device())?;
         let words = self.queue.upload_with(&number::encode(values, limbs), secrecy)?;
         let mut roots = device.alloc_with(words.len(), secrecy)?;
         let mut mask = device.alloc_with(values.len(), secrecy)?;
