@@ -45,6 +45,15 @@ pub enum Error {
         /// The bytes that were free at that time, where the device tells.
         available: Option<u64>,
     },
+    /// The memory that a call may use does not hold the smallest piece of its work. The limit is a budget of yours, or the
+    /// device's memory beside what a plan holds. Nothing was allocated; an allocation that fails is [`Error::OutOfMemory`].
+    #[error("{needed} bytes of device memory are needed at least, {available} are available")]
+    InsufficientMemory {
+        /// The least bytes that suffice.
+        needed: u64,
+        /// The bytes that the call may use.
+        available: u64,
+    },
     /// A buffer, host memory, queue, event or kernel of one device was given to a call on another.
     #[error("{what} belongs to {actual}, expected {expected}")]
     WrongDevice {
@@ -55,15 +64,15 @@ pub enum Error {
         /// The device that owns the argument.
         actual: DeviceId,
     },
-    /// An argument has another length than the call needs: a slice or view that is not as long as its counterpart, or host
-    /// memory that is not as many bytes as what it is copied from or to.
+    /// An argument has a length that the call does not take. Algorithms report all their lengths by this variant too.
     #[error("wrong length of {what}: expected {expected}, got {actual}")]
     Length {
-        /// The argument at fault.
+        /// The argument at fault, with the unit unless that is elements, and the rule unless `expected` is the only length:
+        /// "scalars, at most", "host memory, in bytes".
         what: &'static str,
-        /// The elements that are needed; bytes where `what` says so.
+        /// The length that the call takes.
         expected: u64,
-        /// The elements that were given; bytes where `what` says so.
+        /// The length given.
         actual: u64,
     },
     /// A range ends beyond the buffer, view or allocation that it is of, or before it starts.
@@ -178,6 +187,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// [`Error::Length`], from lengths of the host.
+    pub fn length(what: &'static str, expected: usize, actual: usize) -> Self {
+        Self::Length { what, expected: expected as u64, actual: actual as u64 }
+    }
+
     /// The error of a device whose backend gave host memory back that is no part of what it was given.
     pub fn other_memory(device: &Device) -> Self {
         let reason = "it gave back other host memory than it was given".into();
