@@ -3,6 +3,7 @@
 
 use super::{
     double::{self, Failure},
+    stream::CudaQueue,
     tests::{Fill, LEN, fill, host, launch, open},
 };
 use crate::{Arg, Buffer, Device, Error, Event, Kernel, Pending, Queue, Result, Secrecy, Stream, Transfer};
@@ -393,4 +394,40 @@ fn work_of_a_piece_on_another_queue_is_in_order() {
         assert!(last.iter().all(|word| *word == 6));
         assert!(words.iter().step_by(2).flatten().all(|word| *word == 0));
     }
+}
+
+/// The stream of a queue.
+fn stream(queue: &Queue) -> usize {
+    queue.handle().downcast_ref::<CudaQueue>().unwrap().stream().raw().addr()
+}
+
+#[test]
+fn a_new_queue_gets_the_stream_whose_work_ends_first() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let kernel = fill(&device).unwrap();
+    let busy = |x: &mut Buffer<u32>| {
+        let queue = device.queue().unwrap();
+        launch(&kernel, &queue, 1, x).unwrap();
+        queue
+    };
+    let [mut x, mut y, mut z] = [(); 3].map(|()| device.zeros::<u32>(LEN).unwrap());
+    let queues = [busy(&mut x), busy(&mut y), busy(&mut z)];
+    let [first, second, third] = queues.each_ref().map(stream);
+    queues.into_iter().for_each(drop);
+    // All have work: the one returned longest ago.
+    let queue = device.queue().unwrap();
+    assert_eq!(stream(&queue), first);
+    drop(queue);
+    // The host has waited for one of the others.
+    let waiting = device.queue().unwrap();
+    assert_eq!(stream(&waiting), second);
+    assert_eq!(waiting.read(&y).unwrap(), [1; LEN]);
+    drop(waiting);
+    let idle = device.queue().unwrap();
+    assert_eq!(stream(&idle), second);
+    let [queue, other] = [(); 2].map(|()| device.queue().unwrap());
+    assert_eq!([stream(&queue), stream(&other)], [third, first]);
+    double::run_all();
+    assert_eq!(double::faults(), Vec::<String>::new());
 }

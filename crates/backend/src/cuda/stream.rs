@@ -5,6 +5,7 @@
 //! uses are in order ([`super::uses`]).
 
 use std::{
+    collections::VecDeque,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -111,6 +112,11 @@ impl Stream {
         self.clock.given.load(Ordering::Acquire)
     }
 
+    /// Whether all of its work is known to be done.
+    fn is_idle(&self) -> bool {
+        self.clock.done.load(Ordering::Acquire) >= self.given()
+    }
+
     /// Notes that the work up to a position is done.
     pub(super) fn note_done(&self, position: u64) {
         self.clock.done.fetch_max(position, Ordering::AcqRel);
@@ -173,22 +179,31 @@ impl CudaQueue {
 impl Drop for CudaQueue {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
-            pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&self.stream));
+            pool.lock().push_back(Arc::clone(&self.stream));
         }
     }
 }
 
-/// Streams of one device without a queue, kept for reuse.
+/// Streams of one device without a queue, kept for reuse. The one returned longest ago comes first.
 #[derive(Default)]
 pub(super) struct Streams {
-    idle: Mutex<Vec<Arc<Stream>>>,
+    returned: Mutex<VecDeque<Arc<Stream>>>,
 }
 
 impl Streams {
-    /// A further queue. The context must be bound.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Stream>>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A further queue. A returned stream may still have work, behind which a new queue's work would wait: so the queue gets a
+    /// stream that is known to be idle, or else the one returned longest ago. The context must be bound.
     pub(super) fn queue(self: &Arc<Self>, context: &Arc<Context>) -> Result<CudaQueue> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let stream = idle.map_or_else(|| Stream::new(context), Ok)?;
+        let returned = {
+            let mut returned = self.lock();
+            let idle = returned.iter().position(|stream| stream.is_idle()).unwrap_or(0);
+            returned.remove(idle)
+        };
+        let stream = returned.map_or_else(|| Stream::new(context), Ok)?;
         Ok(CudaQueue { stream, pool: Some(Arc::clone(self)) })
     }
 }
