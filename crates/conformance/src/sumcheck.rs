@@ -27,13 +27,19 @@ pub(crate) fn add(suite: &mut Suite<'_>) {
         over::<Goldilocks2, Goldilocks>(suite, "goldilocks-2");
         suite.add("bls12-381-fr::strategies", strategies::<Fr, Fr>);
     }
-    suite.add("many_tables", many_tables);
+    // Tables of a small field, and of the field of challenges.
+    suite.add("many_tables", many_tables::<BabyBear4, BabyBear>);
+    suite.add("misuse", misuse::<BabyBear4, BabyBear>);
+    suite.add("kernels_are_listed", kernels_are_listed::<BabyBear4, BabyBear>);
+    if EVERY_FIELD || !is_emulated(suite.device) {
+        suite.add("bls12-381-fr::many_tables", many_tables::<Fr, Fr>);
+        suite.add("bls12-381-fr::misuse", misuse::<Fr, Fr>);
+        suite.add("bls12-381-fr::kernels_are_listed", kernels_are_listed::<Fr, Fr>);
+    }
     suite.add("long_messages", long_messages);
     suite.add("from_host", from_host);
-    suite.add("misuse", misuse);
     suite.add("small_challenges", small_challenges);
     suite.add("many_products", many_products);
-    suite.add("kernels_are_listed", kernels_are_listed);
     suite.add_alone("no_host_copies_and_few_launches", counted);
 }
 
@@ -190,17 +196,17 @@ fn strategies<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
 }
 
 /// More tables than WebGPU binds, and a high degree.
-fn many_tables(device: &Device) -> Outcome {
+fn many_tables<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let x: Vec<Expression> = (0..9u32).map(Expression::column).collect();
     let many = x[..5].iter().cloned().product::<Expression>() - (&x[5] + 3) * &x[6] - x[7].pow(2) + &x[8];
-    let tables: Vec<Vec<BabyBear>> = (0..9).map(|seed| random(8, seed)).collect();
-    let definition: Vec<Vec<BabyBear4>> = tables.iter().map(|table| lifted(table)).collect();
+    let tables: Vec<Vec<T>> = (0..9).map(|seed| random(8, seed)).collect();
+    let definition: Vec<Vec<E>> = tables.iter().map(|table| lifted(table)).collect();
     let buffers = upload(device, &tables)?;
     let point = random(3, 20);
-    let statement = Statement::<BabyBear4>::new(3, &many)?.weight(Weight::Eq(point.clone()));
+    let statement = Statement::<E>::new(3, &many)?.weight(Weight::Eq(point.clone()));
     let claim = reference::sum(&statement, &definition, Some(&point));
     let (expected, _) = reference::prove(&statement, 3, &definition, claim, &mut transcript());
-    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &many, Config::default())?;
+    let plan = Sumcheck::<E, T>::new(device, &many, Config::default())?;
     let proved = plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut transcript())?;
     expect_same("a proof about nine tables", &proved.proof.to_bytes(), &expected.to_bytes())
 }
@@ -245,25 +251,25 @@ fn many_products(device: &Device) -> Outcome {
 }
 
 /// What proofs and sums launch is what is compiled ahead.
-fn kernels_are_listed(device: &Device) -> Outcome {
+fn kernels_are_listed<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let recorder = Recorder::plain(device);
     let device = &Device::unregistered(Arc::clone(&recorder) as _);
-    let tables = satisfied::<BabyBear>(12);
+    let tables = satisfied::<T>(12);
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
     for order in [Order::MsbFirst, Order::LsbFirst] {
         for weight in [Weight::None, Weight::Eq(random(12, 3)), Weight::ZeroCheck] {
-            let statement = Statement::<BabyBear4>::new(12, &gate())?.order(order).weight(weight.clone());
-            plan.prove(&statement, &given, BabyBear4::ZERO, &mut transcript())?;
-            plan.prove_consuming(&statement, upload(device, &tables)?, BabyBear4::ZERO, &mut transcript())?;
+            let statement = Statement::<E>::new(12, &gate())?.order(order).weight(weight.clone());
+            plan.prove(&statement, &given, E::ZERO, &mut transcript())?;
+            plan.prove_consuming(&statement, upload(device, &tables)?, E::ZERO, &mut transcript())?;
             if weight != Weight::ZeroCheck {
                 plan.sum(&statement, &given)?;
             }
         }
     }
     let listed: HashSet<_> =
-        Sumcheck::<BabyBear4, BabyBear>::kernels(&gate()).into_iter().map(|spec| (spec.name, spec.variant)).collect();
+        Sumcheck::<E, T>::kernels(&gate()).into_iter().map(|spec| (spec.name, spec.variant)).collect();
     let missing: Vec<_> = recorder.all_launched().into_iter().filter(|kernel| !listed.contains(kernel)).collect();
     expect_equal("kernels that are not listed", &missing, &vec![])
 }
@@ -294,26 +300,26 @@ fn counted(device: &Device) -> Outcome {
     expect("at most n + 4 launches", after.launches - before.launches <= NUM_VARS as u64 + 4)
 }
 
-fn misuse(device: &Device) -> Outcome {
-    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate(), Config::default())?;
-    let statement = Statement::<BabyBear4>::new(2, &gate())?;
-    let tables = satisfied::<BabyBear>(2);
+fn misuse<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
+    let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
+    let statement = Statement::<E>::new(2, &gate())?;
+    let tables = satisfied::<T>(2);
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let prove = |statement: &Statement<BabyBear4>, tables: &[&Buffer<Mont<BabyBear>>]| {
-        plan.prove(statement, tables, BabyBear4::ZERO, &mut transcript()).err()
+    let prove = |statement: &Statement<E>, tables: &[&Buffer<Mont<T>>]| {
+        plan.prove(statement, tables, E::ZERO, &mut transcript()).err()
     };
     let missing = Error::Length { what: "the tables of a statement", expected: 3, actual: 2 };
     expect_equal("a missing table", &prove(&statement, &given[..2]), &Some(missing))?;
-    let short = device.zeros::<Mont<BabyBear>>(3)?;
+    let short = device.zeros::<Mont<T>>(3)?;
     let unequal = Error::Length { what: "the elements of a table", expected: 4, actual: 3 };
     expect_equal("a short table", &prove(&statement, &[given[0], given[1], &short]), &Some(unequal))?;
-    let other = Statement::<BabyBear4>::new(2, &Expression::column(0))?;
+    let other = Statement::<E>::new(2, &Expression::column(0))?;
     expect_equal("another expression", &prove(&other, &given), &Some(Error::OtherExpression))?;
     let none = Error::Variables { expected: 31, actual: 0 };
-    expect_equal("no variables", &Statement::<BabyBear4>::new(0, &gate()).err(), &Some(none))?;
+    expect_equal("no variables", &Statement::<E>::new(0, &gate()).err(), &Some(none))?;
     if let Some(other) = other_device(device) {
-        let foreign = other.upload::<Mont<BabyBear>>(&tables[0])?;
+        let foreign = other.upload::<Mont<T>>(&tables[0])?;
         let outcome = prove(&statement, &[given[0], given[1], &foreign]);
         expect("a table of another device is refused", matches!(outcome, Some(Error::Device(_))))?;
     }
