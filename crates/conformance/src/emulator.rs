@@ -8,15 +8,17 @@ use crate::Case;
 
 /// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few sizes, and
 /// what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 17] = [
+const CARRY_FLAG: [&str; 19] = [
     "launches::",
     "device::views::",
     "field::bls12-377-fr::chains",
+    "field::goldilocks-3::chains",
     "field::deep_prefixes",
     "ntt::bls12-381-fr::definition",
     "ntt::bls12-381-fr::sizes",
     "ntt::bls12-381-fr::edge_values",
     "ntt::goldilocks::sizes",
+    "ntt::goldilocks::columns",
     "ntt::baby-bear::sizes",
     "ntt::baby-bear::long",
     "primitives::sort_large",
