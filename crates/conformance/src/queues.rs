@@ -1,6 +1,7 @@
 //! What several queues do with the same memory comes out as if one thing had been done after the other.
 
 use ark_ff::{Field, Zero};
+use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste_backend::{Buffer, Device, Error, HostBuffer, Queue, Secrecy, Stream, Transfer};
 use evariste_field::{Mont, Vector, small::BabyBear};
 
@@ -74,36 +75,24 @@ fn piece_on_another_queue(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Numbers without a pattern (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
-
 /// Steps on three queues that nobody orders, over buffers of four parts with one value each.
 fn programs(device: &Device) -> Outcome {
     let (rounds, len) = rounds(device);
     let queues = [device.default_queue(), device.queue()?, device.queue()?];
     let vectors = queues.each_ref().map(|queue| Vector::<BabyBear>::new(device).on(queue));
     for round in 0..rounds / 4 + 1 {
-        let mut random = Random(round);
+        let mut random = StdRng::seed_from_u64(round);
         let mut values = [[BabyBear::zero(); PARTS]; BUFFERS];
         let mut buffers: Vec<_> =
             (0..BUFFERS).map(|_| device.zeros::<Mont<BabyBear>>(len)).collect::<Result<_, _>>()?;
         for step in 0..40u64 {
-            let (on, x, y) = (random.below(queues.len()), random.below(BUFFERS), random.below(BUFFERS));
-            let (first, last) = (random.below(PARTS), random.below(PARTS));
+            let (on, x, y) =
+                (random.gen_range(0..queues.len()), random.gen_range(0..BUFFERS), random.gen_range(0..BUFFERS));
+            let (first, last) = (random.gen_range(0..PARTS), random.gen_range(0..PARTS));
             let parts = first.min(last)..first.max(last) + 1;
             let range = parts.start * len / PARTS..parts.end * len / PARTS;
             let (queue, vector, value) = (&queues[on], &vectors[on], BabyBear::from(1000 * round + step));
-            match random.below(7) {
+            match random.gen_range(0..7) {
                 0 => {
                     queue.write(buffers[x].view_mut(range.clone())?, &vec![value; range.len()])?;
                     values[x][parts].fill(value);
