@@ -11,7 +11,7 @@ use crate::depth::Depth;
 pub(crate) struct Budget {
     /// The time of all runs together, at least.
     pub(crate) time: Duration,
-    /// Runs at least.
+    /// Runs at least. One run is not repeated, nor preceded by others.
     pub(crate) runs: usize,
 }
 
@@ -90,6 +90,9 @@ impl Budget {
             wait()?;
             anyhow::Ok(start.elapsed())
         };
+        if self.is_one_run() {
+            return self.repeat(run, 1);
+        }
         run(1)?;
         let once = run(1)?;
         let batch = (RUN_TIME.as_secs_f64() / once.as_secs_f64().max(1e-9)).ceil();
@@ -98,8 +101,10 @@ impl Budget {
 
     /// Times work that is done when it returns.
     pub(crate) fn time(&self, mut work: impl FnMut() -> Result<()>) -> Result<Timing> {
-        work()?;
-        work()?;
+        if !self.is_one_run() {
+            work()?;
+            work()?;
+        }
         let run = |_| {
             let start = Instant::now();
             work()?;
@@ -122,12 +127,18 @@ impl Budget {
             (0..batch).try_for_each(&mut work)?;
             anyhow::Ok(start.elapsed())
         };
-        run(batch)?;
+        if !self.is_one_run() {
+            run(batch)?;
+        }
         self.repeat(run, batch)
     }
 
+    fn is_one_run(&self) -> bool {
+        self.runs == 1 && self.time.is_zero()
+    }
+
     fn repeat(&self, mut run: impl FnMut(u32) -> Result<Duration>, batch: u32) -> Result<Timing> {
-        if batch > 1 {
+        if batch > 1 && !self.is_one_run() {
             run(batch)?;
         }
         let mut times = Vec::new();
@@ -165,6 +176,20 @@ mod tests {
         assert!(timing.min >= Duration::from_millis(1) && timing.median >= timing.min);
         assert_eq!((queued, waited), (2 + 6 * timing.batch, 8));
         assert_eq!(budget.time(|| Ok(())).unwrap().batch, 1);
+    }
+
+    #[test]
+    fn one_run_is_not_repeated() {
+        let once = Budget { time: Duration::ZERO, runs: 1 };
+        let calls = std::cell::Cell::new(0);
+        let call = || {
+            calls.set(calls.get() + 1);
+            Ok(())
+        };
+        assert_eq!(once.time_queued(call, || Ok(())).unwrap().runs, 1);
+        assert_eq!(once.time(call).unwrap().runs, 1);
+        assert_eq!(once.time_prepared(2, || (), |_| call()).unwrap().runs, 1);
+        assert_eq!(calls.get(), 1 + 1 + 2);
     }
 
     #[test]
