@@ -7,7 +7,7 @@ use ark_ec::{
 };
 use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, MontBackend, MontFp};
 
-use evariste_field::small::BabyBear;
+use evariste::field::small::BabyBear;
 
 use crate::fields::{self, Mnt4, Sixteen};
 

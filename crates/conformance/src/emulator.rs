@@ -1,6 +1,6 @@
 //! The CUDA sources on the host: the trials of a device that runs them without a GPU.
 
-use evariste_backend::Error;
+use evariste::backend::Error;
 use evariste_emulator::{Arithmetic, device};
 use libtest_mimic::Trial;
 
@@ -69,11 +69,11 @@ pub fn emulator() -> Result<Vec<Trial>, Error> {
         if arithmetic == Arithmetic::CarryFlag {
             let device = device.clone();
             let name = format!("{label}::aes::places_in_kernels");
-            trials.push(Trial::test(name, move || crate::aes::in_kernels(&device)));
+            trials.push(Trial::test(name, move || crate::trials::aes::in_kernels(&device)));
             let name = format!("{label}::prepared_calls_compile_nothing");
             // On a device of its own, where nobody else compiles.
             trials.push(Trial::test(name, move || {
-                crate::prepared::check(&evariste_emulator::device(arithmetic)?, false).map(drop)
+                crate::prepared::check(&evariste_emulator::device(arithmetic)?, &["msm"]).map(drop)
             }));
         }
         trials.extend(crate::named(&device, label).into_iter().filter(is_wanted).map(Case::trial));

@@ -1,7 +1,7 @@
 //! The fields that the suite runs over: the first-class ones of this slice, and one of each shape of modulus.
 
 use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, Fp768, MontBackend, MontFp, SmallFp};
-use evariste_field::small::Goldilocks;
+use evariste::field::small::Goldilocks;
 
 /// 2^16 − 15: half a limb.
 #[derive(ark_ff::MontConfig)]

@@ -10,11 +10,11 @@ use std::{
 };
 
 use ark_bls12_381::Fr;
-use evariste_backend::{
+use evariste::backend::{
     Backend, Buffer, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
     QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };
-use evariste_field::{Expression, Mont, Vector};
+use evariste::field::{Expression, Mont, Vector};
 use libtest_mimic::{Failed, Trial};
 
 use crate::{Named, Outcome, expect, recorder::Recorder, samples::samples, secrecy};
@@ -158,7 +158,7 @@ impl Backend for Calling {
     unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let Some(compiled) = job.executable.downcast_ref::<Compiled>() else {
             let reason = "the handle belongs to another backend".into();
-            return Err(evariste_backend::Error::Driver { device: self.info().id, call: "kernel", reason });
+            return Err(evariste::backend::Error::Driver { device: self.info().id, call: "kernel", reason });
         };
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { self.backend().dispatch(queue, Dispatch { executable: &compiled.executable, ..job }) }

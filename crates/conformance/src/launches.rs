@@ -1,8 +1,8 @@
 //! Every kernel launched, with one workgroup and with several, at sizes that sanitizers take.
 //!
-//! A family is a selection of the other trials, run on a device that remembers launches. Which kernels it must launch is
-//! what the crates list for compiling ahead, over a field or curve of each kind that the arithmetic has a way of its own
-//! for. That the families have all kernels is read off the sources.
+//! A group of kernels names trials that launch them, which run on a device that remembers launches. Its kernels are those that the
+//! crates list for compiling ahead, over a field or curve of each kind that has an arithmetic of its own. A test compares
+//! the kernels of all groups with the sources.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,32 +14,70 @@ use std::{
     thread,
 };
 
-use evariste_backend::{
+use evariste::backend::{
     Backend, Binding, BindingType, CpuArg, Device, DeviceInfo, Error, Executable, Kernel, KernelSpec, Kind, Language,
     params,
 };
-use evariste_curve::Points;
-use evariste_field::{DevicePrimeField, Vector};
-use evariste_msm::{Msm, MsmCurve};
-use evariste_ntt::Ntt;
+use evariste::curve::Points;
+use evariste::field::{DevicePrimeField, Vector};
+use evariste::msm::{Msm, MsmCurve};
+use evariste::ntt::Ntt;
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
-    Case, EVERY_FIELD, Outcome, Suite, TOPICS, expect, expect_equal, expect_error, is_emulated, recorder::Recorder,
-    sizes, timed,
+    AREAS, Add, Case, DeviceTrials, EVERY_FIELD, Outcome, expect, expect_equal, expect_error, is_emulated,
+    recorder::Recorder, sizes, timed,
 };
 
-/// Some kernels, and trials of a suite that launch them.
-pub(crate) struct Family {
+/// Some kernels, and trials that launch them.
+#[derive(Debug)]
+pub(crate) struct KernelGroup {
     pub(crate) name: &'static str,
     /// Which trials: where their names start.
     pub(crate) cases: &'static [&'static str],
     pub(crate) kernels: fn(&DeviceInfo) -> Result<Vec<KernelSpec>, Failed>,
 }
 
-/// Every family, with what adds the trials of its suite.
-fn families() -> impl Iterator<Item = (&'static Family, fn(&mut Suite<'_>))> {
-    TOPICS.iter().flat_map(|topic| topic.families.iter().map(|family| (family, topic.add)))
+/// Kernels that are not launched both by one workgroup and by several.
+#[derive(Debug)]
+pub(crate) struct Exception {
+    /// How their names start.
+    pub(crate) name: &'static str,
+    /// A part of their variants.
+    pub(crate) variant: &'static str,
+    pub(crate) launched: Launched,
+}
+
+/// How a kernel is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Launched {
+    /// By one workgroup only.
+    ByOne,
+    /// By several only.
+    BySeveral,
+    /// By one and by several, of whatever variant.
+    InAnyVariant,
+    /// Not on the CPU, whose body does without.
+    NotByCpu,
+}
+
+impl Exception {
+    pub(crate) const fn new(name: &'static str, variant: &'static str, launched: Launched) -> Self {
+        Self { name, variant, launched }
+    }
+
+    fn is_for(&self, spec: &KernelSpec) -> bool {
+        spec.name.starts_with(self.name) && spec.variant.contains(self.variant)
+    }
+}
+
+fn exceptions() -> impl Iterator<Item = &'static Exception> {
+    AREAS.iter().flat_map(|area| area.exceptions)
+}
+
+/// Every group, with the function that adds its trials.
+fn groups() -> impl Iterator<Item = (&'static KernelGroup, Add)> {
+    AREAS.iter().flat_map(|area| area.kernels.iter().map(|group| (group, area.add)))
 }
 
 /// Transforms over a long field, of which the host's compiler would take minutes for each set of flags: there they read them
@@ -74,17 +112,17 @@ fn compile(device: &Device, kernels: &[KernelSpec]) -> Result<Vec<Executable>, F
     })
 }
 
-impl Family {
+impl KernelGroup {
     /// Runs the trials and tells which kernels were not launched as they should be.
-    fn run(&self, add: fn(&mut Suite<'_>), device: &Device) -> Outcome {
+    fn run(&self, add: Add, device: &Device) -> Outcome {
         let recorder = Recorder::new(device, self.name != LONG_TRANSFORMS);
         let recorded = Device::unregistered(Arc::clone(&recorder) as _);
         sizes::keep_to_few(&recorded);
         let kernels = (self.kernels)(recorder.info())?;
         let _compiled = compile(&recorded, &kernels)?;
-        let mut suite = Suite { device: &recorded, label: "", name: self.name, cases: Vec::new() };
-        add(&mut suite);
-        for Case { name, run, .. } in suite.cases.into_iter().filter(|case| case.skipped.is_none()) {
+        let mut trials = DeviceTrials { device: &recorded, label: "", name: self.name, cases: Vec::new() };
+        add(&mut trials);
+        for Case { name, run, .. } in trials.cases.into_iter().filter(|case| case.skipped.is_none()) {
             let case = name.trim_start_matches("::").split_once("::").map_or("", |(_, case)| case);
             if self.cases.iter().any(|start| case.starts_with(start)) && !NOT_HERE.iter().any(|end| case.ends_with(end))
             {
@@ -99,72 +137,49 @@ impl Family {
 /// What is missing of the launches of a kernel.
 fn not_as_wanted(spec: &KernelSpec, recorder: &Recorder) -> Option<String> {
     let what = format!("{} ({})", spec.name, spec.variant);
+    let is = |launched| exceptions().any(|exception| exception.launched == launched && exception.is_for(spec));
     let one_thread = recorder.info().limits.workgroup_threads == 1;
     let groups = match recorder.launched(spec) {
-        None if one_thread && needless(spec) => return None,
+        None if one_thread && is(Launched::NotByCpu) => return None,
         None => return Some(format!("{what} was not launched")),
         Some(_) if one_thread => return None,
+        Some(_) if is(Launched::InAnyVariant) => recorder.launched_as(spec.name)?,
         Some(groups) => groups,
     };
-    let (groups, one, several) = match spec.name {
-        // A pass of several has more than one tile, and large tiles are of long transforms.
-        "ntt_pass" | "ntt_halves" => (recorder.launched_as(spec.name)?, true, true),
-        // One thread, or more in as many workgroups as it takes.
-        "products" if spec.variant.contains("Serial") => (groups, true, false),
-        // A workgroup for each bit of a bucket's number.
-        "msm_bits" => (groups, false, true),
-        // One workgroup draws the last challenge, and does the last rounds, so that few pairs are never a round's.
-        "sumcheck_finish" | "sumcheck_tail" => (groups, true, false),
-        "sumcheck_round" => (groups, false, true),
-        // There are more buckets than threads of a workgroup.
-        "msm_whole" if spec.variant.starts_with("each bucket") => (groups, false, true),
-        // One tile's sum is no one's offset.
-        "scan_sums" => (groups, false, true),
-        // Sectors that are not whole blocks go one by one.
-        "aes_serial" if spec.variant.starts_with("XtsSteal") => (groups, true, false),
-        _ => (groups, true, true),
-    };
-    if one && groups.least > 1 {
+    if groups.least > 1 && !is(Launched::BySeveral) {
         return Some(format!("{what} had {} workgroups at least", groups.least));
     }
-    (several && groups.most == 1).then(|| format!("{what} had one workgroup only"))
+    (groups.most == 1 && !is(Launched::ByOne)).then(|| format!("{what} had one workgroup only"))
 }
 
-/// Whether a body for the CPU has no need of a kernel: of the neighbours' blocks it keeps what it needs, it takes bytes where they
-/// are, and a sector as a whole.
-fn needless(spec: &KernelSpec) -> bool {
-    let of_sectors = ["Tweak", "XtsSteal"].iter().any(|mode| spec.variant.starts_with(mode));
-    matches!(spec.name, "aes_previous" | "move_bytes") || spec.name.starts_with("aes_") && of_sectors
-}
-
-/// The trials of each family on a device, named `device::launches::family`.
+/// The trials of each group of kernels on a device, named `device::launches::group`.
 pub fn launches(device: &Device) -> Vec<Trial> {
-    let mut suite = Suite { device, label: &device.info().id.to_string(), name: "launches", cases: Vec::new() };
-    add(&mut suite);
-    suite.cases.into_iter().map(Case::trial).collect()
+    let mut trials = DeviceTrials { device, label: &device.info().id.to_string(), name: "launches", cases: Vec::new() };
+    add(&mut trials);
+    trials.cases.into_iter().map(Case::trial).collect()
 }
 
-pub(crate) fn add(suite: &mut Suite<'_>) {
-    let emulated = is_emulated(suite.device);
-    for (family, add) in families() {
+pub(crate) fn add(trials: &mut DeviceTrials<'_>) {
+    let emulated = is_emulated(trials.device);
+    for (group, add) in groups() {
         if emulated {
-            suite.skip(family.name, "emulated: its other trials launch the same kernels at more sizes");
+            trials.skip(group.name, "emulated: its other trials launch the same kernels at more sizes");
             continue;
         }
-        let device = suite.device.clone();
+        let device = trials.device.clone();
         // The trials take their turns themselves.
-        suite.push(family.name, move |name| timed(name, || family.run(add, &device)));
+        trials.push(group.name, move |name| timed(name, || group.run(add, &device)));
     }
 }
 
-/// The kernels of every family, each with the family's name: for compiling them ahead.
+/// The kernels of every group, each with the group's name: for compiling them ahead.
 ///
 /// # Errors
 /// What planning for such a device gives.
 pub fn kernels(info: &DeviceInfo) -> Result<Vec<(&'static str, KernelSpec)>, Failed> {
     let mut all = Vec::new();
-    for (family, _) in families() {
-        all.extend((family.kernels)(info)?.into_iter().map(|spec| (family.name, spec)));
+    for (group, _) in groups() {
+        all.extend((group.kernels)(info)?.into_iter().map(|spec| (group.name, spec)));
     }
     Ok(all)
 }
@@ -176,7 +191,7 @@ pub(crate) fn names() -> Trial {
         let mut specs: Vec<KernelSpec> = kernels(&info)?.into_iter().map(|(_, spec)| spec).collect();
         add_kernels_of::<ark_bls12_381::Fr>(&mut specs, &info)?;
         add_kernels_of::<ark_bn254::Fr>(&mut specs, &info)?;
-        // Of the same length as what families have.
+        // Of the same length as those in groups.
         add_kernels_of_sums::<ark_bn254::g1::Config>(&mut specs);
         add_kernels_of_sums::<crate::curves::P256>(&mut specs);
         if EVERY_FIELD {
@@ -200,7 +215,7 @@ pub(crate) fn names() -> Trial {
 
 fn add_kernels_of<F: DevicePrimeField>(specs: &mut Vec<KernelSpec>, info: &DeviceInfo) -> Result<(), Failed> {
     specs.extend(Vector::<F>::kernels());
-    specs.extend(Ntt::<F>::kernels(info, 12, evariste_ntt::Config::default(), true)?);
+    specs.extend(Ntt::<F>::kernels(info, 12, evariste::ntt::Config::default(), true)?);
     Ok(())
 }
 
@@ -246,15 +261,15 @@ params! {
     }
 }
 
-/// That every source belongs to a family, so that a new one that nobody launches is found.
+/// That every kernel of the sources is in a group, so that one without a launch is found.
 pub(crate) fn common() -> Trial {
-    Trial::test("any::launches::families_have_every_kernel", || {
+    Trial::test("any::launches::groups_have_every_kernel", || {
         let kernels = kernels(Device::cpu().info())?;
         let launched: BTreeSet<&str> = kernels.iter().map(|(_, spec)| spec.name).collect();
         let [cuda, shaders]: [BTreeSet<&str>; 2] = [evariste_cuda::KERNELS, evariste_shaders::KERNELS]
             .map(|list| list.iter().map(|(name, _)| *name).collect());
         expect_equal("the kernels in WGSL", &shaders, &cuda)?;
         let missing: BTreeSet<&str> = cuda.difference(&launched).copied().collect();
-        if missing.is_empty() { Ok(()) } else { Err(format!("in no family: {missing:?}").into()) }
+        if missing.is_empty() { Ok(()) } else { Err(format!("in no group: {missing:?}").into()) }
     })
 }

@@ -1,37 +1,25 @@
 #![doc = include_str!("../README.md")]
 
-mod aes;
+mod area;
 mod boundaries;
-mod child;
-mod curve;
 mod curves;
-mod device;
 mod emulator;
-mod field;
 mod fields;
-mod freed;
 mod heap;
 mod hostile;
 mod launches;
 mod loops;
-mod modsqrt;
-mod msm;
-mod ntt;
-mod ordered;
+mod misplaced;
+mod null_device;
+mod order_checker;
 mod prepared;
-mod primitives;
-mod process;
-mod queues;
 mod recorder;
 mod samples;
 mod secrecy;
 mod sizes;
-mod sqrt;
-mod stub;
-mod sumcheck;
-mod vector;
-mod views;
-mod window;
+mod tail_memory;
+
+include!(concat!(env!("OUT_DIR"), "/trials.rs"));
 
 use std::{
     fmt::Debug,
@@ -40,49 +28,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use evariste_backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
+use evariste::backend::{Buffer, Device, Element, Error, Kind, Secrecy, Transfer};
 use libtest_mimic::{Failed, Trial};
 
-pub use child::run_child;
 pub use emulator::emulator;
 pub use heap::Heap;
 pub use launches::{kernels, launches};
-pub use stub::asked_for;
+pub use null_device::asked_for;
+pub use trials::process::run_child;
 
-use launches::Family;
+use area::Area;
+use trials::AREAS;
 
 /// Whether trials run over every field and curve, and not over one of each shape alone. What is left out is compiled, as far as
 /// types go, but for no field.
 pub const EVERY_FIELD: bool = cfg!(feature = "every-field");
-
-/// The trials of something.
-struct Topic {
-    /// What their names have behind the device's; several may share it.
-    name: &'static str,
-    add: fn(&mut Suite<'_>),
-    /// Its kernels, and which of the trials launch them.
-    families: &'static [Family],
-}
-
-/// What is tested on every device, in the order of the trials.
-const TOPICS: &[Topic] = &[
-    Topic { name: "device", add: device::add, families: &[] },
-    Topic { name: "device", add: views::add, families: &[] },
-    Topic { name: "device", add: queues::add, families: &[] },
-    Topic { name: "field", add: field::add, families: field::FAMILIES },
-    Topic { name: "ntt", add: ntt::add, families: ntt::FAMILIES },
-    Topic { name: "aes", add: aes::add, families: aes::FAMILIES },
-    Topic { name: "primitives", add: primitives::add, families: primitives::FAMILIES },
-    Topic { name: "curve", add: curve::add, families: curve::FAMILIES },
-    Topic { name: "msm", add: msm::add, families: msm::FAMILIES },
-    Topic { name: "sumcheck", add: sumcheck::add, families: sumcheck::FAMILIES },
-    Topic { name: "modsqrt", add: modsqrt::add, families: modsqrt::FAMILIES },
-    Topic { name: "sqrt", add: sqrt::add, families: sqrt::FAMILIES },
-    Topic { name: "loops", add: loops::add, families: &[] },
-    Topic { name: "secrecy", add: secrecy::add, families: &[] },
-    Topic { name: "freed", add: freed::add, families: &[] },
-    Topic { name: "process", add: process::add, families: &[] },
-];
 
 /// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
 ///
@@ -93,37 +53,62 @@ pub fn suite(device: &Device) -> Vec<Trial> {
 
 /// The trials of one device under a name.
 fn named(device: &Device, label: &str) -> Vec<Case> {
-    let mut suite = Suite { device, label, name: "", cases: Vec::new() };
-    for topic in TOPICS {
-        suite.name = topic.name;
-        (topic.add)(&mut suite);
+    let mut trials = DeviceTrials { device, label, name: "", cases: Vec::new() };
+    for area in AREAS {
+        trials.name = area.name;
+        (area.add)(&mut trials);
     }
-    suite.name = "launches";
-    launches::add(&mut suite);
-    suite.cases
+    for (name, add) in OF_ALL_AREAS {
+        trials.name = name;
+        add(&mut trials);
+    }
+    trials.cases
 }
+
+/// Trials that each area has a part in.
+const OF_ALL_AREAS: [(&str, Add); 3] = [("loops", loops::add), ("secrecy", secrecy::add), ("launches", launches::add)];
 
 /// The trials of one device that take minutes, or gigabytes of memory and disk. Devices that the processor emulates have few.
 pub fn long(device: &Device) -> Vec<Trial> {
     let label = &device.info().id.to_string();
-    let mut suite = Suite { device, label, name: "aes", cases: Vec::new() };
-    aes::add_long(&mut suite);
-    suite.cases.into_iter().map(Case::trial).collect()
+    let mut trials = DeviceTrials { device, label, name: "aes", cases: Vec::new() };
+    trials::aes::add_long(&mut trials);
+    trials.cases.into_iter().map(Case::trial).collect()
 }
 
 /// The trials that need no device in particular.
 pub fn common() -> Vec<Trial> {
-    process::common()
-        .into_iter()
-        .chain([launches::common(), launches::names(), stub::common(), secrecy::common()])
-        .chain(ordered::common())
-        .chain(boundaries::common())
-        .chain(hostile::common())
-        .chain(aes::common())
-        .collect()
+    let named = |of: &'static str, trials: &[Named]| -> Vec<Trial> {
+        trials.iter().map(|(name, run)| Trial::test(format!("any::{of}::{name}"), *run)).collect()
+    };
+    let mut trials = vec![launches::common(), launches::names(), null_device::common(), secrecy::common()];
+    trials.extend([order_checker::common(), misplaced::common()]);
+    trials.extend(hostile::common());
+    trials.push(Trial::test("any::areas::nothing_is_missing", nothing_is_missing));
+    for area in AREAS {
+        trials.extend(named("ordered", area.ordered));
+        trials.extend(named("boundaries", area.boundaries));
+        trials.extend((area.common)());
+    }
+    trials
+}
+
+/// That what has kernels has operations, plans and an order of launches to check too.
+fn nothing_is_missing() -> Outcome {
+    for Area { name, operations, ordered, plans, .. } in AREAS.iter().filter(|area| !area.kernels.is_empty()) {
+        for (what, is_there) in
+            [("operations", !operations.is_empty()), ("ordered", !ordered.is_empty()), ("plans", !plans.is_empty())]
+        {
+            expect(&format!("that the area {name} has `{what}`"), is_there)?;
+        }
+    }
+    Ok(())
 }
 
 type Outcome = Result<(), Failed>;
+
+/// Adds trials of a device.
+type Add = fn(&mut DeviceTrials<'_>);
 
 /// A trial without a device, by its name.
 type Named = (&'static str, fn() -> Outcome);
@@ -175,14 +160,15 @@ pub fn slowest(count: usize) -> Vec<(Duration, String)> {
     all
 }
 
-struct Suite<'a> {
+/// The trials of one device, as areas add them.
+struct DeviceTrials<'a> {
     device: &'a Device,
     label: &'a str,
     name: &'static str,
     cases: Vec<Case>,
 }
 
-impl Suite<'_> {
+impl DeviceTrials<'_> {
     fn add(&mut self, case: &str, run: fn(&Device) -> Outcome) {
         self.add_with(case, run);
     }
@@ -220,7 +206,7 @@ impl Suite<'_> {
         self.cases.push(Case { name, run: Box::new(move || Err(reason.into())), skipped: Some(reason.into()) });
     }
 
-    /// [`Suite::add_alone`] for a trial that takes so much memory, in one buffer and in all. Devices that have less, or that the
+    /// [`DeviceTrials::add_alone`] for a trial that takes so much memory, in one buffer and in all. Devices that have less, or that the
     /// processor emulates, skip it.
     fn add_large(&mut self, case: &str, buffer_bytes: u64, memory_bytes: u64, run: fn(&Device) -> Outcome) {
         self.add_alone(case, run);
@@ -276,7 +262,7 @@ fn expect_equal<T: PartialEq + Debug>(what: &str, actual: &T, expected: &T) -> O
     }
     let shorten = |text: String| text.chars().take(500).collect::<String>();
     let [expected, actual] = [expected, actual].map(|value| shorten(format!("{value:?}")));
-    Err(format!("{what}: expected {expected}, got {actual} (at {})", Location::caller()).into())
+    Err(format!("{what}: expected {expected}, got {actual} (at {})", here()).into())
 }
 
 /// Compares vectors and names the first place where they differ.
@@ -289,9 +275,16 @@ fn expect_same<T: PartialEq + Debug>(what: &str, actual: &[T], expected: &[T]) -
     }
 }
 
+/// The line of the caller, from the root of the workspace on.
+#[track_caller]
+fn here() -> String {
+    let place = Location::caller().to_string();
+    place.rsplit_once("/../").map_or(place.as_str(), |(_, place)| place).to_owned()
+}
+
 #[track_caller]
 fn expect(what: &str, holds: bool) -> Outcome {
-    if holds { Ok(()) } else { Err(format!("{what} does not hold (at {})", Location::caller()).into()) }
+    if holds { Ok(()) } else { Err(format!("{what} does not hold (at {})", here()).into()) }
 }
 
 /// Unwraps the error of a call that must fail.

@@ -3,42 +3,29 @@
 
 use std::sync::Arc;
 
-use ark_bls12_381::{Fr, g1};
-use ark_ec::{
-    AffineRepr, PrimeGroup,
-    short_weierstrass::{Affine, Projective},
+use ark_bls12_381::Fr;
+use ark_ff::Field;
+use evariste::{
+    backend::{Arg, Binding, BindingType, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, params},
+    field::{Expression, Mont, Vector},
+    ntt::{Config, Ntt, Twiddles},
+    sumcheck::{self, Blake3Transcript, Statement, Sumcheck},
 };
-use ark_ff::{Field, Zero};
-use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Element, Error, Kernel, KernelSpec, Language, params,
-};
-use evariste_curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz};
-use evariste_field::{Expression, Mont, Vector, reference};
-use evariste_microbench::{Place, Products, Sharing};
-use evariste_msm::{Msm, MsmConfig, Precompute, Tuning};
-use evariste_ntt::{Config, Ntt, Twiddles};
-use evariste_primitives::{Histogram, RadixSort, SegmentedSum, SortMethod, reference as of_words};
-use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck};
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, Suite, curve, curves, expect, expect_equal, expect_error, expect_same, garbage, recorder::Recorder,
+    AREAS, DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, garbage, recorder::Recorder,
     samples::samples,
 };
 
-pub(crate) fn add(suite: &mut Suite<'_>) {
-    suite.add("turns", turns);
-    suite.add("long_points", long_points);
-    suite.add("long_powers", long_powers);
-    suite.add("long_products", long_products);
-    suite.add("many_keys", many_keys);
-    suite.add("many_keys_by_one_workgroup", many_keys_by_one_workgroup);
-    for (name, least, run) in OPERATIONS {
-        suite.add_with(&format!("divided::{name}"), move |device| divided(device, least, run));
+pub(crate) fn add(trials: &mut DeviceTrials<'_>) {
+    trials.add("turns", turns);
+    for &(name, least, run) in AREAS.iter().flat_map(|area| area.divided) {
+        trials.add_with(&format!("divided::{name}"), move |device| divided(device, least, run));
     }
-    suite.add("refused", refused);
-    suite.add("refused_before_compiling", refused_before_compiling);
-    suite.add("whole_or_not_at_all", whole_or_not_at_all);
+    trials.add("refused", refused);
+    trials.add("refused_before_compiling", refused_before_compiling);
+    trials.add("whole_or_not_at_all", whole_or_not_at_all);
 }
 
 params! {
@@ -115,161 +102,8 @@ fn turns(device: &Device) -> Outcome {
     }
 }
 
-fn check_times<C: DeviceCurve>(device: &Device, len: usize) -> Outcome {
-    let points: Vec<Affine<C>> = curve::some_points::<C>(len).into_iter().map(Into::into).collect();
-    let k: Vec<u32> = (0..len as u32).map(|i| if i < 4 { i } else { i.wrapping_mul(0x9e37_79b9) }).collect();
-    let expected: Vec<Projective<C>> =
-        points.iter().zip(&k).map(|(p, k)| p.into_group().mul_bigint([u64::from(*k)])).collect();
-    let mut out = garbage::<Xyzz<C>>(device, len)?;
-    let (a, k) = (device.upload::<AffinePoint<C>>(&points)?, device.upload::<u32>(&k)?);
-    Points::<C>::new(device).mul(&a, &k, &mut out)?;
-    expect_same("multiples", &out.to_vec()?, &expected)
-}
-
-fn check_normalise<C: DeviceCurve>(device: &Device, len: usize) -> Outcome {
-    let points: Vec<Projective<C>> = curve::some_points::<C>(20).into_iter().cycle().take(len).collect();
-    let mut out = garbage::<AffinePoint<C>>(device, len)?;
-    Points::<C>::new(device).normalise_xyzz(&device.upload(&points)?, &mut out)?;
-    let expected: Vec<Affine<C>> = points[..20.min(len)].iter().map(|p| (*p).into()).collect();
-    let expected: Vec<Affine<C>> = expected.into_iter().cycle().take(len).collect();
-    expect_same("affine points", &out.to_vec()?, &expected)
-}
-
-fn check_sums<C: DeviceCurve>(device: &Device, len: usize) -> Outcome {
-    let values: Vec<Projective<C>> = curve::some_points::<C>(20).into_iter().cycle().take(len).collect();
-    let keys: Vec<u32> = (0..len as u32).map(|i| i / 1000).collect();
-    let expected = of_words::segmented_sum(&keys, &values, 9, Projective::zero(), |a, b| a + b);
-    let mut out = garbage::<Xyzz<C>>(device, 9)?;
-    let sum = SegmentedSum::<PointSum<C>>::new(device)?;
-    sum.reduce(&device.upload(&keys)?, &device.upload(&values)?, &mut out)?;
-    expect_same("sums of points", &out.to_vec()?, &expected)
-}
-
-/// Over a base field of 48 limbs, where one addition of points takes a thousand turns.
-fn long_points(device: &Device) -> Outcome {
-    check_times::<curves::Long>(device, 20)?;
-    check_normalise::<curves::Long>(device, 600)?;
-    check_sums::<curves::Long>(device, 600)
-}
-
-fn long_powers(device: &Device) -> Outcome {
-    let exponent: Vec<u64> = (0..125).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 << 63).collect();
-    check_powers(device, 20, &exponent)
-}
-
-fn check_powers(device: &Device, len: usize, exponent: &[u64]) -> Outcome {
-    let vector = Vector::<Fr>::new(device);
-    let a = samples::<Fr>(len, 50);
-    let expected: Vec<Fr> = a.iter().map(|x| x.pow(exponent)).collect();
-    let mut da = device.upload::<Mont<Fr>>(&a)?;
-    let mut out = garbage::<Mont<Fr>>(device, len)?;
-    vector.pow(&da, exponent, &mut out)?;
-    expect_same("powers", &out.to_vec()?, &expected)?;
-    vector.pow_assign(&mut da, exponent)?;
-    expect_same("powers in place", &da.to_vec()?, &expected)
-}
-
-/// As many products by one thread as are measured on hardware.
-fn long_products(device: &Device) -> Outcome {
-    check_products(device, 10_000)
-}
-
-fn check_products(device: &Device, len: usize) -> Outcome {
-    let (a, b, before) = (samples::<Fr>(len, 51), samples::<Fr>(len, 52), samples::<Fr>(len, 53));
-    let products = reference::pointwise(&a, &b, |a, b| a * b);
-    let (a, b) = (device.upload::<Mont<Fr>>(&a)?, device.upload::<Mont<Fr>>(&b)?);
-    for place in Place::ALL {
-        let mut expected = products.clone();
-        expected.iter_mut().zip(&before).filter(|(product, _)| !place.writes(*product)).for_each(|(x, y)| *x = *y);
-        let mut out = device.upload::<Mont<Fr>>(&before)?;
-        Products::new(device, place, Sharing::Serial)?.run(&a, &b, &mut out)?;
-        expect_same(&format!("{place:?}"), &out.to_vec()?, &expected)?;
-    }
-    Ok(())
-}
-
-fn many_keys(device: &Device) -> Outcome {
-    // On two units a thread would take 2^16 of them.
-    let len = if device.info().limits.loop_turns.is_some() { 1 << 26 } else { 1 << 20 };
-    check_histogram(device, len)
-}
-
-fn check_histogram(device: &Device, len: usize) -> Outcome {
-    let keys: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
-    let mut out = garbage::<u32>(device, 1 << 5)?;
-    Histogram::new(device)?.count(&device.upload(&keys)?, 7..12, &mut out)?;
-    expect_same("counts", &out.to_vec()?, &of_words::histogram(&keys, &(7..12)))
-}
-
-/// Without forward progress a sweep is a loop over all keys: either done to the end, or refused with the keys as they were.
-fn many_keys_by_one_workgroup(device: &Device) -> Outcome {
-    let keys: Vec<u32> = (0..100_000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
-    let values: Vec<u32> = (0..keys.len() as u32).collect();
-    let (mut dk, mut dv) = (device.upload::<u32>(&keys)?, device.upload::<u32>(&values)?);
-    let sort = RadixSort::with_method(device, SortMethod::Sweep)?;
-    let (keys, values) = match sort.sort(&mut dk, &mut dv, 3..19) {
-        Ok(()) => {
-            let mut sorted = values;
-            sorted.sort_by_key(|i| keys[*i as usize] >> 3 & 0xffff);
-            (sorted.iter().map(|i| keys[*i as usize]).collect(), sorted)
-        }
-        Err(Error::TooLarge { expected: limit, .. })
-            if device.info().limits.loop_turns.map(u64::from) == Some(limit) =>
-        {
-            (keys, values)
-        }
-        Err(error) => return Err(error.into()),
-    };
-    expect_same("keys", &dk.to_vec()?, &keys)?;
-    expect_same("values", &dv.to_vec()?, &values)
-}
-
-fn check_inverse(device: &Device, len: usize) -> Outcome {
-    let a = samples::<Fr>(len, 53);
-    let mut out = garbage::<Mont<Fr>>(device, len)?;
-    Vector::new(device).inverse(&device.upload(&a)?, &mut out)?;
-    expect_same("inverse", &out.to_vec()?, &reference::inverse(&a))
-}
-
-fn check_reductions(device: &Device, len: usize) -> Outcome {
-    let vector = Vector::<Fr>::new(device);
-    let (a, b) = (samples::<Fr>(len, 54), samples::<Fr>(len, 55));
-    let z = a[len - 1];
-    let (da, db) = (device.upload(&a)?, device.upload(&b)?);
-    expect_equal("inner product", &vector.inner_product(&da, &db)?, &reference::inner_product(&a, &b))?;
-    expect_equal("value", &vector.evaluate(&da, z)?, &reference::evaluate(&a, z))
-}
-
-/// With affine additions and with tables, in parts that are as long as the device allows.
-fn check_msm(device: &Device, len: usize) -> Outcome {
-    let scalars = samples::<Fr>(len, 58);
-    let bases = vec![Affine::<g1::Config>::generator(); len];
-    let expected = Affine::<g1::Config>::generator() * scalars.iter().sum::<Fr>();
-    let tuning =
-        Tuning { slices: Some(1), least_slice: Some(u32::MAX), layer: Some(20), last: Some(20), ..Tuning::default() };
-    let budget = 8 * (len * AffinePoint::<g1::Config>::BYTES) as u64;
-    for (levels, precompute) in [(0, Precompute::Tables { budget }), (1, Precompute::None)] {
-        let tuning = Tuning { levels: Some(levels), ..tuning };
-        let config = MsmConfig { window: Some(8), tuning, precompute, ..MsmConfig::default() };
-        expect_equal("a sum", &Msm::new(device, &bases, config)?.msm(&scalars)?, &expected)?;
-    }
-    Ok(())
-}
-
 /// A name, turns that must do, and what is tried.
-type Operation = (&'static str, u32, fn(&Device) -> Outcome);
-
-const OPERATIONS: [Operation; 9] = [
-    ("times", 2000, |device| check_times::<g1::Config>(device, 20)),
-    ("normalise", 2000, |device| check_normalise::<g1::Config>(device, 600)),
-    ("sums_of_points", 2000, |device| check_sums::<g1::Config>(device, 600)),
-    ("powers", 100, |device| check_powers(device, 20, &[0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321, 7])),
-    ("products", 100, |device| check_products(device, 200)),
-    ("inverse", 2000, |device| check_inverse(device, 5000)),
-    ("reductions", 120, |device| check_reductions(device, 70_000)),
-    ("histogram", 200, |device| check_histogram(device, 300_000)),
-    ("msm", 4000, |device| check_msm(device, 200)),
-];
+pub(crate) type Divided = (&'static str, u32, fn(&Device) -> Outcome);
 
 /// The device as one that ends loops earlier.
 fn impatient(device: &Device, turns: u32) -> Device {
@@ -321,10 +155,10 @@ fn refused_before_compiling(device: &Device) -> Outcome {
     is_refused("a sum", expect_error("a sum", vector.sum_expression(&long, &[&a], &[]))?)?;
     expect_same("untouched", &out.to_vec()?, &[Fr::from(5); 8])?;
     let statement = Statement::<Fr>::new(3, &long)?;
-    let plan = Sumcheck::<Fr>::new(device, &long, evariste_sumcheck::Config::default())?;
+    let plan = Sumcheck::<Fr>::new(device, &long, sumcheck::Config::default())?;
     let proved = plan.prove(&statement, &[&a], Fr::from(0), &mut Blake3Transcript::new(b"long"));
     match expect_error("a proof", proved)? {
-        evariste_sumcheck::Error::Device(error) => is_refused("a proof", error),
+        sumcheck::Error::Device(error) => is_refused("a proof", error),
         other => Err(format!("a proof: {other}").into()),
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use evariste_backend::{
+use evariste::backend::{
     Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory,
     Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
 };

@@ -1,7 +1,7 @@
 //! Elements that trials work on.
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use evariste_field::DeviceField;
+use evariste::field::DeviceField;
 
 /// Edge values, then random ones.
 pub(crate) fn samples<F: DeviceField>(len: usize, seed: u64) -> Vec<F> {

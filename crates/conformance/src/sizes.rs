@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use evariste_backend::Device;
+use evariste::backend::Device;
 
 /// Whether trials on a device keep to few sizes.
 #[derive(Debug, Default)]

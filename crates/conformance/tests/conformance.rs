@@ -2,7 +2,7 @@
 
 use std::{env, process::ExitCode};
 
-use evariste_backend::Device;
+use evariste::backend::Device;
 use evariste_conformance::{Heap, skipped};
 use libtest_mimic::Arguments;
 

@@ -19,9 +19,9 @@ enum Command {
     Kernels(kernels::Options),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
     Sanitize(sanitize::Options),
-    /// Launches the kernels of one family.
+    /// Launches the kernels of one group.
     #[command(name = sanitize::COMMAND, hide = true)]
-    LaunchKernels(sanitize::FamilyOptions),
+    LaunchKernels(sanitize::GroupOptions),
 }
 
 /// Trials look at what is freed.
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Kernels(options) => kernels::run(&options),
         Command::Sanitize(options) => sanitize::run(&options),
-        Command::LaunchKernels(options) => sanitize::family(&options),
+        Command::LaunchKernels(options) => sanitize::group(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -1,7 +1,7 @@
 //! `xtask sanitize`: every kernel launched under the tools of NVIDIA's compute-sanitizer.
 //!
 //! The launches are trials, so that their results are checked too: `evariste_conformance::launches`, a process for each
-//! family of kernels and tool. They run without a tool first, which compiles the kernels and fills the cache.
+//! group of kernels and tool. They run without a tool first, which compiles the kernels and fills the cache.
 
 use std::{
     env, fmt, fs,
@@ -17,7 +17,7 @@ use evariste_machine::{host, process::captured, table::Table};
 use libtest_mimic::Arguments;
 use rayon::prelude::*;
 
-/// The hidden command that runs the launches of one family.
+/// The hidden command that runs the launches of one group.
 pub(crate) const COMMAND: &str = "launch-kernels";
 
 /// What compute-sanitizer exits with when it has found something.
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// The tools, separated by commas. All unless given.
     #[arg(long, value_name = "T", value_delimiter = ',')]
     tool: Vec<Tool>,
-    /// Runs only the families of kernels whose names contain this.
+    /// Runs only the groups of kernels whose names contain this.
     #[arg(long, value_name = "S", default_value = "")]
     filter: String,
     /// Processes at a time.
@@ -53,11 +53,11 @@ pub(crate) struct Options {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct FamilyOptions {
+pub(crate) struct GroupOptions {
     #[arg(long)]
     device: DeviceId,
     #[arg(long)]
-    family: String,
+    group: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -133,7 +133,7 @@ fn counted(text: &str) -> Option<u64> {
 #[derive(Debug)]
 struct Run {
     tool: Option<Tool>,
-    family: String,
+    group: String,
     outcome: Outcome,
     seconds: f64,
     /// What it printed.
@@ -152,17 +152,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let version = captured(Command::new(&sanitizer).arg("--version"))?;
     let version = version.lines().find_map(|line| line.strip_prefix("Version ")).unwrap_or("of an unknown version");
     let device = Device::open(options.device)?;
-    let families = families(&device).filter(|family| family.contains(&options.filter)).collect::<Vec<_>>();
-    ensure!(!families.is_empty(), "no family of kernels has {:?} in its name", options.filter);
+    let groups = groups(&device).filter(|group| group.contains(&options.filter)).collect::<Vec<_>>();
+    ensure!(!groups.is_empty(), "no group of kernels has {:?} in its name", options.filter);
     let tools = if options.tool.is_empty() { Tool::value_variants() } else { &options.tool };
 
     let mut report =
         format!("compute-sanitizer {version}\n{device}, driver {}\ncommit {}\n", device.info().driver, host::commit());
     println!("{report}");
-    let one = |(tool, family): (Option<Tool>, &String)| start(&sanitizer, tool, options.device, family);
+    let one = |(tool, group): (Option<Tool>, &String)| start(&sanitizer, tool, options.device, group);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.max(1)).build()?;
     let all = |tools: Vec<Option<Tool>>| -> Result<Vec<Run>> {
-        let pairs = tools.iter().flat_map(|tool| families.iter().map(|family| (*tool, family))).collect::<Vec<_>>();
+        let pairs = tools.iter().flat_map(|tool| groups.iter().map(|group| (*tool, group))).collect::<Vec<_>>();
         pool.install(|| pairs.into_par_iter().map(one).collect())
     };
     let mut runs = all(vec![None])?;
@@ -172,15 +172,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
     let mut table = Table::new(3, &["tool", "kernels", "result", "s"]);
     for run in &runs {
-        table.row([run.tool().into(), run.family.clone(), run.outcome.to_string(), format!("{:.1}", run.seconds)]);
+        table.row([run.tool().into(), run.group.clone(), run.outcome.to_string(), format!("{:.1}", run.seconds)]);
     }
     report += &format!("\n{}\n", table.render());
     for run in runs.iter().filter(|run| run.outcome != Outcome::Clean) {
         let lines: Vec<&str> = run.text.lines().take(REPORT_LINES).collect();
-        report += &format!("\n== {}, {}\n{}\n", run.tool(), run.family, lines.join("\n"));
+        report += &format!("\n== {}, {}\n{}\n", run.tool(), run.group, lines.join("\n"));
     }
     let clean = runs.iter().filter(|run| run.outcome == Outcome::Clean).count();
-    let wanted = families.len() * (1 + tools.len());
+    let wanted = groups.len() * (1 + tools.len());
     report += &format!("\n{clean} of {wanted} runs clean\n");
     println!("{report}");
     if let Some(out) = &options.out {
@@ -189,14 +189,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(if clean == wanted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The names of the families of kernels, which are the last part of their trials' names.
-fn families(device: &Device) -> impl Iterator<Item = String> {
+/// The names of the groups of kernels, which are the last part of their trials' names.
+fn groups(device: &Device) -> impl Iterator<Item = String> {
     let name = |trial: libtest_mimic::Trial| trial.name().rsplit("::").next().unwrap_or_default().to_owned();
     evariste_conformance::launches(device).into_iter().map(name)
 }
 
-/// Runs the launches of a family in a process of its own.
-fn start(sanitizer: &Path, tool: Option<Tool>, device: DeviceId, family: &str) -> Result<Run> {
+/// Runs the launches of a group in a process of its own.
+fn start(sanitizer: &Path, tool: Option<Tool>, device: DeviceId, group: &str) -> Result<Run> {
     let program = env::current_exe().context("the path of this program")?;
     let mut command = match tool {
         None => Command::new(&program),
@@ -207,23 +207,23 @@ fn start(sanitizer: &Path, tool: Option<Tool>, device: DeviceId, family: &str) -
             command
         }
     };
-    command.args([COMMAND, "--device", &device.to_string(), "--family", family]);
+    command.args([COMMAND, "--device", &device.to_string(), "--group", group]);
     let start = Instant::now();
     let Output { status, stdout, stderr } = command.output().context("a process could not be started")?;
     let seconds = start.elapsed().as_secs_f64();
     let text = String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr);
     let outcome = Outcome::of(status.code(), &text, tool.map(|_| FOUND));
-    let run = Run { tool, family: family.to_owned(), outcome, seconds, text };
-    println!("{} {}: {} after {seconds:.1} s", run.tool(), run.family, run.outcome);
+    let run = Run { tool, group: group.to_owned(), outcome, seconds, text };
+    println!("{} {}: {} after {seconds:.1} s", run.tool(), run.group, run.outcome);
     Ok(run)
 }
 
-/// Runs the launches of a family in this process.
-pub(crate) fn family(options: &FamilyOptions) -> Result<ExitCode> {
+/// Runs the launches of a group in this process.
+pub(crate) fn group(options: &GroupOptions) -> Result<ExitCode> {
     let device = Device::open(options.device)?;
     let mut trials = evariste_conformance::launches(&device);
-    trials.retain(|trial| trial.name().rsplit("::").next() == Some(options.family.as_str()));
-    ensure!(!trials.is_empty(), "there is no family {:?}", options.family);
+    trials.retain(|trial| trial.name().rsplit("::").next() == Some(options.group.as_str()));
+    ensure!(!trials.is_empty(), "there is no group {:?}", options.group);
     let arguments = Arguments { test_threads: Some(1), ..Default::default() };
     let conclusion = libtest_mimic::run(&arguments, trials);
     Ok(if conclusion.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })

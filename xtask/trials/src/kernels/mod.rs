@@ -271,7 +271,7 @@ impl Field {
     }
 }
 
-/// Every kernel: those of [`FIELDS`] and of [`VECTOR_FIELDS`], with `every` those of [`FURTHER_FIELDS`], and what families of
+/// Every kernel: those of [`FIELDS`] and of [`VECTOR_FIELDS`], with `every` those of [`FURTHER_FIELDS`], and what groups of
 /// trials launch beside them.
 fn specs(info: &DeviceInfo, every: bool) -> Result<Vec<(&'static str, KernelSpec)>> {
     let mut specs = Vec::new();

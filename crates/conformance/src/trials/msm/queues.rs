@@ -1,0 +1,58 @@
+//! Sums of points on a queue.
+
+use ark_bls12_381::{Fr, G1Affine, g1::Config};
+use ark_ec::AffineRepr;
+use evariste::{
+    backend::Device,
+    field::Mont,
+    msm::{Accumulation, Addition, Aggregation, Msm, MsmConfig, Precompute, Tuning},
+};
+
+use crate::{
+    Named, Outcome, expect_same,
+    misplaced::Plan,
+    order_checker::{expect_ordered, on_plans},
+};
+
+pub(super) const ORDERED: &[Named] = &[("sums of points", sums_of_points)];
+
+/// What refuses a queue of another device.
+pub(super) const PLANS: &[Plan] = &[("sums of points", |m| {
+    let scalars = [Fr::from(3); 4];
+    let msm = Msm::<Config>::new(&m.device, &[G1Affine::generator(); 4], MsmConfig::default())?.on(&m.queue);
+    m.refuses(|| msm.msm(&scalars))?;
+    let scalars = m.device.upload::<Mont<Fr>>(&scalars)?;
+    m.refuses(|| msm.msm(&scalars))
+})];
+
+/// Every step of a sum: tables of multiples, affine additions, both ways of adding to buckets, and scalars that come from the
+/// host in pieces while the device works.
+fn sums_of_points() -> Outcome {
+    let bases = [G1Affine::generator(); 40];
+    let scalars: Vec<Fr> = (1..41).map(Fr::from).collect();
+    let tuning = Tuning { levels: Some(1), ..Tuning::default() };
+    let (aggregation, addition) = (Aggregation::RunningSums, Addition::Double);
+    let whole = Tuning { accumulation: Accumulation::WholeBuckets, aggregation, ..Tuning::default() };
+    let per_bucket = Tuning { accumulation: Accumulation::PerBucket, addition, ..Tuning::default() };
+    let plain = MsmConfig { window: Some(4), tuning, ..MsmConfig::default() };
+    let memory = Msm::<Config>::new(&Device::cpu(), &[], plain)?.required_bytes(10, 1)?;
+    for config in [
+        plain,
+        MsmConfig { precompute: Precompute::Tables { budget: u64::MAX }, ..plain },
+        MsmConfig { precompute: Precompute::OddDigits { depth: 1 }, tuning: per_bucket, ..plain },
+        MsmConfig { precompute: Precompute::Doublings { depth: 1 }, tuning: whole, ..plain },
+        MsmConfig { precompute: Precompute::Doublings { depth: 1 }, tuning: Tuning::default(), ..plain },
+        MsmConfig { memory: Some(memory), ..plain },
+    ] {
+        on_plans(|ordered, made_on, queue| {
+            let msm = Msm::<Config>::new(made_on, &bases, config)?.on(queue);
+            let mut buffer = queue.device().alloc::<Mont<Fr>>(scalars.len())?;
+            queue.write(&mut buffer, &scalars)?;
+            let sums = [msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];
+            expect_ordered(ordered, &format!("{config:?}"))?;
+            let expected = [820, 820, 819].map(|factor| bases[0] * Fr::from(factor));
+            expect_same("sums", &sums, &expected)
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Products of polynomials and low-degree extensions.
+
+use ark_ff::{FftField, Field};
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use evariste::backend::Device;
+use evariste::field::{DeviceField, Mont, small};
+use evariste::ntt::{Error, LowDegreeExtension, Ntt, Order, reference};
+
+use super::{arkworks, by_columns};
+use crate::{Outcome, expect_equal, expect_error, expect_same, samples::samples, sizes::is_few};
+
+/// Products of polynomials against the schoolbook's.
+pub(super) fn products<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let ntt = Ntt::<F>::new(device, 7)?;
+    for (a, b) in [(0, 0), (0, 5), (5, 0), (1, 1), (1, 128), (64, 65), (100, 3), (2, 2)] {
+        let (a, b) = (samples::<F>(a, 30), samples::<F>(b, 31));
+        let product = ntt.product(&device.upload(&a)?, &device.upload(&b)?)?.to_vec()?;
+        expect_same(&format!("{} × {}", a.len(), b.len()), &product, &reference::product(&a, &b))?;
+    }
+    let [long, short] = [device.upload(&samples::<F>(100, 30))?, device.upload(&samples::<F>(30, 31))?];
+    let error = expect_error("a product of 129 coefficients", ntt.product(&long, &short))?;
+    expect_equal("size", &error, &Error::TooLarge { expected: 7, actual: 129 })
+}
+
+/// Low-degree extensions against values by Horner's rule.
+pub(super) fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    for (log_n, log_blowup, count) in [(0, 0, 1), (0, 3, 2), (3, 1, 3), (5, 2, 1), (8, 4, 2)] {
+        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
+        let extension = LowDegreeExtension::<F>::new(device, log_n, log_blowup)?;
+        let coefficients = samples::<F>(n * count, 32);
+        let values: Vec<F> = coefficients.chunks(n).flat_map(|x| arkworks(x, F::ONE)).collect();
+        let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;
+        let expected: Vec<F> = coefficients
+            .chunks(n)
+            .flat_map(|x| (0..size as u64).map(|k| reference::horner(x, F::GENERATOR * w.pow([k]))).collect::<Vec<F>>())
+            .collect();
+        for order in [Order::Natural, Order::BitReversed] {
+            let what = format!("{count} of 2^{log_n} to 2^{}, {order:?}", log_n + log_blowup);
+            let ordered: Vec<F> =
+                expected.chunks(size).flat_map(|x| reference::reorder(x, Order::Natural, order)).collect();
+            let given = device.upload(&values)?;
+            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &ordered)?;
+            expect_same("values as they were", &given.to_vec()?, &values)?;
+            // So that memory which is used again does not hold the result.
+            device.upload::<Mont<F>>(&samples(expected.len(), 35))?;
+            let from_coefficients = extension.evaluate(&device.upload(&coefficients)?, F::GENERATOR, order)?;
+            expect_same(&format!("coefficients, {what}"), &from_coefficients.to_vec()?, &ordered)?;
+        }
+    }
+    let extension = LowDegreeExtension::<F>::new(device, 2, 1)?;
+    let mut short = device.upload(&[F::ONE; 7])?;
+    let refused = extension.extend_into(&device.zeros(4)?, F::ONE, Order::BitReversed, &mut short);
+    expect_error("an output of seven for eight values", refused)?;
+    expect_same("an output as it was", &short.to_vec()?, &[F::ONE; 7])?;
+    for (columns, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
+        let refused = extension.clone().columns(columns).extend(&device.zeros(20)?, F::ONE, Order::BitReversed);
+        let error = expect_error("columns that do not fit", refused)?;
+        expect_equal("length", &error, &Error::Length { expected: unit, actual: 20 })?;
+        let nothing = extension.clone().columns(columns).extend(&device.alloc(0)?, F::ONE, Order::BitReversed)?;
+        expect_equal("values of nothing", &nothing.len(), &0)?;
+    }
+    let values = device.upload(&[F::ONE; 6])?;
+    let error = expect_error("six values for runs of four", extension.extend(&values, F::ONE, Order::Natural))?;
+    expect_equal("length", &error, &Error::Length { expected: 4, actual: 6 })?;
+    let error = expect_error("a coset of zero", extension.extend(&device.zeros(4)?, F::ZERO, Order::Natural))?;
+    expect_equal("coset", &error, &Error::ZeroCoset)?;
+    let beyond = F::TWO_ADICITY + 1;
+    let error = expect_error("too large an extension", LowDegreeExtension::<F>::new(device, 1, F::TWO_ADICITY))?;
+    expect_equal("two-adicity", &error, &Error::TwoAdicity { expected: F::TWO_ADICITY, actual: beyond })
+}
+
+/// Extensions of the columns of matrices: coset by coset and whole, in one pass and in several.
+pub(super) fn matrices<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let all = [(3, 1, 5, 2), (0, 2, 3, 1), (7, 2, 9, 1), (11, 1, 2, 2), (12, 4, 1, 1)];
+    // Those of several passes are many kernels more, which emulated devices compile for long.
+    let emulated = F::LIMBS > 2 && device.info().features.software;
+    for (log_n, log_blowup, columns, matrices) in if emulated || is_few(device) { &all[..1] } else { &all[..] } {
+        let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
+        let extension = LowDegreeExtension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
+        let values = samples::<F>(n * columns * matrices, 33);
+        let by_runs: Vec<F> = by_columns(&values, n, *columns, |column| {
+            let mut coefficients =
+                Radix2EvaluationDomain::<F>::new(n).map_or_else(Vec::new, |domain| domain.ifft(column));
+            coefficients.resize(size, F::ZERO);
+            arkworks(&coefficients, F::GENERATOR)
+        });
+        let given = device.upload(&values)?;
+        for order in [Order::Natural, Order::BitReversed] {
+            let expected = by_columns(&by_runs, size, *columns, |x| reference::reorder(x, Order::Natural, order));
+            let what = format!("{matrices} of 2^{log_n} × {columns} to 2^{}, {order:?}", log_n + log_blowup);
+            expect_same(&what, &extension.extend(&given, F::GENERATOR, order)?.to_vec()?, &expected)?;
+            expect_same("values as they were", &given.to_vec()?, &values)?;
+        }
+    }
+    Ok(())
+}
+
+/// The values of polynomials over an extension field, on a coset in the field below: each element is as many columns as it has
+/// coefficients.
+pub(super) fn of_extension_elements(device: &Device) -> Outcome {
+    type F = small::BabyBear;
+    let (log_n, log_blowup, columns) = (5, 2, 3);
+    let (n, size) = (1usize << log_n, 1u64 << (log_n + log_blowup));
+    let coefficients = samples::<small::BabyBear4>(n * columns, 34);
+    let generator = F::GENERATOR;
+    let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;
+    let expected = by_columns(&coefficients, n, columns, |x| {
+        let points = (0..size).map(|k| small::BabyBear4::from_base_prime_field(generator * w.pow([k])));
+        let values: Vec<_> = points.map(|z| reference::horner(x, z)).collect();
+        reference::reorder(&values, Order::Natural, Order::BitReversed)
+    });
+    let extension = LowDegreeExtension::<F>::new(device, log_n, log_blowup)?.columns(4 * columns);
+    let given = device.upload::<Mont<small::BabyBear4>>(&coefficients)?;
+    let values = extension.evaluate(given.as_view().flattened(), generator, Order::BitReversed)?;
+    let expected: Vec<F> = expected.iter().flat_map(Field::to_base_prime_field_elements).collect();
+    expect_same("values", &values.to_vec()?, &expected)?;
+
+    // In place, and from one buffer to another.
+    let mut data = device.upload::<Mont<small::BabyBear4>>(&coefficients)?;
+    let ntt = Ntt::<F>::new(device, log_n)?;
+    ntt.transform().columns(4 * columns).forward(data.as_view_mut().flattened())?;
+    let mut others = device.alloc::<Mont<small::BabyBear4>>(coefficients.len())?;
+    ntt.transform().columns(4 * columns).forward_into(given.as_view().flattened(), others.as_view_mut().flattened())?;
+    expect_same("two buffers", &others.to_vec()?, &data.to_vec()?)?;
+    expect_same("the first as it was", &given.to_vec()?, &coefficients)?;
+    ntt.transform().columns(4 * columns).inverse_into(others.as_view().flattened(), data.as_view_mut().flattened())?;
+    expect_same("and back", &data.to_vec()?, &coefficients)
+}
