@@ -1,6 +1,6 @@
 //! What peers on a GPU share.
 
-use evariste_backend::{DeviceId, Element, Kind};
+use evariste::backend::{DeviceId, Element, Kind};
 
 use crate::target::Target;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use ark_bls12_381::Fr;
 use ark_ff::Field;
-use evariste_backend::{Buffer, Device, Kind};
-use evariste_field::Mont;
+use evariste::backend::{Buffer, Device, Kind};
+use evariste::field::Mont;
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Step};
 use serde::Serialize;
 

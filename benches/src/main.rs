@@ -1,82 +1,51 @@
 //! `cargo xtask bench`: the limits of each device, then every algorithm as a share of them.
 //!
-//! An algorithm is a file that has a constant [`Algorithm`], and a line in [`ALGORITHMS`]. Without the feature `all` this program
-//! holds the headlines alone, so that whoever runs it for the first time waits for the code that they need.
+//! Each file of `algorithms` has a constant [`Algorithm`], and `build.rs` lists them. Without the feature `all` this program holds
+//! the headlines alone, so that a first run waits for the code that it needs.
 
-mod aes;
-mod depth;
-mod field;
+mod coverage;
 #[cfg(feature = "gpu-peers")]
 mod gpu_peers;
 mod input;
 mod ladder;
 mod limits;
-#[cfg(feature = "all")]
-mod matrices;
-mod modsqrt;
-mod msm;
-mod ntt;
-mod plan;
 #[cfg(feature = "plonky3")]
 mod plonky3;
-mod primitives;
 mod progress;
-#[cfg(feature = "all")]
-mod rates;
 mod report;
 #[cfg(feature = "all")]
 mod reproduce;
+mod request;
 mod session;
 mod sizes;
-mod sqrt;
-mod sumcheck;
 mod summary;
 mod target;
-#[cfg(feature = "all")]
-mod timers;
 mod timing;
-mod wanted;
+
+include!(concat!(env!("OUT_DIR"), "/algorithms.rs"));
 
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
-use evariste_backend::DeviceId;
+use evariste::backend::DeviceId;
 use evariste_machine::{
     devices::{self, Found, Missing},
     host::Host,
     process,
 };
 
-use depth::Depth;
+use algorithms::{ALGORITHMS, aes, plan};
+use coverage::Coverage;
 use limits::Limits;
 use progress::Progress;
 use report::Report;
+use request::Request;
 use session::{Algorithm, Headline, Selection, Session};
 use sizes::Sizes;
 use summary::Summary;
 use target::Target;
 use timing::Budget;
-use wanted::Wanted;
-
-/// What is measured, in the order of the report.
-static ALGORITHMS: &[&Algorithm] = &[
-    &field::ALGORITHM,
-    #[cfg(feature = "all")]
-    &rates::ALGORITHM,
-    &primitives::ALGORITHM,
-    &ntt::ALGORITHM,
-    #[cfg(feature = "all")]
-    &matrices::ALGORITHM,
-    &plan::ALGORITHM,
-    &msm::ALGORITHM,
-    &sumcheck::ALGORITHM,
-    &sqrt::ALGORITHM,
-    &modsqrt::ALGORITHM,
-    &aes::ALGORITHM,
-    #[cfg(feature = "all")]
-    &timers::ALGORITHM,
-];
 
 /// Whether there are all cases, and not the headlines alone. Code of other cases stands behind it, so that it is not compiled.
 const ALL: bool = cfg!(feature = "all");
@@ -139,20 +108,27 @@ enum Profile {
 }
 
 impl Options {
-    fn depth(&self) -> Depth {
+    fn coverage(&self) -> Coverage {
         match self.profile {
-            Profile::Full => Depth::Full,
-            Profile::Quick if self.only.is_empty() && self.case.is_empty() && self.log_n.is_none() => Depth::Summary,
-            Profile::Quick => Depth::Small,
+            Profile::Full => Coverage::Full,
+            Profile::Quick if self.only.is_empty() && self.case.is_empty() && self.log_n.is_none() => Coverage::Summary,
+            Profile::Quick => Coverage::Small,
         }
     }
 }
 
 /// What `--only` understands.
 fn names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+    let mut names: Vec<&str> = algorithms().iter().map(|algorithm| algorithm.name).collect();
     names.dedup();
     names
+}
+
+/// All that is measured, in the order of the report. Several files of one algorithm are beside each other.
+fn algorithms() -> Vec<&'static Algorithm> {
+    let mut all = ALGORITHMS.to_vec();
+    all.sort_by_key(|algorithm| algorithm.name);
+    all
 }
 
 fn main() -> ExitCode {
@@ -177,28 +153,29 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<ExitCode> {
     check()?;
-    let depth = options.depth();
-    let built = ALL || depth == Depth::Summary;
+    let coverage = options.coverage();
+    let built = ALL || coverage == Coverage::Summary;
     ensure!(
         built,
         "this program has the headlines alone: build it with the feature `all`, as `cargo xtask bench` does"
     );
     let mut progress = Progress::new();
-    let (targets, missing) = targets(&options.device, depth, &mut progress)?;
+    let (targets, missing) = targets(&options.device, coverage, &mut progress)?;
 
-    let wanted = Wanted { depth, log_n: options.log_n.clone(), peers: options.peers || depth == Depth::Summary };
+    let request =
+        Request { coverage, log_n: options.log_n.clone(), peers: options.peers || coverage == Coverage::Summary };
     let is_wanted =
-        |algorithm: &&&Algorithm| options.only.is_empty() || options.only.iter().any(|name| name == algorithm.name);
-    let algorithms: Vec<&'static Algorithm> = ALGORITHMS.iter().filter(is_wanted).copied().collect();
+        |algorithm: &&Algorithm| options.only.is_empty() || options.only.iter().any(|name| name == algorithm.name);
+    let algorithms: Vec<&'static Algorithm> = algorithms().into_iter().filter(is_wanted).collect();
     let headlines: Vec<Headline> = algorithms.iter().flat_map(|algorithm| algorithm.headlines).copied().collect();
-    let only = (depth == Depth::Summary).then(|| headlines.clone());
+    let only = (coverage == Coverage::Summary).then(|| headlines.clone());
     let selection = Selection { headlines: only, parts: options.case.clone(), names: None };
-    let session = Session::run(&algorithms, &targets, &wanted, selection, progress);
+    let session = Session::run(&algorithms, &targets, &request, selection, progress);
     let session = session.context("there is nothing to measure")?;
-    let report = Report::new(&targets, missing, depth, session.results());
-    match depth {
-        Depth::Summary => println!("{}", Summary { report: &report, headlines: &headlines, names: &names() }),
-        Depth::Small | Depth::Full => println!("{report}"),
+    let report = Report::new(&targets, missing, coverage, session.results());
+    match coverage {
+        Coverage::Summary => println!("{}", Summary { report: &report, headlines: &headlines, names: &names() }),
+        Coverage::Small | Coverage::Full => println!("{report}"),
     }
     if let Some(path) = &options.json {
         report.write(path)?;
@@ -207,20 +184,20 @@ fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// The devices that are asked for, with their limits, and those that are not there.
-fn targets(asked: &[DeviceId], depth: Depth, progress: &mut Progress) -> Result<(Vec<Target>, Vec<Missing>)> {
+fn targets(asked: &[DeviceId], coverage: Coverage, progress: &mut Progress) -> Result<(Vec<Target>, Vec<Missing>)> {
     let Found { devices, missing } = devices::select_real(asked)?;
     devices.iter().for_each(|_| progress.expect());
     let mut targets = Vec::new();
     for device in devices {
         progress.step(&format!("{device}: copy bandwidth and multiplication rate"));
-        let limits = Limits::measure(&device, &Budget::of(depth)).with_context(|| format!("the limits of {device}"))?;
+        let limits =
+            Limits::measure(&device, &Budget::of(coverage)).with_context(|| format!("the limits of {device}"))?;
         targets.push(Target { device, limits });
     }
     Ok((targets, missing))
 }
 
-/// Whether headlines are known by one name each, and the files of an algorithm stand next to each other. Not a unit test, for
-/// which all that algorithms run would be compiled once more.
+/// Whether headlines are known by one name each. Not a unit test, for which all that algorithms run would be compiled once more.
 fn check() -> Result<()> {
     let headlines: Vec<&Headline> = ALGORITHMS.iter().flat_map(|algorithm| algorithm.headlines).collect();
     for (i, headline) in headlines.iter().enumerate() {
@@ -228,10 +205,5 @@ fn check() -> Result<()> {
         ensure!(!headlines[..i].iter().any(|other| is_like(&other)), "{} is a headline twice", headline.case);
         ensure!(session::task(headline.case).is_some(), "{} does not say where its data lies", headline.case);
     }
-    let mut names = names();
-    let count = names.len();
-    names.sort_unstable();
-    names.dedup();
-    ensure!(names.len() == count, "of the algorithms {names:?}, one comes in several places");
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::{Context, Result};
 use ark_ff::{FftField, PrimeField};
-use evariste_field::{DeviceField, small};
-use evariste_ntt::Order;
+use evariste::field::{DeviceField, small};
+use evariste::ntt::Order;
 use p3_dft::{Radix2DFTSmallBatch, Radix2DitParallel, TwoAdicSubgroupDft};
 use p3_field::{PrimeCharacteristicRing, PrimeField64, TwoAdicField};
 use p3_matrix::{Matrix, bitrev::BitReversibleMatrix, dense::RowMajorMatrix};

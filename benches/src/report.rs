@@ -15,10 +15,10 @@ use evariste_machine::{
 use serde::Serialize;
 
 use crate::{
-    depth::Depth,
+    algorithms::ntt::with_relative_efficiency,
+    coverage::Coverage,
     ladder::{self, Rates, Rung},
     limits::Limits,
-    ntt::with_relative_efficiency,
     session::{self, Measurements, Record, Skipped},
     target::Target,
     timing::{self, Budget},
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Serialize)]
 pub(crate) struct Settings {
     #[serde(rename = "profile")]
-    depth: Depth,
+    coverage: Coverage,
     timing: String,
     throughput: &'static str,
     relative_efficiency: &'static str,
@@ -42,10 +42,10 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn of(depth: Depth) -> Self {
-        let (usual, brief) = (Budget::of(depth), Budget::brief());
+    pub(crate) fn of(coverage: Coverage) -> Self {
+        let (usual, brief) = (Budget::of(coverage), Budget::brief());
         Self {
-            depth,
+            coverage,
             timing: format!(
                 "after warm-up, the median (beside it the mean and the variance) over at least {} runs and {:?}, of AES {} and \
                  {:?}; a run queues `batch` iterations, enough for {:?} but at most {}, then waits for the device, and its time is divided by `batch`",
@@ -117,13 +117,13 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(targets: &[Target], missing: Vec<Missing>, depth: Depth, measured: Measurements) -> Self {
+    pub(crate) fn new(targets: &[Target], missing: Vec<Missing>, coverage: Coverage, measured: Measurements) -> Self {
         let device = |target: &Target| (DeviceEntry::from(target.device.info()), target.limits).into();
         let Measurements { records, skipped, failures } = measured;
         Self {
             machine: Machine { host: Host::here(), devices: targets.iter().map(device).collect(), missing },
             commit: commit(),
-            settings: Settings::of(depth),
+            settings: Settings::of(coverage),
             failures,
             skipped,
             ladder: ladder::ladder(&records),

@@ -4,20 +4,20 @@ use std::{path::PathBuf, process::ExitCode, slice};
 
 use anyhow::{Context, Result};
 use clap::{Args, builder::PossibleValuesParser};
-use evariste_backend::{Device, DeviceId, Kind};
+use evariste::backend::{Device, DeviceId, Kind};
 use evariste_report::{
     Figures, Profile, Results,
     founding::{Run, SYSTEMS, Scale, System},
 };
 
 use crate::{
-    ALGORITHMS,
-    depth::Depth,
+    algorithms::ALGORITHMS,
+    coverage::Coverage,
     progress::Progress,
     report::Report,
+    request::Request,
     session::{Algorithm, Measurements, Selection, Session},
     target::Target,
-    wanted::Wanted,
 };
 
 /// What stands for all systems.
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let is_asked = |system: &&&'static System| options.systems.iter().any(|name| name == ALL || name == system.name);
     let systems: Vec<&'static System> = SYSTEMS.iter().filter(is_asked).copied().collect();
     let mut progress = Progress::new();
-    let (targets, missing) = crate::targets(&options.device, Depth::Small, &mut progress)?;
+    let (targets, missing) = crate::targets(&options.device, Coverage::Small, &mut progress)?;
     progress.finish();
     let mut measured = Measurements::default();
     for target in &targets {
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         }
     }
 
-    let report = Report::new(&targets, missing, Depth::Small, measured);
+    let report = Report::new(&targets, missing, Coverage::Small, measured);
     // As a file of them is read.
     let results: Results = serde_json::from_value(serde_json::to_value(&report)?).context("the results as JSON")?;
     for (target, device) in targets.iter().zip(&results.machine.devices) {
@@ -106,9 +106,9 @@ fn measure(target: &Target, run: &Run, measured: &mut Measurements) -> Result<()
     let names: Vec<String> = run.cases.iter().filter(is_new).cloned().collect();
     let of_name = |algorithm: &&&'static Algorithm| algorithm.name == run.algorithm;
     let algorithms: Vec<&'static Algorithm> = ALGORITHMS.iter().filter(of_name).copied().collect();
-    let wanted = Wanted { depth: Depth::Small, log_n: Some(run.sizes.clone().into()), peers: false };
+    let request = Request { coverage: Coverage::Small, log_n: Some(run.sizes.clone().into()), peers: false };
     let selection = Selection { names: Some(names.clone()), ..Selection::default() };
-    let session = Session::run(&algorithms, slice::from_ref(target), &wanted, selection, Progress::new());
+    let session = Session::run(&algorithms, slice::from_ref(target), &request, selection, Progress::new());
     let Measurements { records, skipped, failures } =
         session.with_context(|| format!("there is no algorithm {}", run.algorithm))?.results();
     let is_told = |name: &&String| {

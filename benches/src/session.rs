@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Error, Result};
-use evariste_backend::{self as backend, DeviceId};
+use evariste::backend::{self as backend, DeviceId};
 use serde::Serialize;
 
 use crate::{
     limits::Bound,
     progress::Progress,
+    request::Request,
     target::Target,
     timing::{Budget, Timing},
-    wanted::Wanted,
 };
 
 /// What is measured of one algorithm: a file that ends in a constant of this type, and a line in the bench's table.
@@ -22,9 +22,9 @@ pub(crate) struct Algorithm {
     /// The cases that the summary shows.
     pub(crate) headlines: &'static [Headline],
     /// How long one case is timed.
-    pub(crate) budget: fn(&Wanted) -> Budget,
+    pub(crate) budget: fn(&Request) -> Budget,
     /// Hands all cases to [`Session::measure`]. It is called twice: first to count them.
-    pub(crate) run: fn(&mut Session, &[Target], &Wanted),
+    pub(crate) run: fn(&mut Session, &[Target], &Request),
     /// Whether a case failed only because its data is too large for the device.
     pub(crate) is_too_large: fn(&Error) -> bool,
 }
@@ -154,7 +154,7 @@ impl Session {
     pub(crate) fn run(
         algorithms: &[&'static Algorithm],
         targets: &[Target],
-        wanted: &Wanted,
+        request: &Request,
         selection: Selection,
         progress: Progress,
     ) -> Option<Self> {
@@ -171,8 +171,8 @@ impl Session {
         for counting in [true, false] {
             session.counting = counting;
             for algorithm in algorithms {
-                (session.algorithm, session.budget) = (algorithm, (algorithm.budget)(wanted));
-                (algorithm.run)(&mut session, targets, wanted);
+                (session.algorithm, session.budget) = (algorithm, (algorithm.budget)(request));
+                (algorithm.run)(&mut session, targets, request);
             }
         }
         session.progress.finish();
@@ -279,9 +279,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::depth::Depth;
+    use crate::coverage::Coverage;
 
-    fn run(session: &mut Session, _: &[Target], _: &Wanted) {
+    fn run(session: &mut Session, _: &[Target], _: &Request) {
         let case = |name: &str, peer| Case {
             name: name.into(),
             device: "cpu".into(),
@@ -306,14 +306,14 @@ mod tests {
     static SORTS: Algorithm = Algorithm {
         name: "sorts",
         headlines: &[Headline { case: "sort/device", title: "sort" }],
-        budget: |wanted| Budget::of(wanted.depth),
+        budget: |request| Budget::of(request.coverage),
         run,
         is_too_large,
     };
 
     fn session(selection: Selection) -> Session {
-        let wanted = Wanted { depth: Depth::Summary, log_n: None, peers: true };
-        Session::run(&[&SORTS], &[], &wanted, selection, Progress::new()).unwrap()
+        let request = Request { coverage: Coverage::Summary, log_n: None, peers: true };
+        Session::run(&[&SORTS], &[], &request, selection, Progress::new()).unwrap()
     }
 
     #[test]

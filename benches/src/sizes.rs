@@ -3,9 +3,9 @@
 use std::{ops::RangeInclusive, str::FromStr};
 
 use anyhow::{Context, Error, Result, ensure};
-use evariste_backend::{Device, Kind};
+use evariste::backend::{Device, Kind};
 
-use crate::depth::Depth;
+use crate::coverage::Coverage;
 
 /// log₂ of sizes, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,17 +46,17 @@ fn range(text: &str) -> Result<RangeInclusive<u32>> {
 
 impl Sizes {
     /// What is measured on a device unless the user says otherwise: what it does in well under a second.
-    pub(crate) fn usual(device: &Device, depth: Depth) -> Self {
+    pub(crate) fn usual(device: &Device, coverage: Coverage) -> Self {
         let info = device.info();
         let fast = info.id.kind != Kind::Cpu && !info.features.software;
-        Self(match (depth, fast, info.features.software) {
-            (Depth::Summary, true, _) => vec![24],
-            (Depth::Summary, false, false) => vec![18],
-            (Depth::Summary, false, true) => vec![12],
-            (Depth::Small, true, _) => vec![16, 18, 20],
-            (Depth::Small, false, _) => vec![12, 14, 16],
-            (Depth::Full, _, false) => (16..=24).collect(),
-            (Depth::Full, _, true) => vec![12, 14, 16, 18],
+        Self(match (coverage, fast, info.features.software) {
+            (Coverage::Summary, true, _) => vec![24],
+            (Coverage::Summary, false, false) => vec![18],
+            (Coverage::Summary, false, true) => vec![12],
+            (Coverage::Small, true, _) => vec![16, 18, 20],
+            (Coverage::Small, false, _) => vec![12, 14, 16],
+            (Coverage::Full, _, false) => (16..=24).collect(),
+            (Coverage::Full, _, true) => vec![12, 14, 16, 18],
         })
     }
 

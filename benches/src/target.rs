@@ -1,4 +1,4 @@
-use evariste_backend::Device;
+use evariste::backend::Device;
 
 use crate::limits::Limits;
 

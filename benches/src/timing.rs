@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::depth::Depth;
+use crate::coverage::Coverage;
 
 /// How long to time one case.
 #[derive(Clone, Copy, Debug)]
@@ -62,13 +62,13 @@ impl Budget {
     /// A program with debug assertions checks results, and its times say nothing.
     const ONCE: Option<Self> = if cfg!(debug_assertions) { Some(Self { time: Duration::ZERO, runs: 1 }) } else { None };
 
-    pub(crate) fn of(depth: Depth) -> Self {
+    pub(crate) fn of(coverage: Coverage) -> Self {
         if let Some(once) = Self::ONCE {
             return once;
         }
-        let time = match depth {
-            Depth::Summary | Depth::Small => Duration::from_millis(300),
-            Depth::Full => Duration::from_secs(1),
+        let time = match coverage {
+            Coverage::Summary | Coverage::Small => Duration::from_millis(300),
+            Coverage::Full => Duration::from_secs(1),
         };
         Self { time, runs: 5 }
     }

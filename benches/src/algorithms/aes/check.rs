@@ -1,8 +1,8 @@
 //! What is compared of what becomes of the pattern.
 
 use anyhow::{Result, ensure};
-use evariste_aes::Tag;
-use evariste_backend::Buffer;
+use evariste::aes::Tag;
+use evariste::backend::Buffer;
 
 use super::{
     IV, KEY, NONCE,

@@ -8,9 +8,9 @@ use std::{
 use anyhow::{Context, Error, Result, ensure};
 use ark_bls12_381::Fr;
 use ark_ff::{AdditiveGroup, Field};
-use evariste_backend::{Buffer, Device, Kind, Secrecy};
-use evariste_field::{Expression, Mont, Vector};
-use evariste_sumcheck::{
+use evariste::backend::{Buffer, Device, Kind, Secrecy};
+use evariste::field::{Expression, Mont, Vector};
+use evariste::sumcheck::{
     self as sumcheck, Blake3Transcript, Closure, Config, Draw, Proved, Statement, Strategy, SubClaim, Sumcheck,
     Transcript, Weight,
 };
@@ -18,14 +18,14 @@ use rayon::prelude::*;
 
 use crate::{
     ALL,
-    depth::Depth,
+    coverage::Coverage,
     input,
     limits::Work,
+    request::Request,
     session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
     sizes::Sizes,
     target::Target,
     timing::{Budget, Timing},
-    wanted::Wanted,
 };
 
 /// Zero-checks of a · b − c by each strategy, and a larger expression.
@@ -34,7 +34,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     headlines: &[Headline {
         case: "bls12-381-fr/zero-check/device", title: "sumcheck of eq·(AB − C), BLS12-381 Fr"
     }],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large,
 };
@@ -72,19 +72,19 @@ const OTHERS: [Way; 5] = [
     way("textbook/host-transcript", Strategy::Textbook, Draw::Host),
 ];
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
     for target in targets {
-        let sizes = sizes(target, wanted);
+        let sizes = sizes(target, request);
         for log_n in sizes.iter().copied() {
             zero_check(session, target, log_n, MAIN);
-            if !ALL || wanted.depth == Depth::Summary {
+            if !ALL || request.coverage == Coverage::Summary {
                 continue;
             }
             OTHERS.iter().for_each(|way| zero_check(session, target, log_n, *way));
             two_rounds(session, target, log_n);
             FORMS.iter().for_each(|form| rounds(session, target, log_n, *form));
             many_tables(session, target, log_n);
-            if wanted.peers && target.device.info().id.kind == Kind::Cpu {
+            if request.peers && target.device.info().id.kind == Kind::Cpu {
                 arkworks(session, target, log_n);
             }
         }
@@ -92,16 +92,16 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
 }
 
 /// The sizes asked for; else, and on processors and emulations, smaller ones.
-fn sizes(target: &Target, wanted: &Wanted) -> Vec<u32> {
-    if let Some(sizes) = &wanted.log_n {
+fn sizes(target: &Target, request: &Request) -> Vec<u32> {
+    if let Some(sizes) = &request.log_n {
         return Sizes::union([sizes]);
     }
     let info = target.device.info();
-    match (wanted.depth, info.features.software || info.limits.workgroup_threads == 1) {
-        (Depth::Summary, false) => vec![24],
+    match (request.coverage, info.features.software || info.limits.workgroup_threads == 1) {
+        (Coverage::Summary, false) => vec![24],
         (_, true) => vec![10],
-        (Depth::Small, false) => vec![10, 18, 22],
-        (Depth::Full, false) => vec![10, 12, 14, 16, 18, 20, 22, 24, 25, 26, 28],
+        (Coverage::Small, false) => vec![10, 18, 22],
+        (Coverage::Full, false) => vec![10, 12, 14, 16, 18, 20, 22, 24, 25, 26, 28],
     }
 }
 

@@ -9,24 +9,24 @@ use ark_bls12_381::{Fq, Fq2, Fr, g1, g2};
 use ark_ec::{AffineRepr, short_weierstrass::Affine};
 use ark_ff::Field;
 use ark_serialize::CanonicalSerialize;
-use evariste_backend::{Device, Kind};
-use evariste_curve::{AffinePoint, DeviceCurve, Points};
-use evariste_field::{DeviceField, Mont, small};
-use evariste_sqrt::{
+use evariste::backend::{Device, Kind};
+use evariste::curve::{AffinePoint, DeviceCurve, Points};
+use evariste::field::{DeviceField, Mont, small};
+use evariste::sqrt::{
     self as sqrt, Check, Choice, Config, Decompress, Encoding, Method, NthRoot, RootField, Sqrt, reference,
 };
 use rayon::prelude::*;
 
 use crate::{
     ALL,
-    depth::Depth,
+    coverage::Coverage,
     input,
     limits::Work,
+    request::Request,
     session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
     sizes::Sizes,
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Roots of each class of prime by each method, and points with the check of the subgroup and without.
@@ -37,7 +37,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         Headline { case: "bls12-381-fq/roots/device", title: "square roots, BLS12-381 Fq" },
         Headline { case: "bls12-381-g1/decompress/subgroup/device", title: "checked points from bytes, BLS12-381 G1" },
     ],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large,
 };
@@ -65,16 +65,16 @@ const DISTINCT: usize = 1 << 12;
 /// log₂ of the most elements that peers on the processor work on.
 const PEER_SIZE: u32 = 14;
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
     let mut all = Vec::new();
     for target in targets {
-        let sizes = sizes(target, wanted);
+        let sizes = sizes(target, request);
         all.extend(sizes.iter().map(|log_n| (*log_n).min(PEER_SIZE)));
         for log_n in sizes {
             roots::<Fr>(session, target, "bls12-381-fr", log_n, None);
             roots::<Fq>(session, target, "bls12-381-fq", log_n, None);
             points::<g1::Config>(session, target, "bls12-381-g1", log_n, Check::Subgroup, false);
-            if !ALL || wanted.depth == Depth::Summary {
+            if !ALL || request.coverage == Coverage::Summary {
                 continue;
             }
             roots::<Fq2>(session, target, "bls12-381-fq2", log_n, None);
@@ -108,7 +108,7 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             points::<g2::Config>(session, target, "bls12-381-g2", log_n, Check::Subgroup, false);
         }
     }
-    if wanted.peers {
+    if request.peers {
         for log_n in BTreeSet::from_iter(all) {
             arkworks::<Fr>(session, "bls12-381-fr", log_n);
             arkworks::<Fq>(session, "bls12-381-fq", log_n);
@@ -124,19 +124,19 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
 }
 
 /// The sizes asked for; else, and on processors and emulations, smaller ones. One root alone is 2^0.
-fn sizes(target: &Target, wanted: &Wanted) -> Vec<u32> {
-    if let Some(sizes) = &wanted.log_n {
+fn sizes(target: &Target, request: &Request) -> Vec<u32> {
+    if let Some(sizes) = &request.log_n {
         return Sizes::union([sizes]);
     }
     let info = target.device.info();
-    match (wanted.depth, info.id.kind, info.features.software) {
+    match (request.coverage, info.id.kind, info.features.software) {
         (_, _, true) => vec![6],
-        (Depth::Summary, Kind::Cpu, _) => vec![14],
-        (Depth::Summary, ..) => vec![20],
-        (Depth::Small, Kind::Cpu, _) => vec![0, 12],
-        (Depth::Small, ..) => vec![0, 16, 20],
-        (Depth::Full, Kind::Cpu, _) => vec![0, 4, 8, 12, 16],
-        (Depth::Full, ..) => vec![0, 4, 8, 12, 16, 20, 24],
+        (Coverage::Summary, Kind::Cpu, _) => vec![14],
+        (Coverage::Summary, ..) => vec![20],
+        (Coverage::Small, Kind::Cpu, _) => vec![0, 12],
+        (Coverage::Small, ..) => vec![0, 16, 20],
+        (Coverage::Full, Kind::Cpu, _) => vec![0, 4, 8, 12, 16],
+        (Coverage::Full, ..) => vec![0, 4, 8, 12, 16, 20, 24],
     }
 }
 

@@ -3,18 +3,18 @@
 use anyhow::{Result, ensure};
 use ark_bls12_381::Fr;
 use ark_ff::{AdditiveGroup, Field, Zero};
-use evariste_backend::{Buffer, Device, Element, Kind};
-use evariste_field::{Expression, Mont, Vector};
+use evariste::backend::{Buffer, Device, Element, Kind};
+use evariste::field::{Expression, Mont, Vector};
 use rayon::prelude::*;
 
 use crate::{
-    depth::Depth,
+    coverage::Coverage,
     input,
     limits::Work,
+    request::Request,
     session::{self, Algorithm, Case, Headline, Session},
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Vector operations.
@@ -24,7 +24,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         Headline { case: "bls12-381-fr/mul/device", title: "products of vectors, BLS12-381 Fr" },
         Headline { case: "bls12-381-fr/batch-inverse/device", title: "batch inverse, BLS12-381 Fr" },
     ],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large: session::is_too_large,
 };
@@ -63,7 +63,7 @@ impl Host {
     }
 }
 
-type Apply = fn(&Vector<Fr>, &Inputs, &mut Buffer<Mont<Fr>>) -> evariste_backend::Result<()>;
+type Apply = fn(&Vector<Fr>, &Inputs, &mut Buffer<Mont<Fr>>) -> evariste::backend::Result<()>;
 
 /// One operation.
 struct Operation {
@@ -141,13 +141,13 @@ const OPERATIONS: [Operation; 6] = [
     },
 ];
 
-fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], options: &Request) {
     for target in targets {
         let info = target.device.info();
-        let sizes: &[u32] = match (info.id.kind, options.depth) {
+        let sizes: &[u32] = match (info.id.kind, options.coverage) {
             _ if info.features.software => &[16],
-            (Kind::Cpu, Depth::Summary) => &[20],
-            (_, Depth::Summary) => &[24],
+            (Kind::Cpu, Coverage::Summary) => &[20],
+            (_, Coverage::Summary) => &[24],
             // What caches of one core hold, of several, and what memory holds; of a GPU, its cache and memory.
             (Kind::Cpu, _) => &[14, 16, 20],
             _ => &[20, 24],
@@ -167,7 +167,7 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
 impl Operation {
     fn work(&self, elements: usize) -> Work {
         let (multiplications, passes) = self.cost;
-        let bytes = <Mont<Fr> as evariste_backend::Element>::BYTES as f64;
+        let bytes = <Mont<Fr> as evariste::backend::Element>::BYTES as f64;
         Work { multiplications: multiplications * elements as f64, bytes: passes * bytes * elements as f64 }
     }
 }

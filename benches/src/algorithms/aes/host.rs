@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use anyhow::{Context, Result};
-use evariste_aes::{Aes, Config, Ctr, Mode, Xts};
-use evariste_backend::{Buffer, HostBuffer, Kind, Secrecy, Transfer};
+use evariste::aes::{Aes, Config, Ctr, Mode, Xts};
+use evariste::backend::{Buffer, HostBuffer, Kind, Secrecy, Transfer};
 use rayon::ThreadPoolBuilder;
 
 use super::{

@@ -5,21 +5,21 @@ use ark_bls12_381::{
     Fq, G1Affine, G1Projective,
     g1::{Config, G1_GENERATOR_X, G1_GENERATOR_Y},
 };
-use evariste_backend::{Buffer, Device, Element, Kind};
-use evariste_curve::{AffinePoint, Points};
-use evariste_field::{DeviceField, Mont};
+use evariste::backend::{Buffer, Device, Element, Kind};
+use evariste::curve::{AffinePoint, Points};
+use evariste::field::{DeviceField, Mont};
+use evariste::primitives::{RadixSort, SortMethod};
 use evariste_microbench::{ADDITIONS, AddChain};
-use evariste_primitives::{RadixSort, SortMethod};
 use rayon::prelude::*;
 
 use crate::{
-    depth::Depth,
+    coverage::Coverage,
     input,
     limits::Work,
+    request::Request,
     session::{self, Algorithm, Case, Headline, Session},
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Sorting and additions of points.
@@ -29,7 +29,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         Headline { case: "bls12-381-g1/add-affine/device", title: "additions of points, BLS12-381 G1" },
         Headline { case: "u32/sort-32-bits", title: "radix sort, 32-bit keys with payload" },
     ],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large: session::is_too_large,
 };
@@ -42,15 +42,15 @@ fn weight() -> f64 {
     (Fq::LIMBS as f64 / (<Mont<ark_bls12_381::Fr> as Element>::BYTES / 4) as f64).powi(2)
 }
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
     for target in targets {
         let info = target.device.info();
         // log₂ of the keys, of the chains, and of the pairs of affine points.
-        let [keys, chains, pairs] = match (info.id.kind, wanted.depth) {
+        let [keys, chains, pairs] = match (info.id.kind, request.coverage) {
             _ if info.features.software => [16, 8, 12],
             (Kind::Cpu, _) => [22, 10, 16],
-            (_, Depth::Summary | Depth::Small) => [22, 18, 20],
-            (_, Depth::Full) => [24, 20, 23],
+            (_, Coverage::Summary | Coverage::Small) => [22, 18, 20],
+            (_, Coverage::Full) => [24, 20, 23],
         };
         sort(session, target, keys, 32);
         sort(session, target, keys, 16);

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use anyhow::Result;
-use evariste_backend::{Buffer, Device};
+use evariste::backend::{Buffer, Device};
 use rayon::prelude::*;
 
 /// Bytes after which the pattern repeats: whole blocks, but of nothing that data is cut into.

@@ -1,5 +1,7 @@
 //! Timers beside each other on the same work, as one of the founding documents has them.
 
+#![cfg(feature = "all")]
+
 use std::{
     fmt,
     sync::OnceLock,
@@ -7,22 +9,22 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use evariste_backend::{Buffer, Device};
-use evariste_field::{Mont, Vector, small::BabyBear};
+use evariste::backend::{Buffer, Device};
+use evariste::field::{Mont, Vector, small::BabyBear};
 
 use crate::{
     input,
+    request::Request,
     session::{self, Algorithm, Case, Session},
     target::Target,
     timing::{Budget, Timing},
-    wanted::Wanted,
 };
 
 /// Timers.
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "timers",
     headlines: &[],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large: |error| error.is::<NoTimer>() || session::is_too_large(error),
 };
@@ -59,8 +61,8 @@ impl fmt::Display for NoTimer {
 
 impl std::error::Error for NoTimer {}
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
-    if wanted.log_n.as_ref().is_some_and(|sizes| !sizes.contains(LOG_ADDITIONS)) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
+    if request.log_n.as_ref().is_some_and(|sizes| !sizes.contains(LOG_ADDITIONS)) {
         return;
     }
     for target in targets {

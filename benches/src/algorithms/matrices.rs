@@ -1,28 +1,30 @@
 //! Transforms of the columns of matrices over small fields, as STARK provers use them.
 
+#![cfg(feature = "all")]
+
 use std::cell::LazyCell;
 
 use anyhow::{Result, ensure};
 use ark_ff::{FftField, batch_inversion};
-use evariste_backend::Element;
-use evariste_field::{DeviceField, Mont, small};
-use evariste_ntt::{LowDegreeExtension, Ntt, Order, reference::root_of_unity, reverse_bits};
+use evariste::backend::Element;
+use evariste::field::{DeviceField, Mont, small};
+use evariste::ntt::{LowDegreeExtension, Ntt, Order, reference::root_of_unity, reverse_bits};
 use rayon::prelude::*;
 
 use crate::{
+    algorithms::ntt::{GRAIN, horner_in_parallel, is_too_large},
     input::{self, Lazy},
     limits::Work,
-    ntt::{GRAIN, horner_in_parallel, is_too_large},
+    request::Request,
     session::{Algorithm, Case, Session},
     sizes::Sizes,
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Matrices of KoalaBear take as long as those of BabyBear.
 pub(crate) static ALGORITHM: Algorithm =
-    Algorithm { name: "ntt", headlines: &[], budget: |wanted| Budget::of(wanted.depth), run, is_too_large };
+    Algorithm { name: "ntt", headlines: &[], budget: |request| Budget::of(request.coverage), run, is_too_large };
 
 /// Columns of a matrix.
 const COLUMNS: [usize; 2] = [64, 256];
@@ -36,17 +38,17 @@ const LOG_BLOWUP: u32 = 1;
 /// Values that are checked.
 const CHECKED: usize = 8;
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
     let sizes: Vec<Sizes> = targets
         .iter()
-        .map(|target| wanted.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, wanted.depth)))
+        .map(|target| request.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, request.coverage)))
         .collect();
     for log_n in Sizes::union(&sizes).into_iter().filter(|log_n| *log_n <= MAX_LOG_ROWS) {
         let here: Vec<&Target> =
             targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n)).map(|(target, _)| target).collect();
         for columns in COLUMNS {
-            both::<small::BabyBear>(session, &here, wanted, "baby-bear", log_n, columns);
-            both::<small::Goldilocks>(session, &here, wanted, "goldilocks", log_n, columns);
+            both::<small::BabyBear>(session, &here, request, "baby-bear", log_n, columns);
+            both::<small::Goldilocks>(session, &here, request, "goldilocks", log_n, columns);
         }
     }
 }
@@ -62,7 +64,7 @@ impl<F: DeviceField + FftField> Field for F {}
 fn both<F: Field>(
     session: &mut Session,
     targets: &[&Target],
-    wanted: &Wanted,
+    request: &Request,
     field: &'static str,
     log_n: u32,
     columns: usize,
@@ -72,7 +74,7 @@ fn both<F: Field>(
         forward(session, target, &matrix);
         extend(session, target, &matrix);
     }
-    if wanted.peers {
+    if request.peers {
         #[cfg(feature = "plonky3")]
         plonky3(session, &matrix);
     }

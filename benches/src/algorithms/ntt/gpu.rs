@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use ark_ff::{AdditiveGroup, FftField};
-use evariste_backend::Element;
-use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
+use evariste::backend::Element;
+use evariste::field::{Canonical, DeviceField, DevicePrimeField, Mont};
+use evariste::ntt::reference::root_of_unity;
 use evariste_gpu_peers::{ec_gpu, sppark};
-use evariste_ntt::reference::root_of_unity;
 
 use super::{Case, Problem, Session, Target, horner_in_parallel};
 use crate::gpu_peers::encode;

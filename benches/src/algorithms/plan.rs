@@ -12,9 +12,9 @@ use std::{
 use anyhow::{Context, Result};
 use ark_bls12_381::Fr;
 use clap::Args;
-use evariste_backend::{CACHE_VARIABLE, Device, DeviceId};
+use evariste::backend::{CACHE_VARIABLE, Device, DeviceId};
+use evariste::ntt::Ntt;
 use evariste_machine::process::captured;
-use evariste_ntt::Ntt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "ntt",
     headlines: &[],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run: |session, targets, _| targets.iter().for_each(|target| run(session, target)),
     is_too_large: session::is_too_large,
 };

@@ -11,23 +11,23 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{AdditiveGroup, PrimeField};
-use evariste_backend::{Buffer, Device, Element, Secrecy, Transfer};
+use evariste::backend::{Buffer, Device, Element, Secrecy, Transfer};
+use evariste::curve::{AffinePoint, Points};
+use evariste::field::{DeviceField, Mont};
+use evariste::msm::{self as msm, Accumulation, Addition, Aggregation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
 use evariste_bls24_315 as bls24_315;
-use evariste_curve::{AffinePoint, Points};
-use evariste_field::{DeviceField, Mont};
-use evariste_msm::{self as msm, Accumulation, Addition, Aggregation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
 use rayon::prelude::*;
 
 use crate::{
     ALL,
-    depth::Depth,
+    coverage::Coverage,
     input,
     limits::Work,
+    request::Request,
     session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
     sizes::Sizes,
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Sums over random and over skewed scalars, with tables and without.
@@ -37,7 +37,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         Headline { case: "bls12-381-g1/random/device", title: "MSM, BLS12-381 G1" },
         Headline { case: "bls12-381-g1/random/tables/device", title: "MSM with tables, BLS12-381 G1" },
     ],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large,
 };
@@ -194,10 +194,10 @@ const COMPARED_SIZES: [u32; 6] = [19, 20, 21, 22, 23, 24];
 /// log₂ of the most points that peers on the processor add, and of the fewest.
 const PEER_SIZES: std::ops::RangeInclusive<u32> = 10..=20;
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
     let mut all = Vec::new();
     for target in targets {
-        let sizes = sizes(target, wanted);
+        let sizes = sizes(target, request);
         all.extend(sizes.iter().copied());
         for log_n in sizes.iter().copied() {
             let is_processor = target.device.info().limits.workgroup_threads == 1;
@@ -207,18 +207,18 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
                 }
                 case::<ark_bls12_381::g1::Config>(session, target, "bls12-381-g1", log_n, Kind::Random, way);
             }
-            if !ALL || wanted.depth == Depth::Summary {
+            if !ALL || request.coverage == Coverage::Summary {
                 continue;
             }
             for way in [DEVICE, TABLES_DEVICE] {
                 case::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n, Kind::Random, way);
             }
             #[cfg(feature = "gpu-peers")]
-            if wanted.peers && crate::gpu_peers::work_on(target) {
+            if request.peers && crate::gpu_peers::work_on(target) {
                 gpu::bellperson(session, target, log_n);
             }
         }
-        if !ALL || wanted.depth == Depth::Summary {
+        if !ALL || request.coverage == Coverage::Summary {
             continue;
         }
         let Some(largest) = sizes.last().copied() else { continue };
@@ -227,9 +227,9 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
         }
         let log_n = largest.min(20);
         case::<ark_bls12_381::g2::Config>(session, target, "bls12-381-g2", log_n, Kind::Random, DEVICE);
-        let compared = match (&wanted.log_n, wanted.depth) {
+        let compared = match (&request.log_n, request.coverage) {
             (Some(_), _) => sizes,
-            (None, Depth::Full) if largest >= COMPARED_SIZES[0] => COMPARED_SIZES.to_vec(),
+            (None, Coverage::Full) if largest >= COMPARED_SIZES[0] => COMPARED_SIZES.to_vec(),
             (None, _) => vec![largest],
         };
         for (log_n, way) in compared.into_iter().flat_map(|log_n| COMPARED.map(|way| (log_n, way))) {
@@ -237,23 +237,23 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
             case::<bls24_315::g1::Config>(session, target, "bls24-315-g1", log_n, Kind::Random, way);
         }
     }
-    if wanted.peers {
+    if request.peers {
         let sizes: BTreeSet<u32> = all.into_iter().filter(|log_n| PEER_SIZES.contains(log_n)).collect();
         sizes.into_iter().for_each(|log_n| peers(session, log_n));
     }
 }
 
 /// The sizes asked for; else those of transforms, from 2^10 on, and on processors and emulations smaller ones.
-fn sizes(target: &Target, wanted: &Wanted) -> Vec<u32> {
-    if let Some(sizes) = &wanted.log_n {
+fn sizes(target: &Target, request: &Request) -> Vec<u32> {
+    if let Some(sizes) = &request.log_n {
         return Sizes::union([sizes]);
     }
     let info = target.device.info();
-    match (wanted.depth, info.features.software || info.limits.workgroup_threads == 1) {
-        (Depth::Summary, false) => vec![22],
+    match (request.coverage, info.features.software || info.limits.workgroup_threads == 1) {
+        (Coverage::Summary, false) => vec![22],
         (_, true) => vec![10],
-        (Depth::Small, false) => vec![10, 16, 20],
-        (Depth::Full, false) => vec![10, 12, 14, 16, 18, 20, 22, 24],
+        (Coverage::Small, false) => vec![10, 16, 20],
+        (Coverage::Full, false) => vec![10, 12, 14, 16, 18, 20, 22, 24],
     }
 }
 

@@ -1,27 +1,29 @@
 //! The rates of field arithmetic in registers: multiplications, squarings, sums of products, and products with a constant.
 
+#![cfg(feature = "all")]
+
 use anyhow::{Result, ensure};
 use ark_bls12_381::{Fq, Fr};
 use ark_ff::Field;
-use evariste_backend::Kind;
-use evariste_field::{DeviceField, Mont, small};
+use evariste::backend::Kind;
+use evariste::field::{DeviceField, Mont, small};
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use crate::{
-    depth::Depth,
+    coverage::Coverage,
     input,
     limits::Work,
+    request::Request,
     session::{self, Algorithm, Case, Session},
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Products in registers. The limits of a device have the headline.
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "field",
     headlines: &[],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large: session::is_too_large,
 };
@@ -29,14 +31,14 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
 /// Chains that are checked.
 const CHECKED: usize = 8;
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
     for target in targets {
         let info = target.device.info();
-        let log_n = match (info.id.kind, wanted.depth) {
+        let log_n = match (info.id.kind, request.coverage) {
             _ if info.features.software => 8,
             (Kind::Cpu, _) => 10,
-            (_, Depth::Summary | Depth::Small) => 18,
-            (_, Depth::Full) => 20,
+            (_, Coverage::Summary | Coverage::Small) => 18,
+            (_, Coverage::Full) => 20,
         };
         for step in Step::ALL {
             chain::<Fr>(session, target, "bls12-381-fr", step, log_n);
@@ -82,7 +84,7 @@ const PRODUCTS: usize = 10_000;
 
 /// The same where a GPU is emulated: as many as one thread may do in one launch there ([`Limits::loop_turns`]).
 ///
-/// [`Limits::loop_turns`]: evariste_backend::Limits::loop_turns
+/// [`Limits::loop_turns`]: evariste::backend::Limits::loop_turns
 const EMULATED_PRODUCTS: usize = 1_000;
 
 fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str, place: Place, sharing: Sharing) {

@@ -1,7 +1,7 @@
 //! The steps by which a founding document made AES on a GPU fast, each with its transfers: by method, with and without a grid-stride
 //! loop, with copies and kernel in turn or through queues.
 
-use evariste_aes::{Aes, Config, Method};
+use evariste::aes::{Aes, Config, Method};
 
 use super::{
     IV, KEY, case,

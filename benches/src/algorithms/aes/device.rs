@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 
 use anyhow::{Result, ensure};
-use evariste_aes::{Aes, Config, GcmMessage, Message, Method, Xts};
-use evariste_backend::{Device, Kind};
+use evariste::aes::{Aes, Config, GcmMessage, Message, Method, Xts};
+use evariste::backend::{Device, Kind};
 
 use super::{
     IV, KEY, KEY_BYTES, Measured, NONCE, SECTOR, case,
@@ -15,7 +15,7 @@ use super::{
         stream, xts_key,
     },
 };
-use crate::{depth::Depth, session::Session, target::Target, timing::Budget};
+use crate::{coverage::Coverage, session::Session, target::Target, timing::Budget};
 
 /// Bytes of a message of a batch: a record of TLS.
 const RECORD: usize = 16 << 10;
@@ -61,10 +61,10 @@ const ONCE: [(&str, usize, Run); 5] = [
     ("cbc-encrypt-batch-16k", RECORD, cbc_encrypt_batch),
 ];
 
-pub(super) fn run(session: &mut Session, target: &Target, log_n: u32, depth: Depth) {
+pub(super) fn run(session: &mut Session, target: &Target, log_n: u32, coverage: Coverage) {
     let (device, len) = (&target.device, 1 << log_n);
     let fastest = Method::fastest(device.info());
-    for (key_bytes, method) in methods(device, depth) {
+    for (key_bytes, method) in methods(device, coverage) {
         for (mode, with, work) in BY_METHOD {
             let config = Config::method(method);
             let config = match with {
@@ -86,11 +86,11 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32, depth: Dep
 }
 
 /// Key bytes and methods: all of them where methods differ.
-fn methods(device: &Device, depth: Depth) -> Vec<(usize, Method)> {
+fn methods(device: &Device, coverage: Coverage) -> Vec<(usize, Method)> {
     let fastest = Method::fastest(device.info());
     let mut methods = vec![fastest];
     if device.info().id.kind != Kind::Cpu {
-        let all: &[Method] = if depth == Depth::Full { &Method::ALL } else { &[Method::Bitsliced] };
+        let all: &[Method] = if coverage == Coverage::Full { &Method::ALL } else { &[Method::Bitsliced] };
         methods.extend(all.iter().filter(|method| **method != fastest));
     }
     methods.into_iter().flat_map(|method| KEY_BYTES.map(|bytes| (bytes, method))).collect()

@@ -2,21 +2,22 @@
 
 #[cfg(feature = "gpu-peers")]
 mod gpu;
+mod parts;
+mod peers;
 
 use std::cell::{LazyCell, OnceCell};
 
 use anyhow::{Context, Result, ensure};
 use ark_ff::FftField;
-use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste_backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
-use evariste_field::{DeviceField, Mont, small};
-#[cfg(feature = "gpu-peers")]
-use evariste_gpu_peers::sppark;
-use evariste_ntt::{
-    Config, Ntt, Order, OutOfCore, Pipeline, Split, TwiddleTable, Twiddles,
+use evariste::backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
+use evariste::field::{DeviceField, Mont, small};
+use evariste::ntt::{
+    Config, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
+#[cfg(feature = "gpu-peers")]
+use evariste_gpu_peers::sppark;
 use rayon::prelude::*;
 
 #[cfg(feature = "gpu-peers")]
@@ -25,11 +26,11 @@ use crate::{
     ALL,
     input::{self, Lazy},
     limits::{Limits, Work},
+    request::Request,
     session::{self, Algorithm, Case, Headline, IN_TURN, Record, Session},
     sizes::Sizes,
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Transforms.
@@ -40,15 +41,15 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         Headline { case: "goldilocks/forward/natural/device", title: "NTT, Goldilocks" },
         Headline { case: "baby-bear/forward/natural/device", title: "NTT, BabyBear" },
     ],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large,
 };
 
 pub(super) fn is_too_large(error: &anyhow::Error) -> bool {
     match error.downcast_ref() {
-        Some(evariste_ntt::Error::Device(error)) => session::is_too_large_for_device(error),
-        Some(error) => matches!(error, evariste_ntt::Error::TooLarge { .. }),
+        Some(evariste::ntt::Error::Device(error)) => session::is_too_large_for_device(error),
+        Some(error) => matches!(error, evariste::ntt::Error::TooLarge { .. }),
         None => session::is_too_large(error),
     }
 }
@@ -142,10 +143,10 @@ const COMPARED: [Variant; 9] = [
     },
 ];
 
-fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], options: &Request) {
     let sizes: Vec<Sizes> = targets
         .iter()
-        .map(|target| options.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, options.depth)))
+        .map(|target| options.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, options.coverage)))
         .collect();
     for log_n in Sizes::union(&sizes) {
         let here = || targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n)).map(|(target, _)| target);
@@ -158,16 +159,16 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
             }
             single(session, target, &problem);
             pinned(session, target, &problem);
-            seven(session, target, &problem);
-            parts_of_halves(session, target, &problem);
-            twiddles_alone(session, target, &problem);
-            preparation(session, target, &problem);
+            parts::seven(session, target, &problem);
+            parts::parts_of_halves(session, target, &problem);
+            parts::twiddles_alone(session, target, &problem);
+            parts::preparation(session, target, &problem);
             out_of_core(session, target, &problem);
         });
         let cpu = targets.iter().find(|target| target.device.is_same(&Device::cpu()));
         let limits = cpu.map(|target| target.limits);
         if options.peers {
-            arkworks(session, &problem, limits);
+            peers::arkworks(session, &problem, limits);
         }
         #[cfg(feature = "gpu-peers")]
         for target in here().filter(|target| options.peers && gpu_peers::work_on(target)) {
@@ -188,7 +189,7 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
         }
         #[cfg(feature = "winterfell")]
         if options.peers {
-            winterfell(session, &goldilocks);
+            peers::winterfell(session, &goldilocks);
         }
         let baby_bear = Problem::<small::BabyBear>::new("baby-bear", log_n, 1);
         small_field(session, &here, options, &baby_bear, limits);
@@ -216,7 +217,7 @@ impl<F: DeviceField + FftField> SmallField for F {}
 fn small_field<F: SmallField>(
     session: &mut Session,
     targets: &[&Target],
-    wanted: &Wanted,
+    request: &Request,
     problem: &Problem<F>,
     limits: Option<Limits>,
 ) {
@@ -226,10 +227,10 @@ fn small_field<F: SmallField>(
     for target in targets {
         [FORWARD, REVERSED].iter().for_each(|variant| measure(session, target, problem, variant));
     }
-    if wanted.peers {
-        arkworks(session, problem, limits);
+    if request.peers {
+        peers::arkworks(session, problem, limits);
         #[cfg(feature = "plonky3")]
-        plonky3(session, problem);
+        peers::plonky3(session, problem);
     }
 }
 
@@ -273,7 +274,7 @@ impl<F: DeviceField + FftField> Problem<F> {
         let weight = (F::LIMBS as f64 / ark_bls12_381::Fr::LIMBS as f64).powi(2);
         Work {
             multiplications: weight * len / 2.0 * f64::from(self.log_n),
-            bytes: 2.0 * len * <Mont<F> as evariste_backend::Element>::BYTES as f64,
+            bytes: 2.0 * len * <Mont<F> as evariste::backend::Element>::BYTES as f64,
         }
     }
 
@@ -494,174 +495,6 @@ fn out_of_core<F: DeviceField + FftField>(session: &mut Session, target: &Target
     });
 }
 
-/// What a prover does: tables made anew, data on its way, and seven transforms (three inverse ones, three on a coset and one
-/// back). The upload goes on while tables are made, or before.
-fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
-    for overlapped in [true, false] {
-        let case = Case {
-            name: format!("{}/plan-and-seven{}/host", problem.field, if overlapped { "" } else { IN_TURN }),
-            device: target.device.info().id.to_string(),
-            peer: None,
-            log_n: problem.log_n,
-            elements: Some(7 * problem.len()),
-            floor: None,
-        };
-        session.measure(case, |budget| {
-            let device = &target.device;
-            let bytes = problem.len() * Mont::<F>::BYTES;
-            let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
-            Mont::<F>::encode(&problem.input, &mut host);
-            let queue = device.queue()?;
-            let mut data = device.alloc::<Mont<F>>(problem.len())?;
-            let work = |host: HostBuffer, data: &mut Buffer<Mont<F>>| {
-                let uploading = queue.write_pinned(&mut *data, host)?;
-                if !overlapped {
-                    device.sync()?;
-                }
-                let ntt = Ntt::<F>::new(device, problem.log_n)?;
-                if !overlapped {
-                    device.sync()?;
-                }
-                let host = uploading.wait()?;
-                for _ in 0..3 {
-                    ntt.inverse(&mut *data)?;
-                    ntt.coset(F::GENERATOR).forward(&mut *data)?;
-                }
-                ntt.coset(F::GENERATOR).inverse(data)?;
-                device.sync()?;
-                anyhow::Ok(host)
-            };
-            let mut host = Some(work(host, &mut data)?);
-            // Here, as what memory holds when it comes back is unspecified: later turns may begin with anything.
-            ensure!(data.to_vec()? == seven_by_arkworks(problem)?, "the seven transforms are wrong");
-            let turn = || {
-                host = host.take().map(|host| work(host, &mut data)).transpose()?;
-                Ok(())
-            };
-            Ok((budget.time(turn)?, None, format!("ark-poly, all of 2^{} outputs", problem.log_n)))
-        });
-    }
-}
-
-/// The two parts of [`HALVES`] where log₂ n is odd: the first round of butterflies with its factors, and the transforms that it
-/// leaves, which are squares.
-fn parts_of_halves<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
-    if problem.log_n.is_multiple_of(2) {
-        return;
-    }
-    let len = problem.len() as f64;
-    let element = Mont::<F>::BYTES as f64;
-    let of_round = Work { multiplications: len, bytes: 2.0 * len * element };
-    for (part, floor) in [("pre-kernel", Some(of_round)), ("main-kernel", None)] {
-        let case = Case {
-            name: format!("{}/halves/{part}/device", problem.field),
-            device: target.device.info().id.to_string(),
-            peer: None,
-            log_n: problem.log_n,
-            elements: Some(problem.len()),
-            floor: floor.map(|work| target.limits.floor(work)),
-        };
-        session.measure(case, |budget| {
-            let device = &target.device;
-            let ntt = Ntt::<F>::with_config(device, problem.log_n, HALVES)?;
-            let mut data = device.upload::<Mont<F>>(&problem.input)?;
-            let rounds = ntt.transform().halve(&mut data)?;
-            let square = Config { split: Split::Square, ..CHOSEN };
-            let main = Ntt::<F>::with_config(device, problem.log_n - rounds, square)?;
-            main.forward(&mut data)?;
-            // Output k is one of transform k modulo their number, whose bits are reversed.
-            let checked = problem.check(false, Order::Natural, |k| {
-                let transform = reverse_bits(k as u32 & ((1 << rounds) - 1), rounds) as usize;
-                let at = (transform << (problem.log_n - rounds)) + (k >> rounds);
-                let mut element = [F::ZERO];
-                data.view(at..=at)?.read(&mut element)?;
-                Ok(element[0])
-            })?;
-            let before = device.stats().launches;
-            let work = |data: &mut Buffer<Mont<F>>| -> Result<()> {
-                match part {
-                    "pre-kernel" => ntt.transform().halve(data).map(|_| ())?,
-                    _ => main.forward(data)?,
-                }
-                Ok(())
-            };
-            work(&mut data)?;
-            let launches = device.stats().launches - before;
-            let timing = budget.time_queued(|| work(&mut data), || Ok(device.sync()?))?;
-            Ok((timing, Some(launches), format!("{checked}, after both parts")))
-        });
-    }
-}
-
-/// How factors are computed, and what the cases are called.
-const METHODS: [(&str, Twiddles); 5] = [
-    ("two-powers", Twiddles::TwoPowers),
-    ("on-the-fly", Twiddles::OnTheFly),
-    ("binary-powers", Twiddles::BinaryPowers),
-    ("two-level", Twiddles::TwoLevel),
-    ("half-stored", Twiddles::HalfStored),
-];
-
-/// All factors between two passes by each method, and nothing else.
-fn twiddles_alone<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
-    for (name, method) in METHODS {
-        let case = Case {
-            name: format!("{}/twiddles-alone/{name}/device", problem.field),
-            device: target.device.info().id.to_string(),
-            peer: None,
-            log_n: problem.log_n,
-            elements: Some(problem.len()),
-            floor: None,
-        };
-        session.measure(case, |budget| {
-            let (device, log_n) = (&target.device, problem.log_n);
-            let table = TwiddleTable::<F>::new(device, log_n, method)?;
-            let mut factors = device.zeros::<Mont<F>>(table.size())?;
-            table.fill(&mut factors)?;
-            let root: F = root_of_unity(log_n).context("no root of this order")?;
-            let columns = 1 << log_n.div_ceil(2);
-            for &at in problem.places.iter().chain(&[0, problem.len() - 1]) {
-                let expected = root.pow([(at / columns * (at % columns)) as u64]);
-                ensure!(factors.view(at..=at)?.to_vec()? == [expected], "factor {at} is wrong");
-            }
-            let timing = budget.time_queued(|| Ok(table.fill(&mut factors)?), || Ok(device.sync()?))?;
-            Ok((timing, Some(1), format!("powers, {} of 2^{log_n} factors", problem.places.len() + 2)))
-        });
-    }
-}
-
-/// What has to be done before a transform beside its factors: device memory for the data, and its upload from pinned memory.
-fn preparation<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
-    let case = Case {
-        name: format!("{}/preparation/pinned", problem.field),
-        device: target.device.info().id.to_string(),
-        peer: None,
-        log_n: problem.log_n,
-        elements: Some(problem.len()),
-        floor: None,
-    };
-    session.measure(case, |budget| {
-        let device = &target.device;
-        let bytes = problem.len() * Mont::<F>::BYTES;
-        let mut host = device.host_buffer(bytes, Transfer::Upload, Secrecy::Public)?;
-        Mont::<F>::encode(&problem.input, &mut host);
-        let prepare = |host: HostBuffer| {
-            let mut data = device.alloc::<Mont<F>>(problem.len())?;
-            let host = data.write_pinned(host)?.wait()?;
-            anyhow::Ok((host, data))
-        };
-        let (host, data) = prepare(host)?;
-        ensure!(data.to_vec()? == *problem.input, "what was uploaded is not the input");
-        drop(data);
-        let mut host = Some(host);
-        let timing = budget.time(|| {
-            host = host.take().map(|host| anyhow::Ok(prepare(host)?.0)).transpose()?;
-            Ok(())
-        })?;
-        Ok((timing, None, format!("all of 2^{} elements", problem.log_n)))
-    });
-}
-
 /// Bits of the modulus of a field that has transforms here, by its name in cases.
 fn bits(field: &str) -> Option<u32> {
     use ark_ff::PrimeField;
@@ -691,100 +524,6 @@ fn relative_efficiency(case: &str, log_n: u32, throughput: f64) -> Option<f64> {
     let bits = f64::from(bits(field)?);
     let is_transform = task.starts_with("forward/") || task.starts_with("inverse/");
     is_transform.then(|| throughput * f64::from(log_n) * bits * bits)
-}
-
-/// The transforms of [`seven`] by `ark_poly`.
-fn seven_by_arkworks<F: DeviceField + FftField>(problem: &Problem<F>) -> Result<Vec<F>> {
-    let domain = Radix2EvaluationDomain::<F>::new(problem.len()).context("no domain of this size")?;
-    let coset = domain.get_coset(F::GENERATOR).context("no such coset")?;
-    let mut x = problem.input.clone();
-    // The coset's inverse undoes the last of the three.
-    for i in 0..3 {
-        domain.ifft_in_place(&mut x);
-        if i < 2 {
-            coset.fft_in_place(&mut x);
-        }
-    }
-    Ok(x)
-}
-
-/// The transform of `ark_poly` on all cores.
-fn arkworks<F: DeviceField + FftField>(session: &mut Session, problem: &Problem<F>, limits: Option<Limits>) {
-    let case = Case {
-        name: format!("{}/forward/natural/host", problem.field),
-        device: "cpu".into(),
-        peer: Some("arkworks"),
-        log_n: problem.log_n,
-        elements: Some(problem.len()),
-        floor: limits.map(|limits| limits.floor(problem.work())),
-    };
-    session.measure(case, |budget| {
-        let domain = Radix2EvaluationDomain::<F>::new(problem.len()).context("no domain of this size")?;
-        let mut data = problem.input.clone();
-        domain.fft_in_place(&mut data);
-        let checked = problem.check(false, Order::Natural, |place| Ok(data[place]))?;
-        let timing = budget.time(|| {
-            domain.fft_in_place(&mut data);
-            Ok(())
-        })?;
-        Ok((timing, None, checked))
-    });
-}
-
-/// The transform of Winterfell on all cores. Its roots of unity are others than those of the field's generator.
-#[cfg(feature = "winterfell")]
-fn winterfell(session: &mut Session, problem: &Problem<small::Goldilocks>) {
-    use ark_ff::{Field, PrimeField};
-    use winter_math::{StarkField, fft, fields::f64::BaseElement};
-
-    if problem.log_n > BaseElement::TWO_ADICITY {
-        return;
-    }
-    let case = Case {
-        name: format!("{}/forward/natural/host", problem.field),
-        device: "cpu".into(),
-        peer: Some("winterfell"),
-        log_n: problem.log_n,
-        elements: Some(problem.len()),
-        floor: None,
-    };
-    session.measure(case, |budget| {
-        let mut data: Vec<BaseElement> =
-            problem.input.iter().map(|x| BaseElement::new(x.into_bigint().as_ref()[0])).collect();
-        let twiddles = fft::get_twiddles::<BaseElement>(problem.len());
-        fft::evaluate_poly(&mut data, &twiddles);
-        let root = small::Goldilocks::from(BaseElement::get_root_of_unity(problem.log_n).as_int());
-        for &place in &problem.places {
-            let actual = small::Goldilocks::from(data[place].as_int());
-            let expected = horner_in_parallel(&problem.input, root.pow([place as u64]));
-            ensure!(actual == expected, "output {place} is {actual}, Horner's rule gives {expected}");
-        }
-        let checked = format!("horner, {CHECKED} of 2^{} outputs, at the powers of its own root", problem.log_n);
-        let timing = budget.time(|| {
-            fft::evaluate_poly(&mut data, &twiddles);
-            Ok(())
-        })?;
-        Ok((timing, None, checked))
-    });
-}
-
-/// The transforms of Plonky3 on all cores.
-#[cfg(feature = "plonky3")]
-fn plonky3<F: SmallField>(session: &mut Session, problem: &Problem<F>) {
-    use crate::plonky3::{Task, measure};
-
-    for (name, order) in [("natural", Order::Natural), ("bit-reversed", Order::BitReversed)] {
-        let case = Case {
-            name: format!("{}/forward/{name}/host", problem.field),
-            device: "cpu".into(),
-            peer: None,
-            log_n: problem.log_n,
-            elements: Some(problem.len()),
-            floor: None,
-        };
-        let check = |output: &dyn Fn(usize) -> Result<F>| problem.check(false, order, output);
-        measure(session, case, Task::Forward(order), 1, &problem.input, check);
-    }
 }
 
 #[cfg(test)]

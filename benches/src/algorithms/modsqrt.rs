@@ -5,22 +5,22 @@ use crypto_bigint::{
     BoxedUint, Limb, Odd, Resize, Uint,
     modular::{BoxedMontyForm, BoxedMontyParams},
 };
-use evariste_backend::Kind;
-use evariste_sqrt::{
+use evariste::backend::Kind;
+use evariste::sqrt::{
     Jacobi, ModSqrt,
     modular::{Outcome, limbs, reference},
 };
 use rayon::prelude::*;
 
 use crate::{
-    depth::Depth,
+    coverage::Coverage,
     input,
     limits::Work,
+    request::Request,
     session::{Algorithm, Case, Headline, Session, is_too_large_for_device},
     sizes::Sizes,
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Roots modulo primes of 16 to 4096 bits.
@@ -30,10 +30,10 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         case: "mod-1024/roots/device",
         title: "square roots modulo a run-time prime of 1024 bits",
     }],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large: |error| match error.downcast_ref() {
-        Some(evariste_sqrt::Error::Device(error)) => is_too_large_for_device(error),
+        Some(evariste::sqrt::Error::Device(error)) => is_too_large_for_device(error),
         _ => error.downcast_ref().is_some_and(is_too_large_for_device),
     },
 };
@@ -79,16 +79,16 @@ impl Prime {
     }
 }
 
-fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
     for target in targets {
         let info = target.device.info();
-        let most = match (info.id.kind, wanted.depth) {
+        let most = match (info.id.kind, request.coverage) {
             _ if info.features.software => 3,
             (Kind::Cpu, _) => CPU_LOG_N,
-            (_, Depth::Summary | Depth::Small) => 17,
-            (_, Depth::Full) => 18,
+            (_, Coverage::Summary | Coverage::Small) => 17,
+            (_, Coverage::Full) => 18,
         };
-        if let Some(sizes) = &wanted.log_n {
+        if let Some(sizes) = &request.log_n {
             let sizes = Sizes::union([sizes]);
             for (prime, log_n) in PRIMES.into_iter().flat_map(|prime| sizes.iter().map(move |log_n| (prime, *log_n))) {
                 roots(session, target, prime, log_n, false);
@@ -109,7 +109,7 @@ fn run(session: &mut Session, targets: &[Target], wanted: &Wanted) {
         // One root alone.
         roots(session, target, HEADLINE, 0, false);
     }
-    if wanted.peers {
+    if request.peers {
         PRIMES.into_iter().filter(|prime| prime.value().as_words()[0] % 4 == 3).for_each(|prime| peer(session, prime));
         symbols_peer(session);
     }

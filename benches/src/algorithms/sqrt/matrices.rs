@@ -9,8 +9,8 @@ use std::iter;
 
 use anyhow::{Context, Result, ensure};
 use ark_ff::{FftField, PrimeField};
-use evariste_backend::Buffer;
-use evariste_field::{DevicePrimeField, Mont, Vector};
+use evariste::backend::Buffer;
+use evariste::field::{DevicePrimeField, Mont, Vector};
 
 use super::{Case, Session, Target, input};
 
@@ -67,7 +67,7 @@ fn multiply<F: DevicePrimeField>(
     n: usize,
     b: &Buffer<Mont<F>>,
     d: &mut Buffer<Mont<F>>,
-) -> Result<(), evariste_backend::Error> {
+) -> Result<(), evariste::backend::Error> {
     (1..n).try_for_each(|column| {
         let (before, mut after) = d.view_mut(..)?.split_at(column * n)?;
         let (before, b) = (before.view((column - 1) * n..)?, b.view((column - 1) * n..column * n)?);

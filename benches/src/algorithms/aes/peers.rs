@@ -8,8 +8,8 @@ use aes_gcm::{
 use anyhow::{Context, Result, ensure};
 use cipher::{Array, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, StreamCipher, consts::U12};
 use ctr::CtrCore;
-use evariste_aes::Aes;
-use evariste_backend::Device;
+use evariste::aes::Aes;
+use evariste::backend::Device;
 
 use super::{
     IV, KEY, NONCE, case,

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use ark_bls12_381::g1::Config as Bls12381;
-use evariste_curve::AffinePoint;
+use evariste::curve::AffinePoint;
 use evariste_gpu_peers::ec_gpu;
 
 use super::{Case, Kind, Session, Target, bases, expected};

@@ -19,17 +19,17 @@ mod reference;
 #[cfg(feature = "all")]
 mod steps;
 
-use evariste_backend::{Device, Kind};
+use evariste::backend::{Device, Kind};
 #[cfg(feature = "all")]
 pub(crate) use generate::Input;
 
 use crate::{
-    depth::Depth,
+    coverage::Coverage,
     limits::Work,
+    request::Request,
     session::{self, Algorithm, Case, Headline, Session},
     target::Target,
     timing::{Budget, Timing},
-    wanted::Wanted,
 };
 
 /// AES in all its modes, where it has hundreds of cases, whose times vary little.
@@ -48,8 +48,8 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
 
 fn is_too_large(error: &anyhow::Error) -> bool {
     match error.downcast_ref() {
-        Some(evariste_aes::Error::Device(error)) => session::is_too_large_for_device(error),
-        Some(evariste_aes::Error::Method { .. }) => true,
+        Some(evariste::aes::Error::Device(error)) => session::is_too_large_for_device(error),
+        Some(evariste::aes::Error::Method { .. }) => true,
         _ => session::is_too_large(error),
     }
 }
@@ -69,11 +69,11 @@ const SECTOR: usize = 4096;
 /// The median, the launches, and what was compared.
 type Measured = (Timing, Option<u64>, String);
 
-fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], options: &Request) {
     for target in targets {
         let cpu = target.device.info().id.kind == Kind::Cpu;
         for log_n in sizes(&target.device, options) {
-            device::run(session, target, log_n, options.depth);
+            device::run(session, target, log_n, options.coverage);
             host::run(session, target, log_n);
             #[cfg(feature = "all")]
             steps::run(session, target, log_n);
@@ -86,19 +86,19 @@ fn run(session: &mut Session, targets: &[Target], options: &Wanted) {
 }
 
 /// log₂ of the bytes: the ladder from 1 KiB to 1 GiB, and 4 GiB where that takes no time, each four times the last.
-fn sizes(device: &Device, options: &Wanted) -> Vec<u32> {
+fn sizes(device: &Device, options: &Request) -> Vec<u32> {
     let info = device.info();
-    match (options.depth, info.id.kind) {
+    match (options.coverage, info.id.kind) {
         _ if options.log_n.is_some() => {
             (10..=32).filter(|n| options.log_n.as_ref().is_some_and(|s| s.contains(*n))).collect()
         }
-        (Depth::Summary, Kind::Cpu) => vec![24],
-        (Depth::Summary, _) if info.features.software => vec![16],
-        (Depth::Summary, _) => vec![28],
+        (Coverage::Summary, Kind::Cpu) => vec![24],
+        (Coverage::Summary, _) if info.features.software => vec![16],
+        (Coverage::Summary, _) => vec![28],
         _ if info.features.software => vec![10, 16, 20],
         (_, Kind::Cpu) => (10..=30).step_by(2).collect(),
-        (Depth::Small, _) => vec![10, 16, 20, 24, 28],
-        (Depth::Full, _) => (10..=32).step_by(2).collect(),
+        (Coverage::Small, _) => vec![10, 16, 20, 24, 28],
+        (Coverage::Full, _) => (10..=32).step_by(2).collect(),
     }
 }
 
