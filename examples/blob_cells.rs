@@ -23,75 +23,31 @@
 //! transform of the same size on a coset, back to bit-reversed values. No transform of 2^13 elements, no padding with
 //! zeros, no reordering.
 
+#[path = "shared/blobs.rs"]
+mod blobs;
+
 use std::{
-    env, fs,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use ark_bls12_381::Fr;
-use ark_ff::{BigInt, FftField, PrimeField, UniformRand};
+use ark_ff::{FftField, PrimeField};
 use c_kzg::{BYTES_PER_BLOB, BYTES_PER_CELL, Blob, CELLS_PER_EXT_BLOB, ethereum_kzg_settings};
 use evariste::prelude::*;
 use rayon::prelude::*;
 
-type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
-
-/// log₂ of the elements of a blob.
-const LOG_BLOB: u32 = 12;
-
-/// Bytes of an element.
-const BYTES: usize = 32;
+use blobs::{BYTES, LOG_BLOB, NO_TABLES, Result, big_endian, decode, median};
 
 /// Bytes of the cells of a blob.
 const BYTES_PER_EXTENSION: usize = CELLS_PER_EXT_BLOB * BYTES_PER_CELL;
 
-/// c-kzg's tables for proofs, which cells do not need.
-const NO_TABLES: u64 = 0;
-
-/// Timed runs, of which the median is told, after one to warm up.
-const RUNS: usize = 9;
-
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    blobs::exit(run)
 }
 
 fn run() -> Result<()> {
-    let (mut device, mut files) = (None, Vec::new());
-    let mut arguments = env::args_os().skip(1);
-    while let Some(argument) = arguments.next() {
-        if argument == "--device" {
-            let name = arguments.next().ok_or("--device needs the name of a device")?;
-            device = Some(name.to_string_lossy().parse::<Device>()?);
-        } else if argument.to_string_lossy().starts_with('-') {
-            return Err("usage: blob_cells [--device cpu|cuda:N|wgpu:N] [FILE]…".into());
-        } else {
-            files.push(argument);
-        }
-    }
-    let device = device.map_or_else(Device::best, Ok)?;
-
-    let batches = if files.is_empty() {
-        vec![random_blobs(1), random_blobs(64)]
-    } else {
-        let mut batch = Vec::with_capacity(files.len() * BYTES_PER_BLOB);
-        for file in &files {
-            let name = file.to_string_lossy();
-            let blob = fs::read(file).map_err(|error| format!("{name}: {error}"))?;
-            if blob.len() != BYTES_PER_BLOB {
-                return Err(format!("{name}: a blob has {BYTES_PER_BLOB} bytes, got {}", blob.len()).into());
-            }
-            batch.extend(blob);
-        }
-        vec![batch]
-    };
-
+    let (device, batches) = blobs::arguments("blob_cells")?;
     println!("device: {device}");
     let start = Instant::now();
     let extender = Extender::new(&device)?;
@@ -168,25 +124,6 @@ impl Extender {
     }
 }
 
-/// The elements of a batch of blobs, which must all be canonical, that is below the modulus.
-fn decode(blobs: &[u8]) -> Result<Vec<Fr>, String> {
-    let element = |(place, bytes): (usize, &[u8])| {
-        let mut limbs = [0; 4];
-        for (limb, bytes) in limbs.iter_mut().rev().zip(bytes.chunks_exact(8)) {
-            *limb = bytes.iter().fold(0, |limb, &byte| limb << 8 | u64::from(byte));
-        }
-        Fr::from_bigint(BigInt(limbs)).ok_or_else(|| {
-            let (blob, element) = (place >> LOG_BLOB, place % (1 << LOG_BLOB));
-            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-            let (expected, actual) = (hex(&big_endian(Fr::MODULUS)), hex(bytes));
-            format!(
-                "element {element} of blob {blob} is not canonical: expected less than 0x{expected}, got 0x{actual}"
-            )
-        })
-    };
-    blobs.par_chunks_exact(BYTES).enumerate().map(element).collect()
-}
-
 /// The cells of a batch: for each blob its own bytes, then the values at the odd powers.
 fn encode(blobs: &[u8], odd: &[Fr]) -> Vec<u8> {
     let mut cells = vec![0; 2 * blobs.len()];
@@ -204,14 +141,6 @@ fn encode(blobs: &[u8], odd: &[Fr]) -> Vec<u8> {
     cells
 }
 
-fn big_endian(x: BigInt<4>) -> [u8; BYTES] {
-    let mut bytes = [0; BYTES];
-    for (bytes, limb) in bytes.chunks_exact_mut(8).zip(x.0.iter().rev()) {
-        bytes.copy_from_slice(&limb.to_be_bytes());
-    }
-    bytes
-}
-
 /// The cells by c-kzg, one blob after the other.
 fn reference(blobs: &[u8]) -> Result<Vec<u8>> {
     let settings = ethereum_kzg_settings(NO_TABLES);
@@ -223,32 +152,11 @@ fn reference(blobs: &[u8]) -> Result<Vec<u8>> {
     Ok(cells)
 }
 
-/// Random blobs, the same on every run, that begin with the smallest and the largest element.
-fn random_blobs(count: usize) -> Vec<u8> {
-    let mut rng = ark_std::test_rng();
-    let mut blob = || {
-        let edges = [Fr::from(0), Fr::from(-1)];
-        let random = (edges.len()..1 << LOG_BLOB).map(|_| Fr::rand(&mut rng));
-        edges.into_iter().chain(random).flat_map(|x| big_endian(x.into_bigint())).collect::<Vec<u8>>()
-    };
-    (0..count).flat_map(|_| blob()).collect()
-}
-
-fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
-    run()?;
-    let mut times = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        run()?;
-        times.push(start.elapsed());
-    }
-    times.sort();
-    Ok(times[RUNS / 2])
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use ark_ff::BigInt;
+
+    use super::{blobs::random_blobs, *};
 
     #[test]
     fn cells_equal_those_of_c_kzg_on_every_device() {

@@ -19,84 +19,40 @@
 //! The points L_i stay on the device. c-kzg does not hand out those of the trusted setup that it ships, but its commitment to
 //! the blob that is 1 at place i and 0 elsewhere is L_i.
 
+#[path = "shared/blobs.rs"]
+mod blobs;
+
 use std::{
-    env, fs,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use ark_bls12_381::{Fr, G1Affine, G1Projective, g1::Config};
 use ark_ec::CurveGroup;
-use ark_ff::{AdditiveGroup, BigInt, FftField, Field, PrimeField, UniformRand, batch_inversion};
+use ark_ff::{AdditiveGroup, FftField, Field, PrimeField, batch_inversion};
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 use aws_lc_rs::digest;
 use c_kzg::{BYTES_PER_BLOB, BYTES_PER_COMMITMENT, Blob, KzgSettings, ethereum_kzg_settings};
 use evariste::{msm::Precompute, prelude::*};
 use rayon::prelude::*;
 
-type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
-
-/// log₂ of the elements of a blob.
-const LOG_BLOB: u32 = 12;
-
-/// Bytes of an element.
-const BYTES: usize = 32;
+use blobs::{BYTES, LOG_BLOB, NO_TABLES, Result, decode, median};
 
 /// What is hashed before a blob: a name, and the number of its elements as 16 bytes.
 const DOMAIN: &[u8; 16] = b"FSBLOBVERIFY_V1_";
 
-/// c-kzg's tables for proofs of cells, which are not computed here.
-const NO_TABLES: u64 = 0;
-
 /// Bytes of the points and their multiples on the device.
 const TABLES: u64 = 16 << 20;
-
-/// Timed runs, of which the median is told, after one to warm up.
-const RUNS: usize = 9;
 
 /// A commitment or a proof: a compressed point.
 type Point = [u8; BYTES_PER_COMMITMENT];
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    blobs::exit(run)
 }
 
 fn run() -> Result<()> {
-    let (mut device, mut files) = (None, Vec::new());
-    let mut arguments = env::args_os().skip(1);
-    while let Some(argument) = arguments.next() {
-        if argument == "--device" {
-            let name = arguments.next().ok_or("--device needs the name of a device")?;
-            device = Some(name.to_string_lossy().parse::<Device>()?);
-        } else if argument.to_string_lossy().starts_with('-') {
-            return Err("usage: blob_commitment [--device cpu|cuda:N|wgpu:N] [FILE]…".into());
-        } else {
-            files.push(argument);
-        }
-    }
-    let device = device.map_or_else(Device::best, Ok)?;
-
-    let batches = if files.is_empty() {
-        vec![random_blobs(1), random_blobs(64)]
-    } else {
-        let mut batch = Vec::with_capacity(files.len() * BYTES_PER_BLOB);
-        for file in &files {
-            let name = file.to_string_lossy();
-            let blob = fs::read(file).map_err(|error| format!("{name}: {error}"))?;
-            if blob.len() != BYTES_PER_BLOB {
-                return Err(format!("{name}: a blob has {BYTES_PER_BLOB} bytes, got {}", blob.len()).into());
-            }
-            batch.extend(blob);
-        }
-        vec![batch]
-    };
-
+    let (device, batches) = blobs::arguments("blob_commitment")?;
     println!("device: {device}");
     let start = Instant::now();
     let setup = setup(ethereum_kzg_settings(NO_TABLES))?;
@@ -226,20 +182,6 @@ fn compressed(point: &G1Affine) -> Result<Point> {
     Ok(bytes)
 }
 
-/// The elements of a batch of blobs, which must all be canonical, that is below the modulus.
-fn decode(blobs: &[u8]) -> Result<Vec<Fr>> {
-    let element = |(place, bytes): (usize, &[u8])| {
-        let mut limbs = [0; 4];
-        for (limb, bytes) in limbs.iter_mut().rev().zip(bytes.chunks_exact(8)) {
-            *limb = bytes.iter().fold(0, |limb, &byte| limb << 8 | u64::from(byte));
-        }
-        let (blob, element) = (place >> LOG_BLOB, place % (1 << LOG_BLOB));
-        Fr::from_bigint(BigInt(limbs))
-            .ok_or_else(|| format!("element {element} of blob {blob} is not canonical").into())
-    };
-    blobs.par_chunks_exact(BYTES).enumerate().map(element).collect()
-}
-
 /// Commitments and proofs by c-kzg, one blob after the other.
 fn reference(blobs: &[u8]) -> Result<Vec<(Point, Point)>> {
     let settings = ethereum_kzg_settings(NO_TABLES);
@@ -252,44 +194,18 @@ fn reference(blobs: &[u8]) -> Result<Vec<(Point, Point)>> {
     blobs.chunks_exact(BYTES_PER_BLOB).map(both).collect()
 }
 
-/// Random blobs, the same on every run, that begin with the smallest and the largest element.
-fn random_blobs(count: usize) -> Vec<u8> {
-    let mut rng = ark_std::test_rng();
-    let mut blob = || {
-        let edges = [Fr::from(0), Fr::from(-1)];
-        let random = (edges.len()..1 << LOG_BLOB).map(|_| Fr::rand(&mut rng));
-        edges.into_iter().chain(random).flat_map(big_endian).collect::<Vec<u8>>()
-    };
-    (0..count).flat_map(|_| blob()).collect()
-}
-
-fn big_endian(x: Fr) -> [u8; BYTES] {
-    let mut bytes = [0; BYTES];
-    for (bytes, limb) in bytes.chunks_exact_mut(8).zip(x.into_bigint().0.iter().rev()) {
-        bytes.copy_from_slice(&limb.to_be_bytes());
-    }
-    bytes
-}
-
-fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
-    run()?;
-    let mut times = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        run()?;
-        times.push(start.elapsed());
-    }
-    times.sort();
-    Ok(times[RUNS / 2])
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use ark_ff::BigInt;
+
+    use super::{
+        blobs::{big_endian, random_blobs},
+        *,
+    };
 
     #[test]
     fn commitments_and_proofs_equal_those_of_c_kzg_on_every_device() {
-        let constant = big_endian(Fr::from(7)).repeat(1 << LOG_BLOB);
+        let constant = big_endian(BigInt::from(7u8)).repeat(1 << LOG_BLOB);
         let blobs = [vec![0; BYTES_PER_BLOB], constant, random_blobs(1)].concat();
         let expected: (Vec<Point>, Vec<Point>) = reference(&blobs).unwrap().into_iter().unzip();
         let setup = setup(ethereum_kzg_settings(NO_TABLES)).unwrap();
