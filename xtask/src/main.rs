@@ -14,7 +14,9 @@ mod sources;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
+use evariste_machine::{map, process::root};
 
 use program::{ALL, BENCH, EVERY_FIELD, REPORT, TRIALS};
 
@@ -43,6 +45,8 @@ enum Command {
     /// Writes a file of so many bytes without a pattern, to try encrypting on: BYTES FILE.
     #[command(disable_help_flag = true)]
     Input(program::Arguments),
+    /// Writes the tables of packages in README.md and docs/architecture.md from their manifests.
+    Map,
     /// Writes docs/comparisons.md, and the charts beside it, from the files under docs/results.
     Comparisons,
     /// Writes one page with charts of all results under docs/results.
@@ -56,6 +60,11 @@ enum Command {
     Bundle(bundle::Options),
 }
 
+fn map() -> Result<ExitCode> {
+    map::write(&root())?.iter().for_each(|document| println!("wrote {document}"));
+    Ok(ExitCode::SUCCESS)
+}
+
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Bench(options) => BENCH.run(None, &options.features(), &options.arguments),
@@ -65,6 +74,7 @@ fn main() -> ExitCode {
         Command::Devices => BENCH.run(Some("devices"), &[], &[]),
         Command::Reproduce(options) => BENCH.run(Some("reproduce"), &[ALL], &options.arguments),
         Command::Input(options) => BENCH.run(Some("input"), &[ALL], &options.arguments),
+        Command::Map => map(),
         Command::Comparisons => REPORT.run(Some("comparisons"), &[], &[]),
         Command::Report(options) => REPORT.run(Some("report"), &[], &options.arguments),
         Command::Address(options) => address::run(&options),
