@@ -11,7 +11,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use evariste_machine::process::{cargo, root};
+use evariste_machine::{
+    map,
+    process::{cargo, root},
+};
 use libtest_mimic::Trial;
 
 /// The page.
@@ -23,6 +26,9 @@ const NAMES: [&str; 2] = ["msm", "gray"];
 /// The files that are new.
 const FILES: &str = "xtask/adding-an-algorithm";
 
+/// The files that an algorithm may edit.
+const MOST_EDITS: usize = 4;
+
 /// Folders with what is no part of the workspace.
 const NOT_COPIED: [&str; 4] = ["target", ".git", "artifacts", "corpus"];
 
@@ -33,7 +39,7 @@ struct Edit {
     text: &'static str,
 }
 
-/// What is put into other files, by the steps of the page.
+/// The edits of other files, by the steps of the page.
 const EDITS: &[Edit] = &[
     // 1. The crate.
     Edit {
@@ -41,36 +47,14 @@ const EDITS: &[Edit] = &[
         behind: "[workspace.dependencies]\n",
         text: concat!("evariste-gray = { path = \"crates/gray\", version = \"", env!("CARGO_PKG_VERSION"), "\" }\n"),
     },
-    // 3. Tests.
-    Edit {
-        file: "crates/conformance/Cargo.toml",
-        behind: "evariste-field.workspace = true\n",
-        text: "evariste-gray.workspace = true\n",
-    },
-    Edit { file: "crates/conformance/src/lib.rs", behind: "\nmod fields;\n", text: "mod gray;\n" },
-    Edit {
-        file: "crates/conformance/src/lib.rs",
-        behind: "const TOPICS: &[Topic] = &[\n",
-        text: "    Topic { name: \"gray\", add: gray::add, families: gray::FAMILIES },\n",
-    },
-    // 4. Benches.
-    Edit {
-        file: "benches/Cargo.toml",
-        behind: "evariste-field.workspace = true\n",
-        text: "evariste-gray.workspace = true\n",
-    },
-    Edit { file: "benches/src/main.rs", behind: "\nmod field;\n", text: "mod gray;\n" },
-    Edit {
-        file: "benches/src/main.rs",
-        behind: "static ALGORITHMS: &[&Algorithm] = &[\n",
-        text: "    &gray::ALGORITHM,\n",
-    },
+    // 3. Tests and 4. benches edit no file.
     // 5. For users.
     Edit {
         file: "crates/evariste/Cargo.toml",
         behind: "field = [\"dep:evariste-field\"]\n",
         text: "## Gray codes. Need no field.\ngray = [\"dep:evariste-gray\"]\n",
     },
+    Edit { file: "crates/evariste/Cargo.toml", behind: "\nfull = [", text: "\"gray\", " },
     Edit {
         file: "crates/evariste/Cargo.toml",
         behind: "\nevariste-field = { workspace = true, optional = true }\n",
@@ -80,12 +64,6 @@ const EDITS: &[Edit] = &[
         file: "crates/evariste/src/lib.rs",
         behind: "pub use evariste_field as field;\n",
         text: "#[cfg(feature = \"gray\")]\npub use evariste_gray as gray;\n",
-    },
-    Edit { file: "README.md", behind: "number-theoretic transforms (NTT),", text: " Gray codes," },
-    Edit {
-        file: "docs/architecture.md",
-        behind: "| `crates/aes` | AES in its modes, over `backend` alone | `src/engine.rs`, `src/blocks.rs`, `src/kernels.rs` |\n",
-        text: "| `crates/gray` | Gray codes, over `backend` alone | `src/plan.rs` |\n",
     },
     Edit { file: "CHANGELOG.md", behind: "### Added\n\n", text: "- `evariste-gray`: Gray codes of 32-bit integers.\n" },
 ];
@@ -123,7 +101,8 @@ fn follow() -> Result<()> {
         insert(&copy.join(file), behind, text)?;
         edited.insert((*file).to_owned());
     }
-    compare(&root, &new, &edited)?;
+    let written = map::write(&copy)?.into_iter().map(str::to_owned).collect();
+    compare(&root, &new, &edited, &written)?;
 
     let version = concat!("[workspace.package]\nversion = \"", env!("CARGO_PKG_VERSION"));
     insert(&copy.join("Cargo.toml"), version, "+copy")?;
@@ -141,14 +120,14 @@ fn follow() -> Result<()> {
     for tests in ["--lib", "--doc"] {
         cargo(&["test", "--package", "evariste-gray", "--package", "evariste-trials", tests])?;
     }
-    // The façade has it as a feature.
+    // The façade, whose feature `full` trials and benches take, has it as a feature.
     let packages = ["evariste-trials", "evariste-benches", "evariste"].map(|package| ["--package", package]).concat();
-    cargo(&[&["check"], &packages[..], &["--features", "evariste/gray"]].concat())?;
+    cargo(&[&["check"], &packages[..], &["--features", "evariste/full"]].concat())?;
     fs::remove_dir_all(&copy).with_context(|| format!("removing {}", copy.display()))
 }
 
 /// Whether the page lists these files, and says how many they are.
-fn compare(root: &Path, new: &BTreeSet<String>, edited: &BTreeSet<String>) -> Result<()> {
+fn compare(root: &Path, new: &BTreeSet<String>, edited: &BTreeSet<String>, written: &BTreeSet<String>) -> Result<()> {
     let page = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
     let listed = |kind: &str| -> BTreeSet<String> {
         let [theirs, ours] = NAMES;
@@ -156,12 +135,13 @@ fn compare(root: &Path, new: &BTreeSet<String>, edited: &BTreeSet<String>) -> Re
         let of_kind = words.filter(|words| words.first() == Some(&kind) && words.len() > 2);
         of_kind.map(|words| words[1].replace(theirs, ours)).collect()
     };
-    for (kind, files) in [("new", new), ("edited", edited)] {
+    for (kind, files) in [("new", new), ("edited", edited), ("written", written)] {
         let listed = listed(kind);
         ensure!(listed == *files, "{PAGE} lists as {kind} {listed:?}, the steps lead to {files:?}");
     }
     let numbers = format!("makes {} files and edits {}", new.len(), edited.len());
     ensure!(page.contains(&numbers), "{PAGE} does not say that an algorithm {numbers}");
+    ensure!(edited.len() <= MOST_EDITS, "an algorithm edits {edited:?}, expected at most {MOST_EDITS} files");
     Ok(())
 }
 

@@ -1,28 +1,30 @@
 //! Gray codes, which stream through memory.
 
 use anyhow::ensure;
-use evariste_backend::Kind;
-use evariste_gray::{Gray, reference};
+use evariste::{
+    backend::Kind,
+    gray::{Gray, reference},
+};
 
 use crate::{
     input,
     limits::Work,
+    request::Request,
     session::{self, Algorithm, Case, Headline, Session},
     target::Target,
     timing::Budget,
-    wanted::Wanted,
 };
 
 /// Gray codes.
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "gray",
     headlines: &[Headline { case: "u32/gray/device", title: "Gray codes" }],
-    budget: |wanted| Budget::of(wanted.depth),
+    budget: |request| Budget::of(request.coverage),
     run,
     is_too_large: session::is_too_large,
 };
 
-fn run(session: &mut Session, targets: &[Target], _: &Wanted) {
+fn run(session: &mut Session, targets: &[Target], _: &Request) {
     for target in targets {
         let log_n = if target.device.info().id.kind == Kind::Cpu { 20 } else { 24 };
         let elements = 1usize << log_n;
