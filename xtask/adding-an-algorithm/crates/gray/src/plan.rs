@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Error, Kernel, KernelSpec, Language, Queue, Result, View, ViewMut,
-    parallel, params,
+    Arg, Binding, BindingType, CpuArg, Error, Kernel, KernelSpec, Language, Queue, Result, View, ViewMut, parallel,
+    params,
 };
 
 /// Threads of a workgroup: what WebGPU promises.
