@@ -6,6 +6,7 @@ use libtest_mimic::Trial;
 
 use crate::{
     Add, Named, Outcome,
+    freed::Freed,
     launches::{Exception, KernelGroup},
     loops::Divided,
     misplaced::Plan,
@@ -27,6 +28,8 @@ pub(crate) struct Area {
     pub(crate) operations: &'static [Operation],
     /// Kernels that none of the operations launches on the CPU, and why.
     pub(crate) without_operation: &'static [(&'static str, &'static str)],
+    /// Operations on secrets, of which nothing stays in freed memory of the host.
+    pub(crate) freed: &'static [Freed],
     /// Trials that watch how work on several queues is ordered.
     pub(crate) ordered: &'static [Named],
     /// Trials with lengths around 2³².
@@ -51,6 +54,7 @@ impl Area {
             exceptions: &[],
             operations: &[],
             without_operation: &[],
+            freed: &[],
             ordered: &[],
             boundaries: &[],
             divided: &[],

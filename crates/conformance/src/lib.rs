@@ -5,6 +5,7 @@ mod boundaries;
 mod curves;
 mod emulator;
 mod fields;
+mod freed;
 mod heap;
 mod hostile;
 mod launches;
@@ -66,7 +67,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
 }
 
 /// Trials that each area has a part in.
-const OF_ALL_AREAS: [(&str, Add); 3] = [("loops", loops::add), ("secrecy", secrecy::add), ("launches", launches::add)];
+const OF_ALL_AREAS: [(&str, Add); 4] =
+    [("loops", loops::add), ("secrecy", secrecy::add), ("freed", freed::add), ("launches", launches::add)];
 
 /// The trials of one device that take minutes, or gigabytes of memory and disk. Devices that the processor emulates have few.
 pub fn long(device: &Device) -> Vec<Trial> {

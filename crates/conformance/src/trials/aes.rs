@@ -1,6 +1,7 @@
 //! AES in all modes: against RustCrypto's crates, against published vectors, and with input that must be refused.
 
 mod cross;
+mod freed;
 mod full;
 mod places;
 mod queues;
@@ -30,6 +31,7 @@ pub(crate) const AREA: Area = Area {
         Exception::new("aes_", "XtsSteal", Launched::NotByCpu),
     ],
     operations: secrets::OPERATIONS,
+    freed: freed::FREED,
     without_operation: &[
         ("aes_previous", "GPUs alone have to keep what CBC chains"),
         ("move_bytes", "GPUs alone need bytes at words"),

@@ -1,5 +1,6 @@
 //! Buffers, copies, queues, and what happens when they are misused.
 
+mod freed;
 mod queues;
 mod secrets;
 mod views;
@@ -10,7 +11,7 @@ use evariste::backend::{Device, Error, Secrecy, Transfer};
 
 use crate::{Area, DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, launches, other_device};
 
-pub(crate) const AREA: Area = Area { operations: secrets::OPERATIONS, ..Area::new("device", add) };
+pub(crate) const AREA: Area = Area { operations: secrets::OPERATIONS, freed: freed::FREED, ..Area::new("device", add) };
 
 fn add(trials: &mut DeviceTrials<'_>) {
     queues::add(trials);

@@ -1,5 +1,6 @@
 //! Multi-scalar multiplication: sums of known multiples of the generator.
 
+mod freed;
 mod loops;
 mod prepared;
 mod queues;
@@ -38,6 +39,7 @@ pub(crate) const AREA: Area = Area {
         Exception::new("msm_whole", "each bucket", Launched::BySeveral),
     ],
     operations: secrets::OPERATIONS,
+    freed: freed::FREED,
     ordered: queues::ORDERED,
     divided: loops::DIVIDED,
     prepared: Some(prepared::sums),

@@ -2,6 +2,7 @@
 
 mod boundaries;
 mod extensions;
+mod freed;
 mod host;
 mod plan;
 mod prepared;
@@ -33,6 +34,7 @@ pub(crate) const AREA: Area = Area {
         Exception::new("ntt_halves", "", Launched::InAnyVariant),
     ],
     operations: secrets::OPERATIONS,
+    freed: freed::FREED,
     without_operation: &[("ntt_factors", "it computes public factors alone, for benches")],
     ordered: queues::ORDERED,
     boundaries: boundaries::BOUNDARIES,

@@ -1,5 +1,6 @@
 //! Square roots and points from their encodings, compared with arkworks.
 
+mod freed;
 mod queues;
 mod secrets;
 
@@ -31,6 +32,7 @@ use crate::{
 pub(crate) const AREA: Area = Area {
     kernels: KERNELS,
     operations: secrets::OPERATIONS,
+    freed: freed::FREED,
     without_operation: &[
         ("sqrt_frobenius", "messages that are hashed are public"),
         ("sqrt_multiple", "messages that are hashed are public"),

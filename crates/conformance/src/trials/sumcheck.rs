@@ -1,5 +1,6 @@
 //! Sumchecks: proofs compared byte by byte with those of the definition.
 
+mod freed;
 mod prepared;
 mod queues;
 mod secrets;
@@ -35,6 +36,7 @@ pub(crate) const AREA: Area = Area {
         Exception::new("sumcheck_round", "", Launched::BySeveral),
     ],
     operations: secrets::OPERATIONS,
+    freed: freed::FREED,
     without_operation: &[("sumcheck_outer", "it has no input but a point")],
     ordered: queues::ORDERED,
     prepared: Some(prepared::sumchecks),
