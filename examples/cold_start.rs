@@ -22,7 +22,7 @@ use std::{
 
 use ark_ec::{AffineRepr, short_weierstrass::Affine};
 use ark_ff::{FftField, UniformRand};
-use evariste::{msm::MsmCurve, prelude::*, sumcheck::Config};
+use evariste::{msm::MsmCurve, prelude::*};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
@@ -140,7 +140,7 @@ fn zero_check(device: &Device, log_n: u32) -> Result<()> {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let expression = a * b - c;
     let statement = Statement::<Fr>::new(log_n as usize, &expression)?.weight(Weight::ZeroCheck);
-    let sumcheck = Sumcheck::<Fr>::new(device, &expression, Config::default())?;
+    let sumcheck = Sumcheck::<Fr>::new(device, &expression)?;
     sumcheck.prepare(&statement)?;
     let tables = [2u8, 3, 6].map(|value| device.upload::<Mont<Fr>>(&vec![Fr::from(value); 1 << log_n]));
     let tables: Vec<_> = tables.into_iter().collect::<Result<_, _>>()?;

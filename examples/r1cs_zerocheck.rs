@@ -21,7 +21,7 @@ use evariste::{
     field::FieldSum,
     prelude::*,
     primitives::SegmentedSum,
-    sumcheck::{Config, Refused, reference},
+    sumcheck::{Refused, reference},
 };
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -124,7 +124,7 @@ fn check(device: &Device, system: &System, assignment: &[Fr]) -> Result<Result<(
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let gate = a * b - c;
     let statement = Statement::new(system.num_vars(), &gate)?.weight(Weight::ZeroCheck);
-    let prover = Sumcheck::<Fr>::new(device, &gate, Config::default())?;
+    let prover = Sumcheck::<Fr>::new(device, &gate)?;
     let given: Vec<_> = tables.iter().collect();
     let start = Instant::now();
     let proved = prover.prove(&statement, &given, Fr::ZERO, &mut Blake3Transcript::new(DOMAIN))?;

@@ -113,7 +113,7 @@ const OPERATIONS: [Operation; 6] = [
         apply: |vector, inputs, out| {
             let [a, b] = [0, 1].map(Expression::column);
             let columns = [&inputs.a, &inputs.b];
-            vector.sum_expression_to(&(&a * &b - &a), &columns, &[], out.view_mut(..1)?)
+            vector.sum_expression_into(&(&a * &b - &a), &columns, &[], out.view_mut(..1)?)
         },
         arkworks: Some(|host, out| {
             let terms = (&host.a, &host.b).into_par_iter().with_min_len(GRAIN);

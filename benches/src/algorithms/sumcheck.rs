@@ -11,7 +11,7 @@ use ark_ff::{AdditiveGroup, Field};
 use evariste::backend::{Buffer, Device, Kind, Secrecy};
 use evariste::field::{Expression, Mont, Vector};
 use evariste::sumcheck::{
-    self as sumcheck, Blake3Transcript, Closure, Config, Draw, Proved, Statement, Strategy, SubClaim, Sumcheck,
+    self as sumcheck, Blake3Transcript, Challenge, Closure, ProverOutput, Statement, Strategy, SubClaim, Sumcheck, SumcheckConfig,
     Transcript, Weight,
 };
 use rayon::prelude::*;
@@ -54,22 +54,22 @@ const BYTES: f64 = 32.0;
 struct Way {
     name: &'static str,
     strategy: Strategy,
-    draw: Draw,
+    challenge: Challenge,
     consumed: bool,
 }
 
-const fn way(name: &'static str, strategy: Strategy, draw: Draw) -> Way {
-    Way { name, strategy, draw, consumed: false }
+const fn way(name: &'static str, strategy: Strategy, challenge: Challenge) -> Way {
+    Way { name, strategy, challenge, consumed: false }
 }
 
-const MAIN: Way = way("zero-check/device", Strategy::ZeroCheck, Draw::Device);
+const MAIN: Way = way("zero-check/device", Strategy::ZeroCheck, Challenge::Device);
 
 const OTHERS: [Way; 5] = [
     Way { name: "zero-check/consumed/device", consumed: true, ..MAIN },
-    way("zero-check/host-transcript", Strategy::ZeroCheck, Draw::Host),
-    way("split-eq/device", Strategy::SplitEq, Draw::Device),
-    way("claim/host-transcript", Strategy::FromClaim, Draw::Host),
-    way("textbook/host-transcript", Strategy::Textbook, Draw::Host),
+    way("zero-check/host-transcript", Strategy::ZeroCheck, Challenge::Host),
+    way("split-eq/device", Strategy::SplitEq, Challenge::Device),
+    way("claim/host-transcript", Strategy::FromClaim, Challenge::Host),
+    way("textbook/host-transcript", Strategy::Textbook, Challenge::Host),
 ];
 
 fn run(session: &mut Session, targets: &[Target], request: &Request) {
@@ -154,8 +154,8 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
     session.measure(described, |budget| {
         let device = &target.device;
         let (gate, statement) = (gate(), statement(log_n)?);
-        let config = Config { strategy: way.strategy, draw: way.draw, check: false };
-        let plan = Sumcheck::<Fr>::new(device, &gate, config)?;
+        let config = SumcheckConfig::default().strategy(way.strategy).challenge(way.challenge);
+        let plan = Sumcheck::<Fr>::with_config(device, &gate, config)?;
         let mut tables = satisfied(device, elements)?;
         let consume = |tables| Ok::<_, Error>(plan.prove_consuming(&statement, tables, Fr::ZERO, &mut transcript())?);
         let prove = |tables: &[Buffer<Mont<Fr>>]| -> Result<_> {
@@ -171,7 +171,7 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
             tables = satisfied(device, elements)?;
         }
         let checked = check(&tables.iter().collect::<Vec<_>>(), &sub)?;
-        let same = |again: Proved<Fr>| -> Result<()> {
+        let same = |again: ProverOutput<Fr>| -> Result<()> {
             ensure!(again.proof == proved.proof, "another proof");
             Ok(())
         };
@@ -301,8 +301,8 @@ fn times_of_rounds(target: &Target, log_n: u32, form: Form, budget: &Budget) -> 
             (expression, statement)
         }
     };
-    let config = Config { strategy: form.strategy, draw: Draw::Host, check: false };
-    let plan = Sumcheck::<Fr>::new(device, &expression, config)?;
+    let config = SumcheckConfig::default().strategy(form.strategy).challenge(Challenge::Host);
+    let plan = Sumcheck::<Fr>::with_config(device, &expression, config)?;
     let given: Vec<_> = tables.iter().collect();
     let stamps = RefCell::new(Vec::new());
     let stamped = || {
@@ -381,12 +381,12 @@ fn two_rounds(session: &mut Session, target: &Target, log_n: u32) {
     session.measure(described, |budget| {
         let (gate, statement) = (gate(), statement(log_n)?);
         let device_bytes = (3.0 * 2.0 * BYTES * elements as f64) as u64 / 2;
-        let plan = Sumcheck::<Fr>::new(&target.device, &gate, Config::default())?;
+        let plan = Sumcheck::<Fr>::new(&target.device, &gate)?;
         let tables = of_host(log_n);
         let given: Vec<&[Fr]> = tables.iter().map(Vec::as_slice).collect();
         let prove = || -> Result<_> {
             let secrecy = Secrecy::Public;
-            Ok(plan.prove_from_host(&statement, &given, device_bytes, secrecy, Fr::ZERO, &mut transcript())?)
+            Ok(plan.prove_host(&statement, &given, device_bytes, secrecy, Fr::ZERO, &mut transcript())?)
         };
         let before = target.device.stats().launches;
         let proved = prove()?;
@@ -414,7 +414,7 @@ fn arkworks(session: &mut Session, target: &Target, log_n: u32) {
     };
     session.measure(described, |budget| {
         let statement = statement(log_n)?;
-        let plan = Sumcheck::<Fr>::new(&target.device, &gate(), Config::default())?;
+        let plan = Sumcheck::<Fr>::new(&target.device, &gate())?;
         let [a, b, c] = of_host(log_n);
         let upload = |table: &Vec<Fr>| target.device.upload::<Mont<Fr>>(table);
         let buffers = [&a, &b, &c].into_iter().map(upload).collect::<Result<Vec<_>, _>>()?;
@@ -518,7 +518,7 @@ fn many_tables(session: &mut Session, target: &Target, log_n: u32) {
         let given: Vec<_> = tables.iter().collect();
         let point = input::random(log_n as usize);
         let statement = Statement::<Fr>::new(log_n as usize, &expression)?.weight(Weight::Eq(point));
-        let plan = Sumcheck::<Fr>::new(device, &expression, Config::default())?;
+        let plan = Sumcheck::<Fr>::new(device, &expression)?;
         let claim = plan.sum(&statement, &given)?;
         let before = device.stats().launches;
         let proved = plan.prove(&statement, &given, claim, &mut transcript())?;

@@ -155,7 +155,7 @@ fn refused_before_compiling(device: &Device) -> Outcome {
     is_refused("a sum", expect_error("a sum", vector.sum_expression(&long, &[&a], &[]))?)?;
     expect_same("untouched", &out.to_vec()?, &[Fr::from(5); 8])?;
     let statement = Statement::<Fr>::new(3, &long)?;
-    let plan = Sumcheck::<Fr>::new(device, &long, sumcheck::Config::default())?;
+    let plan = Sumcheck::<Fr>::new(device, &long)?;
     let proved = plan.prove(&statement, &[&a], Fr::from(0), &mut Blake3Transcript::new(b"long"));
     match expect_error("a proof", proved)? {
         sumcheck::Error::Device(error) => is_refused("a proof", error),

@@ -66,11 +66,10 @@ pub fn cuda<C: DeviceCurve>() -> String {
 
 /// Returns the text of [`cuda`] with all products inlined, for kernels with few in their text.
 pub fn cuda_inlined<C: DeviceCurve>() -> String {
-    let a: Vec<String> = limbs(C::COEFF_A).iter().map(|limb| format!("{limb:#010x}u")).collect();
     format!(
         "{}#define C_A {{ {} }}\n#define C_A_ZERO {}\n#define C_B_ZERO {}\n{}",
         source::cuda::<C::BaseField>(),
-        a.join(", "),
+        source::cuda_words(&limbs(C::COEFF_A)),
         u8::from(is_zero(C::COEFF_A)),
         u8::from(is_zero(C::COEFF_B)),
         evariste_cuda::curve::POINTS,
@@ -120,8 +119,7 @@ fn wgsl_constant<F: DeviceField>(name: &'static str, value: F) -> String {
     let word = source::binding_type::<F>();
     let words: Vec<String> = limbs(value)
         .chunks(word.bytes() as usize / 4)
-        .map(|limbs| limbs.iter().map(|limb| format!("{limb}u")).collect::<Vec<_>>().join(", "))
-        .map(|limbs| format!("{}({limbs})", word_type(word)))
+        .map(|limbs| format!("{}({})", word_type(word), source::wgsl_words(limbs)))
         .collect();
     let cases = words.iter().enumerate().skip(1).map(|(i, word)| format!("case {i}u: {{ return {word}; }} "));
     format!(

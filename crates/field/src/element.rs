@@ -2,7 +2,7 @@ use std::marker::PhantomData;
 
 use evariste_backend::{Composite, Element, Error, Result};
 
-use crate::{DeviceField, DevicePrimeField};
+use crate::field::{DeviceField, DevicePrimeField};
 
 /// Field elements in Montgomery form, the form that kernels compute with.
 #[derive(Debug)]
@@ -36,18 +36,18 @@ impl<F: DeviceField> Element for Mont<F> {
     }
 }
 
-// SAFETY: the device form of an element of an extension is that of its coefficients, which may be any; that of an element of a
-// prime field is its own.
+// SAFETY: the device form of an element of an extension is that of its coefficients, which may be any; that of an
+// element of a prime field is its own.
 unsafe impl<F: DeviceField<BasePrimeField: DeviceField>> Composite for Mont<F> {
     type Part = Mont<F::BasePrimeField>;
 }
 
-/// Refuses words unless all are the device form of elements of `F`, of which `each`, such as the coordinates of a point, make
-/// one of what is decoded.
+/// Refuses words that are not the device form of elements of `F`. `each` elements, such as the coordinates of a point,
+/// make one decoded value.
 ///
 /// # Errors
-/// [`Error::Undecodable`] if some words are an integer that is not below the modulus. Its `index` is that of the first
-/// such element divided by `each`: the place of what is decoded.
+/// [`Error::Undecodable`] if some words are an integer that is not below the modulus. Its `index` counts decoded
+/// values: it is the index of the first such element divided by `each`.
 pub fn expect_stored<F: DeviceField>(words: &[u32], each: usize) -> Result<()> {
     match words.chunks_exact(F::LIMBS).position(|limbs| !F::is_stored(limbs)) {
         None => Ok(()),

@@ -20,10 +20,7 @@ use ark_std::{
 };
 use zeroize::Zeroize;
 
-use crate::{
-    Arithmetic, DeviceField,
-    field::{Sealed, are_stored, store_all},
-};
+use crate::field::{DeviceField, Sealed, are_stored, arithmetic::Arithmetic, store_all};
 
 /// Defines an [`Extension`] of degree `N` by a prime field and an irreducible polynomial of degree `N` over it.
 ///
@@ -51,7 +48,7 @@ pub trait ExtensionConfig<const N: usize>: Send + Sync + Sized + 'static {
     /// must be irreducible.
     const REDUCTION: [Self::BaseField; N];
 
-    /// Says how square roots are taken; with `None`, [`Field::sqrt`] must not be called.
+    /// The method for square roots. With `None`, [`Field::sqrt`] must not be called.
     const SQRT_PRECOMP: Option<SqrtPrecomputation<Extension<Self, N>>> = None;
 }
 
@@ -66,7 +63,7 @@ impl<P: ExtensionConfig<N>, const N: usize> Extension<P, N> {
         Self(coefficients)
     }
 
-    /// Gives the coefficients, the constant one first.
+    /// Returns the coefficients, the constant one first.
     pub const fn coefficients(&self) -> &[P::BaseField; N] {
         &self.0
     }

@@ -3,26 +3,28 @@ use ark_ff::{
     QuadExtConfig, QuadExtField, SmallFp, SmallFpConfig,
 };
 
-use crate::Arithmetic;
+use self::arithmetic::Arithmetic;
+
+pub(crate) mod arithmetic;
+pub(crate) mod constants;
 
 /// A field whose elements live on devices: a prime field, or an extension of one.
 ///
-/// The device form of an element x of a prime field is the integer x · R mod p with R = 2^(32 · [`LIMBS`](Self::LIMBS)),
-/// as little-endian 32-bit limbs: Montgomery form with the shortest R that whole words allow. That of an element of an
-/// extension is its coefficients one after the other, the constant one first.
+/// The device form of an element x of a prime field is the integer x · R mod p with R = 2^(32 ·
+/// [`LIMBS`](Self::LIMBS)), as little-endian 32-bit limbs: Montgomery form with the shortest R that whole words allow.
+/// The device form of an element of an extension is its coefficients one after the other, the constant one first.
 ///
-/// It is implemented for every `MontConfig` and `SmallFpConfig` of arkworks, a user's own too, for quadratic and cubic
-/// extensions of such fields and towers of them, and for [`Extension`](crate::Extension).
+/// It is implemented for every `MontConfig` and `SmallFpConfig` of arkworks, your own too, for quadratic and cubic
+/// extensions of such fields and towers of them, and for [`Extension`](crate::Extension). Kernels rely on it, so that
+/// only this crate implements it.
 ///
-/// Kernels go by what it says, so that only this crate implements it.
-///
-/// `PrimeField` alone shows only canonical integers; this trait adds the way between arkworks' own Montgomery limbs and
-/// the device's, which is a plain copy wherever both have the same R (every even `LIMBS` of an `Fp`).
+/// `PrimeField` alone gives canonical integers. This trait converts between arkworks' own Montgomery limbs and the
+/// device's, by a plain copy if both have the same R (every even `LIMBS` of an `Fp`).
 pub trait DeviceField: Field + Sealed {
     /// 32-bit limbs of an element: ⌈bits / 32⌉ of a prime field, times the degree of an extension.
     const LIMBS: usize;
 
-    /// Whether the device form is that in which arkworks keeps elements, so that they are copied.
+    /// Whether arkworks keeps elements in the device form, so that they are copied.
     const COPIED: bool;
 
     /// Writes the device form into the first `LIMBS` words of `limbs`.
@@ -31,15 +33,15 @@ pub trait DeviceField: Field + Sealed {
     /// Reads the device form, of integers below p, from the first `LIMBS` words of `limbs`.
     fn load(limbs: &[u32]) -> Self;
 
-    /// Tells whether the first `LIMBS` words of `limbs` are the device form of an element: of integers below p.
+    /// Returns whether the first `LIMBS` words of `limbs` are the device form of an element: of integers below p.
     fn is_stored(limbs: &[u32]) -> bool;
 
-    /// Describes how kernels compute in this field.
+    /// Returns the constants and reductions by which kernels compute in this field.
     fn arithmetic() -> Arithmetic;
 
-    /// Tells the polynomials of a tower of fields: for each field above the prime field, from the lowest on, X^n as its
-    /// coefficients over the prime field, where X is the root that the field below is extended by and n the degree over that.
-    /// None for a prime field. Two fields with the same prime and the same polynomials are one, element by element.
+    /// Returns the polynomials of a tower of fields. Each field above the prime field, from the lowest on, adjoins a
+    /// root X of degree n to the field below, and has an entry: X^n by its coefficients over the prime field. A prime
+    /// field has no entry. Two fields with the same prime and the same polynomials are one, element by element.
     fn tower() -> Vec<Vec<Self::BasePrimeField>>;
 }
 

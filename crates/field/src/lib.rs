@@ -1,29 +1,28 @@
 #![doc = include_str!("../README.md")]
 
-mod arithmetic;
-mod constants;
+mod add_sub;
 mod element;
-mod expression;
+pub mod evaluator;
 mod extension;
 mod field;
 pub mod ifma;
+mod monoid;
 pub mod reference;
 mod roots;
-pub mod rows;
 mod shoup;
 pub mod small;
 pub mod source;
-mod sum;
-mod sums;
 mod vector;
 pub mod words;
 
-pub use arithmetic::Arithmetic;
-pub use element::{Canonical, Mont, expect_stored};
-pub use expression::{Expression, Step};
+#[doc(hidden)]
+pub use element::expect_stored;
+pub use element::{Canonical, Mont};
+pub use evariste_expression::{Expression, Step};
 pub use extension::{Extension, ExtensionConfig};
-pub use field::{DeviceField, DevicePrimeField};
+pub use field::{DeviceField, DevicePrimeField, arithmetic::Arithmetic};
+pub use monoid::FieldSum;
 pub use roots::two_adic_root;
+#[doc(hidden)]
 pub use shoup::shoup_constants;
-pub use sum::FieldSum;
 pub use vector::{Formula, Prefix, Vector, invert};

@@ -2,7 +2,7 @@
 
 use ark_ff::Field;
 
-use crate::Prefix;
+use crate::vector::Prefix;
 
 /// Applies `f` element by element: result i is `f(a[i], b[i])`.
 pub fn pointwise<F: Field>(a: &[F], b: &[F], f: impl Fn(F, F) -> F) -> Vec<F> {
@@ -39,7 +39,7 @@ pub fn evaluate<F: Field>(a: &[F], z: F) -> F {
     a.iter().rev().fold(F::ZERO, |sum, a| sum * z + a)
 }
 
-/// Gives the states that `f(state, a[i])` goes through from `first` on: after each element, or before it.
+/// Returns the states of `f(state, a[i])` from `first` on: after each element, or before it.
 pub fn prefix<F: Field>(a: &[F], prefix: Prefix, first: F, f: impl Fn(F, F) -> F) -> Vec<F> {
     let mut state = first;
     let step = |a: &F| {
@@ -50,7 +50,7 @@ pub fn prefix<F: Field>(a: &[F], prefix: Prefix, first: F, f: impl Fn(F, F) -> F
     a.iter().map(step).collect()
 }
 
-/// Divides the polynomial with coefficients `a` by x − `z`: gives the quotient, with as many coefficients, and the
+/// Divides the polynomial with coefficients `a` by x − `z`: returns the quotient, with a leading zero, and the
 /// remainder.
 pub fn divide_by_linear<F: Field>(a: &[F], z: F) -> (Vec<F>, F) {
     let mut state = F::ZERO;

@@ -3,11 +3,11 @@ use ark_ff::{FftField, Field, PrimeField};
 /// Integers that are tried for one that is no square: of primes of 384 bits, the least is below 500.
 const CANDIDATES: u64 = 1 << 10;
 
-/// Gives a primitive root of unity of order 2^s, with s the field's [`FftField::TWO_ADICITY`]: the root that is configured, or
-/// else, where that is not primitive, x^((p − 1) / 2^s) for the least integer x that gives one. A root is not primitive where the
-/// generator that it comes of is a square. `None` where there is no such x, as modulo a number that is no prime.
+/// Returns a primitive root of unity of order 2^s, for s = [`FftField::TWO_ADICITY`]. This is the configured root if it
+/// is primitive, and otherwise x^((p − 1) / 2^s) for the least integer x that gives one. The configured root is not
+/// primitive if its generator is a square. The result is `None` if there is no such x, as modulo a composite number.
 ///
-/// Takes s squarings where the configured root is primitive.
+/// The call takes s squarings if the configured root is primitive.
 pub fn two_adic_root<F: FftField>() -> Option<F> {
     let halvings = F::TWO_ADICITY.checked_sub(1)?;
     let is_primitive = |root: &F| (0..halvings).fold(*root, |root, _| root.square()) == -F::ONE;

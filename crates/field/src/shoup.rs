@@ -1,4 +1,4 @@
-use crate::{
+use crate::field::{
     DeviceField,
     arithmetic::{Arithmetic, Kind},
     constants::Constants,
@@ -25,8 +25,9 @@ pub fn shoup_constants<F: DeviceField>(values: impl IntoIterator<Item = F>) -> V
 }
 
 impl Constants {
-    /// w and ⌊B · w / p⌋ for B = 2^(32 LIMBS), from w's Montgomery form t = B · w mod p: since B · w − t is a multiple of
-    /// p, the quotient is −t / p mod B, whose limbs are those by which Montgomery's reduction of t to w multiplies p.
+    /// w and ⌊B · w / p⌋ for B = 2^(32 LIMBS), from w's Montgomery form t = B · w mod p: since B · w − t is a multiple
+    /// of p, the quotient is −t / p mod B, whose limbs are those by which Montgomery's reduction of t to w multiplies
+    /// p.
     fn divide(&self, montgomery: &[u32], integer: &mut [u32], quotient: &mut [u32]) {
         integer.copy_from_slice(montgomery);
         for quotient in quotient {

@@ -5,7 +5,7 @@
 
 use ark_ff::{Field, Fp64, MontBackend, MontConfig, MontFp};
 
-use crate::{Extension, ExtensionConfig};
+use crate::extension::{Extension, ExtensionConfig};
 
 /// Defines [`Goldilocks`], p = 2^64 − 2^32 + 1.
 #[derive(Debug, MontConfig)]

@@ -7,10 +7,11 @@ use evariste_backend::{
 use evariste_primitives::ByIndex;
 
 use crate::{
-    DeviceField, Mont,
+    add_sub::{self, AddSub},
+    element::Mont,
+    field::DeviceField,
     ifma::{self, Factor},
     source::{self, binding_type, turns},
-    sums::{self, Sums},
 };
 
 mod formula;
@@ -46,9 +47,10 @@ const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
 
 /// Operations on vectors of field elements on one device. Kernels are compiled at their first use and kept.
 ///
-/// Operations are queued and return at once, but for those that give a value to the host: these wait for it. They take
-/// buffers and views of parts of them ([`View`], [`ViewMut`]), of at most 2³² − 2¹⁶ elements. What a method ending in
-/// `_assign` does is done in place. [`Vector::on`] gives the same operations on another queue than the default one.
+/// Operations are queued and return at once. An operation that returns a value to the host waits for it. Operands are
+/// buffers and views of parts of them ([`View`], [`ViewMut`]), of at most 2³² − 2¹⁶ elements. A method ending in
+/// `_assign` works in place; one ending in `_into` leaves its value on the device. [`Vector::on`] returns the same
+/// operations on another queue of the device.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -66,8 +68,17 @@ const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Errors
+///
+/// Every operation returns [`Error::WrongDevice`] if an operand or the queue belongs to another device,
+/// [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements or if the kernel needs a larger workgroup or longer loops than
+/// the device allows, and [`Error::SecretInput`] if a result of secret operands would come to public memory. When its
+/// kernel is first used, it returns [`Error::Compile`] if the compiler refuses the source and [`Error::Unavailable`] if
+/// the compiler is missing. It returns [`Error::Driver`] if a call of the driver fails, and [`Error::Lost`] if the
+/// device is lost.
 pub struct Vector<F> {
-    /// Of the kernels, which are made later: a queue of another device is refused.
+    /// The device of the kernels, which are compiled later. A queue of another device is refused.
     device: Device,
     queue: Queue,
     kernels: Arc<Kernels>,
@@ -162,21 +173,23 @@ impl Output {
 }
 
 impl<F: DeviceField> Vector<F> {
-    /// Makes the operations on a queue; `&device` is its default one. Nothing is compiled yet.
+    /// Makes the operations on a queue; `&device` stands for the device's default queue. Kernels are compiled at their
+    /// first use.
     pub fn new(queue: impl Into<Queue>) -> Self {
         let queue = queue.into();
         let (device, by_index) = (queue.device().clone(), ByIndex::new(&queue));
         Self { device, queue, kernels: Arc::default(), by_index }
     }
 
-    /// Gives the same operations, with the same kernels, on a queue of their own.
+    /// Returns the same operations, with the same kernels, on another queue of the device.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
         Self { device, queue: queue.clone(), kernels, by_index: self.by_index.on(queue) }
     }
 
-    /// Lists the kernels, for compiling them ahead. Those of expressions are not among them.
+    /// Lists the kernels, for tools that compile them ahead. Expressions have kernels of their own.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         let both = Output::ALL;
         let pointwise = Operation::ALL.iter().flat_map(|op| both.map(|output| pointwise_spec::<F>(*op, output)));
@@ -194,7 +207,8 @@ impl<F: DeviceField> Vector<F> {
             .collect()
     }
 
-    /// Gives the kernel of [`Vector::powers`], for compiling it ahead.
+    /// Returns the kernel of [`Vector::powers`], for tools that compile it ahead.
+    #[doc(hidden)]
     pub fn powers_kernel() -> KernelSpec {
         powers_spec::<F>()
     }
@@ -202,11 +216,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i] + b[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`] if `b` or `out` has another length than `a`; [`Error::WrongDevice`] if one of them lies on
-    /// another device; [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements, or if the kernel needs a larger workgroup
-    /// or longer loops than the device allows. At the first use of the kernel, [`Error::Compile`] if its source is
-    /// refused and [`Error::Unavailable`] where the compiler is missing. [`Error::Driver`] if a call of the driver
-    /// fails, [`Error::Lost`] if the device is gone.
+    /// [`Error::Length`] unless `a`, `b` and `out` have the same length; and those [of every operation](Vector#errors).
     pub fn add<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -219,7 +229,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i] − b[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless `a`, `b` and `out` have the same length; and those [of every operation](Vector#errors).
     pub fn sub<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -232,7 +242,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i] · b[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless `a`, `b` and `out` have the same length; and those [of every operation](Vector#errors).
     pub fn mul<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -245,7 +255,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] += b[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn add_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
         self.assign(Operation::Add, a.into(), b.into())
     }
@@ -253,7 +263,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] −= b[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn sub_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
         self.assign(Operation::Sub, a.into(), b.into())
     }
@@ -261,7 +271,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] *= b[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn mul_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<()> {
         self.assign(Operation::Mul, a.into(), b.into())
     }
@@ -270,7 +280,7 @@ impl<F: DeviceField> Vector<F> {
     /// inversion for every 16 elements or more.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn inverse<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
@@ -291,8 +301,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = scale · base^i`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the device has no room for 33 more elements. Beside that, the errors of
-    /// [`Vector::add`] for the same reasons, but for [`Error::Length`].
+    /// [`Error::OutOfMemory`] if the device has no room for 33 more elements; and those [of every
+    /// operation](Vector#errors).
     pub fn powers<'a>(&self, base: F, scale: F, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let out = out.into();
         let len = self.checked_len(out.len())?;
@@ -311,8 +321,14 @@ impl<F: DeviceField> Vector<F> {
         &self.queue
     }
 
-    /// What an operation takes from the host.
+    /// Refuses a queue of another device, before anything goes there.
+    fn expect_queue(&self) -> Result<()> {
+        self.device.expect_same("the queue of vectors", self.queue.device())
+    }
+
+    /// Uploads the elements that an operation takes from the host.
     fn upload<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
+        self.expect_queue()?;
         self.queue().upload_with(host, secrecy)
     }
 
@@ -400,8 +416,8 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, output: Output) -> Kerne
         }
     };
     let (lanes, sums) = match operation {
-        Operation::Add => (None, Sums::of::<F>(sums::Operation::Add)),
-        Operation::Sub => (None, Sums::of::<F>(sums::Operation::Sub)),
+        Operation::Add => (None, AddSub::of::<F>(add_sub::Operation::Add)),
+        Operation::Sub => (None, AddSub::of::<F>(add_sub::Operation::Sub)),
         Operation::Mul => (ifma::Field::of::<F>(), None),
     };
     let body = move |params: &PointwiseParams,

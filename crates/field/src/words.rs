@@ -1,8 +1,11 @@
-//! Prime fields of which an element is one word, for CPU bodies of kernels: many elements side by side in lanes of vectors.
+//! Prime fields with elements of one word, for CPU bodies of kernels: many elements side by side in lanes of vectors.
 //!
-//! Elements stay in the device's form, x · 2^32 or x · 2^64 mod p, and always below p. What a job does is compiled for AVX-512,
-//! for AVX2 and for what the rest of the program is compiled for, and the best that the processor has is taken when it runs.
-//! The first two are written out; the last are short arrays, of which compilers make vectors where there are some, on ARM NEON.
+//! This module is for authors of kernels, and exempt from semantic versioning.
+//!
+//! Elements stay in the device's form, x · 2^32 or x · 2^64 mod p, and always below p. What a job does is compiled for
+//! AVX-512, for AVX2 and for what the rest of the program is compiled for, and the best that the processor has is taken
+//! when it runs. The first two are written out; the last are short arrays, of which compilers make vectors where there
+//! are some, on ARM NEON.
 
 use std::fmt;
 
@@ -10,9 +13,44 @@ use bytemuck::Pod;
 use evariste_backend::{CpuVectors, cpu_vectors};
 
 use self::portable::Portable;
+use crate::field::{DeviceField, arithmetic::Kind};
 #[cfg(doc)]
 use crate::small::Goldilocks;
-use crate::{DeviceField, arithmetic::Kind};
+
+/// The functions that are compiled for the instructions of a module.
+#[cfg(target_arch = "x86_64")]
+macro_rules! compiled_for {
+    ($features:literal) => {
+        /// Does a job, compiled for these instructions.
+        #[target_feature(enable = $features)]
+        pub(super) fn run<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
+            job.run(field)
+        }
+
+        /// Does a part of a job in a function of its own.
+        #[inline(never)]
+        #[target_feature(enable = $features)]
+        fn call<P: WordPart>(part: P) {
+            part.run();
+        }
+    };
+}
+
+/// [`WordField::apart`], by the function `call` of the module.
+#[cfg(target_arch = "x86_64")]
+macro_rules! apart {
+    () => {
+        #[inline(always)]
+        fn apart<P: WordPart>(self, part: P) {
+            if cfg!(debug_assertions) {
+                // SAFETY: the processor has the instructions, or there were no `self`.
+                unsafe { call(part) }
+            } else {
+                part.run();
+            }
+        }
+    };
+}
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -23,8 +61,8 @@ mod portable;
 /// Lanes at most, and elements that a radix step holds at most.
 pub const MAX_LANES: usize = 16;
 
-/// Arithmetic on elements of one word, alone and in lanes: as many side by side as a vector holds. A value of such a type is
-/// there only where the processor has the instructions that its functions use.
+/// Arithmetic on elements of one word, alone and in lanes: as many side by side as a vector holds. A value of such a
+/// type is there only where the processor has the instructions that its functions use.
 pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// An element: `u32` or `u64`.
     type Word: Pod + fmt::Debug + PartialEq + Send + Sync;
@@ -56,8 +94,8 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// All can be written.
     unsafe fn store(self, to: *mut Self::Word, x: Self::Lanes);
 
-    /// [`WordField::store`] past the caches, where there is such an instruction: for what is read again after more than these hold.
-    /// [`WordField::fence`] comes before other threads may read it.
+    /// [`WordField::store`] past the caches, where there is such an instruction: for what is read again after more than
+    /// these hold. [`WordField::fence`] comes before other threads may read it.
     ///
     /// # Safety
     /// All can be written, and are aligned as [`WordField::Lanes`] are.
@@ -95,8 +133,8 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
         self.add(a, b)
     }
 
-    /// A root of unity of order 16, where products with its powers are so much cheaper than others that steps of up to four levels
-    /// should have no other factors between levels: [`WordField::turn_difference`].
+    /// A root of unity of order 16, where products with its powers are so much cheaper than others that steps of up to
+    /// four levels should have no other factors between levels: [`WordField::turn_difference`].
     const TURN: Option<Self::Word> = None;
 
     /// (u − v) · [`WordField::TURN`]^`TURNS`, `TURNS` below 8, where there is such a root.
@@ -106,12 +144,13 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
         self.sub(u, v)
     }
 
-    /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it: one of the steps of which a
-    /// transposition is made.
+    /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it: one of the steps of
+    /// which a transposition is made.
     fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2];
 
-    /// Does a part of a job. In programs with debug assertions it is a function of its own, which is compiled for the same
-    /// instructions: what compilers take grows with the square of a function's length, but short jobs take up to 3% longer so.
+    /// Does a part of a job. In programs with debug assertions it is a function of its own, which is compiled for the
+    /// same instructions: what compilers take grows with the square of a function's length, but short jobs take up to
+    /// 3% longer so.
     fn apart<P: WordPart>(self, part: P);
 }
 
@@ -121,8 +160,8 @@ pub trait WordPart {
     fn run(self);
 }
 
-/// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹ mod 2^32, or over
-/// Goldilocks its quotient by 2^32 in the field.
+/// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹ mod 2^32, or
+/// over Goldilocks its quotient by 2^32 in the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Shoup<W> {
     factor: W,
@@ -205,8 +244,8 @@ impl Word64 {
     fn mul(self, a: u64, b: u64) -> u64 {
         let product = u128::from(a) * u128::from(b);
         let (low, high) = (product as u64, (product >> 64) as u64);
-        // p⁻¹ = 2^32 + 1 mod 2^64, so the quotient q is low + low · 2^32, and the high word of q · p is q − ⌊q / 2^32⌋, less 1
-        // where the low words of q · (1 − 2^32), which is low, need a borrow: where q is less than low.
+        // p⁻¹ = 2^32 + 1 mod 2^64, so the quotient q is low + low · 2^32, and the high word of q · p is q − ⌊q / 2^32⌋,
+        // less 1 where the low words of q · (1 − 2^32), which is low, need a borrow: where q is less than low.
         let quotient = low.wrapping_add(low << 32);
         let borrow = u64::from(quotient < low);
         self.sub(high, quotient.wrapping_sub(quotient >> 32).wrapping_sub(borrow))
@@ -214,7 +253,8 @@ impl Word64 {
 
     #[inline(always)]
     fn shoup(self, factor: u64) -> Shoup<u64> {
-        // With m the low half, factor − m · p is a multiple of 2^32, and p / 2^32 = 2^32 − 1 but for the 1 that takes m away.
+        // With m the low half, factor − m · p is a multiple of 2^32, and p / 2^32 = 2^32 − 1 but for the 1 that takes m
+        // away.
         Shoup { factor, more: self.sub(factor >> 32, (factor & u64::from(u32::MAX)) * u64::from(u32::MAX)) }
     }
 
@@ -229,8 +269,8 @@ pub trait WordJob {
     /// What comes of it.
     type Output;
 
-    /// Does it on one thread. Mark it, and what it calls for many elements, `#[inline(always)]`, for it to be compiled for the
-    /// instructions that the processor has.
+    /// Does it on one thread. Mark it, and what it calls for many elements, `#[inline(always)]`, for it to be compiled
+    /// for the instructions that the processor has.
     fn run<F: WordField>(self, field: F) -> Self::Output;
 }
 
@@ -383,8 +423,8 @@ mod tests {
         let mut values: Vec<E> = [0u64, 1, 2, u32::MAX.into(), 1 << 32, 1 << 63, u64::MAX].map(E::from).to_vec();
         values.extend(values.clone().iter().map(|x| -*x));
         values.extend((0..40).map(|i| E::from(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i + 1))));
-        // Words at the borders of what sums and halves hold, in the device's form: 2^32 − 1 and p − 1 of Goldilocks are 2^64 − 1, the
-        // most that an unreduced sum may be.
+        // Words at the borders of what sums and halves hold, in the device's form: 2^32 − 1 and p − 1 of Goldilocks are
+        // 2^64 − 1, the most that an unreduced sum may be.
         let Kind::Prime { constants, .. } = E::arithmetic().0 else { unreachable!("fields of words are prime") };
         let modulus = constants.modulus.iter().rev().fold(0u64, |word, limb| word << 32 | u64::from(*limb));
         let top = 1 << (32 * E::LIMBS - 1);

@@ -9,7 +9,7 @@ use evariste_backend::{
 };
 use evariste_field::{
     DevicePrimeField,
-    source::{self, binding_type, label, turns},
+    source::{self, binding_type, cuda_words, label, turns, wgsl_words},
 };
 
 /// Threads of a workgroup.
@@ -106,7 +106,7 @@ impl<F: DevicePrimeField> Recode<F> {
         ];
         let source = move |language| match language {
             Language::Cuda => {
-                let half = list(&half::<F>());
+                let half = cuda_words(&half::<F>());
                 format!("{}#define S_HALF {{ {half} }}\n{}", source::cuda::<F>(), evariste_cuda::msm::RECODE)
             }
             Language::Wgsl { int64 } => {
@@ -161,10 +161,6 @@ fn recode_turns<F: DevicePrimeField>(params: &Params) -> u64 {
     turns::repeat(2, turns::mul::<F>()) + turns::repeat(params.digits.into(), halvings)
 }
 
-fn list(limbs: &[u32]) -> String {
-    limbs.iter().map(|limb| format!("{limb}u")).collect::<Vec<_>>().join(", ")
-}
-
 /// (r − 1) / 2.
 fn half<F: DevicePrimeField>() -> Vec<u32> {
     let limbs = F::MODULUS_MINUS_ONE_DIV_TWO;
@@ -177,8 +173,8 @@ fn wgsl_integers<F: DevicePrimeField>() -> String {
     F::from(2u8).pow([32 * F::LIMBS as u64]).store(&mut square);
     let mut unit = vec![0; F::LIMBS];
     unit[0] = 1;
-    let mut text = format!("fn s_square() -> F {{ return F({}); }}\n", list(&square));
-    text += &format!("fn s_unit() -> F {{ return F({}); }}\n", list(&unit));
+    let mut text = format!("fn s_square() -> F {{ return F({}); }}\n", wgsl_words(&square));
+    text += &format!("fn s_unit() -> F {{ return F({}); }}\n", wgsl_words(&unit));
     text += "fn s_above(s: F) -> bool {\n  var above = false;\n";
     for (i, limb) in half::<F>().iter().enumerate() {
         text += &format!("  above = s.l{i} > {limb}u || (s.l{i} == {limb}u && above);\n");

@@ -6,15 +6,14 @@ use ark_ff::PrimeField;
 use evariste_backend::Wiped;
 use evariste_field::{
     DeviceField,
-    source::{self, turns as loops},
+    source::{self, cuda_words, list, turns as loops, wgsl_words},
 };
 
 use crate::{
-    Blake3Transcript,
     params::{Params, threads},
     polynomial::{evaluate, interpolate, interpolate_with_top},
     program::Points,
-    transcript::{blocks, bytes_of},
+    transcript::{Blake3Transcript, blocks, bytes_of},
 };
 
 /// Bits of output that a coefficient of a challenge is made of.
@@ -31,8 +30,8 @@ pub(crate) fn shared_bytes<E: DeviceField>(degree: usize) -> u32 {
     source::tile_bytes::<E>(2 * degree as u32 + 1) + drawn as u32
 }
 
-/// Whether kernels can draw challenges of `E` for messages of so many elements: a thread makes each as an element, another one
-/// as an integer, and coefficients come from one block of output.
+/// Whether kernels can draw challenges of `E` for messages of so many elements: a thread makes each as an element,
+/// another one as an integer, and coefficients come from one block of output.
 pub(crate) fn can<E: DeviceField>(degree: usize) -> bool {
     let (threads, extension) = (threads::<E>() as usize, E::extension_degree() as usize);
     2 * degree <= threads && blocks::<E>() == 1 && extension * lanes::<E>() < threads
@@ -94,22 +93,18 @@ fn scales<E: DeviceField>() -> Vec<Vec<u32>> {
     (0..pieces::<E>()).map(scale).collect()
 }
 
-fn list(items: impl IntoIterator<Item = String>) -> String {
-    items.into_iter().collect::<Vec<_>>().join(", ")
-}
-
 /// `draw` in CUDA, for messages of so many elements.
 pub(crate) fn cuda<E: DeviceField>(degree: usize, previous: &Points) -> String {
     let ((limbs, bits), extension) = (prime::<E>(), E::extension_degree());
     let (upper, lower) = if extension == 1 { ("F", "f") } else { ("B", "b") };
-    let row = |words: &Vec<u32>| format!("{{{}}}", list(words.iter().map(|word| format!("{word:#010x}u"))));
+    let scales = scales::<E>();
     format!(
         "#define DEGREE {degree}\n#define PREVIOUS_POINTS {}\n#define PREVIOUS_FIRST {}\ntypedef {upper} P;\n\
          #define p_zero {lower}_zero\n#define p_add {lower}_add\n#define p_mul {lower}_mul\n#define PRIME_LIMBS {limbs}\n\
          #define PRIME_BITS {bits}\n#define PRIME_DEGREE {extension}\n#define WIDE {{{}}}\n{}",
         previous.len(),
         u8::from(previous.first),
-        list(scales::<E>().iter().map(row)),
+        list(scales.len(), |piece| format!("{{{}}}", cuda_words(&scales[piece]))),
         evariste_cuda::sumcheck::DRAW,
     )
 }
@@ -160,7 +155,7 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
             };
             if left >= 32 { whole } else { format!("({whole}) & {}u", (1u64 << left) - 1) }
         };
-        let (part, scale) = (list((0..limbs).map(limb)), list(scale.iter().map(|word| format!("{word}u"))));
+        let (part, scale) = (list(limbs, limb), wgsl_words(scale));
         let _ = writeln!(text, "        case {piece}u: {{ part = {upper}({part}); scale = {upper}({scale}); }}");
     }
     let _ = writeln!(
@@ -173,13 +168,13 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
     let sum = |part: usize| {
         let lane = |lane: usize| {
             let at = (part * lanes::<E>() + lane) * limbs;
-            format!("{upper}({})", list((0..limbs).map(|i| format!("pieces[{}]", at + i))))
+            format!("{upper}({})", list(limbs, |i| format!("pieces[{}]", at + i)))
         };
         (1..lanes::<E>()).fold(lane(0), |sum, next| format!("{lower}_add({sum}, {})", lane(next)))
     };
     let value = match extension {
         1 => sum(0),
-        _ => format!("F({})", list((0..extension).map(sum))),
+        _ => format!("F({})", list(extension, sum)),
     };
     text + &format!("}}\nfn drawn_value() -> F {{ return {value}; }}\n") + evariste_shaders::sumcheck::DRAW
 }
@@ -222,17 +217,17 @@ pub(crate) fn body<E: DeviceField>(
     challenge
 }
 
-/// What makes messages of values: first, for each round, what its sum and its first value count in each coefficient of X to
-/// X^degree, then what the values at 2, 3, … and infinity do in any round. Each first as factors of elements, then so that
-/// products are the integers of coefficients.
-pub(crate) struct Matrix<E> {
+/// What makes messages of values: first, for each round, what its sum and its first value count in each coefficient of
+/// X to X^degree, then what the values at 2, 3, … and infinity do in any round. Each first as factors of elements, then
+/// so that products are the integers of coefficients.
+pub(crate) struct Interpolation<E> {
     /// The columns of what values at 0, at 1, and the others, count.
     columns: Vec<Vec<E>>,
     /// An element whose product with another one has its integer for limbs.
     integer: E,
 }
 
-impl<E: DeviceField> Matrix<E> {
+impl<E: DeviceField> Interpolation<E> {
     /// For polynomials of this degree.
     pub(crate) fn new(degree: usize) -> Self {
         let column = |k| {
@@ -248,8 +243,8 @@ impl<E: DeviceField> Matrix<E> {
         Self { columns: (0..=degree).map(column).collect(), integer: E::load(&one) }
     }
 
-    /// Those of rounds with these weights at 0 and 1, whose sum is w₀ q(0) + w₁ q(1); in the first one, q may be known to be 0 at
-    /// both.
+    /// Those of rounds with these weights at 0 and 1, whose sum is w₀ q(0) + w₁ q(1); in the first one, q may be known
+    /// to be 0 at both.
     pub(crate) fn lines(&self, weights: &[[E; 2]], zero: bool, out: &mut Vec<E>) {
         let mut inverses: Vec<E> = weights.iter().map(|[_, w1]| *w1).collect();
         ark_ff::batch_inversion(&mut inverses);

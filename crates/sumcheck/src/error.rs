@@ -3,8 +3,8 @@ use evariste_backend::Error as DeviceError;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with a sumcheck. Where a prover gives it, nothing was proved; the transcript has gone on only behind the
-/// checks of the arguments.
+/// An error of a sumcheck. A prover that returns it has proved nothing; it leaves the transcript as it was if it
+/// refuses an argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -33,17 +33,6 @@ pub enum Error {
         /// The columns up to the last one that it uses.
         columns: usize,
     },
-    /// There are more or fewer tables, elements, constants, coordinates, claims or statements of a kind than the call
-    /// needs.
-    #[error("{what}: expected {expected}, got {actual}")]
-    Length {
-        /// What is counted.
-        what: &'static str,
-        /// How many are needed.
-        expected: usize,
-        /// How many were given.
-        actual: usize,
-    },
     /// The statement is about another expression than the prover was made for.
     #[error("the statement is about another expression than the prover's")]
     OtherExpression,
@@ -53,8 +42,8 @@ pub enum Error {
     /// The claim of a zero-check is not 0.
     #[error("the claim of a zero-check: expected 0, got another element")]
     ZeroCheckClaim,
-    /// Challenges are of a field that is too small for the statement: who looks for them finds some that suit a false claim.
-    /// [`Statement`](crate::Statement) has the formula, and
+    /// Challenges are of a field that is too small for the statement: a prover can search for challenges that suit a
+    /// false claim. [`Statement`](crate::Statement) has the formula, and
     /// [`Statement::allow_small_challenges`](crate::Statement::allow_small_challenges) takes them all the same.
     #[error("challenges from too small a field: expected {expected} bits of soundness, got {actual}")]
     SmallChallenges {
@@ -66,29 +55,28 @@ pub enum Error {
     /// The elements of tables are neither of the field of challenges nor of the prime field right below it.
     #[error("tables have elements of the field of challenges, or of the prime field right below it")]
     Field,
-    /// The weight is 0 at a challenge, so that a strategy that has it as a table
-    /// ([`Strategy::Textbook`](crate::Strategy::Textbook), [`Strategy::FromClaim`](crate::Strategy::FromClaim)) learns
-    /// nothing more. A challenge that is drawn at random is such a one with a probability of one in the size of the
-    /// field.
+    /// The weight is 0 at a challenge, so that the remaining rounds of a strategy with the weight as a table
+    /// ([`Strategy::Textbook`](crate::Strategy::Textbook), [`Strategy::FromClaim`](crate::Strategy::FromClaim))
+    /// determine nothing. A random challenge is a zero of the weight with probability 1 / |F|.
     #[error("the weight is 0 at the challenge of round {round}")]
     Degenerate {
         /// The round of the challenge, from 0 on.
         round: usize,
     },
-    /// Less device memory is allowed than the smallest pieces of tables in host memory take.
-    #[error("pieces of the tables take {expected} bytes at least, {actual} are allowed")]
-    InsufficientMemory {
-        /// The least, in bytes.
-        expected: u64,
-        /// What was allowed.
-        actual: u64,
-    },
-    /// The device refused the arguments, ran out of memory or failed, as the error inside says.
+    /// The device refused the arguments, has too little memory or failed, as the error inside says.
+    ///
+    /// Numbers of tables, elements, constants, coordinates, claims and statements are [`DeviceError::Length`] too.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// What is wrong with a statement or its claim, whoever finds it.
+impl Error {
+    pub(crate) fn length(what: &'static str, expected: usize, actual: usize) -> Self {
+        Self::Device(DeviceError::length(what, expected, actual))
+    }
+}
+
+/// A fault of a statement or its claim, for provers and verifiers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     Length { what: &'static str, expected: usize, actual: usize },
@@ -99,7 +87,7 @@ pub(crate) enum Fault {
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Length { what, expected, actual } => Self::Length { what, expected, actual },
+            Fault::Length { what, expected, actual } => Self::length(what, expected, actual),
             Fault::ZeroCheckClaim => Self::ZeroCheckClaim,
             Fault::SmallChallenges { expected, actual } => Self::SmallChallenges { expected, actual },
         }
@@ -116,19 +104,19 @@ impl From<Fault> for Refused {
     }
 }
 
-/// Says why a proof is refused.
+/// The reason why a proof is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The proof has not the rounds, elements, values or bytes that the statement asks for, or the statement lacks
-    /// constants or coordinates itself.
+    /// The proof does not match the statement's shape, or the statement has another number of constants or coordinates
+    /// than its expression and weight need.
     #[error("{what}: expected {expected}, got {actual}")]
     Shape {
         /// The part at fault.
         what: &'static str,
-        /// What the statement asks for.
+        /// The number that the statement needs.
         expected: usize,
-        /// What the proof has.
+        /// The number given.
         actual: usize,
     },
     /// The claim of a zero-check is not 0.
@@ -149,8 +137,8 @@ pub enum Refused {
         /// The number of the element, from 0 on.
         index: usize,
     },
-    /// After all rounds, the expression of the values of the tables is not what the rounds lead to: the claim is false,
-    /// or the transcript is in another state than the prover's was.
+    /// The values of the tables do not give the value that the rounds lead to: the claim is false, or the transcript is
+    /// in another state than the prover's was.
     #[error("the values of the tables do not lead to the claimed sum")]
     Final,
 }

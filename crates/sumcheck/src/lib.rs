@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod config;
 mod draw;
 mod error;
 mod params;
@@ -15,9 +16,10 @@ mod table;
 mod tests;
 mod transcript;
 
+pub use config::{Challenge, Strategy, SumcheckConfig};
 pub use error::{Error, Refused, Result};
 pub use proof::{Proof, SubClaim};
-pub use prover::{Config, Draw, Proved, Strategy, Sumcheck};
+pub use prover::{ProverOutput, Sumcheck};
 pub use statement::{MAX_DEGREE, MAX_VARIABLES, MIN_SOUNDNESS_BITS, Order, Statement, Weight};
-pub use table::Tables;
+pub use table::Mle;
 pub use transcript::{Blake3Transcript, Closure, Transcript};

@@ -1,4 +1,4 @@
-//! What launches of rounds are told, and how large they are.
+//! Parameters and grid sizes of the round kernels.
 
 use evariste_backend::params;
 use evariste_field::{DeviceField, source};
@@ -9,8 +9,9 @@ const THREADS: u32 = 256;
 /// Workgroup memory that every device has.
 const TILE_BYTES: u32 = 16 << 10;
 
-/// Chunks of a round at most, where threads may take as many turns of loops as that needs: on a GPU of 132 multiprocessors
-/// this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of all, so fewer are better.
+/// Chunks of a round at most, where threads may take as many turns of loops as that needs: on a GPU of 132
+/// multiprocessors this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of
+/// all, so fewer are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;
 
 /// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.
@@ -34,7 +35,7 @@ params! {
         /// Where a challenge is drawn: what the round before left, and where its message goes.
         pub(crate) previous_chunks: u32,
         pub(crate) previous_at: u32,
-        /// Two sums that rounds have to have, of which one is read and the other written.
+        /// The claimed sum in two slots: a round reads the one that `parity` selects, and writes the other.
         pub(crate) claim_at: u32,
         pub(crate) parity: u32,
         /// What the first two values of a round count in its message.

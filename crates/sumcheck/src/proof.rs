@@ -3,12 +3,13 @@
 use evariste_field::DeviceField;
 
 use crate::{
-    Refused, Statement, Transcript,
+    error::Refused,
     polynomial::evaluate,
-    transcript::{bytes_of, element_bytes, get},
+    statement::Statement,
+    transcript::{Transcript, bytes_of, element_bytes, get},
 };
 
-/// A proof that a sum is what is claimed.
+/// A proof that a sum equals the claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof<E> {
     /// For each round the coefficients of X to X^degree; see [`Statement`].
@@ -17,18 +18,16 @@ pub struct Proof<E> {
     pub values: Vec<E>,
 }
 
-/// What is left for the verifier to check: that the tables, which it knows by commitments or otherwise, have these values.
+/// The rest of the verifier's work: that the tables, which it knows by commitments or otherwise, have these values.
 #[must_use = "a proof shows nothing before the values of the tables are checked"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubClaim<E> {
-    /// The coordinates that were bound: that of each variable after all rounds, and those of the variables of the first rounds,
-    /// in the order of these, after some.
+    /// The coordinates of the bound variables: by variable after all rounds, by round after some.
     pub point: Vec<E>,
-    /// What the weighted sum of the expression over the variables that are left has to be; after all rounds, the value of the
-    /// expression at the point. The weight's factors of the variables that are bound are not part of it.
+    /// The claimed sum of the expression over the remaining variables, weighted by their factors of the weight; after
+    /// all rounds, the value of the expression at the point.
     pub value: E,
-    /// What the value of each table at the point has to be; the expression of them was found to be `value`. None after some of
-    /// the rounds.
+    /// The claimed value of each table at the point; the expression of them is `value`. None after some of the rounds.
     pub tables: Vec<E>,
     /// The point of the weight, drawn from the transcript in a zero-check.
     pub weight: Option<Vec<E>>,
@@ -42,11 +41,11 @@ impl<E: DeviceField> Proof<E> {
         rounds.chain(bytes_of(&self.values)).collect()
     }
 
-    /// Decodes a proof of the first `rounds` rounds of a statement from what [`Proof::to_bytes`] gives.
+    /// Decodes a proof of the first `rounds` rounds of a statement from the bytes of [`Proof::to_bytes`].
     ///
     /// # Errors
-    /// [`Refused::Shape`] if there are more rounds than the statement has variables, or another number of bytes than so
-    /// many rounds take; [`Refused::NotCanonical`] for an integer that is not below the prime.
+    /// [`Refused::Shape`] if there are more rounds than the statement has variables, or another number of bytes than
+    /// these rounds take; [`Refused::NotCanonical`] for an integer that is not below the prime.
     pub fn from_bytes(statement: &Statement<E>, rounds: usize, bytes: &[u8]) -> Result<Self, Refused> {
         let (each, degree) = (element_bytes::<E>(), statement.degree());
         let values = if rounds == statement.num_vars() { statement.tables() } else { 0 };
@@ -70,10 +69,10 @@ impl<E: DeviceField> Statement<E> {
     ///
     /// # Errors
     /// [`Refused::Shape`] unless the proof has the rounds, degree and values of this statement, or if constants of the
-    /// statement or coordinates of its point are missing or too many; [`Refused::ZeroCheckClaim`] for a zero-check with a claim
-    /// that is not 0; [`Refused::SmallChallenges`] if challenges give the statement fewer bits of soundness than
-    /// [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it allows that; [`Refused::Final`] if the proof does not
-    /// lead from the claim to its values.
+    /// statement or coordinates of its point are missing or too many; [`Refused::ZeroCheckClaim`] for a zero-check with
+    /// a claim that is not 0; [`Refused::SmallChallenges`] if challenges give the statement fewer bits of soundness
+    /// than [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it allows that; [`Refused::Final`] if the proof
+    /// does not lead from the claim to its values.
     pub fn verify(
         &self,
         claim: E,
@@ -83,11 +82,11 @@ impl<E: DeviceField> Statement<E> {
         self.verify_rounds(self.num_vars(), claim, proof, transcript)
     }
 
-    /// Checks a proof of the first `rounds` rounds. Unless these are all, nothing can be wrong but its shape: whether the claim
-    /// holds is told by the sum in the sub-claim.
+    /// Checks a proof of the first `rounds` rounds. If these are not all, only its shape can be wrong, and the claim
+    /// holds if the sum in the sub-claim does.
     ///
     /// # Errors
-    /// Returns the errors of [`Statement::verify`], for the same reasons; [`Refused::Final`] only if these are all
+    /// Those of [`Statement::verify`], about shape, claim and challenges; [`Refused::Final`] only if these are all
     /// rounds.
     pub fn verify_rounds(
         &self,

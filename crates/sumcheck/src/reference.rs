@@ -3,7 +3,12 @@
 use ark_ff::Field;
 use evariste_field::DeviceField;
 
-use crate::{Order, Proof, Statement, Transcript, polynomial, transcript::bytes_of};
+use crate::{
+    polynomial,
+    proof::Proof,
+    statement::{Order, Statement},
+    transcript::{Transcript, bytes_of},
+};
 
 /// Computes eq(p, x) for all x ∈ {0, 1}ⁿ.
 pub fn eq<E: Field>(point: &[E]) -> Vec<E> {
@@ -17,7 +22,7 @@ pub fn evaluate<E: Field>(table: &[E], point: &[E]) -> E {
 }
 
 /// Binds the first variable of `order`.
-pub fn fold<E: Field>(table: &[E], challenge: E, order: Order) -> Vec<E> {
+pub fn bind<E: Field>(table: &[E], challenge: E, order: Order) -> Vec<E> {
     let half = table.len() / 2;
     let ends = |x: usize| match order {
         Order::MsbFirst => (table[x], table[x + half]),
@@ -63,7 +68,7 @@ pub fn prove<E: DeviceField>(
             left => Some(Statement::new(left, statement.expression()).map(|s| s.constants(statement.constants_of()))),
         };
         let value = |x: u64| {
-            let bound: Vec<Vec<E>> = tables.iter().map(|table| fold(table, E::from(x), order)).collect();
+            let bound: Vec<Vec<E>> = tables.iter().map(|table| bind(table, E::from(x), order)).collect();
             match &left {
                 Some(Ok(left)) => sum(left, &bound, point.as_deref()),
                 _ => {
@@ -76,7 +81,7 @@ pub fn prove<E: DeviceField>(
         let message = polynomial::interpolate(&values)[1..].to_vec();
         transcript.absorb(&bytes_of(&message));
         let challenge = transcript.challenge();
-        tables.iter_mut().for_each(|table| *table = fold(table, challenge, order));
+        tables.iter_mut().for_each(|table| *table = bind(table, challenge, order));
         challenges.push(challenge);
         messages.push(message);
     }

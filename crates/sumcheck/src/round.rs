@@ -1,18 +1,19 @@
 //! The kernel of a round, made for an expression.
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use evariste_backend::{Access, Binding, BindingList, BindingType, CpuArg, KernelSpec, Language};
+use evariste_expression::{Expression, binding_names};
 use evariste_field::{
-    DeviceField, Expression,
-    rows::lanes_of,
+    DeviceField,
+    evaluator::lanes_of,
     source::{self, binding_type, turns},
 };
 
 use crate::{
     draw,
     params::{Params, threads},
-    program::{Fold, Line, Op, Parts, Points, Program, Weighing},
+    program::{self, Effect, Fold, Parts, Points, Program, Weighing},
 };
 
 mod cpu;
@@ -21,26 +22,17 @@ mod wgsl;
 
 pub(crate) use wgsl::wgsl_lift;
 
-macro_rules! names {
-    ($($index:literal)*) => {
-        [$(concat!("t", $index)),*]
-    };
-}
-
-/// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point, and takes
-/// NVRTC
-/// 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
+/// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point,
+/// and takes NVRTC 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
 const MAX_TAIL_POINTS: usize = 12;
 
-/// Multiplications from which on a kernel in WGSL has the expression once in its text for all points of a round and not once for
-/// each: compilers take more than twice the time for twice the text. On Mesa's llvmpipe, 200 products of degree 6 over Goldilocks
-/// took
-/// 10 to 20 s a kernel when they stood there six times.
+/// Multiplications from which on a kernel in WGSL has the expression once in its text for all points of a round and not
+/// once for each: compilers take more than twice the time for twice the text. On Mesa's llvmpipe, 200 products of
+/// degree 6 over Goldilocks took 10 to 20 s a kernel when they stood there six times.
 const WGSL_PARTS: usize = 64;
 
 /// Names of tables that have a binding of their own.
-pub(crate) const TABLES: [&str; 32] =
-    names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+pub(crate) const TABLES: [&str; 32] = binding_names!("t");
 
 /// Where tables lie before a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,7 +151,7 @@ impl Kind {
     }
 }
 
-/// Tables, where folded ones go, weights, inputs and partial sums, the transcript's state.
+/// Mle, where folded ones go, weights, inputs and partial sums, the transcript's state.
 type Bindings<S> = (Vec<Binding>, Option<Binding>, (Option<Binding>, [Binding; 2]), S);
 
 /// The same in a body for the CPU.
@@ -169,70 +161,9 @@ type Args<'a, 'm, S> =
 /// The state of the transcript, in kernels that draw challenges.
 const STATE: Binding = Binding::write("state", BindingType::U32);
 
-/// A program's text in a language.
-#[derive(Clone, Copy)]
-struct Text<'a> {
-    program: &'a Program,
-    mul: &'a str,
-    source: &'a dyn Fn(u32, u32) -> String,
-    store: &'a dyn Fn(u32, u32, u32) -> String,
-    sum: &'a dyn Fn(u32, u32) -> String,
-    input: &'a dyn Fn(u32) -> String,
-    select: &'a dyn Fn(u32, u32) -> String,
-}
-
-impl Text<'_> {
-    fn line(&self, line: &Line) -> String {
-        match *line {
-            Line::Store { table, part, slot } => (self.store)(table, part, slot),
-            Line::Sum { point, slot } => (self.sum)(point, slot),
-            Line::Set { slot, op } => {
-                let value = match op {
-                    Op::Source { table, part } => (self.source)(table, part),
-                    Op::Input(0) => "challenge".into(),
-                    Op::Input(index) => (self.input)(index),
-                    Op::Weight => "weight".into(),
-                    Op::Add(a, b) => format!("f_add(r{a}, r{b})"),
-                    Op::Sub(a, b) => format!("f_sub(r{a}, r{b})"),
-                    Op::Mul(a, b) => format!("{}(r{a}, r{b})", self.mul),
-                    Op::Neg(a) => format!("f_sub(f_zero(), r{a})"),
-                    Op::Select(a, b) => (self.select)(a, b),
-                };
-                format!("r{slot} = {value};")
-            }
-        }
-    }
-
-    /// All lines, in CUDA or few of them in WGSL.
-    fn straight(&self, lines: &[Line], text: &mut String) {
-        for line in lines {
-            let _ = writeln!(text, "    {}", self.line(line));
-        }
-    }
-
-    /// A loop with one turn for each multiplication. Gives the lines after the last one.
-    fn turns(&self, text: &mut String) -> &[Line] {
-        let (mut before, mut after) = (String::new(), String::new());
-        let (mut rest, mut turn) = (self.program.lines.as_slice(), 0);
-        let is_product = |line: &Line| matches!(line, Line::Set { op: Op::Mul(..), .. });
-        while let Some(at) = rest.iter().position(is_product) {
-            let _ = write!(before, "        case {turn}u: {{");
-            rest[..at].iter().for_each(|line| before.extend([" ", &self.line(line)]));
-            if let Line::Set { slot, op: Op::Mul(a, b) } = rest[at] {
-                let _ = writeln!(before, " a = r{a}; b = r{b}; }}");
-                let _ = writeln!(after, "        case {turn}u: {{ r{slot} = product; }}");
-            }
-            rest = &rest[at + 1..];
-            turn += 1;
-        }
-        let _ = write!(
-            text,
-            "    for (var turn = 0u; turn < {turn}u; turn++) {{\n        var a = f_zero();\n        var b = f_zero();\n        \
-             switch turn {{\n{before}        default: {{}}\n        }}\n        let product = f_mul(a, b);\n        \
-             switch turn {{\n{after}        default: {{}}\n        }}\n    }}\n"
-        );
-        rest
-    }
+/// The statement by which a function that evaluates one point, and folds nothing, has its effect.
+fn returned(_: Effect, slot: u32) -> String {
+    format!("return r{slot};")
 }
 
 /// Threads that share one of so many points, where one workgroup does all rounds that are left.
@@ -248,7 +179,7 @@ fn group<E: DeviceField>(points: usize) -> u32 {
 pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind: &Kind) -> KernelSpec {
     let program = |weighing: Weighing| {
         let weighing = if kind.weighted { weighing } else { Weighing::None };
-        Arc::new(Program::new(expression, kind.tables, kind.fold, &kind.points, weighing))
+        Arc::new(program::round(expression, kind.tables, kind.fold, &kind.points, weighing))
     };
     let (inside, outside) = (program(Weighing::Product), program(Weighing::Sum));
     let degree = expression.degree() as usize;
@@ -273,7 +204,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         if points.top { " and infinity" } else { "" },
         source::label::<E>(),
     );
-    let each = |point: &Points| Program::new(expression, kind.tables, Fold::No, point, Weighing::None);
+    let each = |point: &Points| program::round(expression, kind.tables, Fold::No, point, Weighing::None);
     let programs: Arc<Vec<Program>> =
         Arc::new(if kind.tail { points.each().iter().map(each).collect() } else { vec![] });
     let multiplications = match kind.tail {
@@ -298,7 +229,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
             false => ends + turns::repeat(below_top, value) + top,
         }
     };
-    let (threads, points) = (threads::<E>(), inside.points as u64);
+    let (threads, points) = (threads::<E>(), kind.points.len() as u64);
     let drawing = draw::turns::<E>(degree, kind.drawn.as_ref());
     let tree = turns::repeat(threads.ilog2().into(), 0);
     let (all, last, elements) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
@@ -306,7 +237,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         Some(parts) => (of_parts(parts), of_parts(parts)),
         None => (of_program(&inside), programs.iter().map(of_program).max().unwrap_or(0)),
     };
-    let group = group::<E>(inside.points);
+    let group = group::<E>(kind.points.len());
     let round = move |params: &Params| {
         let count = (1u64 << params.log_chunk).min(params.pairs.into());
         let work = match all {

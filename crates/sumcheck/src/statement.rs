@@ -1,14 +1,12 @@
-//! What is proved, as prover and verifier both know it.
-
-use std::collections::BTreeSet;
+//! Statements: the common input of prover and verifier.
 
 use ark_ff::{BigInteger, PrimeField};
-use evariste_field::{DeviceField, Expression, Step};
+use evariste_expression::{Expression, Step};
+use evariste_field::DeviceField;
 
 use crate::{
-    Error, Result, Transcript,
-    error::Fault,
-    transcript::{bytes_of, put, put_coefficient},
+    error::{Error, Fault, Result},
+    transcript::{Transcript, bytes_of, put, put_coefficient},
 };
 
 /// The most variables of a statement: kernels count elements by 32 bits.
@@ -20,7 +18,7 @@ pub const MAX_DEGREE: u64 = 1 << 12;
 /// The bits of soundness that a statement has at least, unless [`Statement::allow_small_challenges`] asks for fewer.
 pub const MIN_SOUNDNESS_BITS: u32 = 100;
 
-/// Says which variable is bound first. Variable j is bit j of the index into a table.
+/// The variable that is bound first. Variable j is bit j of the index into a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The highest: the first half of a table and the second are joined. Tables can be folded where they lie.
@@ -31,7 +29,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Gives the variable that a round binds, from 0 on.
+    /// Returns the variable that round `round` binds. Rounds and variables are numbered from 0 on.
     pub fn variable(self, num_vars: usize, round: usize) -> usize {
         match self {
             Order::MsbFirst => num_vars - 1 - round,
@@ -40,7 +38,7 @@ impl Order {
     }
 }
 
-/// Says by what each point of the sum is weighted.
+/// The weight of each point of the sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Weight<E> {
     /// Each point has the weight 1.
@@ -51,27 +49,28 @@ pub enum Weight<E> {
     ZeroCheck,
 }
 
-/// A claim about a sum, but for the tables and the sum itself: Σ w(x) · e(T₀(x), T₁(x), …) over all x ∈ {0, 1}ⁿ, for an
-/// expression e of which column i is the multilinear table T_i, and a weight w.
+/// A claim about a sum, without the tables and the sum itself: Σ w(x) · e(T₀(x), T₁(x), …) over all x ∈ {0, 1}ⁿ, for an
+/// expression e with the multilinear table T_i for column i, and a weight w.
 ///
-/// The verifier makes the statement itself, so that number of variables and degree are never taken from a proof.
+/// The verifier makes the statement itself, so that the number of variables and the degree never come from a proof.
 ///
-/// The proof has for each round the polynomial q of the degree d of the expression that sums the expression over the variables
-/// that are not bound yet, weighted by the factor of w for these, where the variable of the round is X: its coefficients of X
-/// to X^d. The constant one follows from what the sum has to be: q(0) + q(1) without a weight, and (1 − p) q(0) + p q(1) with
-/// eq at a point of coordinate p. The factor of eq in X itself, which is linear and known, is left out, as in Gruen's "Some
-/// improvements for the PIOP for ZeroCheck", 2024, and with it the factors of the variables before: q at the challenge is the
-/// sum of the next round. So a round is `degree` elements and q has one degree less than with eq as a factor.
+/// The proof has for each round the polynomial q of the degree d of the expression that sums the expression over the
+/// variables that are not bound yet, weighted by the factor of w for these, where the variable of the round is X: its
+/// coefficients of X to X^d. The constant one follows from what the sum has to be: q(0) + q(1) without a weight, and (1
+/// − p) q(0) + p q(1) with eq at a point of coordinate p. The factor of eq in X itself, which is linear and known, is
+/// left out, as in Gruen's "Some improvements for the PIOP for ZeroCheck", 2024, and with it the factors of the
+/// variables before: q at the challenge is the sum of the next round. So a round is `degree` elements and q has one
+/// degree less than with eq as a factor.
 ///
 /// # Soundness
-/// A prover of a false claim is believed with a probability of at most (n d + t + m − 1) / |F| for challenges that are drawn at
-/// random: n variables, the degree d of the expression, t = n for a zero-check, whose point is drawn, and else 0, m statements that
-/// [`Statement::batch`] joined, and 1 where it joined none, and the field F of challenges with |F| elements, which is `E`. A prover
-/// who computes the challenges by a hash can try as often as it hashes: N hashes have N times the chance. So a field of 31 bits
-/// with d = 3 costs a false claim of 20 variables 2^25 hashes, which is no proof. A statement that gives fewer bits than
-/// [`MIN_SOUNDNESS_BITS`] is refused by provers, verifiers and [`Statement::batch`]: take an extension of the field of the tables
-/// for challenges, such as one of degree 4 over 31 bits and of degree 2 over Goldilocks. The point of [`Weight::Eq`] is the
-/// caller's, and no part of the formula.
+/// A prover of a false claim is believed with a probability of at most (n d + t + m − 1) / |F| for challenges that are
+/// drawn at random: n variables, the degree d of the expression, t = n for a zero-check, whose point is drawn, and else
+/// 0, m statements that [`Statement::batch`] joined, and 1 where it joined none, and the field F of challenges with |F|
+/// elements, which is `E`. A prover who computes the challenges by a hash can try as often as it hashes: N hashes have
+/// N times the chance. So a field of 31 bits with d = 3 costs a false claim of 20 variables 2^25 hashes, which is no
+/// proof. A statement that gives fewer bits than [`MIN_SOUNDNESS_BITS`] is refused by provers, verifiers and
+/// [`Statement::batch`]: take an extension of the field of the tables for challenges, such as one of degree 4 over 31
+/// bits and of degree 2 over Goldilocks. The point of [`Weight::Eq`] is the caller's, and no part of the formula.
 #[derive(Clone, Debug)]
 pub struct Statement<E> {
     num_vars: usize,
@@ -88,9 +87,9 @@ pub struct Statement<E> {
 impl<E: DeviceField> Statement<E> {
     /// Makes the statement about Σ e(T(x)), without a weight, over `num_vars` variables.
     ///
-    /// The values of tables in a proof have to give the value that the last round leads to, and nothing more: that each is the
-    /// value of its table is for the verifier to check, by its commitment. On which columns the expression depends is told by
-    /// which it names: in `a * 0 + b`, any value of a is accepted.
+    /// A verified proof says that the values of the tables give the value that the last round leads to, and nothing
+    /// more. You check by its commitment that each is the value of its table. The expression depends on every column
+    /// that it names: in `a * 0 + b`, any value of a is accepted.
     ///
     /// # Errors
     /// [`Error::Variables`] for no variable or more than [`MAX_VARIABLES`]; [`Error::Degree`] if the expression has no
@@ -106,10 +105,9 @@ impl<E: DeviceField> Statement<E> {
             return Err(Error::Degree { expected: most, actual: degree });
         }
         let columns = expression.columns();
-        let column = |step| if let Step::Column(column) = step { Some(column as usize) } else { None };
-        let used: BTreeSet<usize> = expression.steps().into_iter().filter_map(column).collect();
-        if let Some((column, _)) = used.iter().enumerate().find(|(at, column)| at != *column) {
-            return Err(Error::UnusedColumn { column, columns });
+        let named = expression.named_columns();
+        if let Some((column, _)) = (0..).zip(&named).find(|(at, column)| at != *column) {
+            return Err(Error::UnusedColumn { column: column as usize, columns });
         }
         let expression = expression.clone();
         let (weight, order) = (Weight::None, Order::default());
@@ -138,9 +136,10 @@ impl<E: DeviceField> Statement<E> {
         self
     }
 
-    /// Accepts challenges of a field that is too small for [`MIN_SOUNDNESS_BITS`]. Provers and verifiers both have to ask for it.
-    /// Such a proof convinces nobody who does not know otherwise that there was no time to look for challenges that suit a
-    /// false claim: it is for tests, for measuring, and for a round of a protocol that repeats it.
+    /// Accepts challenges of a field that is too small for [`MIN_SOUNDNESS_BITS`]. Provers and verifiers both have to
+    /// ask for it. Such a proof convinces nobody who does not know otherwise that there was no time to look for
+    /// challenges that suit a false claim: it is for tests, for measuring, and for a round of a protocol that repeats
+    /// it.
     #[must_use]
     pub fn allow_small_challenges(mut self) -> Self {
         self.small_challenges = true;
@@ -165,7 +164,7 @@ impl<E: DeviceField> Statement<E> {
         self.num_vars
     }
 
-    /// Gives the expression that is summed.
+    /// Returns the expression that is summed.
     pub fn expression(&self) -> &Expression {
         &self.expression
     }
@@ -180,7 +179,7 @@ impl<E: DeviceField> Statement<E> {
         self.expression.degree() as usize
     }
 
-    /// Gives the order in which variables are bound.
+    /// Returns the order in which variables are bound.
     pub fn binding_order(&self) -> Order {
         self.order
     }
@@ -208,8 +207,8 @@ impl<E: DeviceField> Statement<E> {
         }
     }
 
-    /// Refuses what no proof of a claim would show: a zero-check of something else than 0, and challenges of a field that is too
-    /// small.
+    /// Refuses what no proof of a claim would show: a zero-check of something else than 0, and challenges of a field
+    /// that is too small.
     pub(crate) fn check_claim(&self, claim: E) -> Result<(), Fault> {
         if self.weight == Weight::ZeroCheck && claim != E::ZERO {
             return Err(Fault::ZeroCheckClaim);
@@ -221,14 +220,15 @@ impl<E: DeviceField> Statement<E> {
         }
     }
 
-    /// Binds the transcript to the statement and the claim, and gives the point of the weight, drawn from the transcript for a
-    /// zero-check.
+    /// Binds the transcript to the statement and the claim, and gives the point of the weight, drawn from the
+    /// transcript for a zero-check.
     ///
-    /// The message is: the expression's digest; the numbers of variables, of tables, of rounds and the degree, 0 or 1 for
-    /// [`Order::MsbFirst`] or [`Order::LsbFirst`], and 0, 1 or 2 for the weight, each as 4 bytes in little-endian order; the degree of
-    /// the field over its prime field, as 4 bytes, and the prime; for each field of the tower above that, from the lowest on, its
-    /// degree over the prime field, as 4 bytes, and what X^n is ([`DeviceField::tower`]); the number of constants, as 4 bytes, and
-    /// these; the point of the weight, if one is given; and the claim. Elements are as in proofs, and coefficients as in elements.
+    /// The message is: the expression's digest; the numbers of variables, of tables, of rounds and the degree, 0 or 1
+    /// for [`Order::MsbFirst`] or [`Order::LsbFirst`], and 0, 1 or 2 for the weight, each as 4 bytes in little-endian
+    /// order; the degree of the field over its prime field, as 4 bytes, and the prime; for each field of the tower
+    /// above that, from the lowest on, its degree over the prime field, as 4 bytes, and what X^n is
+    /// ([`DeviceField::tower`]); the number of constants, as 4 bytes, and these; the point of the weight, if one is
+    /// given; and the claim. Elements are as in proofs, and coefficients as in elements.
     pub(crate) fn begin(&self, claim: E, rounds: usize, transcript: &mut dyn Transcript<E>) -> Option<Vec<E>> {
         transcript.absorb(&self.message(claim, rounds));
         match &self.weight {
@@ -276,33 +276,33 @@ impl<E: DeviceField> Statement<E> {
         }
     }
 
-    /// Joins statements about tables of their own into one: Σ αⁱ · statement i, whose tables are those of the first, then those
-    /// of the second and so on, with α from `transcript` after one message that binds it to all statements, points and claims:
-    /// what each would begin a proof of its own with, one after the other. Gives the sum's claim as well. All must have the same
-    /// number of variables, weight and order. The sum allows small challenges if all statements do.
+    /// Joins statements about tables of their own into one: Σ αⁱ · statement i, whose tables are those of the first,
+    /// then those of the second and so on, with α from `transcript` after one message that binds it to all statements,
+    /// points and claims: what each would begin a proof of its own with, one after the other. Gives the sum's claim as
+    /// well. All must have the same number of variables, weight and order. The sum allows small challenges if all
+    /// statements do.
     ///
     /// # Errors
-    /// [`Error::Length`] if there is no statement or another number of claims, if a statement has another number of
-    /// variables, another weight or another order than the first, or if constants or coordinates of one are missing or
-    /// too many; [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0; [`Error::SmallChallenges`] if
-    /// challenges give a statement or the sum too few bits of soundness. The transcript is as it was then.
+    /// [`Error::Device`] with `Length` inside if there is no statement or another number of claims, if a statement has
+    /// another number of variables, another weight or another order than the first, or another number of constants or
+    /// coordinates than it needs; [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0;
+    /// [`Error::SmallChallenges`] if challenges give a statement or the sum too few bits of soundness. The transcript
+    /// is as it was then.
     pub fn batch(statements: &[Self], claims: &[E], transcript: &mut dyn Transcript<E>) -> Result<(Self, E)> {
-        let length = |what, expected, actual| Error::Length { what, expected, actual };
-        let first =
-            statements.first().ok_or_else(|| length("statements of a batch, of which there is one at least", 1, 0))?;
+        let first = statements.first().ok_or_else(|| Error::length("statements of a batch, at least", 1, 0))?;
         if claims.len() != statements.len() {
-            return Err(length("claims of a batch", statements.len(), claims.len()));
+            return Err(Error::length("claims of a batch", statements.len(), claims.len()));
         }
         for statement in statements {
             statement.check()?;
             if statement.num_vars != first.num_vars {
-                return Err(length("variables of a statement in a batch", first.num_vars, statement.num_vars));
+                return Err(Error::length("variables of a statement in a batch", first.num_vars, statement.num_vars));
             }
         }
         let same = |other: &&Self| other.weight == first.weight && other.order == first.order;
         let alike = statements.iter().filter(same).count();
         if alike != statements.len() {
-            return Err(length("statements of one weight and order in a batch", statements.len(), alike));
+            return Err(Error::length("statements of one weight and order in a batch", statements.len(), alike));
         }
         statements.iter().zip(claims).try_for_each(|(statement, claim)| statement.check_claim(*claim))?;
         let degree = statements.iter().map(|statement| statement.expression.degree()).max().unwrap_or(0);
@@ -354,7 +354,7 @@ fn shifted(expression: &Expression, columns: u32, constants: u32) -> Expression 
     let mut values: Vec<Expression> = Vec::new();
     for step in expression.steps() {
         let at = |number: u32| &values[number as usize];
-        let value = match step {
+        let value = match *step {
             Step::Column(index) => Expression::column(columns + index),
             Step::Constant(index) => Expression::constant(constants + index),
             Step::Integer(value) => Expression::integer(value),

@@ -8,14 +8,15 @@ use evariste_backend::{
 };
 use evariste_field::{
     DeviceField, Mont,
-    rows::lift,
+    evaluator::lift,
     source::{self, binding_type, turns},
 };
 
 use crate::{
-    Error, MAX_VARIABLES, Order, Result,
+    error::{Error, Result},
     params::{LOG_TAIL, MAX_CHUNKS},
     round,
+    statement::{MAX_VARIABLES, Order},
 };
 
 /// Threads of a workgroup.
@@ -42,15 +43,15 @@ params! {
     }
 }
 
-/// Operations on multilinear tables on one device: vectors of 2ⁿ elements, of which element x is the value at the point whose
-/// coordinate j is bit j of x. Kernels are compiled at their first use and kept; [`Tables::on`] gives the same operations on
-/// another queue.
+/// Operations on multilinear extensions on one device. A multilinear extension in n variables is its table: a vector of
+/// 2ⁿ elements with the value at the point x ∈ {0, 1}ⁿ at index Σ x_j 2^j. Kernels are compiled at their first use and
+/// kept; [`Mle::on`] returns the same operations on another queue.
 ///
-/// Challenges and coordinates are of `E`, and so are tables once they are folded. Before, their elements are of `T`: `E` or
-/// the prime field right below it.
+/// Challenges, coordinates and bound tables are of `E`. Other tables are over `T`, which is `E` or the prime field
+/// right below it.
 #[derive(Debug)]
-pub struct Tables<E, T = E> {
-    /// Of the kernels, which are made later: a queue of another device is refused.
+pub struct Mle<E, T = E> {
+    /// The device of the kernels, which are compiled later. A queue of another device is refused.
     device: Device,
     queue: Queue,
     kernels: Arc<Kernels>,
@@ -65,9 +66,9 @@ struct Kernels {
     fold: [LazyKernel<FoldParams>; 2],
 }
 
-/// The tables of eq for two groups of coordinates, each for every number of these from none on: of the first ones of the
-/// group, or where variables are bound from the lowest, of the last ones. A round finds its own among them, whatever variables
-/// are left.
+/// The tables of eq for two groups of coordinates, each for every number of these from none on: of the first ones of
+/// the group, or where variables are bound from the lowest, of the last ones. A round finds its own among them,
+/// whatever variables are left.
 #[derive(Debug)]
 pub(crate) struct SplitEq<E: DeviceField> {
     pub(crate) tables: Buffer<Mont<E>>,
@@ -78,14 +79,15 @@ pub(crate) struct SplitEq<E: DeviceField> {
 
 /// Where the factors of a pair's weight are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct WeightPlace {
     pub(crate) low_at: u32,
     pub(crate) low_bits: u32,
     pub(crate) high_at: u32,
 }
 
 impl<E: DeviceField> SplitEq<E> {
-    /// Where weights of the last rounds are: that of pair x of a round is so many elements behind as it has pairs, and x.
+    /// Where weights of the last rounds are: that of pair x of a round is so many elements behind as it has pairs, and
+    /// x.
     pub(crate) fn of_tail(&self) -> u32 {
         match self.order {
             Order::MsbFirst => 0,
@@ -94,14 +96,14 @@ impl<E: DeviceField> SplitEq<E> {
     }
 
     /// Those of the pairs of a round.
-    pub(crate) fn of_round(&self, round: usize) -> Place {
+    pub(crate) fn of_round(&self, round: usize) -> WeightPlace {
         let (left, high_start) = (self.variables - 1 - round, 2usize << self.low);
         let low = match self.order {
             Order::MsbFirst => self.low.min(left),
             Order::LsbFirst => self.low.saturating_sub(round + 1),
         };
         let high = left - low;
-        let place = |low_at: usize, low_bits: usize, high_at: usize| Place {
+        let place = |low_at: usize, low_bits: usize, high_at: usize| WeightPlace {
             low_at: low_at as u32,
             low_bits: low_bits as u32,
             high_at: high_at as u32,
@@ -114,9 +116,9 @@ impl<E: DeviceField> SplitEq<E> {
     }
 }
 
-/// Coordinates in the first group: half of them, but so many that a chunk of pairs has the factor of one entry of the other
-/// group's table, where the highest variable is bound first. Those that the last rounds bind are all in one group: the weights of
-/// their pairs have one factor.
+/// Coordinates in the first group: half of them, but so many that a chunk of pairs has the factor of one entry of the
+/// other group's table, where the highest variable is bound first. Those that the last rounds bind are all in one
+/// group: the weights of their pairs have one factor.
 fn low_group(variables: usize, order: Order) -> usize {
     let (half, last) = (variables.div_ceil(2), variables.min(LOG_TAIL as usize));
     match order {
@@ -134,27 +136,34 @@ pub(crate) fn is_below<E: DeviceField, T: DeviceField>() -> Result<bool> {
     }
 }
 
-impl<E, T> Clone for Tables<E, T> {
+impl<E, T> Clone for Mle<E, T> {
     fn clone(&self) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
         Self { device, queue: self.queue.clone(), kernels, fields: PhantomData }
     }
 }
 
-impl<E: DeviceField, T: DeviceField> Tables<E, T> {
-    /// Makes the operations on a queue; `&device` is its default one. Nothing is compiled yet.
+impl<E: DeviceField, T: DeviceField> Mle<E, T> {
+    /// Makes the operations on a queue; `&device` stands for the device's default queue. Kernels are compiled at their
+    /// first use.
     pub fn new(queue: impl Into<Queue>) -> Self {
         let queue = queue.into();
         Self { device: queue.device().clone(), queue, kernels: Arc::default(), fields: PhantomData }
     }
 
-    /// Gives the same operations, with the same kernels, on a queue of their own.
+    /// Returns the same operations, with the same kernels, on another queue of the device.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
     }
 
-    /// Lists the kernels, for compiling them ahead.
+    /// Refuses a queue of another device, before anything goes there.
+    fn expect_queue(&self) -> Result<()> {
+        Ok(self.device.expect_same("the queue of multilinear tables", self.queue.device())?)
+    }
+
+    /// Lists the kernels, for tools that compile them ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         vec![eq_spec::<E>(), outer_spec::<E>(), fold_spec::<E, T>(), fold_spec::<E, E>()]
     }
@@ -185,6 +194,7 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         if variables == 0 || variables > MAX_VARIABLES {
             return Err(Error::Variables { expected: MAX_VARIABLES, actual: variables });
         }
+        self.expect_queue()?;
         let low = low_group(variables, order);
         let len = (2usize << low) + (2usize << (variables - low));
         let point = self.queue.upload_with::<Mont<E>>(point, secrecy)?;
@@ -198,25 +208,26 @@ impl<E: DeviceField, T: DeviceField> Tables<E, T> {
         Ok(SplitEq { tables, low, variables, order })
     }
 
-    /// Binds the first variable of `order` to `challenge`: gives a table of half the length. One multiplication an
-    /// element of the result.
+    /// Binds the first variable of `order` to `challenge`: T(x) becomes T(challenge, x), a table of half the length.
+    /// One multiplication for each element of the result.
     ///
     /// # Errors
-    /// [`Error::Length`] unless the number of elements is a power of two from 2 to 2^31; [`Error::Field`] if `T` is
-    /// neither `E` nor the prime field right below it; [`Error::Device`] if the table lies on another device, if there
-    /// is no room for one of half its length, if the kernel does not compile at its first use, or if the device fails.
-    pub fn fold<'a>(&self, table: impl Into<View<'a, Mont<T>>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
+    /// [`Error::Field`] if `T` is neither `E` nor the prime field right below it. [`Error::Device`] unless the number
+    /// of elements is a power of two from 2 to 2³¹, if the table or the queue belongs to another device, if there is no
+    /// room for the result, if the kernel does not compile at its first use, or if the device fails.
+    pub fn bind<'a>(&self, table: impl Into<View<'a, Mont<T>>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
         let table = table.into();
+        self.expect_queue()?;
         self.device.expect_same("a table", table.device())?;
         variables_of(table.len())?;
         let challenge = self.queue.upload_with::<Mont<E>>(&[challenge], table.secrecy())?;
         let mut out = self.device.alloc_with(table.len() / 2, table.secrecy())?;
-        self.fold_to(table, &challenge, order, out.as_view_mut())?;
+        self.bind_to_value(table, &challenge, order, out.as_view_mut())?;
         Ok(out)
     }
 
     /// Folds a table to one of half its length by the first element of `challenge`.
-    pub(crate) fn fold_to<S: DeviceField>(
+    pub(crate) fn bind_to_value<S: DeviceField>(
         &self,
         source: View<'_, Mont<S>>,
         challenge: &Buffer<Mont<E>>,
@@ -242,7 +253,7 @@ pub(crate) fn variables_of(len: usize) -> Result<usize> {
         return Ok(len.ilog2() as usize);
     }
     let expected = len.next_power_of_two().clamp(2, 1 << MAX_VARIABLES);
-    Err(Error::Length { what: "the elements of a table, which are a power of two", expected, actual: len })
+    Err(Error::length("the elements of a table, a power of two", expected, len))
 }
 
 /// Text of a kernel whose bindings all have elements of `E`.

@@ -1,18 +1,18 @@
-//! Where challenges come from.
+//! Transcripts, which challenges come from.
 
 use std::marker::PhantomData;
 
 use ark_ff::{BigInteger, PrimeField};
 use evariste_field::DeviceField;
 
-/// Takes what a proof says and gives challenges that depend on all of it.
+/// Absorbs the messages of a proof, and draws challenges that depend on all of them.
 ///
-/// Prover and verifier must be given transcripts in the same state.
+/// Give prover and verifier transcripts in the same state.
 pub trait Transcript<E> {
-    /// Takes a message.
+    /// Absorbs a message.
     fn absorb(&mut self, message: &[u8]);
 
-    /// The next challenge. Two without a message in between differ.
+    /// Draws the next challenge. Two without a message in between differ.
     fn challenge(&mut self) -> E;
 
     /// The transcript that devices compute themselves, if this is it.
@@ -23,11 +23,12 @@ pub trait Transcript<E> {
 
 /// The transcript of this crate: a chain of BLAKE3 hashes, which every backend computes with the same result.
 ///
-/// The state is a key of 32 bytes, at first `derive_key(`[`Self::CONTEXT`]`, domain)`. A message is preceded by its length in
-/// bytes, 8 in little-endian order, and cut into pieces of 1,024 bytes, the last of which may be shorter. Each piece is
-/// hashed by `keyed_hash` under the state, and the first 32 bytes of the (extendable) output are the next state. After the
-/// last piece, challenges come from the same output from its byte 64 on: a coefficient of a challenge is the next 64 bytes, or
-/// twice as many and so on where the prime has more than 384 bits, as an integer in little-endian order modulo the prime.
+/// The state is a key of 32 bytes, at first `derive_key(`[`Self::CONTEXT`]`, domain)`. A message is preceded by its
+/// length in bytes, 8 in little-endian order, and cut into pieces of 1,024 bytes, the last of which may be shorter.
+/// Each piece is hashed by `keyed_hash` under the state, and the first 32 bytes of the (extendable) output are the next
+/// state. After the last piece, challenges come from the same output from its byte 64 on: a coefficient of a challenge
+/// is the next 64 bytes, or twice as many and so on where the prime has more than 384 bits, as an integer in
+/// little-endian order modulo the prime.
 #[derive(Clone, Debug)]
 pub struct Blake3Transcript {
     key: [u8; 32],
@@ -55,7 +56,7 @@ impl Blake3Transcript {
         Self { key, output }
     }
 
-    /// Gives the state: two transcripts with the same one give the same challenges after the next message.
+    /// Returns the state. Two transcripts in the same state draw the same challenges after the next message.
     pub fn state(&self) -> [u8; 32] {
         self.key
     }
@@ -102,8 +103,8 @@ impl Blake3Transcript {
     }
 }
 
-/// An integer in little-endian order modulo the prime: by pieces of as many whole bytes as are below it, the highest first, which
-/// takes a fraction of the time of one byte after the other.
+/// An integer in little-endian order modulo the prime: by pieces of as many whole bytes as are below it, the highest
+/// first, which takes a fraction of the time of one byte after the other.
 fn reduced<F: PrimeField>(bytes: &[u8]) -> F {
     let width = (F::MODULUS_BIT_SIZE as usize - 1) / 8;
     if width == 0 {
@@ -143,9 +144,9 @@ impl<E: DeviceField> Transcript<E> for Blake3Transcript {
     }
 }
 
-/// A transcript of the user's own: a function of all bytes since the last challenge that gives the next one. It gets no bytes
-/// where two challenges follow each other, and each byte once: so it has to keep a state, such as its last hash, on which
-/// challenges depend too. Those of a function without one would not depend on what was said before.
+/// A transcript of the user's own: a function of all bytes since the last challenge that gives the next one. It gets no
+/// bytes where two challenges follow each other, and each byte once: so it has to keep a state, such as its last hash,
+/// on which challenges depend too. Those of a function without one would not depend on what was said before.
 #[derive(Debug)]
 pub struct Closure<E, C> {
     function: C,
@@ -175,7 +176,8 @@ pub(crate) fn element_bytes<E: DeviceField>() -> usize {
     4 * E::LIMBS
 }
 
-/// Appends the coefficients of `x` as integers below the prime, each of as many bytes as on devices, in little-endian order.
+/// Appends the coefficients of `x` as integers below the prime, each of as many bytes as on devices, in little-endian
+/// order.
 pub(crate) fn put<E: DeviceField>(bytes: &mut Vec<u8>, x: &E) {
     x.to_base_prime_field_elements().for_each(|coefficient| put_coefficient::<E>(bytes, &coefficient));
 }

@@ -16,7 +16,8 @@ use ark_ff::Field;
 use evariste_backend::{Buffer, Device, Secrecy};
 use evariste_field::{DeviceField, Expression, Mont};
 use evariste_sumcheck::{
-    Blake3Transcript, Config, Draw, Error, Order, Statement, Strategy, Sumcheck, Transcript, Weight, reference,
+    Blake3Transcript, Challenge, Error, Order, Statement, Strategy, Sumcheck, SumcheckConfig, Transcript, Weight,
+    reference,
 };
 
 /// The system's allocator, which looks at what is freed.
@@ -84,14 +85,14 @@ fn words(x: Fr) -> [u64; 2] {
     [1, 2].map(|i| u64::from(limbs[2 * i]) | u64::from(limbs[2 * i + 1]) << 32)
 }
 
-/// The tables, sums of the first round over parts of the pairs, and what the first two rounds are made of that is not in the
-/// proof.
+/// The tables, sums of the first round over parts of the pairs, and what the first two rounds are made of that is not
+/// in the proof.
 fn secrets(tables: &[Vec<Fr>]) -> HashSet<u64> {
     let mut secrets: Vec<Fr> = tables.concat();
     let half = 1 << (NUM_VARS - 1);
     for order in [Order::MsbFirst, Order::LsbFirst] {
         let [zero, one]: [Vec<Vec<Fr>>; 2] =
-            [0u64, 1].map(|x| tables.iter().map(|table| reference::fold(table, Fr::from(x), order)).collect());
+            [0u64, 1].map(|x| tables.iter().map(|table| reference::bind(table, Fr::from(x), order)).collect());
         let way: Vec<Vec<Fr>> =
             zero.iter().zip(&one).map(|(a, b)| a.iter().zip(b).map(|(a, b)| *b - a).collect()).collect();
         for log in 5..NUM_VARS - 1 {
@@ -104,7 +105,7 @@ fn secrets(tables: &[Vec<Fr>]) -> HashSet<u64> {
         for (x, y) in (0..3u64).flat_map(|x| (0..3u64).map(move |y| (x, y))) {
             let folded: Vec<Vec<Fr>> = tables
                 .iter()
-                .map(|table| reference::fold(&reference::fold(table, Fr::from(x), order), Fr::from(y), order))
+                .map(|table| reference::bind(&reference::bind(table, Fr::from(x), order), Fr::from(y), order))
                 .collect();
             secrets.push((0..half / 2).map(|x| value(&folded, x)).sum());
         }
@@ -151,15 +152,16 @@ fn nothing_is_left_of_secret_tables() {
     let fresh = || Blake3Transcript::new(b"freed");
     for order in [Order::MsbFirst, Order::LsbFirst] {
         let statement = Statement::<Fr>::new(NUM_VARS, &gate()).unwrap().order(order);
-        for (strategy, draw) in [
-            (Strategy::ZeroCheck, Draw::Device),
-            (Strategy::ZeroCheck, Draw::Host),
-            (Strategy::FromClaim, Draw::Host),
-            (Strategy::Textbook, Draw::Host),
+        for (strategy, challenge) in [
+            (Strategy::ZeroCheck, Challenge::Device),
+            (Strategy::ZeroCheck, Challenge::Host),
+            (Strategy::FromClaim, Challenge::Host),
+            (Strategy::Textbook, Challenge::Host),
         ] {
-            let plan = Sumcheck::<Fr>::new(&device, &gate(), Config { strategy, draw, check: true }).unwrap();
+            let config = SumcheckConfig::default().strategy(strategy).challenge(challenge).check(true);
+            let plan = Sumcheck::<Fr>::with_config(&device, &gate(), config).unwrap();
             let claim = plan.sum(&statement, &given).unwrap();
-            let context = format!("{order:?}, {strategy:?}, {draw:?}");
+            let context = format!("{order:?}, {strategy:?}, {challenge:?}");
             let clean = |what: &str, work: &dyn Fn()| assert_eq!(found(work), 0, "{what}: {context}");
             clean("a sum", &|| assert_eq!(plan.sum(&statement, &given).unwrap(), claim));
             clean("a proof", &|| drop(plan.prove(&statement, &given, claim, &mut fresh()).unwrap()));
@@ -172,7 +174,7 @@ fn nothing_is_left_of_secret_tables() {
             });
             for bytes in [SOME_BYTES, u64::MAX] {
                 clean("a proof from the host", &|| {
-                    let proved = plan.prove_from_host(&statement, &slices, bytes, Secrecy::Secret, claim, &mut fresh());
+                    let proved = plan.prove_host(&statement, &slices, bytes, Secrecy::Secret, claim, &mut fresh());
                     drop(proved.unwrap());
                 });
             }
@@ -183,7 +185,7 @@ fn nothing_is_left_of_secret_tables() {
                     assert!(panics.is_err());
                     let mut failing = Failing(challenges, fresh());
                     let panics = catch_unwind(AssertUnwindSafe(|| {
-                        plan.prove_from_host(&statement, &slices, SOME_BYTES, Secrecy::Secret, claim, &mut failing)
+                        plan.prove_host(&statement, &slices, SOME_BYTES, Secrecy::Secret, claim, &mut failing)
                     }));
                     assert!(panics.is_err());
                 });
@@ -195,7 +197,8 @@ fn nothing_is_left_of_secret_tables() {
     for order in [Order::MsbFirst, Order::LsbFirst] {
         let statement = Statement::<Fr>::new(NUM_VARS, &gate()).unwrap().order(order).weight(Weight::Eq(point.clone()));
         for strategy in [Strategy::ZeroCheck, Strategy::SplitEq, Strategy::FromClaim, Strategy::Textbook] {
-            let plan = Sumcheck::<Fr>::new(&device, &gate(), Config { strategy, ..Config::default() }).unwrap();
+            let config = SumcheckConfig::default().strategy(strategy);
+            let plan = Sumcheck::<Fr>::with_config(&device, &gate(), config).unwrap();
             let claim = plan.sum(&statement, &given).unwrap();
             let found = found(|| {
                 let mut proofs = [(); 2].map(|()| Vec::new());
@@ -208,7 +211,8 @@ fn nothing_is_left_of_secret_tables() {
         }
     }
     let check = Statement::<Fr>::new(NUM_VARS, &gate()).unwrap().weight(Weight::ZeroCheck);
-    let plan = Sumcheck::<Fr>::new(&device, &gate(), Config { check: true, ..Config::default() }).unwrap();
+    let config = SumcheckConfig::default().check(true);
+    let plan = Sumcheck::<Fr>::with_config(&device, &gate(), config).unwrap();
     let refused =
         found(|| assert_eq!(plan.prove(&check, &given, Fr::from(0), &mut fresh()).err(), Some(Error::FalseClaim)));
     assert_eq!(refused, 0);

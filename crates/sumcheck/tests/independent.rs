@@ -1,5 +1,5 @@
-//! The messages of an independent prover, that of `ark-linear-sumcheck`, under the same challenges. It is built on another version
-//! of arkworks: elements pass as bytes.
+//! The messages of an independent prover, that of `ark-linear-sumcheck`, under the same challenges. It is built on
+//! another version of arkworks: elements pass as bytes.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use ark_poly_04::DenseMultilinearExtension;
 use ark_serialize_04::CanonicalSerialize;
 use evariste_backend::{Buffer, Device};
 use evariste_field::{Expression, Mont};
-use evariste_sumcheck::{Closure, Config, Order, Statement, Sumcheck, Weight, reference};
+use evariste_sumcheck::{Closure, Order, Statement, Sumcheck, Weight, reference};
 
 type Other = ark_bls12_381_04::Fr;
 
@@ -40,7 +40,8 @@ impl Sum {
         self.products.iter().map(product).sum()
     }
 
-    /// The values at 0, 1, …, degree of each round's polynomial by the other prover, with `weight` a factor of every product.
+    /// The values at 0, 1, …, degree of each round's polynomial by the other prover, with `weight` a factor of every
+    /// product.
     fn by_other(&self, weight: Option<&[Fr]>, challenges: &[Fr]) -> Vec<Vec<Fr>> {
         let table = |values: &[Fr]| {
             let values = values.iter().map(other).collect();
@@ -85,7 +86,7 @@ fn messages_are_those_of_an_independent_prover() {
     let device = Device::cpu();
     let buffers: Vec<Buffer<Mont<Fr>>> = sum.tables.iter().map(|table| device.upload(table).unwrap()).collect();
     let borrowed: Vec<&Buffer<Mont<Fr>>> = buffers.iter().collect();
-    let plan = Sumcheck::<Fr>::new(&device, &sum.expression(), Config::default()).unwrap();
+    let plan = Sumcheck::<Fr>::new(&device, &sum.expression()).unwrap();
 
     for weight in [Weight::None, Weight::Eq(point.clone())] {
         let weighted = weight != Weight::None;
@@ -103,8 +104,8 @@ fn messages_are_those_of_an_independent_prover() {
         let proved = plan.prove(&statement, &borrowed, claim, &mut transcript).unwrap();
         assert_eq!(proved.point, challenges);
 
-        // Ours leaves out the constant coefficient, which follows from the claim, and the weight's factors of this variable and of
-        // those before.
+        // Ours leaves out the constant coefficient, which follows from the claim, and the weight's factors of this
+        // variable and of those before.
         let (mut claim, mut before) = (claim, Fr::ONE);
         for (round, (message, expected)) in proved.proof.rounds.iter().zip(&expected).enumerate() {
             let [low, high] = if weighted { [Fr::ONE - point[round], point[round]] } else { [Fr::ONE; 2] };

@@ -10,13 +10,13 @@ use std::{collections::HashSet, sync::Arc};
 use ark_bls12_381::Fr;
 use ark_ff::{AdditiveGroup, Field};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use evariste::backend::{Buffer, Device, Secrecy};
+use evariste::backend::{Buffer, Device, Error as DeviceError, Secrecy};
 use evariste::field::{
     DeviceField, Expression, Mont,
     small::{BabyBear, BabyBear4, Goldilocks, Goldilocks2},
 };
 use evariste::sumcheck::{
-    Blake3Transcript, Config, Draw, Error, Order, Refused, Statement, Strategy, Sumcheck, Tables, Weight, reference,
+    Blake3Transcript, Challenge, Error, Mle, Order, Refused, Statement, Strategy, Sumcheck, SumcheckConfig, Weight, reference,
 };
 
 use crate::{
@@ -114,14 +114,14 @@ fn from_host(device: &Device) -> Outcome {
     let num_vars = 11;
     let tables = satisfied::<BabyBear>(num_vars);
     let slices: Vec<&[BabyBear]> = tables.iter().map(Vec::as_slice).collect();
-    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate())?;
     let transcript = || Blake3Transcript::new(b"from the host");
     for (order, bytes) in [(Order::MsbFirst, 60_000), (Order::LsbFirst, 60_000), (Order::MsbFirst, 17_000)] {
         let statement = Statement::<BabyBear4>::new(num_vars, &gate())?.weight(Weight::ZeroCheck).order(order);
         let claim = BabyBear4::ZERO;
         let lifted: Vec<Vec<BabyBear4>> = tables.iter().map(|table| lifted(table)).collect();
         let (expected, _) = reference::prove(&statement, num_vars, &lifted, claim, &mut transcript());
-        let proved = plan.prove_from_host(&statement, &slices, bytes, Secrecy::Secret, claim, &mut transcript())?;
+        let proved = plan.prove_host(&statement, &slices, bytes, Secrecy::Secret, claim, &mut transcript())?;
         expect_equal(&format!("the proof, {order:?}, {bytes} bytes"), &proved.proof, &expected)?;
         expect_equal("the sub-claim", &statement.verify(claim, &expected, &mut transcript())?.point, &proved.point)?;
     }
@@ -141,7 +141,7 @@ fn transcript() -> Blake3Transcript {
 
 /// Both orders, all weights, with tables that stay and tables that do not.
 fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
-    let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<E, T>::new(device, &gate())?;
     // Emulated GPUs take minutes to compile all kernels over a long field: each order and weight once, all with each other over a
     // short one.
     let halved = is_emulated(device) && !EVERY_FIELD && E::LIMBS > 4;
@@ -181,15 +181,15 @@ fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
 }
 
 fn tables<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
-    let operations = Tables::<E, T>::new(device);
+    let operations = Mle::<E, T>::new(device);
     for num_vars in [1, 2, 10, 14] {
         let (point, table) = (random::<E>(num_vars, 4), random::<T>(1 << num_vars, 5));
         let buffer = device.upload::<Mont<T>>(&table)?;
         for order in [Order::MsbFirst, Order::LsbFirst] {
-            let folded = operations.fold(&buffer, point[0], order)?;
-            let expected = reference::fold(&lifted(&table), point[0], order);
+            let folded = operations.bind(&buffer, point[0], order)?;
+            let expected = reference::bind(&lifted(&table), point[0], order);
             expect_same("a folded table", &folded.to_vec()?, &expected)?;
-            let twice = Tables::<E>::new(device).fold(&device.upload::<Mont<E>>(&lifted(&table))?, point[0], order)?;
+            let twice = Mle::<E>::new(device).bind(&device.upload::<Mont<E>>(&lifted(&table))?, point[0], order)?;
             expect_same("a folded table of the field of challenges", &twice.to_vec()?, &expected)?;
         }
         let eq = operations.eq(&point)?.to_vec()?;
@@ -210,8 +210,8 @@ fn strategies<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let statement = Statement::<E>::new(5, &gate())?.weight(Weight::ZeroCheck);
     let (expected, _) = reference::prove(&statement, 5, &definition, E::ZERO, &mut transcript());
     for strategy in [Strategy::Textbook, Strategy::FromClaim, Strategy::SplitEq, Strategy::ZeroCheck] {
-        let config = Config { strategy, draw: Draw::Host, check: true };
-        let plan = Sumcheck::<E, T>::new(device, &gate(), config)?;
+        let config = SumcheckConfig::default().strategy(strategy).challenge(Challenge::Host).check(true);
+        let plan = Sumcheck::<E, T>::with_config(device, &gate(), config)?;
         let proved = plan.prove(&statement, &given, E::ZERO, &mut transcript())?;
         expect_same(&format!("{strategy:?}"), &proved.proof.to_bytes(), &expected.to_bytes())?;
         let wrong = plan.prove(&statement, &given, E::ONE, &mut transcript()).err();
@@ -234,7 +234,7 @@ fn many_tables<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let statement = Statement::<E>::new(3, &many)?.weight(Weight::Eq(point.clone()));
     let claim = reference::sum(&statement, &definition, Some(&point));
     let (expected, _) = reference::prove(&statement, 3, &definition, claim, &mut transcript());
-    let plan = Sumcheck::<E, T>::new(device, &many, Config::default())?;
+    let plan = Sumcheck::<E, T>::new(device, &many)?;
     let proved = plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut transcript())?;
     expect_same("a proof about nine tables", &proved.proof.to_bytes(), &expected.to_bytes())
 }
@@ -244,7 +244,7 @@ fn small_challenges(device: &Device) -> Outcome {
     let tables = satisfied::<Goldilocks>(3);
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let plan = Sumcheck::<Goldilocks>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<Goldilocks>::new(device, &gate())?;
     let statement = Statement::<Goldilocks>::new(3, &gate())?;
     let refused = plan.prove(&statement, &given, Goldilocks::ZERO, &mut transcript()).err();
     expect_equal("refused", &refused, &Some(Error::SmallChallenges { expected: 100, actual: 61 }))?;
@@ -265,7 +265,7 @@ fn many_products(device: &Device) -> Outcome {
     let lifted: Vec<Vec<Goldilocks2>> = tables.iter().map(|table| lifted(table)).collect();
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let plan = Sumcheck::<Goldilocks2, Goldilocks>::new(device, &many, Config::default())?;
+    let plan = Sumcheck::<Goldilocks2, Goldilocks>::new(device, &many)?;
     for (order, weight) in [(Order::MsbFirst, Weight::None), (Order::LsbFirst, Weight::Eq(random(5, 21)))] {
         let point = if let Weight::Eq(point) = &weight { Some(point.clone()) } else { None };
         let statement = Statement::<Goldilocks2>::new(5, &many)?.order(order).weight(weight);
@@ -285,7 +285,7 @@ fn kernels_are_listed<E: DeviceField, T: DeviceField>(device: &Device) -> Outcom
     let tables = satisfied::<T>(12);
     let buffers = upload(device, &tables)?;
     let given: Vec<_> = buffers.iter().collect();
-    let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<E, T>::new(device, &gate())?;
     for order in [Order::MsbFirst, Order::LsbFirst] {
         for weight in [Weight::None, Weight::Eq(random(12, 3)), Weight::ZeroCheck] {
             let statement = Statement::<E>::new(12, &gate())?.order(order).weight(weight.clone());
@@ -309,7 +309,7 @@ fn long_messages(device: &Device) -> Outcome {
     let statement = Statement::<Fr>::new(1, &power)?;
     let claim = reference::sum(&statement, std::slice::from_ref(&table), None);
     let (expected, _) = reference::prove(&statement, 1, std::slice::from_ref(&table), claim, &mut transcript());
-    let plan = Sumcheck::<Fr>::new(device, &power, Config::default())?;
+    let plan = Sumcheck::<Fr>::new(device, &power)?;
     let proved = plan.prove(&statement, &[&device.upload::<Mont<Fr>>(&table)?], claim, &mut transcript())?;
     expect_same("the proof", &proved.proof.to_bytes(), &expected.to_bytes())
 }
@@ -320,7 +320,7 @@ fn counted(device: &Device) -> Outcome {
     let buffers = upload(device, &satisfied::<BabyBear>(NUM_VARS))?;
     let given: Vec<_> = buffers.iter().collect();
     let statement = Statement::<BabyBear4>::new(NUM_VARS, &gate())?.weight(Weight::ZeroCheck);
-    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<BabyBear4, BabyBear>::new(device, &gate())?;
     let before = device.stats();
     plan.prove(&statement, &given, BabyBear4::ZERO, &mut transcript())?;
     let after = device.stats();
@@ -329,7 +329,7 @@ fn counted(device: &Device) -> Outcome {
 }
 
 fn misuse<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
-    let plan = Sumcheck::<E, T>::new(device, &gate(), Config::default())?;
+    let plan = Sumcheck::<E, T>::new(device, &gate())?;
     let statement = Statement::<E>::new(2, &gate())?;
     let tables = satisfied::<T>(2);
     let buffers = upload(device, &tables)?;
@@ -337,10 +337,10 @@ fn misuse<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let prove = |statement: &Statement<E>, tables: &[&Buffer<Mont<T>>]| {
         plan.prove(statement, tables, E::ZERO, &mut transcript()).err()
     };
-    let missing = Error::Length { what: "the tables of a statement", expected: 3, actual: 2 };
+    let missing = Error::Device(DeviceError::length("the tables of a statement", 3, 2));
     expect_equal("a missing table", &prove(&statement, &given[..2]), &Some(missing))?;
     let short = device.zeros::<Mont<T>>(3)?;
-    let unequal = Error::Length { what: "the elements of a table", expected: 4, actual: 3 };
+    let unequal = Error::Device(DeviceError::length("the elements of a table", 4, 3));
     expect_equal("a short table", &prove(&statement, &[given[0], given[1], &short]), &Some(unequal))?;
     let other = Statement::<E>::new(2, &Expression::column(0))?;
     expect_equal("another expression", &prove(&other, &given), &Some(Error::OtherExpression))?;

@@ -1,4 +1,5 @@
-//! What a field of some number of limbs does in lanes, behind pointers, so that what calls it is compiled once for all numbers.
+//! What a field of some number of limbs does in lanes, behind pointers, so that what calls it is compiled once for all
+//! numbers.
 
 use std::fmt;
 
@@ -7,14 +8,14 @@ use evariste_backend::Wiped;
 use super::{
     Field, Job,
     points::jobs::{Chords, Differences},
-    vector::{chain::Chain, inner::InnerProduct, inverse::Inverse, products::Products, sums::Sums},
+    vector::{chain::Chain, combine::Combine, inner::InnerProduct, inverse::Inverse, products::Products},
 };
 
 /// Does jobs for the fields of some number of limbs.
 pub(super) trait Jobs: fmt::Debug + Send + Sync {
     fn products(&self, field: &Field, job: Products);
     fn chain(&self, field: &Field, job: Chain);
-    fn sums(&self, field: &Field, job: Sums);
+    fn combine(&self, field: &Field, job: Combine);
     fn inner_product(&self, field: &Field, job: InnerProduct) -> Wiped<u32>;
     fn inverse(&self, field: &Field, job: Inverse<'_>);
     fn differences(&self, field: &Field, job: Differences) -> Wiped<usize>;
@@ -42,7 +43,7 @@ macro_rules! jobs {
 jobs! {
     products: Products => (),
     chain: Chain => (),
-    sums: Sums => (),
+    combine: Combine => (),
     inner_product: InnerProduct => Wiped<u32>,
     inverse: Inverse<'_> => (),
     differences: Differences => Wiped<usize>,

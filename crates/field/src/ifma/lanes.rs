@@ -32,9 +32,9 @@ pub(super) use each;
 /// Holds the constants of a prime field of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes, in which an element
 /// is any integer below R = 2^(52 L) that is congruent to it. R is at least 16p.
 ///
-/// Products ([`mul2`](Self::mul2)) are Montgomery's: (a · b + q · p) / R with q < R, so below p + a · b / R. Where b comes
-/// from memory as a factor, which is below p · R / 2^(32 `LIMBS`), that is below p + a; where b is below p, it is below
-/// p + a / 16.
+/// Products ([`mul2`](Self::mul2)) are Montgomery's: (a · b + q · p) / R with q < R, so below p + a · b / R. Where b
+/// comes from memory as a factor, which is below p · R / 2^(32 `LIMBS`), that is below p + a; where b is below p, it is
+/// below p + a / 16.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes<const LIMBS: usize, const L: usize> {
     modulus: Eight<L>,
@@ -209,8 +209,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
 
     /// Computes x mod p below 2p, for a normalised x below 16p. The result is normalised.
     ///
-    /// The quotient x / p is estimated by the 52 highest bits that x may have, times 2^52 of their unit divided by p and
-    /// rounded down, which is at least 16. The estimate is not above x / p, and below it by less than 1 + x / 16p.
+    /// The quotient x / p is estimated by the 52 highest bits that x may have, times 2^52 of their unit divided by p
+    /// and rounded down, which is at least 16. The estimate is not above x / p, and below it by less than 1 + x / 16p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn reduce(&self, x: &Eight<L>) -> Eight<L> {

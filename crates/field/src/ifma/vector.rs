@@ -3,13 +3,13 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod chain;
 #[cfg(target_arch = "x86_64")]
+pub(super) mod combine;
+#[cfg(target_arch = "x86_64")]
 pub(super) mod inner;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod inverse;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod products;
-#[cfg(target_arch = "x86_64")]
-pub(super) mod sums;
 
 use evariste_backend::Wiped;
 use rayon::prelude::*;
@@ -133,7 +133,9 @@ impl Field {
         #[cfg(target_arch = "x86_64")]
         match how {
             Combination::Product => self.jobs.products(self, products::Products { a, b: (b, false), out, len }),
-            Combination::Sum | Combination::Difference => self.jobs.sums(self, sums::Sums { how, a, b, out, len }),
+            Combination::Sum | Combination::Difference => {
+                self.jobs.combine(self, combine::Combine { how, a, b, out, len })
+            }
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("no field is made for {how:?} of {len} elements at {a:?} and {b:?} to {out:?}");

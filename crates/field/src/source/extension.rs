@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::arithmetic::{Arithmetic, Coefficient, Extended, Kind};
+use super::{constructor, cuda_words, list};
+use crate::field::arithmetic::{Arithmetic, Coefficient, Extended, Kind};
 
 /// What differs between the languages in the functions that are rendered for both.
 struct Syntax {
@@ -23,17 +24,18 @@ const CUDA: Syntax = Syntax {
 const WGSL: Syntax = Syntax {
     function: |name| format!("fn {name}(x: B) -> B"),
     variable: "var",
-    constant: |base, level, limbs| super::constructor(base, level, 0, &|i| format!("{}u", limbs[i])),
+    constant: |base, level, limbs| constructor(base, level, 0, &|i| format!("{}u", limbs[i])),
 };
 
 fn cuda_initialiser(field: &Arithmetic, limbs: &[u32]) -> String {
-    let parts: Vec<String> = match &field.0 {
-        Kind::Prime { .. } => limbs.iter().map(|limb| format!("{limb:#010x}u")).collect(),
+    let parts = match &field.0 {
+        Kind::Prime { .. } => cuda_words(limbs),
         Kind::Extension(extended) => {
-            limbs.chunks(extended.base.limbs()).map(|limbs| cuda_initialiser(&extended.base, limbs)).collect()
+            let parts = limbs.chunks(extended.base.limbs()).map(|limbs| cuda_initialiser(&extended.base, limbs));
+            parts.collect::<Vec<_>>().join(", ")
         }
     };
-    format!("{{{{{}}}}}", parts.join(", "))
+    format!("{{{{{parts}}}}}")
 }
 
 /// The functions that multiply by the constants of the field, and the names under which expressions call them.
@@ -148,14 +150,14 @@ pub(super) fn wgsl(field: &Extended, level: usize) -> String {
     let frobenius = multipliers.frobenius(field, |i| format!("a.c{i}")).join(", ");
     let mul = if n == 2 { mul_quadratic(field, &mut multipliers) } else { mul(field, &mut multipliers) };
 
-    let mut text = format!("struct F {{ {} }}\n", super::list(n, |i| format!("c{i}: B")));
-    text += &format!("fn f_zero() -> F {{ return F({}); }}\n", super::list(n, |_| "b_zero()".into()));
-    let one = super::list(n, |i| if i == 0 { "b_one()".into() } else { "b_zero()".into() });
+    let mut text = format!("struct F {{ {} }}\n", list(n, |i| format!("c{i}: B")));
+    text += &format!("fn f_zero() -> F {{ return F({}); }}\n", list(n, |_| "b_zero()".into()));
+    let one = list(n, |i| if i == 0 { "b_one()".into() } else { "b_zero()".into() });
     text += &format!("fn f_one() -> F {{ return F({one}); }}\n");
     let zero = (0..n).map(|i| format!("b_is_zero(a.c{i})")).collect::<Vec<_>>().join(" && ");
     text += &format!("fn f_is_zero(a: F) -> bool {{ return {zero}; }}\n");
     for operation in ["add", "sub"] {
-        let parts = super::list(n, |i| format!("b_{operation}(a.c{i}, b.c{i})"));
+        let parts = list(n, |i| format!("b_{operation}(a.c{i}, b.c{i})"));
         text += &format!("fn f_{operation}(a: F, b: F) -> F {{ return F({parts}); }}\n");
     }
     text += &multipliers.text;
@@ -163,12 +165,12 @@ pub(super) fn wgsl(field: &Extended, level: usize) -> String {
     text + &format!("fn f_frobenius(a: F) -> F {{ return F({frobenius}); }}\n")
 }
 
-/// `f_inverse`. The product of all conjugates is the norm, which lies in the base; all but a itself are its cofactor: Itoh and
-/// Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using normal bases", Information and Computation
-/// 78 (1988).
+/// `f_inverse`. The product of all conjugates is the norm, which lies in the base; all but a itself are its cofactor:
+/// Itoh and Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using normal bases", Information
+/// and Computation 78 (1988).
 pub(super) fn wgsl_inverse(field: &Extended) -> String {
     let n = field.reduction.len();
-    let scaled = super::list(n, |i| format!("b_mul(cofactor.c{i}, inverse)"));
+    let scaled = list(n, |i| format!("b_mul(cofactor.c{i}, inverse)"));
     format!(
         "fn f_inverse(a: F) -> F {{\n  var conjugate = f_frobenius(a);\n  var cofactor = conjugate;\n  \
          var norm = cofactor;\n  for (var i = 2u; i <= {n}u; i++) {{\n    cofactor = norm;\n    \
@@ -207,6 +209,6 @@ fn mul(field: &Extended, multipliers: &mut Multipliers<'_>) -> String {
         let _ = writeln!(text, "    t{i} = {sum};");
     }
     let rotate = (1..n).rev().map(|i| format!("a{i} = a{};", i - 1)).collect::<Vec<_>>().join(" ");
-    let _ = writeln!(text, "    {rotate}\n  }}\n  return F({});\n}}", super::list(n, |i| format!("t{i}")));
+    let _ = writeln!(text, "    {rotate}\n  }}\n  return F({});\n}}", list(n, |i| format!("t{i}")));
     text
 }

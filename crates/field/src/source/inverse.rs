@@ -5,7 +5,7 @@ use std::fmt::Write;
 use evariste_backend::loop_turns;
 
 use super::list;
-use crate::constants::Constants;
+use crate::field::constants::Constants;
 
 /// Bits of a chunk: with 14, sums of products of chunks with the factors of as many steps fit 32 bits.
 const CHUNK: usize = 14;
@@ -54,8 +54,8 @@ fn f_inverse(a: F) -> F {
 }
 ";
 
-/// The greatest common divisor of p and a by division steps: see `cuda/field/inverse.cuh`, which does the same with longer chunks.
-/// What is written out here for each chunk is on named scalars, as all arithmetic in WGSL.
+/// The greatest common divisor of p and a by division steps: see `cuda/field/inverse.cuh`, which does the same with
+/// longer chunks. What is written out here for each chunk is on named scalars, as all arithmetic in WGSL.
 fn division_steps(constants: &Constants, limbs: usize) -> String {
     let count = (32 * limbs + 1 + CHUNK) / CHUNK;
     let top = count - 1;

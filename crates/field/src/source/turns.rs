@@ -1,25 +1,25 @@
-//! How many turns the loops of one thread take in WGSL, counted from above, for devices that end them
+//! Upper bounds for the loop iterations of one thread in WGSL, for devices that limit them
 //! ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)).
 
 pub use evariste_backend::loop_turns as repeat;
 
 use super::inverse;
-use crate::{
-    Arithmetic, DeviceField,
-    arithmetic::{Coefficient, Extended, Kind},
+use crate::field::{
+    DeviceField,
+    arithmetic::{Arithmetic, Coefficient, Extended, Kind},
 };
 
-/// Counts the turns of one `f_mul`.
+/// Counts the iterations of one `f_mul`.
 pub fn mul<F: DeviceField>() -> u64 {
     mul_of(&F::arithmetic())
 }
 
-/// Counts the turns of one `f_inverse`.
+/// Counts the iterations of one `f_inverse`.
 pub fn inverse<F: DeviceField>() -> u64 {
     inverse_of(&F::arithmetic())
 }
 
-/// Counts the turns of one `group_inverse` in a workgroup of so many threads.
+/// Counts the iterations of one `group_inverse` in a workgroup of `threads` threads.
 pub fn group_inverse<F: DeviceField>(threads: u32) -> u64 {
     let levels = u64::from((threads / threads.min(super::ROOTS)).max(1).ilog2());
     let mul = mul::<F>();
@@ -29,7 +29,7 @@ pub fn group_inverse<F: DeviceField>(threads: u32) -> u64 {
 fn mul_of(field: &Arithmetic) -> u64 {
     match &field.0 {
         // Those of parts of limbs are more.
-        Kind::Prime { limbs, .. } => repeat(super::parts::count(*limbs).unwrap_or(*limbs) as u64, 0),
+        Kind::Prime { limbs, .. } => repeat(super::limbs29::count(*limbs).unwrap_or(*limbs) as u64, 0),
         Kind::Extension(extended) => {
             let base = mul_of(&extended.base);
             let constants = general(&extended.reduction) * base;

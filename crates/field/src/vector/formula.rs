@@ -7,14 +7,15 @@ use std::{
 use evariste_backend::{Arg, Buffer, Result, View, ViewMut};
 
 use super::Vector;
-use crate::{DeviceField, Expression, Mont};
+use crate::{element::Mont, field::DeviceField};
+use evariste_expression::Expression;
 
-/// An [`Expression`] together with the vectors that are its columns and the elements that are its constants, so that computing with
-/// resident vectors reads like mathematics. Nothing is done until a value is asked for; then it is one kernel, as of
+/// An [`Expression`] with the vectors that are its columns and the elements that are its constants, so that computing
+/// with resident vectors reads like mathematics. Operators build the formula; a value of it takes one kernel, as in
 /// [`Vector::evaluate_expression`].
 ///
-/// Formulas that are built in the same way share a kernel, whatever vectors and constants they are about, as long as those that
-/// are equal in one are equal in the other.
+/// Formulas that are built in the same way share a kernel, whatever their vectors and constants are, if the same ones
+/// are equal in both.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -65,8 +66,9 @@ impl<'a, F: DeviceField> Formula<'a, F> {
     /// The values in a new vector, as long as the vectors are, and secret if one of them is.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length; and the errors
-    /// of [`Vector::compute`], for the same reasons.
+    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length;
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for the values; and those [of
+    /// every operation](Vector#errors).
     pub fn to_buffer(&self, vector: &Vector<F>) -> Result<Buffer<Mont<F>>> {
         self.expect_lengths(vector, self.columns.first().map_or(0, View::len))?;
         vector.compute(&self.expression, &self.columns, &self.constants)
@@ -75,8 +77,8 @@ impl<'a, F: DeviceField> Formula<'a, F> {
     /// The values in `out`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless all vectors and `out` have the same length; and the errors of
-    /// [`Vector::evaluate_expression`], for the same reasons.
+    /// [`Error::Length`](evariste_backend::Error::Length) unless all vectors and `out` have the same length; and those
+    /// [of every operation](Vector#errors).
     pub fn evaluate<'b>(&self, vector: &Vector<F>, out: impl Into<ViewMut<'b, Mont<F>>>) -> Result<()>
     where
         'a: 'b,
@@ -89,8 +91,8 @@ impl<'a, F: DeviceField> Formula<'a, F> {
     /// The sum of the values, as [`Vector::sum_expression`] takes it. Waits for it.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length; and the errors
-    /// of [`Vector::sum_expression`], for the same reasons.
+    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length; and
+    /// those [of every operation](Vector#errors).
     pub fn sum(&self, vector: &Vector<F>) -> Result<F> {
         self.expect_lengths(vector, self.columns.first().map_or(0, View::len))?;
         vector.sum_expression(&self.expression, &self.columns, &self.constants)

@@ -1,62 +1,29 @@
-//! Expressions compiled into one kernel: each column is read once, and the result written once, or added up over all rows.
+//! Expressions compiled into one kernel: it reads each column once, and stores the values or adds them up over all
+//! rows.
 
-use std::{
-    fmt::Write,
-    iter,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use evariste_backend::{
-    Arg, Binding, BindingList, Buffer, CpuArg, Error, Kernel, KernelSpec, Language, Params as KernelParams, Result,
-    Secrecy, View, ViewMut, Wiped, parallel, params,
+    Arg, Buffer, Error, Kernel, KernelSpec, Params as KernelParams, Result, Secrecy, View, ViewMut,
 };
+use evariste_expression::Expression;
 
 use super::{
     THREADS, Vector,
-    reduce::{self, Combine, Reduction},
-    secrecy_of, tile_threads, variant, wgsl_kernel,
+    reduce::{self, Reduction},
+    secrecy_of,
 };
-use crate::{
-    DeviceField, Expression, Mont,
-    expression::Step,
-    ifma::{self, Combination},
-    rows::{Rows, lanes_of},
-    source::{self, binding_type, turns},
-};
+use crate::{element::Mont, field::DeviceField};
+
+mod kernel;
+
+pub(super) use kernel::Params;
+use kernel::{COLUMNS, Compiled, spec, sum_spec};
 
 /// Kernels of expressions that a [`Vector`] keeps, the last used first.
 const KEPT: usize = 64;
 
-/// Multiplications up to which a kernel has each of them in its text in WGSL. Beyond, one in a loop serves all, with its
-/// operands chosen by the loop's counter, since compilers take time and space for each.
-const WGSL_MULTIPLICATIONS: usize = 6;
-
-/// The same in CUDA, where beyond it multiplication is a function that is called.
-const CUDA_MULTIPLICATIONS: usize = 16;
-
-/// Rows that a CPU thread takes at a time: 16 values of 32 bytes in each fill half of the 256 KiB that it may count on.
-const ROWS: usize = 256;
-
-/// Shares of the rows that a CPU thread takes: each makes room for values once.
-const PARTS: usize = 4;
-
-macro_rules! names {
-    ($($index:literal)*) => {
-        [$(concat!("x", $index)),*]
-    };
-}
-
-/// Names of columns that have a binding of their own.
-const COLUMNS: [&str; 32] =
-    names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
-
-params! {
-    pub(super) struct Params {
-        len: u32,
-    }
-}
-
-/// The kernel of an expression with so many columns in bindings of their own.
+/// The kernel of an expression with `direct` columns in bindings of their own.
 pub(super) struct Fused<P> {
     digest: [u8; 32],
     direct: usize,
@@ -66,232 +33,13 @@ pub(super) struct Fused<P> {
 /// Kernels of one kind, the last used first.
 pub(super) type Kept<P> = Mutex<Vec<Fused<P>>>;
 
-/// A step whose operands and result are slots, which are used again when their value is not needed any more.
-#[derive(Clone, Copy, Debug)]
-struct Instruction {
-    step: Step,
-    target: u32,
-}
-
-#[derive(Clone, Debug)]
-struct Program {
-    instructions: Vec<Instruction>,
-    slots: usize,
-    /// Indices of the columns that are used.
-    columns: Vec<u32>,
-    /// Constants that the user gives; the integers follow them.
-    constants: usize,
-    integers: Vec<i64>,
-}
-
-impl Program {
-    fn new(expression: &Expression) -> Self {
-        let tape = expression.tape();
-        let mut last_use: Vec<usize> = (0..tape.steps.len()).collect();
-        for (number, step) in tape.steps.iter().enumerate() {
-            step.operands().for_each(|operand| last_use[operand as usize] = number);
-        }
-        let (columns, constants) = (tape.columns(), expression.constants());
-        let (mut free, mut slots, mut integers) = (Vec::new(), 0, Vec::new());
-        let mut slot_of: Vec<u32> = Vec::with_capacity(tape.steps.len());
-        let mut instructions = Vec::with_capacity(tape.steps.len());
-        for (number, step) in tape.steps.iter().enumerate() {
-            let at = |operand: u32| slot_of[operand as usize];
-            let renamed = match *step {
-                Step::Column(index) => Step::Column(columns.partition_point(|column| *column < index) as u32),
-                Step::Constant(index) => Step::Constant(index),
-                Step::Integer(value) => {
-                    integers.push(value);
-                    Step::Constant((constants + integers.len() - 1) as u32)
-                }
-                Step::Add(a, b) => Step::Add(at(a), at(b)),
-                Step::Sub(a, b) => Step::Sub(at(a), at(b)),
-                Step::Mul(a, b) => Step::Mul(at(a), at(b)),
-                Step::Neg(a) => Step::Neg(at(a)),
-            };
-            let mut freed: Vec<u32> = step.operands().filter(|a| last_use[*a as usize] == number).map(at).collect();
-            freed.dedup();
-            free.extend(freed);
-            let target = free.pop().unwrap_or_else(|| {
-                slots += 1;
-                slots - 1
-            });
-            slot_of.push(target);
-            instructions.push(Instruction { step: renamed, target });
-        }
-        Self { instructions, slots: slots as usize, columns, constants, integers }
-    }
-
-    fn result(&self) -> u32 {
-        self.instructions.last().map_or(0, |instruction| instruction.target)
-    }
-
-    fn multiplications(&self) -> usize {
-        self.instructions.iter().filter(|instruction| matches!(instruction.step, Step::Mul(..))).count()
-    }
-
-    /// The statement of an instruction, with `column` and `constant` giving the expressions that load these.
-    fn statement(&self, instruction: &Instruction, load: &Load<'_>) -> String {
-        let value = match instruction.step {
-            Step::Column(index) => (load.column)(index as usize),
-            Step::Constant(index) => (load.constant)(index as usize),
-            Step::Integer(_) => unreachable!("integers are constants of a program"),
-            Step::Add(a, b) => format!("f_add(r{a}, r{b})"),
-            Step::Sub(a, b) => format!("f_sub(r{a}, r{b})"),
-            Step::Mul(a, b) => format!("{}(r{a}, r{b})", load.mul),
-            Step::Neg(a) => format!("f_sub(f_zero(), r{a})"),
-        };
-        format!("r{} = {value};", instruction.target)
-    }
-
-    /// The arithmetic and the value of a row in CUDA: `TERM(i)`, of buffers of the types `INPUTS`.
-    fn cuda<F: DeviceField>(&self, direct: usize) -> String {
-        let called = self.multiplications() > CUDA_MULTIPLICATIONS;
-        let load = Load {
-            column: &|index| match index.checked_sub(direct) {
-                None => format!("{}[i]", COLUMNS[index]),
-                Some(index) => format!("rest[(size_t){index} * params.len + i]"),
-            },
-            constant: &|index| format!("constants[{index}]"),
-            mul: if called { "called_mul" } else { "f_mul" },
-        };
-        let mut text = source::cuda::<F>();
-        if called {
-            text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
-        }
-        let parameters: String = self.inputs(direct).map(|name| format!(", const F* {name}")).collect();
-        let _ = writeln!(text, "__device__ __forceinline__ F row_value(const Params& params, size_t i{parameters}) {{");
-        for slot in 0..self.slots {
-            let _ = writeln!(text, "    F r{slot};");
-        }
-        for instruction in &self.instructions {
-            let _ = writeln!(text, "    {}", self.statement(instruction, &load));
-        }
-        // Their types, and the call.
-        let types = vec!["F"; self.inputs(direct).count()].join(", ");
-        let arguments: String = self.inputs(direct).map(|name| format!(", {name}")).collect();
-        let _ = write!(
-            text,
-            "    return r{};\n}}\n#define INPUTS {types}\n#define TERM(i) row_value(params, i{arguments})\n",
-            self.result()
-        );
-        text
-    }
-
-    /// The buffers that the value is computed from: the columns, what else there is of them, and the constants.
-    fn inputs(&self, direct: usize) -> impl Iterator<Item = &'static str> {
-        let rest = (direct < self.columns.len()).then_some("rest");
-        COLUMNS[..direct].iter().copied().chain(rest).chain(["constants"])
-    }
-
-    /// The value of a row in WGSL, `term(i)`, after the arithmetic and the accessors.
-    fn wgsl(&self, direct: usize) -> String {
-        let load = Load {
-            column: &|index| match index.checked_sub(direct) {
-                None => format!("{}_load(i)", COLUMNS[index]),
-                Some(index) => format!("rest_load({index}u * params.len + i)"),
-            },
-            constant: &|index| format!("constants_load({index}u)"),
-            mul: "f_mul",
-        };
-        let mut text = String::from("fn term(i: u32) -> F {\n");
-        for slot in 0..self.slots {
-            let _ = writeln!(text, "    var r{slot} = f_zero();");
-        }
-        let mut rest = self.instructions.as_slice();
-        if self.multiplications() > WGSL_MULTIPLICATIONS {
-            rest = self.wgsl_loop(&mut text, &load);
-        }
-        for instruction in rest {
-            let _ = writeln!(text, "    {}", self.statement(instruction, &load));
-        }
-        let _ = writeln!(text, "    return r{};\n}}", self.result());
-        text
-    }
-
-    /// A loop with one turn for each multiplication. Gives the instructions after the last one.
-    fn wgsl_loop(&self, text: &mut String, load: &Load<'_>) -> &[Instruction] {
-        let (mut before, mut after) = (String::new(), String::new());
-        let (mut rest, mut turn) = (self.instructions.as_slice(), 0);
-        let is_product = |instruction: &Instruction| matches!(instruction.step, Step::Mul(..));
-        while let Some(at) = rest.iter().position(is_product) {
-            let _ = write!(before, "        case {turn}u: {{");
-            for instruction in &rest[..at] {
-                let _ = write!(before, " {}", self.statement(instruction, load));
-            }
-            if let Instruction { step: Step::Mul(a, b), target } = rest[at] {
-                let _ = writeln!(before, " a = r{a}; b = r{b}; }}");
-                let _ = writeln!(after, "        case {turn}u: {{ r{target} = product; }}");
-            }
-            rest = &rest[at + 1..];
-            turn += 1;
-        }
-        let _ = write!(
-            text,
-            "    for (var turn = 0u; turn < {turn}u; turn++) {{\n        var a = f_zero();\n        var b = f_zero();\n        \
-             switch turn {{\n{before}        default: {{}}\n        }}\n        let product = f_mul(a, b);\n        \
-             switch turn {{\n{after}        default: {{}}\n        }}\n    }}\n"
-        );
-        rest
-    }
-
-    /// Room for the values that one thread has at a time of so many rows.
-    fn rows<'a, F: DeviceField>(&self, rows: usize, lanes: Option<&'a ifma::Field>) -> Rows<'a, F> {
-        Rows::new(self.slots, ROWS.min(rows), lanes)
-    }
-
-    /// Computes the values of `rows` rows from `first` on, at most [`ROWS`]: those of the result's slot.
-    fn run<F: DeviceField>(&self, inputs: &Inputs<'_, F>, first: usize, rows: usize, values: &mut Rows<'_, F>) {
-        for Instruction { step, target } in &self.instructions {
-            let target = *target;
-            match *step {
-                Step::Column(index) => {
-                    let limbs = &inputs.column(index as usize)[first * F::LIMBS..];
-                    values.load(rows, target, limbs, F::LIMBS, F::LIMBS);
-                }
-                Step::Constant(index) => {
-                    values.set(target, iter::repeat_n(inputs.constants[index as usize], rows));
-                }
-                Step::Integer(_) => unreachable!("integers are constants of a program"),
-                Step::Add(a, b) => values.combine(rows, target, [a, b], Combination::Sum),
-                Step::Sub(a, b) => values.combine(rows, target, [a, b], Combination::Difference),
-                Step::Mul(a, b) => values.combine(rows, target, [a, b], Combination::Product),
-                Step::Neg(a) => values.negate(rows, target, a),
-            }
-        }
-    }
-}
-
-/// How a language loads inputs and multiplies.
-struct Load<'a> {
-    column: &'a dyn Fn(usize) -> String,
-    constant: &'a dyn Fn(usize) -> String,
-    mul: &'a str,
-}
-
-/// The inputs of a run on the CPU.
-struct Inputs<'a, F> {
-    direct: Vec<&'a [u32]>,
-    rest: &'a [u32],
-    rest_limbs: usize,
-    constants: Vec<F>,
-}
-
-impl<F> Inputs<'_, F> {
-    fn column(&self, index: usize) -> &[u32] {
-        match self.direct.get(index) {
-            Some(column) => column,
-            None => &self.rest[(index - self.direct.len()) * self.rest_limbs..],
-        }
-    }
-}
-
 impl<F: DeviceField> Vector<F> {
-    /// `out[i]` is the value of the expression in row i of the columns. Columns and constants beyond those that the
-    /// expression needs are left alone.
+    /// `out[i]` is the value of the expression in row i of the columns. Columns and constants that the expression does
+    /// not name are left alone.
     ///
-    /// The kernel is compiled at the first use of an expression, known by its digest; the last 64 are kept. Where a
-    /// kernel can bind fewer buffers than there are columns, those too many are first copied into one buffer.
+    /// The kernel is compiled at the first use of an expression, known by its digest; a [`Vector`] keeps the last 64.
+    /// If a kernel can bind fewer buffers than there are columns, the rest of the columns are first copied into one
+    /// buffer.
     ///
     /// ```
     /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -312,10 +60,9 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::Length`] if columns or constants are missing or a column has another length than `out`;
-    /// [`Error::OutOfMemory`] if the device has no room for the constants; and the errors of [`Vector::add`], for the same
-    /// reasons. [`Error::TooLarge`] also for more multiplications than the loops of a
-    /// thread may do ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): 5,000 over a field of 256 bits on Mesa's
-    /// llvmpipe.
+    /// [`Error::OutOfMemory`] if the device has no room for the constants; [`Error::TooLarge`] for more multiplications
+    /// than the loops of a thread may have ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), 5,000 over a
+    /// field of 256 bits on Mesa's llvmpipe; and those [of every operation](Vector#errors).
     pub fn evaluate_expression<'a>(
         &self,
         expression: &Expression,
@@ -326,13 +73,14 @@ impl<F: DeviceField> Vector<F> {
         self.launch_rows(expression, columns, constants, out.into())
     }
 
-    /// The value of the expression in every row, in a new vector: [`Vector::evaluate_expression`] without an output to be had
-    /// before, at the same cost. There are as many rows as the first column has elements. [`Formula`](crate::Formula) is the same
-    /// with the columns in their places.
+    /// Returns the value of the expression in every row as a new vector, of the length of the first column, at the cost
+    /// of [`Vector::evaluate_expression`]. A [`Formula`](crate::Formula) does the same with operators on vectors.
     ///
     /// # Errors
-    /// [`Error::Length`] also if there are no columns, [`Error::OutOfMemory`] also if there is no room for the output; and the
-    /// errors of [`Vector::evaluate_expression`], for the same reasons.
+    /// [`Error::Length`] if there are no columns, if columns or constants are missing, or if a column has another
+    /// length than the first; [`Error::OutOfMemory`] if there is no room for the output or the constants;
+    /// [`Error::TooLarge`] for more multiplications than the loops of a thread may have; and those [of every
+    /// operation](Vector#errors).
     pub fn compute<'a>(
         &self,
         expression: &Expression,
@@ -347,12 +95,12 @@ impl<F: DeviceField> Vector<F> {
         Ok(out)
     }
 
-    /// The sum of the value of the expression over all rows of the columns, of which nothing is written but sums of chunks, and
-    /// columns beyond those that have a binding, side by side. There are as many rows as the first column has elements. Columns
-    /// and constants beyond those that the expression needs are left alone. Waits for the sum.
+    /// Sums the expression over all rows without storing its values. The first column has an element for each row.
+    /// Columns beyond the binding limit are first copied into one buffer. Columns and constants that the expression
+    /// does not name are left alone. Waits for the sum.
     ///
-    /// Two halves of a vector are two columns, as other parts of equal lengths are. This is the message of a sumcheck's round about
-    /// a product, at 2:
+    /// Two halves of a vector are two columns, and so are other parts of equal lengths. This sums a product at 2 in the
+    /// first round of a sumcheck:
     ///
     /// ```
     /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -373,8 +121,10 @@ impl<F: DeviceField> Vector<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Length`] if there are no columns, if one that is used has another length than the first, or if columns or constants
-    /// are missing; and the errors of [`Vector::evaluate_expression`], for the same reasons.
+    /// [`Error::Length`] if there are no columns, if columns or constants are missing, or if a named column has another
+    /// length than the first; [`Error::OutOfMemory`] if there is no room for the constants or the sums of chunks;
+    /// [`Error::TooLarge`] for more multiplications than the loops of a thread may have; and those [of every
+    /// operation](Vector#errors).
     pub fn sum_expression<'a>(
         &self,
         expression: &Expression,
@@ -385,11 +135,13 @@ impl<F: DeviceField> Vector<F> {
         self.value(secrecy, |out| self.launch_sum(expression, columns, constants, out))
     }
 
-    /// `out[0]` = what [`Vector::sum_expression`] gives.
+    /// `out[0]` is the value of [`Vector::sum_expression`].
     ///
     /// # Errors
-    /// [`Error::Length`] also unless `out` has one element; and the errors of [`Vector::sum_expression`], for the same reasons.
-    pub fn sum_expression_to<'a>(
+    /// [`Error::Length`] unless `out` has one element, if there are no columns, if columns or constants are missing, or
+    /// if a named column has another length than the first; [`Error::OutOfMemory`] and [`Error::TooLarge`] as in
+    /// [`Vector::sum_expression`]; and those [of every operation](Vector#errors).
+    pub fn sum_expression_into<'a>(
         &self,
         expression: &Expression,
         columns: &[impl Into<View<'a, Mont<F>>> + Copy],
@@ -408,13 +160,13 @@ impl<F: DeviceField> Vector<F> {
     ) -> Result<()> {
         let len = self.checked_len(out.len())?;
         let operation = self.operation(expression, columns, constants, out.len(), out.secrecy())?;
-        let kernel = self.fused_kernel(&self.kernels.fused, &operation, spec::<F>, &Params { len })?;
+        let kernel = self.fused_kernel(&self.kernels.fused, &operation, spec::<F>, &Params::new(len))?;
         let operands = self.operands(&operation, constants, out.len())?;
         let mut args = operands.args();
         args.push(Arg::write(out));
         // SAFETY: columns and output have `len` elements, and threads touch only those below it; the buffer of further
         // columns has that many for each, and there are as many constants as the program reads.
-        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params { len }, &mut args) }
+        unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params::new(len), &mut args) }
     }
 
     fn launch_sum<'a>(
@@ -435,8 +187,9 @@ impl<F: DeviceField> Vector<F> {
         let launch = |out: ViewMut<'_, Mont<F>>| {
             let mut args = operands.args();
             args.push(Arg::write(out));
-            // SAFETY: columns have `len` elements, and chunks lie inside them; the buffer of further columns has that many for
-            // each, there are as many constants as the program reads, and the output has a place for each chunk.
+            // SAFETY: columns have `len` elements, and chunks lie inside them; the buffer of further columns has that
+            // many for each, there are as many constants as the program reads, and the output has a place for each
+            // chunk.
             unsafe { kernel.launch(self.queue(), params.chunks.into(), &params, &mut args) }
         };
         if params.chunks == 1 {
@@ -447,7 +200,7 @@ impl<F: DeviceField> Vector<F> {
         self.reduce_level(Reduction::Sum, sums.as_view(), None, None, params.log_chunk, out)
     }
 
-    /// An expression over these columns for so many rows, and an output of some secrecy, once its arguments are checked.
+    /// Checks the arguments of an expression over these columns, for `rows` rows and an output of this secrecy.
     fn operation<'a>(
         &self,
         expression: &Expression,
@@ -456,13 +209,13 @@ impl<F: DeviceField> Vector<F> {
         rows: usize,
         out: Secrecy,
     ) -> Result<Operation<'a, F>> {
-        let program = Program::new(expression);
+        let program = Compiled::new(expression);
         let missing = |what, expected: usize, actual: usize| match actual < expected {
             true => Err(Error::Length { what, expected: expected as u64, actual: actual as u64 }),
             false => Ok(()),
         };
         missing(COLUMNS_OF, program.columns.last().map_or(0, |i| *i as usize + 1), columns.len())?;
-        missing("the constants of an expression", program.constants, constants.len())?;
+        missing("the constants of an expression", program.constants.given(), constants.len())?;
         let used: Vec<View<'a, Mont<F>>> =
             program.columns.iter().map(|index| columns[*index as usize].into()).collect();
         used.iter().try_for_each(|column| column.expect_len("a column of an expression", rows))?;
@@ -481,8 +234,8 @@ impl<F: DeviceField> Vector<F> {
         rows: usize,
     ) -> Result<Operands<'o, 'a, F>> {
         let Operation { program, direct, columns, secrecy, .. } = operation;
-        let mut values = constants[..program.constants].to_vec();
-        values.extend(program.integers.iter().map(|value| F::from(*value)));
+        let mut values = constants[..program.constants.given()].to_vec();
+        values.extend(program.constants.integers().iter().map(|value| F::from(*value)));
         if values.is_empty() {
             // A kernel binds no empty buffer.
             values.push(F::ZERO);
@@ -511,7 +264,7 @@ impl<F: DeviceField> Vector<F> {
         &self,
         kept: &Kept<P>,
         operation: &Operation<'_, F>,
-        spec: impl FnOnce([u8; 32], Program, usize) -> KernelSpec,
+        spec: impl FnOnce([u8; 32], Compiled, usize) -> KernelSpec,
         least: &P,
     ) -> Result<Arc<Kernel<P>>> {
         let (digest, direct) = (operation.digest, operation.direct);
@@ -536,16 +289,18 @@ impl<F: DeviceField> Vector<F> {
         Ok(kernel)
     }
 
-    /// The kernel of an expression where each column has a binding of its own, for compiling it ahead.
+    /// Returns the kernel of an expression with a binding for each column, for tools that compile it ahead.
+    #[doc(hidden)]
     pub fn expression_kernel(expression: &Expression) -> KernelSpec {
-        let program = Program::new(expression);
+        let program = Compiled::new(expression);
         let direct = program.columns.len().min(COLUMNS.len() - 1);
         spec::<F>(expression.digest(), program, direct)
     }
 
-    /// The same of its sum over all rows.
+    /// Returns the kernel of its sum over all rows, likewise.
+    #[doc(hidden)]
     pub fn sum_expression_kernel(expression: &Expression) -> KernelSpec {
-        let program = Program::new(expression);
+        let program = Compiled::new(expression);
         let direct = program.columns.len().min(COLUMNS.len() - 1);
         sum_spec::<F>(expression.digest(), program, direct)
     }
@@ -562,7 +317,7 @@ fn rows<'a, F: DeviceField>(columns: &[impl Into<View<'a, Mont<F>>> + Copy]) -> 
 /// An expression over columns.
 struct Operation<'a, F: DeviceField> {
     digest: [u8; 32],
-    program: Program,
+    program: Compiled,
     /// Columns with a binding of their own.
     direct: usize,
     columns: Vec<View<'a, Mont<F>>>,
@@ -583,123 +338,4 @@ impl<F: DeviceField> Operands<'_, '_, F> {
         args.push(Arg::read(&self.values));
         args
     }
-}
-
-/// The expression kernel in CUDA, after the value of a row.
-const CUDA_ROWS: &str = "extern \"C\" __global__ void expression(const Params params, BUFFERS(INPUTS, F)) {
-    wait_for_previous();
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < params.len) out[i] = TERM(i);
-}
-";
-
-/// The same in WGSL.
-const WGSL_ROWS: &str = "@compute @workgroup_size(THREADS)
-fn expression(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-              @builtin(local_invocation_index) thread: u32) {
-    let i = (group.x + group.y * groups.x) * THREADS + thread;
-    if (i < params.len) {
-        out_store(i, term(i));
-    }
-}
-";
-
-impl Program {
-    fn bindings<F: DeviceField>(&self, direct: usize) -> (Vec<Binding>, Option<Binding>, Binding, Binding) {
-        let word = binding_type::<F>();
-        let columns = COLUMNS[..direct].iter().map(|name| Binding::read(name, word)).collect();
-        let rest = (direct < self.columns.len()).then(|| Binding::read("rest", word));
-        (columns, rest, Binding::read("constants", word), Binding::write("out", word))
-    }
-
-    /// Turns of loops that the value of a row takes in WGSL at most.
-    fn turns<F: DeviceField>(&self) -> u64 {
-        // Each of the two choices of a turn may be a loop to a compiler.
-        turns::repeat(self.multiplications() as u64, turns::mul::<F>() + 2)
-    }
-}
-
-/// What a body for the CPU gets: columns, others that lie behind each other, constants, the output.
-type Args<'a, 'm> = (&'a mut [CpuArg<'m>], Option<&'a mut CpuArg<'m>>, &'a mut CpuArg<'m>, &'a mut CpuArg<'m>);
-
-/// The inputs, of columns of `rest_limbs` limbs, and the output.
-fn inputs_and_output<'a, F: DeviceField>(
-    (columns, rest, constants, out): Args<'a, '_>,
-    rest_limbs: usize,
-) -> (Inputs<'a, F>, &'a mut [u32]) {
-    let inputs = Inputs::<F> {
-        direct: columns.iter().map(|column| column.read()).collect(),
-        rest: rest.map_or(&[], |rest| rest.read()),
-        rest_limbs,
-        constants: constants.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect(),
-    };
-    (inputs, out.write())
-}
-
-fn spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
-    let (bindings, turns, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
-    let (seen, rendered) = (bindings.list(), Arc::clone(&program));
-    let source = move |language| match language {
-        Language::Cuda => rendered.cuda::<F>(direct) + CUDA_ROWS,
-        Language::Wgsl { int64 } => wgsl_kernel::<F>(int64, &seen, &rendered.wgsl(direct), WGSL_ROWS),
-    };
-    let lanes = lanes_of::<F>();
-    let body = move |params: &Params, args: Args<'_, '_>| {
-        let limbs = params.len as usize * F::LIMBS;
-        let (inputs, out) = inputs_and_output::<F>(args, limbs);
-        let each = (params.len as usize).div_ceil(PARTS * rayon::current_num_threads()).max(1);
-        let each = each.next_multiple_of(ROWS);
-        parallel::chunks(&mut out[..limbs], each * F::LIMBS, &|run, out| {
-            let mut values = program.rows(out.len() / F::LIMBS, lanes.as_ref());
-            for (first, out) in (run * each..).step_by(ROWS).zip(out.chunks_mut(ROWS * F::LIMBS)) {
-                let rows = out.len() / F::LIMBS;
-                program.run(&inputs, first, rows, &mut values);
-                values.store(rows, program.result(), out, 1);
-            }
-        });
-    };
-    KernelSpec::new("expression", variant::<F>(&source::digits(&digest)), bindings, body, source)
-        .threads(THREADS)
-        .turns(move |_: &Params| turns)
-}
-
-/// The kernel `reduce` with the values of an expression for elements.
-fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Program, direct: usize) -> KernelSpec {
-    let (bindings, term, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
-    let (seen, rendered) = (bindings.list(), Arc::clone(&program));
-    let source = move |language| match language {
-        Language::Cuda => reduce::cuda::<F>(&rendered.cuda::<F>(direct), Combine::Sum),
-        Language::Wgsl { int64 } => reduce::wgsl::<F>(int64, &seen, &rendered.wgsl(direct), Combine::Sum),
-    };
-    let lanes = lanes_of::<F>();
-    let body = move |params: &reduce::Params, args: Args<'_, '_>| {
-        let (len, chunks) = (params.len as usize, params.chunks as usize);
-        let (inputs, out) = inputs_and_output::<F>(args, len * F::LIMBS);
-        // Threads share chunks where these are few.
-        let chunk_len = 1usize << params.log_chunk;
-        let each = len.div_ceil(PARTS * rayon::current_num_threads()).next_multiple_of(ROWS).clamp(1, chunk_len);
-        let parts = chunk_len.div_ceil(each);
-        let mut sums = Wiped::from(vec![F::ZERO; chunks * parts]);
-        parallel::chunks(&mut sums, 1, &|task, sum| {
-            let chunk_end = len.min((task / parts + 1) << params.log_chunk);
-            let start = ((task / parts) << params.log_chunk) + task % parts * each;
-            let end = chunk_end.min(start + each);
-            if start >= end {
-                return;
-            }
-            let mut values = program.rows(end - start, lanes.as_ref());
-            for first in (start..end).step_by(ROWS) {
-                let rows = ROWS.min(end - first);
-                program.run(&inputs, first, rows, &mut values);
-                sum[0] += values.sum(rows, program.result());
-            }
-        });
-        let out = out[..chunks * F::LIMBS].chunks_exact_mut(F::LIMBS);
-        out.zip(sums.chunks(parts)).for_each(|(out, sums)| sums.iter().sum::<F>().store(out));
-    };
-    let threads = tile_threads::<F>();
-    KernelSpec::new("reduce", variant::<F>(&format!("sum of {}", source::digits(&digest))), bindings, body, source)
-        .threads(threads)
-        .shared_bytes(source::tile_bytes::<F>(threads))
-        .turns(reduce::turns(threads, term, 0))
 }

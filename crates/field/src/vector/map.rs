@@ -7,7 +7,8 @@ use evariste_backend::{
 
 use super::{Output, THREADS, Vector, for_each_run, in_and_out, secrecy_of, variant, wgsl_kernel};
 use crate::{
-    Canonical, DeviceField, DevicePrimeField, Mont,
+    element::{Canonical, Mont},
+    field::{DeviceField, DevicePrimeField},
     ifma::{self, Factor},
     source::{self, binding_type, turns},
 };
@@ -59,7 +60,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = −a[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn neg<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map(Map::Negate, a.into(), None, out.into())
     }
@@ -67,7 +68,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] = −a[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// Those [of every operation](Vector#errors).
     pub fn neg_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map_assign(Map::Negate, a.into(), None)
     }
@@ -75,7 +76,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i]²`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn square<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map(Map::Square, a.into(), None, out.into())
     }
@@ -83,7 +84,7 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] = a[i]²`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::add`], for the same reasons.
+    /// Those [of every operation](Vector#errors).
     pub fn square_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map_assign(Map::Square, a.into(), None)
     }
@@ -91,8 +92,9 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = factor · a[i]`.
     ///
     /// # Errors
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
     /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for one more element, the
-    /// factor; and the errors of [`Vector::add`], for the same reasons.
+    /// factor; and those [of every operation](Vector#errors).
     pub fn scale<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -105,7 +107,8 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] *= factor`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::scale`], for the same reasons.
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for one more element, the
+    /// factor; and those [of every operation](Vector#errors).
     pub fn scale_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, factor: F) -> Result<()> {
         self.map_assign(Map::Scale, a.into(), Some(factor))
     }
@@ -113,7 +116,7 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i]` is the integer below p that `a[i]` is: from Montgomery to canonical form, with one multiplication each.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::scale`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn to_canonical<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -132,7 +135,7 @@ impl<F: DeviceField> Vector<F> {
     /// multiplication each.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::scale`], for the same reasons.
+    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
     pub fn from_canonical<'a>(
         &self,
         a: impl Into<View<'a, Canonical<F>>>,
@@ -151,9 +154,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i]^exponent`, for an exponent of 64-bit words, the lowest first; 0⁰ is 1.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent or,
-    /// where it limits the loops of a thread so much that the exponent is taken in parts, for one more vector of this
-    /// length; and the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length; and those [of every
+    /// operation](Vector#errors). [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no
+    /// room for the exponent or, if its limit on the loops of a thread makes it take the exponent in parts, for one
+    /// more vector of this length.
     pub fn pow<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -173,9 +177,9 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] = a[i]^exponent`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent or,
-    /// where that is taken in parts as by [`Vector::pow`], for two more vectors of this length; and the errors of
-    /// [`Vector::add`], for the same reasons.
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent or, if
+    /// it takes that in parts as in [`Vector::pow`], for two more vectors of this length; and those [of every
+    /// operation](Vector#errors).
     pub fn pow_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, exponent: impl AsRef<[u64]>) -> Result<()> {
         let a = a.into();
         let exponent = Exponent::new(exponent.as_ref());
@@ -183,6 +187,7 @@ impl<F: DeviceField> Vector<F> {
         if self.pow_kernel(Output::InPlace)?.fits(&PowParams { len, bits: exponent.bits }) {
             return self.launch_pow(&exponent, len, Output::InPlace, vec![Arg::write(a)]);
         }
+        self.expect_queue()?;
         self.pow_in_parts(&exponent, self.queue().duplicate(&a)?.as_view(), a)
     }
 
@@ -250,8 +255,8 @@ impl<F: DeviceField> Vector<F> {
     }
 }
 
-/// The element whose device form is the integer 1: 1/R. The device form of x/R is the integer x, and what the integer x is the
-/// device form of is x/R.
+/// The element whose device form is the integer 1: 1/R. The device form of x/R is the integer x, and what the integer x
+/// is the device form of is x/R.
 fn inverse_radix<F: DevicePrimeField>() -> F {
     let mut one = vec![0; F::LIMBS];
     one[0] = 1;

@@ -6,7 +6,8 @@ use evariste_backend::{
 
 use super::{Output, THREADS, TILE_BYTES, Vector, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
-    DeviceField, Mont,
+    element::Mont,
+    field::DeviceField,
     source::{self, binding_type, turns},
 };
 
@@ -32,8 +33,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[reverse(i)]`, where `reverse` reverses the bits of an index. The length must be a power of two.
     ///
     /// # Errors
-    /// [`Error::Length`] if the length is no power of two, of which the next one is expected, or if `out` has another;
-    /// and the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] if the length is not a power of two, or if `out` has another length; and those [of every
+    /// operation](Vector#errors).
     pub fn bit_reverse<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         out.expect_len("the output", a.len())?;
@@ -43,7 +44,7 @@ impl<F: DeviceField> Vector<F> {
     /// [`Vector::bit_reverse`] in place.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::bit_reverse`], for the same reasons.
+    /// [`Error::Length`] if the length is not a power of two; and those [of every operation](Vector#errors).
     pub fn bit_reverse_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let a = a.into();
         self.launch_reverse(a.len(), Output::InPlace, &mut [Arg::write(a)])
@@ -52,8 +53,8 @@ impl<F: DeviceField> Vector<F> {
     /// Transposes a matrix of `rows` rows that lie one after the other: `out[c · rows + r] = a[r · columns + c]`.
     ///
     /// # Errors
-    /// [`Error::Length`] if the length is no multiple of `rows` or `out` has another; and the errors of [`Vector::add`],
-    /// for the same reasons.
+    /// [`Error::Length`] if the length is not a multiple of `rows`, or if `out` has another length; and those
+    /// [of every operation](Vector#errors).
     pub fn transpose<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -91,8 +92,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[indices[i]]`, and 0 where the index is beyond the end of `a`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as outputs; and the errors of [`Vector::add`], for the same
-    /// reasons.
+    /// [`Error::Length`] unless `indices` and `out` have the same length; and those [of every
+    /// operation](Vector#errors).
     pub fn gather<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -102,8 +103,9 @@ impl<F: DeviceField> Vector<F> {
         self.by_index.gather(a, indices, out)
     }
 
-    /// `out[indices[i]] = a[i]`, as if one i after the other: of several elements for the same place the last one stays, on every
-    /// device. Elements whose index is beyond the end of `out` are dropped, and what no index names keeps its value.
+    /// `out[indices[i]] = a[i]`, as if one i after the other: the last of several elements for the same place stays, on
+    /// every device. Elements with an index beyond the end of `out` are dropped. Places that no index names keep their
+    /// value.
     ///
     /// ```
     /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -121,8 +123,8 @@ impl<F: DeviceField> Vector<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as elements in `a`; [`Error::OutOfMemory`] for 4 bytes of scratch for
-    /// each element of `out`; and the errors of [`Vector::add`], for the same reasons.
+    /// [`Error::Length`] unless `indices` and `a` have the same length; [`Error::OutOfMemory`] if the device has no
+    /// room for 4 bytes of scratch for each element of `out`; and those [of every operation](Vector#errors).
     pub fn scatter<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,

@@ -3,8 +3,8 @@
 //! Three steps: tiles are reduced, the tiles' results are turned into the states before each tile (by this very scheme,
 //! in place), and each tile is gone through from its state on. A thread goes through a run of neighbouring elements,
 //! twice: once for the run's result, which a scan over the workgroup turns into the state before the run, and once to
-//! write. So 3 additions or multiplications an element, 12/8 more for the scan of a run of 8, and 3 accesses to memory an
-//! element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
+//! write. So 3 additions or multiplications an element, 12/8 more for the scan of a run of 8, and 3 accesses to memory
+//! an element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
 
 use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped, parallel,
@@ -17,7 +17,8 @@ use super::{
     secrecy_of, tile_threads, variant, wgsl_kernel,
 };
 use crate::{
-    DeviceField, Mont,
+    element::Mont,
+    field::DeviceField,
     source::{self, binding_type, turns},
 };
 
@@ -90,8 +91,9 @@ impl<F: DeviceField> Vector<F> {
     /// Writes `out[i] = Σ a[j]`, over all j ≤ i ([`Prefix::Inclusive`]) or all j < i ([`Prefix::Exclusive`]).
     ///
     /// # Errors
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
     /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// tiles, one element for each of up to 2¹¹ elements; and the errors of [`Vector::add`], for the same reasons.
+    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
     pub fn prefix_sum<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -101,10 +103,11 @@ impl<F: DeviceField> Vector<F> {
         self.scan(&Plan { scan: Scan::Sum, weights: None }, a.into(), prefix, out.into()).map(drop)
     }
 
-    /// Does what [`Vector::prefix_sum`] does, in place.
+    /// [`Vector::prefix_sum`] in place.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::prefix_sum`], for the same reasons.
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
     pub fn prefix_sum_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
         self.scan_assign(&Plan { scan: Scan::Sum, weights: None }, a.into(), prefix, 0).map(drop)
     }
@@ -112,7 +115,9 @@ impl<F: DeviceField> Vector<F> {
     /// Writes `out[i] = Π a[j]`, over all j ≤ i ([`Prefix::Inclusive`]) or all j < i ([`Prefix::Exclusive`]).
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::prefix_sum`], for the same reasons.
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
     pub fn prefix_product<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -122,20 +127,24 @@ impl<F: DeviceField> Vector<F> {
         self.scan(&Plan { scan: Scan::Product, weights: None }, a.into(), prefix, out.into()).map(drop)
     }
 
-    /// Does what [`Vector::prefix_product`] does, in place.
+    /// [`Vector::prefix_product`] in place.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::prefix_sum`], for the same reasons.
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
     pub fn prefix_product_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
         self.scan_assign(&Plan { scan: Scan::Product, weights: None }, a.into(), prefix, 0).map(drop)
     }
 
-    /// Divides the polynomial with the coefficients `a` by x − `z`: writes the quotient, whose highest coefficient is
-    /// zero so that it has as many, and gives the remainder, which is the value at `z`. Waits for it.
+    /// Divides the polynomial with the coefficients `a` by x − `z`: writes the quotient and returns the
+    /// remainder, which is the value at `z`. The quotient's highest coefficient is zero. Waits for the remainder.
     ///
     /// # Errors
-    /// [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is no element of the field, as may
-    /// happen where `a` was never written; and the errors of [`Vector::prefix_sum`], for the same reasons.
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
+    /// [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is not an element of the field, as
+    /// may happen if `a` was never written; [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device
+    /// has no room for the results of the tiles, one element for each tile of up to 2¹¹ elements; and those [of every
+    /// operation](Vector#errors).
     pub fn divide_by_linear<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -149,10 +158,13 @@ impl<F: DeviceField> Vector<F> {
         self.last(&self.scan(&plan, a, Prefix::Exclusive, quotient)?)
     }
 
-    /// Does what [`Vector::divide_by_linear`] does, in place: `a` becomes the quotient.
+    /// [`Vector::divide_by_linear`] in place: `a` becomes the quotient.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::divide_by_linear`], for the same reasons.
+    /// [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is not an element of the field, as
+    /// may happen if `a` was never written; [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device
+    /// has no room for the results of the tiles, one element for each tile of up to 2¹¹ elements; and those [of every
+    /// operation](Vector#errors).
     pub fn divide_by_linear_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, z: F) -> Result<F> {
         let a = a.into();
         let weights = self.weights(z, a.secrecy())?;

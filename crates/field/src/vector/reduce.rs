@@ -5,8 +5,8 @@
 //! [`MAX_CHUNKS`], whose results one more launch reduces: two launches for any length, each element read once.
 //!
 //! All four are one scheme: `combine(near, far, d)` joins the result of a segment with that of the segment after it,
-//! whose elements lie 2^d further. It is a sum or a product, or near + z^(2^d) · far for a polynomial's value at z, with
-//! those powers from a table; one multiplication an element there, and as many additions.
+//! whose elements lie 2^d further. It is a sum or a product, or near + z^(2^d) · far for a polynomial's value at z,
+//! with those powers from a table; one multiplication an element there, and as many additions.
 
 use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped,
@@ -15,7 +15,9 @@ use evariste_backend::{
 
 use super::{THREADS, Vector, secrecy_of, tile_threads, variant, wgsl_kernel};
 use crate::{
-    DeviceField, Mont, ifma,
+    element::Mont,
+    field::DeviceField,
+    ifma,
     source::{self, binding_type, turns},
 };
 
@@ -132,54 +134,67 @@ impl<F: DeviceField> Vector<F> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if what is read back is no element; and the
-    /// errors of [`Vector::add`], for the same reasons.
+    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
+    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
     pub fn sum<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let a = a.into();
-        self.value(a.secrecy(), |out| self.sum_to(a, out))
+        self.value(a.secrecy(), |out| self.sum_into(a, out))
     }
 
     /// `out[0] = Σ a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element; and the errors of
-    /// [`Vector::sum`], for the same reasons, but that nothing is read back.
-    pub fn sum_to<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// chunks; and those [of every operation](Vector#errors).
+    pub fn sum_into<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.reduce(Reduction::Sum, a.into(), None, None, out.into())
     }
 
     /// `Π a[i]`. Waits for it.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::sum`], for the same reasons.
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
+    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
     pub fn product<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let a = a.into();
-        self.value(a.secrecy(), |out| self.product_to(a, out))
+        self.value(a.secrecy(), |out| self.product_into(a, out))
     }
 
     /// `out[0] = Π a[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::sum_to`], for the same reasons.
-    pub fn product_to<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// chunks; and those [of every operation](Vector#errors).
+    pub fn product_into<'a>(
+        &self,
+        a: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
         self.reduce(Reduction::Product, a.into(), None, None, out.into())
     }
 
     /// `Σ a[i] · b[i]`. Waits for it.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors are as long; and the errors of
-    /// [`Vector::sum`], for the same reasons.
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
+    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
     pub fn inner_product<'a>(&self, a: impl Into<View<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let (a, b) = (a.into(), b.into());
-        self.value(secrecy_of([a, b]), |out| self.inner_product_to(a, b, out))
+        self.value(secrecy_of([a, b]), |out| self.inner_product_into(a, b, out))
     }
 
     /// `out[0] = Σ a[i] · b[i]`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::sum_to`], for the same reasons.
-    pub fn inner_product_to<'a>(
+    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element and both vectors have the same
+    /// length; [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results
+    /// of the chunks; and those [of every operation](Vector#errors).
+    pub fn inner_product_into<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
         b: impl Into<View<'a, Mont<F>>>,
@@ -193,17 +208,21 @@ impl<F: DeviceField> Vector<F> {
     /// `Σ a[i] · z^i`: the value at `z` of the polynomial with these coefficients. Waits for it.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::sum`], for the same reasons.
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
+    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
     pub fn evaluate<'a>(&self, a: impl Into<View<'a, Mont<F>>>, z: F) -> Result<F> {
         let a = a.into();
-        self.value(a.secrecy(), |out| self.evaluate_to(a, z, out))
+        self.value(a.secrecy(), |out| self.evaluate_into(a, z, out))
     }
 
     /// `out[0] = Σ a[i] · z^i`.
     ///
     /// # Errors
-    /// Returns the errors of [`Vector::sum_to`], for the same reasons.
-    pub fn evaluate_to<'a>(
+    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
+    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    /// chunks; and those [of every operation](Vector#errors).
+    pub fn evaluate_into<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
         z: F,
@@ -243,8 +262,8 @@ impl<F: DeviceField> Vector<F> {
         self.reduce_level(reduction, a, b, weights, 0, out)
     }
 
-    /// Reduces chunks, then their results, which are one chunk where threads may take as many turns of loops as that needs.
-    /// Elements stand for 2^`log` each.
+    /// Reduces chunks, then their results, which are one chunk where threads may take as many turns of loops as that
+    /// needs. Elements stand for 2^`log` each.
     pub(super) fn reduce_level(
         &self,
         reduction: Reduction,
@@ -265,8 +284,8 @@ impl<F: DeviceField> Vector<F> {
         self.reduce_level(reduction.of_results(), results.as_view(), None, weights, log + params.log_chunk, out)
     }
 
-    /// The chunks of a vector whose elements stand for 2^`log` each: one, of the results of chunks, as far as the turns of loops
-    /// that threads may take allow.
+    /// The chunks of a vector whose elements stand for 2^`log` each: one, of the results of chunks, as far as the turns
+    /// of loops that threads may take allow.
     pub(super) fn chunking(&self, kernel: &Kernel<Params>, len: u32, log: u32) -> Params {
         let longest = if log == 0 { self.log_chunk(len as usize) } else { len.next_power_of_two().ilog2() };
         let of = |log_chunk: u32| {

@@ -9,18 +9,7 @@ use std::arch::x86_64::{
 
 use super::{Shoup, Word31, WordField, WordJob, WordPart};
 
-/// Does a job that is compiled for AVX2.
-#[target_feature(enable = "avx2")]
-pub(super) fn run<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
-    job.run(field)
-}
-
-/// Does a part of one, in a function of its own.
-#[inline(never)]
-#[target_feature(enable = "avx2")]
-fn apart<P: WordPart>(part: P) {
-    part.run();
-}
+compiled_for!("avx2");
 
 /// Eight elements of a prime field below 2^31.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +23,8 @@ impl Word31x8 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, of which the low halves are
-    /// zero: their high halves, plus p where they are negative.
+    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, of which the low halves
+    /// are zero: their high halves, plus p where they are negative.
     #[inline(always)]
     fn reduced(self, products: [__m256i; 2], quotients: __m256i) -> __m256i {
         // SAFETY: the processor has the instructions, or there were no `self`.
@@ -57,15 +46,7 @@ impl WordField for Word31x8 {
     const LANES: usize = 8;
     const LOG_RADIX: usize = 3;
 
-    #[inline(always)]
-    fn apart<P: WordPart>(self, part: P) {
-        if cfg!(debug_assertions) {
-            // SAFETY: the processor has the instructions, or there were no `self`.
-            unsafe { apart(part) }
-        } else {
-            part.run();
-        }
-    }
+    apart!();
 
     #[inline(always)]
     fn mul_word(self, a: u32, b: u32) -> u32 {

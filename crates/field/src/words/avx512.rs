@@ -16,18 +16,7 @@ use std::{
 
 use super::{GOLDILOCKS, GOLDILOCKS_TURN, Shoup, Word31, Word64, WordField, WordJob, WordPart};
 
-/// Does a job that is compiled for AVX-512.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn run<J: WordJob, F: WordField>(job: J, field: F) -> J::Output {
-    job.run(field)
-}
-
-/// Does a part of one, in a function of its own.
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn apart<P: WordPart>(part: P) {
-    part.run();
-}
+compiled_for!("avx512f,avx512bw,avx512dq,avx512vl");
 
 /// Which lanes of two vectors, the second's behind the first's, [`WordField::exchange`] puts where.
 const fn exchanged<const LANES: usize>(bit: usize) -> [[usize; LANES]; 2] {
@@ -55,9 +44,10 @@ impl Word31x16 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and those multiples of p of which the low halves
-    /// agree: their high halves, plus p where they are negative. The factors of p are the low halves of `quotients`, read as
-    /// signed numbers, so that differences of products below 2^31 · p either way lie between −p and p.
+    /// The differences of 64 bits between products in even and in odd lanes and those multiples of p of which the low
+    /// halves agree: their high halves, plus p where they are negative. The factors of p are the low halves of
+    /// `quotients`, read as signed numbers, so that differences of products below 2^31 · p either way lie between −p
+    /// and p.
     #[inline(always)]
     fn reduced(self, products: [__m512i; 2], quotients: [__m512i; 2]) -> __m512i {
         // SAFETY: the processor has the instructions, or there were no `self`.
@@ -72,7 +62,7 @@ impl Word31x16 {
     }
 }
 
-/// The same vector, of which compilers know nothing: of products of which only low halves count they would make longer ones.
+/// Hides the value from the optimizer, which would otherwise widen products although only their low halves are used.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn opaque(mut x: __m512i) -> __m512i {
@@ -88,15 +78,7 @@ impl WordField for Word31x16 {
     const LANES: usize = 16;
     const LOG_RADIX: usize = 4;
 
-    #[inline(always)]
-    fn apart<P: WordPart>(self, part: P) {
-        if cfg!(debug_assertions) {
-            // SAFETY: the processor has the instructions, or there were no `self`.
-            unsafe { apart(part) }
-        } else {
-            part.run();
-        }
-    }
+    apart!();
 
     #[inline(always)]
     fn mul_word(self, a: u32, b: u32) -> u32 {
@@ -227,8 +209,8 @@ impl Word64x8 {
         Self { one: hint::black_box(1), epsilon: hint::black_box(u32::MAX.into()) }
     }
 
-    /// The low half of a word in all lanes, and the high one, each for the low halves of lanes: from memory, since words in registers would be
-    /// shifted and spread by instructions of their own.
+    /// The low half of a word in all lanes, and the high one, each for the low halves of lanes: from memory, since
+    /// words in registers would be shifted and spread by instructions of their own.
     #[inline(always)]
     fn halves(self, word: &u64) -> [__m512i; 2] {
         let halves: &[u32; 2] = bytemuck::cast_ref(word);
@@ -239,8 +221,8 @@ impl Word64x8 {
     /// a + h · (2^32 − 1) for any word a and the low half h of another.
     #[inline(always)]
     fn add_high(self, a: __m512i, half: __m512i) -> __m512i {
-        // SAFETY: the processor has the instructions, or there were no `self`. What is subtracted is above 0 and at most p, so
-        // that the difference is below p where a is not below it, and p more than that otherwise.
+        // SAFETY: the processor has the instructions, or there were no `self`. What is subtracted is above 0 and at
+        // most p, so that the difference is below p where a is not below it, and p more than that otherwise.
         unsafe {
             let multiple = _mm512_mul_epu32(half, self.splat(self.epsilon));
             self.sub(a, _mm512_sub_epi64(self.splat(GOLDILOCKS), multiple))
@@ -279,15 +261,7 @@ impl WordField for Word64x8 {
     const LANES: usize = 8;
     const LOG_RADIX: usize = 4;
 
-    #[inline(always)]
-    fn apart<P: WordPart>(self, part: P) {
-        if cfg!(debug_assertions) {
-            // SAFETY: the processor has the instructions, or there were no `self`.
-            unsafe { apart(part) }
-        } else {
-            part.run();
-        }
-    }
+    apart!();
 
     #[inline(always)]
     fn mul_word(self, a: u64, b: u64) -> u64 {
@@ -395,8 +369,8 @@ impl WordField for Word64x8 {
         }
     }
 
-    /// With a = a0 + a1 · 2^32, a0 · w / 2^32 + a1 · w is 2^32 times the product: one step of Montgomery's reduction, by 32 bits,
-    /// in place of two.
+    /// With a = a0 + a1 · 2^32, a0 · w / 2^32 + a1 · w is 2^32 times the product: one step of Montgomery's reduction,
+    /// by 32 bits, in place of two.
     #[inline(always)]
     fn mul_factor(self, a: __m512i, w: &Shoup<u64>) -> __m512i {
         // SAFETY: as for `add_high`.
@@ -406,7 +380,8 @@ impl WordField for Word64x8 {
             let a_high = _mm512_srli_epi64::<32>(a);
             let low = _mm512_mul_epu32(a, more_low);
             let sum = _mm512_add_epi64(_mm512_mul_epu32(a_high, w_low), _mm512_and_si512(low, epsilon));
-            // At most (2^32 − 1)(2^32 − 2) + 2^33 − 4, since `more` with a high half of 2^32 − 1 has a low half of 0: below p.
+            // At most (2^32 − 1)(2^32 − 2) + 2^33 − 4, since `more` with a high half of 2^32 − 1 has a low half of 0:
+            // below p.
             let high = _mm512_add_epi64(_mm512_srli_epi64::<32>(low), _mm512_srli_epi64::<32>(sum));
             let high = _mm512_add_epi64(_mm512_mul_epu32(a, more_high), high);
             // The multiple of p that takes the low half of the sum away, less the other high product, both below p.

@@ -3,19 +3,22 @@
 use std::{any::Any, sync::Arc};
 
 use evariste_backend::{Arg, Buffer, Error as DeviceError, Kernel, Queue, Secrecy, View, ViewMut, Wiped};
-use evariste_field::{DeviceField, Expression, Mont};
+use evariste_expression::Expression;
+use evariste_field::{DeviceField, Mont};
 
-use super::{Draw, LEAST_LOG_CHUNK, LOG_CHUNK, Sumcheck, points};
+use super::{LEAST_LOG_CHUNK, LOG_CHUNK, Sumcheck, messages::points};
 use crate::{
-    Error, Order, Result, Statement,
+    config::Challenge,
+    error::{Error, Result},
     params::{LOG_TAIL, MAX_CHUNKS, Params},
     program::{Fold, Points},
     round::{Kind, Source, TABLES, Target},
+    statement::{Order, Statement},
     table::{SplitEq, is_below},
 };
 
 /// Where the tables of a proof are.
-pub(super) enum Place<'a, E: DeviceField, T: DeviceField> {
+pub(super) enum TablePlace<'a, E: DeviceField, T: DeviceField> {
     /// Where the caller has them.
     Given(Vec<View<'a, Mont<T>>>),
     /// The same, which the proof may drop.
@@ -37,31 +40,32 @@ struct Tail {
 }
 
 /// A proof under way.
-pub(super) struct Run<'a, 'p, E: DeviceField, T: DeviceField> {
+pub(super) struct ProofRun<'a, 'p, E: DeviceField, T: DeviceField> {
     pub(super) plan: &'p Sumcheck<E, T>,
     pub(super) statement: &'p Statement<E>,
     /// The expression that kernels evaluate: with the weight as a factor, where that is a table.
     pub(super) expression: Expression,
     pub(super) columns: usize,
-    pub(super) place: Place<'a, E, T>,
+    pub(super) place: TablePlace<'a, E, T>,
     /// The weight as a table, behind the others, as long as these are not packed.
     pub(super) weight: Option<Buffer<Mont<E>>>,
     pub(super) eq: Option<SplitEq<E>>,
-    /// The challenge, the constants and the integers; where challenges are drawn on the device, then what makes messages.
+    /// The challenge, the constants and the integers; where challenges are drawn on the device, then what makes
+    /// messages.
     pub(super) inputs: Buffer<Mont<E>>,
     pub(super) matrix_at: usize,
-    pub(super) draw: Draw,
+    pub(super) challenge: Challenge,
     pub(super) secrecy: Secrecy,
 }
 
-impl<E: DeviceField, T: DeviceField> Place<'_, E, T> {
+impl<E: DeviceField, T: DeviceField> TablePlace<'_, E, T> {
     pub(super) fn secrecy(&self) -> Secrecy {
         match self {
-            Place::Given(tables) => Secrecy::of(tables.iter().map(|table| table.secrecy())),
-            Place::Owned(tables) => Secrecy::of(tables.iter().map(Buffer::secrecy)),
-            Place::Joined(tables) => tables.secrecy(),
-            Place::Consumed(tables) => Secrecy::of(tables.iter().map(Buffer::secrecy)),
-            Place::Packed(tables, _) => tables.secrecy(),
+            TablePlace::Given(tables) => Secrecy::of(tables.iter().map(|table| table.secrecy())),
+            TablePlace::Owned(tables) => Secrecy::of(tables.iter().map(Buffer::secrecy)),
+            TablePlace::Joined(tables) => tables.secrecy(),
+            TablePlace::Consumed(tables) => Secrecy::of(tables.iter().map(Buffer::secrecy)),
+            TablePlace::Packed(tables, _) => tables.secrecy(),
         }
     }
 }
@@ -78,7 +82,7 @@ fn same<A: 'static, B: 'static>(value: A) -> std::result::Result<B, A> {
     }
 }
 
-impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
+impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
     fn queue(&self) -> &'p Queue {
         &self.plan.queue
     }
@@ -92,30 +96,32 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
     /// Puts the tables where rounds can bind them.
     pub(super) fn settle(&mut self) -> Result<()> {
         // Beside the tables: the folded ones, the tables of eq, inputs, partial sums and the transcript's state.
-        let others = 3 + usize::from(self.eq.is_some()) + usize::from(self.draw == Draw::Device);
+        let others = 3 + usize::from(self.eq.is_some()) + usize::from(self.challenge == Challenge::Device);
         let limit = (self.plan.device.info().limits.bindings as usize).min(TABLES.len() + others);
         let fit = self.columns + others <= limit;
         let given: Vec<View<'_, Mont<T>>> = match &self.place {
-            // Where all are as secret as the most secret one: no kernel writes what it makes of a secret to public memory.
-            Place::Owned(tables)
+            // Where all are as secret as the most secret one: no kernel writes what it makes of a secret to public
+            // memory.
+            TablePlace::Owned(tables)
                 if fit
                     && self.statement.binding_order() == Order::MsbFirst
                     && self.weight.is_none()
                     && tables.iter().all(|table| table.secrecy() == self.secrecy) =>
             {
-                let Place::Owned(tables) = std::mem::replace(&mut self.place, Place::Given(Vec::new())) else {
+                let TablePlace::Owned(tables) = std::mem::replace(&mut self.place, TablePlace::Given(Vec::new()))
+                else {
                     unreachable!("they were just found there")
                 };
                 self.place = match same::<_, Vec<Buffer<Mont<E>>>>(tables) {
-                    Ok(tables) => Place::Consumed(tables),
-                    Err(tables) => Place::Owned(tables),
+                    Ok(tables) => TablePlace::Consumed(tables),
+                    Err(tables) => TablePlace::Owned(tables),
                 };
                 return Ok(());
             }
             _ if fit => return Ok(()),
-            Place::Given(tables) => tables.clone(),
-            Place::Owned(tables) => tables.iter().map(Buffer::as_view).collect(),
-            Place::Joined(_) | Place::Consumed(_) | Place::Packed(..) => return Ok(()),
+            TablePlace::Given(tables) => tables.clone(),
+            TablePlace::Owned(tables) => tables.iter().map(Buffer::as_view).collect(),
+            TablePlace::Joined(_) | TablePlace::Consumed(_) | TablePlace::Packed(..) => return Ok(()),
         };
         let len = 1 << self.statement.num_vars();
         let mut joined = self.plan.device.alloc_with::<Mont<T>>(self.columns * len, self.secrecy)?;
@@ -130,18 +136,19 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
             let Ok(packed) = &mut packed else {
                 let expected = limit.saturating_sub(others);
                 let what = "the tables and the weight that a kernel can bind";
-                return Err(Error::Length { what, expected, actual: self.columns });
+                return Err(Error::length(what, expected, self.columns));
             };
             self.queue().copy(&weight, packed.view_mut((self.columns - 1) * len..)?)?;
         }
         self.place = match packed {
-            Ok(packed) => Place::Packed(packed, len),
-            Err(joined) => Place::Joined(joined),
+            Ok(packed) => TablePlace::Packed(packed, len),
+            Err(joined) => TablePlace::Joined(joined),
         };
         Ok(())
     }
 
-    /// The kind of kernel that a round takes, with the tables where they are, or where they are behind the first folding.
+    /// The kind of kernel that a round takes, with the tables where they are, or where they are behind the first
+    /// folding.
     pub(super) fn kind(&self, round: usize, first: bool, points: &Points, drawn: Option<Points>) -> Result<Kind> {
         let order = self.statement.binding_order();
         let fold = match (round, order) {
@@ -151,16 +158,16 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         };
         let is_below = is_below::<E, T>()?;
         let source = match &self.place {
-            Place::Consumed(_) => Source::Separate { below: 0 },
+            TablePlace::Consumed(_) => Source::Separate { below: 0 },
             _ if !first => Source::Packed { below: false },
-            Place::Given(_) | Place::Owned(_) => {
+            TablePlace::Given(_) | TablePlace::Owned(_) => {
                 Source::Separate { below: if is_below { self.statement.tables() } else { 0 } }
             }
-            Place::Joined(_) => Source::Packed { below: is_below },
-            Place::Packed(..) => Source::Packed { below: false },
+            TablePlace::Joined(_) => Source::Packed { below: is_below },
+            TablePlace::Packed(..) => Source::Packed { below: false },
         };
-        let in_place = matches!(self.place, Place::Consumed(_))
-            || (order == Order::MsbFirst && (!first || matches!(self.place, Place::Packed(..))));
+        let in_place = matches!(self.place, TablePlace::Consumed(_))
+            || (order == Order::MsbFirst && (!first || matches!(self.place, TablePlace::Packed(..))));
         let target = match fold {
             Fold::No => Target::None,
             _ if in_place => Target::InPlace,
@@ -176,7 +183,7 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         let full = 1 << self.statement.num_vars();
         let mut params = Params {
             pairs: pairs as u32,
-            source_stride: if let Place::Packed(_, stride) = &self.place { *stride } else { full } as u32,
+            source_stride: if let TablePlace::Packed(_, stride) = &self.place { *stride } else { full } as u32,
             target_stride: 2 * pairs as u32,
             ones: u32::from(at_one) << 1,
             ..Params::default()
@@ -224,37 +231,38 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         };
         let written = kind.target == Target::InPlace || kind.tail;
         let mut args: Vec<Arg<'_>> = match &mut self.place {
-            Place::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
-            Place::Owned(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Joined(tables) => vec![Arg::read(tables)],
-            Place::Consumed(tables) if written => tables.iter_mut().map(Arg::write).collect(),
-            Place::Consumed(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Packed(tables, _) if written => vec![Arg::write(tables)],
-            Place::Packed(tables, _) => vec![Arg::read(tables)],
+            TablePlace::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
+            TablePlace::Owned(tables) => tables.iter().map(Arg::read).collect(),
+            TablePlace::Joined(tables) => vec![Arg::read(tables)],
+            TablePlace::Consumed(tables) if written => tables.iter_mut().map(Arg::write).collect(),
+            TablePlace::Consumed(tables) => tables.iter().map(Arg::read).collect(),
+            TablePlace::Packed(tables, _) if written => vec![Arg::write(tables)],
+            TablePlace::Packed(tables, _) => vec![Arg::read(tables)],
         };
         args.extend(self.weight.as_ref().map(Arg::read));
         args.extend(folded.as_mut().map(Arg::write));
         args.extend(self.eq.as_ref().map(|eq| Arg::read(&eq.tables)));
         args.extend([Arg::read(&self.inputs), Arg::write(partials)]);
         args.extend(state.map(Arg::write));
-        // SAFETY: tables have two elements for each pair, or four where they are folded, at their strides; folded ones have
-        // room for two; the tables of eq have an entry for each index of a pair; the inputs have all that the expression and
-        // the drawing of a challenge need; there is a partial sum for each chunk and point, and those of the round before
-        // are where the parameters say. Where the launch does all rounds that are left, each has half the pairs of the one
-        // before, so that tables, and folded ones in turn with them, have room for what it folds, and the tables of eq have the
-        // entries of all their pairs in one group; sums of rounds stay in workgroup memory, or on a CPU take both regions of
-        // partial sums in turn, which have one for each point; a line for each round is among the inputs; and the message of
-        // each, and a value for each table, have room behind those of the rounds before.
+        // SAFETY: tables have two elements for each pair, or four where they are folded, at their strides; folded ones
+        // have room for two; the tables of eq have an entry for each index of a pair; the inputs have all that the
+        // expression and the drawing of a challenge need; there is a partial sum for each chunk and point, and those of
+        // the round before are where the parameters say. Where the launch does all rounds that are left, each has half
+        // the pairs of the one before, so that tables, and folded ones in turn with them, have room for what it folds,
+        // and the tables of eq have the entries of all their pairs in one group; sums of rounds stay in workgroup
+        // memory, or on a CPU take both regions of partial sums in turn, which have one for each point; a line for each
+        // round is among the inputs; and the message of each, and a value for each table, have room behind those of the
+        // rounds before.
         unsafe { kernel.launch(queue, params.chunks.into(), params, &mut args) }?;
         if let Some(folded) = folded {
-            self.place = Place::Packed(folded, 2 * pairs);
+            self.place = TablePlace::Packed(folded, 2 * pairs);
             self.weight = None;
         }
         Ok(())
     }
 
-    /// The values of a round's polynomial at these points, times the weights of the pairs; tables are folded by the challenge
-    /// of the round before.
+    /// The values of a round's polynomial at these points, times the weights of the pairs; tables are folded by the
+    /// challenge of the round before.
     pub(super) fn round(
         &mut self,
         round: usize,
@@ -282,8 +290,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         Ok(values)
     }
 
-    /// All rounds with their challenges drawn on the device: the messages, and the values of the tables. The transcript's state
-    /// is given.
+    /// All rounds with their challenges drawn on the device: the messages, and the values of the tables. The
+    /// transcript's state is given.
     pub(super) fn draw(
         &mut self,
         claim: E,
@@ -358,8 +366,8 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
         Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
     }
 
-    /// The last rounds of all, which one workgroup does with what comes behind them, if there are any, at few points, and the
-    /// device's loops turn often enough; `later` is how rounds from the third on are done.
+    /// The last rounds of all, which one workgroup does with what comes behind them, if there are any, at few points,
+    /// and the device's loops turn often enough; `later` is how rounds from the third on are done.
     fn tail(&self, later: Option<&(Kind, Option<Arc<Kernel<Params>>>)>, ones: &[bool]) -> Result<Option<Tail>> {
         let num_vars = self.statement.num_vars();
         let Some((kind, Some(_))) = later else { return Ok(None) };
@@ -396,18 +404,20 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
     ) -> Result<()> {
         let kind = self.kind(0, true, last, None)?;
         let kernel = self.plan.finish(self.statement.degree(), kind, last)?;
-        let stride = if let Place::Packed(_, stride) = &self.place { *stride } else { 1 << self.statement.num_vars() };
+        let stride =
+            if let TablePlace::Packed(_, stride) = &self.place { *stride } else { 1 << self.statement.num_vars() };
         let params = Params { source_stride: stride as u32, ..params };
         let mut args: Vec<Arg<'_>> = match &self.place {
-            Place::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
-            Place::Owned(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Joined(tables) => vec![Arg::read(tables)],
-            Place::Consumed(tables) => tables.iter().map(Arg::read).collect(),
-            Place::Packed(tables, _) => vec![Arg::read(tables)],
+            TablePlace::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
+            TablePlace::Owned(tables) => tables.iter().map(Arg::read).collect(),
+            TablePlace::Joined(tables) => vec![Arg::read(tables)],
+            TablePlace::Consumed(tables) => tables.iter().map(Arg::read).collect(),
+            TablePlace::Packed(tables, _) => vec![Arg::read(tables)],
         };
         args.extend([Arg::read(&self.inputs), Arg::write(partials), Arg::write(states)]);
-        // SAFETY: each table has two elements where it starts; the partial sums of the last round are where the parameters
-        // say, and there is room for its message and a value for each table behind those of the rounds before.
+        // SAFETY: each table has two elements where it starts; the partial sums of the last round are where the
+        // parameters say, and there is room for its message and a value for each table behind those of the rounds
+        // before.
         unsafe { kernel.launch(self.queue(), 1, &params, &mut args) }?;
         Ok(())
     }
@@ -441,15 +451,17 @@ impl<'p, E: DeviceField, T: DeviceField> Run<'_, 'p, E, T> {
     }
 
     fn bind(&self, table: usize, target: ViewMut<'_, Mont<E>>) -> Result<()> {
-        let (tables, inputs, order) = (&self.plan.tables, &self.inputs, self.statement.binding_order());
+        let (tables, inputs, order) = (&self.plan.mle, &self.inputs, self.statement.binding_order());
         let (len, full) = (2 * target.len(), 1 << self.statement.num_vars());
         let part = |stride: usize| table * stride..table * stride + len;
         match &self.place {
-            Place::Given(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
-            Place::Owned(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
-            Place::Joined(source) => tables.fold_to(source.view(part(full))?, inputs, order, target),
-            Place::Consumed(sources) => tables.fold_to(sources[table].view(..len)?, inputs, order, target),
-            Place::Packed(source, stride) => tables.fold_to(source.view(part(*stride))?, inputs, order, target),
+            TablePlace::Given(sources) => tables.bind_to_value(sources[table].view(..len)?, inputs, order, target),
+            TablePlace::Owned(sources) => tables.bind_to_value(sources[table].view(..len)?, inputs, order, target),
+            TablePlace::Joined(source) => tables.bind_to_value(source.view(part(full))?, inputs, order, target),
+            TablePlace::Consumed(sources) => tables.bind_to_value(sources[table].view(..len)?, inputs, order, target),
+            TablePlace::Packed(source, stride) => {
+                tables.bind_to_value(source.view(part(*stride))?, inputs, order, target)
+            }
         }
     }
 }

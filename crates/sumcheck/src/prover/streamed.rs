@@ -1,21 +1,26 @@
 //! Proofs about tables in host memory that the device does not hold.
 //!
-//! The first rounds are two at a time: a pass over the tables, in pieces, folds each piece by the challenges so far and finds
-//! Σ w(x) e(T(X, Y, x)) for all X and Y up to the degree, of which both rounds' polynomials are made. Enough variables are bound so
-//! that the folded tables fit; one more pass makes these, and the other rounds are those of tables on the device.
+//! The first rounds are two at a time: a pass over the tables, in pieces, folds each piece by the challenges so far and
+//! finds Σ w(x) e(T(X, Y, x)) for all X and Y up to the degree, of which both rounds' polynomials are made. Enough
+//! variables are bound so that the folded tables fit; one more pass makes these, and the other rounds are those of
+//! tables on the device.
 
 use std::ops::Range;
 
-use evariste_backend::{Buffer, Element, HostBuffer, Pending, Secrecy, Transfer, Uploads, View, Wiped, parallel};
+use evariste_backend::{
+    Buffer, Element, Error as DeviceError, HostBuffer, Pending, Secrecy, Transfer, Uploads, View, Wiped, parallel,
+};
 use evariste_field::{DeviceField, Mont};
 
-use super::{Config, Draw, LEAST_LOG_CHUNK, Place, Proved, Run, Strategy, Sumcheck, Weighted, points};
+use super::{LEAST_LOG_CHUNK, ProofRun, ProverOutput, Sumcheck, TablePlace, Weighted, messages::points};
 use crate::{
-    Error, Order, Proof, Result, Statement, Transcript, Weight,
+    config::{Challenge, Strategy},
+    error::{Error, Result},
     params::MAX_CHUNKS,
     polynomial::{evaluate, interpolate},
-    proof::complete,
-    transcript::bytes_of,
+    proof::{Proof, complete},
+    statement::{Order, Statement, Weight},
+    transcript::{Transcript, bytes_of},
 };
 
 /// Pieces on their way at a time: one comes, one is worked on.
@@ -24,7 +29,8 @@ const STAGES: usize = 2;
 /// Rounds of a pass.
 const ROUNDS: usize = 2;
 
-/// log₂ of the elements of a piece that lie side by side, at least: so many have the alignment of elements in host memory.
+/// log₂ of the elements of a piece that lie side by side, at least: so many have the alignment of elements in host
+/// memory.
 const MIN_LOG_RUN: usize = 2;
 
 /// How tables are divided.
@@ -37,8 +43,8 @@ struct Division {
 }
 
 impl Division {
-    /// The least division that fits half of the memory with tables and half with pieces; nothing is divided of tables that take
-    /// `whole` bytes if these fit.
+    /// The least division that fits half of the memory with tables and half with pieces; nothing is divided of tables
+    /// that take `whole` bytes if these fit.
     fn new<E: DeviceField, T: DeviceField>(
         statement: &Statement<E>,
         whole: u128,
@@ -72,7 +78,8 @@ impl Division {
                 return Ok(Some(Self { bound, log_run }));
             }
         }
-        Err(Error::InsufficientMemory { expected: least.try_into().unwrap_or(u64::MAX), actual: device_bytes })
+        let needed = least.try_into().unwrap_or(u64::MAX);
+        Err(DeviceError::InsufficientMemory { needed, available: device_bytes }.into())
     }
 }
 
@@ -99,8 +106,8 @@ impl<T: DeviceField> Pieces<'_, T> {
         self.tables.len() * self.of_table()
     }
 
-    /// Uploads all pieces, and has `work` queue what is done with each: it is given the number of the memory in which the piece
-    /// is, that of the piece, and the piece.
+    /// Uploads all pieces, and has `work` queue what is done with each: it is given the number of the memory in which
+    /// the piece is, that of the piece, and the piece.
     fn upload(
         &self,
         uploads: &mut Uploads<Mont<T>>,
@@ -133,15 +140,15 @@ impl<T: DeviceField> Pieces<'_, T> {
 type Grid<E> = Vec<Wiped<E>>;
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
-    /// Proves as [`Sumcheck::prove`] does, of tables in host memory, with at most about `device_bytes` of device
-    /// memory: what fits is uploaded; of larger tables the first rounds take a pass over them for each two variables,
-    /// in pieces that are uploaded while others are worked on, and one more at the end. The device's memory is of this
-    /// secrecy. The proof is the same, to the byte, if the claim is true; the strategy does not matter.
+    /// Proves as [`Sumcheck::prove`] does, about tables in host memory, with at most about `device_bytes` of device
+    /// memory of this secrecy. From [`Sumcheck::required_bytes`] on, the tables are uploaded whole. Otherwise the first
+    /// rounds take a pass over them for each two variables, and one more at the end, in pieces that are uploaded while
+    /// others are worked on. If the claim is true, the proof is the same, to the byte, whatever the strategy.
     ///
     /// # Errors
-    /// [`Error::InsufficientMemory`] if not even the smallest pieces fit into `device_bytes`; and the errors of
-    /// [`Sumcheck::prove`], for the same reasons.
-    pub fn prove_from_host(
+    /// [`Error::Device`] with `InsufficientMemory` inside if the smallest pieces do not fit into `device_bytes`; and
+    /// those of [`Sumcheck::prove`], about the statement, the tables, the claim and the device.
+    pub fn prove_host(
         &self,
         statement: &Statement<E>,
         tables: &[&[T]],
@@ -149,19 +156,18 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         secrecy: Secrecy,
         claim: E,
         transcript: &mut dyn Transcript<E>,
-    ) -> Result<Proved<E>> {
+    ) -> Result<ProverOutput<E>> {
         self.check_lengths(statement, tables.iter().map(|table| table.len()))?;
         statement.check_claim(claim)?;
         let (num_vars, order) = (statement.num_vars(), statement.binding_order());
-        // Given, and folded to half of their length and a quarter.
-        let whole = (tables.len() as u128 * (Mont::<T>::BYTES + Mont::<E>::BYTES) as u128) << num_vars;
+        let whole = Self::required_bytes(&self.config, statement).into();
         let Some(Division { bound, log_run }) = Division::new::<E, T>(statement, whole, device_bytes)? else {
             let upload = |table: &&[T]| self.queue.upload_with::<Mont<T>>(table, secrecy);
             let tables = tables.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
             return self.prove_consuming(statement, tables, claim, transcript);
         };
         // Tables are folded where they lie, and eq is no table.
-        let plan = self.with(&self.queue, Config { strategy: Strategy::SplitEq, check: false, ..self.config });
+        let plan = self.with(&self.queue, self.config.strategy(Strategy::SplitEq).check(false));
         let point = statement.begin(claim, num_vars, transcript);
         let (mut value, mut messages, mut challenges) = (claim, Vec::new(), Vec::new());
         for round in (0..bound).step_by(ROUNDS) {
@@ -198,7 +204,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             Order::LsbFirst => bound..num_vars,
         };
         let rest = part_of(statement, point.as_deref(), left.clone().collect())?;
-        let place = Place::Packed(folded, 1 << (num_vars - bound));
+        let place = TablePlace::Packed(folded, 1 << (num_vars - bound));
         let rest_point = point.as_ref().map(|point| point[left.clone()].to_vec());
         let proved = plan.rounds(&rest, rest.num_vars(), place, value, rest_point, transcript)?;
         let mut coordinates = vec![E::ZERO; num_vars];
@@ -206,7 +212,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         coordinates[left].copy_from_slice(&proved.point);
         messages.extend(proved.proof.rounds);
         let proof = Proof { rounds: messages, values: proved.proof.values };
-        Ok(Proved { proof, point: coordinates, value: proved.value, weight: point, tables: Vec::new() })
+        Ok(ProverOutput { proof, point: coordinates, value: proved.value, weight: point, tables: Vec::new() })
     }
 
     /// The values of which the two rounds behind `challenges` are made.
@@ -241,7 +247,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let ready = self.queue.record()?;
 
         struct Stage<'p, E: DeviceField, T: DeviceField> {
-            run: Run<'p, 'p, E, T>,
+            run: ProofRun<'p, 'p, E, T>,
             folded: Folded<E>,
             /// Partial sums of a piece on their way: its number, where they are, and where they come to.
             sums: Option<(usize, Buffer<Mont<E>>, Pending)>,
@@ -253,10 +259,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             let packed = self.device.alloc_with::<Mont<E>>(tables * 2 * run, secrecy)?;
             let run = plan.start(
                 &own,
-                Place::Packed(packed, 2 * run),
+                TablePlace::Packed(packed, 2 * run),
                 own_point.as_deref(),
                 Weighted::ByFactors,
-                Draw::Host,
+                Challenge::Host,
             )?;
             stages.push(Stage { run, folded: Folded::new(plan, pieces, round, secrecy)?, sums: None });
         }
@@ -287,13 +293,13 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             let mut partials = self.device.alloc_with::<Mont<E>>((degree + 1) * len, secrecy)?;
             folded.fold(plan, data, &challenges, pieces, order)?;
             for (at, place) in places.iter().enumerate() {
-                let Place::Packed(packed, stride) = &mut run.place else { unreachable!("it was made so") };
+                let TablePlace::Packed(packed, stride) = &mut run.place else { unreachable!("it was made so") };
                 for (table, target) in (0..tables).map(|table| (table, table * *stride..(table + 1) * *stride)) {
                     let target = packed.view_mut(target)?;
                     let part = table * 2 * *stride..(table + 1) * 2 * *stride;
                     match &folded.tables {
-                        None => plan.tables.fold_to(data.view(part)?, place, order, target)?,
-                        Some(tables) => plan.tables.fold_to(tables.view(part)?, place, order, target)?,
+                        None => plan.mle.bind_to_value(data.view(part)?, place, order, target)?,
+                        Some(tables) => plan.mle.bind_to_value(tables.view(part)?, place, order, target)?,
                     }
                 }
                 run.launch(&kernel, &kind, &params, partials.view_mut(at * len..(at + 1) * len)?, None)?;
@@ -335,8 +341,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 let target = out.view_mut(table * left + piece * run..table * left + (piece + 1) * run)?;
                 let part = table * 2 * run..(table + 1) * 2 * run;
                 match &folded.tables {
-                    None => plan.tables.fold_to(data.view(part)?, &last[0], order, target)?,
-                    Some(tables) => plan.tables.fold_to(tables.view(part)?, &last[0], order, target)?,
+                    None => plan.mle.bind_to_value(data.view(part)?, &last[0], order, target)?,
+                    Some(tables) => plan.mle.bind_to_value(tables.view(part)?, &last[0], order, target)?,
                 }
             }
             Ok(())
@@ -404,8 +410,8 @@ impl<E: DeviceField> Folded<E> {
                     None => unreachable!("there is room for every step but the last"),
                 };
                 match source {
-                    _ if step == 0 => plan.tables.fold_to(given, challenge, order, target)?,
-                    Some(source) => plan.tables.fold_to(source.view(..2 * half)?, challenge, order, target)?,
+                    _ if step == 0 => plan.mle.bind_to_value(given, challenge, order, target)?,
+                    Some(source) => plan.mle.bind_to_value(source.view(..2 * half)?, challenge, order, target)?,
                     None => unreachable!("the step before was done there"),
                 }
             }

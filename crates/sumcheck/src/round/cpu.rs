@@ -1,19 +1,21 @@
 //! Rounds on the CPU.
 
 use evariste_backend::{CpuArg, Wiped, parallel};
+use evariste_expression::Port;
 use evariste_field::{
     DeviceField,
-    ifma::{self, Combination},
-    rows::{Rows, lift},
+    evaluator::{Rows, lift},
+    ifma,
 };
 
 use super::{Args, Kind, Params, Source, Target};
 use crate::{
     draw,
-    program::{Line, Op, Points, Program},
+    program::{Effect, Leaf, Points, Program},
 };
 
-/// Pairs that a CPU thread takes at a time: 16 values of 32 bytes for each fill half of the 256 KiB that it may count on.
+/// Pairs that a CPU thread takes at a time: 16 values of 32 bytes for each fill half of the 256 KiB that it may count
+/// on.
 const ROWS: usize = 256;
 
 /// What one CPU task has of the tables: elements of parts, and where folded elements go.
@@ -38,8 +40,8 @@ struct Cpu<'a, E> {
 }
 
 impl<E: DeviceField> Cpu<'_, E> {
-    /// The elements of a table of a task that are this part of its pairs, from pair `start` on: the limbs from the first one on,
-    /// and how many lie from one to the next.
+    /// The elements of a table of a task that are this part of its pairs, from pair `start` on: the limbs from the
+    /// first one on, and how many lie from one to the next.
     fn source<'t>(&self, task: &'t Task<'_>, table: usize, part: usize, start: usize) -> (&'t [u32], usize) {
         let (parts, each) = (self.kind.fold.count(), self.limbs[table]);
         match (self.kind.high, self.kind.target) {
@@ -76,19 +78,17 @@ impl<E: DeviceField> Cpu<'_, E> {
         let size = 1usize << self.params.log_chunk;
         let first = chunk * size;
         let count = size.min(self.params.pairs as usize - first);
-        let mut all = Rows::new(self.program.slots, ROWS.min(count), self.lanes);
-        let mut sums = Wiped::from(vec![E::ZERO; self.program.points]);
+        let mut all = Rows::new(self.program.slots(), ROWS.min(count), self.lanes);
+        let mut sums = Wiped::from(vec![E::ZERO; self.kind.points.len()]);
         for start in (0..count).step_by(ROWS) {
             let rows = ROWS.min(count - start);
-            for line in &self.program.lines {
-                match *line {
-                    Line::Set { slot, op } => self.set(&mut all, rows, slot, op, task, start, first),
-                    Line::Store { table, part, slot } => {
-                        self.store(task, [table as usize, part as usize], start, rows, (&all, slot));
-                    }
-                    Line::Sum { point, slot } => sums[point as usize] += all.sum(rows, slot),
+            self.program.run(rows, &mut all, self.params.ones & 2 != 0, |all, port| match port {
+                Port::Load(slot, leaf) => self.load(all, rows, slot, leaf, task, start, first),
+                Port::Effect(Effect::Store { table, part }, slot) => {
+                    self.store(task, [table as usize, part as usize], start, rows, (all, slot));
                 }
-            }
+                Port::Effect(Effect::Sum { point }, slot) => sums[point as usize] += all.sum(rows, slot),
+            });
         }
         let scale = match self.kind.weighted && self.params.both == 0 {
             true => E::load(&self.eq[(self.params.high_at as usize + (first >> self.params.low_bits)) * E::LIMBS..]),
@@ -100,16 +100,20 @@ impl<E: DeviceField> Cpu<'_, E> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the state of a loop")]
-    fn set(&self, all: &mut Rows<'_, E>, rows: usize, slot: u32, op: Op, task: &Task<'_>, start: usize, first: usize) {
-        match op {
-            Op::Add(a, b) => all.combine(rows, slot, [a, b], Combination::Sum),
-            Op::Sub(a, b) => all.combine(rows, slot, [a, b], Combination::Difference),
-            Op::Mul(a, b) => all.combine(rows, slot, [a, b], Combination::Product),
-            Op::Neg(a) => all.negate(rows, slot, a),
-            Op::Select(a, b) => all.copy(rows, slot, if self.params.ones & 2 != 0 { b } else { a }),
-            Op::Input(index) => all.set(slot, std::iter::repeat_n(self.inputs[index as usize], rows)),
-            Op::Weight => all.set(slot, (0..rows).map(|row| self.weight(first + start + row))),
-            Op::Source { table, part } => {
+    fn load(
+        &self,
+        all: &mut Rows<'_, E>,
+        rows: usize,
+        slot: u32,
+        leaf: Leaf,
+        task: &Task<'_>,
+        start: usize,
+        first: usize,
+    ) {
+        match leaf {
+            Leaf::Input(index) => all.set(slot, std::iter::repeat_n(self.inputs[index as usize], rows)),
+            Leaf::Weight => all.set(slot, (0..rows).map(|row| self.weight(first + start + row))),
+            Leaf::Source { table, part } => {
                 let (from, step) = self.source(task, table as usize, part as usize, start);
                 all.load(rows, slot, from, step, self.limbs[table as usize]);
             }
@@ -137,7 +141,8 @@ pub(super) fn body<E: DeviceField, T: DeviceField>(
     let (pairs, parts) = (params.pairs as usize, kind.fold.count());
     let chunks = params.chunks as usize;
     let partials = &mut partials.write::<u32>()[params.partials_at as usize * E::LIMBS..];
-    let partials = partials[..chunks * program.points * E::LIMBS].chunks_mut(program.points * E::LIMBS);
+    let points = kind.points.len();
+    let partials = partials[..chunks * points * E::LIMBS].chunks_mut(points * E::LIMBS);
     let mut tasks: Vec<Task<'_>> =
         partials.map(|partial| Task { read: Vec::new(), write: Vec::new(), partial }).collect();
 

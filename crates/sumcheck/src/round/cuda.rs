@@ -2,16 +2,17 @@
 
 use std::fmt::Write;
 
+use evariste_expression::{Text, cuda_product};
 use evariste_field::{DeviceField, source};
 
-use super::{Kind, Source, TABLES, Target, Text, threads};
-use crate::{draw, program::Program};
+use super::{Kind, Source, TABLES, Target, returned, threads};
+use crate::{
+    draw,
+    program::{Effect, Leaf, Program},
+};
 
-/// Multiplications up to which a kernel has each of them in its text. Beyond, multiplication is a function that is called.
-const CUDA_MULTIPLICATIONS: usize = 16;
-
-/// Registers for elements up to which two blocks find room on a multiprocessor, which leaves a thread 128: with more, it would
-/// keep some in memory.
+/// Registers for elements up to which two blocks find room on a multiprocessor, which leaves a thread 128: with more,
+/// it would keep some in memory.
 const TWO_BLOCKS: usize = 136;
 
 /// What comes before `pair` or `ends` in CUDA.
@@ -44,16 +45,25 @@ fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points: usiz
     text
 }
 
+/// The expression that loads an input or the weight.
+fn input(leaf: Leaf) -> String {
+    match leaf {
+        Leaf::Source { .. } => unreachable!("tables are loaded from where they are"),
+        Leaf::Input(0) => "challenge".into(),
+        Leaf::Input(index) => format!("f_load(inputs + {index})"),
+        Leaf::Weight => "weight".into(),
+    }
+}
+
 /// A round in CUDA.
 pub(super) fn round<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, program: &Program) -> String {
     let mut text = source::cuda::<E>();
-    let called = program.multiplications() > CUDA_MULTIPLICATIONS;
-    if called {
-        text += "__device__ __noinline__ F called_mul(F a, F b) {\n    return f_mul(a, b);\n}\n";
-    }
-    let registers = (program.slots + 2) * E::LIMBS + program.points * (2 * E::LIMBS + 1);
+    let (definition, mul) = cuda_product(program.multiplications());
+    text += definition;
+    let points = kind.points.len();
+    let registers = (program.slots() + 2) * E::LIMBS + points * (2 * E::LIMBS + 1);
     let _ = writeln!(text, "#define BLOCKS {}", if registers <= TWO_BLOCKS { 2 } else { 1 });
-    text += &head::<E, T>(kind, degree, program.points);
+    text += &head::<E, T>(kind, degree, points);
     let (parameters, _) = kind.cuda_tables::<E, T>();
     let table_at = |buffer: &str, table: u32, stride: &str, place: String| {
         format!("{buffer} + ((size_t){table} * now.{stride} + {place})")
@@ -61,26 +71,32 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, 
     let parts = kind.fold.count();
     let lines = Text {
         program,
-        mul: if called { "called_mul" } else { "f_mul" },
-        source: &|table, part| {
-            let place = kind.place(parts, part, "(size_t)");
-            let load = if kind.is_below(table as usize) { "b_load" } else { "f_load" };
-            match kind.source {
-                Source::Packed { .. } => format!("lift({load}({}))", table_at("tables", table, "source_stride", place)),
-                Source::Separate { .. } => format!("lift({load}({} + ({place})))", TABLES[table as usize]),
+        mul,
+        leaf: &|leaf| match leaf {
+            Leaf::Source { table, part } => {
+                let place = kind.place(parts, part, "(size_t)");
+                let load = if kind.is_below(table as usize) { "b_load" } else { "f_load" };
+                match kind.source {
+                    Source::Packed { .. } => {
+                        format!("lift({load}({}))", table_at("tables", table, "source_stride", place))
+                    }
+                    Source::Separate { .. } => format!("lift({load}({} + ({place})))", TABLES[table as usize]),
+                }
             }
+            other => input(other),
         },
-        store: &|table, part, slot| {
-            let place = kind.place(2, part, "(size_t)");
-            let at = match (kind.target, kind.source) {
-                (Target::InPlace, Source::Separate { .. }) => format!("{} + ({place})", TABLES[table as usize]),
-                (Target::InPlace, _) => table_at("tables", table, "source_stride", place),
-                _ => table_at("folded", table, "target_stride", place),
-            };
-            format!("*({at}) = r{slot};")
+        effect: &|effect, slot| match effect {
+            Effect::Store { table, part } => {
+                let place = kind.place(2, part, "(size_t)");
+                let at = match (kind.target, kind.source) {
+                    (Target::InPlace, Source::Separate { .. }) => format!("{} + ({place})", TABLES[table as usize]),
+                    (Target::InPlace, _) => table_at("tables", table, "source_stride", place),
+                    _ => table_at("folded", table, "target_stride", place),
+                };
+                format!("*({at}) = r{slot};")
+            }
+            Effect::Sum { point } => format!("sum_add(sums.at[{point}], weight, r{slot});"),
         },
-        sum: &|point, slot| format!("sum_add(sums.at[{point}], weight, r{slot});"),
-        input: &|index| format!("f_load(inputs + {index})"),
         select: &|a, b| format!("now.ones & 2 ? r{b} : r{a}"),
     };
     let _ = writeln!(
@@ -88,10 +104,7 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, 
         "__device__ __forceinline__ void pair(const Params& now, {parameters}uint32_t x, const F& challenge, \
          const F& weight, const F* inputs, Sums& sums) {{"
     );
-    for slot in 0..program.slots {
-        let _ = writeln!(text, "    F r{slot};");
-    }
-    lines.straight(&lines.program.lines, &mut text);
+    lines.cuda(&mut text);
     text + "}\n" + evariste_cuda::sumcheck::CHUNK + evariste_cuda::sumcheck::ROUND
 }
 
@@ -122,16 +135,17 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, p
         let lines = Text {
             program,
             mul: "draw_f_mul",
-            source: &|table, part| {
-                let place = match kind.high {
-                    true => format!("x + pairs * {part}"),
-                    false => format!("2 * x + {part}"),
-                };
-                format!("f_load(table_of(now, {names}{table}, folds) + ({place}))")
+            leaf: &|leaf| match leaf {
+                Leaf::Source { table, part } => {
+                    let place = match kind.high {
+                        true => format!("x + pairs * {part}"),
+                        false => format!("2 * x + {part}"),
+                    };
+                    format!("f_load(table_of(now, {names}{table}, folds) + ({place}))")
+                }
+                other => input(other),
             },
-            store: &|_, _, _| unreachable!("nothing is folded here"),
-            sum: &|_, slot| format!("return r{slot};"),
-            input: &|index| format!("f_load(inputs + {index})"),
+            effect: &returned,
             select: &|a, b| format!("at_one ? r{b} : r{a}"),
         };
         let _ = writeln!(
@@ -139,10 +153,7 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, p
             "__device__ __forceinline__ F point_{point}(const Params& now, {parameters}uint32_t x, uint32_t pairs, \
              uint32_t folds, uint32_t at_one, const F* inputs) {{"
         );
-        for slot in 0..program.slots {
-            let _ = writeln!(text, "    F r{slot};");
-        }
-        lines.straight(&lines.program.lines, &mut text);
+        lines.cuda(&mut text);
         text += "}\n";
     }
     let _ = writeln!(

@@ -3,17 +3,14 @@
 use std::fmt::Write;
 
 use evariste_backend::Binding;
+use evariste_expression::Text;
 use evariste_field::{DeviceField, source};
 
-use super::{Kind, Source, TABLES, Target, Text, group, threads};
+use super::{Kind, Source, TABLES, Target, group, returned, threads};
 use crate::{
     draw,
-    program::{Parts, Points, Program},
+    program::{Effect, Leaf, Parts, Points, Program},
 };
-
-/// Multiplications up to which a kernel has each of them in its text. Beyond, one in a loop serves all, with its
-/// operands chosen by the loop's counter, since compilers take time and space for each.
-const WGSL_MULTIPLICATIONS: usize = 6;
 
 /// What a kernel computes.
 pub(super) enum Programs<'a> {
@@ -23,21 +20,31 @@ pub(super) enum Programs<'a> {
     Parts(&'a Parts),
 }
 
-impl Text<'_> {
-    /// A block of the whole program, with products in a loop if there are many.
-    fn block(&self, text: &mut String, many: bool) {
-        for slot in 0..self.program.slots {
-            let _ = writeln!(text, "    var r{slot} = f_zero();");
-        }
-        let rest = if many { self.turns(text) } else { &self.program.lines };
-        self.straight(rest, text);
-    }
+/// A program's text.
+type Lines<'a> = Text<'a, Leaf, Effect>;
 
-    /// The same in braces, with a loop if there are many products in this program.
-    fn part(&self, text: &mut String) {
-        *text += "    {\n";
-        self.block(text, self.program.multiplications() > WGSL_MULTIPLICATIONS);
-        *text += "    }\n";
+/// Appends a program in a block of its own.
+fn block(lines: &Lines<'_>, text: &mut String) {
+    *text += "    {\n";
+    lines.wgsl(text);
+    *text += "    }\n";
+}
+
+/// The expression that loads an input or the weight.
+fn input(leaf: Leaf) -> String {
+    match leaf {
+        Leaf::Source { .. } => unreachable!("tables are loaded from where they are"),
+        Leaf::Input(0) => "challenge".into(),
+        Leaf::Input(index) => format!("inputs_load({index}u)"),
+        Leaf::Weight => "weight".into(),
+    }
+}
+
+/// The same, and a table's element at the point that is evaluated.
+fn at_point(leaf: Leaf) -> String {
+    match leaf {
+        Leaf::Source { table, .. } => format!("c{table}"),
+        other => input(other),
     }
 }
 
@@ -168,29 +175,33 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(
         false => "fn scaled(total: F, first: u32) -> F { return total; }\n",
     };
     let parts = kind.fold.count();
-    let none = Program::NONE;
+    let none = Program::EMPTY;
     let lines = Text {
         program: &none,
         mul: "f_mul",
-        source: &|table, part| {
-            let place = kind.place(parts, part, "");
-            match kind.source {
-                Source::Packed { .. } => format!("tables_lift({table}u * now.source_stride + {place})"),
-                Source::Separate { .. } => format!("{}_lift({place})", TABLES[table as usize]),
-            }
-        },
-        store: &|table, part, slot| {
-            let place = kind.place(2, part, "");
-            match (kind.target, kind.source) {
-                (Target::InPlace, Source::Separate { .. }) => {
-                    format!("{}_store({place}, r{slot});", TABLES[table as usize])
+        leaf: &|leaf| match leaf {
+            Leaf::Source { table, part } => {
+                let place = kind.place(parts, part, "");
+                match kind.source {
+                    Source::Packed { .. } => format!("tables_lift({table}u * now.source_stride + {place})"),
+                    Source::Separate { .. } => format!("{}_lift({place})", TABLES[table as usize]),
                 }
-                (Target::InPlace, _) => format!("tables_store({table}u * now.source_stride + {place}, r{slot});"),
-                _ => format!("folded_store({table}u * now.target_stride + {place}, r{slot});"),
             }
+            other => input(other),
         },
-        sum: &|point, slot| format!("sums.s{point} = f_add(sums.s{point}, r{slot});"),
-        input: &|index| format!("inputs_load({index}u)"),
+        effect: &|effect, slot| match effect {
+            Effect::Store { table, part } => {
+                let place = kind.place(2, part, "");
+                match (kind.target, kind.source) {
+                    (Target::InPlace, Source::Separate { .. }) => {
+                        format!("{}_store({place}, r{slot});", TABLES[table as usize])
+                    }
+                    (Target::InPlace, _) => format!("tables_store({table}u * now.source_stride + {place}, r{slot});"),
+                    _ => format!("folded_store({table}u * now.target_stride + {place}, r{slot});"),
+                }
+            }
+            Effect::Sum { point } => format!("sums.s{point} = f_add(sums.s{point}, r{slot});"),
+        },
         select: &|a, b| format!("pick(r{a}, r{b})"),
     };
     text += "fn pick(a: F, b: F) -> F {\n    if ((now.ones & 2u) != 0u) { return b; }\n    return a;\n}\n";
@@ -201,8 +212,7 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(
     match programs {
         Programs::Each(programs) => {
             for program in *programs {
-                let many = program.multiplications() > WGSL_MULTIPLICATIONS;
-                Text { program, ..lines }.block(&mut text, many);
+                Text { program, ..lines }.wgsl(&mut text);
             }
         }
         Programs::Parts(parts) => pair_in_parts(kind, parts, &lines, &mut text),
@@ -210,27 +220,31 @@ pub(super) fn round<E: DeviceField, T: DeviceField>(
     text + "    return sums;\n}\n" + evariste_shaders::sumcheck::CHUNK + evariste_shaders::sumcheck::ROUND
 }
 
-/// The body of `pair` with the expression once for all points. `lines` says how sources are loaded, and folded ones stored.
-fn pair_in_parts(kind: &Kind, parts: &Parts, lines: &Text<'_>, text: &mut String) {
+/// The body of `pair` with the expression once for all points. `lines` says how sources are loaded, and folded ones
+/// stored.
+fn pair_in_parts(kind: &Kind, parts: &Parts, lines: &Lines<'_>, text: &mut String) {
     let columns = Columns { points: &kind.points, count: kind.tables };
     match &parts.ends {
         None => columns.each(text, |t| {
-            let [lo, hi] = [0, 1].map(|part| (lines.source)(t as u32, part));
+            let [lo, hi] = [0, 1].map(|part| (lines.leaf)(Leaf::Source { table: t as u32, part }));
             format!("let lo{t} = {lo}; let hi{t} = {hi};")
         }),
         Some(program) => {
             columns.each(text, |t| format!("var lo{t} = f_zero(); var hi{t} = f_zero();"));
-            let store = |table: u32, part: u32, slot: u32| {
-                let end = ["lo", "hi"][part as usize];
-                format!("{end}{table} = r{slot}; {}", (lines.store)(table, part, slot))
+            let effect = |effect, slot| match effect {
+                Effect::Store { table, part } => {
+                    let end = ["lo", "hi"][part as usize];
+                    format!("{end}{table} = r{slot}; {}", (lines.effect)(effect, slot))
+                }
+                Effect::Sum { .. } => (lines.effect)(effect, slot),
             };
-            Text { program, store: &store, ..*lines }.part(text);
+            block(&Text { program, effect: &effect, ..*lines }, text);
         }
     }
     columns.declare(text, |t| format!("pick(lo{t}, hi{t})"));
     let value = |program: &Program, text: &mut String| {
-        Text { program, source: &|table, _| format!("c{table}"), sum: &|_, slot| format!("term = r{slot};"), ..*lines }
-            .part(text);
+        let effect = |_, slot| format!("term = r{slot};");
+        block(&Text { program, leaf: &at_point, effect: &effect, ..*lines }, text);
     };
     *text += "    var term = f_zero();\n";
     let below_top = columns.below_top();
@@ -300,28 +314,29 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
          fn pick(a: F, b: F, second: bool) -> F {{\n    if (second) {{ return b; }}\n    return a;\n}}\n",
         kind.tables
     );
-    let none = Program::NONE;
+    let none = Program::EMPTY;
     let lines = Text {
         program: &none,
         mul: "f_mul",
-        source: &|table, part| {
-            let place = match kind.high {
-                true => format!("x + pairs * {part}u"),
-                false => format!("2u * x + {part}u"),
-            };
-            format!("load_of({table}u, folds, {place})")
+        leaf: &|leaf| match leaf {
+            Leaf::Source { table, part } => {
+                let place = match kind.high {
+                    true => format!("x + pairs * {part}u"),
+                    false => format!("2u * x + {part}u"),
+                };
+                format!("load_of({table}u, folds, {place})")
+            }
+            other => input(other),
         },
-        store: &|_, _, _| unreachable!("nothing is folded here"),
-        sum: &|_, slot| format!("return r{slot};"),
-        input: &|index| format!("inputs_load({index}u)"),
+        effect: &returned,
         select: &|a, b| format!("pick(r{a}, r{b}, at_one != 0u)"),
     };
     match programs {
         Programs::Each(programs) => {
-            let many = programs.iter().map(Program::multiplications).sum::<usize>() > WGSL_MULTIPLICATIONS;
+            let multiplications = programs.iter().map(Program::multiplications).sum();
             for (point, program) in programs.iter().enumerate() {
                 let _ = writeln!(text, "fn point_{point}(x: u32, pairs: u32, folds: u32, at_one: u32) -> F {{");
-                Text { program, ..lines }.block(&mut text, many);
+                Text { program, ..lines }.wgsl_of(multiplications, &mut text);
                 text += "}\n";
             }
             text += "fn point_at(p: u32, x: u32, pairs: u32, folds: u32, at_one: u32) -> F {\n    switch p {\n";
@@ -334,12 +349,12 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
             text += "fn point_at(point: u32, x: u32, pairs: u32, folds: u32, at_one: u32) -> F {\n";
             let columns = Columns { points: &kind.points, count: kind.tables };
             columns.each(&mut text, |t| {
-                let [lo, hi] = [0, 1].map(|part| (lines.source)(t as u32, part));
+                let [lo, hi] = [0, 1].map(|part| (lines.leaf)(Leaf::Source { table: t as u32, part }));
                 format!("let lo{t} = {lo}; let hi{t} = {hi};")
             });
             columns.declare(&mut text, |t| format!("pick(lo{t}, hi{t}, at_one != 0u)"));
             let value = |program: &Program, text: &mut String| {
-                Text { program, source: &|table, _| format!("c{table}"), ..lines }.part(text);
+                block(&Text { program, leaf: &at_point, ..lines }, text);
             };
             if let Some(top) = &parts.top {
                 let _ = writeln!(text, "    if (point == {}u) {{", columns.below_top());

@@ -29,7 +29,7 @@ use evariste_machine::table::Table;
 use evariste_msm::{Msm, MsmConfig, MsmCurve, Precompute};
 use evariste_ntt::Ntt;
 use evariste_primitives::RadixSort;
-use evariste_sumcheck::{Config, Statement, Sumcheck, Weight};
+use evariste_sumcheck::{Statement, Sumcheck, Weight};
 use rayon::prelude::*;
 
 /// The file that is made.
@@ -159,7 +159,7 @@ fn sumchecks<F: DevicePrimeField>(device: &Device) -> Result<()> {
     let cases = [(&a * &b - &c, Weight::ZeroCheck), (&a * &b, Weight::None)];
     for (expression, weight) in cases {
         let statement = Statement::<F>::new(*LOG_N.end() as usize, &expression)?.weight(weight);
-        Sumcheck::<F>::new(device, &expression, Config::default())?.prepare(&statement)?;
+        Sumcheck::<F>::new(device, &expression)?.prepare(&statement)?;
     }
     Ok(())
 }

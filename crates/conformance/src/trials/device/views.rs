@@ -207,7 +207,7 @@ fn vectors<F: DeviceField>(device: &Device) -> Outcome {
         let places = (at + len, at + 2 * len);
         vector.add(&a, &db, &mut out)?;
         vector.prefix_sum_assign(&mut out, Prefix::Inclusive)?;
-        vector.inner_product_to(&a, &db, values.view_mut(1..2)?)?;
+        vector.inner_product_into(&a, &db, values.view_mut(1..2)?)?;
         vector.powers(F::from(3u8), F::from(5u8), values.view_mut(2..5)?)?;
         let sums = reference::pointwise(a_values, &b, |a, b| a + b);
         let sums = reference::prefix(&sums, Prefix::Inclusive, F::ZERO, |x, y| x + y);

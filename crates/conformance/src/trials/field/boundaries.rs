@@ -104,7 +104,7 @@ fn vectors() -> Outcome {
     let mut long = new(1 << 33)?;
     let a = new(100)?;
     for at in [MAX_VECTOR, (1 << 32) - 1, 1 << 32, (1 << 33) - 1] {
-        vector.sum_to(&a, long.view_mut(at..=at)?)?;
+        vector.sum_into(&a, long.view_mut(at..=at)?)?;
         vector.powers(F::ZERO, F::ZERO, long.view_mut(at..=at)?)?;
         let bytes = Mont::<F>::BYTES as u64;
         for launch in stub.take_launches() {

@@ -49,33 +49,33 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let (v, a) = (p.vector(), p.elements(1)?);
         p.watch(|| v.sum(&a))
     }),
-    Operation::new("sum_to", 2, |p| {
+    Operation::new("sum_into", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
-        p.watch(|| v.sum_to(&a, out.view_mut(1..2)?))
+        p.watch(|| v.sum_into(&a, out.view_mut(1..2)?))
     }),
     Operation::new("product", 1, |p| {
         let (v, a) = (p.vector(), p.elements(1)?);
         p.watch(|| v.product(&a))
     }),
-    Operation::new("product_to", 2, |p| {
+    Operation::new("product_into", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
-        p.watch(|| v.product_to(&a, out.view_mut(1..2)?))
+        p.watch(|| v.product_into(&a, out.view_mut(1..2)?))
     }),
     Operation::new("inner_product", 2, |p| {
         let (v, a, b) = (p.vector(), p.elements(1)?, p.elements(2)?);
         p.watch(|| v.inner_product(&a, &b))
     }),
-    Operation::new("inner_product_to", 3, |p| {
+    Operation::new("inner_product_into", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(3)?);
-        p.watch(|| v.inner_product_to(&a, &b, out.view_mut(1..2)?))
+        p.watch(|| v.inner_product_into(&a, &b, out.view_mut(1..2)?))
     }),
     Operation::new("evaluate", 1, |p| {
         let (v, a) = (p.vector(), p.elements(1)?);
         p.watch(|| v.evaluate(&a, p.value()))
     }),
-    Operation::new("evaluate_to", 2, |p| {
+    Operation::new("evaluate_into", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(3)?);
-        p.watch(|| v.evaluate_to(&a, p.value(), out.view_mut(1..2)?))
+        p.watch(|| v.evaluate_into(&a, p.value(), out.view_mut(1..2)?))
     }),
     Operation::new("prefix_sum", 2, |p| {
         let (v, a, mut out) = (p.vector(), p.elements(1)?, p.output(LEN)?);
@@ -117,7 +117,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::new("sum_expression", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(1)?);
         let gate = Expression::column(0) * Expression::column(1) - Expression::constant(0);
-        p.watch(|| v.sum_expression_to(&gate, &[&a, &b], &[p.value()], &mut out))
+        p.watch(|| v.sum_expression_into(&gate, &[&a, &b], &[p.value()], &mut out))
     }),
     Operation::new("wide_expression", 3, |p| {
         // Of more columns than any device binds, the first and the last are operands.

@@ -90,10 +90,10 @@ fn reductions<F: DeviceField>(device: &Device) -> Outcome {
         expect_equal(&format!("value of {len}"), &vector.evaluate(&da, z)?, &reference::evaluate(&a, z))?;
 
         let mut out = device.upload(&[F::ONE; 6])?;
-        vector.sum_to(&da, out.view_mut(1..2)?)?;
-        vector.evaluate_to(&da, F::ZERO, out.view_mut(2..3)?)?;
-        vector.evaluate_to(&da, F::ONE, out.view_mut(3..4)?)?;
-        vector.inner_product_to(&da, &da, out.view_mut(5..)?)?;
+        vector.sum_into(&da, out.view_mut(1..2)?)?;
+        vector.evaluate_into(&da, F::ZERO, out.view_mut(2..3)?)?;
+        vector.evaluate_into(&da, F::ONE, out.view_mut(3..4)?)?;
+        vector.inner_product_into(&da, &da, out.view_mut(5..)?)?;
         let (sum, first) = (reference::sum(&a), a.first().copied().unwrap_or(F::ZERO));
         let expected = [F::ONE, sum, first, sum, F::ONE, reference::inner_product(&a, &a)];
         expect_same(&format!("in their places, {len}"), &out.to_vec()?, &expected)?;
@@ -290,7 +290,7 @@ fn expression_sums<F: DeviceField>(device: &Device) -> Outcome {
             let expected: F = (0..len).map(|i| value(expression, i)).sum();
             let sum = vector.sum_expression(expression, &given, &constants)?;
             expect_equal(&format!("sum of {name} in {len} rows"), &sum, &expected)?;
-            vector.sum_expression_to(expression, &given, &constants, out.view_mut(1..2)?)?;
+            vector.sum_expression_into(expression, &given, &constants, out.view_mut(1..2)?)?;
             expect_same(&format!("{name} in its place, {len}"), &out.to_vec()?, &[F::ONE, expected, F::ONE])?;
         }
         let [x, y, z] = [0, 1, 2].map(|i| Formula::from(&uploaded[i]));
@@ -316,7 +316,7 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     let sums = vector.prefix_sum(&three, Prefix::Inclusive, &mut out);
     case("prefix sums to another length", sums, length("the output", 3, 4))?;
     case("unequal factors", vector.inner_product(&three, &four).map(drop), length("the second operand", 3, 4))?;
-    case("a sum of four elements", vector.sum_to(&three, &mut out), length("a reduction's output", 1, 4))?;
+    case("a sum of four elements", vector.sum_into(&three, &mut out), length("a reduction's output", 1, 4))?;
     let mut two = device.upload(&[F::ONE; 3])?;
     let reversed = vector.bit_reverse_assign(&mut two);
     case("three bit-reversed", reversed, length("a vector to be bit-reversed", 4, 3))?;
@@ -342,13 +342,13 @@ fn misuse<F: DeviceField>(device: &Device) -> Outcome {
     case("a missing constant", none, length("the constants of an expression", 1, 0))?;
     let short = vector.evaluate_expression(&gate, &[&four, &three], &[F::ONE], &mut out);
     case("a short column", short, length("a column of an expression", 4, 3))?;
-    let sum = vector.sum_expression_to(&gate, &[&four, &three], &[F::ONE], out.view_mut(..1)?);
+    let sum = vector.sum_expression_into(&gate, &[&four, &three], &[F::ONE], out.view_mut(..1)?);
     case("a short column of a sum", sum, length("a column of an expression", 4, 3))?;
     let sum = vector.sum_expression(&gate, &[&four], &[F::ONE]).map(drop);
     case("a missing column of a sum", sum, length("the columns of an expression", 2, 1))?;
     let sum = vector.sum_expression(&gate, &[&four, &four], &[]).map(drop);
     case("a missing constant of a sum", sum, length("the constants of an expression", 1, 0))?;
-    let sum = vector.sum_expression_to(&gate, &[&four, &four], &[F::ONE], out.view_mut(..2)?);
+    let sum = vector.sum_expression_into(&gate, &[&four, &four], &[F::ONE], out.view_mut(..2)?);
     case("a sum to two elements", sum, length("a reduction's output", 1, 2))?;
     let none: [&Elements<F>; 0] = [];
     let sum = vector.sum_expression(&Expression::integer(1), &none, &[]).map(drop);
@@ -394,13 +394,13 @@ fn few_launches(device: &Device) -> Outcome {
         run()?;
         Ok(device.stats().launches - before)
     };
-    expect("a sum takes two launches", launches(&mut || vector.sum_to(&data, out.view_mut(..1)?))? <= 2)?;
+    expect("a sum takes two launches", launches(&mut || vector.sum_into(&data, out.view_mut(..1)?))? <= 2)?;
     let sums = launches(&mut || vector.prefix_sum(&data, Prefix::Inclusive, &mut out))?;
     expect("prefix sums take three launches", sums <= 3)?;
     let gate = Expression::column(0).pow(3) - Expression::column(1) + 5;
     let fused = launches(&mut || vector.evaluate_expression(&gate, &[&data, &data], &[], &mut out))?;
     expect("an expression takes one launch", fused == 1)?;
-    let sum = launches(&mut || vector.sum_expression_to(&gate, &[&data, &data], &[], out.view_mut(..1)?))?;
+    let sum = launches(&mut || vector.sum_expression_into(&gate, &[&data, &data], &[], out.view_mut(..1)?))?;
     expect("a sum of an expression takes two launches", sum <= 2)?;
     let before = device.stats();
     let formula = (Formula::from(&data).pow(3) - Formula::from(&data) + 5).to_buffer(&vector)?;

@@ -3,7 +3,7 @@
 use evariste::{
     backend::Device,
     field::{Expression, small::BabyBear},
-    sumcheck::{Blake3Transcript, Config, Order, Statement, Sumcheck, Weight},
+    sumcheck::{Blake3Transcript, Order, Statement, Sumcheck, Weight},
 };
 
 use crate::{Outcome, prepared::quietly, samples::samples};
@@ -12,7 +12,7 @@ pub(super) fn sumchecks(device: &Device) -> Outcome {
     const NUM_VARS: usize = 9;
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let expression = a * b - c;
-    let sumcheck = Sumcheck::<BabyBear>::new(device, &expression, Config::default())?;
+    let sumcheck = Sumcheck::<BabyBear>::new(device, &expression)?;
     let [a, b] = [1, 2].map(|seed| samples::<BabyBear>(1 << NUM_VARS, seed));
     let c: Vec<BabyBear> = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
     let upload = || [&a, &b, &c].map(|table| device.upload(table)).into_iter().collect::<Result<Vec<_>, _>>();

@@ -4,7 +4,7 @@ use ark_bls12_381::Fr;
 use evariste::{
     backend::{Result, Secrecy},
     field::{Expression, Mont},
-    sumcheck::{Blake3Transcript, Config, Draw, Order, Statement, Strategy, Sumcheck, Tables, Weight, reference},
+    sumcheck::{Blake3Transcript, Challenge, Mle, Order, Statement, Strategy, Sumcheck, SumcheckConfig, Weight, reference},
 };
 
 use crate::{
@@ -22,19 +22,19 @@ pub(super) const PLANS: &[Plan] = &[
         let statement = Statement::<Fr>::new(4, &square)?;
         let host = [Fr::from(3); 16];
         let table = m.device.upload::<Mont<Fr>>(&host)?;
-        let plan = Sumcheck::<Fr>::new(&m.device, &square, Config::default())?.on(&m.queue);
+        let plan = Sumcheck::<Fr>::new(&m.device, &square)?.on(&m.queue);
         let (claim, transcript) = (Fr::from(144), || Blake3Transcript::new(b"misplaced"));
         m.refuses(|| plan.sum(&statement, &[&table]))?;
         m.refuses(|| plan.prove(&statement, &[&table], claim, &mut transcript()))?;
         m.refuses(|| plan.prove_rounds(&statement, 2, &[&table], claim, &mut transcript()))?;
-        m.refuses(|| plan.prove_from_host(&statement, &[&host], 1 << 14, Secrecy::Public, claim, &mut transcript()))?;
+        m.refuses(|| plan.prove_host(&statement, &[&host], 1 << 14, Secrecy::Public, claim, &mut transcript()))?;
         m.refuses(|| plan.prove_consuming(&statement, vec![table], claim, &mut transcript()))
     }),
     ("tables", |m| {
         let host = [Fr::from(3); 16];
         let table = m.device.upload::<Mont<Fr>>(&host)?;
-        let tables = Tables::<Fr>::new(&m.device).on(&m.queue);
-        m.refuses(|| tables.fold(&table, host[0], Order::MsbFirst))?;
+        let tables = Mle::<Fr>::new(&m.device).on(&m.queue);
+        m.refuses(|| tables.bind(&table, host[0], Order::MsbFirst))?;
         m.refuses(|| tables.eq(&host[..4]))
     }),
 ];
@@ -46,22 +46,23 @@ fn sumchecks() -> Outcome {
     let few = Expression::column(0) * Expression::column(1);
     let many: Expression = (0..40).map(|i| Expression::column(i) * Expression::column(i + 1)).sum();
     let cases = [
-        (&few, Strategy::ZeroCheck, Draw::Device),
-        (&few, Strategy::ZeroCheck, Draw::Host),
-        (&few, Strategy::Textbook, Draw::Host),
-        (&many, Strategy::SplitEq, Draw::Host),
+        (&few, Strategy::ZeroCheck, Challenge::Device),
+        (&few, Strategy::ZeroCheck, Challenge::Host),
+        (&few, Strategy::Textbook, Challenge::Host),
+        (&many, Strategy::SplitEq, Challenge::Host),
     ];
-    for (expression, strategy, draw) in cases {
+    for (expression, strategy, challenge) in cases {
         on_plans(|ordered, made_on, queue| {
-            let plan = Sumcheck::<Fr>::new(made_on, expression, Config { strategy, draw, check: true })?.on(queue);
+            let config = SumcheckConfig::default().strategy(strategy).challenge(challenge).check(true);
+            let plan = Sumcheck::<Fr>::with_config(made_on, expression, config)?.on(queue);
             let host: Vec<Fr> = (0..LEN as u64).map(Fr::from).collect();
             // The second half of a buffer.
             let mut buffer = queue.device().alloc::<Mont<Fr>>(2 * LEN)?;
             queue.write(buffer.view_mut(LEN..)?, &host)?;
             let table = buffer.view(LEN..)?;
-            let operations = Tables::<Fr>::new(made_on).on(queue);
+            let operations = Mle::<Fr>::new(made_on).on(queue);
             operations.eq(&host[..VARIABLES])?;
-            operations.fold(table, host[3], Order::MsbFirst)?;
+            operations.bind(table, host[3], Order::MsbFirst)?;
             let (tables, given) = (vec![host.clone(); expression.columns()], vec![table; expression.columns()]);
             for order in [Order::MsbFirst, Order::LsbFirst] {
                 let point = host[5..][..VARIABLES].to_vec();
@@ -76,10 +77,10 @@ fn sumchecks() -> Outcome {
                 plan.prove_consuming(&statement, owned, claim, &mut transcript())?;
                 if expression.columns() == 2 {
                     let slices: Vec<&[Fr]> = tables.iter().map(Vec::as_slice).collect();
-                    plan.prove_from_host(&statement, &slices, 1 << 14, Secrecy::Public, claim, &mut transcript())?;
+                    plan.prove_host(&statement, &slices, 1 << 14, Secrecy::Public, claim, &mut transcript())?;
                 }
             }
-            expect_ordered(ordered, &format!("{strategy:?}, {draw:?}"))
+            expect_ordered(ordered, &format!("{strategy:?}, {challenge:?}"))
         })?;
     }
     Ok(())

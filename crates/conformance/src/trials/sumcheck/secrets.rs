@@ -7,7 +7,7 @@ use evariste::{
         Expression, Mont,
         small::{BabyBear, BabyBear4},
     },
-    sumcheck::{Blake3Transcript, Config, Order, Statement, Sumcheck, Tables, Weight},
+    sumcheck::{Blake3Transcript, Mle, Order, Statement, Sumcheck, Weight},
 };
 use libtest_mimic::Failed;
 
@@ -36,7 +36,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::slow("proof_that_consumes", 3, |p| {
         let gate = gate();
         let statement = Statement::<BabyBear4>::new(VARIABLES, &gate)?;
-        let plan = Sumcheck::<BabyBear4>::new(&p.device, &gate, Config::default())?;
+        let plan = Sumcheck::<BabyBear4>::new(&p.device, &gate)?;
         let table = |seed| p.operand::<Mont<BabyBear4>>(&samples(1 << VARIABLES, 1000 * u64::from(p.run()) + seed));
         let tables = vec![table(1)?, table(2)?, table(3)?];
         let others = tables.iter().map(Buffer::duplicate).collect::<Result<Vec<_>, _>>()?;
@@ -49,19 +49,19 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::slow("proof_of_few_rounds", 1, |p| {
         let square = Expression::column(0).pow(2);
         let statement = Statement::<BabyBear4>::new(2, &square)?;
-        let plan = Sumcheck::<BabyBear4, BabyBear>::new(&p.device, &square, Config::default())?;
+        let plan = Sumcheck::<BabyBear4, BabyBear>::new(&p.device, &square)?;
         let table = p.operand::<Mont<BabyBear>>(&samples::<BabyBear>(4, 1000 * u64::from(p.run()) + 1))?;
         p.watch(|| plan.prove(&statement, &[&table], BabyBear4::ZERO, &mut Blake3Transcript::new(b"secrecy")))
     }),
     Operation::slow("fold", 1, |p| {
-        let (tables, table) = (Tables::<BabyBear4, BabyBear>::new(&p.device), table(p, 1)?);
-        p.watch(|| tables.fold(&table, BabyBear4::ONE.double(), Order::MsbFirst))
+        let (tables, table) = (Mle::<BabyBear4, BabyBear>::new(&p.device), table(p, 1)?);
+        p.watch(|| tables.bind(&table, BabyBear4::ONE.double(), Order::MsbFirst))
     }),
 ];
 
 fn statement(p: &Probe, order: Order) -> Result<(Statement<BabyBear4>, Sumcheck<BabyBear4, BabyBear>), Failed> {
     let statement = Statement::new(VARIABLES, &gate())?.order(order).weight(Weight::ZeroCheck);
-    Ok((statement, Sumcheck::new(&p.device, &gate(), Config::default())?))
+    Ok((statement, Sumcheck::new(&p.device, &gate())?))
 }
 
 /// A table of a statement.

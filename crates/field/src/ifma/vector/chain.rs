@@ -15,7 +15,8 @@ impl Job for Chain {
         let Self { x, len, times } = self;
         let (steps, left) = (len / STEP, len % STEP);
         let mut last = [0; STEP * MAX_LIMBS];
-        // SAFETY: steps cover the elements but for the last few, which are copied to and from a whole step of their own.
+        // SAFETY: steps cover the elements but for the last few, which are copied to and from a whole step of their
+        // own.
         unsafe {
             chain::<LIMBS, L>(field, x, steps, times);
             let rest = x.add(steps * STEP * LIMBS);

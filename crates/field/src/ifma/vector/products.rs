@@ -1,8 +1,8 @@
 use super::super::{Eight, Field, Job, Lanes, MAX_LIMBS, Places};
 use super::STEP;
 
-/// `out[i] = a[i] · b[i]`, or with one b for all. There are `len` elements at `a`, `b` and `out`; `out` is each of the others, or
-/// apart from it.
+/// `out[i] = a[i] · b[i]`, or with one b for all. There are `len` elements at `a`, `b` and `out`; `out` is each of the
+/// others, or apart from it.
 pub(in crate::ifma) struct Products {
     pub(super) a: *const u32,
     pub(super) b: (*const u32, bool),
@@ -39,8 +39,8 @@ impl Job for Products {
 }
 
 /// # Safety
-/// The processor has the instructions, the field has these limbs, and there are `steps` times [`STEP`] elements at `a`, at
-/// `b` unless it is one for all, and at `out`.
+/// The processor has the instructions, the field has these limbs, and there are `steps` times [`STEP`] elements at `a`,
+/// at `b` unless it is one for all, and at `out`.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
 unsafe fn products<const LIMBS: usize, const L: usize>(
     field: &Field,

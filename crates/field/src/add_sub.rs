@@ -1,9 +1,12 @@
-//! Sums and differences of vectors in device form, for CPU bodies of kernels: by whole words, and without branches on what
-//! random elements are, which processors mispredict every other time.
+//! AddSub and differences of vectors in device form, for CPU bodies of kernels: by whole words, and without branches on
+//! what random elements are, which processors mispredict every other time.
 
 use evariste_backend::parallel;
 
-use crate::{Arithmetic, DeviceField, arithmetic::Kind};
+use crate::field::{
+    DeviceField,
+    arithmetic::{Arithmetic, Kind},
+};
 
 /// Elements of the prime field that a thread takes at a time.
 const GRAIN: usize = 1 << 11;
@@ -19,12 +22,12 @@ type Run = fn(&[u32], Option<&[u32]>, &[u32], &mut [u32]);
 
 /// An operation in a prime field or, coefficient by coefficient, an extension of one.
 #[derive(Clone, Debug)]
-pub(crate) struct Sums {
+pub(crate) struct AddSub {
     modulus: Vec<u32>,
     run: Run,
 }
 
-impl Sums {
+impl AddSub {
     /// The operation in `F`, if its prime field has one limb or an even number up to 24.
     pub(crate) fn of<F: DeviceField>(operation: Operation) -> Option<Self> {
         let mut field = F::arithmetic();
@@ -140,8 +143,8 @@ fn sub<const N: usize>(a: [u64; N], b: [u64; N]) -> ([u64; N], bool) {
     chain(a, b, u64::overflowing_sub)
 }
 
-/// `step` on the words of `a` and `b`, and on each result and what the word below carries; and the last carry. Sums in 128
-/// bits became code that took 1.5 times as long.
+/// `step` on the words of `a` and `b`, and on each result and what the word below carries; and the last carry. AddSub
+/// in 128 bits became code that took 1.5 times as long.
 #[inline]
 fn chain<const N: usize>(a: [u64; N], b: [u64; N], step: impl Fn(u64, u64) -> (u64, bool)) -> ([u64; N], bool) {
     let mut carry = false;

@@ -1,21 +1,26 @@
 //! Prime fields eight elements at a time, by the 52-bit multiplications of AVX-512 (IFMA), for CPU bodies of kernels.
 //!
-//! A vector register holds one limb of 52 bits of eight elements, so that a product is 4 L² + L multiply-add instructions
-//! for eight elements of L limbs, without carries between them. The code is compiled for these instructions whatever the
-//! rest of the program is compiled for, and taken where [`Field::of`] finds them at run time.
+//! This module is for authors of kernels, and exempt from semantic versioning.
+//!
+//! A vector register holds one limb of 52 bits of eight elements, so that a product is 4 L² + L multiply-add
+//! instructions for eight elements of L limbs, without carries between them. The code is compiled for these
+//! instructions whatever the rest of the program is compiled for, and taken where [`Field::of`] finds them at run time.
 //!
 //! In memory elements keep the device's form, x · 2^(32 `LIMBS`) mod p. A product in lanes is divided by R = 2^(52 L).
 //! So one factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]), or is a constant
 //! brought to the form x · R beforehand ([`Lanes::constants`]), and what is stored needs no correction.
 //!
-//! All is written for any number of limbs, and compiled for each it would be a third of what builds of transforms take. So a job is
-//! compiled for the usual 8 and 12 limbs in the crate that it is of, once for all who use it and with that crate's
-//! optimisations, and for other numbers in the crates that use fields of them.
+//! All is written for any number of limbs, and compiled for each it would be a third of what builds of transforms take.
+//! So a job is compiled for the usual 8 and 12 limbs in the crate that it is of, once for all who use it and with that
+//! crate's optimisations, and for other numbers in the crates that use fields of them.
 
 use ark_ff::PrimeField;
 use evariste_backend::{CpuVectors, cpu_vectors};
 
-use crate::{Arithmetic, DeviceField, arithmetic::Kind};
+use crate::field::{
+    DeviceField,
+    arithmetic::{Arithmetic, Kind},
+};
 
 #[cfg(target_arch = "x86_64")]
 mod jobs;
@@ -41,7 +46,8 @@ const BITS: usize = 52;
 /// The bits of a word that a limb has.
 const MASK: u64 = (1 << BITS) - 1;
 
-/// Bits above the modulus' highest that a value may have whose quotient by the modulus is estimated: see `Lanes::reduce`.
+/// Bits above the modulus' highest that a value may have whose quotient by the modulus is estimated: see
+/// `Lanes::reduce`.
 const QUOTIENT_BITS: usize = 5;
 
 /// Fewest limbs of 32 bits: below, what it takes to load and store elements outweighs their multiplication.
@@ -197,8 +203,8 @@ macro_rules! by_limbs {
     };
 }
 
-/// The same for the usual numbers of limbs: those of most fields that curves are over and that their scalars are in, of BN254,
-/// BLS12-381 and Pallas among others.
+/// The same for the usual numbers of limbs: those of most fields that curves are over and that their scalars are in, of
+/// BN254, BLS12-381 and Pallas among others.
 #[cfg(target_arch = "x86_64")]
 macro_rules! by_usual_limbs {
     ($limbs:expr, |$n:ident| $result:expr) => { by_limbs!($limbs, |$n| $result, 8 12) };
@@ -227,8 +233,9 @@ fn usual_jobs(limbs: usize) -> Compiled {
 
 #[cfg(target_arch = "x86_64")]
 impl Field {
-    /// Runs a job with the limbs of `F`, the field that this was made from. For usual numbers of limbs that is up to `usual`, a
-    /// function of no field's type that calls [`run_usual`](Self::run_usual), so that it is compiled in the job's own crate.
+    /// Runs a job with the limbs of `F`, the field that this was made from. For usual numbers of limbs that is up to
+    /// `usual`, a function of no field's type that calls [`run_usual`](Self::run_usual), so that it is compiled in the
+    /// job's own crate.
     ///
     /// # Panics
     /// If it was made from a field of other limbs.

@@ -1,22 +1,24 @@
-//! Multiplication in WGSL with 64-bit integers, for fields of many limbs: WGSL has no carries, so that sums of products of whole
-//! limbs take as long as the products. Products of parts of 29 bits are added up to 64 at a time without any.
+//! Multiplication in WGSL with 64-bit integers, for fields of many limbs: WGSL has no carries, so that sums of products
+//! of whole limbs take as long as the products. Products of parts of 29 bits are added up to 64 at a time without any.
 //!
-//! This is Montgomery's multiplication by columns (P. L. Montgomery, "Modular multiplication without trial division", 1985), with
-//! a row for each part of the first factor and the radix of the parts. So that the product is that of [`super::wgsl`]'s R, the
-//! second factor is multiplied by what the radix' power is more than R, a shift that costs nothing.
+//! This is Montgomery's multiplication by columns (P. L. Montgomery, "Modular multiplication without trial division",
+//! 1985), with a row for each part of the first factor and the radix of the parts. So that the product is that of
+//! [`super::wgsl`]'s R, the second factor is multiplied by what the radix' power is more than R, a shift that costs
+//! nothing.
 //!
 //! Where elements stay in parts, sums have no carries either, and are reduced when they would grow too long.
 
 use std::fmt::Write as _;
 
 use super::list;
-use crate::constants::Constants;
+use crate::field::constants::Constants;
 
 /// Bits of a part.
 const BITS: usize = 29;
 const MASK: u32 = (1 << BITS) - 1;
 
-/// Limbs from which on this is faster: below, products are too many more. Measured on an H200 for 8 limbs, chains of products: 41 G a second, 30 by whole limbs.
+/// Limbs from which on this is faster: below, products are too many more. Measured on an H200 for 8 limbs, chains of
+/// products: 41 G a second, 30 by whole limbs.
 const LEAST_LIMBS: usize = 6;
 
 /// Limbs up to which the columns, of two products for each part, have no carries.
@@ -85,9 +87,9 @@ pub(super) fn mul(constants: &Constants, parts: usize) -> String {
     text
 }
 
-/// `f_parts_mul(a, b)`: a · b · 2^(−29 parts), up to a multiple of p, below that product plus p. The parts of the second factor are
-/// below 2^29, and so are those of the product but for the last; those of the first factor may be up to 5 · 2^29 where there are at
-/// most [`MOST_UNREDUCED`].
+/// `f_parts_mul(a, b)`: a · b · 2^(−29 parts), up to a multiple of p, below that product plus p. The parts of the
+/// second factor are below 2^29, and so are those of the product but for the last; those of the first factor may be up
+/// to 5 · 2^29 where there are at most [`MOST_UNREDUCED`].
 fn product(constants: &Constants, parts: usize) -> String {
     let p = |i| part_of(&constants.modulus, i);
     let last = parts - 1;
@@ -207,8 +209,9 @@ impl<'a> Lazy<'a> {
         (0..self.parts).map(pad).collect()
     }
 
-    /// `f_parts_add`, `f_parts_sub` of what is below 2.2 p, `f_parts_sub_sums` of sums of two such, `f_parts_reduce`, after
-    /// which a sum or difference of sums is below 2.1 p, and `f_parts_carried`, which only shortens the parts of a sum.
+    /// `f_parts_add`, `f_parts_sub` of what is below 2.2 p, `f_parts_sub_sums` of sums of two such, `f_parts_reduce`,
+    /// after which a sum or difference of sums is below 2.1 p, and `f_parts_carried`, which only shortens the parts of
+    /// a sum.
     pub(super) fn render(&self) -> String {
         let all = |part: &dyn Fn(usize) -> String| list(self.parts, part);
         let mut text = format!(

@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use evariste_backend::{Binding, BindingType, Language};
 use evariste_primitives::Monoid;
 
-use crate::{DeviceField, Mont, source};
+use crate::{element::Mont, field::DeviceField, source};
 
 /// Addition of field elements, for [`SegmentedSum`](evariste_primitives::SegmentedSum).
 ///

@@ -2,7 +2,7 @@
 
 use ark_ff::BigInteger;
 
-use crate::DevicePrimeField;
+use super::DevicePrimeField;
 
 /// What the kernels of a field need to know, all of `LIMBS` limbs.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! How kernels compute in a field: a prime field by its constants, an extension by its reduction on top of its base.
 
-use crate::{DeviceField, DevicePrimeField, constants::Constants};
+use super::{DeviceField, DevicePrimeField, constants::Constants};
 
 /// Holds what kernels need to know to compute in a field, from which [`source`](crate::source) renders their
 /// arithmetic.

@@ -1,13 +1,17 @@
-//! What a CPU thread computes programs with: many values at a time, in lanes where the processor has them.
+//! The slots of compiled expressions on the CPU: many rows at a time, in lanes if the processor has AVX-512 IFMA.
+//!
+//! This module is for authors of kernels, and exempt from semantic versioning.
 
 use evariste_backend::Wiped;
+use evariste_expression::Slots;
 
 use crate::{
-    DeviceField,
+    field::DeviceField,
     ifma::{self, Combination},
 };
 
-/// Returns constants for computing in lanes, where a processor has them and elements have the same form on it as on devices.
+/// Returns constants for computing in lanes, where a processor has them and elements have the same form on it as on
+/// devices.
 pub fn lanes_of<E: DeviceField>() -> Option<ifma::Field> {
     if E::LIMBS.is_multiple_of(2) && E::LIMBS >= 8 { ifma::Field::of::<E>() } else { None }
 }
@@ -53,11 +57,9 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         slot as usize * self.stride
     }
 
-    /// Sets the first rows of a slot to the sums, differences or products of those of two slots, of which it may be one.
-    ///
-    /// # Panics
-    /// If slots have fewer rows, as do all that follow.
-    pub fn combine(&mut self, rows: usize, target: u32, [a, b]: [u32; 2], how: Combination) {
+    /// Sets the first rows of a slot to the sums, differences or products of those of two slots, which it may be one
+    /// of.
+    fn combine(&mut self, rows: usize, target: u32, [a, b]: [u32; 2], how: Combination) {
         let [target, a, b] = [target, a, b].map(|slot| self.start(slot, rows));
         match &mut self.values {
             Values::Lanes(values, field) => field.combine(how, values, [target, a, b], rows),
@@ -77,6 +79,9 @@ impl<'a, E: DeviceField> Rows<'a, E> {
     }
 
     /// Sets the first rows of a slot to as many elements.
+    ///
+    /// # Panics
+    /// If a slot has fewer rows, here and in the other functions.
     pub fn set(&mut self, target: u32, elements: impl ExactSizeIterator<Item = E>) {
         let target = self.start(target, elements.len());
         match &mut self.values {
@@ -86,11 +91,6 @@ impl<'a, E: DeviceField> Rows<'a, E> {
                 values.zip(elements).for_each(|(value, x)| x.store(value));
             }
         }
-    }
-
-    /// Sets the first rows of a slot to the opposites of those of another one, or its own.
-    pub fn negate(&mut self, rows: usize, target: u32, from: u32) {
-        (0..rows).for_each(|row| self.set_one(target, row, -self.get(from, row)));
     }
 
     fn set_one(&mut self, slot: u32, row: usize, value: E) {
@@ -106,17 +106,6 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         match &self.values {
             Values::One(values) => values[at],
             Values::Lanes(values, _) => E::load(&values[at * E::LIMBS..]),
-        }
-    }
-
-    /// Sets the first rows of a slot to those of another one.
-    pub fn copy(&mut self, rows: usize, target: u32, from: u32) {
-        let [target, from] = [target, from].map(|slot| self.start(slot, rows));
-        match &mut self.values {
-            Values::One(values) => values.copy_within(from..from + rows, target),
-            Values::Lanes(values, _) => {
-                values.copy_within(from * E::LIMBS..(from + rows) * E::LIMBS, target * E::LIMBS);
-            }
         }
     }
 
@@ -166,5 +155,33 @@ impl<'a, E: DeviceField> Rows<'a, E> {
             return left.map(E::load).sum();
         }
         (0..rows).map(|row| self.get(slot, row)).sum()
+    }
+}
+
+impl<E: DeviceField> Slots for Rows<'_, E> {
+    fn add(&mut self, rows: usize, target: u32, a: u32, b: u32) {
+        self.combine(rows, target, [a, b], Combination::Sum);
+    }
+
+    fn sub(&mut self, rows: usize, target: u32, a: u32, b: u32) {
+        self.combine(rows, target, [a, b], Combination::Difference);
+    }
+
+    fn mul(&mut self, rows: usize, target: u32, a: u32, b: u32) {
+        self.combine(rows, target, [a, b], Combination::Product);
+    }
+
+    fn negate(&mut self, rows: usize, target: u32, a: u32) {
+        (0..rows).for_each(|row| self.set_one(target, row, -self.get(a, row)));
+    }
+
+    fn copy(&mut self, rows: usize, target: u32, a: u32) {
+        let [target, from] = [target, a].map(|slot| self.start(slot, rows));
+        match &mut self.values {
+            Values::One(values) => values.copy_within(from..from + rows, target),
+            Values::Lanes(values, _) => {
+                values.copy_within(from * E::LIMBS..(from + rows) * E::LIMBS, target * E::LIMBS);
+            }
+        }
     }
 }

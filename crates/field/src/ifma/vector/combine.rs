@@ -1,9 +1,9 @@
 use super::super::{Eight, Field, Job, Lanes, MAX_LIMBS};
 use super::Combination;
 
-/// `out[i] = a[i] + b[i]`, or the difference. There are `len` elements at `a`, `b` and `out`; `out` is each of the others, or apart
-/// from it.
-pub(in crate::ifma) struct Sums {
+/// `out[i] = a[i] + b[i]`, or the difference. There are `len` elements at `a`, `b` and `out`; `out` is each of the
+/// others, or apart from it.
+pub(in crate::ifma) struct Combine {
     pub(super) how: Combination,
     pub(super) a: *const u32,
     pub(super) b: *const u32,
@@ -11,19 +11,19 @@ pub(in crate::ifma) struct Sums {
     pub(super) len: usize,
 }
 
-impl Job for Sums {
+impl Job for Combine {
     type Output = ();
 
     unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
         // SAFETY: as the caller vouches.
-        unsafe { sums::<LIMBS, L>(field, &self) };
+        unsafe { combine::<LIMBS, L>(field, &self) };
     }
 }
 
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn sums<const LIMBS: usize, const L: usize>(field: &Field, job: &Sums) {
+unsafe fn combine<const LIMBS: usize, const L: usize>(field: &Field, job: &Combine) {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let modulus = lanes.multiple(1);
     let subtract = job.how == Combination::Difference;

@@ -1,4 +1,4 @@
-//! Expressions over columns: one type that is evaluated on every backend and that proofs can be bound to by its digest.
+//! Expressions over columns. Every backend evaluates them, and a proof can be bound to one by its digest.
 
 use std::{
     collections::HashMap,
@@ -10,16 +10,18 @@ use std::{
 
 use ark_ff::Field;
 
-/// A polynomial in columns, which have a value in each row, and in constants, which are the same in all rows. It is
-/// built by `+`, `−`, `·` and powers from [`Expression::column`], [`Expression::constant`] and integers, and names no
+use crate::steps::{CONTEXT, Step, Tape, Writer};
+
+/// A polynomial in columns, which have a value in each row, and in constants, which are the same in all rows. You build
+/// it by `+`, `−`, `·` and powers from [`Expression::column`], [`Expression::constant`] and integers. It names no
 /// field.
 ///
-/// Clones are cheap and share their parts; parts that are equal are computed once. The steps of an expression are found when they
-/// are first asked for, by what is told by them, and kept with it.
+/// Clones are cheap and share their parts, and equal parts are computed once. An expression computes its steps at their
+/// first use and keeps them.
 ///
 /// ```
 /// use ark_bls12_381::Fr;
-/// use evariste_field::Expression;
+/// use evariste_expression::Expression;
 ///
 /// let [a, b, c] = [0, 1, 2].map(Expression::column);
 /// let r = Expression::constant(0);
@@ -56,17 +58,17 @@ enum Kind {
 }
 
 impl Expression {
-    /// Stands for the value of column `index` in the row.
+    /// Makes the value of column `index` in the row.
     pub fn column(index: u32) -> Self {
         Self::new(Kind::Column(index), 1)
     }
 
-    /// Stands for constant number `index`, whose value is given when the expression is evaluated.
+    /// Makes constant number `index`. You give its value when you evaluate the expression.
     pub fn constant(index: u32) -> Self {
         Self::new(Kind::Constant(index), 0)
     }
 
-    /// Stands for the integer `value`.
+    /// Makes the integer `value`.
     pub fn integer(value: i64) -> Self {
         Self::new(Kind::Integer(value), 0)
     }
@@ -81,18 +83,18 @@ impl Expression {
         }
     }
 
-    /// Gives the degree in the columns that follows from how the expression is built. Terms that cancel count as well,
-    /// so that the true degree may be lower.
+    /// Returns an upper bound of the degree in the columns, from the way in which the expression is built. Terms that
+    /// cancel count as well.
     pub fn degree(&self) -> u64 {
         self.0.degree
     }
 
-    /// Counts the columns that must be given: one more than the highest index, or 0 without a column.
+    /// Counts the columns of a row: one more than the highest index, or 0 without a column.
     pub fn columns(&self) -> usize {
         self.0.columns as usize
     }
 
-    /// Counts the constants that must be given: one more than the highest index, or 0 without a constant.
+    /// Counts the constants: one more than the highest index, or 0 without a constant.
     pub fn constants(&self) -> usize {
         self.0.constants as usize
     }
@@ -105,25 +107,34 @@ impl Expression {
         self.tape().value(columns, constants)
     }
 
-    /// Hashes the expression, so that a proof about it can be bound to it: the BLAKE3 hash, with
-    /// [`Expression::CONTEXT`] as the context of its key derivation, of its steps in the order in which they are first
-    /// met, going through operands from left to right before what they are operands of, equal steps once.
+    /// Hashes the expression, so that a proof can be bound to it. The digest is the BLAKE3 hash of the steps, with
+    /// [`Expression::CONTEXT`] as the context of its key derivation. Steps are in the order of a walk through the
+    /// expression, operands from left to right before their operation, equal steps once.
     ///
-    /// A step is five bytes or more: 0 and a column's index; 1 and a constant's; 2 and an integer of eight bytes; 3, 4 or
-    /// 5 and the numbers of the two steps that are added, subtracted or multiplied, the lower one first where order does
-    /// not matter; 6 and the number of the step that is negated. Numbers count steps from 0, and have four bytes in
-    /// little-endian order. A power is the multiplications of its binary digits: from the highest digit down, the result
-    /// is squared, and where the digit is one, multiplied by the base.
+    /// A step is five bytes or more: 0 and a column's index; 1 and a constant's; 2 and an integer of eight bytes; 3, 4
+    /// or 5 and the numbers of the two steps that are added, subtracted or multiplied, the lower one first where order
+    /// does not matter; 6 and the number of the step that is negated. Numbers count steps from 0, and have four bytes
+    /// in little-endian order. A power is the multiplications of its binary digits: from the highest digit down, the
+    /// result is squared, and where the digit is one, multiplied by the base.
     pub fn digest(&self) -> [u8; 32] {
-        *self.tape().digest.get_or_init(|| digest_of(&self.tape().steps))
+        *self.tape().digest()
     }
 
     /// The context for key derivation in [`Expression::digest`].
-    pub const CONTEXT: &str = "evariste 2026-11-21 expression steps v1";
+    pub const CONTEXT: &str = CONTEXT;
 
-    /// Lists the steps that compute the expression, as [`Expression::digest`] orders them; the last one is the result.
-    pub fn steps(&self) -> Vec<Step> {
-        self.tape().steps.clone()
+    /// Returns the steps that compute the expression, as [`Expression::digest`] orders them; the last one is the
+    /// result.
+    pub fn steps(&self) -> &[Step] {
+        &self.tape().steps
+    }
+
+    /// Lists the indices of the columns that the expression names, in ascending order.
+    pub fn named_columns(&self) -> Vec<u32> {
+        let column = |step: &Step| if let Step::Column(index) = step { Some(*index) } else { None };
+        let mut columns: Vec<u32> = self.steps().iter().filter_map(column).collect();
+        columns.sort_unstable();
+        columns
     }
 
     fn new(kind: Kind, degree: u64) -> Self {
@@ -135,13 +146,18 @@ impl Expression {
         Self(Arc::new(Node { kind, degree, columns, constants, tape: OnceLock::new() }))
     }
 
-    /// The same with column i called `columns[i]`, and constant i `constants[i]`.
-    pub(crate) fn renumbered(&self, columns: &[u32], constants: &[u32]) -> Self {
+    /// Returns the expression with column i replaced by column `columns[i]`, and constant i by constant `constants[i]`.
+    ///
+    /// # Panics
+    /// If the index of a column or of a constant is missing.
+    #[must_use]
+    pub fn renumbered(&self, columns: &[u32], constants: &[u32]) -> Self {
         let same = |numbers: &[u32]| numbers.iter().zip(0..).all(|(number, i)| *number == i);
         if same(columns) && same(constants) {
             return self.clone();
         }
-        // Node by node, as it was built: steps have lost which of two operands was the left one, which the digest depends on.
+        // Node by node, as it was built: steps have lost which of two operands was the left one, which the digest
+        // depends on.
         self.fold(|node, at: &dyn Fn(&Self) -> Self| {
             let kind = match &node.kind {
                 Kind::Column(index) => Kind::Column(columns[*index as usize]),
@@ -157,8 +173,7 @@ impl Expression {
         })
     }
 
-    /// The steps that compute it.
-    pub(crate) fn tape(&self) -> &Tape {
+    fn tape(&self) -> &Tape {
         self.0.tape.get_or_init(|| Box::new(self.written()))
     }
 
@@ -182,11 +197,11 @@ impl Expression {
                 })
             }
         });
-        Tape { steps: tape.steps, digest: OnceLock::new() }
+        tape.finish()
     }
 
-    /// What `part` makes of the whole: of each node once, from what it has made of the operands, those from the left before.
-    /// Without recursion: expressions may be as deep as memory allows.
+    /// What `part` makes of the whole: of each node once, from what it has made of the operands, those from the left
+    /// before. Without recursion: expressions may be as deep as memory allows.
     fn fold<T: Clone>(&self, mut part: impl FnMut(&Node, &dyn Fn(&Self) -> T) -> T) -> T {
         // By the address of a node, which this borrow keeps alive.
         let mut done: HashMap<*const Node, T> = HashMap::new();
@@ -348,118 +363,6 @@ impl Product for Expression {
     }
 }
 
-/// One operation of an expression, on the results of earlier steps, which are named by their number from 0 on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
-    /// Gives the value of the column with this index.
-    Column(u32),
-    /// Gives the constant with this index.
-    Constant(u32),
-    /// Gives an integer.
-    Integer(i64),
-    /// Adds the results of two steps.
-    Add(u32, u32),
-    /// Subtracts the result of the second step from that of the first.
-    Sub(u32, u32),
-    /// Multiplies the results of two steps.
-    Mul(u32, u32),
-    /// Negates the result of a step.
-    Neg(u32),
-}
-
-impl Step {
-    pub(crate) fn operands(self) -> impl Iterator<Item = u32> {
-        let (a, b) = match self {
-            Step::Column(_) | Step::Constant(_) | Step::Integer(_) => (None, None),
-            Step::Neg(a) => (Some(a), None),
-            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) => (Some(a), Some(b)),
-        };
-        a.into_iter().chain(b)
-    }
-}
-
-/// An expression as a list of steps, none of them twice. The last one is the result: it cannot have come up before, since
-/// no expression is part of its own operands.
-#[derive(Debug)]
-pub(crate) struct Tape {
-    pub(crate) steps: Vec<Step>,
-    digest: OnceLock<[u8; 32]>,
-}
-
-/// A tape while it is written.
-#[derive(Default)]
-struct Writer {
-    steps: Vec<Step>,
-    known: HashMap<Step, u32>,
-}
-
-impl Writer {
-    fn push(&mut self, step: Step) -> u32 {
-        let step = match step {
-            Step::Add(a, b) => Step::Add(a.min(b), a.max(b)),
-            Step::Mul(a, b) => Step::Mul(a.min(b), a.max(b)),
-            other => other,
-        };
-        if let Some(number) = self.known.get(&step) {
-            return *number;
-        }
-        let number = self.steps.len() as u32;
-        self.steps.push(step);
-        self.known.insert(step, number);
-        number
-    }
-}
-
-impl Tape {
-    /// The indices of the columns that are used, in ascending order.
-    pub(crate) fn columns(&self) -> Vec<u32> {
-        let column = |step: &Step| if let Step::Column(index) = step { Some(*index) } else { None };
-        let mut columns: Vec<u32> = self.steps.iter().filter_map(column).collect();
-        columns.sort_unstable();
-        columns
-    }
-
-    fn value<F: Field>(&self, columns: &[F], constants: &[F]) -> F {
-        let mut values = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
-            let at = |number: u32| -> F { values[number as usize] };
-            values.push(match *step {
-                Step::Column(index) => columns[index as usize],
-                Step::Constant(index) => constants[index as usize],
-                Step::Integer(value) => F::from(value),
-                Step::Add(a, b) => at(a) + at(b),
-                Step::Sub(a, b) => at(a) - at(b),
-                Step::Mul(a, b) => at(a) * at(b),
-                Step::Neg(a) => -at(a),
-            });
-        }
-        values.last().copied().unwrap_or(F::ZERO)
-    }
-}
-
-/// The hash of these steps: see [`Expression::digest`].
-fn digest_of(steps: &[Step]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key(Expression::CONTEXT);
-    let mut put = |tag: u8, numbers: &[u32]| {
-        hasher.update(&[tag]);
-        for number in numbers {
-            hasher.update(&number.to_le_bytes());
-        }
-    };
-    for step in steps {
-        match *step {
-            Step::Column(index) => put(0, &[index]),
-            Step::Constant(index) => put(1, &[index]),
-            Step::Integer(value) => put(2, &[value as u32, (value >> 32) as u32]),
-            Step::Add(a, b) => put(3, &[a, b]),
-            Step::Sub(a, b) => put(4, &[a, b]),
-            Step::Mul(a, b) => put(5, &[a, b]),
-            Step::Neg(a) => put(6, &[a]),
-        }
-    }
-    *hasher.finalize().as_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::Fr;
@@ -559,7 +462,7 @@ mod tests {
         ];
         for (expression, columns, constants) in expressions {
             assert_eq!((expression.columns(), expression.constants()), (columns, constants));
-            assert_eq!(expression.tape().columns().last().map_or(0, |index| *index as usize + 1), columns);
+            assert_eq!(expression.named_columns().last().map_or(0, |index| *index as usize + 1), columns);
         }
     }
 }
