@@ -31,10 +31,10 @@ use ark_bls12_381::{Fr, G1Affine, G1Projective, g1::Config};
 use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, FftField, Field, PrimeField, batch_inversion};
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
-use aws_lc_rs::digest;
 use c_kzg::{BYTES_PER_BLOB, BYTES_PER_COMMITMENT, Blob, KzgSettings, ethereum_kzg_settings};
 use evariste::{msm::Precompute, prelude::*};
 use rayon::prelude::*;
+use ring::digest;
 
 use blobs::{BYTES, LOG_BLOB, NO_TABLES, Result, decode, median};
 

@@ -179,12 +179,12 @@ mod tests {
         }
     }
 
-    /// aws-lc has nothing in common with RustCrypto's crates, which the CPU uses here.
+    /// ring has nothing in common with RustCrypto's crates, which the CPU uses here.
     #[test]
-    fn aws_lc_opens_what_we_seal_and_we_open_what_it_seals() {
-        use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+    fn ring_opens_what_we_seal_and_we_open_what_it_seals() {
+        use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-        let folder = Folder::new("aws-lc");
+        let folder = Folder::new("ring");
         let [plain, ours, theirs, back] = ["plain", "ours", "theirs", "back"].map(|name| folder.file(name));
         let nonce = "000102030405060708090a0b";
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &hex(KEY).unwrap()).unwrap());
@@ -197,10 +197,10 @@ mod tests {
             encrypt_file(&["seal", KEY, nonce, &plain, &ours]).unwrap();
             assert!(fs::read(&ours).unwrap() == sealed, "{len} bytes");
             encrypt_file(&["open", KEY, nonce, &theirs, &back]).unwrap();
-            assert!(fs::read(&back).unwrap() == contents(len), "{len} bytes, from aws-lc");
+            assert!(fs::read(&back).unwrap() == contents(len), "{len} bytes, from ring");
             let mut sealed = fs::read(&ours).unwrap();
             let opened = key.open_in_place(unique(), Aad::empty(), &mut sealed).unwrap();
-            assert!(*opened == contents(len), "{len} bytes, to aws-lc");
+            assert!(*opened == contents(len), "{len} bytes, to ring");
         }
     }
 
