@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// AES in all its modes, where it has hundreds of cases, whose times vary little.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "aes",
     headlines: &[
         Headline { case: "aes-128-ctr/device", title: "AES-128-CTR" },

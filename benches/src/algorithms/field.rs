@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Vector operations.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "field",
     headlines: &[
         Headline { case: "bls12-381-fr/mul/device", title: "products of vectors, BLS12-381 Fr" },

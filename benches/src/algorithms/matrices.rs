@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Matrices of KoalaBear take as long as those of BabyBear.
-pub(crate) static ALGORITHM: Algorithm =
+pub(crate) const ALGORITHM: Algorithm =
     Algorithm { name: "ntt", headlines: &[], budget: |request| Budget::of(request.coverage), run, is_too_large };
 
 /// Columns of a matrix.

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Roots modulo primes of 16 to 4096 bits.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "modsqrt",
     headlines: &[Headline {
         case: "mod-1024/roots/device",

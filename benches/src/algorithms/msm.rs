@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// Sums over random and over skewed scalars, with tables and without.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "msm",
     headlines: &[
         Headline { case: "bls12-381-g1/random/device", title: "MSM, BLS12-381 G1" },

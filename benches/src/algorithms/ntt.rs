@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Transforms.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "ntt",
     headlines: &[
         Headline { case: "bls12-381-fr/forward/natural/device", title: "NTT, BLS12-381 Fr" },

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Making a plan, with cold and with warm caches.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "ntt",
     headlines: &[],
     budget: |request| Budget::of(request.coverage),

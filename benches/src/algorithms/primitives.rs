@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Sorting and additions of points.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "field",
     headlines: &[
         Headline { case: "bls12-381-g1/add-affine/device", title: "additions of points, BLS12-381 G1" },

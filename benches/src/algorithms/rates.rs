@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Products in registers. The limits of a device have the headline.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "field",
     headlines: &[],
     budget: |request| Budget::of(request.coverage),

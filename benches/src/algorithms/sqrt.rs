@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Roots of each class of prime by each method, and points with the check of the subgroup and without.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "sqrt",
     headlines: &[
         Headline { case: "bls12-381-fr/roots/device", title: "square roots, BLS12-381 Fr" },

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Zero-checks of a · b − c by each strategy, and a larger expression.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "sumcheck",
     headlines: &[Headline {
         case: "bls12-381-fr/zero-check/device", title: "sumcheck of eq·(AB − C), BLS12-381 Fr"

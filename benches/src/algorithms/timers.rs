@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Timers.
-pub(crate) static ALGORITHM: Algorithm = Algorithm {
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "timers",
     headlines: &[],
     budget: |request| Budget::of(request.coverage),
