@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    process::ExitCode,
+    process::{Command, ExitCode},
     time::Instant,
 };
 
@@ -192,23 +192,35 @@ impl Matrix {
 
     /// The unit, integration and documentation tests of all crates. They count as one.
     fn run_workspace(&mut self) -> Result<()> {
+        let run = |mut cargo: Command, with: &dyn Fn(&mut Command)| -> Result<bool> {
+            cargo.args(["test", "--release", "--workspace", "--no-fail-fast"]);
+            cargo.args(NOT_TESTED.iter().flat_map(|package| ["--exclude", package]));
+            with(&mut cargo);
+            Ok(cargo.status().context("cargo could not be started")?.success())
+        };
         let counts = match process::cargo() {
             None => {
                 self.miss("cargo", "the tests of the workspace run under `cargo xtask test` only".into());
                 Counts::SKIPPED
             }
             Some(_) if self.filter.is_some() => Counts::SKIPPED,
-            Some(mut cargo) => {
-                cargo.args(["test", "--release", "--workspace", "--no-fail-fast"]);
-                cargo.args(NOT_TESTED.iter().flat_map(|package| ["--exclude", package]));
-                if self.all {
-                    cargo.args(["--features", "evariste-benches/all"]);
-                } else {
+            Some(cargo) => {
+                let tests = run(cargo, &|cargo| {
+                    // The tests of examples are among them. The examples themselves would be compiled a second time.
                     cargo.args(["--lib", "--bins", "--tests"]);
-                    cargo.args(PROGRAMS.iter().flat_map(|package| ["--exclude", package]));
-                }
-                let status = cargo.status().context("cargo could not be started")?;
-                if status.success() { Counts::PASSED } else { Counts::FAILED }
+                    if self.all {
+                        cargo.args(["--features", "evariste-benches/all"]);
+                    } else {
+                        cargo.args(PROGRAMS.iter().flat_map(|package| ["--exclude", package]));
+                    }
+                })?;
+                let documentation = match process::cargo().filter(|_| self.all) {
+                    Some(cargo) => run(cargo, &|cargo| {
+                        cargo.args(["--doc", "--features", "evariste-benches/all"]);
+                    })?,
+                    None => true,
+                };
+                if tests && documentation { Counts::PASSED } else { Counts::FAILED }
             }
         };
         self.add("cargo", "workspace", counts);
