@@ -31,7 +31,7 @@ const COMMON: [&str; 6] = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-e
 /// Kernels cast between elements, words and tables as CUDA allows, and are full of pragmas that GCC does not know. With
 /// more optimisation they compile longer and run hardly faster.
 const OF_KERNELS: [&str; 10] = [
-    "-O1",
+    "-Og",
     "-w",
     "-fno-strict-aliasing",
     "-fsanitize=undefined,bounds-strict",
