@@ -127,7 +127,7 @@ const GOLDILOCKS: KernelGroup = KernelGroup {
 };
 
 const SHORT: KernelGroup = KernelGroup {
-    name: "ntt-baby-bear",
+    name: launches::SHORT_TRANSFORMS,
     cases: &[
         "baby-bear::passes",
         "baby-bear::orders_cosets_batches",

@@ -242,9 +242,21 @@ fn check_all<F: DeviceField + FftField>() {
     }
 }
 
+// A test for each, so that they run side by side.
 #[test]
-fn passes_are_those_of_arkworks_in_all_vectors() {
+fn passes_over_goldilocks_are_those_of_arkworks_in_all_vectors() {
     check_all::<Goldilocks>();
+}
+
+#[test]
+fn passes_over_baby_bear_are_those_of_arkworks_in_all_vectors() {
     check_all::<BabyBear>();
-    check_all::<KoalaBear>();
+}
+
+/// The same code as over BabyBear, with another modulus: some passes of each kind.
+#[test]
+fn passes_over_koala_bear_are_those_of_arkworks_in_all_vectors() {
+    check::<KoalaBear>(4, 12, 5, 3);
+    check::<KoalaBear>(9, 5, 1, 1);
+    check::<KoalaBear>(8, 4, 2, 16);
 }
