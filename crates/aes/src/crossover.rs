@@ -51,7 +51,7 @@ impl Aes {
             None => {
                 let configuration = self.configuration(mode);
                 let measure = || measure(self.device(), &configuration);
-                self.device().notes::<Thresholds>().0.get_or_measure(configuration.clone(), measure)
+                self.device().cached_value::<Thresholds>().0.get_or_measure(configuration.clone(), measure)
             }
         }
     }
@@ -64,7 +64,7 @@ impl Aes {
     pub fn calibrate(&self, mode: Mode) -> Result<usize> {
         let configuration = self.configuration(mode);
         let crossover = measure(self.device(), &configuration)?;
-        self.device().notes::<Thresholds>().0.set(configuration, crossover);
+        self.device().cached_value::<Thresholds>().0.set(configuration, crossover);
         Ok(crossover)
     }
 
@@ -145,7 +145,7 @@ mod tests {
         let device = Device::cpu();
         let aes = Aes::new(&device, &[0; 16]).unwrap();
         assert_eq!(aes.crossover(Mode::Gcm).unwrap(), usize::MAX);
-        assert_eq!(device.notes::<Thresholds>().0.get(&aes.configuration(Mode::Gcm)), Some(usize::MAX));
+        assert_eq!(device.cached_value::<Thresholds>().0.get(&aes.configuration(Mode::Gcm)), Some(usize::MAX));
         let pinned = Config { crossover: Some(5), ..Config::default() };
         let pinned = Aes::with_config(&device, &[[0; 16]], pinned).unwrap();
         assert_eq!(pinned.crossover(Mode::Gcm).unwrap(), 5);

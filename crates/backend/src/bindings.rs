@@ -1,6 +1,6 @@
 //! The buffers that a kernel takes: how it declares them, and how its body for the CPU gets them.
 
-use crate::CpuArg;
+use crate::cpu_arg::CpuArg;
 
 /// How a kernel uses a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,18 @@
+//! Buffers, and the elements that they hold.
+
 use std::{
     fmt,
     marker::PhantomData,
-    ops::RangeBounds,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::{Device, Error, HostBuffer, Memory, Pending, Result, Secrecy, View, ViewMut, parallel};
+use crate::{
+    device::Device,
+    error::{Error, Result},
+    handles::Memory,
+    parallel,
+    secrecy::Secrecy,
+};
 
 /// A type that buffers hold: how the host sees it and which bytes the device sees.
 pub trait Element: Send + Sync + 'static {
@@ -148,107 +155,36 @@ impl<T: Element> Buffer<T> {
     pub fn secrecy(&self) -> Secrecy {
         self.secrecy
     }
+}
 
-    /// Borrows the whole buffer for reading.
-    pub fn as_view(&self) -> View<'_, T> {
-        self.into()
-    }
-
-    /// Borrows the whole buffer for reading and writing.
-    pub fn as_view_mut(&mut self) -> ViewMut<'_, T> {
-        self.into()
-    }
-
-    /// Borrows a range of elements for reading.
+impl Device {
+    /// Allocates a buffer of `len` elements, whose contents are unspecified.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a range that leaves the buffer, or that ends before it starts.
-    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
-        self.as_view().view(range)
-    }
-
-    /// Borrows a range of elements for reading and writing. [`ViewMut::split_at`] gives several at once.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for a range that leaves the buffer, or that ends before it starts.
-    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
-        self.as_view_mut().into_part(range)
-    }
-
-    /// Copies all elements to the host and returns them. Waits for earlier work of the default queue, and for what others write to them.
-    ///
-    /// # Errors
-    /// Returns the errors of [`View::to_vec`], for the same reasons.
-    pub fn to_vec(&self) -> Result<Vec<T::Host>> {
-        self.as_view().to_vec()
-    }
-
-    /// Copies all elements to `host`, which has as many. Waits for earlier work of the default queue, and for what others write to them.
-    ///
-    /// # Errors
-    /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
-    /// [`View::to_vec`], for the same reasons; what `host` holds is unspecified then.
-    pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
-        self.as_view().read(host)
-    }
-
-    /// Replaces all elements by those of `host`, which has as many.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ViewMut::write`], for the same reasons.
-    pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
-        self.as_view_mut().write(host)
-    }
-
-    /// Queues a copy of pinned host memory to all elements, as [`ViewMut::write_pinned`] does.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ViewMut::write_pinned`], for the same reasons, but for [`Error::Unaligned`]: a whole buffer
-    /// may have any length.
-    pub fn write_pinned(&mut self, host: HostBuffer) -> Result<Pending> {
-        self.as_view_mut().write_pinned(host)
-    }
-
-    /// Queues a copy of all elements to pinned host memory, as [`View::read_pinned`] does.
-    ///
-    /// # Errors
-    /// Returns the errors of [`View::read_pinned`], for the same reasons, but for [`Error::Unaligned`]: a whole buffer may
-    /// have any length.
-    pub fn read_pinned(&self, host: HostBuffer) -> Result<Pending> {
-        self.as_view().read_pinned(host)
-    }
-
-    /// Copies all of `source`, on the same device and of the same length, into this buffer.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ViewMut::copy_from`], for the same reasons.
-    pub fn copy_from<'a>(&mut self, source: impl Into<View<'a, T>>) -> Result<()> {
-        self.as_view_mut().copy_from(source)
-    }
-
-    /// Sets all bytes of the device form to zero.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
-    pub fn clear(&mut self) -> Result<()> {
-        self.as_view_mut().clear()
-    }
-
-    /// Makes a copy of the buffer on the same device, of the same secrecy.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`] if the device has no room for the copy, [`Error::Driver`] if a call of the driver fails,
+    /// [`Error::TooLarge`] for more bytes than one buffer may have ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)),
+    /// [`Error::OutOfMemory`] if the device has not as much memory left, [`Error::Driver`] if a call of the driver fails,
     /// [`Error::Lost`] if the device is lost.
-    pub fn duplicate(&self) -> Result<Self> {
-        self.as_view().duplicate()
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.alloc_with(len, Secrecy::Public)
     }
 
-    /// Refuses this buffer, the argument called `what`, unless it has `len` elements.
+    /// Allocates a buffer of `len` elements, whose contents are unspecified. It is zeroed when it is dropped if it is
+    /// [`Secrecy::Secret`].
     ///
     /// # Errors
-    /// [`Error::Length`] if it has another number of elements.
-    pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
-        self.as_view().expect_len(what, len)
+    /// Returns the errors of [`Device::alloc`], for the same reasons.
+    pub fn alloc_with<T: Element>(&self, len: usize, secrecy: Secrecy) -> Result<Buffer<T>> {
+        const { assert!(T::BYTES > 0, "an element has at least one byte") };
+        let limit = self.info().limits.buffer_bytes;
+        let bytes = (len as u64).checked_mul(T::BYTES as u64).filter(|bytes| *bytes <= limit);
+        let bytes = bytes.ok_or(Error::TooLarge {
+            what: "buffer",
+            device: self.info().id,
+            expected: limit / T::BYTES as u64,
+            actual: len as u64,
+        })?;
+        let memory = self.alloc_memory(bytes, secrecy)?;
+        Ok(Buffer::from_parts(self.clone(), memory, len, secrecy))
     }
 }
 
@@ -265,7 +201,7 @@ impl<T: Element> fmt::Debug for Buffer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Transfer;
+    use crate::info::Transfer;
 
     /// Asserts the alignment that is promised, and decodes even first bytes only.
     struct Checked<const BYTES: usize>;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::Stats;
+use crate::info::Stats;
 
 /// Where the code of a kernel came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,22 +11,28 @@ use std::{
     ptr::NonNull,
     slice,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use bytemuck::Pod;
 use rayon::prelude::*;
 
 use crate::{
-    Backend, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer, HostMemory, KernelSpec,
-    Limits, Memory, Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
-    kernel::{ArgSpan, own},
+    cpu_arg::CpuArg,
+    cpu_vectors::{CpuVectors, cpu_vectors},
+    device::backend::Backend,
+    device::dispatch::{ArgSpan, Dispatch},
+    error::{Error, Result},
+    handles::{Event, Executable, Memory, QueueHandle, own},
+    host::{HostBuffer, HostMemory, Pending},
+    info::{DeviceId, DeviceInfo, Features, Limits, Stats, Transfer},
     parallel,
     pool::Pool,
-    span::expect_len,
+    secrecy::Secrecy,
+    span::{Span, SpanMut, expect_len},
+    spec::KernelSpec,
     zeroize::zeroize,
 };
 
@@ -48,53 +54,6 @@ const HUGE_BYTES: u64 = 8 << 20;
 
 /// Buffers of a launch that need no memory of their own.
 const FEW_ARGS: usize = 6;
-
-/// The environment variable that keeps bodies of kernels for the CPU to instructions that every processor has.
-const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
-
-/// The vector instructions that bodies of kernels for the CPU may use. A processor that has one has those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CpuVectors {
-    /// Only those that the program is compiled for.
-    Baseline,
-    /// AVX2.
-    Avx2,
-    /// AVX-512 with its instructions for bytes, words and shorter vectors (F, BW, DQ, VL).
-    Avx512,
-    /// AVX-512 with, besides, multiplications of 52 bits (IFMA) and shifts across lanes (VBMI2).
-    Avx512Ifma,
-}
-
-/// Returns the best vector instructions of this processor, or none where the environment variable `EVARISTE_CPU` is
-/// `portable`: bodies are then those that are written over arkworks' arithmetic. The first answer stands.
-pub fn cpu_vectors() -> Option<CpuVectors> {
-    static ANSWER: OnceLock<Option<CpuVectors>> = OnceLock::new();
-    *ANSWER.get_or_init(|| (!is_portable()).then(detect_vectors))
-}
-
-fn is_portable() -> bool {
-    std::env::var_os(INSTRUCTIONS_VARIABLE).is_some_and(|name| name == "portable")
-}
-
-#[cfg(target_arch = "x86_64")]
-fn detect_vectors() -> CpuVectors {
-    let avx512 = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl");
-    let ifma = is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vbmi2");
-    match is_x86_feature_detected!("avx2") {
-        _ if avx512 && ifma => CpuVectors::Avx512Ifma,
-        _ if avx512 => CpuVectors::Avx512,
-        true => CpuVectors::Avx2,
-        false => CpuVectors::Baseline,
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn detect_vectors() -> CpuVectors {
-    CpuVectors::Baseline
-}
 
 #[derive(Debug)]
 pub(crate) struct Cpu {
@@ -336,40 +295,6 @@ impl Backend for Cpu {
     }
 }
 
-/// A buffer as the CPU body of a kernel gets it.
-#[derive(Debug)]
-pub enum CpuArg<'a> {
-    /// A buffer that the kernel only reads.
-    Read(&'a [u8]),
-    /// A buffer that the kernel writes.
-    Write(&'a mut [u8]),
-}
-
-impl CpuArg<'_> {
-    /// Returns the buffer as elements of a type. A tail that does not fill an element is left out.
-    pub fn read<T: Pod>(&self) -> &[T] {
-        let bytes = match self {
-            CpuArg::Read(bytes) => bytes,
-            CpuArg::Write(bytes) => &**bytes,
-        };
-        bytemuck::cast_slice(&bytes[..bytes.len() / size_of::<T>() * size_of::<T>()])
-    }
-
-    /// Returns the buffer as elements of a type, for writing. A tail that does not fill an element is left out.
-    ///
-    /// # Panics
-    /// If the kernel declares the buffer as read only, which is a defect of its body. The launch is an error then.
-    pub fn write<T: Pod>(&mut self) -> &mut [T] {
-        match self {
-            CpuArg::Read(_) => panic!("the kernel declares this buffer as read only"),
-            CpuArg::Write(bytes) => {
-                let len = bytes.len() / size_of::<T>() * size_of::<T>();
-                bytemuck::cast_slice_mut(&mut bytes[..len])
-            }
-        }
-    }
-}
-
 /// Aligned, initialised memory.
 #[derive(Debug)]
 struct Block {
@@ -549,7 +474,12 @@ fn processor_name() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arg, Binding, BindingType, Device, Kernel};
+    use crate::{
+        bindings::{Binding, BindingType},
+        device::Device,
+        device::dispatch::Arg,
+        kernel::Kernel,
+    };
 
     #[test]
     fn a_body_with_a_defect_fails_its_launch_and_no_more() {

@@ -1,4 +1,4 @@
-use crate::{Device, DeviceId, Kind, Transfer};
+use crate::info::{DeviceId, Kind, Transfer};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -190,11 +190,5 @@ impl Error {
     /// [`Error::Length`], from lengths of the host.
     pub fn length(what: &'static str, expected: usize, actual: usize) -> Self {
         Self::Length { what, expected: expected as u64, actual: actual as u64 }
-    }
-
-    /// The error of a device whose backend gave host memory back that is no part of what it was given.
-    pub fn other_memory(device: &Device) -> Self {
-        let reason = "it gave back other host memory than it was given".into();
-        Self::Driver { device: device.info().id, call: "wait", reason }
     }
 }

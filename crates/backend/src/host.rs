@@ -6,7 +6,11 @@
 
 use std::{any::Any, fmt, ops, ptr::NonNull, slice, sync::Arc};
 
-use crate::{DeviceId, Error, Result, Secrecy};
+use crate::{
+    error::{Error, Result},
+    info::{DeviceId, Transfer},
+    secrecy::Secrecy,
+};
 
 /// What a backend provides for its host memory. Dropping it returns the memory to the pool.
 ///
@@ -175,18 +179,6 @@ impl fmt::Debug for HostBuffer {
     }
 }
 
-/// The directions that host memory is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Transfer {
-    /// It is for copies from the host to the device: reads from the device into it are refused. Reading such memory on the
-    /// host may be slow. Devices through wgpu copy more than 8 MiB of it, and parts, once more on their way up.
-    Upload,
-    /// It is for copies from the device to the host. Copies the other way take it too, as with `Both`.
-    Download,
-    /// It is for copies both ways. Some devices copy it once more on its way up.
-    Both,
-}
-
 /// What a backend provides for a copy that is under way.
 pub trait PendingCopy: Any + Send {
     /// Waits for the copy.
@@ -273,7 +265,7 @@ impl PendingCopy for Done {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Device, Secrecy, Transfer};
+    use crate::{device::Device, info::Transfer, secrecy::Secrecy};
 
     #[test]
     fn parts_join_where_they_were_cut() {

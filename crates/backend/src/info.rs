@@ -1,6 +1,6 @@
-use std::{fmt, str::FromStr, time::Duration};
+//! What a device is: its name, its limits and features, and what it counts.
 
-use crate::Error;
+use std::{fmt, time::Duration};
 
 /// One of the three backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,7 +36,7 @@ impl DeviceId {
     /// The one CPU device.
     pub const CPU: Self = Self { kind: Kind::Cpu, index: 0 };
 
-    /// What [`DeviceId::from_str`] understands.
+    /// The forms that [`str::parse`] understands.
     pub const EXPECTED: &'static str = "cpu, cuda, cuda:N, wgpu or wgpu:N";
 }
 
@@ -49,25 +49,16 @@ impl fmt::Display for DeviceId {
     }
 }
 
-impl FromStr for DeviceId {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        let unknown = || Error::UnknownDevice { expected: Self::EXPECTED, actual: name.to_owned() };
-        let (kind, index) = match name.split_once(':') {
-            // A number would take a sign, too.
-            Some((_, index)) if !index.bytes().all(|byte| byte.is_ascii_digit()) => return Err(unknown()),
-            Some((kind, index)) => (kind, Some(index.parse().map_err(|_| unknown())?)),
-            None => (name, None),
-        };
-        let kind = match kind {
-            "cpu" if index.is_none() => Kind::Cpu,
-            "cuda" => Kind::Cuda,
-            "wgpu" => Kind::Wgpu,
-            _ => return Err(unknown()),
-        };
-        Ok(Self { kind, index: index.unwrap_or(0) })
-    }
+/// The directions that host memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transfer {
+    /// It is for copies from the host to the device: reads from the device into it are refused. Reading such memory on the
+    /// host may be slow. Devices through wgpu copy more than 8 MiB of it, and parts, once more on their way up.
+    Upload,
+    /// It is for copies from the device to the host. Copies the other way take it too, as with `Both`.
+    Download,
+    /// It is for copies both ways. Some devices copy it once more on its way up.
+    Both,
 }
 
 /// What a device is and what it can take. Algorithms plan by this, never by [`Kind`] or by the names that are in it: a new backend

@@ -2,13 +2,15 @@
 
 #[cfg(feature = "cuda")]
 pub mod archive;
-mod backend;
 mod bindings;
 mod buffer;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cache;
+mod cached;
 mod compilations;
 mod cpu;
+mod cpu_arg;
+mod cpu_vectors;
 mod crossover;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -17,46 +19,59 @@ mod error;
 #[cfg(all(feature = "fuzz", any(feature = "cuda", feature = "wgpu")))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod handles;
 mod host;
 mod info;
 mod kernel;
 mod lazy;
 pub mod parallel;
 mod params;
-mod plans;
 mod pool;
 mod queue;
+mod registry;
 mod ring;
+mod secrecy;
 mod span;
+mod spec;
 mod stream;
+mod transfer;
 mod uploads;
 mod view;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 mod zeroize;
 
-pub use backend::{Backend, Event, Memory, QueueHandle, Secrecy};
 pub use bindings::{Access, Binding, BindingList, BindingType};
 pub use buffer::{Buffer, Composite, Element, decode};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
+pub use cached::CACHED_PLANS;
 pub use compilations::{Compilation, Compilations, Observer, Origin};
-pub use cpu::{CpuArg, CpuVectors, cpu_vectors};
+pub use cpu_arg::CpuArg;
+pub use cpu_vectors::{CpuVectors, cpu_vectors};
 pub use crossover::{Crossovers, fastest};
-pub use device::{DEVICE_VARIABLE, Device, Discovered, Prepared};
+pub use device::{
+    Device,
+    backend::Backend,
+    dispatch::{Arg, Dispatch},
+};
 pub use error::{Error, Result};
-pub use host::{HostBuffer, HostMemory, Pending, PendingCopy, Transfer};
-pub use info::{DeviceId, DeviceInfo, Dialect, Features, Kind, Limits, Stats};
-pub use kernel::{Arg, CpuBody, Dispatch, Executable, Kernel, KernelSpec, Language, LazyKernel, loop_turns};
+pub use handles::{Event, Executable, Memory, QueueHandle};
+pub use host::{HostBuffer, HostMemory, Pending, PendingCopy};
+pub use info::{DeviceId, DeviceInfo, Dialect, Features, Kind, Limits, Stats, Transfer};
+pub use kernel::{Kernel, LazyKernel, Prepared};
 pub use lazy::Lazy;
 pub use params::{Constant, ParamField, ParamType, Params};
-pub use plans::CACHED_PLANS;
 pub use queue::{Queue, Ready};
+pub use registry::{DEVICE_VARIABLE, Discovered};
 pub use ring::Ring;
+pub use secrecy::Secrecy;
 pub use span::{Span, SpanMut};
+pub use spec::{CpuBody, KernelSpec, Language, loop_turns};
 pub use stream::Stream;
+pub use transfer::Download;
 pub use uploads::{HostData, Uploads};
-pub use view::{Download, View, ViewMut};
+pub use view::{View, ViewMut};
 pub use zeroize::{Wiped, zeroize_vec};
 
 #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bytemuck::Pod;
 
-use crate::{Access, Binding};
+use crate::bindings::{Access, Binding};
 
 /// What the parameters of a kernel are made of: words, or arrays of them.
 ///
@@ -236,7 +236,10 @@ mod tests {
 
     #[test]
     fn buffers_have_the_names_and_the_access_of_their_bindings() {
-        let bindings = [Binding::read("a", crate::BindingType::U32), Binding::write("out", crate::BindingType::Vec4)];
+        let bindings = [
+            Binding::read("a", crate::bindings::BindingType::U32),
+            Binding::write("out", crate::bindings::BindingType::Vec4),
+        ];
         let text = cuda_buffers(&bindings);
         assert!(text.ends_with("#define BUFFERS_OF(T0, T1) const T0* a, T1* out\n"), "{text}");
     }

@@ -3,7 +3,14 @@
 use std::{collections::VecDeque, fmt, mem, ops::Range};
 
 use crate::{
-    Buffer, Device, Error, HostBuffer, Pending, Queue, Result, Secrecy, Transfer, parallel,
+    buffer::Buffer,
+    device::Device,
+    error::{Error, Result},
+    host::{HostBuffer, Pending},
+    info::Transfer,
+    parallel,
+    queue::Queue,
+    secrecy::Secrecy,
     stream::{Stage, Turns},
 };
 
@@ -276,7 +283,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::ViewMut;
+    use crate::view::ViewMut;
 
     const PIECE: usize = 64;
 

@@ -1,6 +1,9 @@
 //! Ranges of an allocation, as backends get them.
 
-use crate::{Error, Memory, Result};
+use crate::{
+    error::{Error, Result},
+    handles::Memory,
+};
 
 /// Bytes of an allocation that nobody writes meanwhile. Only views of buffers make it: who has the handle of an allocation does
 /// not know who has the right to which part.

@@ -2,7 +2,15 @@
 
 use std::{collections::VecDeque, fmt, ops::Range};
 
-use crate::{Buffer, Device, Element, Error, Event, HostBuffer, Pending, Queue, Result, Secrecy};
+use crate::{
+    buffer::{Buffer, Element},
+    device::Device,
+    error::{Error, Result},
+    handles::Event,
+    host::{HostBuffer, Pending},
+    queue::Queue,
+    secrecy::Secrecy,
+};
 
 /// What [`Stream::run`] is given.
 const WHAT: &str = "the host memory of a stream";
@@ -231,7 +239,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
-    use crate::Transfer;
+    use crate::info::Transfer;
 
     #[test]
     fn pieces_that_fail_take_no_others_with_them() {

@@ -3,8 +3,16 @@
 use std::{collections::VecDeque, fmt, mem};
 
 use crate::{
-    Device, Element, Error, Event, HostBuffer, Queue, Result, Secrecy, Transfer, View,
+    buffer::Element,
+    device::Device,
+    error::{Error, Result},
+    handles::Event,
+    host::HostBuffer,
+    info::Transfer,
+    queue::Queue,
+    secrecy::Secrecy,
     stream::{Stage, Turns},
+    view::View,
 };
 
 /// Pieces of host data on their way to the device: while one is worked on, the next comes. [`crate::Stream`] is for pieces that
@@ -247,7 +255,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::Buffer;
+    use crate::buffer::Buffer;
 
     const LEN: usize = 4;
     const PIECES: usize = 7;

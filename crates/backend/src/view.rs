@@ -1,19 +1,21 @@
 //! Parts of buffers.
 
 use std::{
-    collections::VecDeque,
     fmt,
     marker::PhantomData,
     ops::{Bound, Range, RangeBounds},
 };
 
 use crate::{
-    Buffer, Composite, Device, Element, Error, HostBuffer, Memory, Pending, Queue, QueueHandle, Result, Secrecy, Span,
-    SpanMut, Transfer, buffer::decode, span::Owner, zeroize::zeroize_vec,
+    buffer::{Buffer, Composite, Element},
+    device::Device,
+    error::{Error, Result},
+    handles::Memory,
+    host::HostBuffer,
+    info::Transfer,
+    secrecy::Secrecy,
+    span::{Owner, Span, SpanMut},
 };
-
-/// Pieces of a download that are under way at once: one is decoded while the next is copied.
-const READS_IN_FLIGHT: usize = 2;
 
 /// Neighbouring elements of a [`Buffer`], for reading.
 ///
@@ -192,42 +194,6 @@ impl<'a, T: Element> View<'a, T> {
         Ok((self.view(..at)?, self.view(at..)?))
     }
 
-    /// Copies all elements to the host and returns them. Waits for earlier work of the default queue, and for what others write to them.
-    ///
-    /// # Errors
-    /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
-    pub fn to_vec(&self) -> Result<Vec<T::Host>> {
-        self.queue().read(self)
-    }
-
-    /// Copies all elements to `host`, which has as many. Waits for earlier work of the default queue, and for what others write to them.
-    ///
-    /// # Errors
-    /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
-    /// [`View::to_vec`], for the same reasons; what `host` holds is unspecified then.
-    pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
-        self.queue().read_into(self, host)
-    }
-
-    /// Queues a copy of all elements that fills all of `host`, on the default queue, as [`Queue::read_pinned`] does.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Queue::read_pinned`], for the same reasons.
-    pub fn read_pinned(&self, host: HostBuffer) -> Result<Pending> {
-        self.queue().read_pinned(self, host)
-    }
-
-    /// Makes a buffer of its own with these elements, on the same device and of the same secrecy.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`] if the device has no room for the copy, [`Error::Unaligned`] for a view that is not whole
-    /// words of 4 bytes, except at the end of the buffer, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
-    pub fn duplicate(&self) -> Result<Buffer<T>> {
-        self.queue().duplicate(self)
-    }
-
     /// Refuses this view, the argument called `what`, unless it has `len` elements.
     ///
     /// # Errors
@@ -239,9 +205,9 @@ impl<'a, T: Element> View<'a, T> {
         Err(Error::Length { what, expected: len as u64, actual: self.len as u64 })
     }
 
-    /// The default queue.
-    fn queue(&self) -> Queue {
-        self.device.default_queue()
+    /// The whole allocation.
+    pub(crate) fn memory(&self) -> &'a Memory {
+        self.memory
     }
 
     /// Its bytes.
@@ -419,65 +385,12 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Ok((part(first, at), part(first + at, range.len())))
     }
 
-    /// Copies all elements to the host and returns them, as [`View::to_vec`] does.
-    ///
-    /// # Errors
-    /// Returns the errors of [`View::to_vec`], for the same reasons.
-    pub fn to_vec(&self) -> Result<Vec<T::Host>> {
-        self.as_view().to_vec()
-    }
-
-    /// Replaces all elements by those of `host`, which has as many. Returns when `host` has been read, which may be before
-    /// the device has the data; later work on any queue sees it.
-    ///
-    /// # Errors
-    /// [`Error::Length`] unless `host` has as many elements, with nothing written. [`Error::OutOfMemory`] if there is no
-    /// staging memory, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost: pieces
-    /// before that are written.
-    pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
-        self.queue().write(self, host)
-    }
-
-    /// Queues a copy of all of `host` to all elements, on the default queue, as [`Queue::write_pinned`] does.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Queue::write_pinned`], for the same reasons.
-    pub fn write_pinned(&mut self, host: HostBuffer) -> Result<Pending> {
-        self.queue().write_pinned(self, host)
-    }
-
-    /// Copies all elements of `source`, which is on the same device and of the same length, to this view.
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::Length`] unless it has as many elements,
-    /// [`Error::Unaligned`] for views that are not whole words of 4 bytes, except at the end of a buffer,
-    /// [`Error::SecretInput`] if `source` is secret and this view is not,
-    /// [`Error::OutOfMemory`] with wgpu if a copy from one part of a buffer to another finds no memory to pass through,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
-    pub fn copy_from<'b>(&mut self, source: impl Into<View<'b, T>>) -> Result<()> {
-        self.queue().copy(source, self)
-    }
-
-    /// Sets all bytes of the device form to zero.
-    ///
-    /// # Errors
-    /// [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the buffer,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
-    pub fn clear(&mut self) -> Result<()> {
-        self.queue().clear(self)
-    }
-
     /// Refuses this view, the argument called `what`, unless it has `len` elements.
     ///
     /// # Errors
     /// [`Error::Length`] if it has another number of elements.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         self.as_view().expect_len(what, len)
-    }
-
-    /// The default queue.
-    fn queue(&self) -> Queue {
-        self.device.default_queue()
     }
 
     /// The whole allocation.
@@ -543,7 +456,7 @@ pub(crate) fn byte_range<T: Element>(first: usize, len: usize) -> Range<u64> {
 
 /// Elements of `size` bytes in the longest pieces from the byte `start` on of which none takes more than `bytes` of staging
 /// memory. They are a multiple of four, so that all pieces start at whole words if the first does.
-fn staging_len(bytes: u64, start: u64, size: u64) -> usize {
+pub(crate) fn staging_len(bytes: u64, start: u64, size: u64) -> usize {
     // Pieces between words take parts of one more.
     let bytes = if start.is_multiple_of(4) { bytes } else { bytes.saturating_sub(4) };
     // Not so many that their end could leave the range of indices.
@@ -602,194 +515,38 @@ impl<T: Element> fmt::Debug for ViewMut<'_, T> {
     }
 }
 
-/// A copy to the host that is under way, in pieces: one is decoded while the next are copied.
-#[must_use = "the data is there only after `wait`"]
-pub struct Download<'a, T: Element> {
-    view: View<'a, T>,
-    queue: QueueHandle,
-    pending: VecDeque<(Range<usize>, Pending)>,
-    next: usize,
-}
-
-impl<'a, T: Element> Download<'a, T> {
-    /// Queues the first pieces on a queue of the view's device.
-    pub(crate) fn begin(view: View<'a, T>, queue: QueueHandle) -> Result<Self> {
-        let mut download = Self { view, queue, pending: VecDeque::new(), next: 0 };
-        download.fill()?;
-        Ok(download)
+impl<T: Element> Buffer<T> {
+    /// Borrows the whole buffer for reading.
+    pub fn as_view(&self) -> View<'_, T> {
+        self.into()
     }
 
-    /// Waits for the elements and returns them.
+    /// Borrows the whole buffer for reading and writing.
+    pub fn as_view_mut(&mut self) -> ViewMut<'_, T> {
+        self.into()
+    }
+
+    /// Borrows a range of elements for reading.
     ///
     /// # Errors
-    /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory for the next
-    /// piece, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
-    pub fn wait(self) -> Result<Vec<T::Host>> {
-        let (mut host, secrecy) = (vec![T::Host::default(); self.view.len], self.view.secrecy());
-        let result = self.wait_into(&mut host);
-        if result.is_err() && secrecy == Secrecy::Secret {
-            zeroize_vec(&mut host);
-        }
-        result.map(|()| host)
+    /// [`Error::OutOfRange`] for a range that leaves the buffer, or that ends before it starts.
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        self.as_view().view(range)
     }
 
-    /// Waits for the elements and writes them to `host`, which has as many.
+    /// Borrows a range of elements for reading and writing. [`ViewMut::split_at`] gives several at once.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
-    /// [`Download::wait`], for the same reasons; what `host` holds is unspecified then.
-    pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
-        if host.len() != self.view.len {
-            let (expected, actual) = (self.view.len as u64, host.len() as u64);
-            return Err(Error::Length { what: "the target of a read", expected, actual });
-        }
-        while let Some((range, pending)) = self.pending.pop_front() {
-            let staging = pending.wait()?;
-            self.fill()?;
-            let (piece, rest) = host.split_at_mut(range.len());
-            let bytes = byte_range::<T>(self.view.first + range.start, range.len());
-            let skip = (bytes.start - covered(self.view.memory, &bytes).start) as usize;
-            let source = &staging[skip..][..(bytes.end - bytes.start) as usize];
-            decode::<T>(source, piece).map_err(|error| match error {
-                Error::Undecodable { index } => {
-                    Error::Undecodable { index: (self.view.first + range.start) as u64 + index }
-                }
-                error => error,
-            })?;
-            host = rest;
-        }
-        Ok(())
+    /// [`Error::OutOfRange`] for a range that leaves the buffer, or that ends before it starts.
+    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        self.as_view_mut().into_part(range)
     }
 
-    fn fill(&mut self) -> Result<()> {
-        let view = self.view;
-        while self.next < view.len && self.pending.len() < READS_IN_FLIGHT {
-            let range = self.next..view.len.min(self.next + view.staging_len());
-            let covered = covered(view.memory, &byte_range::<T>(view.first + range.start, range.len()));
-            let staging = view.staging(covered.end - covered.start, Transfer::Download)?;
-            let bytes = staging.len();
-            let pending = view.device.backend().read(&self.queue, view.span_of(&covered), staging)?;
-            let pending = pending.of(bytes, view.device.info().id);
-            self.next = range.end;
-            self.pending.push_back((range, pending));
-        }
-        Ok(())
-    }
-}
-
-impl<T: Element> fmt::Debug for Download<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Download").field("view", &self.view).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_checked_and_do_not_overlap() {
-        let device = Device::cpu();
-        let mut x = device.upload::<u8>(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
-        assert_eq!(x.view(1..=2).unwrap().to_vec().unwrap(), [1, 2]);
-        assert_eq!(x.view(10..).unwrap().to_vec().unwrap(), []);
-        let inverted = Range { start: 4, end: 3 };
-        for (view, offset, count) in
-            [(x.view(9..11), 9, 2), (x.view(inverted), 4, 0), (x.view(..=usize::MAX), 0, u64::MAX)]
-        {
-            assert_eq!(view.unwrap_err(), Error::OutOfRange { what: "a view", offset, count, len: 10 });
-        }
-        // Words that two could write are not divided.
-        let unaligned = x.view_mut(2..).unwrap().split_at(1).unwrap_err();
-        assert_eq!(unaligned, Error::Unaligned { what: "a view", expected: 4, offset: 3, count: 8 });
-        let (mut low, mut high) = x.view_mut(1..).unwrap().split_at(3).unwrap();
-        low.view_mut(1..).unwrap().write(&[22, 33]).unwrap();
-        high.write(&[44, 55, 66, 77, 88, 99]).unwrap();
-        assert_eq!(x.to_vec().unwrap(), [0, 1, 22, 33, 44, 55, 66, 77, 88, 99]);
-        let (_, end) = x.view_mut(..).unwrap().split_at(10).unwrap();
-        assert!(end.is_empty());
-        let refused = x.view_mut(..3).unwrap().clear().unwrap_err();
-        assert_eq!(refused, Error::Unaligned { what: "clear", expected: 4, offset: 0, count: 3 });
-    }
-
-    #[test]
-    fn pieces_fill_staging_memory_and_no_more() {
-        let staging = 8 << 20;
-        for size in [1, 2, 3, 4, 8, 12, 16, 20, 24, 32, 40, 48, 96, 144, 192, 288] {
-            for start in [0, 1, 2, 3, 4].map(|element| element * size) {
-                let bytes = staging_len(staging, start, size) as u64 * size;
-                let words = (start + bytes).next_multiple_of(4) - start / 4 * 4;
-                assert!(bytes.is_multiple_of(4) && words <= staging, "{size} bytes from {start} on: {words}");
-                assert!(words + 4 * size > staging, "{size} bytes from {start} on: {words}");
-            }
-        }
-        assert_eq!(staging_len(staging, 0, 4 << 20), 4);
-        assert_eq!(staging_len(isize::MAX as u64, 1, 1), isize::MAX as usize / 2 / 4 * 4);
-        assert_eq!(staging_len(0, 1, 1), 4);
-    }
-
-    #[test]
-    fn contents_are_replaced_without_a_copy_where_that_can_be() {
-        let device = Device::cpu();
-        let mut x = device.upload::<u32>(&[1, 2, 3]).unwrap();
-        let address = |x: &Buffer<u32>| x.memory.address();
-        let other = device.upload::<u32>(&[4, 5, 6]).unwrap();
-        let taken = address(&other);
-        device.default_queue().replace(&mut x, other).unwrap();
-        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![4, 5, 6]));
-        let mut secret = device.upload_with::<u32>(&[0, 0, 0], Secrecy::Secret).unwrap();
-        let own = address(&secret);
-        device.default_queue().replace(&mut secret, device.upload::<u32>(&[7, 8, 9]).unwrap()).unwrap();
-        assert_eq!((address(&secret), secret.to_vec().unwrap()), (own, vec![7, 8, 9]));
-        assert!(matches!(device.default_queue().replace(&mut x, secret).unwrap_err(), Error::SecretInput { .. }));
-        let part = device.upload::<u32>(&[1, 2]).unwrap();
-        device.default_queue().replace(x.view_mut(1..).unwrap(), part).unwrap();
-        assert_eq!((address(&x), x.to_vec().unwrap()), (taken, vec![4, 1, 2]));
-    }
-
-    #[test]
-    fn copies_keep_secrets_in_secret_memory() {
-        let device = Device::cpu();
-        let secret = device.upload_with::<u32>(&[1, 2, 3, 4], Secrecy::Secret).unwrap();
-        let mut public = device.zeros::<u32>(4).unwrap();
-        let host = |secrecy| device.host_buffer(16, Transfer::Both, secrecy).unwrap();
-        let names = |refused: Error| match refused {
-            Error::SecretInput { operation, input, output } => (operation, input, output),
-            other => panic!("{other}"),
-        };
-        let copied = public.copy_from(&secret).unwrap_err();
-        assert_eq!(names(copied), ("copy", "the source of a copy", "the target of a copy"));
-        let written = public.write_pinned(host(Secrecy::Secret)).unwrap_err();
-        assert_eq!(names(written), ("write", "the host memory of a write", "the view"));
-        let columns =
-            device.default_queue().write_pinned_columns(&mut public, host(Secrecy::Secret), 1, 1).unwrap_err();
-        assert_eq!(names(columns).0, "write");
-        let read = secret.read_pinned(host(Secrecy::Public)).unwrap_err();
-        assert_eq!(names(read), ("read", "the view", "the host memory of a read"));
-        let columns = device.default_queue().read_pinned_columns(&secret, host(Secrecy::Public), 1, &[]).unwrap_err();
-        assert_eq!(names(columns).0, "read");
-        assert_eq!(public.to_vec().unwrap(), [0; 4]);
-
-        // What is secret already, what the caller says is no secret, and slices.
-        assert_eq!(secret.duplicate().unwrap().secrecy(), Secrecy::Secret);
-        assert_eq!(secret.view(1..).unwrap().duplicate().unwrap().secrecy(), Secrecy::Secret);
-        secret.read_pinned(host(Secrecy::Secret)).unwrap().wait().unwrap();
-        assert_eq!(secret.to_vec().unwrap(), [1, 2, 3, 4]);
-        assert_eq!(secret.as_view().declassify().duplicate().unwrap().secrecy(), Secrecy::Public);
-        public.copy_from(secret.as_view().declassify()).unwrap();
-        assert_eq!(public.to_vec().unwrap(), [1, 2, 3, 4]);
-        assert_eq!(secret.as_view().declassify().view(1..).unwrap().secrecy(), Secrecy::Public);
-    }
-
-    /// The CPU exchanges host memory and its own, where that tells nothing.
-    #[test]
-    fn public_memory_comes_back_public() {
-        let device = Device::cpu();
-        let mut secret = device.upload_with::<u32>(&[1, 2, 3, 4], Secrecy::Secret).unwrap();
-        let mut host = device.host_buffer(16, Transfer::Both, Secrecy::Public).unwrap();
-        host.fill(9);
-        let host = secret.write_pinned(host).unwrap().wait().unwrap();
-        assert_eq!((host.secrecy(), &host[..]), (Secrecy::Public, &[9; 16][..]));
-        assert_eq!(secret.secrecy(), Secrecy::Secret);
+    /// Refuses this buffer, the argument called `what`, unless it has `len` elements.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if it has another number of elements.
+    pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
+        self.as_view().expect_len(what, len)
     }
 }

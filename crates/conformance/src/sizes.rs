@@ -10,11 +10,11 @@ struct Few(AtomicBool);
 
 /// Has trials on a device keep to few sizes.
 pub(crate) fn keep_to_few(device: &Device) {
-    device.notes::<Few>().0.store(true, Ordering::Relaxed);
+    device.cached_value::<Few>().0.store(true, Ordering::Relaxed);
 }
 
 pub(crate) fn is_few(device: &Device) -> bool {
-    device.notes::<Few>().0.load(Ordering::Relaxed)
+    device.cached_value::<Few>().0.load(Ordering::Relaxed)
 }
 
 /// The lengths of these that trials on a device go through: of few, one element, one more than a workgroup has threads,

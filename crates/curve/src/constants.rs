@@ -51,7 +51,7 @@ struct Known(Mutex<BTreeMap<TypeId, Result<(), CurveConstant>>>);
 /// # Errors
 /// [`CurveError`] with the first of these that does not hold.
 pub fn expect_generator<C: DeviceCurve>(device: &Device) -> Result<(), CurveError> {
-    let (notes, curve) = (device.notes::<Known>(), TypeId::of::<C>());
+    let (notes, curve) = (device.cached_value::<Known>(), TypeId::of::<C>());
     let known = || notes.0.lock().unwrap_or_else(PoisonError::into_inner);
     let found = known().get(&curve).copied();
     // Not under the lock, which is for a look alone.

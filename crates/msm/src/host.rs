@@ -60,7 +60,7 @@ pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
     if device.info().is_processor() {
         return Ok(0);
     }
-    device.notes::<Thresholds>().0.get_or_measure(TypeId::of::<C>(), || {
+    device.cached_value::<Thresholds>().0.get_or_measure(TypeId::of::<C>(), || {
         let measured = measure::<C>(device)?;
         log::debug!("{}: sums over host slices from {measured} points on", device.info().id);
         Ok(measured)
@@ -69,7 +69,7 @@ pub fn crossover<C: MsmCurve>(device: &Device) -> Result<usize> {
 
 /// Sets what [`crossover`] gives for a device and curve: 0 for all work on the device, `usize::MAX` for all on the CPU.
 pub fn set_crossover<C: MsmCurve>(device: &Device, points: usize) {
-    device.notes::<Thresholds>().0.set(TypeId::of::<C>(), points);
+    device.cached_value::<Thresholds>().0.set(TypeId::of::<C>(), points);
 }
 
 /// What is known of a device, by curve.

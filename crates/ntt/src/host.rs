@@ -45,7 +45,7 @@ pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
     if device.info().is_processor() {
         return Ok(0);
     }
-    device.notes::<Thresholds>().0.get_or_measure(TypeId::of::<F>(), || {
+    device.cached_value::<Thresholds>().0.get_or_measure(TypeId::of::<F>(), || {
         let measured = measure::<F>(device)?;
         log::debug!("{}: transforms of host slices from 2^{measured} on", device.info().id);
         Ok(measured)
@@ -54,7 +54,7 @@ pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
 
 /// Sets what [`crossover`] gives for a device and field: 0 for all work on the device, `u32::MAX` for all on the CPU.
 pub fn set_crossover<F: DeviceField + FftField>(device: &Device, log_n: u32) {
-    device.notes::<Thresholds>().0.set(TypeId::of::<F>(), log_n);
+    device.cached_value::<Thresholds>().0.set(TypeId::of::<F>(), log_n);
 }
 
 /// What is known of a device, by field.

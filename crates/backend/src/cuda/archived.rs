@@ -14,10 +14,17 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, BindingType, Device, Error, Kernel, KernelSpec, Kind, Origin, Result,
     archive::{self, Entry, Group, Target},
+    bindings::{Binding, BindingType},
     cache::Cache,
+    compilations::Origin,
+    device::Device,
+    device::dispatch::Arg,
+    error::{Error, Result},
+    info::Kind,
+    kernel::Kernel,
     params,
+    spec::KernelSpec,
 };
 
 static PRESENT: Compiler = Compiler {

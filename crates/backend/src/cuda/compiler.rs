@@ -24,7 +24,12 @@ use std::{
 use libloading::Library;
 
 use super::image;
-use crate::{Error, KernelSpec, Kind, Result, cache::Cache};
+use crate::{
+    cache::Cache,
+    error::{Error, Result},
+    info::Kind,
+    spec::KernelSpec,
+};
 
 /// Options of every compilation, besides the target. The assembler's report is where [`Usage`] comes from.
 pub(crate) const OPTIONS: &[&str] = &["--std=c++17", "--ptxas-options=--verbose"];
@@ -462,7 +467,11 @@ fn succeed(code: c_int) -> std::result::Result<(), c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Binding, BindingType, Language, params};
+    use crate::{
+        bindings::{Binding, BindingType},
+        params,
+        spec::Language,
+    };
 
     const BODY: &str = r#"
         extern "C" __global__ void double_all(const Params params, uint64_t* x) {

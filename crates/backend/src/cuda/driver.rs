@@ -9,7 +9,10 @@ use std::{
 use cudarc::driver::sys::{self, CUctx_st, CUdevice, CUdevice_attribute, CUresult};
 
 use super::functions::Functions;
-use crate::{DeviceId, DeviceInfo, Error, Features, Kind, Limits, Result};
+use crate::{
+    error::{Error, Result},
+    info::{DeviceId, DeviceInfo, Features, Kind, Limits},
+};
 
 /// Calls a function of the driver in a context and turns its result into ours. Expands to an unsafe call.
 macro_rules! call {

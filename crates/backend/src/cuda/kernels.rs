@@ -16,10 +16,11 @@ use super::{
     image,
 };
 use crate::{
-    CACHE_VARIABLE, Compilations, Error, KernelSpec, Origin, Result,
     archive::{Archives, Target},
-    cache::Cache,
-    kernel::two_texts,
+    cache::{CACHE_VARIABLE, Cache},
+    compilations::{Compilations, Origin},
+    error::{Error, Result},
+    spec::{KernelSpec, two_texts},
 };
 
 /// A kernel of this device.

@@ -22,7 +22,13 @@ use super::{
     stream::{Event, Events, Stream, Timing},
     uses::Uses,
 };
-use crate::{Access, Error, Result, Secrecy, Span, SpanMut, pool::Pool};
+use crate::{
+    bindings::Access,
+    error::{Error, Result},
+    pool::Pool,
+    secrecy::Secrecy,
+    span::{Span, SpanMut},
+};
 
 /// What the driver's pool rounds allocations to.
 const GRANULE: u64 = 512;

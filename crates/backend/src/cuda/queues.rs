@@ -6,7 +6,19 @@ use super::{
     stream::CudaQueue,
     tests::{Fill, LEN, fill, host, launch, open},
 };
-use crate::{Arg, Buffer, Device, Error, Event, Kernel, Pending, Queue, Result, Secrecy, Stream, Transfer};
+use crate::{
+    buffer::Buffer,
+    device::Device,
+    device::dispatch::Arg,
+    error::{Error, Result},
+    handles::Event,
+    host::Pending,
+    info::Transfer,
+    kernel::Kernel,
+    queue::Queue,
+    secrecy::Secrecy,
+    stream::Stream,
+};
 
 /// Numbers without a pattern (SplitMix64).
 struct Random(u64);

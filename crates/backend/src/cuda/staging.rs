@@ -19,7 +19,12 @@ use super::{
     stream::{Event, Events, Stream, Timing},
 };
 use crate::{
-    DeviceId, Error, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, pool::Pool, zeroize::zeroize,
+    error::{Error, Result},
+    host::{HostBuffer, HostMemory, PendingCopy},
+    info::{DeviceId, Transfer},
+    pool::Pool,
+    secrecy::Secrecy,
+    zeroize::zeroize,
 };
 
 /// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction: more than two

@@ -17,7 +17,7 @@ use std::{
 use cudarc::driver::sys::{CUevent_flags, CUevent_st, CUresult, CUstream_flags, CUstream_st};
 
 use super::driver::{Context, Handle, call};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The place of a stream's work beside that of others. Positions count what a stream was given, from 1 on.
 struct Clock {

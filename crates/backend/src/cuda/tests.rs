@@ -13,8 +13,25 @@ use super::{
     kernels::Compiler,
 };
 use crate::{
-    Arg, Binding, BindingType, Buffer, Device, Error, HostBuffer, HostData, Kernel, KernelSpec, Origin, Pending, Queue,
-    Result, Ring, Secrecy, SpanMut, Stream, Transfer, Uploads, View, cache::Cache, params,
+    bindings::{Binding, BindingType},
+    buffer::Buffer,
+    cache::Cache,
+    compilations::Origin,
+    device::Device,
+    device::dispatch::Arg,
+    error::{Error, Result},
+    host::{HostBuffer, Pending},
+    info::Transfer,
+    kernel::Kernel,
+    params,
+    queue::Queue,
+    ring::Ring,
+    secrecy::Secrecy,
+    span::SpanMut,
+    spec::KernelSpec,
+    stream::Stream,
+    uploads::{HostData, Uploads},
+    view::View,
 };
 
 static COMPILER: Compiler = Compiler {

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::stream::{Event, Events, Stream};
-use crate::{Access, Result};
+use crate::{bindings::Access, error::Result};
 
 /// Ranges that are told apart of what a stream writes or reads.
 const PARTS: usize = 8;

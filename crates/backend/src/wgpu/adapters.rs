@@ -2,7 +2,10 @@
 
 use std::{cmp::Reverse, task};
 
-use crate::{DeviceId, Error, Kind, Result};
+use crate::{
+    error::{Error, Result},
+    info::{DeviceId, Kind},
+};
 
 /// The largest binding that is asked for: with 1 GiB, word indices of a whole chunk fit any shader compiler's 32-bit
 /// byte offsets.

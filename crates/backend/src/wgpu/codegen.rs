@@ -19,7 +19,11 @@
 
 use std::fmt::Write;
 
-use crate::{Access, Binding, BindingType, KernelSpec, Language, params};
+use crate::{
+    bindings::{Access, Binding, BindingType},
+    params,
+    spec::{KernelSpec, Language},
+};
 
 /// Where the parameters of a launch come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

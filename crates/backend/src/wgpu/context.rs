@@ -14,7 +14,12 @@ use std::{
 };
 
 use super::adapters::{self, Opened};
-use crate::{Compilations, DeviceInfo, Error, Features, Limits, Result, cache::Cache};
+use crate::{
+    cache::Cache,
+    compilations::Compilations,
+    error::{Error, Result},
+    info::{DeviceInfo, Features, Limits},
+};
 
 /// Bytes of the pieces in which host data passes through staging memory: long enough to reach a bus's full speed,
 /// short enough for the encoding of one piece to overlap the copy of another.

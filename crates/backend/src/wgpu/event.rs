@@ -10,7 +10,13 @@ use std::{
 };
 
 use super::{gpu::Gpu, host::WgpuHost, memory::Piece, timer::RESOLVED_BYTES};
-use crate::{Event, Pending, Result, Secrecy, Transfer, kernel::own};
+use crate::{
+    error::Result,
+    handles::{Event, own},
+    host::Pending,
+    info::Transfer,
+    secrecy::Secrecy,
+};
 
 /// A point in the queue's work.
 pub(super) struct WgpuEvent {

@@ -13,7 +13,11 @@ use super::{
     staging::Staging,
     timer::Timer,
 };
-use crate::{Error, Result, cache::Cache, pool::Pool};
+use crate::{
+    cache::Cache,
+    error::{Error, Result},
+    pool::Pool,
+};
 
 /// Bytes of device memory that the pool keeps, where the GPU's memory is not known; else a quarter of that.
 const POOL_BYTES: u64 = 1 << 30;

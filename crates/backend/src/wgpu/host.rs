@@ -18,7 +18,13 @@ use super::{
     staging::{Staging, Upload},
 };
 use crate::{
-    DeviceId, HostBuffer, HostMemory, PendingCopy, Result, Secrecy, Transfer, kernel::own, pool::Pool, zeroize::zeroize,
+    error::Result,
+    handles::own,
+    host::{HostBuffer, HostMemory, PendingCopy},
+    info::{DeviceId, Transfer},
+    pool::Pool,
+    secrecy::Secrecy,
+    zeroize::zeroize,
 };
 
 /// How long a wait for a callback sleeps that another thread is about to run.

@@ -3,7 +3,12 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::gpu::Gpu;
-use crate::{Error, Memory, Result, Secrecy, kernel::own, pool::Pool};
+use crate::{
+    error::{Error, Result},
+    handles::{Memory, own},
+    pool::Pool,
+    secrecy::Secrecy,
+};
 
 /// Bytes of the longest words in which kernels see memory.
 const WORD_BYTES: u64 = 16;

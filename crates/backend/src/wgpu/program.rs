@@ -13,9 +13,12 @@ use super::{
     pipelines::Pipeline,
 };
 use crate::{
-    Access, Error, Executable, KernelSpec, Origin, Result,
+    bindings::Access,
     cache::Cache,
-    kernel::{own, two_texts},
+    compilations::Origin,
+    error::{Error, Result},
+    handles::{Executable, own},
+    spec::{KernelSpec, two_texts},
 };
 
 /// What a pipeline of a kernel depends on beside its text.

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use crate::{Result, Secrecy, pool::Pool, zeroize::zeroize};
+use crate::{error::Result, pool::Pool, secrecy::Secrecy, zeroize::zeroize};
 
 /// Alignment that encoders of elements count on.
 const ALIGN: usize = 16;

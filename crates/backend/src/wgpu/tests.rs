@@ -17,8 +17,21 @@ use super::{
     program::{Program, Variant},
 };
 use crate::{
-    Arg, Binding, BindingType, Buffer, Device, Element, Error, HostBuffer, Kernel, KernelSpec, Kind, Language, Queue,
-    Result, Ring, Secrecy, Span, SpanMut, Transfer, cache::Cache, params,
+    bindings::{Binding, BindingType},
+    buffer::{Buffer, Element},
+    cache::Cache,
+    device::Device,
+    device::dispatch::Arg,
+    error::{Error, Result},
+    host::HostBuffer,
+    info::{Kind, Transfer},
+    kernel::Kernel,
+    params,
+    queue::Queue,
+    ring::Ring,
+    secrecy::Secrecy,
+    span::{Span, SpanMut},
+    spec::{KernelSpec, Language},
 };
 
 /// A device of its own with changed options, or `None`, told, without any adapter.

@@ -1,11 +1,35 @@
-//! Plans that calls on host slices make behind the scenes, kept with a device.
+//! What crates cache with a device: a value of each type, and plans that calls on host slices make behind the scenes.
 
 use std::{
     any::{Any, TypeId},
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+/// One value of each type.
+#[derive(Default)]
+pub(crate) struct Values(Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
+impl Values {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of a type, made at its first use.
+    pub(crate) fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let known = self.lock().get(&TypeId::of::<T>()).map(Arc::clone);
+        let value = known.unwrap_or_else(|| {
+            let made: Arc<dyn Any + Send + Sync> = Arc::new(T::default());
+            // Another thread's may stay: then this one goes when the lock is free again.
+            Arc::clone(self.lock().entry(TypeId::of::<T>()).or_insert_with(|| Arc::clone(&made)))
+        });
+        match value.downcast() {
+            Ok(value) => value,
+            Err(_) => unreachable!("values are kept under their own type"),
+        }
+    }
+}
 
 /// How many plans of one type a device keeps at most.
 pub const CACHED_PLANS: usize = 8;
@@ -62,10 +86,13 @@ fn used<T: Any + Send + Sync>(plans: &mut VecDeque<(TypeId, String, Plan)>, key:
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicU32, Ordering},
+    };
 
     use super::*;
-    use crate::Device;
+    use crate::{cpu::Cpu, device::Device, registry::tests::within_a_minute};
 
     fn plan(device: &Device, key: &str, value: u32) -> u32 {
         *device.cached_plan(key, || Ok::<_, Infallible>(value)).unwrap_or_else(|never| match never {})
@@ -73,7 +100,7 @@ mod tests {
 
     #[test]
     fn plans_are_made_once_and_the_oldest_goes() {
-        let device = Device::unregistered(Arc::new(crate::cpu::Cpu::new()));
+        let device = Device::unregistered(Arc::new(Cpu::new()));
         assert_eq!((plan(&device, "a", 1), plan(&device, "a", 2)), (1, 1));
         (1..CACHED_PLANS).for_each(|i| assert_eq!(plan(&device, &i.to_string(), 0), 0));
         assert_eq!(plan(&device, "a", 3), 1, "used last");
@@ -84,12 +111,43 @@ mod tests {
 
     #[test]
     fn types_do_not_meet_and_errors_keep_nothing() {
-        let device = Device::unregistered(Arc::new(crate::cpu::Cpu::new()));
+        let device = Device::unregistered(Arc::new(Cpu::new()));
         assert_eq!(plan(&device, "a", 1), 1);
         assert_eq!(*device.cached_plan("a", || Ok::<u64, Infallible>(2)).unwrap(), 2);
         assert_eq!(device.cached_plan("b", || Err::<u32, _>("no")).unwrap_err(), "no");
         assert_eq!(plan(&device, "b", 3), 3);
         device.trim();
         assert_eq!(plan(&device, "a", 4), 4);
+    }
+
+    #[test]
+    fn values_are_cached_by_type() {
+        type Numbers = Mutex<Vec<u32>>;
+        let device = Device::cpu();
+        device.cached_value::<Numbers>().lock().unwrap().push(7);
+        assert_eq!(*Device::cpu().cached_value::<Numbers>().lock().unwrap(), [7]);
+        assert!(device.cached_value::<Mutex<Vec<u64>>>().lock().unwrap().is_empty());
+    }
+
+    /// What depends on another value of the same device.
+    struct Outer(Arc<Inner>);
+
+    #[derive(Default)]
+    struct Inner(AtomicU32);
+
+    impl Default for Outer {
+        fn default() -> Self {
+            let inner = Device::cpu().cached_value::<Inner>();
+            inner.0.fetch_add(1, Ordering::Relaxed);
+            Self(inner)
+        }
+    }
+
+    #[test]
+    fn values_may_ask_for_others_when_they_are_made() {
+        let device = Device::cpu();
+        let outer = within_a_minute(|| Device::cpu().cached_value::<Outer>());
+        assert!(Arc::ptr_eq(&outer, &device.cached_value()) && Arc::ptr_eq(&outer.0, &device.cached_value()));
+        assert_eq!(outer.0.0.load(Ordering::Relaxed), 1);
     }
 }

@@ -35,8 +35,17 @@ use std::{
 use cudarc::driver::sys::{self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig};
 
 use crate::{
-    Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Observer, Pending,
-    QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer, cache::Cache, kernel::own, span::expect_len,
+    cache::Cache,
+    compilations::Observer,
+    device::backend::Backend,
+    device::dispatch::Dispatch,
+    error::{Error, Result},
+    handles::{Event, Executable, Memory, QueueHandle, own},
+    host::{HostBuffer, Pending},
+    info::{DeviceInfo, Stats, Transfer},
+    secrecy::Secrecy,
+    span::{Span, SpanMut, expect_len},
+    spec::KernelSpec,
 };
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};

@@ -28,9 +28,18 @@ use self::{
     recorder::Recorder,
 };
 use crate::{
-    Access, Arg, Backend, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Observer,
-    Origin, Pending, PendingCopy, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer, kernel::own, parallel,
-    span::expect_len,
+    bindings::Access,
+    compilations::{Observer, Origin},
+    device::backend::Backend,
+    device::dispatch::{Arg, Dispatch},
+    error::{Error, Result},
+    handles::{Event, Executable, Memory, QueueHandle, own},
+    host::{HostBuffer, Pending, PendingCopy},
+    info::{DeviceInfo, Stats, Transfer},
+    parallel,
+    secrecy::Secrecy,
+    span::{Span, SpanMut, expect_len},
+    spec::KernelSpec,
 };
 
 mod adapters;

@@ -5,10 +5,18 @@
 //! behaviour. Exclusive access is expressed by [`SpanMut`], the right to a range of an allocation, so that the borrow checker
 //! orders uses of one range within the program, and the backend on the device, whichever queues they are on.
 
-use std::{any::Any, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
 use crate::{
-    DeviceInfo, Dispatch, Executable, HostBuffer, KernelSpec, Observer, Pending, Result, Span, SpanMut, Stats, Transfer,
+    compilations::Observer,
+    device::dispatch::Dispatch,
+    error::Result,
+    handles::{Event, Executable, Memory, QueueHandle},
+    host::{HostBuffer, Pending},
+    info::{DeviceInfo, Stats, Transfer},
+    secrecy::Secrecy,
+    span::{Span, SpanMut},
+    spec::KernelSpec,
 };
 
 /// What a device must be able to do: it gives memory and queues, copies, and runs kernels.
@@ -215,122 +223,4 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Gives memory that the pools hold for reuse back to the system, as far as no pending work uses it.
     fn trim(&self);
-}
-
-/// Whether memory must be zeroed before anyone else sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Secrecy {
-    /// Its contents are no secret, and stay in memory that a pool keeps for reuse.
-    #[default]
-    Public,
-    /// It holds secrets, such as keys and witnesses, and is zeroed before it returns to a pool; so is the staging memory
-    /// that its contents pass through.
-    Secret,
-}
-
-impl Secrecy {
-    /// Returns the secrecy of what is computed from or copied to memory of these: secret if any of them is. What an
-    /// operation keeps for itself has that of all its inputs and outputs, and what it returns that of its inputs. A target that
-    /// the caller gives must have it already: [`crate::Error::SecretInput`].
-    pub fn of(all: impl IntoIterator<Item = Self>) -> Self {
-        all.into_iter().max().unwrap_or_default()
-    }
-
-    /// Refuses that the operation called `operation` puts what it makes of memory of this secrecy into memory of another, unless
-    /// that is as secret. Every launch and copy refuses it, too: this is for operations of several, which are to refuse it before
-    /// the first.
-    ///
-    /// # Errors
-    /// [`crate::Error::SecretInput`], with the names of the input and the output, if this is secret and the target is not.
-    pub fn expect_to(self, target: Self, operation: &'static str, [input, output]: [&'static str; 2]) -> Result<()> {
-        match self > target {
-            true => Err(crate::Error::SecretInput { operation, input, output }),
-            false => Ok(()),
-        }
-    }
-}
-
-/// An allocation on a device. Dropping it returns it to the device's pool once pending work is done.
-pub struct Memory {
-    raw: Box<dyn Any + Send + Sync>,
-    bytes: u64,
-}
-
-impl Memory {
-    /// Wraps a backend's own handle to `bytes` of device memory.
-    pub fn new(raw: impl Any + Send + Sync, bytes: u64) -> Self {
-        Self { raw: Box::new(raw), bytes }
-    }
-
-    /// Returns how many bytes were asked for.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Returns a number that tells this allocation from all others that there are: where the backend's own handle lies.
-    pub fn address(&self) -> usize {
-        let raw: *const (dyn Any + Send + Sync) = &*self.raw;
-        raw.addr()
-    }
-
-    /// Returns the backend's own handle, or `None` if another backend made this one.
-    pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
-        self.raw.downcast_ref()
-    }
-
-    /// Returns the backend's own handle for changing it, or `None` if another backend made this one.
-    pub fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
-        self.raw.downcast_mut()
-    }
-}
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
-
-macro_rules! shared_handle {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone)]
-        pub struct $name(std::sync::Arc<dyn Any + Send + Sync>);
-
-        impl $name {
-            /// Wraps a backend's own handle.
-            pub fn new(raw: impl Any + Send + Sync) -> Self {
-                Self(std::sync::Arc::new(raw))
-            }
-
-            /// Returns the backend's own handle, or `None` if another backend made this one.
-            pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
-                self.0.downcast_ref()
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    };
-}
-pub(crate) use shared_handle;
-
-shared_handle! {
-    /// A backend's own handle of an in-order queue of copies and launches: programs have it with its device, as
-    /// [`Queue`](crate::Queue).
-    QueueHandle
-}
-
-impl QueueHandle {
-    /// Whether both are clones of one handle.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        std::sync::Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-shared_handle! {
-    /// A point in a queue's work.
-    Event
 }

@@ -1,0 +1,50 @@
+//! The vector instructions that bodies of kernels for the CPU may use.
+
+use std::sync::OnceLock;
+
+/// The vector instructions that bodies of kernels for the CPU may use. A processor that has one has those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CpuVectors {
+    /// Only those that the program is compiled for.
+    Baseline,
+    /// AVX2.
+    Avx2,
+    /// AVX-512 with its instructions for bytes, words and shorter vectors (F, BW, DQ, VL).
+    Avx512,
+    /// AVX-512 with, besides, multiplications of 52 bits (IFMA) and shifts across lanes (VBMI2).
+    Avx512Ifma,
+}
+
+/// The environment variable that keeps bodies of kernels for the CPU to instructions that every processor has.
+const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
+
+/// Returns the best vector instructions of this processor, or none where the environment variable `EVARISTE_CPU` is
+/// `portable`: bodies are then those that are written over arkworks' arithmetic. The first answer stands.
+pub fn cpu_vectors() -> Option<CpuVectors> {
+    static ANSWER: OnceLock<Option<CpuVectors>> = OnceLock::new();
+    *ANSWER.get_or_init(|| (!is_portable()).then(detect_vectors))
+}
+
+fn is_portable() -> bool {
+    std::env::var_os(INSTRUCTIONS_VARIABLE).is_some_and(|name| name == "portable")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect_vectors() -> CpuVectors {
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    let ifma = is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vbmi2");
+    match is_x86_feature_detected!("avx2") {
+        _ if avx512 && ifma => CpuVectors::Avx512Ifma,
+        _ if avx512 => CpuVectors::Avx512,
+        true => CpuVectors::Avx2,
+        false => CpuVectors::Baseline,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect_vectors() -> CpuVectors {
+    CpuVectors::Baseline
+}

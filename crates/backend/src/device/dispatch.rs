@@ -1,0 +1,101 @@
+//! Launches, as a backend gets them.
+
+use crate::{
+    bindings::{Access, Binding, BindingType},
+    device::Device,
+    error::{Error, Result},
+    handles::{Executable, Memory},
+    secrecy::Secrecy,
+    span::{Span, SpanMut},
+    spec::KernelSpec,
+};
+
+/// A launch, as a backend gets it: already checked against the kernel's declaration.
+#[derive(Debug)]
+pub struct Dispatch<'a, 'm> {
+    /// The kernel.
+    pub executable: &'a Executable,
+    /// Its declaration.
+    pub spec: &'a KernelSpec,
+    /// The parameters, of the declared size.
+    pub params: &'a [u8],
+    /// The buffers, in the declared order and with the declared access.
+    pub args: &'a mut [Arg<'m>],
+    /// Workgroups, at least 1.
+    pub groups: u64,
+}
+
+/// One buffer of a launch, or a view of one.
+#[derive(Debug)]
+pub struct Arg<'a> {
+    device: &'a Device,
+    span: ArgSpan<'a>,
+    secrecy: Secrecy,
+}
+
+#[derive(Debug)]
+pub(crate) enum ArgSpan<'a> {
+    Read(Span<'a>),
+    Write(SpanMut<'a>),
+}
+
+impl<'a> Arg<'a> {
+    /// Bytes on a device, which memory of this secrecy holds.
+    pub(crate) fn new(device: &'a Device, span: ArgSpan<'a>, secrecy: Secrecy) -> Self {
+        Self { device, span, secrecy }
+    }
+
+    /// The device that holds the bytes.
+    pub(crate) fn device(&self) -> &'a Device {
+        self.device
+    }
+    /// Returns how the launch may use the elements.
+    pub fn access(&self) -> Access {
+        match self.span {
+            ArgSpan::Read(_) => Access::Read,
+            ArgSpan::Write(_) => Access::Write,
+        }
+    }
+
+    /// Returns whether the buffer is zeroed when it is dropped.
+    pub fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
+
+    /// Returns the bytes to bind, and whose memory they are of.
+    pub fn span(&self) -> Span<'_> {
+        match &self.span {
+            ArgSpan::Read(span) => *span,
+            ArgSpan::Write(span) => span.as_span(),
+        }
+    }
+
+    /// Returns the whole allocation, of which the kernel gets [`Arg::span`].
+    pub fn memory(&self) -> &Memory {
+        match &self.span {
+            ArgSpan::Read(span) => span.memory(),
+            ArgSpan::Write(span) => span.memory(),
+        }
+    }
+
+    /// The bytes, with the access they are given for.
+    pub(crate) fn span_mut(&mut self) -> ArgSpan<'_> {
+        match &mut self.span {
+            ArgSpan::Read(span) => ArgSpan::Read(*span),
+            ArgSpan::Write(span) => ArgSpan::Write(span.reborrow()),
+        }
+    }
+
+    /// Refuses a part of a buffer that is not whole words of its binding, which kernels read and write as a whole.
+    pub(crate) fn expect_words(&self, binding: &Binding) -> Result<()> {
+        let span = self.span();
+        if span.is_whole() || binding.binding_type == BindingType::Bytes {
+            return Ok(());
+        }
+        let (word, end) = (binding.binding_type.bytes(), span.at() + span.bytes());
+        if span.at().is_multiple_of(word) && (end.is_multiple_of(word) || end == span.memory().bytes()) {
+            return Ok(());
+        }
+        Err(Error::Unaligned { what: "a kernel argument", expected: word, offset: span.at(), count: span.bytes() })
+    }
+}

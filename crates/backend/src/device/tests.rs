@@ -1,0 +1,244 @@
+//! Devices, and backends of one's own that go wrong.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::{
+    buffer::Buffer,
+    cpu,
+    device::dispatch::Dispatch,
+    handles::{Executable, QueueHandle},
+    host::Pending,
+    info::DeviceId,
+    queue::Queue,
+    ring::Ring,
+    span::{Span, SpanMut},
+    spec::KernelSpec,
+    stream::Stream,
+    uploads::Uploads,
+};
+
+/// A backend that gives less memory than was asked for, or more; and fails with an error while it holds more than so
+/// many bytes.
+#[derive(Debug)]
+struct Skewed {
+    below: Device,
+    /// Bytes that device memory, host memory and host memory that comes back are longer.
+    memory: i64,
+    host: i64,
+    back: i64,
+    /// Events for blocks of columns beside those that were asked for.
+    events: i64,
+    limit: Option<(u64, Error)>,
+    /// Kernels that it says it has compiled when it is asked for the first time, and none from then on.
+    compiled: AtomicU64,
+}
+
+impl Skewed {
+    fn new(below: &Device) -> Self {
+        Self { below: below.clone(), memory: 0, host: 0, back: 0, events: 0, limit: None, compiled: AtomicU64::new(0) }
+    }
+
+    fn device(self) -> Device {
+        Device::unregistered(Arc::new(self))
+    }
+
+    /// Host memory of another length in place of what comes back.
+    fn back(&self, pending: Pending) -> Result<Pending> {
+        let host = pending.wait()?;
+        if self.back == 0 {
+            return Ok(Pending::done(host));
+        }
+        let len = (host.len() as i64 + self.back).max(0) as usize;
+        Ok(Pending::done(self.below.host_buffer(len, host.transfer(), host.secrecy())?))
+    }
+}
+
+impl Backend for Skewed {
+    fn info(&self) -> &DeviceInfo {
+        self.below.info()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats { compiled: self.compiled.swap(0, Ordering::Relaxed), ..self.below.stats() }
+    }
+
+    fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
+        match &self.limit {
+            Some((limit, error)) if self.stats().bytes_live + bytes > *limit => return Err(error.clone()),
+            _ => {}
+        }
+        self.below.backend().alloc(bytes.saturating_add_signed(self.memory), secrecy)
+    }
+
+    fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
+        self.below.backend().host_buffer(bytes.saturating_add_signed(self.host as isize), transfer, secrecy)
+    }
+
+    fn default_queue(&self) -> &QueueHandle {
+        self.below.backend().default_queue()
+    }
+
+    fn queue(&self) -> Result<QueueHandle> {
+        self.below.backend().queue()
+    }
+
+    fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending> {
+        self.back(self.below.backend().write(queue, dst, src)?)
+    }
+
+    fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending> {
+        self.back(self.below.backend().read(queue, src, dst)?)
+    }
+
+    fn write_columns(
+        &self,
+        queue: &QueueHandle,
+        dst: SpanMut<'_>,
+        src: HostBuffer,
+        _: usize,
+        pieces: usize,
+    ) -> Result<(Vec<Event>, Pending)> {
+        let pending = self.write(queue, dst, src)?;
+        let count = (pieces as i64 + self.events) as usize;
+        Ok(((0..count).map(|_| self.record(queue)).collect::<Result<_>>()?, pending))
+    }
+
+    fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
+        self.below.backend().copy(queue, src, dst)
+    }
+
+    fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()> {
+        self.below.backend().clear(queue, dst)
+    }
+
+    fn record(&self, queue: &QueueHandle) -> Result<Event> {
+        self.below.backend().record(queue)
+    }
+
+    fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()> {
+        self.below.backend().wait_for(queue, event)
+    }
+
+    fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
+        self.below.elapsed(from, to)
+    }
+
+    fn compile(&self, spec: &KernelSpec) -> Result<Executable> {
+        self.below.backend().compile(spec)
+    }
+
+    unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { self.below.backend().dispatch(queue, job) }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.below.sync()
+    }
+
+    fn trim(&self) {
+        self.below.trim();
+    }
+}
+
+#[test]
+fn a_backend_that_gives_other_memory_than_was_asked_for_is_refused() {
+    for memory in [-8, -1, 1] {
+        let device = Skewed { memory, ..Skewed::new(&Device::cpu()) }.device();
+        let error = device.alloc::<u64>(4).unwrap_err();
+        assert!(matches!(&error, Error::Driver { call: "alloc", .. }), "{error}");
+        assert!(device.upload::<u64>(&[1, 2]).is_err());
+    }
+    let device = Skewed::new(&Device::cpu()).device();
+    assert_eq!(device.upload::<u64>(&[1, 2]).unwrap().to_vec().unwrap(), [1, 2]);
+}
+
+/// All that passes through host memory: results or errors of these calls of the backend.
+fn expect_refused(device: &Device, call: &str) {
+    let refused = |what: &str, error: Option<Error>| {
+        let is_named = |error: &Error| matches!(error, Error::Driver { call: named, .. } if *named == call);
+        assert!(error.as_ref().is_some_and(is_named), "{what}: {error:?}");
+    };
+    let host = |device: &Device, bytes| device.host_buffer(bytes, Transfer::Both, Secrecy::Public);
+    // Of a device that does as it should, if this one gives none.
+    let given = |bytes| host(device, bytes).or_else(|_| host(&Device::cpu(), bytes)).unwrap();
+    let mut x = device.alloc::<u8>(64).unwrap();
+    if call == "host_buffer" {
+        refused("a write", x.write(&[1; 64]).err());
+        refused("host memory", host(device, 64).err());
+        refused(
+            "a ring",
+            Ring::new(device, 32, 2, Secrecy::Public)
+                .and_then(|ring| ring.run(&mut [0; 100], |_, _, _, _| Ok::<_, Error>(()), |_| ()))
+                .err(),
+        );
+    }
+    refused("an unaligned write", x.view_mut(1..3).unwrap().write(&[1, 2]).err());
+    refused("a read", x.to_vec().err());
+    if call == "wait" {
+        refused("a write", x.write_pinned(given(64)).unwrap().wait().err());
+        refused("a read", x.read_pinned(given(64)).unwrap().wait().err());
+        let mut ring = given(100);
+        let work = |_: &Queue, _: &mut Buffer<u8>, _, _| Ok::<_, Error>(());
+        refused("a ring", Ring::new(device, 32, 2, Secrecy::Public).unwrap().run_pinned(&mut ring, work).err());
+        let mut stream = Stream::<u8>::new(device, 64, Secrecy::Public).unwrap();
+        let run = stream.run(vec![given(64)], |_, _| Ok::<_, Error>(0..64)).and_then(|_| stream.next());
+        refused("a stream", run.err());
+        let mut uploads = Uploads::<u8>::new(device, 64, 1, Secrecy::Public).unwrap();
+        uploads.run(given(64), |_, _, _| Ok::<_, Error>(())).unwrap();
+        refused("an upload", uploads.next().err());
+    }
+}
+
+#[test]
+fn a_backend_that_gives_other_host_memory_than_was_asked_for_is_refused() {
+    for skew in [-64, -1, 1, 16] {
+        expect_refused(&Skewed { host: skew, ..Skewed::new(&Device::cpu()) }.device(), "host_buffer");
+        expect_refused(&Skewed { back: skew, ..Skewed::new(&Device::cpu()) }.device(), "wait");
+    }
+}
+
+#[test]
+fn a_backend_that_gives_other_events_than_was_asked_for_is_refused() {
+    for events in [-2, -1, 1] {
+        let device = Skewed { events, ..Skewed::new(&Device::cpu()) }.device();
+        let host = device.host_buffer(64, Transfer::Both, Secrecy::Public).unwrap();
+        let mut x = device.alloc::<u32>(16).unwrap();
+        let error = device.default_queue().write_pinned_columns(&mut x, host, 4, 2).unwrap_err();
+        assert!(matches!(error, Error::Driver { call: "write_columns", .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_backend_that_counts_backwards_makes_kernels_all_the_same() {
+    let device = Skewed { compiled: AtomicU64::new(5), ..Skewed::new(&Device::cpu()) }.device();
+    assert!(device.prepare(&[]).is_ok());
+}
+
+/// A device of 1000 bytes that fails with an error beyond, and keeps a plan of 800.
+fn with_a_plan(beyond: impl FnOnce(DeviceId) -> Error) -> (Device, std::sync::Weak<Buffer<u8>>) {
+    let below = Device::unregistered(Arc::new(cpu::Cpu::new()));
+    let error = beyond(below.info().id);
+    let device = Skewed { limit: Some((1000, error)), ..Skewed::new(&below) }.device();
+    let plan = device.cached_plan("plan", || device.alloc::<u8>(800)).unwrap();
+    (device, Arc::downgrade(&plan))
+}
+
+#[test]
+fn plans_go_where_memory_runs_out() {
+    let out = |device| Error::OutOfMemory { device, requested: 0, available: None };
+    let (device, plan) = with_a_plan(out);
+    let own = device.alloc::<u8>(100).unwrap();
+    assert!(plan.upgrade().is_some(), "there was room beside it");
+    assert_eq!(device.alloc::<u8>(500).unwrap().len(), 500, "there is without it");
+    assert!(plan.upgrade().is_none());
+    assert!(matches!(device.alloc::<u8>(901).unwrap_err(), Error::OutOfMemory { .. }), "{}", own.len());
+}
+
+#[test]
+fn plans_do_not_keep_a_lost_device() {
+    let (device, plan) = with_a_plan(|device| Error::Lost { device, reason: "made to fail".into() });
+    assert!(matches!(device.alloc::<u8>(500).unwrap_err(), Error::Lost { .. }));
+    assert!(plan.upgrade().is_none());
+}

@@ -1,0 +1,217 @@
+//! Declarations of kernels: once, with one body for each language.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    bindings::{Binding, BindingList},
+    cpu_arg::CpuArg,
+    error::Error,
+    info::DeviceId,
+    params,
+    params::{Constant, ParamField, Params},
+};
+
+/// A language that kernels are written in, with what the device offers in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// CUDA C++, which NVRTC compiles.
+    Cuda,
+    /// WGSL, which wgpu compiles.
+    Wgsl {
+        /// `u64` may be used.
+        int64: bool,
+    },
+}
+
+type CpuFn = dyn for<'a> Fn(&[u8], &'a mut [CpuArg<'a>]) + Send + Sync;
+
+type SourceFn = dyn Fn(Language) -> String + Send + Sync;
+
+type TurnsFn = dyn Fn(&[u8]) -> u64 + Send + Sync;
+
+/// The body that runs on the host: one call does the whole launch, on all cores.
+#[derive(Clone)]
+pub struct CpuBody(Arc<CpuFn>);
+
+impl fmt::Debug for CpuBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CpuBody")
+    }
+}
+
+impl CpuBody {
+    /// Wraps a function of the parameters and the bound buffers, which it gets as `bindings` declares them.
+    pub fn new<P: Params, B: BindingList>(
+        bindings: B,
+        body: impl for<'a> Fn(&P, B::Args<'a>) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move |params, mut args| {
+            let args = bindings.args(&mut args);
+            body(&bytemuck::pod_read_unaligned(params), args);
+        }))
+    }
+
+    pub(crate) fn run<'a>(&self, params: &[u8], args: &'a mut [CpuArg<'a>]) {
+        (self.0)(params, args);
+    }
+}
+
+/// Returns the turns of a loop that goes `count` times through a body that takes `body` turns of loops itself, for
+/// [`KernelSpec::turns`]. The last look at the condition is one more, and compilers were seen to add another.
+pub const fn loop_turns(count: u64, body: u64) -> u64 {
+    count.saturating_mul(body.saturating_add(1)).saturating_add(2)
+}
+
+/// A kernel's declaration: its name, its buffers, and a body in each language.
+///
+/// **CUDA**: `extern "C" __global__ void name(const Params params, BUFFERS(T0, T1, …))`, with `Params` what
+/// [`params!`](crate::params) declared and `BUFFERS` the bindings in order, under their names, as pointers to these types, which are
+/// `const` where they are only read. Dynamic shared memory is `shared_bytes`. A body with the line `wait_for_previous();`, which
+/// every thread must then come to before it touches memory other than the parameters, is launched while the launch ahead of it
+/// ends ("programmatic dependent launch", CUDA C++ Programming Guide); others start afterwards.
+///
+/// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
+/// `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is
+/// `group.x + group.y * groups.x` with `@builtin(workgroup_id) group` and `@builtin(num_workgroups) groups`, and may
+/// reach past the last group, where the body must do nothing.
+///
+/// **CPU**: [`CpuBody`].
+#[derive(Clone)]
+pub struct KernelSpec {
+    /// The entry point in both sources.
+    pub name: &'static str,
+    /// What distinguishes this instance of the kernel from others of its name, such as `bls12-381-fr/8`: kernels of one name and
+    /// variant have the same text. For messages and lists.
+    pub variant: String,
+    /// The buffers, in order.
+    pub bindings: Vec<Binding>,
+    /// How many threads a workgroup has.
+    pub threads: u32,
+    /// Bytes of memory that a workgroup has: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations in
+    /// WGSL.
+    pub shared_bytes: u32,
+    /// The fields of the parameters.
+    pub params: &'static [ParamField],
+    /// Constants that the sources see.
+    pub constants: Vec<Constant>,
+    /// The body for the CPU.
+    pub cpu: CpuBody,
+    source: Arc<SourceFn>,
+    pub(crate) turns: Option<Arc<TurnsFn>>,
+}
+
+impl KernelSpec {
+    /// Declares a kernel with parameters `P`. The body for the CPU gets the buffers in the shape in which `bindings` declares them:
+    /// as an array for an array, and so on ([`BindingList`]). `source` gives the text in a language, complete but for what
+    /// [`KernelSpec`] says the backend declares; it is called only for the language of the device.
+    pub fn new<P: Params, B: BindingList>(
+        name: &'static str,
+        variant: impl Into<String>,
+        bindings: B,
+        cpu: impl for<'a> Fn(&P, B::Args<'a>) + Send + Sync + 'static,
+        source: impl Fn(Language) -> String + Send + Sync + 'static,
+    ) -> Self {
+        const {
+            assert!(params::is_packed::<P>(), "parameters are 32-bit words");
+        }
+        Self {
+            name,
+            variant: variant.into(),
+            bindings: bindings.list(),
+            threads: 256,
+            shared_bytes: 0,
+            params: P::FIELDS,
+            constants: Vec::new(),
+            cpu: CpuBody::new(bindings, cpu),
+            source: Arc::new(source),
+            turns: None,
+        }
+    }
+
+    /// Replaces the kernel's text, and keeps all else that it declares.
+    #[must_use]
+    pub fn with_source(self, source: impl Fn(Language) -> String + Send + Sync + 'static) -> Self {
+        Self { source: Arc::new(source), ..self }
+    }
+
+    /// Sets the threads of a workgroup (256 unless set).
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Sets the workgroup memory in bytes (none unless set).
+    #[must_use]
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Adds constants that the sources see, which [`constants!`](crate::constants) declares (there are none unless added).
+    #[must_use]
+    pub fn constants(mut self, constants: &[Constant]) -> Self {
+        self.constants.extend_from_slice(constants);
+        self
+    }
+
+    /// Sets the most turns that the loops of one thread take in WGSL with these parameters, loops within loops and the last
+    /// look at each condition included (few unless set).
+    ///
+    /// # Panics
+    /// If `P` has not the fields that the kernel was declared with.
+    #[must_use]
+    pub fn turns<P: Params>(mut self, turns: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
+        assert_eq!(P::FIELDS, self.params, "parameters of kernel {}", self.name);
+        self.turns = Some(Arc::new(move |params| turns(&bytemuck::pod_read_unaligned(params))));
+        self
+    }
+
+    /// Returns whether [`KernelSpec::turns`] says how many turns loops take.
+    pub fn declares_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Returns the size of the parameters in bytes.
+    pub fn params_bytes(&self) -> usize {
+        4 * params::words(self.params)
+    }
+
+    /// Returns the kernel's own text in a language, without what the backend declares.
+    pub fn source(&self, language: Language) -> String {
+        (self.source)(language)
+    }
+
+    /// Returns the kernel's name and variant, for messages.
+    pub fn label(&self) -> String {
+        match self.variant.as_str() {
+            "" => self.name.to_owned(),
+            variant => format!("{} ({variant})", self.name),
+        }
+    }
+
+    /// Returns the text in CUDA C++, behind the declarations of the parameters, the constants and the buffers.
+    pub fn cuda_source(&self) -> String {
+        let (constants, buffers) = (params::cuda_constants(&self.constants), params::cuda_buffers(&self.bindings));
+        format!("{}\n{constants}{buffers}#line 1\n{}", params::cuda(self.params), self.source(Language::Cuda))
+    }
+}
+
+impl fmt::Debug for KernelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelSpec")
+            .field("name", &self.name)
+            .field("variant", &self.variant)
+            .field("bindings", &self.bindings)
+            .field("threads", &self.threads)
+            .field("shared_bytes", &self.shared_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Refuses a kernel of whose name and variant the device has one with another text.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(crate) fn two_texts(spec: &KernelSpec, device: DeviceId) -> Error {
+    let log = "there is a kernel of this name and variant with another text: variants must tell texts apart".to_owned();
+    Error::Compile { kernel: spec.label(), device: device.to_string(), log }
+}
