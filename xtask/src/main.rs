@@ -5,6 +5,8 @@
 
 mod address;
 mod bundle;
+#[cfg(test)]
+mod floors;
 mod fuzz;
 #[cfg(test)]
 mod modules;
