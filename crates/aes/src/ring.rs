@@ -1,6 +1,6 @@
-//! How host data is cut into pieces for [`Ring`], which takes them through a device.
+//! How host data is cut into pieces for [`BytePipeline`], which takes them through a device.
 
-use evariste_backend::{Ring, Secrecy};
+use evariste_backend::{BytePipeline, Secrecy};
 
 use crate::{Aes, Result};
 
@@ -12,7 +12,7 @@ const MIN_PIECE: usize = 512 << 10;
 
 /// For data of a known length, in pieces that are multiples of `unit`, itself one of blocks. They are not longer than the
 /// configuration says, unless a unit is: a device may copy longer host memory once more.
-pub(crate) fn for_len(aes: &Aes, len: usize, unit: usize) -> Result<Ring> {
+pub(crate) fn for_len(aes: &Aes, len: usize, unit: usize) -> Result<BytePipeline> {
     let (queues, chunk) = (aes.config().queue_count(), aes.config().piece_bytes());
     // Powers of two, so that rings for data of all lengths find the host memory of earlier ones in its pool.
     let even = len.div_ceil(ROUNDS * queues).next_power_of_two().max(MIN_PIECE);
@@ -21,12 +21,12 @@ pub(crate) fn for_len(aes: &Aes, len: usize, unit: usize) -> Result<Ring> {
 }
 
 /// For readers.
-pub(crate) fn for_stream(aes: &Aes) -> Result<Ring> {
+pub(crate) fn for_stream(aes: &Aes) -> Result<BytePipeline> {
     new(aes, aes.config().piece_bytes(), aes.config().queue_count())
 }
 
-fn new(aes: &Aes, piece_bytes: usize, queues: usize) -> Result<Ring> {
-    Ok(Ring::new(aes.device(), piece_bytes, queues, Secrecy::Secret)?)
+fn new(aes: &Aes, piece_bytes: usize, queues: usize) -> Result<BytePipeline> {
+    Ok(BytePipeline::new(aes.device(), piece_bytes, queues, Secrecy::Secret)?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The buffers that a kernel takes: how it declares them, and how its body for the CPU gets them.
+//! The buffers of a kernel: their declaration, and their form in its body for the CPU.
 
 use crate::cpu_arg::CpuArg;
 
@@ -22,15 +22,15 @@ pub enum BindingType {
     Vec4,
     /// `atomic<u32>`, of a buffer that is written.
     Atomic,
-    /// `vec4<u32>`, of a view of bytes that may start and end within such a word. Word 0 is the one that the first byte lies in
-    /// ([`View::start`](crate::View::start) tells where), and only bodies for the CPU get the bytes alone. What lies around them may be
-    /// others': kernels use nothing of it and leave it as it is, in CUDA by writing only those words of 4 bytes that have bytes of the
-    /// view.
+    /// `vec4<u32>`, for a view of bytes that may start and end within such a word. Word 0 contains the first byte
+    /// ([`View::start`](crate::View::start) says where). CPU bodies get exactly the bytes of the view. The bytes
+    /// around it may belong to others: kernels must not use or change them. In CUDA they write only those words of 4
+    /// bytes that contain bytes of the view.
     Bytes,
 }
 
 impl BindingType {
-    /// Returns the widest word of which elements of `bytes` bytes (a multiple of 4) are made.
+    /// Returns the widest word that divides elements of `bytes` bytes (a multiple of 4).
     pub const fn of(bytes: usize) -> Self {
         match bytes {
             b if b % 16 == 0 => BindingType::Vec4,
@@ -49,12 +49,12 @@ impl BindingType {
     }
 }
 
-/// One buffer that a kernel takes.
+/// A buffer of a kernel.
 ///
-/// In WGSL a binding `x` is seen through `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`,
-/// with `W` the [`BindingType`] and `i` counting words of what is bound: the backend writes these functions, since an allocation may
-/// be made of several buffers of its API, and a view may start anywhere in one. Of atomics, `W` is `u32`, and
-/// `x_max(i: u32, value: u32)` leaves the larger of both: CUDA's `atomicMax`.
+/// In WGSL, a binding `x` has the accessor `x_get(i: u32) -> W` and, if it is written, `x_set(i: u32, value: W)`. `W`
+/// is the word of the [`BindingType`], and `i` counts words from the start of the view. The backend generates these
+/// functions, since an allocation may consist of several buffers of its API, and a view may start anywhere in one. For
+/// atomics `W` is `u32`, and `x_max(i: u32, value: u32)` is CUDA's `atomicMax`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
     /// Its name in the sources.
@@ -81,26 +81,26 @@ impl Binding {
     }
 }
 
-/// Buffers that a kernel declares, in a shape that says how many they are, and in which its body for the CPU gets them.
+/// The buffers of a kernel, in a shape that fixes their number. The CPU body receives them in the same shape.
 ///
 /// | declared | in the body |
 /// | --- | --- |
 /// | [`Binding`] | `&mut CpuArg` |
 /// | `[Binding; N]` | `&mut [CpuArg; N]` |
 /// | `Option<Binding>`, which some variants of a kernel have | `Option<&mut CpuArg>` |
-/// | `Vec<Binding>`, whose number the kernel was made for | `&mut [CpuArg]` |
-/// | a pair, triple or quadruple of these, one behind the other | a pair, triple or quadruple |
+/// | `Vec<Binding>`, with a number that the variant fixes | `&mut [CpuArg]` |
+/// | a pair, triple or quadruple of these, one after the other | a pair, triple or quadruple |
 pub trait BindingList: Send + Sync + 'static {
-    /// The buffers as a body for the CPU gets them.
+    /// The buffers in the CPU body.
     type Args<'a>;
 
     /// Returns all of them, in order.
     fn list(&self) -> Vec<Binding>;
 
-    /// Takes as many buffers off the front of `args`.
+    /// Takes its buffers off the front of `args`.
     ///
     /// # Panics
-    /// If there are fewer. Launches have as many buffers as their kernel declares.
+    /// If `args` has too few. A launch has exactly the buffers that its kernel declares.
     fn args<'a>(&self, args: &mut &'a mut [CpuArg<'a>]) -> Self::Args<'a>;
 }
 
@@ -187,7 +187,7 @@ fn front<'a, const N: usize>(args: &mut &'a mut [CpuArg<'a>]) -> &'a mut [CpuArg
 }
 
 fn missing() -> ! {
-    unreachable!("a launch has as many buffers as its kernel declares")
+    unreachable!("a launch has exactly the buffers that its kernel declares")
 }
 
 #[cfg(test)]

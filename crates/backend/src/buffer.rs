@@ -14,55 +14,55 @@ use crate::{
     secrecy::Secrecy,
 };
 
-/// A type that buffers hold: how the host sees it and which bytes the device sees.
+/// A type of elements of buffers: its form on the host and its bytes on the device.
 pub trait Element: Send + Sync + 'static {
     /// The type of an element on the host.
     type Host: Copy + Default + Send + Sync + 'static;
 
-    /// How many bytes one element has on the device, at least 1: a program with buffers of elements of none does not
-    /// compile.
+    /// The bytes of an element on the device, at least 1. A buffer of elements without bytes does not compile.
     const BYTES: usize;
 
-    /// Whether encoding and decoding copy bytes, and compute little or nothing: few elements are left to one thread then.
+    /// Whether encoding and decoding only copy bytes, or compute little. One thread then does all the work for few
+    /// elements.
     const COPIED: bool = false;
 
-    /// Writes the device form of `src`; `dst` has `src.len() * BYTES` bytes. It is aligned to 16 where `BYTES` is a multiple
-    /// of 4, else to the largest power of two that divides `BYTES`.
+    /// Writes the device form of `src` to `dst`, which has `src.len() * BYTES` bytes. `dst` is aligned to 16 if
+    /// `BYTES` is a multiple of 4, else to the largest power of two that divides `BYTES`.
     fn encode(src: &[Self::Host], dst: &mut [u8]);
 
-    /// Reads the device form; `src` has `dst.len() * BYTES` bytes and is aligned as for [`Element::encode`].
+    /// Reads the device form `src`, which has `dst.len() * BYTES` bytes and the alignment of [`Element::encode`].
     ///
     /// # Errors
-    /// [`Error::Undecodable`] with the first element whose bytes are no device form: only values that [`Element::encode`]
-    /// can give come out, whatever the memory holds. `dst` has other values from there on.
+    /// [`Error::Undecodable`] with the index of the first element whose bytes are no device form: whatever the memory
+    /// holds, `dst` gets only values that [`Element::encode`] can produce. From that index on, `dst` has other values.
     fn decode(src: &[u8], dst: &mut [Self::Host]) -> Result<()>;
 }
 
-/// An element that is made of several of another type, such as one of an extension field.
+/// An element that consists of several elements of another type, such as one of an extension field.
 ///
 /// # Safety
-/// [`Element::BYTES`] is a multiple of that of the part, and the device form of an element is those of its parts, one after the
-/// other; whatever parts these are, they make an element.
+/// [`Element::BYTES`] is a multiple of that of the part. The device form of an element is the forms of its parts, one
+/// after the other, and any parts make an element.
 pub unsafe trait Composite: Element {
-    /// The type of the parts that an element is made of.
+    /// The type of the parts.
     type Part: Element;
 }
 
-/// Reads the device form of as many elements as `dst` has, as [`Element::decode`] does, on all cores.
+/// Reads the device form of `dst.len()` elements, as [`Element::decode`] does, on all cores.
 ///
 /// # Errors
-/// [`Error::Undecodable`] with the first element whose bytes are no device form; the elements of `dst` from there on are
-/// unspecified.
+/// [`Error::Undecodable`] with the index of the first element whose bytes are no device form. The elements of `dst`
+/// from there on are unspecified.
 ///
 /// # Panics
-/// If `src` has not `dst.len() * T::BYTES` bytes.
+/// If `src` does not have `dst.len() * T::BYTES` bytes.
 pub fn decode<T: Element>(src: &[u8], dst: &mut [T::Host]) -> Result<()> {
     assert_eq!(Some(src.len()), dst.len().checked_mul(T::BYTES), "bytes of {} elements", dst.len());
-    let (grain, first) = (grain::<T>(dst.len()), AtomicU64::new(u64::MAX));
-    parallel::chunks(dst, grain, &|i, dst| {
-        if let Err(error) = T::decode(&src[i * grain * T::BYTES..][..dst.len() * T::BYTES], dst) {
+    let (chunk, first) = (chunk_len::<T>(dst.len()), AtomicU64::new(u64::MAX));
+    parallel::chunks(dst, chunk, &|i, dst| {
+        if let Err(error) = T::decode(&src[i * chunk * T::BYTES..][..dst.len() * T::BYTES], dst) {
             let within = if let Error::Undecodable { index } = error { index } else { 0 };
-            first.fetch_min((i * grain) as u64 + within, Ordering::Relaxed);
+            first.fetch_min((i * chunk) as u64 + within, Ordering::Relaxed);
         }
     });
     match first.into_inner() {
@@ -97,18 +97,19 @@ plain_element!(u8, u32, u64);
 /// 0.054 (16 cores beside an H100).
 const ALONE_BYTES: usize = 128 << 10;
 
-/// Bytes of other data that a thread encodes or decodes at a time. With four times as many, 2 MiB are one piece for each of 16 cores, of
-/// which the last to wake decides: an H200's host then took 10% longer for transforms of 2^16 elements of 32 bytes from slices.
-const GRAIN_BYTES: usize = 32 << 10;
+/// Bytes that one thread encodes or decodes at a time if it computes. With four times this, 2 MiB were one chunk for
+/// each of 16 cores, and the last core to wake decided: an H200's host then took 10% longer for transforms of 2^16
+/// elements of 32 bytes from slices.
+const CHUNK_BYTES: usize = 32 << 10;
 
-/// Elements that one thread encodes or decodes at a time where there are `len`: all of few, else so many that all start aligned
-/// as the first.
-pub(crate) fn grain<T: Element>(len: usize) -> usize {
+/// Elements that one thread encodes or decodes at a time, of `len` elements in all. Few elements are one chunk;
+/// otherwise every chunk is aligned as the first.
+pub(crate) fn chunk_len<T: Element>(len: usize) -> usize {
     const { assert!(T::BYTES > 0, "an element has at least one byte") };
     if T::COPIED && len <= ALONE_BYTES / T::BYTES {
         return len.max(1);
     }
-    (GRAIN_BYTES / T::BYTES).next_multiple_of(ALIGN).max(ALIGN)
+    (CHUNK_BYTES / T::BYTES).next_multiple_of(ALIGN).max(ALIGN)
 }
 
 /// Alignment that encoders and decoders count on, at most.
@@ -116,8 +117,8 @@ const ALIGN: usize = 16;
 
 /// Elements in the memory of a device.
 ///
-/// Lengths and ranges count elements. A buffer keeps its device alive. Operations work on all of it, or on parts of it:
-/// [`Buffer::view`] and [`Buffer::view_mut`].
+/// Lengths and ranges count elements. A buffer keeps its device alive. Operations take a whole buffer, or a part of
+/// it: [`Buffer::view`], [`Buffer::view_mut`].
 pub struct Buffer<T: Element> {
     pub(crate) device: Device,
     pub(crate) memory: Memory,
@@ -161,18 +162,20 @@ impl Device {
     /// Allocates a buffer of `len` elements, whose contents are unspecified.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for more bytes than one buffer may have ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)),
-    /// [`Error::OutOfMemory`] if the device has not as much memory left, [`Error::Driver`] if a call of the driver fails,
-    /// [`Error::Lost`] if the device is lost.
+    /// [`Error::TooLarge`] if a buffer cannot have `len` elements
+    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if the device has no room for
+    /// them, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.alloc_with(len, Secrecy::Public)
     }
 
-    /// Allocates a buffer of `len` elements, whose contents are unspecified. It is zeroed when it is dropped if it is
-    /// [`Secrecy::Secret`].
+    /// Allocates a buffer of `len` elements, whose contents are unspecified. If it is [`Secrecy::Secret`], it is
+    /// zeroed when it is dropped.
     ///
     /// # Errors
-    /// Returns the errors of [`Device::alloc`], for the same reasons.
+    /// [`Error::TooLarge`] if a buffer cannot have `len` elements
+    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if the device has no room for
+    /// them, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn alloc_with<T: Element>(&self, len: usize, secrecy: Secrecy) -> Result<Buffer<T>> {
         const { assert!(T::BYTES > 0, "an element has at least one byte") };
         let limit = self.info().limits.buffer_bytes;
@@ -248,8 +251,8 @@ mod tests {
             assert_eq!(part, host[offset..][..139_900]);
         }
         // One byte that is no element's, at the places where threads meet.
-        let grain = grain::<Checked<BYTES>>(host.len());
-        for index in [0, 1, grain - 1, grain, 139_999] {
+        let chunk = chunk_len::<Checked<BYTES>>(host.len());
+        for index in [0, 1, chunk - 1, chunk, 139_999] {
             let index = index.min(host.len() - 1);
             let mut wrong = host.clone();
             wrong[index] = 1;

@@ -1,4 +1,4 @@
-//! Bytes of any length through a device in pieces, from ordinary memory, readers and pinned memory.
+//! Bytes of any length that pass through a device in pieces: from ordinary memory, readers and pinned memory.
 
 use std::{collections::VecDeque, fmt, mem, ops::Range};
 
@@ -11,21 +11,21 @@ use crate::{
     parallel,
     queue::Queue,
     secrecy::Secrecy,
-    stream::{Stage, Turns},
+    slots::{HOST, Slot, Slots},
 };
 
 /// Bytes of the widest words that kernels read: they may read whole ones of what ends in the middle of one.
 const WIDEST: usize = 16;
 
-/// Pieces of bytes through a device: while one is worked on, the next comes and the last one goes, as with [`crate::Stream`],
-/// whose turns they take.
+/// A pipeline of pieces of bytes. While the device works on one piece, the next is on its way to the device and the one before
+/// on its way back.
 ///
-/// Ordinary memory is copied to pinned memory and back by all cores, one piece up while another one goes down. The pinned
-/// memory lives as long as the ring: secrets in it are zeroed once at the end, not piece by piece.
+/// Ordinary memory is copied to pinned memory and back by all cores. One piece is copied while another one is uploaded or
+/// downloaded. The pinned memory lives as long as the pipeline, so that secrets in it are zeroed once at the end.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
-/// use evariste_backend::{Device, Queue, Ring, Secrecy};
+/// use evariste_backend::{Device, Queue, BytePipeline, Secrecy};
 ///
 /// let device = Device::best()?;
 /// let mut data: Vec<u8> = (0..96).collect();
@@ -35,35 +35,41 @@ const WIDEST: usize = 16;
 ///     let (first, mut rest) = evariste_backend::ViewMut::from(piece).split_at(4)?;
 ///     queue.copy(&first, rest.view_mut(..4)?)
 /// };
-/// Ring::new(&device, 32, 3, Secrecy::Public)?.run(&mut data, work, |done| seen += done.len())?;
+/// BytePipeline::new(&device, 32, 3, Secrecy::Public)?.run(&mut data, work, |done| seen += done.len())?;
 /// assert_eq!(seen, 96);
 /// assert!(data.chunks(32).all(|piece| piece[..4] == piece[4..8]));
 /// # Ok(())
 /// # }
 /// ```
-pub struct Ring {
+pub struct BytePipeline {
     device: Device,
-    turns: Turns<u8>,
-    slots: usize,
+    slots: Slots<u8>,
+    depth: usize,
     piece_bytes: usize,
     secrecy: Secrecy,
     /// Host memory on its way up, or back from there, oldest first: none until a piece has taken it.
     ups: VecDeque<Pending>,
 }
 
-impl Ring {
-    /// Makes a ring with device memory for `slots` pieces at a time, at least one, of `piece_bytes` bytes each, rounded
-    /// down to whole words of 16, at least one. Each piece has a queue of its own where the device has several. `secrecy`
+impl BytePipeline {
+    /// Makes a pipeline with device memory for `depth` pieces of `piece_bytes` bytes each. `depth` is at least 1; `piece_bytes` is
+    /// rounded down to a multiple of 16, and is at least 16. Each piece has a queue of its own if the device has several. `secrecy`
     /// is that of the data.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for pieces of more bytes than one buffer may have, [`Error::OutOfMemory`] if the device has no
-    /// room for all of them, [`Error::Driver`] if a queue cannot be made or another call of the driver fails,
-    /// [`Error::Lost`] if the device is lost.
-    pub fn new(device: &Device, piece_bytes: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
-        let (slots, piece_bytes) = (slots.max(1), piece_bytes.max(WIDEST) / WIDEST * WIDEST);
-        let turns = Turns::new(device, piece_bytes, slots, secrecy)?;
-        Ok(Self { device: device.clone(), turns, slots, piece_bytes, secrecy, ups: VecDeque::with_capacity(slots) })
+    /// [`Error::TooLarge`] if a buffer cannot have `piece_bytes` bytes, [`Error::OutOfMemory`] if the device has no room for all
+    /// pieces, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    pub fn new(device: &Device, piece_bytes: usize, depth: usize, secrecy: Secrecy) -> Result<Self> {
+        let (depth, piece_bytes) = (depth.max(1), piece_bytes.max(WIDEST) / WIDEST * WIDEST);
+        let ups = VecDeque::with_capacity(depth);
+        Ok(Self {
+            device: device.clone(),
+            slots: Slots::new(device, piece_bytes, depth, secrecy)?,
+            depth,
+            piece_bytes,
+            secrecy,
+            ups,
+        })
     }
 
     /// Returns the bytes of a piece. Only the last one may be shorter.
@@ -71,14 +77,14 @@ impl Ring {
         self.piece_bytes
     }
 
-    /// Takes each piece of `data` to the device, has `work` queue what is to be done with it, and brings it back to where it
-    /// came from. `work` gets the queue that it must use, memory that the piece lies at the start of, where it starts in the data
-    /// and its bytes. `done` sees the results in order, once they are there.
+    /// Uploads each piece of `data`, lets `work` queue operations on it, and downloads it to where it came from. `work` receives
+    /// the queue to use, a buffer that starts with the piece, the position of the piece in `data`, and its length in bytes. `done`
+    /// receives the results in order.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last one that is not
-    /// whole words, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first
-    /// error of `work`. What `done` has seen is the result then, and all else is as it was.
+    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last piece that is not whole
+    /// words. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The first error of `work`.
+    /// Then `data` holds results as far as `done` has received them, and its former contents behind.
     pub fn run<E: From<Error> + Send>(
         mut self,
         data: &mut [u8],
@@ -126,13 +132,14 @@ impl Ring {
         Ok(())
     }
 
-    /// Takes `input` to its end piece by piece: `work` is queued on (queue, memory, where the piece starts, its bytes), and
-    /// `done` gets the results in order. A piece that `input` does not fill is the last one.
+    /// Reads pieces from `input`, lets `work` queue operations on each, and gives the results to `done` in order. `work` receives
+    /// the queue to use, a buffer that starts with the piece, the position of the piece in the input, and its length in bytes. The
+    /// input ends with the first piece that `input` does not fill.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last one that is not
-    /// whole words, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first
-    /// error of `input`, `work` or `done`. What `done` has got stays with it; pieces that were under way are lost.
+    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last piece that is not whole
+    /// words. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The first error of `input`,
+    /// `work` or `done`. Then `done` keeps what it has received, and pieces under way are lost.
     pub fn pump<E: From<Error>>(
         mut self,
         mut input: impl FnMut(&mut [u8]) -> Result<usize, E>,
@@ -164,29 +171,27 @@ impl Ring {
         Ok(())
     }
 
-    /// Does what [`Ring::run`] does, on pinned memory for both directions, which goes up and comes back without a copy on
-    /// the host. The results come to where the bytes came from: so they are as secret as that memory, and not as the ring.
+    /// Does what [`BytePipeline::run`] does, on pinned memory for both directions, without a copy on the host. The results replace
+    /// the bytes in `data`, and so have the secrecy of `data`, not that of the pipeline.
     ///
     /// # Errors
-    /// [`Error::WrongTransfer`] for memory for uploads only, [`Error::WrongDevice`] for that of another device and
-    /// [`Error::SecretInput`] for secret memory in a public ring, with nothing done. [`Error::OutOfMemory`] if there is no memory
-    /// for staging or for a last piece that is not whole words, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost, and the first error of
-    /// `work`: `data` is left empty then, since its parts were lost with the copies.
+    /// - [`Error::WrongTransfer`] if `data` is for uploads only, [`Error::WrongDevice`] if it is of another device,
+    ///   [`Error::SecretInput`] if it is secret and the pipeline is public. Nothing has happened then.
+    /// - [`Error::OutOfMemory`] if there is no memory for staging or for a last piece that is not whole words, [`Error::Driver`] if
+    ///   a call of the driver fails, [`Error::Lost`] if the device is lost, and the first error of `work`. `data` is empty then,
+    ///   since its parts were lost with the copies.
     pub fn run_pinned<E: From<Error>>(
         mut self,
         data: &mut HostBuffer,
         work: impl Fn(&Queue, &mut Buffer<u8>, usize, usize) -> Result<(), E>,
     ) -> Result<(), E> {
-        const WHAT: &str = "the host memory of a ring";
-
-        data.expect_download(WHAT)?;
+        data.expect_download(HOST)?;
         let (expected, actual) = (self.device.info().id, data.device());
         if expected != actual {
-            return Err(Error::WrongDevice { what: WHAT, expected, actual }.into());
+            return Err(Error::WrongDevice { what: HOST, expected, actual }.into());
         }
         self.device.backend().expect_host(data)?;
-        data.secrecy().expect_to(self.secrecy, "write", [WHAT, "the memory of a ring"])?;
+        data.secrecy().expect_to(self.secrecy, "write", [HOST, "the memory of a pipeline"])?;
         let mut rest = data.split_off(0);
         let (mut start, mut parts) = (0, Vec::new());
         while !rest.is_empty() {
@@ -194,13 +199,13 @@ impl Ring {
             let tail = rest.split_off(len);
             let part = mem::replace(&mut rest, tail);
             parts.extend(self.finished()?);
-            let stage = self.turns.stage();
-            fit(stage, len, self.secrecy)?;
-            let pending = stage.queue(vec![part], |queue, piece| {
+            let slot = self.slots.first();
+            fit(slot, len, self.secrecy)?;
+            let pending = slot.queue(vec![part], |queue, piece| {
                 work(queue, piece, start, len)?;
                 Ok::<Range<usize>, E>(0..len)
             })?;
-            self.turns.begin(pending);
+            self.slots.begin(pending);
             start += len;
         }
         while let Some(part) = self.last()? {
@@ -216,17 +221,17 @@ impl Ring {
 
     /// Waits for the oldest result if no memory is idle.
     fn finished(&mut self) -> Result<Option<HostBuffer>> {
-        Ok(self.turns.free()?.and_then(|mut parts| parts.pop()))
+        Ok(self.slots.free()?.and_then(|mut parts| parts.pop()))
     }
 
     /// Waits for the oldest result, if there is one.
     fn last(&mut self) -> Result<Option<HostBuffer>> {
-        Ok(self.turns.next()?.and_then(|mut parts| parts.pop()))
+        Ok(self.slots.next()?.and_then(|mut parts| parts.pop()))
     }
 
     /// Host memory for the next `len` bytes.
     fn host_for_upload(&mut self, len: usize, transfer: Transfer) -> Result<HostBuffer> {
-        let oldest = if self.ups.len() < self.slots { None } else { self.ups.pop_front() };
+        let oldest = if self.ups.len() < self.depth { None } else { self.ups.pop_front() };
         let mut host = match oldest {
             Some(pending) => pending.wait()?,
             None => self.device.host_buffer(self.piece_bytes, transfer, self.secrecy)?,
@@ -241,9 +246,9 @@ impl Ring {
         host: HostBuffer,
         work: impl FnOnce(&Queue, &mut Buffer<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let stage = self.turns.stage();
-        fit(stage, host.len(), self.secrecy)?;
-        let Stage { queue, data, .. } = stage;
+        let slot = self.slots.first();
+        fit(slot, host.len(), self.secrecy)?;
+        let Slot { queue, data, .. } = slot;
         self.ups.push_back(queue.write_pinned(data.view_mut(..host.len())?, host)?);
         work(queue, data)
     }
@@ -255,9 +260,9 @@ impl Ring {
             None => self.device.host_buffer(self.piece_bytes, Transfer::Download, self.secrecy)?,
         };
         drop(host.split_off(len));
-        let Stage { queue, data, .. } = self.turns.stage();
+        let Slot { queue, data, .. } = self.slots.first();
         let pending = queue.read_pinned(data.view(..len)?, host)?;
-        self.turns.begin(vec![pending]);
+        self.slots.begin(vec![pending]);
         Ok(())
     }
 }
@@ -265,16 +270,16 @@ impl Ring {
 /// Gives the last piece memory of its own length if it is not whole words: devices write part of a word only where a buffer
 /// ends, and kernels read whole words. What is behind the end of a buffer has a value, what an earlier piece might have written
 /// need not have one.
-fn fit(stage: &mut Stage<u8>, len: usize, secrecy: Secrecy) -> Result<()> {
+fn fit(slot: &mut Slot<u8>, len: usize, secrecy: Secrecy) -> Result<()> {
     if !len.is_multiple_of(WIDEST) {
-        stage.data = stage.data.device().alloc_with(len, secrecy)?;
+        slot.data = slot.data.device().alloc_with(len, secrecy)?;
     }
     Ok(())
 }
 
-impl fmt::Debug for Ring {
+impl fmt::Debug for BytePipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ring").field("piece_bytes", &self.piece_bytes).finish_non_exhaustive()
+        f.debug_struct("BytePipeline").field("piece_bytes", &self.piece_bytes).finish_non_exhaustive()
     }
 }
 
@@ -287,7 +292,7 @@ mod tests {
 
     const PIECE: usize = 64;
 
-    /// Copies the first 4 bytes of each piece to the next 4, if there are as many.
+    /// Copies the first 4 bytes of each piece to the next 4, if it has 8.
     fn work(queue: &Queue, piece: &mut Buffer<u8>, _at: usize, len: usize) -> Result<()> {
         if len < 8 {
             return Ok(());
@@ -302,8 +307,8 @@ mod tests {
         data
     }
 
-    fn ring(slots: usize) -> Ring {
-        Ring::new(&Device::cpu(), PIECE, slots, Secrecy::Secret).unwrap()
+    fn pipeline(slots: usize) -> BytePipeline {
+        BytePipeline::new(&Device::cpu(), PIECE, slots, Secrecy::Secret).unwrap()
     }
 
     fn data(len: usize) -> Vec<u8> {
@@ -318,7 +323,7 @@ mod tests {
             for len in LENGTHS {
                 let (data, expected) = (data(len), worked(&data(len)));
                 let (mut slice, mut seen) = (data.clone(), Vec::new());
-                ring(slots).run(&mut slice, work, |piece| seen.extend_from_slice(piece)).unwrap();
+                pipeline(slots).run(&mut slice, work, |piece| seen.extend_from_slice(piece)).unwrap();
                 assert_eq!((&slice, &seen), (&expected, &expected), "{slots} {len}");
 
                 let (mut left, mut seen) = (&data[..], Vec::new());
@@ -327,12 +332,12 @@ mod tests {
                     seen.extend_from_slice(piece);
                     Ok(())
                 };
-                ring(slots).pump(input, |queue, piece, _, len| work(queue, piece, 0, len), done).unwrap();
+                pipeline(slots).pump(input, |queue, piece, _, len| work(queue, piece, 0, len), done).unwrap();
                 assert_eq!(seen, expected, "{slots} {len}");
 
                 let mut host = Device::cpu().host_buffer(len, Transfer::Both, Secrecy::Secret).unwrap();
                 host.copy_from_slice(&data);
-                ring(slots).run_pinned(&mut host, work).unwrap();
+                pipeline(slots).run_pinned(&mut host, work).unwrap();
                 assert_eq!(&*host, expected, "{slots} {len}");
             }
         }
@@ -347,13 +352,13 @@ mod tests {
                 false => work(queue, piece, at, len),
             };
             let (mut slice, mut seen) = (data.clone(), 0);
-            let failed = ring(slots).run(&mut slice, fail, |piece| seen += piece.len());
+            let failed = pipeline(slots).run(&mut slice, fail, |piece| seen += piece.len());
             assert_eq!(failed.unwrap_err(), Error::Undecodable { index: (bad * PIECE) as u64 });
             assert!(seen <= bad * PIECE && seen.is_multiple_of(PIECE));
             assert_eq!(slice, [&worked(&data[..seen]), &data[seen..]].concat(), "{slots} {bad}");
 
             let mut host = Device::cpu().host_buffer(data.len(), Transfer::Both, Secrecy::Secret).unwrap();
-            assert!(ring(slots).run_pinned(&mut host, fail).is_err());
+            assert!(pipeline(slots).run_pinned(&mut host, fail).is_err());
             assert!(host.is_empty());
         }
     }
@@ -361,7 +366,7 @@ mod tests {
     #[test]
     fn memory_that_does_not_come_back_is_refused() {
         let mut host = Device::cpu().host_buffer(PIECE, Transfer::Upload, Secrecy::Public).unwrap();
-        assert!(matches!(ring(2).run_pinned(&mut host, work), Err(Error::WrongTransfer { .. })));
+        assert!(matches!(pipeline(2).run_pinned(&mut host, work), Err(Error::WrongTransfer { .. })));
         assert_eq!(host.len(), PIECE);
     }
 }

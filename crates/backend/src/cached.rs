@@ -31,12 +31,12 @@ impl Values {
     }
 }
 
-/// How many plans of one type a device keeps at most.
+/// The most plans of one type that a device caches.
 pub const CACHED_PLANS: usize = 8;
 
 type Plan = Arc<dyn Any + Send + Sync>;
 
-/// The plans of a device, of each type those used last.
+/// The plans of a device: the most recently used of each type.
 #[derive(Default)]
 pub(crate) struct Plans(Mutex<VecDeque<(TypeId, String, Plan)>>);
 

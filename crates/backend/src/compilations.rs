@@ -1,4 +1,4 @@
-//! What a device compiles: counted, logged, and told to who shows progress.
+//! The compilations of a device: counted, logged, and reported to an observer.
 
 use std::{
     fmt,
@@ -38,7 +38,7 @@ pub struct Compilation {
 /// A function that a device calls after it has made a kernel ready.
 pub type Observer = Arc<dyn Fn(&Compilation) + Send + Sync>;
 
-/// The compilations of a device. A backend counts them with this.
+/// Counts the compilations of a device, for backends.
 #[derive(Default)]
 pub struct Compilations {
     compiled: AtomicU64,
@@ -49,8 +49,8 @@ pub struct Compilations {
 }
 
 impl Compilations {
-    /// Counts a kernel, logs it and calls the observer, on this thread. Call it while you hold no lock, since the observer may use
-    /// the device.
+    /// Counts a kernel, logs it and calls the observer, on this thread. Call it without holding a lock, since the
+    /// observer may use the device.
     pub fn note(&self, kernel: String, origin: Origin, time: Duration) {
         let (counter, verb) = match origin {
             Origin::Compiler => (&self.compiled, "compiled"),
@@ -66,7 +66,7 @@ impl Compilations {
         }
     }
 
-    /// Adds time that a driver spent on kernels after they were counted, or on some that it refused.
+    /// Adds time that a driver spent on kernels after they were counted, or on kernels that it refused.
     pub fn note_time(&self, origin: Origin, time: Duration) {
         let nanos = match origin {
             Origin::Compiler => &self.compile_nanos,
@@ -80,7 +80,7 @@ impl Compilations {
         *self.observer.write().unwrap_or_else(PoisonError::into_inner) = observer;
     }
 
-    /// Returns `stats` with the fields that count compilations.
+    /// Returns `stats` with the counters of compilations filled in.
     #[must_use]
     pub fn counted(&self, stats: Stats) -> Stats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -107,8 +107,8 @@ impl Cpu {
         }
     }
 
-    /// Systems that overcommit memory promise more than they have and end whoever uses it: so the sum of all buffers
-    /// is kept under the machine's memory.
+    /// A system that overcommits memory promises more than it has, and ends processes that use it. So the sum of all buffers stays
+    /// below the machine's memory.
     fn allocate(&self, bytes: u64, secrecy: Secrecy) -> Result<Block> {
         let class = Pool::<Block>::class(bytes);
         let live = self.shared.live.load(Ordering::Relaxed);
@@ -140,13 +140,13 @@ impl Cpu {
     /// The bytes of a span.
     fn bytes<'a>(&self, span: Span<'a>) -> Result<&'a [u8]> {
         let start = self.memory(span.memory())?.place(span.at(), span.bytes())?;
-        // SAFETY: `place` gives the start of as many initialised bytes, which no one writes while the span is there.
+        // SAFETY: `place` gives the start of these initialised bytes, which no one writes while the span is there.
         Ok(unsafe { slice::from_raw_parts(start.as_ptr(), span.bytes() as usize) })
     }
 
     fn bytes_mut<'a>(&self, span: SpanMut<'a>) -> Result<&'a mut [u8]> {
         let start = self.memory(span.memory())?.place(span.at(), span.bytes())?;
-        // SAFETY: `place` gives the start of as many initialised bytes, and the span is the right to them for as long.
+        // SAFETY: `place` gives the start of these initialised bytes, and the span is the right to them meanwhile.
         Ok(unsafe { slice::from_raw_parts_mut(start.as_ptr(), span.bytes() as usize) })
     }
 }
@@ -306,7 +306,7 @@ struct Block {
 
 // SAFETY: a block owns its memory alone.
 unsafe impl Send for Block {}
-// SAFETY: shared access tells where the memory is; who writes to it holds the right to the bytes.
+// SAFETY: shared access only gives the address; a writer holds the right to the bytes.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -447,7 +447,7 @@ fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     let page = rustix::param::page_size();
     let first = start.as_ptr().align_offset(page);
     let len = bytes.saturating_sub(first) / page * page;
-    // SAFETY: whole pages inside the block, of which the advice changes neither contents nor access.
+    // SAFETY: whole pages inside the block. The advice changes neither their contents nor access to them.
     let _ = unsafe { madvise(start.as_ptr().wrapping_add(first).cast(), len, Advice::LinuxHugepage) };
 }
 

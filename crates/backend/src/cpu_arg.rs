@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-/// A buffer as the CPU body of a kernel gets it.
+/// A buffer of a launch, in the CPU body of a kernel.
 #[derive(Debug)]
 pub enum CpuArg<'a> {
     /// A buffer that the kernel only reads.
@@ -24,7 +24,8 @@ impl CpuArg<'_> {
     /// Returns the buffer as elements of a type, for writing. A tail that does not fill an element is left out.
     ///
     /// # Panics
-    /// If the kernel declares the buffer as read only, which is a defect of its body. The launch is an error then.
+    /// If the kernel declares the buffer as read only, which is a defect of its body. The launch then returns an
+    /// error.
     pub fn write<T: Pod>(&mut self) -> &mut [T] {
         match self {
             CpuArg::Read(_) => panic!("the kernel declares this buffer as read only"),

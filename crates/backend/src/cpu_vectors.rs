@@ -1,25 +1,25 @@
-//! The vector instructions that bodies of kernels for the CPU may use.
+//! The vector instructions that CPU bodies of kernels may use.
 
 use std::sync::OnceLock;
 
-/// The vector instructions that bodies of kernels for the CPU may use. A processor that has one has those before it.
+/// The vector instructions that CPU bodies of kernels may use. A processor that has one level has all earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuVectors {
-    /// Only those that the program is compiled for.
+    /// Those that the program is compiled for.
     Baseline,
     /// AVX2.
     Avx2,
     /// AVX-512 with its instructions for bytes, words and shorter vectors (F, BW, DQ, VL).
     Avx512,
-    /// AVX-512 with, besides, multiplications of 52 bits (IFMA) and shifts across lanes (VBMI2).
+    /// AVX-512 as above, with multiplications of 52 bits (IFMA) and shifts across lanes (VBMI2).
     Avx512Ifma,
 }
 
-/// The environment variable that keeps bodies of kernels for the CPU to instructions that every processor has.
+/// The environment variable that restricts CPU bodies of kernels to portable code.
 const INSTRUCTIONS_VARIABLE: &str = "EVARISTE_CPU";
 
-/// Returns the best vector instructions of this processor, or none where the environment variable `EVARISTE_CPU` is
-/// `portable`: bodies are then those that are written over arkworks' arithmetic. The first answer stands.
+/// Returns the best vector instructions of this processor, or `None` if the environment variable `EVARISTE_CPU` is
+/// `portable`: CPU bodies then use arkworks' arithmetic. The first answer stands for the process.
 pub fn cpu_vectors() -> Option<CpuVectors> {
     static ANSWER: OnceLock<Option<CpuVectors>> = OnceLock::new();
     *ANSWER.get_or_init(|| (!is_portable()).then(detect_vectors))

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Crossovers that were measured or set, by what they depend on, such as a field or a mode. For what an algorithm keeps with a
-/// device ([`Device::notes`](crate::Device::notes)), in a type of its own.
+/// device ([`Device::cached_value`](crate::Device::cached_value)), in a type of its own.
 #[derive(Debug)]
 pub struct Crossovers<K, V>(Mutex<BTreeMap<K, V>>);
 
@@ -49,7 +49,7 @@ impl<K: Ord, V: Copy> Crossovers<K, V> {
     }
 }
 
-/// Runs `run` once, and then `runs` times, of which it returns the time of the fastest.
+/// Runs `run` once to warm up, then `runs` times, and returns the time of the fastest run.
 ///
 /// # Errors
 /// Returns the first error of `run`, which is not run again.

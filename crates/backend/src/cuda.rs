@@ -163,7 +163,7 @@ impl Cuda {
         Ok(memory)
     }
 
-    /// Blocks of a matrix of so many bytes.
+    /// Blocks of a matrix of `bytes` bytes.
     fn blocks(&self, bytes: usize, rows: usize, count: usize) -> Blocks {
         Blocks { pitch: bytes / rows.max(1), rows, count, max_pitch: self.max_pitch }
     }
@@ -517,7 +517,7 @@ impl Backend for Cuda {
             addresses.push(memory.start() + span.at() / word * word);
             touched.push(Touch::of(memory, &span, arg.access()));
         }
-        // A kernel without parameters takes an empty struct, of which the driver copies one byte.
+        // A kernel without parameters takes an empty struct. The driver copies one byte for it.
         let params: &[u8] = if job.params.is_empty() { &[0] } else { job.params };
         let mut arguments: Vec<*mut c_void> = Vec::with_capacity(1 + addresses.len());
         arguments.push(params.as_ptr().cast_mut().cast());

@@ -57,17 +57,17 @@ impl Device {
         self.0.backend.stats()
     }
 
-    /// Calls `observer` after each kernel that the device makes ready from now on, in place of the one before; `None` calls none.
-    /// A program shows progress with it: a first use may compile for seconds.
+    /// Sets a function that the device calls after each kernel it makes ready, in place of an earlier one. Use it to
+    /// show progress, since a first use may compile for seconds. `None` removes it.
     ///
-    /// The call comes from the thread that compiled, and several may come at once. The device holds no lock meanwhile. An observer
-    /// that holds the device keeps it open.
+    /// The thread that compiled calls it, and several threads may call it at once. The device holds no lock meanwhile.
+    /// An observer that holds the device keeps it open.
     pub fn on_compile(&self, observer: Option<Observer>) {
         self.backend().observe(observer);
     }
 
-    /// Makes a device of a backend of one's own, such as one for tests. No name opens it, and asking for its [`DeviceId`]
-    /// gives another one.
+    /// Makes a device from your own backend, such as one for tests. No name opens it: opening its
+    /// [`DeviceId`](crate::DeviceId) gives another device.
     pub fn unregistered(backend: Arc<dyn Backend>) -> Self {
         Self(Open::new(backend))
     }
@@ -86,15 +86,16 @@ impl Device {
         self.0.values.get()
     }
 
-    /// Returns the plan of type `T` that was made under `key` and is kept with this device, or a new one from `make`. At
-    /// most [`CACHED_PLANS`](crate::CACHED_PLANS) plans of a type are kept: then the one that was used longest ago goes.
+    /// Returns the plan of type `T` that is cached with this device under `key`. If there is none, `make` makes it. A
+    /// device caches at most [`CACHED_PLANS`](crate::CACHED_PLANS) plans of a type, and drops the least recently used
+    /// first.
     ///
-    /// Plans hold their device, so a device stays open while it keeps plans: until [`Device::trim`], or an allocation that
-    /// finds too little memory or the device lost, drops them. For plans that calls on host slices make behind the scenes; a
-    /// program that uses one plan again and again keeps it itself.
+    /// A plan holds its device, so a device stays open while it caches plans. [`Device::trim`] drops them, and so does
+    /// an allocation that finds too little memory or a lost device. Calls on host slices use this; a program that uses
+    /// one plan again and again keeps it itself.
     ///
     /// # Errors
-    /// Returns the error of `make`, if that fails; nothing is kept then.
+    /// The error of `make`. Nothing is cached then.
     pub fn cached_plan<T: Any + Send + Sync, E>(
         &self,
         key: &str,
@@ -113,10 +114,10 @@ impl Device {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Refuses `other`, the device of `what`, unless it is this one.
+    /// Returns an error unless `other`, the device of `what`, is this device.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if it is another one.
+    /// [`Error::WrongDevice`] if it is another device.
     pub fn expect_same(&self, what: &'static str, other: &Self) -> Result<()> {
         if self.is_same(other) {
             return Ok(());
@@ -124,7 +125,7 @@ impl Device {
         Err(Error::WrongDevice { what, expected: self.info().id, actual: other.info().id })
     }
 
-    /// Memory of the backend, of exactly so many bytes.
+    /// Memory of the backend, of exactly `bytes` bytes.
     pub(crate) fn alloc_memory(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory> {
         let memory = match self.0.backend.alloc(bytes, secrecy) {
             // Cached plans must not be what is in the way.
@@ -136,7 +137,7 @@ impl Device {
             }
             memory => memory?,
         };
-        // Kernels go by the length, whoever wrote the backend.
+        // Kernels go by the length, also if the backend is not of this crate.
         if memory.bytes() != bytes {
             let reason = format!("it gave {} bytes instead of {bytes}", memory.bytes());
             return Err(Error::Driver { device: self.info().id, call: "alloc", reason });
@@ -144,17 +145,17 @@ impl Device {
         Ok(memory)
     }
 
-    /// Makes host memory of `bytes` bytes that this device copies from or to without a detour, whose contents are
-    /// unspecified. It is zeroed when it is dropped if it is [`Secrecy::Secret`]. Making new memory is slow with CUDA,
-    /// which pins it: keep it for many transfers.
+    /// Makes pinned host memory of `bytes` bytes, which this device copies from or to directly. Its contents are
+    /// unspecified. If it is [`Secrecy::Secret`], it is zeroed when it is dropped. With CUDA, pinning new memory is
+    /// slow: keep it for many transfers.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is not as much memory that the device can use, [`Error::TooLarge`] with wgpu for
-    /// more than a buffer of its API may have, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
-    /// device is lost.
+    /// [`Error::OutOfMemory`] if there is not enough memory that the device can use, [`Error::TooLarge`] with wgpu if
+    /// a buffer of its API cannot have `bytes` bytes, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
     pub fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
         let host = self.0.backend.host_buffer(bytes, transfer, secrecy)?;
-        // Whoever fills it goes by the length, whoever wrote the backend.
+        // Callers go by the length, also if the backend is not of this crate.
         let reason = if host.len() != bytes {
             format!("it gave {} bytes of host memory instead of {bytes}", host.len())
         } else if host.secrecy() < secrecy {
@@ -165,26 +166,26 @@ impl Device {
         Err(Error::Driver { device: self.info().id, call: "host_buffer", reason })
     }
 
-    /// Waits for both events and gives the time between them.
+    /// Waits for both events and returns the time between them.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for an event of another device of this kind, [`Error::Driver`] for one of another kind or if
-    /// a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::WrongDevice`] if an event is of another device of this kind. [`Error::Driver`] if it is of another
+    /// kind or if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
         self.0.backend.elapsed(from, to)
     }
 
-    /// Waits until the device is idle, and reports what went wrong on it since.
+    /// Waits until the device is idle, and reports errors of its work.
     ///
     /// # Errors
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, which work that was queued
-    /// before may have caused.
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, possibly because of
+    /// earlier work.
     pub fn sync(&self) -> Result<()> {
         self.0.backend.sync()
     }
 
-    /// Gives memory that is kept for later buffers back to the system, after dropping the plans that are kept
-    /// ([`Device::cached_plan`]).
+    /// Drops the cached plans ([`Device::cached_plan`]), and returns memory that the pools keep for later buffers to
+    /// the system.
     pub fn trim(&self) {
         self.0.plans.clear();
         self.0.backend.trim();
@@ -204,7 +205,7 @@ impl fmt::Display for Device {
 }
 
 impl Error {
-    /// The error of a device whose backend gave host memory back that is no part of what it was given.
+    /// The error of a device whose backend returned host memory other than it received.
     pub fn other_memory(device: &Device) -> Self {
         let reason = "it gave back other host memory than it was given".into();
         Self::Driver { device: device.info().id, call: "wait", reason }

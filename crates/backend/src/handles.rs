@@ -19,12 +19,12 @@ impl Memory {
         Self { raw: Box::new(raw), bytes }
     }
 
-    /// Returns how many bytes were asked for.
+    /// Returns the requested length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns a number that tells this allocation from all others that there are: where the backend's own handle lies.
+    /// Returns the address of the backend's own handle. It distinguishes this allocation from all others that exist.
     pub fn address(&self) -> usize {
         let raw: *const (dyn Any + Send + Sync) = &*self.raw;
         raw.addr()
@@ -74,8 +74,7 @@ macro_rules! shared_handle {
 }
 
 shared_handle! {
-    /// A backend's own handle of an in-order queue of copies and launches: programs have it with its device, as
-    /// [`Queue`](crate::Queue).
+    /// A backend's own handle of an in-order queue of copies and launches. [`Queue`](crate::Queue) is the handle with its device.
     QueueHandle
 }
 
@@ -96,7 +95,7 @@ shared_handle! {
     Executable
 }
 
-/// Downcasts a handle of this crate to a backend's own type, or says whose it is.
+/// Downcasts a handle of this crate to a backend's own type, or returns an error that names the handle.
 pub(crate) fn own<'a, T: Any>(handle: Option<&'a T>, what: &'static str, device: &DeviceInfo) -> Result<&'a T> {
     handle.ok_or_else(|| Error::Driver {
         device: device.id,

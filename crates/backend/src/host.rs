@@ -12,10 +12,10 @@ use crate::{
     secrecy::Secrecy,
 };
 
-/// What a backend provides for its host memory. Dropping it returns the memory to the pool.
+/// Host memory of a backend. Dropping it returns the memory to its pool.
 ///
 /// # Safety
-/// `start` is that of `bytes` initialised bytes, which stay where they are and valid while the value lives. Nothing but the
+/// `start` points to `bytes` initialised bytes. They stay in place and valid while the value lives. Only the
 /// [`HostBuffer`]s over it, and transfers that hold one, may access them.
 pub unsafe trait HostMemory: Any + Send + Sync {
     /// Returns where the memory starts, at a multiple of 16 bytes.
@@ -30,12 +30,10 @@ pub unsafe trait HostMemory: Any + Send + Sync {
     fn secrecy(&self) -> Secrecy;
 }
 
-/// Host memory that a device copies from or to, where it can without a detour: pinned with CUDA, mapped with wgpu ([`Transfer`] says
-/// when).
+/// Host memory that a device copies from or to directly, if it can: pinned with CUDA, mapped with wgpu ([`Transfer`] says when).
 ///
-/// It derefs to its bytes, of which the first is aligned to 16; in a part that was split off, it lies where it lay before.
-/// [`crate::Device::host_buffer`] makes it; [`crate::ViewMut::write_pinned`] and
-/// [`crate::View::read_pinned`] transfer it.
+/// It dereferences to its bytes. The first byte is aligned to 16; a part that was split off stays where it was.
+/// [`crate::Device::host_buffer`] makes it. [`crate::ViewMut::write_pinned`] and [`crate::View::read_pinned`] transfer it.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -84,7 +82,7 @@ impl HostBuffer {
         self.memory.secrecy()
     }
 
-    /// Refuses this buffer, the argument called `what`, if it is for uploads only.
+    /// Returns an error if this buffer, the argument called `what`, is for uploads only.
     ///
     /// # Errors
     /// [`Error::WrongTransfer`] if it was made with [`Transfer::Upload`].
@@ -95,7 +93,8 @@ impl HostBuffer {
         }
     }
 
-    /// Refuses this buffer, the argument called `what`, for copies both ways of device memory of another secrecy.
+    /// Returns an error unless this buffer, the argument called `what`, is as secret as device memory that it is
+    /// copied to and from.
     ///
     /// # Errors
     /// [`Error::SecretInput`] if one of both is secret and the other is public.
@@ -106,8 +105,8 @@ impl HostBuffer {
         device.expect_to(self.secrecy(), "read", [DEVICE, what])
     }
 
-    /// Cuts it in two without copying: keeps the first `at` bytes and gives the rest, which is empty where there are no
-    /// more.
+    /// Splits the buffer at byte `at` without copying: keeps the first part and returns the rest. The rest is empty if
+    /// there are no more bytes.
     #[must_use = "dropping it gives part of the memory back"]
     pub fn split_off(&mut self, at: usize) -> Self {
         let at = at.min(self.len);
@@ -118,10 +117,10 @@ impl HostBuffer {
         rest
     }
 
-    /// Appends `next`, if it is what [`HostBuffer::split_off`] cut off here.
+    /// Appends `next`, if it is the part that [`HostBuffer::split_off`] cut off here.
     ///
     /// # Errors
-    /// Returns `next`, if it is anything else.
+    /// Returns `next` if it is anything else.
     pub fn join(&mut self, next: Self) -> Result<(), Self> {
         // SAFETY: one past the end at most.
         let end = unsafe { self.start.add(self.len) };
@@ -179,7 +178,7 @@ impl fmt::Debug for HostBuffer {
     }
 }
 
-/// What a backend provides for a copy that is under way.
+/// A copy under way, of a backend.
 pub trait PendingCopy: Any + Send {
     /// Waits for the copy.
     ///
@@ -189,12 +188,12 @@ pub trait PendingCopy: Any + Send {
     fn wait(self: Box<Self>) -> Result<HostBuffer>;
 }
 
-/// A copy between host and device that is under way, which keeps the host memory until it is done. Dropping it abandons the
-/// data of a read, not the memory, and has no influence on a write.
+/// A copy between host and device that is under way. It keeps the host memory until the copy is done. Dropping it
+/// abandons the data of a read, but not the memory. A dropped write still happens.
 #[must_use = "the data of a read is there only after `wait`"]
 pub struct Pending {
     copy: Box<dyn PendingCopy>,
-    /// The bytes of host memory that it was given, and by whose copy.
+    /// The bytes of host memory that the backend received, and its device.
     given: Option<(usize, DeviceId)>,
 }
 
@@ -204,7 +203,7 @@ impl Pending {
         Self { copy: Box::new(raw), given: None }
     }
 
-    /// The copy of so many bytes of host memory, which is to be given back by a device whose backend anyone may have written.
+    /// The copy of `bytes` bytes of host memory, which the backend of `device` must return.
     pub(crate) fn of(self, bytes: usize, device: DeviceId) -> Self {
         Self { given: Some((bytes, device)), ..self }
     }
@@ -214,13 +213,13 @@ impl Pending {
         Self::new(Done(host))
     }
 
-    /// Waits for the copy and returns the host memory: filled by a read; after a write, of the same size and for the same
-    /// direction, but its contents are unspecified.
+    /// Waits for the copy and returns the host memory. A read has filled it. After a write it has the same size and
+    /// direction, and unspecified contents.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`] if the copy or the wait for it fails, [`crate::Error::Lost`] if the device is lost,
-    /// [`crate::Error::OutOfMemory`] with wgpu after a write of [`Transfer::Upload`] memory, in place of which new memory
-    /// is given, if there is none.
+    /// [`crate::Error::Driver`] if the copy or the wait for it fails, [`crate::Error::Lost`] if the device is lost.
+    /// After a write of [`Transfer::Upload`] memory with wgpu, [`crate::Error::OutOfMemory`] if there is no new memory
+    /// to return in its place.
     pub fn wait(self) -> Result<HostBuffer> {
         let host = self.copy.wait()?;
         match self.given {

@@ -49,20 +49,20 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// The directions that host memory is for.
+/// The directions of copies that host memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transfer {
-    /// It is for copies from the host to the device: reads from the device into it are refused. Reading such memory on the
-    /// host may be slow. Devices through wgpu copy more than 8 MiB of it, and parts, once more on their way up.
+    /// Copies from the host to the device; reads into it are refused. Reading such memory on the host may be slow.
+    /// Through wgpu, parts of it and more than 8 MiB are copied once more on their way up.
     Upload,
-    /// It is for copies from the device to the host. Copies the other way take it too, as with `Both`.
+    /// Copies from the device to the host. Copies the other way work too, as with `Both`.
     Download,
-    /// It is for copies both ways. Some devices copy it once more on its way up.
+    /// Copies in both directions. Some devices copy such memory once more on its way up.
     Both,
 }
 
-/// What a device is and what it can take. Algorithms plan by this, never by [`Kind`] or by the names that are in it: a new backend
-/// answers the same questions.
+/// What a device is and what it can do. Algorithms plan by this, never by [`Kind`] or by names in it, so that they
+/// work with a new backend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
     /// The name by which it is opened.
@@ -77,7 +77,7 @@ pub struct DeviceInfo {
     pub uuid: Option<[u8; 16]>,
     /// Memory of the device in bytes, where it is known.
     pub memory_bytes: Option<u64>,
-    /// How many units run workgroups at once: streaming multiprocessors, or CPU threads.
+    /// The number of units that run workgroups at once: streaming multiprocessors, or CPU threads.
     pub parallelism: u32,
     /// Hard limits.
     pub limits: Limits,
@@ -100,13 +100,13 @@ pub enum Dialect {
 const SLOW_MEMORY: [&str; 8] = ["sm_75", "sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"];
 
 impl DeviceInfo {
-    /// Returns whether one thread is a workgroup, as on a processor: a kernel's body shares out the work of a launch itself, and
-    /// data is in the host's memory already.
+    /// Returns whether a workgroup is one thread, as on a processor. Then a kernel's body divides the work of a launch
+    /// itself, and data is in the host's memory already.
     pub fn is_processor(&self) -> bool {
         self.limits.workgroup_threads == 1
     }
 
-    /// Returns whether the host's processor does the device's work, be it as itself or as the emulation of a GPU.
+    /// Returns whether the host's processor does the device's work, as itself or by emulating a GPU.
     pub fn runs_on_host(&self) -> bool {
         self.features.software || self.id.kind == Kind::Cpu
     }
@@ -122,8 +122,8 @@ impl DeviceInfo {
         }
     }
 
-    /// Returns whether memory is slow for the arithmetic of the device, so that reading more to compute less does not pay: known of
-    /// NVIDIA's GPUs alone.
+    /// Returns whether memory is slow compared with the arithmetic of the device. Then it does not pay to read more in
+    /// order to compute less. It is known of NVIDIA's GPUs only.
     pub fn has_slow_memory(&self) -> bool {
         SLOW_MEMORY.contains(&self.architecture.as_str())
     }
@@ -136,16 +136,16 @@ pub struct Limits {
     pub buffer_bytes: u64,
     /// How many buffers one kernel can bind.
     pub bindings: u32,
-    /// Memory shared by a workgroup in bytes; on a CPU, the cache that one thread has to itself.
+    /// Memory that a workgroup shares, in bytes. On a CPU, the cache of one thread.
     pub workgroup_bytes: u32,
-    /// Cache that the whole device shares in bytes: data that fits may be gone through in short runs.
+    /// Cache that the whole device shares, in bytes. Data that fits may be processed in short runs.
     pub cache_bytes: u64,
     /// The most threads that a workgroup may have; 1 on a CPU.
     pub workgroup_threads: u32,
     /// Bytes of the pieces in which host data passes through staging memory.
     pub staging_bytes: u64,
-    /// How many turns of loops one thread of a launch may take, those of loops within loops included, where there is a
-    /// limit: beyond, Mesa's llvmpipe ends all loops and says nothing. Launches that may take more are refused
+    /// The limit for loop iterations of one thread in a launch, including nested loops, if there is one. Beyond it,
+    /// Mesa's llvmpipe silently ends all loops. Launches that may exceed it are refused
     /// ([`Kernel::launch`](crate::Kernel::launch)).
     pub loop_turns: Option<u32>,
 }
@@ -155,9 +155,9 @@ pub struct Limits {
 pub struct Features {
     /// Kernels may use 64-bit integers.
     pub int64: bool,
-    /// Queues run side by side, so that copies overlap kernels.
+    /// Queues run side by side, so that copies overlap with kernels.
     pub queues: bool,
-    /// A workgroup that has started goes on until it ends, so that another one may wait for what it writes. On a CPU,
+    /// A workgroup that has started runs on until it ends, so that another one may wait for its results. On a CPU,
     /// where a kernel's body does the whole launch, nothing has to wait.
     pub forward_progress: bool,
     /// The device is a GPU emulated by the processor; [`crate::Device::best`] does not choose it.
@@ -166,7 +166,7 @@ pub struct Features {
 
 /// Counters of a device since it was opened.
 ///
-/// Differences between two readings tell what a region of code did: tests assert on them, users tune by them.
+/// The difference between two readings shows what code between them did. Tests assert on it, and users tune by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -186,12 +186,12 @@ pub struct Stats {
     pub bytes_peak: u64,
     /// Bytes that the pool keeps for later buffers.
     pub bytes_pooled: u64,
-    /// Kernels compiled from source, whatever call or thread needed them.
+    /// Kernels compiled from source, by any call or thread.
     pub compiled: u64,
-    /// Kernels loaded from the disk cache, or from an archive of what was compiled ahead.
+    /// Kernels loaded from the disk cache or from an archive of kernels compiled ahead.
     pub cache_hits: u64,
-    /// The time that compiling kernels took, added up over threads.
+    /// Total time for compiling kernels, summed over threads.
     pub compile_time: Duration,
-    /// The time that loading kernels from the disk cache took, added up over threads.
+    /// Total time for loading kernels from the disk cache, summed over threads.
     pub load_time: Duration,
 }

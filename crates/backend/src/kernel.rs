@@ -20,7 +20,7 @@ use crate::{
 
 /// A kernel ready to launch with parameters `P`.
 ///
-/// Kernels are wrapped in safe functions that check lengths next to the launch; see `docs/adding-a-kernel.md`.
+/// Safe functions wrap kernels, and check lengths next to the launch: see `docs/adding-a-kernel.md`.
 pub struct Kernel<P> {
     device: Device,
     spec: KernelSpec,
@@ -32,13 +32,14 @@ impl<P: Params> Kernel<P> {
     /// Makes a kernel ready on a device.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the device has fewer threads, less memory or fewer bindings for a workgroup than the kernel takes;
-    /// [`Error::Compile`] if the compiler or the driver refuses its text, or the device has a kernel of the same name and variant
-    /// with another text; [`Error::Unavailable`] if the compiler is missing and the disk cache has not what it would make;
-    /// [`Error::Driver`] if another call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if the kernel needs more threads, workgroup memory or bindings than the device has.
+    /// - [`Error::Compile`] if the compiler or the driver refuses its text, or if the device has a kernel of the same
+    ///   name and variant with another text.
+    /// - [`Error::Unavailable`] if there is no compiler and the disk cache does not have the kernel.
+    /// - [`Error::Driver`] if another call of the driver fails, [`Error::Lost`] if the device is lost.
     ///
     /// # Panics
-    /// If `P` has not the fields that `spec` was declared with.
+    /// If the fields of `P` are not those that `spec` declares.
     pub fn new(device: &Device, spec: KernelSpec) -> Result<Self> {
         let executable = spec.compile(device)?;
         Ok(Self::from_parts(device.clone(), spec, executable))
@@ -60,36 +61,39 @@ impl<P: Params> Kernel<P> {
         &self.spec
     }
 
-    /// Returns whether the loops of a thread take no more turns with these parameters than the device allows
-    /// ([`Limits::loop_turns`](crate::Limits::loop_turns)). Who divides work into launches asks this first.
+    /// Returns whether the loops of a thread fit into the iterations that the device allows with these parameters
+    /// ([`Limits::loop_turns`](crate::Limits::loop_turns)). Call this before splitting work into launches.
     pub fn fits(&self, params: &P) -> bool {
         self.expect_fits(params).is_ok()
     }
 
-    /// Refuses parameters that do not fit ([`Kernel::fits`]), as a launch would, before anything is written.
+    /// Returns the error of a launch with parameters that do not fit ([`Kernel::fits`]), before anything is written.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the loops of a thread may take more turns with these parameters than
+    /// [`Error::TooLarge`] if the loops of a thread may take more iterations than
     /// [`Limits::loop_turns`](crate::Limits::loop_turns).
     pub fn expect_fits(&self, params: &P) -> Result<()> {
         self.spec.expect_fits(&self.device, params)
     }
 
-    /// Queues a launch of `groups` workgroups (none: nothing happens).
+    /// Queues a launch of `groups` workgroups. With 0 workgroups, nothing happens.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a buffer or queue of another device, [`Error::Arguments`] if `args` are not as many as are
-    /// declared, or not for the same access, [`Error::Unaligned`] for a view that is not whole words of its binding
-    /// ([`Binding::binding_type`], but for [`BindingType::Bytes`]) and does not end with its buffer, [`Error::SecretInput`] if
-    /// one of the buffers is secret and one that is written is not ([`View::declassify`] says that this is right),
-    /// [`Error::TooLarge`] if the loops of a thread may take more turns than the device allows, or for more workgroups or
-    /// bindings than it takes, [`Error::Compile`] with wgpu if views like these need the kernel compiled once more and that is
-    /// refused, [`Error::Driver`] if a call of the driver fails or a body for the CPU panics, [`Error::Lost`] if the device is
-    /// lost.
+    /// - [`Error::WrongDevice`] if a buffer or the queue is of another device.
+    /// - [`Error::Arguments`] if `args` differ from the declaration in number or access.
+    /// - [`Error::Unaligned`] if a view is not whole words of its binding
+    ///   ([`Binding::binding_type`](crate::Binding::binding_type)), other than at the end of its buffer.
+    ///   [`BindingType::Bytes`](crate::BindingType::Bytes) takes any view.
+    /// - [`Error::SecretInput`] if one of the buffers is secret and a written one is public. [`View::declassify`]
+    ///   permits it.
+    /// - [`Error::TooLarge`] if the loops of a thread may take more iterations than the device allows, or for too many
+    ///   workgroups or bindings.
+    /// - [`Error::Compile`] with wgpu if such views need the kernel compiled once more, and that fails.
+    /// - [`Error::Driver`] if a call of the driver fails or a CPU body panics, [`Error::Lost`] if the device is lost.
     ///
     /// # Safety
-    /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. A CUDA body with the
-    /// line `wait_for_previous();` must come to it as [`KernelSpec`] says.
+    /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. A CUDA body with
+    /// the line `wait_for_previous();` must reach it as [`KernelSpec`] says.
     pub unsafe fn launch(&self, queue: &Queue, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
         self.device.expect_same("the queue of a launch", queue.device())?;
         for arg in &*args {
@@ -119,8 +123,9 @@ impl<P: Params> Kernel<P> {
 }
 
 /// A kernel that is made at its first use.
-// Boxed: structs with the room for many that are not made would be moved to the heap with what the stack held there before, which
-// may be keys.
+// Boxed: a struct with room for kernels that are not made would be moved to the heap with what the stack held there before, such as
+// keys.
+/// A kernel that is compiled at its first use.
 pub struct LazyKernel<P>(Lazy<Box<Kernel<P>>>);
 
 impl<P> Default for LazyKernel<P> {
@@ -130,8 +135,8 @@ impl<P> Default for LazyKernel<P> {
 }
 
 impl<P> Kernel<P> {
-    /// Refuses buffers of which one is secret unless those that are written are, too. Whether a kernel reads what it writes is
-    /// nowhere declared, so that a secret one that is written counts as read.
+    /// Refuses secret buffers if a written one is public. The declaration does not say whether a kernel reads a buffer
+    /// that it writes, so a secret one counts as read.
     fn expect_secret(&self, args: &[Arg<'_>]) -> Result<()> {
         let first = |is: &dyn Fn(&Arg<'_>) -> bool| {
             let found = args.iter().zip(&*self.spec.bindings).find(|(arg, _)| is(arg));
@@ -147,10 +152,10 @@ impl<P> Kernel<P> {
 }
 
 impl<P: Params> LazyKernel<P> {
-    /// Returns the kernel, which the first call makes from what `spec` gives.
+    /// Returns the kernel. The first call makes it from `spec`.
     ///
     /// # Errors
-    /// Returns the errors of [`Kernel::new`], for the same reasons; the next call tries again.
+    /// The errors of [`Kernel::new`]. The next call tries again.
     pub fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
         Ok(self.0.get_or_make(|| Kernel::new(device, spec()).map(Box::new))?)
     }
@@ -169,12 +174,11 @@ impl<P> fmt::Debug for Kernel<P> {
 }
 
 impl KernelSpec {
-    /// Refuses parameters with which the loops of a thread may take more turns than a device allows, before the kernel is
-    /// compiled for it.
+    /// Returns an error if the loops of a thread may take more iterations with these parameters than the device
+    /// allows, before the kernel is compiled for it.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the loops of a thread may take more turns with these parameters than
-    /// [`Limits::loop_turns`](crate::Limits::loop_turns).
+    /// [`Error::TooLarge`] if they may take more than [`Limits::loop_turns`](crate::Limits::loop_turns).
     pub fn expect_fits<P: Params>(&self, device: &Device, params: &P) -> Result<()> {
         let info = device.info();
         let (Some(limit), Some(turns)) = (info.limits.loop_turns, &self.turns) else { return Ok(()) };
@@ -231,10 +235,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns a kernel of the list, which is not rendered, hashed and looked up again as [`Kernel::new`] would.
+    /// Returns a kernel of the list. In contrast to [`Kernel::new`], this does not render, hash and look up its text
+    /// again.
     ///
     /// # Panics
-    /// If the list has not as many kernels, or `P` not the fields that this one was declared with.
+    /// If `index` is out of range, or if the fields of `P` are not those that the kernel declares.
     pub fn kernel<P: Params>(&self, index: usize) -> Kernel<P> {
         let (spec, executable) = &self.kernels[index];
         Kernel::from_parts(self.device.clone(), spec.clone(), executable.clone())
@@ -242,16 +247,21 @@ impl Prepared {
 }
 
 impl Device {
-    /// Makes kernels ready side by side, on rayon's pool, and waits for what the driver would compile at their first launch. Those
-    /// of a plan are listed by its type, such as `Vector::kernels`. A [`Kernel`](crate::Kernel) that is made of one of them
-    /// afterwards compiles nothing, as long as you keep what this gives, and [`Prepared::kernel`] gives it at once.
+    /// Compiles kernels side by side, on rayon's pool, including what the driver would compile at their first launch.
+    /// The kernels of a plan are listed by its type, such as `Vector::kernels`.
     ///
-    /// With CUDA, a device keeps kernels as long as it is open. With wgpu, kernels for views of buffers that start at odd places
-    /// are compiled at their first launch all the same.
+    /// As long as you keep the result, a [`Kernel`] made from one of these declarations compiles nothing, and
+    /// [`Prepared::kernel`] returns it at once. With CUDA, a device keeps kernels as long as it is open. With wgpu,
+    /// kernels for views at odd starts are compiled at their first launch all the same.
     ///
     /// # Errors
-    /// Returns the errors of [`Kernel::new`](crate::Kernel::new), for the same reasons, of the first kernel in the list that has
-    /// one; [`Error::OutOfMemory`] with wgpu if there is no memory for buffers to bind.
+    /// The error of the first kernel in the list that has one:
+    ///
+    /// - [`Error::TooLarge`] if the kernel needs more threads, workgroup memory or bindings than the device has.
+    /// - [`Error::Compile`] if the compiler or the driver refuses its text.
+    /// - [`Error::Unavailable`] if there is no compiler and the disk cache does not have the kernel.
+    /// - [`Error::OutOfMemory`] with wgpu if there is no memory for buffers to bind, [`Error::Driver`] if another call
+    ///   of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn prepare(&self, kernels: &[KernelSpec]) -> Result<Prepared> {
         let (start, before) = (Instant::now(), self.stats());
         let mut made: Vec<Option<Result<Executable>>> = kernels.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! What is made at its first use.
+//! Values that are made at their first use.
 
 use std::{fmt, sync::OnceLock};
 
@@ -20,10 +20,10 @@ use std::{fmt, sync::OnceLock};
 pub struct Lazy<T>(OnceLock<T>);
 
 impl<T> Lazy<T> {
-    /// Returns the value, which the first call makes. Of threads that make one at once, all get that of one of them.
+    /// Returns the value. The first call makes it. If several threads make one, all get the same value.
     ///
     /// # Errors
-    /// Returns the error of `make`; the next call tries again.
+    /// The error of `make`. The next call tries again.
     pub fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.0.get() {
             return Ok(value);

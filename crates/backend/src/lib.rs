@@ -4,6 +4,7 @@
 pub mod archive;
 mod bindings;
 mod buffer;
+mod byte_pipeline;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cache;
 mod cached;
@@ -26,53 +27,72 @@ mod kernel;
 mod lazy;
 pub mod parallel;
 mod params;
+mod pinned_pipeline;
 mod pool;
+mod prefetch;
 mod queue;
 mod registry;
-mod ring;
 mod secrecy;
+mod slots;
 mod span;
 mod spec;
-mod stream;
 mod transfer;
-mod uploads;
 mod view;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 mod zeroize;
 
-pub use bindings::{Access, Binding, BindingList, BindingType};
-pub use buffer::{Buffer, Composite, Element, decode};
+pub use buffer::{Buffer, Element};
+pub use byte_pipeline::BytePipeline;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;
 pub use cached::CACHED_PLANS;
-pub use compilations::{Compilation, Compilations, Observer, Origin};
-pub use cpu_arg::CpuArg;
-pub use cpu_vectors::{CpuVectors, cpu_vectors};
-pub use crossover::{Crossovers, fastest};
-pub use device::{
-    Device,
-    backend::Backend,
-    dispatch::{Arg, Dispatch},
-};
+pub use compilations::{Compilation, Observer, Origin};
+pub use device::Device;
 pub use error::{Error, Result};
-pub use handles::{Event, Executable, Memory, QueueHandle};
-pub use host::{HostBuffer, HostMemory, Pending, PendingCopy};
+pub use handles::Event;
+pub use host::{HostBuffer, Pending};
 pub use info::{DeviceId, DeviceInfo, Dialect, Features, Kind, Limits, Stats, Transfer};
-pub use kernel::{Kernel, LazyKernel, Prepared};
-pub use lazy::Lazy;
-pub use params::{Constant, ParamField, ParamType, Params};
-pub use queue::{Queue, Ready};
+pub use kernel::Prepared;
+pub use pinned_pipeline::PinnedPipeline;
+pub use prefetch::{HostData, Prefetch};
+pub use queue::Queue;
 pub use registry::{DEVICE_VARIABLE, Discovered};
-pub use ring::Ring;
 pub use secrecy::Secrecy;
-pub use span::{Span, SpanMut};
-pub use spec::{CpuBody, KernelSpec, Language, loop_turns};
-pub use stream::Stream;
 pub use transfer::Download;
-pub use uploads::{HostData, Uploads};
 pub use view::{View, ViewMut};
-pub use zeroize::{Wiped, zeroize_vec};
+
+// The crates of the workspace, which are authors all of them, take these from here.
+#[doc(hidden)]
+pub use author::*;
+
+/// The interface for authors of kernels, plans and backends. It is exempt from semantic versioning: any release may change it.
+///
+/// [`params!`](crate::params) and [`constants!`](crate::constants) belong to it, as do [`parallel`](crate::parallel), `archive`, `nvrtc`
+/// and `wgsl`.
+pub mod author {
+    pub use crate::{
+        bindings::{Access, Binding, BindingList, BindingType},
+        buffer::{Composite, decode},
+        compilations::Compilations,
+        cpu_arg::CpuArg,
+        cpu_vectors::{CpuVectors, cpu_vectors},
+        crossover::{Crossovers, fastest},
+        device::{
+            backend::Backend,
+            dispatch::{Arg, Dispatch},
+        },
+        handles::{Executable, Memory, QueueHandle},
+        host::{HostMemory, PendingCopy},
+        kernel::{Kernel, LazyKernel},
+        lazy::Lazy,
+        params::{Constant, ParamField, ParamType, Params},
+        queue::Ready,
+        span::{Span, SpanMut},
+        spec::{CpuBody, KernelSpec, Language, loop_turns},
+        zeroize::{Wiped, zeroize_vec},
+    };
+}
 
 #[doc(hidden)]
 pub use bytemuck;

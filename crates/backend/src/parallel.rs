@@ -1,5 +1,5 @@
-//! Loops over all cores whose bodies are called and not compiled in: a body over each of many fields, compiled together with
-//! rayon's machinery, would take several times as long to build.
+//! Loops over all cores with bodies behind a reference. Compiling each body, over each of many fields, together with rayon's machinery
+//! would take several times as long.
 
 use std::{ops::Range, slice};
 
@@ -17,15 +17,15 @@ pub fn for_each(count: usize, body: &(dyn Fn(usize) + Sync)) {
 /// Ranges of a thread in [`ranges`].
 const PARTS: usize = 4;
 
-/// Cuts the numbers below `count` into some ranges for each thread, and calls `body` with each, on rayon's pool: for work that
-/// shares what is expensive to set up.
+/// Splits the numbers below `count` into a few ranges for each thread, and calls `body` with each, on rayon's pool.
+/// Use it for work that shares an expensive set-up.
 pub fn ranges(count: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     let each = count.div_ceil(PARTS * rayon::current_num_threads()).max(1);
     for_each(count.div_ceil(each), &|i| body(i * each..count.min((i * each).saturating_add(each))));
 }
 
-/// Does work on a thread of rayon's pool, unless this is one: for work of many steps on all cores, of which each would otherwise
-/// enter the pool, and wake this thread at its end.
+/// Runs `work` on a thread of rayon's pool, or here if this is one. Use it for work of many parallel steps: outside
+/// the pool, each step would enter the pool and wake this thread at its end.
 pub fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     rayon::scope(|_| work())
 }
@@ -34,7 +34,7 @@ pub fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 #[derive(Clone, Copy)]
 struct Place<T>(*mut T);
 
-// SAFETY: whoever uses the place sees to it that no two threads use the same part.
+// SAFETY: users of the place see to it that no two threads use the same part.
 unsafe impl<T: Send> Send for Place<T> {}
 // SAFETY: see above.
 unsafe impl<T: Send> Sync for Place<T> {}
@@ -48,8 +48,8 @@ impl<T> Place<T> {
     }
 }
 
-/// Cuts `data` into chunks of `len`, the last of which may be shorter, and calls `body` with the number of each and the chunk,
-/// on rayon's pool.
+/// Splits `data` into chunks of `len` elements and calls `body` with the index of each chunk and the chunk, on rayon's
+/// pool. The last chunk may be shorter.
 ///
 /// # Panics
 /// If `len` is 0.
@@ -65,10 +65,10 @@ pub fn chunks<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T
 /// Bytes that a thread copies at a time.
 const COPY_BYTES: usize = 1 << 18;
 
-/// Copies bytes, long ones on all cores: one core copies at a third of the rate of a link to a device, or less.
+/// Copies bytes, many of them on all cores: one core copies at a third of the rate of a link to a device, or less.
 ///
 /// # Panics
-/// If the lengths are not the same.
+/// If the lengths differ.
 pub fn copy(src: &[u8], dst: &mut [u8]) {
     assert_eq!(src.len(), dst.len());
     chunks(dst, COPY_BYTES, &|i, dst| dst.copy_from_slice(&src[i * COPY_BYTES..][..dst.len()]));

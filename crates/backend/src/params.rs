@@ -6,12 +6,12 @@ use bytemuck::Pod;
 
 use crate::bindings::{Access, Binding};
 
-/// What the parameters of a kernel are made of: words, or arrays of them.
+/// The type of a kernel's parameter: a word, or an array of words.
 ///
 /// # Safety
-/// The type is that many words of 32 bits, without padding and aligned as one.
+/// The type consists of words of 32 bits, without padding, and is aligned as one.
 pub unsafe trait ParamType: Pod {
-    /// How many words an array has; `None` for a word alone.
+    /// The number of words of an array; `None` for a word.
     const LEN: Option<usize>;
 }
 
@@ -33,7 +33,7 @@ where
 pub struct ParamField {
     /// Its name in all languages.
     pub name: &'static str,
-    /// How many words an array has; `None` for a word alone.
+    /// The number of words of an array; `None` for a word.
     pub len: Option<usize>,
 }
 
@@ -77,12 +77,12 @@ pub const fn is_packed<P: Params>() -> bool {
     size_of::<P>() == 4 * words(P::FIELDS) && align_of::<P>() <= 4
 }
 
-/// Declares the parameters of kernels, each a struct whose fields are `u32`, arrays of it or another
-/// [`ParamType`]. It is `Copy`, `Debug`, `Default` and [`Params`].
+/// Declares the parameters of kernels. Each is a struct with fields of type `u32`, arrays of it, or another [`ParamType`]. It is
+/// `Copy`, `Debug`, `Default` and [`Params`].
 ///
-/// Kernels see it as `params`. CUDA has the same fields; WGSL has those that are words, and word i of an array `x` (of 32 words at
-/// most) as `x_i`. Names must be no keywords of any language, of which WGSL reserves many, such as `from` and `pass`, and not end as
-/// those of words of another array (`x_0`) or as what the backend adds for a binding (`x_base`).
+/// Kernels see it as `params`. CUDA has the same fields. WGSL has the fields that are words, and word i of an array `x` (of at most
+/// 32 words) as `x_i`. A name must not be a keyword of any of the languages; WGSL reserves many, such as `from` and `pass`. It must
+/// not end like a word of another array (`x_0`), or like the names that the backend adds for a binding (`x_base`).
 ///
 /// ```
 /// evariste_backend::params! {
@@ -124,11 +124,11 @@ macro_rules! params {
     )+};
 }
 
-/// A constant that a kernel's sources see: its name in all languages, and its value.
+/// A constant in a kernel's sources: its name in all languages, and its value.
 pub type Constant = (&'static str, u32);
 
-/// Declares constants that the host and kernels share, such as bits of a parameter: a module of `u32`, and all of them as `ALL`,
-/// for [`KernelSpec::constants`](crate::KernelSpec::constants).
+/// Declares constants that the host and kernels share, such as bits of a parameter: a module of `u32` constants, with the list
+/// `ALL` for [`KernelSpec::constants`](crate::KernelSpec::constants).
 ///
 /// ```
 /// evariste_backend::constants! {

@@ -63,9 +63,9 @@ impl<R> Pool<R> {
         None
     }
 
-    /// [`Pool::give`], but a class gives way that was not used since this one was handed back before and so many bytes of this one
-    /// were, with these, as are kept of that one: else what is not needed any more would keep out all that comes later, or
-    /// little that comes often what is much and comes seldom. Hands back what is not kept.
+    /// Does what [`Pool::give`] does, but evicts stale classes when the budget is full. A class is stale once blocks of this class have
+    /// been handed back since it was last used, with at least the bytes that the pool keeps of it. Otherwise, unused memory would
+    /// keep out everything later, or frequent small blocks would evict rare large ones. Returns what the pool does not keep.
     #[cfg(any(test, feature = "cuda", feature = "wgpu"))]
     pub(crate) fn replace(&self, class: u64, block: R) -> Vec<R> {
         let mut shelves = self.lock();

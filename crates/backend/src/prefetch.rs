@@ -1,4 +1,4 @@
-//! Data from host memory to the device in pieces, whose results stay there.
+//! Host data that is uploaded in pieces, ahead of the work on it.
 
 use std::{collections::VecDeque, fmt, mem};
 
@@ -11,24 +11,24 @@ use crate::{
     info::Transfer,
     queue::Queue,
     secrecy::Secrecy,
-    stream::{Stage, Turns},
+    slots::{Slot, Slots},
     view::View,
 };
 
-/// Pieces of host data on their way to the device: while one is worked on, the next comes. [`crate::Stream`] is for pieces that
-/// go back to the host, whose turns these take.
+/// Uploads host data ahead of the work on it: while the device works on one piece, the next is uploaded. The results stay on the
+/// device. [`crate::PinnedPipeline`] is for pieces that go back to the host.
 ///
-/// The work on a piece is queued on the queue of the piece's memory ([`Uploads::new`]), or all of it on a queue of the
-/// caller's ([`Uploads::ahead_of`]). In either case a piece is worked on when it is there, and its memory takes another one
-/// when the work is done.
+/// The work on a piece is queued on the queue of its slot ([`Prefetch::new`]), or on a queue that you name
+/// ([`Prefetch::ahead_of`]). In either case the work starts when the piece is there, and the slot takes another piece when the
+/// work is done.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
-/// use evariste_backend::{Device, Secrecy, Uploads};
+/// use evariste_backend::{Device, Secrecy, Prefetch};
 ///
 /// let device = Device::best()?;
 /// let mut kept = device.alloc::<u32>(10)?;
-/// let mut uploads = Uploads::<u32>::new(&device, 4, 2, Secrecy::Public)?;
+/// let mut uploads = Prefetch::<u32>::new(&device, 4, 2, Secrecy::Public)?;
 /// for i in 0..5 {
 ///     let mut host = uploads.host()?;
 ///     host.fill(i);
@@ -41,23 +41,23 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub struct Uploads<T: Element> {
+pub struct Prefetch<T: Element> {
     device: Device,
-    turns: Turns<T>,
-    /// Of each memory, by its number.
+    slots: Slots<T>,
+    /// The work on the pieces of each slot, by its number.
     work: Vec<Work>,
     /// Host memory that the device has read, oldest first.
     back: VecDeque<HostBuffer>,
     secrecy: Secrecy,
 }
 
-/// What reads the pieces in one memory.
+/// What reads the pieces in one slot.
 struct Work {
     queue: Queue,
     readers: Readers,
 }
 
-/// What the next upload to a memory has to wait for.
+/// What the next upload to a slot has to wait for.
 enum Readers {
     /// Nothing: the work is on the queue of the uploads.
     InOrder,
@@ -70,14 +70,14 @@ enum Readers {
 
 /// Host data in one of two places.
 pub enum HostData<'a, T: Element> {
-    /// In ordinary memory: encoded ([`Element::encode`]) on its way.
+    /// In ordinary memory. It is encoded ([`Element::encode`]) on its way.
     Slice(&'a [T::Host]),
-    /// In memory that the device copies from itself ([`Device::host_buffer`]), encoded already.
+    /// In pinned memory ([`Device::host_buffer`]), already encoded.
     Pinned(HostBuffer),
 }
 
 impl<T: Element> HostData<'_, T> {
-    /// Cuts off the first `len` elements, or all if there are fewer, without copying: gives them and keeps the rest.
+    /// Splits off and returns the first `len` elements, or all if there are fewer, without copying.
     #[must_use = "dropping it gives part of the memory back"]
     pub fn split_to(&mut self, len: usize) -> Self {
         match self {
@@ -115,70 +115,75 @@ impl<T: Element> fmt::Debug for HostData<'_, T> {
     }
 }
 
-impl<T: Element> Uploads<T> {
-    /// Makes device memory of `len` elements for each of `slots` pieces at a time, at least one. The work on a piece is
-    /// queued on the queue of its memory, one of [`Uploads::queues`].
+impl<T: Element> Prefetch<T> {
+    /// Makes `slots` slots, at least one, with device memory for `len` elements each. The work on a piece is queued on the queue of
+    /// its slot, one of [`Prefetch::queues`].
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for memory of more bytes than a buffer may have, [`Error::OutOfMemory`] if the device has not as
-    /// much left, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::TooLarge`] if a buffer cannot have `len` elements, [`Error::OutOfMemory`] if the device has no room for all slots,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
-        let turns = Turns::new(device, len, slots.max(1), secrecy)?;
-        let work = turns.queues().map(|queue| Work { queue: queue.clone(), readers: Readers::InOrder }).collect();
-        Ok(Self { device: device.clone(), turns, work, back: VecDeque::new(), secrecy })
+        let slots = Slots::new(device, len, slots.max(1), secrecy)?;
+        let work = slots.queues().map(|queue| Work { queue: queue.clone(), readers: Readers::InOrder }).collect();
+        Ok(Self { device: device.clone(), slots, work, back: VecDeque::new(), secrecy })
     }
 
-    /// Makes device memory for pieces that are worked on on a queue of the caller's. `pieces` are the elements of each piece, in
-    /// the order in which they will come; `slots` of them have memory at a time, at least one. With memory for several, uploads
-    /// have one further queue, and it and that of the work wait for each other by events. With one piece, or memory for one, all
-    /// is on the queue of the work, and there are no events.
+    /// Makes slots for work on a queue that you name. `pieces` are the lengths of the pieces in elements, in order; at most `slots`
+    /// of them have memory at a time.
+    ///
+    /// With several slots, uploads have a queue of their own, and both queues wait for each other by events. With one slot or one
+    /// piece, uploads and work share your queue, and there are no events.
     ///
     /// # Errors
-    /// Returns the errors of [`Uploads::new`], for the same reasons.
+    /// [`Error::TooLarge`] if a buffer cannot have the elements of a piece, [`Error::OutOfMemory`] if the device has no room for
+    /// all slots, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn ahead_of(queue: impl Into<Queue>, pieces: &[usize], slots: usize, secrecy: Secrecy) -> Result<Self> {
         let work = queue.into();
         let device = work.device();
-        let slots = slots.min(pieces.len()).max(1);
-        let uploads = if slots > 1 { device.queue()? } else { work.clone() };
-        let len = |slot| pieces.iter().skip(slot).step_by(slots).copied().max().unwrap_or(0);
-        let turns = Turns::of((0..slots).map(|slot| Ok((uploads.clone(), device.alloc_with(len(slot), secrecy)?))))?;
-        let readers = || if slots > 1 { Readers::None } else { Readers::InOrder };
-        let work = (0..slots).map(|_| Work { queue: work.clone(), readers: readers() }).collect();
-        Ok(Self { device: device.clone(), turns, work, back: VecDeque::new(), secrecy })
+        let count = slots.min(pieces.len()).max(1);
+        let uploads = if count > 1 { device.queue()? } else { work.clone() };
+        let len = |slot| pieces.iter().skip(slot).step_by(count).copied().max().unwrap_or(0);
+        let slots = Slots::of((0..count).map(|slot| Ok((uploads.clone(), device.alloc_with(len(slot), secrecy)?))))?;
+        let readers = || if count > 1 { Readers::None } else { Readers::InOrder };
+        let work = (0..count).map(|_| Work { queue: work.clone(), readers: readers() }).collect();
+        Ok(Self { device: device.clone(), slots, work, back: VecDeque::new(), secrecy })
     }
 
-    /// Returns the queue that the work on the pieces of each memory is given to, by the memory's number.
+    /// Returns the queue for the work on the pieces of each slot, by the number of the slot.
     pub fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.work.iter().map(|work| &work.queue)
     }
 
-    /// Returns pinned host memory of as many bytes as the device memory of the next piece, to be filled and given to
-    /// [`Uploads::run`]: that of the oldest piece, which is waited for if all device memory is in use, or else new memory
-    /// for uploads. What it holds is unspecified.
+    /// Returns pinned host memory as long as the next slot, for you to fill and give to [`Prefetch::run`]. Its contents are
+    /// unspecified. If all slots are busy, it is the memory of the oldest piece, once the device has read that; otherwise it is new.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if new host memory is needed and there is none, [`Error::Driver`] if a call of the driver
-    /// fails or the oldest piece could not be read, [`Error::Lost`] if the device is lost.
+    /// [`Error::OutOfMemory`] if there is no host memory, [`Error::Driver`] if a call of the driver fails or the device could not
+    /// read the oldest piece, [`Error::Lost`] if the device is lost.
     pub fn host(&mut self) -> Result<HostBuffer> {
         self.free()?;
-        let bytes = self.turns.stage().data.bytes() as usize;
+        let bytes = self.slots.first().data.bytes() as usize;
         match self.back.pop_front() {
             Some(host) if host.len() == bytes => Ok(host),
             _ => self.device.host_buffer(bytes, Transfer::Upload, self.secrecy),
         }
     }
 
-    /// Queues the upload of a piece to the start of the memory whose turn it is, and has `work` queue what reads it there. `work`
-    /// gets the queue that it must use, the piece and the number of its memory, and what it gives is given. Memories take turns
-    /// from number 0 on; a piece that failed leaves its turn to the next one. A slice is encoded when this returns. If all
-    /// memory is in use, the upload of the oldest piece from pinned memory is waited for, but never its work.
+    /// Queues the upload of a piece to the start of the next slot, and lets `work` queue what reads it there. `work` receives the
+    /// queue to use, a view of the piece, and the number of the slot. Its result is returned.
+    ///
+    /// Pieces take the slots in turn, from number 0 on. A piece that fails leaves its slot to the next piece. A slice has been
+    /// encoded when this returns. If all slots are busy, this waits for the upload of the oldest pinned piece, never for work.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a piece longer than the memory, [`Error::Length`] for pinned memory that is no whole number of
-    /// elements, [`Error::WrongDevice`] for that of another device, [`Error::Unaligned`] for pinned memory that is not whole
-    /// words of 4 bytes and does not fill the device memory, [`Error::OutOfMemory`] for staging memory of a slice,
-    /// [`Error::Driver`] and [`Error::Lost`] if the device fails, and those of `work`. Pinned memory of the piece is dropped
-    /// then; that of earlier pieces is not, but for one whose upload failed while it was waited for.
+    /// - [`Error::OutOfRange`] if the piece is longer than the slot.
+    /// - For pinned memory: [`Error::Length`] if it is no whole number of elements, [`Error::WrongDevice`] if it is of another
+    ///   device, [`Error::Unaligned`] if it is not whole words of 4 bytes and does not fill the slot.
+    /// - [`Error::OutOfMemory`] if there is no staging memory for a slice, [`Error::Driver`] if a call of the driver fails,
+    ///   [`Error::Lost`] if the device is lost.
+    /// - The error of `work`.
+    ///
+    /// Pinned memory of the piece is dropped then. That of earlier pieces is kept, except a piece whose upload failed.
     pub fn run<'a, R, E: From<Error>>(
         &mut self,
         piece: impl Into<HostData<'a, T>>,
@@ -186,8 +191,8 @@ impl<T: Element> Uploads<T> {
     ) -> Result<R, E> {
         self.free()?;
         // Idle as long as `work` may fail or panic.
-        let Stage { slot, queue, data } = self.turns.stage();
-        let Work { queue: reading, readers } = &mut self.work[*slot];
+        let Slot { number, queue, data } = self.slots.first();
+        let Work { queue: reading, readers } = &mut self.work[*number];
         match &*readers {
             Readers::InOrder | Readers::None => {}
             Readers::Until(event) => queue.wait_for(event)?,
@@ -208,24 +213,24 @@ impl<T: Element> Uploads<T> {
             reading.wait_for(&queue.record()?)?;
             *readers = Readers::Unknown;
         }
-        let result = work(reading, data.view(..len)?, *slot)?;
+        let result = work(reading, data.view(..len)?, *number)?;
         if !in_order {
             *readers = Readers::Until(reading.record()?);
         }
-        self.turns.begin(sent.into_iter().collect());
+        self.slots.begin(sent.into_iter().collect());
         Ok(result)
     }
 
-    /// Waits until the device has read the oldest piece from pinned memory that was not given back yet, if there is one, and
-    /// gives its memory back: in the order of the calls of [`Uploads::run`], but for what [`Uploads::host`] has taken.
+    /// Waits until the device has read the oldest pinned piece that was not returned yet, if there is one, and returns its memory.
+    /// The order is that of the calls of [`Prefetch::run`]; [`Prefetch::host`] takes memory out of it.
     ///
     /// # Errors
     /// [`Error::Driver`] if the device could not read the piece, [`Error::Lost`] if it is lost, [`Error::OutOfMemory`] with
-    /// wgpu if there is no memory to give in place of the piece's. Its memory is dropped then.
+    /// wgpu if there is no memory to return in place of the piece's. The memory is dropped then.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
         while self.back.is_empty() {
-            match self.turns.next()? {
+            match self.slots.next()? {
                 Some(host) => self.back.extend(host),
                 None => return Ok(None),
             }
@@ -233,17 +238,17 @@ impl<T: Element> Uploads<T> {
         Ok(self.back.pop_front())
     }
 
-    /// Sees to it that a memory is idle.
+    /// Sees to it that a slot is idle.
     fn free(&mut self) -> Result<()> {
-        let host = self.turns.free()?;
+        let host = self.slots.free()?;
         self.back.extend(host.into_iter().flatten());
         Ok(())
     }
 }
 
-impl<T: Element> fmt::Debug for Uploads<T> {
+impl<T: Element> fmt::Debug for Prefetch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Uploads").field("slots", &self.work.len()).finish_non_exhaustive()
+        f.debug_struct("Prefetch").field("slots", &self.work.len()).finish_non_exhaustive()
     }
 }
 
@@ -269,9 +274,9 @@ mod tests {
     }
 
     /// Both kinds, for pieces of the same length.
-    fn both(device: &Device, slots: usize) -> [Uploads<u32>; 2] {
-        let own = Uploads::new(device, LEN, slots, Secrecy::Secret).unwrap();
-        [own, Uploads::ahead_of(device, &[LEN; PIECES], slots, Secrecy::Secret).unwrap()]
+    fn both(device: &Device, slots: usize) -> [Prefetch<u32>; 2] {
+        let own = Prefetch::new(device, LEN, slots, Secrecy::Secret).unwrap();
+        [own, Prefetch::ahead_of(device, &[LEN; PIECES], slots, Secrecy::Secret).unwrap()]
     }
 
     fn keep(out: &mut Buffer<u32>, piece: usize, queue: &Queue, data: View<'_, u32>) -> Result<()> {
@@ -319,7 +324,7 @@ mod tests {
             let parts = HostData::Pinned(pinned.split_off(0));
             for mut data in [HostData::Slice(&all), parts] {
                 let mut out = Vec::new();
-                let mut uploads = Uploads::ahead_of(&device, &lens, slots, Secrecy::Public).unwrap();
+                let mut uploads = Prefetch::ahead_of(&device, &lens, slots, Secrecy::Public).unwrap();
                 assert_eq!(uploads.queues().count(), slots);
                 for len in lens {
                     let read = |_: &Queue, piece: View<'_, u32>, _| {
@@ -382,7 +387,7 @@ mod tests {
         for mut uploads in both(&device, 2) {
             assert!(uploads.next().unwrap().is_none());
         }
-        let mut uploads = Uploads::<u32>::ahead_of(&device, &[], 2, Secrecy::Public).unwrap();
+        let mut uploads = Prefetch::<u32>::ahead_of(&device, &[], 2, Secrecy::Public).unwrap();
         assert_eq!(uploads.run(&[][..], |_, data, slot| Ok::<_, Error>((data.len(), slot))).unwrap(), (0, 0));
         assert!(uploads.next().unwrap().is_none());
         assert!(uploads.host().unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Queues: what work is given to.
+//! Queues: in-order streams of work on a device.
 
 use std::fmt;
 
@@ -8,13 +8,15 @@ use crate::{
     handles::{Event, QueueHandle},
 };
 
-/// A device with an in-order queue of copies and launches: what work is given to. Clones are the same queue.
+/// A device with an in-order queue of copies and launches. Clones are the same queue.
 ///
-/// Plans, copies and launches go to a queue. A device has one that is used where none is named ([`Device::default_queue`]): so
-/// `&device` does wherever a function takes `impl Into<Queue>`. [`Device::queue`] makes further ones, whose work runs beside that
-/// of others. Work on the same bytes, of which one writes them, runs in the order in which it was given, whichever queues it is
-/// on: it waits for all that the other queue was given before. An event ([`Queue::record`], [`Queue::wait_for`]) lets it wait for
-/// less.
+/// Plans, copies and launches take a queue. Wherever a function takes `impl Into<Queue>`, `&device` stands for the
+/// default queue of the device ([`Device::default_queue`]). [`Device::queue`] makes further queues, whose work runs
+/// side by side.
+///
+/// Work on different queues that uses the same bytes, and writes them at least once, runs in the order in which it was
+/// given. It waits for all earlier work of the other queue. To wait for less, use an event ([`Queue::record`],
+/// [`Queue::wait_for`]).
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -37,8 +39,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Makes a queue of a device from the handle that its backend gave, such as one that wraps another backend.
-    /// [`Device::queue`] and [`Device::default_queue`] are for all others.
+    /// Makes a queue of a device from a handle of its backend, for backends that wrap another one. Others use
+    /// [`Device::queue`] or [`Device::default_queue`].
     pub fn from_handle(device: &Device, handle: QueueHandle) -> Self {
         Self { device: device.clone(), handle }
     }
@@ -61,31 +63,34 @@ impl Queue {
     /// Marks the present end of the queue.
     ///
     /// # Errors
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
+    /// the device is lost.
     pub fn record(&self) -> Result<Event> {
         self.device.backend().record(&self.handle)
     }
 
-    /// Lets later work of the queue start only after `event`.
+    /// Makes later work of the queue wait for `event`.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for an event of another device of this kind, [`Error::Driver`] for one of another kind or if a
-    /// call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) if the event is of another device of this kind.
+    /// [`Error::Driver`](crate::Error::Driver) if it is of another kind or if a call of the driver fails,
+    /// [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.device.backend().wait_for(&self.handle, event)
     }
 }
 
 impl Device {
-    /// Returns the queue that work goes to where none is named.
+    /// Returns the queue for work that names no other queue.
     pub fn default_queue(&self) -> Queue {
         Queue::from_handle(self, self.backend().default_queue().clone())
     }
 
-    /// Makes a further queue, or returns the default queue again where the device has one only.
+    /// Makes a further queue. A device with only one queue returns its default queue.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the driver cannot make one, [`Error::Lost`] if the device is lost.
+    /// [`Error::Driver`](crate::Error::Driver) if the driver cannot make one, [`Error::Lost`](crate::Error::Lost) if
+    /// the device is lost.
     pub fn queue(&self) -> Result<Queue> {
         Ok(Queue::from_handle(self, self.backend().queue()?))
     }
@@ -109,7 +114,8 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// The end of work that made something lasting, such as the tables of a plan: other queues wait for it, its own need not.
+/// The end of work that made something lasting, such as the tables of a plan. Other queues wait for it; its own queue
+/// need not.
 #[derive(Clone, Debug)]
 pub struct Ready {
     queue: QueueHandle,

@@ -17,7 +17,7 @@ use crate::{
 /// The environment variable that overrides the choice of [`Device::best`].
 pub const DEVICE_VARIABLE: &str = "EVARISTE_DEVICE";
 
-/// A device that may be there, as [`Device::discover`] reports it.
+/// A device that may be there, from [`Device::discover`].
 #[derive(Debug)]
 pub struct Discovered {
     /// The device's name.
@@ -27,7 +27,7 @@ pub struct Discovered {
 }
 
 impl Device {
-    /// Returns the host's processor as a device, which is always there.
+    /// Returns the host's processor as a device. It is always there.
     pub fn cpu() -> Self {
         match open(DeviceId::CPU) {
             Ok(device) => device,
@@ -35,22 +35,26 @@ impl Device {
         }
     }
 
-    /// Opens NVIDIA GPU number `index`, from 0 on.
+    /// Opens NVIDIA GPU number `index`, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if the program was built without the feature `cuda`, if the driver is missing, too old or
-    /// does not start, or if it finds no GPU; [`Error::NoSuchDevice`] if it finds `index` GPUs or fewer; [`Error::Driver`]
-    /// or [`Error::Lost`] if it cannot open this one.
+    /// - [`Error::Unavailable`] if the program was built without the feature `cuda`, if the driver is missing, too old
+    ///   or does not start, or if there is no GPU.
+    /// - [`Error::NoSuchDevice`] if there are only `index` GPUs or fewer.
+    /// - [`Error::Driver`] or [`Error::Lost`] if the driver cannot open this one.
     pub fn cuda(index: usize) -> Result<Self> {
         open(DeviceId { kind: Kind::Cuda, index })
     }
 
-    /// Opens GPU number `index`, from 0 on, of those with Vulkan, Metal or DirectX 12; hardware comes before emulation.
+    /// Opens GPU number `index`, counted from 0, of those with Vulkan, Metal or DirectX 12. Hardware comes before
+    /// emulation.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if the program was built without the feature `wgpu`, or if no driver of these offers a GPU
-    /// that computes; [`Error::NoSuchDevice`] if they offer `index` GPUs or fewer; [`Error::Driver`] if this one cannot be
-    /// opened, [`Error::OutOfMemory`] if it has no room for what each device needs.
+    /// - [`Error::Unavailable`] if the program was built without the feature `wgpu`, or if no driver offers a GPU that
+    ///   computes.
+    /// - [`Error::NoSuchDevice`] if there are only `index` GPUs or fewer.
+    /// - [`Error::Driver`] if this one cannot be opened, [`Error::OutOfMemory`] if it has no room for the buffers that
+    ///   each device needs.
     pub fn wgpu(index: usize) -> Result<Self> {
         open(DeviceId { kind: Kind::Wgpu, index })
     }
@@ -58,8 +62,8 @@ impl Device {
     /// Opens the device of a name.
     ///
     /// # Errors
-    /// [`Error::NoSuchDevice`] for another CPU than number 0. Else returns the errors of [`Device::cuda`] or
-    /// [`Device::wgpu`], for the same reasons.
+    /// [`Error::NoSuchDevice`] for a CPU other than number 0; the errors of [`Device::cuda`] or [`Device::wgpu`] for a
+    /// GPU.
     pub fn open(id: DeviceId) -> Result<Self> {
         if id.kind == Kind::Cpu && id.index != 0 {
             return Err(Error::NoSuchDevice { actual: id, available: 1 });
@@ -67,12 +71,13 @@ impl Device {
         open(id)
     }
 
-    /// Opens the device that `EVARISTE_DEVICE` names; else the first CUDA device, else the first GPU through wgpu, else the
-    /// CPU. Emulated GPUs are not chosen.
+    /// Opens the device that the environment variable `EVARISTE_DEVICE` names. Without it, opens the first CUDA
+    /// device, else the first GPU through wgpu, else the CPU. It does not choose emulated GPUs.
     ///
     /// # Errors
-    /// Only if `EVARISTE_DEVICE` is set: [`Error::UnknownDevice`] if it is no name of a device, else the errors of
-    /// [`Device::cuda`] or [`Device::wgpu`], for the same reasons.
+    /// Only if `EVARISTE_DEVICE` is set: [`Error::UnknownDevice`] if it is not the name of a device,
+    /// [`Error::Unavailable`], [`Error::NoSuchDevice`], [`Error::Driver`] or [`Error::OutOfMemory`] if this device
+    /// cannot be opened.
     pub fn best() -> Result<Self> {
         if let Some(name) = env::var_os(DEVICE_VARIABLE) {
             return name.to_string_lossy().parse();
@@ -91,7 +96,7 @@ impl Device {
         Self::discover().into_iter().filter_map(|found| found.device.ok()).collect()
     }
 
-    /// Lists every device of every backend, each with the reason if it cannot be used. A backend without any device is
+    /// Lists all devices of all backends, with the reason for each that cannot be used. A backend without devices is
     /// listed as its number 0, with the reason.
     pub fn discover() -> Vec<Discovered> {
         let mut found = vec![Discovered { id: DeviceId::CPU, device: Ok(Self::cpu()) }];
@@ -141,8 +146,8 @@ impl FromStr for DeviceId {
 /// The open devices, so that two independent crates that ask for `cuda:0` can exchange buffers.
 static REGISTRY: Mutex<Vec<(DeviceId, Place)>> = Mutex::new(Vec::new());
 
-/// Where a device is while it is open. Who opens it holds this lock, and not that of the registry: drivers and loggers that run
-/// meanwhile may ask for another device.
+/// The slot of a device. The thread that opens the device holds this lock, not that of the registry: drivers and
+/// loggers that run meanwhile may ask for another device.
 type Place = Arc<Mutex<Weak<Open>>>;
 
 fn place(id: DeviceId) -> Place {

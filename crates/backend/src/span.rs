@@ -5,8 +5,8 @@ use crate::{
     handles::Memory,
 };
 
-/// Bytes of an allocation that nobody writes meanwhile. Only views of buffers make it: who has the handle of an allocation does
-/// not know who has the right to which part.
+/// A range of bytes of an allocation that nobody writes meanwhile. Only views of buffers make spans: a handle to an
+/// allocation does not say which part belongs to whom.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
     memory: &'a Memory,
@@ -22,7 +22,7 @@ impl<'a> Span<'a> {
         Ok(Self { memory, at, bytes, is_ordered: false })
     }
 
-    /// Returns the allocation. What lies outside of the range may be written meanwhile.
+    /// Returns the allocation. Others may write bytes outside the range.
     pub fn memory(&self) -> &'a Memory {
         self.memory
     }
@@ -37,8 +37,8 @@ impl<'a> Span<'a> {
         self.bytes
     }
 
-    /// Returns whether uses of the range are in order with those on other queues already, so that a backend adds nothing
-    /// ([`crate::View::assume_ordered`]).
+    /// Returns whether the maker of the span orders its uses behind those on other queues
+    /// ([`crate::View::assume_ordered`]). The backend then adds no waits.
     pub fn is_ordered(&self) -> bool {
         self.is_ordered
     }
@@ -53,8 +53,8 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Bytes of an allocation that nobody else reads or writes: the right to them, as a `&mut` is the right to all. It is only made
-/// of a `&mut Memory`, and divided.
+/// A range of bytes of an allocation that nobody else reads or writes. Like `&mut`, it is an exclusive right. It is
+/// made from a `&mut Memory`, and divided.
 #[derive(Debug)]
 pub struct SpanMut<'a> {
     owner: Owner<'a>,
@@ -63,7 +63,7 @@ pub struct SpanMut<'a> {
     is_ordered: bool,
 }
 
-/// The right to a part of an allocation, which whoever holds this keeps book of.
+/// The right to a part of an allocation, which the owner of this value keeps track of.
 #[derive(Debug)]
 pub(crate) enum Owner<'a> {
     /// There is no other part.
@@ -111,12 +111,12 @@ impl<'a> SpanMut<'a> {
         Self { owner, at, bytes, is_ordered: false }
     }
 
-    /// Returns the allocation. What lies outside of the range may be others'.
+    /// Returns the allocation. Bytes outside the range may belong to others.
     pub fn memory(&self) -> &Memory {
         self.owner.memory()
     }
 
-    /// Returns the allocation for changing it, if there is no right to another part of it.
+    /// Returns the allocation for changing it, if nobody holds a right to another part of it.
     pub fn memory_mut(&mut self) -> Option<&mut Memory> {
         match &mut self.owner {
             Owner::Whole(memory) => Some(memory),
@@ -134,8 +134,8 @@ impl<'a> SpanMut<'a> {
         self.bytes
     }
 
-    /// Returns whether uses of the range are in order with those on other queues already, so that a backend adds nothing
-    /// ([`crate::View::assume_ordered`]).
+    /// Returns whether the maker of the span orders its uses behind those on other queues
+    /// ([`crate::View::assume_ordered`]). The backend then adds no waits.
     pub fn is_ordered(&self) -> bool {
         self.is_ordered
     }
@@ -182,7 +182,7 @@ impl<'a> From<&'a mut Memory> for SpanMut<'a> {
     }
 }
 
-/// Refuses a transfer, whose argument is called `what`, unless it is of as many bytes as its other end.
+/// Returns an error unless both ends of a transfer have the same length. `what` names the argument.
 pub(crate) fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
     if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
 }

@@ -29,7 +29,7 @@ type SourceFn = dyn Fn(Language) -> String + Send + Sync;
 
 type TurnsFn = dyn Fn(&[u8]) -> u64 + Send + Sync;
 
-/// The body that runs on the host: one call does the whole launch, on all cores.
+/// The CPU body of a kernel. One call does the whole launch, on all cores.
 #[derive(Clone)]
 pub struct CpuBody(Arc<CpuFn>);
 
@@ -56,8 +56,9 @@ impl CpuBody {
     }
 }
 
-/// Returns the turns of a loop that goes `count` times through a body that takes `body` turns of loops itself, for
-/// [`KernelSpec::turns`]. The last look at the condition is one more, and compilers were seen to add another.
+/// Returns an upper bound for the iterations of a loop that runs `count` times, with `body` iterations of inner loops
+/// each time. Use it for [`KernelSpec::turns`]. The last check of the condition is one more, and compilers were seen
+/// to add another.
 pub const fn loop_turns(count: u64, body: u64) -> u64 {
     count.saturating_mul(body.saturating_add(1)).saturating_add(2)
 }
@@ -80,15 +81,15 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 pub struct KernelSpec {
     /// The entry point in both sources.
     pub name: &'static str,
-    /// What distinguishes this instance of the kernel from others of its name, such as `bls12-381-fr/8`: kernels of one name and
-    /// variant have the same text. For messages and lists.
+    /// Distinguishes this kernel from others of its name, such as `bls12-381-fr/8`. Kernels of one name and variant
+    /// have the same text. Messages and lists show it.
     pub variant: String,
     /// The buffers, in order.
     pub bindings: Vec<Binding>,
-    /// How many threads a workgroup has.
+    /// The threads of a workgroup.
     pub threads: u32,
-    /// Bytes of memory that a workgroup has: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations in
-    /// WGSL.
+    /// The memory of a workgroup in bytes: dynamic shared memory in CUDA, the sum of the `var<workgroup>` declarations
+    /// in WGSL.
     pub shared_bytes: u32,
     /// The fields of the parameters.
     pub params: &'static [ParamField],
@@ -155,11 +156,11 @@ impl KernelSpec {
         self
     }
 
-    /// Sets the most turns that the loops of one thread take in WGSL with these parameters, loops within loops and the last
-    /// look at each condition included (few unless set).
+    /// Sets an upper bound for the loop iterations of one thread in WGSL with these parameters, including nested loops
+    /// and the last check of each condition. Without it, a kernel declares none.
     ///
     /// # Panics
-    /// If `P` has not the fields that the kernel was declared with.
+    /// If the fields of `P` are not those that the kernel declares.
     #[must_use]
     pub fn turns<P: Params>(mut self, turns: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
         assert_eq!(P::FIELDS, self.params, "parameters of kernel {}", self.name);
@@ -167,7 +168,7 @@ impl KernelSpec {
         self
     }
 
-    /// Returns whether [`KernelSpec::turns`] says how many turns loops take.
+    /// Returns whether the kernel declares a bound for its loop iterations ([`KernelSpec::turns`]).
     pub fn declares_turns(&self) -> bool {
         self.turns.is_some()
     }
@@ -190,7 +191,7 @@ impl KernelSpec {
         }
     }
 
-    /// Returns the text in CUDA C++, behind the declarations of the parameters, the constants and the buffers.
+    /// Returns the text in CUDA C++, after the declarations of parameters, constants and buffers.
     pub fn cuda_source(&self) -> String {
         let (constants, buffers) = (params::cuda_constants(&self.constants), params::cuda_buffers(&self.bindings));
         format!("{}\n{constants}{buffers}#line 1\n{}", params::cuda(self.params), self.source(Language::Cuda))

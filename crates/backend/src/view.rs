@@ -17,15 +17,15 @@ use crate::{
     span::{Owner, Span, SpanMut},
 };
 
-/// Neighbouring elements of a [`Buffer`], for reading.
+/// Consecutive elements of a [`Buffer`], for reading.
 ///
-/// Operations take a view wherever they take a buffer: `&buffer` is a view of all of it, [`Buffer::view`] gives one of a part.
-/// Where a part begins and ends costs nothing with CUDA and on the CPU; with wgpu, a kernel is compiled once more for parts
-/// that do not begin at a multiple of the device's alignment of bindings (16 to 256 bytes), and once more for launches that
-/// read one part of a buffer and write another.
+/// Operations take a view wherever they take a buffer: `&buffer` is a view of the whole buffer, [`Buffer::view`] gives
+/// one of a part. With CUDA and on the CPU, the bounds of a view cost nothing. With wgpu, a kernel is compiled once
+/// more for views that do not start at a multiple of the device's alignment of bindings (16 to 256 bytes), and once
+/// more for launches that read one part of a buffer and write another.
 ///
-/// A view borrows its buffer, until an operation on it is queued. What is queued is in the order in which that was done, on the
-/// device too: work on another queue waits where it must.
+/// A view borrows its buffer until an operation on it is queued. The device runs operations on the same elements in
+/// the order in which they were queued: work on another queue waits where it must.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -46,22 +46,22 @@ pub struct View<'a, T: Element> {
     first: usize,
     len: usize,
     secrecy: Secrecy,
-    /// Whether whoever made the view orders its uses behind those on other queues.
+    /// Whether the maker of the view orders its uses behind those on other queues.
     is_ordered: bool,
     element: PhantomData<fn() -> T>,
 }
 
-/// Neighbouring elements of a [`Buffer`], for reading and writing: [`Buffer::view_mut`].
+/// Consecutive elements of a [`Buffer`], for reading and writing: [`Buffer::view_mut`].
 ///
-/// Nobody else has a view of these elements. Parts that do not overlap are had by [`ViewMut::split_at`], and may be given to one
-/// launch together.
+/// Nobody else has a view of these elements. Use [`ViewMut::split_at`] to get non-overlapping views, which one launch
+/// may take together.
 pub struct ViewMut<'a, T: Element> {
     device: &'a Device,
     owner: Owner<'a>,
     first: usize,
     len: usize,
     secrecy: Secrecy,
-    /// Whether whoever made the view orders its uses behind those on other queues.
+    /// Whether the maker of the view orders its uses behind those on other queues.
     is_ordered: bool,
     element: PhantomData<fn() -> T>,
 }
@@ -138,7 +138,7 @@ impl<'a, T: Element> View<'a, T> {
         self.len
     }
 
-    /// Returns the number of its first element in the buffer.
+    /// Returns the index of its first element in the buffer.
     pub fn start(&self) -> usize {
         self.first
     }
@@ -148,27 +148,28 @@ impl<'a, T: Element> View<'a, T> {
         self.len == 0
     }
 
-    /// Returns how many bytes the elements have on the device.
+    /// Returns the bytes of the elements on the device.
     pub fn bytes(&self) -> u64 {
         self.len as u64 * T::BYTES as u64
     }
 
-    /// Returns whether the buffer is zeroed when it is dropped, and so whether only secret memory may hold what is made of these
-    /// elements.
+    /// Returns the secrecy of the buffer. Results computed from secret elements belong in secret memory.
     pub fn secrecy(&self) -> Secrecy {
         self.secrecy
     }
 
-    /// Returns a view of the same elements for what is no secret once it is computed, such as a commitment, a ciphertext or a
-    /// proof: operations and copies take it as public and may write their result to public memory. What they keep for
-    /// themselves is public then, too, and is not zeroed. The buffer stays secret and is zeroed when it is dropped.
+    /// Returns a view of the same elements that counts as public. Use it for results that are no secret once they are
+    /// computed, such as a commitment, a ciphertext or a proof.
+    ///
+    /// Operations and copies may write results of the view to public memory. Their own scratch memory is then public
+    /// too, and is not zeroed. The buffer itself stays secret and is zeroed when it is dropped.
     #[must_use]
     pub fn declassify(&self) -> Self {
         Self { secrecy: Secrecy::Public, ..*self }
     }
 
-    /// Returns a view of the same elements whose uses do not wait for what other queues do with the buffer: for parts that a range
-    /// does not tell, such as columns, of which some are there while others still come.
+    /// Returns a view of the same elements whose uses do not wait for other queues. Use it for parts that a range
+    /// cannot describe, such as columns that arrive one after the other.
     ///
     /// # Safety
     /// You order the uses of the view by events: behind all work on other queues that writes elements which they read.
@@ -186,7 +187,7 @@ impl<'a, T: Element> View<'a, T> {
         Ok(Self { first: self.first + range.start, len: range.len(), ..*self })
     }
 
-    /// Divides the view into the elements before number `at`, and the others.
+    /// Divides the view at index `at`.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if there are fewer than `at` elements.
@@ -194,10 +195,10 @@ impl<'a, T: Element> View<'a, T> {
         Ok((self.view(..at)?, self.view(at..)?))
     }
 
-    /// Refuses this view, the argument called `what`, unless it has `len` elements.
+    /// Returns an error unless this view, the argument called `what`, has `len` elements.
     ///
     /// # Errors
-    /// [`Error::Length`] if it has another number of elements.
+    /// [`Error::Length`] if its length is not `len`.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         if self.len == len {
             return Ok(());
@@ -256,7 +257,7 @@ impl<'a, T: Element> View<'a, T> {
 }
 
 impl<'a, T: Composite> View<'a, T> {
-    /// Borrows the same memory as a view of the parts of its elements, those of the first element first.
+    /// Views the same memory as the parts of the elements, those of the first element first.
     pub fn flattened(&self) -> View<'a, T::Part> {
         let Self { device, memory, secrecy, is_ordered, .. } = *self;
         let parts = T::BYTES / T::Part::BYTES;
@@ -273,7 +274,7 @@ impl<'a, T: Composite> View<'a, T> {
 }
 
 impl<'a, T: Composite> ViewMut<'a, T> {
-    /// Turns this view into one of the parts of its elements, in the same memory, those of the first element first.
+    /// Turns the view into one of the parts of its elements, those of the first element first.
     pub fn flattened(self) -> ViewMut<'a, T::Part> {
         let Self { device, owner, first, len, secrecy, is_ordered, .. } = self;
         let parts = T::BYTES / T::Part::BYTES;
@@ -292,7 +293,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.len
     }
 
-    /// Returns the number of its first element in the buffer.
+    /// Returns the index of its first element in the buffer.
     pub fn start(&self) -> usize {
         self.first
     }
@@ -302,7 +303,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.len == 0
     }
 
-    /// Returns how many bytes the elements have on the device.
+    /// Returns the bytes of the elements on the device.
     pub fn bytes(&self) -> u64 {
         self.as_view().bytes()
     }
@@ -318,18 +319,17 @@ impl<'a, T: Element> ViewMut<'a, T> {
         View { device, memory: self.owner.memory(), first, len, secrecy, is_ordered, element: PhantomData }
     }
 
-    /// Returns a view of the same elements whose uses do not wait for what other queues do with the buffer, as
-    /// [`View::assume_ordered`] does.
+    /// Returns a view of the same elements whose uses do not wait for other queues, as [`View::assume_ordered`] does.
     ///
     /// # Safety
-    /// You order the uses of the view by events: behind all work on other queues that reads or writes elements which they write,
-    /// or writes elements which they read.
+    /// You order the uses of the view by events: behind all work on other queues that reads or writes elements which
+    /// they write, or writes elements which they read.
     #[must_use]
     pub unsafe fn assume_ordered(self) -> Self {
         Self { is_ordered: true, ..self }
     }
 
-    /// Lends the same view for a shorter time, so that it can be given away and used again.
+    /// Borrows the view for a shorter time, so that you can pass it on and use it again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         let Self { device, first, len, secrecy, is_ordered, .. } = *self;
         ViewMut { device, owner: self.owner.reborrow(), first, len, secrecy, is_ordered, element: PhantomData }
@@ -351,20 +351,20 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.reborrow().into_part(range)
     }
 
-    /// Keeps only a range of the view's elements, for as long as this view lives.
+    /// Narrows the view to a range of its elements, for the rest of its life.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a range that leaves the view, or that ends before it starts.
+    /// [`Error::OutOfRange`] if the range leaves the view, or ends before it starts.
     pub fn into_part(self, range: impl RangeBounds<usize>) -> Result<Self> {
         let range = checked("a view", &range, self.len)?;
         Ok(Self { first: self.first + range.start, len: range.len(), ..self })
     }
 
-    /// Divides the view into the elements before number `at`, and the others: two views that do not overlap.
+    /// Divides the view at index `at` into two views that do not overlap.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if there are fewer than `at` elements; [`Error::Unaligned`] unless the second part starts with
-    /// a word of 4 bytes, or at the end of the buffer.
+    /// [`Error::OutOfRange`] if there are fewer than `at` elements. [`Error::Unaligned`] if the second part starts
+    /// within a word of 4 bytes, other than at the end of the buffer.
     pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
         let range = checked("a view", &(at..), self.len)?;
         let (middle, bytes) = (byte_range::<T>(self.first + at, 0).start, self.bytes());
@@ -385,10 +385,10 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Ok((part(first, at), part(first + at, range.len())))
     }
 
-    /// Refuses this view, the argument called `what`, unless it has `len` elements.
+    /// Returns an error unless this view, the argument called `what`, has `len` elements.
     ///
     /// # Errors
-    /// [`Error::Length`] if it has another number of elements.
+    /// [`Error::Length`] if its length is not `len`.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         self.as_view().expect_len(what, len)
     }
@@ -398,7 +398,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.owner.memory()
     }
 
-    /// Who holds the right to the elements.
+    /// The right to the elements.
     pub(crate) fn owner_mut(&mut self) -> &mut Owner<'a> {
         &mut self.owner
     }
@@ -408,7 +408,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         SpanMut::of(self.owner.reborrow(), bytes.start, bytes.end - bytes.start).with_order(self.is_ordered)
     }
 
-    /// Refuses host memory that is not of the device, not of so many bytes, or secret where this view is not.
+    /// Refuses host memory of another device or length, and secret memory if this view is public.
     pub(crate) fn expect_source(&self, host: &HostBuffer) -> Result<()> {
         expect_host(self.device, self.bytes(), host)?;
         host.secrecy().expect_to(self.secrecy, "write", ["the host memory of a write", "the view"])
@@ -454,12 +454,13 @@ pub(crate) fn byte_range<T: Element>(first: usize, len: usize) -> Range<u64> {
     first as u64 * size..(first + len) as u64 * size
 }
 
-/// Elements of `size` bytes in the longest pieces from the byte `start` on of which none takes more than `bytes` of staging
-/// memory. They are a multiple of four, so that all pieces start at whole words if the first does.
+/// Elements of the longest pieces that take at most `bytes` of staging memory each. An element has `size` bytes, and
+/// the first piece starts at byte `start`. The number is a multiple of four, so that all pieces start at whole words
+/// if the first does.
 pub(crate) fn staging_len(bytes: u64, start: u64, size: u64) -> usize {
     // Pieces between words take parts of one more.
     let bytes = if start.is_multiple_of(4) { bytes } else { bytes.saturating_sub(4) };
-    // Not so many that their end could leave the range of indices.
+    // Bounded, so that the end of a piece stays in the range of indices.
     let len = usize::try_from(bytes / size).unwrap_or(usize::MAX).min(isize::MAX as usize / 2);
     (len / 4 * 4).max(4)
 }
@@ -469,7 +470,7 @@ pub(crate) fn covered(memory: &Memory, bytes: &Range<u64>) -> Range<u64> {
     bytes.start / 4 * 4..bytes.end.next_multiple_of(4).min(memory.bytes())
 }
 
-/// Refuses host memory that is not of the device, or not of so many bytes.
+/// Refuses host memory of another device or length.
 fn expect_host(device: &Device, bytes: u64, host: &HostBuffer) -> Result<()> {
     let (expected, actual) = (device.info().id, host.device());
     if expected != actual {
@@ -542,10 +543,10 @@ impl<T: Element> Buffer<T> {
         self.as_view_mut().into_part(range)
     }
 
-    /// Refuses this buffer, the argument called `what`, unless it has `len` elements.
+    /// Returns an error unless this buffer, the argument called `what`, has `len` elements.
     ///
     /// # Errors
-    /// [`Error::Length`] if it has another number of elements.
+    /// [`Error::Length`] if its length is not `len`.
     pub fn expect_len(&self, what: &'static str, len: usize) -> Result<()> {
         self.as_view().expect_len(what, len)
     }

@@ -8,25 +8,25 @@ use std::{
 
 use rayon::prelude::*;
 
-/// Zeroes all memory of a vector, that behind its elements too, and leaves it empty. For CPU bodies of kernels, whose memory
-/// may hold what comes of secrets: at the speed of memory, so that it need not be told when it does.
+/// Zeroes all memory of a vector, including its spare capacity, and leaves the vector empty. CPU bodies of kernels
+/// call it at the speed of memory on scratch that may hold secrets, whether it does or not.
 pub fn zeroize_vec<T: Copy>(memory: &mut Vec<T>) {
     memory.clear();
-    // SAFETY: the vector owns room for so many elements, none of which it has now.
+    // SAFETY: the vector owns room for `capacity` elements, and is empty.
     unsafe { memory.as_mut_ptr().write_bytes(0, memory.capacity()) };
     hint::black_box(memory);
 }
 
-/// A vector that zeroes all of its memory when it is dropped, in errors and panics too: for what a host computes between, where
-/// that may come of secrets.
+/// A vector that zeroes all of its memory when it is dropped, also on errors and panics. It is for intermediate
+/// results of a host that may depend on secrets.
 ///
-/// It zeroes the memory that it has in the end. One that grows leaves its former memory as it was, so make it with all the room
-/// that it needs ([`Wiped::with_capacity`]).
+/// It zeroes the memory that it has in the end. A vector that grows leaves its former memory as it was, so reserve all
+/// the room it needs ([`Wiped::with_capacity`]).
 #[derive(Clone)]
 pub struct Wiped<T: Copy>(Vec<T>);
 
 impl<T: Copy> Wiped<T> {
-    /// Makes an empty vector with room for so many elements.
+    /// Makes an empty vector with room for `capacity` elements.
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
     }
@@ -70,7 +70,7 @@ impl<T: Copy> fmt::Debug for Wiped<T> {
     }
 }
 
-/// Bytes from which several threads share the work, each taking as many at a time.
+/// From this length in bytes on, several threads share the work in pieces of it.
 const PIECE: usize = 1 << 20;
 
 /// Zeroes memory before it goes to someone else, at the speed of memory: volatile writes of single words took five times
@@ -95,7 +95,7 @@ mod tests {
         memory.truncate(50);
         zeroize_vec(&mut memory);
         assert!(memory.is_empty() && memory.capacity() >= 100);
-        // SAFETY: it has room for so many, which `zeroize_vec` has written.
+        // SAFETY: it has room for 100 elements, which `zeroize_vec` has written.
         unsafe { memory.set_len(100) };
         assert_eq!(memory, [0; 100]);
     }

@@ -6,8 +6,8 @@ use ark_ec::{
 };
 use ark_ff::Zero;
 use evariste_backend::{
-    Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Queue, Ready, Secrecy,
-    Uploads, View, ViewMut, Wiped,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, HostData, KernelSpec, Lazy, Prefetch, Queue, Ready,
+    Secrecy, View, ViewMut, Wiped,
 };
 use evariste_curve::{AffinePoint, Points, Xyzz, expect_generator, point::affine_is_infinity};
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
@@ -194,7 +194,7 @@ impl<'a, F: DevicePrimeField> From<Scalars<'a, F>> for Given<'a, F> {
 /// Where scalars are, or come from.
 enum Source<'a, F: DevicePrimeField> {
     /// On the host, what has not been sent yet.
-    Host(Uploads<Mont<F>>, HostData<'a, Mont<F>>),
+    Host(Prefetch<Mont<F>>, HostData<'a, Mont<F>>),
     Montgomery(View<'a, Mont<F>>),
     Canonical(View<'a, Canonical<F>>),
 }
@@ -582,7 +582,7 @@ impl<C: MsmCurve> Msm<C> {
         let upload = |host| -> Result<_> {
             // All memory now: what is allocated later comes behind the work that has been queued by then.
             let lens: Vec<usize> = pieces.iter().map(|piece| piece.len() * group.len()).collect();
-            Ok(Source::Host(Uploads::ahead_of(queue, &lens, UPLOADS, secrecy)?, host))
+            Ok(Source::Host(Prefetch::ahead_of(queue, &lens, UPLOADS, secrecy)?, host))
         };
         let mut source = match scalars {
             Given::Host(host) => upload(HostData::Slice(&host[group.start * len..group.end * len]))?,

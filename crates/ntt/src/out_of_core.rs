@@ -18,8 +18,8 @@ use std::{fmt, ops::Range};
 
 use ark_ff::FftField;
 use evariste_backend::{
-    Buffer, Device, DeviceId, Element, Error as DeviceError, Event, HostBuffer, Queue, Secrecy, Stream, Transfer,
-    ViewMut, decode, parallel,
+    Buffer, Device, DeviceId, Element, Error as DeviceError, Event, HostBuffer, PinnedPipeline, Queue, Secrecy,
+    Transfer, ViewMut, decode, parallel,
 };
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
@@ -203,7 +203,7 @@ struct Pieces<F: DeviceField> {
     secrecy: Secrecy,
     /// Along the columns of x, and along the rows of what the first step leaves.
     ntts: [Ntt<F>; 2],
-    stream: Stream<Mont<F>>,
+    stream: PinnedPipeline<Mont<F>>,
     /// What the pieces of the first step, each in as many blocks as the second has pieces, lie in; empty where the device failed
     /// to give some of it back.
     host: Vec<Vec<HostBuffer>>,
@@ -238,7 +238,7 @@ impl<F: DeviceField + FftField> Pieces<F> {
         let (rows, columns) = (1 << log_rows, 1 << log_columns);
         let grid = Grid { rows, columns, width: lines.min(columns), height: lines.min(rows) };
         let ntts = [Ntt::new(device, log_rows)?, Ntt::new(device, log_columns)?];
-        let stream = Stream::new(device, (2 * rows * grid.width).max(columns * grid.height), secrecy)?;
+        let stream = PinnedPipeline::new(device, (2 * rows * grid.width).max(columns * grid.height), secrecy)?;
         let host = host_memory(device, grid, Mont::<F>::BYTES, secrecy)?;
         Ok(Self { grid, secrecy, ntts, stream, host })
     }

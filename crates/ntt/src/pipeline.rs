@@ -4,7 +4,7 @@
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, HostBuffer, Queue, Secrecy, Stream};
+use evariste_backend::{Buffer, HostBuffer, PinnedPipeline, Queue, Secrecy};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{Error, Result, Transform, layout::Direction, transform::whole_elements};
@@ -38,7 +38,7 @@ use crate::{Error, Result, Transform, layout::Direction, transform::whole_elemen
 /// ```
 pub struct Pipeline<'a, F: DeviceField> {
     transform: Transform<'a, F>,
-    stream: Stream<Mont<F>>,
+    stream: PinnedPipeline<Mont<F>>,
     /// Of each transform's host memory.
     len: usize,
 }
@@ -50,7 +50,7 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// [`Error::Device`] if the device has no room for its memory, three times that of one call, or fails.
     pub fn new(transform: Transform<'a, F>, batch: usize, secrecy: Secrecy) -> Result<Self> {
         let len = transform.plan().size().saturating_mul(batch);
-        let stream = Stream::new(transform.plan().device(), len, secrecy)?;
+        let stream = PinnedPipeline::new(transform.plan().device(), len, secrecy)?;
         Ok(Self { transform, stream, len })
     }
 

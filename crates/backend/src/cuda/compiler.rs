@@ -1,16 +1,16 @@
 //! NVRTC, NVIDIA's run-time compiler: CUDA C++ to machine code, with or without a GPU.
 //!
-//! The library is looked for under the names of the versions that are known to work, first where the system looks for
-//! libraries and then in the folders of CUDA toolkits. It is loaded by this module and not by `cudarc`, which knows
-//! only the names of one version, does not look into folders, and panics where there is nothing.
+//! The library is loaded at run time, under the names of the versions that are known to work: first from where the system looks for
+//! libraries, then from the folders of CUDA toolkits. `cudarc` does not load it, since it knows the names of one version only, does not
+//! look into folders, and panics if there is no library.
 //!
 //! [`compile`] checks more than the compiler does: the entry must take the parameters and buffers that the
 //! [`KernelSpec`] declares.
 //!
 //! # What a source may use
-//! Sources are complete: there are no headers, neither the C++ library's nor CUDA's. A prelude declares the fixed-width integers
-//! of `<cstdint>` (`int8_t` … `uint64_t`, `intptr_t`, `uintptr_t`); `size_t`, CUDA's vector types and intrinsics are built in; so
-//! is `wait_for_previous()` ([`KernelSpec`]). Line numbers in messages are those of the source without the prelude.
+//! Sources are complete: there are no headers. A prelude declares the fixed-width integers of `<cstdint>` (`int8_t` … `uint64_t`,
+//! `intptr_t`, `uintptr_t`) and `wait_for_previous()` ([`KernelSpec`]). `size_t`, CUDA's vector types and intrinsics are built in. Line
+//! numbers in messages are those of the source without the prelude.
 
 use std::ffi::CString;
 
@@ -59,16 +59,16 @@ const WAITS_FROM: u32 = 90;
 pub struct Compiled {
     /// Machine code (a cubin) for a target `sm_N`; PTX that ends in a zero for a target `compute_N`.
     pub code: Vec<u8>,
-    /// What the compiler and the assembler said.
+    /// The messages of the compiler and the assembler.
     pub log: String,
-    /// What the kernel takes; `None` for PTX, which the driver assembles later.
+    /// The resources of the kernel; `None` for PTX, which the driver assembles later.
     pub usage: Option<Usage>,
 }
 
 /// Returns the version of NVRTC, such as (13, 0).
 ///
 /// # Errors
-/// [`Error::Unavailable`] if there is no NVRTC; the reason says how to get it.
+/// [`Error::Unavailable`] if there is no NVRTC. The reason says how to install it.
 pub fn version() -> Result<(u32, u32)> {
     Ok(Nvrtc::get()?.version)
 }
@@ -81,17 +81,17 @@ pub fn architectures() -> Result<Vec<u32>> {
     Ok(Nvrtc::get()?.architectures.clone())
 }
 
-/// Compiles a kernel for an architecture: `sm_N` for the machine code of one, `compute_N` for PTX.
+/// Compiles a kernel for an architecture: `sm_N` for machine code, `compute_N` for PTX.
 ///
 /// # Errors
-/// [`Error::Unavailable`] if there is no NVRTC; [`Error::Compile`] with the compiler's messages, also if the entry does
-/// not take what `spec` declares.
+/// [`Error::Unavailable`] if there is no NVRTC. [`Error::Compile`] with the compiler's messages, or if the entry does
+/// not take the parameters and buffers that `spec` declares.
 pub fn compile(spec: &KernelSpec, architecture: &str) -> Result<Compiled> {
     compile_source(spec, &source(spec), architecture)
 }
 
-/// Returns by what the code of a kernel for a target is found in an [`archive`](crate::archive): a hash of all that it is compiled
-/// from but for the compiler's version. The target is `sm_N` or `compute_N`.
+/// Returns the key of a kernel's code in an [`archive`](crate::archive), for a target `sm_N` or `compute_N`: a hash of
+/// everything that it is compiled from, except the compiler's version.
 pub fn key(spec: &KernelSpec, target: &str) -> [u8; 32] {
     *digest(spec, &source(spec), target).as_bytes()
 }

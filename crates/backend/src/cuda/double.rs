@@ -8,19 +8,14 @@
 //! A kernel's code is anything; what it does is to fill the words of its one buffer with the word of its parameters.
 
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc},
+    alloc::{Layout, dealloc},
     cell::RefCell,
     collections::{BTreeMap, VecDeque},
-    ffi::{c_char, c_int, c_uchar, c_uint, c_void},
+    ffi::c_int,
     mem, ptr, slice,
 };
 
-use cudarc::driver::sys::{
-    CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute,
-    CUlaunchConfig, CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule, CUresult, CUstream, CUuuid,
-};
-
-use super::functions::Functions;
+use cudarc::driver::sys::{CUevent, CUresult, CUstream};
 
 pub(super) use functions::FUNCTIONS;
 use functions::SUCCESS;
@@ -159,7 +154,7 @@ impl World {
         }
     }
 
-    /// Does what comes before the point that an event marked when it had been recorded so many times.
+    /// Does what comes before the point that an event marked when it was recorded for the `times`-th time.
     fn run_to(&mut self, event: usize, times: usize) {
         let point = |world: &Self| world.events.get(&event)?.points.get(times.checked_sub(1)?).copied();
         while let Some((stream, false)) = point(self) {
@@ -343,7 +338,7 @@ pub(super) fn run_all() {
     });
 }
 
-/// Does so many steps of the n-th stream that was made, as far as there are.
+/// Does at most `steps` steps of the n-th stream that was made.
 pub(super) fn run_some(n: usize, steps: usize) {
     world(|world| {
         let Some(stream) = world.streams.keys().copied().nth(n) else { return };

@@ -15,9 +15,9 @@ use crate::{
     host::Pending,
     info::Transfer,
     kernel::Kernel,
+    pinned_pipeline::PinnedPipeline,
     queue::Queue,
     secrecy::Secrecy,
-    stream::Stream,
 };
 
 /// Numbers without a pattern (SplitMix64).
@@ -388,7 +388,7 @@ fn work_of_a_piece_on_another_queue_is_in_order() {
     for last in 0..4 {
         double::reset(false);
         let device = open(0).unwrap();
-        let mut stream = Stream::<u32>::new(&device, LEN, Secrecy::Public).unwrap();
+        let mut stream = PinnedPipeline::<u32>::new(&device, LEN, Secrecy::Public).unwrap();
         for word in 0..6 {
             let memory = host(&device, Transfer::Both, Secrecy::Public, word + 1).unwrap();
             let work = |_: &Queue, piece: &mut Buffer<u32>| {

@@ -1,14 +1,13 @@
 //! What this backend does with a driver that fails, on the double in [`super::double`]: no GPU is needed.
 
 use std::{
-    io::Read,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use super::{
     Cuda, compiler,
-    double::{self, Failure, SECRET},
+    double::{self, Failure},
     driver::Context,
     kernels::Compiler,
 };
@@ -25,13 +24,9 @@ use crate::{
     kernel::Kernel,
     params,
     queue::Queue,
-    ring::Ring,
     secrecy::Secrecy,
     span::SpanMut,
     spec::KernelSpec,
-    stream::Stream,
-    uploads::{HostData, Uploads},
-    view::View,
 };
 
 mod pipelines;
@@ -210,4 +205,17 @@ fn sizes_at_their_extremes_are_errors() {
     drop(device);
     double::run_all();
     assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
+}
+
+/// Fails where host memory that can be had is still under a copy.
+fn expect_no_dma(device: &Device, case: &str) {
+    let taken: Vec<HostBuffer> = [Transfer::Upload, Transfer::Both]
+        .into_iter()
+        .flat_map(|transfer| (0..12).map(move |_| (transfer, 7)))
+        .map(|(transfer, word)| host(device, transfer, Secrecy::Public, word).unwrap())
+        .collect();
+    assert!(taken.iter().all(|host| !double::pending(host)), "{case}: memory is given out under a copy");
+    double::run_all();
+    let kept = taken.iter().all(|host| host.chunks_exact(4).all(|word| word == 7u32.to_le_bytes()));
+    assert!(kept, "{case}: memory that was given out changes");
 }

@@ -23,7 +23,7 @@ use std::{
 use super::stream::{Event, Events, Stream};
 use crate::{bindings::Access, error::Result};
 
-/// Ranges that are told apart of what a stream writes or reads.
+/// The most ranges that are recorded separately of what a stream writes or reads.
 const PARTS: usize = 8;
 
 /// Bytes of an allocation, and up to which position of a stream they are used.
@@ -122,7 +122,7 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// Of so many bytes, which the default stream has allocated when it comes to an event of its own.
+    /// Memory of `bytes` bytes, which the default stream has allocated when it reaches an event of its own.
     pub(super) fn new(default: &Arc<Stream>, made: Event, bytes: u64) -> Self {
         let (default, written) = (Arc::clone(default), AtomicU64::new(made.position()));
         let (read, is_shared) = (AtomicU64::new(0), AtomicBool::new(false));

@@ -1,9 +1,8 @@
-//! The seam: what a device must be able to do.
+//! The trait that a device implements.
 //!
-//! The trait is object safe and knows no element types. Handles are opaque boxes that each backend downcasts to its own
-//! types; a handle of another backend or device is a typed error, never undefined
-//! behaviour. Exclusive access is expressed by [`SpanMut`], the right to a range of an allocation, so that the borrow checker
-//! orders uses of one range within the program, and the backend on the device, whichever queues they are on.
+//! It is object safe and knows no element types. Handles are opaque: each backend downcasts them to its own types. A handle of another
+//! backend or device is a typed error, never undefined behaviour. [`SpanMut`] is the exclusive right to a range of an allocation. So
+//! the borrow checker orders uses of a range within the program, and the backend orders them on the device.
 
 use std::{fmt, time::Duration};
 
@@ -19,15 +18,15 @@ use crate::{
     spec::KernelSpec,
 };
 
-/// What a device must be able to do: it gives memory and queues, copies, and runs kernels.
+/// A device: it provides memory and queues, copies, and runs kernels.
 ///
-/// Copies and launches are queued and return at once; only [`Pending::wait`], [`Backend::sync`] and
-/// [`Backend::elapsed`] block. Within a queue, work runs in the order it was given. Work on different queues runs in that order
-/// where it uses the same bytes of an allocation and one of both writes them, unless the span says that its maker orders it
-/// ([`Span::is_ordered`]): with several queues, a backend keeps book of what each does with an allocation.
+/// Copies and launches are queued and return at once. Only [`Pending::wait`], [`Backend::sync`] and
+/// [`Backend::elapsed`] block. Within a queue, work runs in the order in which it was given. So does work on different
+/// queues that uses the same bytes of an allocation and writes them at least once, unless the span says that its maker
+/// orders it ([`Span::is_ordered`]). A backend with several queues therefore records the uses of each allocation.
 ///
-/// Offsets and lengths are in bytes. Offsets and the lengths of device-side copies are multiples of 4, except that a
-/// length may end at the unaligned end of its allocation.
+/// Offsets and lengths are in bytes. Offsets, and lengths of copies on the device, are multiples of 4. A length may
+/// also end at the unaligned end of its allocation.
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the device's name, limits and features.
     fn info(&self) -> &DeviceInfo;
@@ -35,78 +34,79 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns what the device has counted since it was opened.
     fn stats(&self) -> Stats;
 
-    /// Allocates device memory of exactly `bytes` bytes, whose contents are unspecified; the caller refuses memory of which
-    /// [`Memory::bytes`] tells another length. Zero bytes are a valid allocation. It ends with a whole word of 16 bytes,
-    /// which kernels may read and write.
+    /// Allocates device memory of exactly `bytes` bytes, with unspecified contents. The caller rejects memory whose
+    /// [`Memory::bytes`] differs from the requested size. 0 bytes are valid. The allocation ends with a whole word of
+    /// 16 bytes, which kernels may read and write.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] for more bytes than [`Limits::buffer_bytes`](crate::Limits::buffer_bytes), where the
-    /// backend looks at them, [`crate::Error::OutOfMemory`] if the device has not as many left after its pools were
-    /// emptied, [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::TooLarge`] if `bytes` exceeds [`Limits::buffer_bytes`](crate::Limits::buffer_bytes) and the
+    /// backend checks that, [`crate::Error::OutOfMemory`] if the device has no room after its pools were emptied,
+    /// [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory>;
 
-    /// Makes host memory of exactly `bytes` bytes that the device copies from or to at full speed, whose contents are
-    /// unspecified. This may wait for an earlier transfer when the staging budget is used up. Secret memory is zeroed when
-    /// all of it was dropped.
+    /// Makes host memory of exactly `bytes` bytes that the device copies from or to at full speed, with unspecified
+    /// contents. If the staging budget is used up, this may wait for an earlier transfer. Secret memory is zeroed when
+    /// its last part is dropped.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] if there is not as much, [`crate::Error::TooLarge`] for more than one buffer of the
-    /// API holds, [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::OutOfMemory`] if there is not enough memory, [`crate::Error::TooLarge`] if a buffer of the API
+    /// cannot have `bytes` bytes, [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if
+    /// the device is lost.
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer>;
 
-    /// Refuses host memory that is of a device with the same id, but not of this one: the id's device may have been opened anew
-    /// since. As it stands here, only transfers refuse it, with which it is lost.
+    /// Returns an error if the host memory is of another device with the same id: the id's device may have been opened
+    /// anew since. By default, only transfers refuse such memory, and drop it.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] if another device of this backend made it, [`crate::Error::Driver`] if another backend
-    /// did.
+    /// [`crate::Error::WrongDevice`] if another device of this backend made it, [`crate::Error::Driver`] if another
+    /// backend did.
     fn expect_host(&self, _host: &HostBuffer) -> Result<()> {
         Ok(())
     }
 
-    /// Returns the queue that work goes to unless the caller names another one.
+    /// Returns the queue for work that names no other queue.
     fn default_queue(&self) -> &QueueHandle;
 
-    /// Makes a further queue: a CUDA stream, or the default queue again where the device has one only.
+    /// Makes a further queue, such as a CUDA stream. A device with only one queue returns its default queue.
     ///
     /// # Errors
     /// [`crate::Error::Driver`] if the driver cannot make one, [`crate::Error::Lost`] if the device is lost.
     fn queue(&self) -> Result<QueueHandle>;
 
-    /// Copies the whole of `src` to `dst`, which has as many bytes. The host memory comes back from [`Pending::wait`], but what
-    /// it holds then is unspecified; where that is not called, it returns to the pool when the copy is done.
+    /// Copies the whole of `src` to `dst`, which has the same length. [`Pending::wait`] returns the host memory, with
+    /// unspecified contents. Without that call, the memory returns to its pool when the copy is done.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] unless both have as many bytes, [`crate::Error::WrongDevice`] for a queue or memory of
-    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
-    /// fails, [`crate::Error::OutOfMemory`] for memory that the bytes pass through on their way, [`crate::Error::Lost`] if
+    /// [`crate::Error::Length`] if the lengths differ. [`crate::Error::WrongDevice`] if a handle is of another device
+    /// of this backend, [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// [`crate::Error::OutOfMemory`] if there is no memory for the bytes to pass through, [`crate::Error::Lost`] if
     /// the device is lost.
     fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending>;
 
-    /// Fills the whole of `dst` from `src`, which has as many bytes.
+    /// Copies the whole of `src` to `dst`, which has the same length.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] unless both have as many bytes, [`crate::Error::WrongDevice`] for a queue or memory of
-    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
-    /// fails, [`crate::Error::OutOfMemory`] for memory that the bytes pass through on their way, [`crate::Error::Lost`] if
+    /// [`crate::Error::Length`] if the lengths differ. [`crate::Error::WrongDevice`] if a handle is of another device
+    /// of this backend, [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// [`crate::Error::OutOfMemory`] if there is no memory for the bytes to pass through, [`crate::Error::Lost`] if
     /// the device is lost.
     fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending>;
 
-    /// Does what [`Backend::read`] does, into the host memory of a copy that is under way, once that is done: no one waits
-    /// for it in between where the device keeps the order of copies. As it stands here, the host waits.
+    /// Does what [`Backend::read`] does, into the host memory of a copy that is under way, after that copy. Nobody
+    /// waits in between on devices that keep the order of copies. By default, the host waits.
     ///
     /// # Errors
-    /// Returns the errors of [`Backend::read`], for the same reasons, and the error of the copy before, if that failed.
+    /// The errors of [`Backend::read`], and the error of the copy before.
     fn read_after(&self, queue: &QueueHandle, src: Span<'_>, before: Pending) -> Result<Pending> {
         self.read(queue, src, before.wait()?)
     }
 
-    /// Does what [`Backend::write`] does, for a matrix of `rows` rows, one block of columns after the other: there are
-    /// `pieces` such blocks of equal width, and for each an event that marks when it is there. As it stands here, they are
-    /// all there at the end.
+    /// Does what [`Backend::write`] does, for a matrix of `rows` rows, one block of columns after the other. There are
+    /// `pieces` blocks of equal width. It returns an event for each block, after which the block is there. By default,
+    /// all blocks are there at the end.
     ///
     /// # Errors
-    /// Returns the errors of [`Backend::write`], for the same reasons.
+    /// The errors of [`Backend::write`].
     fn write_columns(
         &self,
         queue: &QueueHandle,
@@ -121,12 +121,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Ok((events, pending))
     }
 
-    /// Does what [`Backend::read`] does, for a matrix of `rows` rows, one block of columns after the other, each after its
-    /// event: there are as many such blocks of equal width. As it stands here, all are read after the last event.
+    /// Does what [`Backend::read`] does, for a matrix of `rows` rows, one block of columns for each event in `after`.
+    /// The blocks have equal width, and each is read after its event. By default, all are read after the last event.
     ///
     /// # Errors
-    /// Returns the errors of [`Backend::read`], for the same reasons; [`crate::Error::WrongDevice`] and
-    /// [`crate::Error::Driver`] for events of others, too.
+    /// The errors of [`Backend::read`]. Besides, [`crate::Error::WrongDevice`] or [`crate::Error::Driver`] if an event
+    /// is not of this device.
     fn read_columns(
         &self,
         queue: &QueueHandle,
@@ -140,87 +140,89 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         self.read(queue, src, dst)
     }
 
-    /// Copies `src` to `dst`, which has as many bytes, within the device. Both may lie in one allocation.
+    /// Copies `src` to `dst`, which has the same length, on the device. Both may lie in one allocation.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] unless both have as many bytes, [`crate::Error::WrongDevice`] for a queue or memory of
-    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver
-    /// fails, [`crate::Error::OutOfMemory`] where the API copies from one part of an allocation to another only by way of a
-    /// third, [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::Length`] if the lengths differ. [`crate::Error::WrongDevice`] if a handle is of another device
+    /// of this backend, [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// [`crate::Error::OutOfMemory`] if the API copies between parts of one allocation only through another one, and
+    /// there is no memory for that, [`crate::Error::Lost`] if the device is lost.
     fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()>;
 
     /// Sets the bytes of `dst` to zero.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] for a queue or memory of another device of this backend, [`crate::Error::Driver`] for
-    /// one of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
+    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()>;
 
     /// Marks the present end of `queue`.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] for a queue of another device of this backend, [`crate::Error::Driver`] for one of
-    /// another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
+    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn record(&self, queue: &QueueHandle) -> Result<Event>;
 
-    /// Lets later work of `queue` start only after `event`.
+    /// Makes later work of `queue` wait for `event`.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] for a queue or event of another device of this backend, [`crate::Error::Driver`] for
-    /// one of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
+    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()>;
 
-    /// Waits for both events and gives the time between them, as the device saw it where it can tell.
+    /// Waits for both events and returns the time between them, measured on the device where it can.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] for an event of another device of this backend, [`crate::Error::Driver`] for one of
-    /// another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
+    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration>;
 
     /// Makes a kernel ready to launch: from memory, from the disk cache, or by compiling it.
     ///
     /// # Errors
-    /// [`crate::Error::Compile`] if the compiler or the driver refuses the text, or if the compiler no longer knows the
-    /// architecture, [`crate::Error::Unavailable`] if the compiler is missing and the disk cache has not what it would
-    /// make, [`crate::Error::TooLarge`] if the kernel takes more bindings or bytes of parameters than the device,
-    /// [`crate::Error::Driver`] if another call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::Compile`] if the compiler or the driver refuses the text, or if the compiler no longer knows
+    ///   the architecture.
+    /// - [`crate::Error::Unavailable`] if there is no compiler and the disk cache does not have the kernel.
+    /// - [`crate::Error::TooLarge`] if the kernel has more bindings or bytes of parameters than the device takes.
+    /// - [`crate::Error::Driver`] if another call of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn compile(&self, spec: &KernelSpec) -> Result<Executable>;
 
-    /// Provokes what the driver would compile at the first launch of these kernels, and waits for it. As it stands here, it
-    /// compiles nothing that late.
+    /// Triggers, and waits for, everything that the driver would compile at the first launch of these kernels. By
+    /// default, drivers compile nothing that late.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] if there is no memory for buffers to bind, [`crate::Error::WrongDevice`] for a kernel of
-    /// another device of this backend, [`crate::Error::Driver`] for one of another backend or if a call of the driver fails,
-    /// [`crate::Error::Lost`] if the device is lost.
+    /// [`crate::Error::OutOfMemory`] if there is no memory for buffers to bind. [`crate::Error::WrongDevice`] if a
+    /// handle is of another device of this backend, [`crate::Error::Driver`] if it is of another backend or if a call
+    /// of the driver fails, [`crate::Error::Lost`] if the device is lost.
     fn finish_compiling(&self, _kernels: &[Executable]) -> Result<()> {
         Ok(())
     }
 
-    /// Sets what is called for each kernel that is made ready from now on. As it stands here, nothing ever is: a backend that
-    /// compiles has [`Compilations`](crate::Compilations) for this.
+    /// Sets a function to call for each kernel that is made ready from now on. By default, it is never called. A
+    /// backend that compiles has [`Compilations`](crate::Compilations) for this.
     fn observe(&self, _observer: Option<Observer>) {}
 
     /// Launches a kernel.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] for more workgroups or bindings than the device takes, [`crate::Error::WrongDevice`] for
-    /// a queue, kernel or memory of another device of this backend, [`crate::Error::Driver`] for one of another backend, if
-    /// a call of the driver fails, or if a body for the CPU panics, [`crate::Error::Compile`] if the kernel has to be
-    /// compiled once more for views like these and is refused, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::TooLarge`] for more workgroups or bindings than the device takes.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if
+    ///   it is of another backend or if a call of the driver fails, or if a CPU body panics.
+    /// - [`crate::Error::Compile`] if such views need the kernel compiled once more, and that fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     ///
     /// # Safety
-    /// The kernel's body must stay inside its bindings for these parameters, and must not need more shared memory than
-    /// it declares.
+    /// With these parameters, the kernel's body must stay inside its bindings, and must not use more shared memory
+    /// than it declares.
     unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()>;
 
-    /// Waits until all queues are idle, and reports what went wrong on the device since.
+    /// Waits until all queues are idle, and reports errors of their work.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost, which work
-    /// that was queued before may have caused.
+    /// [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost, possibly
+    /// because of earlier work.
     fn sync(&self) -> Result<()>;
 
-    /// Gives memory that the pools hold for reuse back to the system, as far as no pending work uses it.
+    /// Returns memory that the pools keep for reuse to the system, unless pending work uses it.
     fn trim(&self);
 }

@@ -10,7 +10,7 @@ use crate::{
     spec::KernelSpec,
 };
 
-/// A launch, as a backend gets it: already checked against the kernel's declaration.
+/// A launch, checked against the kernel's declaration.
 #[derive(Debug)]
 pub struct Dispatch<'a, 'm> {
     /// The kernel.
@@ -25,7 +25,7 @@ pub struct Dispatch<'a, 'm> {
     pub groups: u64,
 }
 
-/// One buffer of a launch, or a view of one.
+/// A buffer or a view, bound to a launch.
 #[derive(Debug)]
 pub struct Arg<'a> {
     device: &'a Device,
@@ -62,7 +62,7 @@ impl<'a> Arg<'a> {
         self.secrecy
     }
 
-    /// Returns the bytes to bind, and whose memory they are of.
+    /// Returns the bytes to bind, with their allocation.
     pub fn span(&self) -> Span<'_> {
         match &self.span {
             ArgSpan::Read(span) => *span,
@@ -70,7 +70,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Returns the whole allocation, of which the kernel gets [`Arg::span`].
+    /// Returns the whole allocation. The kernel gets [`Arg::span`] of it.
     pub fn memory(&self) -> &Memory {
         match &self.span {
             ArgSpan::Read(span) => span.memory(),
@@ -86,7 +86,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Refuses a part of a buffer that is not whole words of its binding, which kernels read and write as a whole.
+    /// Refuses a part of a buffer that is not whole words of its binding, since kernels read and write whole words.
     pub(crate) fn expect_words(&self, binding: &Binding) -> Result<()> {
         let span = self.span();
         if span.is_whole() || binding.binding_type == BindingType::Bytes {

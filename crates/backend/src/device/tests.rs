@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::{
     buffer::Buffer,
+    byte_pipeline::BytePipeline,
     cpu,
     device::dispatch::Dispatch,
     handles::{Executable, QueueHandle},
     host::Pending,
     info::DeviceId,
+    pinned_pipeline::PinnedPipeline,
+    prefetch::Prefetch,
     queue::Queue,
-    ring::Ring,
     span::{Span, SpanMut},
     spec::KernelSpec,
-    stream::Stream,
-    uploads::Uploads,
 };
 
 /// A backend that gives less memory than was asked for, or more; and fails with an error while it holds more than so
@@ -169,7 +169,7 @@ fn expect_refused(device: &Device, call: &str) {
         refused("host memory", host(device, 64).err());
         refused(
             "a ring",
-            Ring::new(device, 32, 2, Secrecy::Public)
+            BytePipeline::new(device, 32, 2, Secrecy::Public)
                 .and_then(|ring| ring.run(&mut [0; 100], |_, _, _, _| Ok::<_, Error>(()), |_| ()))
                 .err(),
         );
@@ -181,11 +181,11 @@ fn expect_refused(device: &Device, call: &str) {
         refused("a read", x.read_pinned(given(64)).unwrap().wait().err());
         let mut ring = given(100);
         let work = |_: &Queue, _: &mut Buffer<u8>, _, _| Ok::<_, Error>(());
-        refused("a ring", Ring::new(device, 32, 2, Secrecy::Public).unwrap().run_pinned(&mut ring, work).err());
-        let mut stream = Stream::<u8>::new(device, 64, Secrecy::Public).unwrap();
+        refused("a ring", BytePipeline::new(device, 32, 2, Secrecy::Public).unwrap().run_pinned(&mut ring, work).err());
+        let mut stream = PinnedPipeline::<u8>::new(device, 64, Secrecy::Public).unwrap();
         let run = stream.run(vec![given(64)], |_, _| Ok::<_, Error>(0..64)).and_then(|_| stream.next());
         refused("a stream", run.err());
-        let mut uploads = Uploads::<u8>::new(device, 64, 1, Secrecy::Public).unwrap();
+        let mut uploads = Prefetch::<u8>::new(device, 64, 1, Secrecy::Public).unwrap();
         uploads.run(given(64), |_, _, _| Ok::<_, Error>(())).unwrap();
         refused("an upload", uploads.next().err());
     }

@@ -16,7 +16,7 @@ use crate::{
 /// Pieces of a download that are under way at once: one is decoded while the next is copied.
 const READS_IN_FLIGHT: usize = 2;
 
-/// A copy to the host that is under way, in pieces: one is decoded while the next are copied.
+/// A copy to the host that is under way, in pieces: one piece is decoded while the next is copied.
 #[must_use = "the data is there only after `wait`"]
 pub struct Download<'a, T: Element> {
     view: View<'a, T>,
@@ -36,8 +36,8 @@ impl<'a, T: Element> Download<'a, T> {
     /// Waits for the elements and returns them.
     ///
     /// # Errors
-    /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory for the next
-    /// piece, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory for the
+    /// next piece, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn wait(self) -> Result<Vec<T::Host>> {
         let (mut host, secrecy) = (vec![T::Host::default(); self.view.len()], self.view.secrecy());
         let result = self.wait_into(&mut host);
@@ -47,11 +47,12 @@ impl<'a, T: Element> Download<'a, T> {
         result.map(|()| host)
     }
 
-    /// Waits for the elements and writes them to `host`, which has as many.
+    /// Waits for the elements and writes them to `host`, which has the same length.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `host` has as many elements, with nothing read. Else returns the errors of
-    /// [`Download::wait`], for the same reasons; what `host` holds is unspecified then.
+    /// [`Error::Length`] if `host` has another length; nothing is read then. [`Error::Undecodable`] if bytes are no
+    /// element, [`Error::OutOfMemory`] if there is no staging memory for the next piece, [`Error::Driver`] if a call
+    /// of the driver fails, [`Error::Lost`] if the device is lost. The contents of `host` are unspecified then.
     pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
         if host.len() != self.view.len() {
             let (expected, actual) = (self.view.len() as u64, host.len() as u64);

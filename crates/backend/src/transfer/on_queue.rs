@@ -1,7 +1,7 @@
 //! Copies on a queue.
 
 use crate::{
-    buffer::{Buffer, Element, grain},
+    buffer::{Buffer, Element, chunk_len},
     device::Device,
     error::{Error, Result},
     handles::Event,
@@ -15,41 +15,49 @@ use crate::{
     view::{View, ViewMut, byte_range, covered, expect_columns},
 };
 
-/// Copies: see [`Buffer`] and its views for those on the default queue.
+/// Copies on this queue. [`Buffer`] and its views copy on the default queue.
 impl Queue {
-    /// Makes a buffer of as many elements as `host` has, with these contents.
+    /// Makes a buffer with the elements of `host`.
     ///
     /// # Errors
-    /// Returns the errors of [`Device::upload`], for the same reasons.
+    /// [`Error::TooLarge`] if a buffer cannot have that many elements
+    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if there is no memory for the
+    /// buffer or for staging, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn upload<T: Element>(&self, host: &[T::Host]) -> Result<Buffer<T>> {
         self.upload_with(host, Secrecy::Public)
     }
 
-    /// Makes a buffer of as many elements as `host` has, with these contents. It is zeroed when it is dropped if it is
-    /// [`Secrecy::Secret`].
+    /// Makes a buffer with the elements of `host`. If it is [`Secrecy::Secret`], it is zeroed when it is dropped.
     ///
     /// # Errors
-    /// Returns the errors of [`Device::upload`], for the same reasons.
+    /// [`Error::TooLarge`] if a buffer cannot have that many elements
+    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if there is no memory for the
+    /// buffer or for staging, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
         let mut buffer = self.device().alloc_with(host.len(), secrecy)?;
         self.write(&mut buffer, host)?;
         Ok(buffer)
     }
 
-    /// Copies all elements of `source` to the host and returns them. Waits for earlier work of the queue, and for what others write
-    /// to them.
+    /// Copies all elements of `source` to the host and returns them. This waits for earlier work of the queue, and for
+    /// earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device. Else returns the errors of [`View::to_vec`], for the same reasons.
+    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::Undecodable`] if bytes are no element,
+    /// [`Error::OutOfMemory`] if there is no staging memory, [`Error::Driver`] if a call of the driver fails,
+    /// [`Error::Lost`] if the device is lost.
     pub fn read<'a, T: Element>(&self, source: impl Into<View<'a, T>>) -> Result<Vec<T::Host>> {
         self.download(source)?.wait()
     }
 
-    /// Copies all elements of `source` to `host`, which has as many. Waits for earlier work of the queue, and for what others write
-    /// to them.
+    /// Copies all elements of `source` to `host`, which has the same length. This waits for earlier work of the queue,
+    /// and for earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device. Else returns the errors of [`View::read`], for the same reasons.
+    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::Length`] if `host` has another length;
+    /// nothing is read then. [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no
+    /// staging memory, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The
+    /// contents of `host` are unspecified then.
     pub fn read_into<'a, T: Element>(&self, source: impl Into<View<'a, T>>, host: &mut [T::Host]) -> Result<()> {
         let source = source.into();
         source.expect_len("the source of a read", host.len())?;
@@ -67,12 +75,13 @@ impl Queue {
         Download::begin(source, self.handle().clone())
     }
 
-    /// Replaces all elements of `target` by those of `host`, which has as many. Returns when `host` has been read, which may be
-    /// before the device has the data; later work of the queue sees it.
+    /// Replaces all elements of `target` by those of `host`, which has the same length. This returns when `host` has
+    /// been read. The device may get the data later, but later work sees it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `target` is on another device. Else returns the errors of [`ViewMut::write`], for the same
-    /// reasons.
+    /// [`Error::WrongDevice`] if `target` is on another device, [`Error::Length`] if `host` has another length;
+    /// nothing is written then. [`Error::OutOfMemory`] if there is no staging memory, [`Error::Driver`] if a call of
+    /// the driver fails, [`Error::Lost`] if the device is lost. A first part may be written then.
     pub fn write<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, host: &[T::Host]) -> Result<()> {
         let mut target = target.into();
         self.expect_own("the target of a write", target.device())?;
@@ -93,25 +102,27 @@ impl Queue {
             };
             let skip = (bytes.start - covered.start) as usize;
             let encoded = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
-            let grain = grain::<T>(piece.len());
-            parallel::chunks(encoded, grain * T::BYTES, &|i, encoded| {
-                T::encode(&piece[i * grain..][..encoded.len() / T::BYTES], encoded);
+            let chunk = chunk_len::<T>(piece.len());
+            parallel::chunks(encoded, chunk * T::BYTES, &|i, encoded| {
+                T::encode(&piece[i * chunk..][..encoded.len() / T::BYTES], encoded);
             });
             drop(backend.write(self.handle(), target.span_mut_of(&covered), staging)?);
         }
         Ok(())
     }
 
-    /// Queues a copy of all elements of `source`, in the device's form ([`Element::decode`]), that fills all of `host`. Nothing
-    /// is copied in between: with CUDA the device writes the host memory itself. The memory comes back from [`Pending::wait`].
+    /// Queues a copy of all elements of `source`, in the device's form ([`Element::decode`]), to the whole of `host`.
+    /// With CUDA the device writes the host memory directly. [`Pending::wait`] returns the memory.
     ///
     /// # Errors
-    /// [`Error::WrongTransfer`] for host memory for uploads only, [`Error::WrongDevice`] for that of another device or if
-    /// `source` is on another device, [`Error::Length`] unless it has as many bytes as the view, [`Error::Unaligned`] for a view
-    /// that is not whole words of 4 bytes, except at the end of the buffer, [`Error::OutOfMemory`] with wgpu if there is no
-    /// staging memory for a part of host memory, [`Error::SecretInput`] for public host memory where the view is secret: slices
-    /// ([`View::read`]) are the caller's affair, but this memory is the device's, [`Error::Driver`] if a call of the driver fails,
-    /// [`Error::Lost`] if the device is lost. The host memory is dropped then.
+    /// - [`Error::WrongDevice`] if `source` or `host` is of another device, [`Error::WrongTransfer`] if `host` is for
+    ///   uploads only, [`Error::Length`] if it has another number of bytes than `source`.
+    /// - [`Error::Unaligned`] if `source` is not whole words of 4 bytes, other than at the end of its buffer.
+    /// - [`Error::SecretInput`] if `source` is secret and `host` is public.
+    /// - [`Error::OutOfMemory`] with wgpu if `host` is a part of host memory and there is no staging memory,
+    ///   [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    ///
+    /// `host` is dropped then.
     pub fn read_pinned<'a, T: Element>(&self, source: impl Into<View<'a, T>>, host: HostBuffer) -> Result<Pending> {
         let source = source.into();
         self.expect_own("the source of a read", source.device())?;
@@ -120,8 +131,8 @@ impl Queue {
         Ok(backend.read(self.handle(), span, host)?.of(bytes, backend.info().id))
     }
 
-    /// [`Queue::read_pinned`] into the host memory of a write that is under way, which must be for both directions and as secret as
-    /// the view: the device reads it first and then writes it, and nobody waits in between.
+    /// [`Queue::read_pinned`] into the host memory of a write that is under way. It must be for both directions and as
+    /// secret as the view. The device reads it first and then writes it; nobody waits in between.
     pub(crate) fn read_pinned_after<T: Element>(&self, source: View<'_, T>, write: Pending) -> Result<Pending> {
         self.expect_own("the source of a read", source.device())?;
         let span = source.span_of(&source.expect_words("read")?);
@@ -129,14 +140,14 @@ impl Queue {
         Ok(backend.read_after(self.handle(), span, write)?.of(span.bytes() as usize, backend.info().id))
     }
 
-    /// Does what [`Queue::read_pinned`] does, for a matrix of `rows` rows, in as many blocks of neighbouring columns of
-    /// equal width as there are events in `after`. Each is copied after its event, while those behind are still worked on;
-    /// where a device does not copy by columns, after the last.
+    /// Queues a copy as [`Queue::read_pinned`] does, of a matrix with `rows` rows, one block of columns for each event
+    /// in `after`. All blocks have the same width. Each is copied after its event, while work on later blocks goes on.
+    /// Devices that cannot copy columns copy everything after the last event.
     ///
     /// # Errors
-    /// [`Error::Length`] unless rows of all blocks have the same number of elements, [`Error::WrongDevice`] for events of
-    /// another device of this kind, [`Error::Driver`] for those of another kind. Else returns the errors of [`Queue::read_pinned`],
-    /// for the same reasons.
+    /// The errors of [`Queue::read_pinned`]. Besides, [`Error::Length`] if the blocks cannot all have the same width,
+    /// [`Error::WrongDevice`] if an event is of another device of this kind, [`Error::Driver`] if it is of another
+    /// kind.
     pub fn read_pinned_columns<'a, T: Element>(
         &self,
         source: impl Into<View<'a, T>>,
@@ -152,18 +163,23 @@ impl Queue {
         Ok(backend.read_columns(self.handle(), span, host, rows, after)?.of(bytes, backend.info().id))
     }
 
-    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all elements of
-    /// `target`. With CUDA the device reads the host memory itself. Through wgpu it does where that is a whole
-    /// [`crate::Transfer::Upload`] of 8 MiB or less; other memory is copied to staging memory first, in pieces, which may wait
-    /// for earlier transfers. The memory comes back from [`Pending::wait`], but what it holds then is unspecified: the CPU swaps
-    /// it with the device's, and wgpu may give other memory.
+    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all
+    /// elements of `target`. With CUDA the device reads the host memory directly, and so it does through wgpu if
+    /// `host` is a whole [`crate::Transfer::Upload`] of at most 8 MiB. Through wgpu, other memory is copied to staging
+    /// memory in pieces, which may wait for earlier transfers.
+    ///
+    /// [`Pending::wait`] returns the memory, with unspecified contents: the CPU swaps it with the device's memory, and
+    /// wgpu may return other memory.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for host memory of another device or if `target` is on another device, [`Error::Length`] unless it
-    /// has as many bytes as the view, [`Error::Unaligned`] for a view that is not whole words of 4 bytes, except at the end of the
-    /// buffer, [`Error::SecretInput`] for secret host memory where the view is public, [`Error::OutOfMemory`] if there is no
-    /// staging memory, with some pieces written, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
-    /// lost. The host memory is dropped then.
+    /// - [`Error::WrongDevice`] if `target` or `host` is of another device, [`Error::Length`] if `host` has another
+    ///   number of bytes than `target`.
+    /// - [`Error::Unaligned`] if `target` is not whole words of 4 bytes, other than at the end of its buffer.
+    /// - [`Error::SecretInput`] if `host` is secret and `target` is public.
+    /// - [`Error::OutOfMemory`] if there is no staging memory; some pieces are written then. [`Error::Driver`] if a
+    ///   call of the driver fails, [`Error::Lost`] if the device is lost.
+    ///
+    /// `host` is dropped then.
     pub fn write_pinned<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, host: HostBuffer) -> Result<Pending> {
         let mut target = target.into();
         self.expect_own("the target of a write", target.device())?;
@@ -172,13 +188,12 @@ impl Queue {
         Ok(backend.write(self.handle(), target.expect_span("write")?, host)?.of(bytes, backend.info().id))
     }
 
-    /// Does what [`Queue::write_pinned`] does, for a matrix of `rows` rows, in `pieces` blocks of neighbouring columns of
-    /// equal width. Each event marks when a block is there, so that work on it can start while the next is on its way;
-    /// where a device does not copy by columns, all do so at the end.
+    /// Queues a copy as [`Queue::write_pinned`] does, of a matrix with `rows` rows, in `pieces` blocks of columns of
+    /// the same width. It returns an event for each block, after which the block is there: work on it can start while
+    /// the next block is copied. On devices that cannot copy columns, all events come at the end.
     ///
     /// # Errors
-    /// [`Error::Length`] unless rows of all blocks have the same number of elements. Else returns the errors of
-    /// [`Queue::write_pinned`], for the same reasons.
+    /// The errors of [`Queue::write_pinned`]. Besides, [`Error::Length`] if the blocks cannot all have the same width.
     pub fn write_pinned_columns<'a, T: Element>(
         &self,
         target: impl Into<ViewMut<'a, T>>,
@@ -201,11 +216,15 @@ impl Queue {
         Ok((events, pending.of(bytes, device)))
     }
 
-    /// Copies all elements of `source` to `target`, which is on the same device and of the same length.
+    /// Copies all elements of `source` to `target`, which is on the same device and has the same length.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` or `target` is on another device. Else returns the errors of [`ViewMut::copy_from`], for
-    /// the same reasons.
+    /// - [`Error::WrongDevice`] if `source` or `target` is on another device, [`Error::Length`] if they have different
+    ///   lengths.
+    /// - [`Error::Unaligned`] if one of them is not whole words of 4 bytes, other than at the end of its buffer.
+    /// - [`Error::SecretInput`] if `source` is secret and `target` is public.
+    /// - [`Error::OutOfMemory`] with wgpu if both are parts of one buffer and there is no memory to copy through,
+    ///   [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn copy<'a, 'b, T: Element>(
         &self,
         source: impl Into<View<'a, T>>,
@@ -223,19 +242,21 @@ impl Queue {
     /// Sets all bytes of the device form of `target` to zero.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `target` is on another device. Else returns the errors of [`ViewMut::clear`], for the same
-    /// reasons.
+    /// [`Error::WrongDevice`] if `target` is on another device, [`Error::Unaligned`] if it is not whole words of 4
+    /// bytes, other than at the end of its buffer, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if
+    /// the device is lost.
     pub fn clear<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>) -> Result<()> {
         let mut target = target.into();
         self.expect_own("the target of a clear", target.device())?;
         self.device().backend().clear(self.handle(), target.expect_span("clear")?)
     }
 
-    /// Makes a buffer of its own with the elements of `source`, of the same secrecy.
+    /// Makes a buffer with the elements of `source`, on the same device and of the same secrecy.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device. Else returns the errors of [`View::duplicate`], for the same
-    /// reasons.
+    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::OutOfMemory`] if the device has no room for
+    /// the copy, [`Error::Unaligned`] if `source` is not whole words of 4 bytes, other than at the end of its buffer,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn duplicate<'a, T: Element>(&self, source: impl Into<View<'a, T>>) -> Result<Buffer<T>> {
         let source = source.into();
         self.expect_own("the source of a copy", source.device())?;
@@ -244,11 +265,11 @@ impl Queue {
         Ok(copy)
     }
 
-    /// Lets `target` become what `contents`, of the same length, holds: without a copy where it is a view of a whole buffer of
-    /// the same secrecy. For what works from one buffer to another and back.
+    /// Moves `contents` into `target`, which has the same length. Nothing is copied if `target` is a whole buffer of
+    /// the same secrecy. Operations that alternate between two buffers end with it.
     ///
     /// # Errors
-    /// Returns the errors of [`Queue::copy`], for the same reasons.
+    /// The errors of [`Queue::copy`].
     pub fn replace<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, mut contents: Buffer<T>) -> Result<()> {
         let mut target = target.into();
         self.expect_own("the target of a copy", target.device())?;

@@ -152,7 +152,7 @@ fn api_rank(info: &wgpu::AdapterInfo) -> u32 {
     }
 }
 
-/// Whether two adapters are one GPU. Two GPUs of one model are told apart by their place on the bus, which not every
+/// Whether two adapters are one GPU. Two GPUs of one model differ in their place on the bus, which not every
 /// API tells; within one API, adapters without a place are different GPUs.
 fn same_gpu(a: &wgpu::AdapterInfo, b: &wgpu::AdapterInfo) -> bool {
     if (a.vendor, a.device) != (b.vendor, b.device) {

@@ -66,7 +66,7 @@ pub(super) struct Counters {
 
 /// Why the device cannot be used any more, once that is so.
 ///
-/// A failed submission counts: the batch may have been any thread's, and memory holds who knows what since.
+/// A failed submission counts: the batch may have been any thread's, and the contents of memory are unknown since.
 type Fault = Arc<OnceLock<String>>;
 
 /// Calls of wgpu's that tests let fail.

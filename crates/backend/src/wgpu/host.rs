@@ -97,7 +97,7 @@ impl WgpuHost {
         })
     }
 
-    /// Queues the copy of pieces of device memory, as many bytes as it has rounded up to whole words.
+    /// Queues the copy of pieces of device memory: its length, rounded up to whole words.
     pub(super) fn read<'a>(mut self, pieces: impl Iterator<Item = Piece<'a>>) -> Result<WgpuRead> {
         let Some(staging) = self.staging.take() else {
             return Err(self.gpu.driver_error("read", "the host buffer is in use"));

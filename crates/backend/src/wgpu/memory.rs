@@ -13,7 +13,7 @@ use crate::{
 /// Bytes of the longest words in which kernels see memory.
 const WORD_BYTES: u64 = 16;
 
-/// An allocation: chunks of the device's chunk size, the last of which may be smaller, each a size class of the pool.
+/// An allocation: chunks of the device's chunk size. The last may be smaller. Each is a size class of the pool.
 pub(super) struct WgpuMemory {
     gpu: Arc<Gpu>,
     chunks: Vec<wgpu::Buffer>,

@@ -90,7 +90,7 @@ impl Program {
     }
 }
 
-/// Where parameters of so many bytes pass.
+/// Where parameters of `bytes` bytes pass.
 fn parameters(gpu: &Gpu, bytes: usize) -> Result<Parameters> {
     let (limit, actual) = (gpu.params.size(), bytes as u64);
     if bytes <= gpu.immediate_bytes {

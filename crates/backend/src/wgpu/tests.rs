@@ -1,37 +1,19 @@
 //! Everything here runs on whatever adapter is there, Mesa's software Vulkan included. Without any, each test asserts
 //! that this is said as it should be, and prints so.
 
-use std::{
-    env, fs,
-    path::PathBuf,
-    process,
-    sync::{Arc, OnceLock, atomic::Ordering},
-    thread,
-    time::Duration,
-};
+use std::sync::{Arc, OnceLock};
 
-use super::{
-    Wgpu,
-    context::{Options, STAGING_BUDGET, STAGING_BYTES},
-    gpu::Gpu,
-    program::{Program, Variant},
-};
+use super::{Wgpu, context::Options, gpu::Gpu};
 use crate::{
     bindings::{Binding, BindingType},
-    buffer::{Buffer, Element},
     cache::Cache,
     device::Device,
     device::dispatch::Arg,
-    error::{Error, Result},
-    host::HostBuffer,
-    info::{Kind, Transfer},
+    error::Error,
+    info::Kind,
     kernel::Kernel,
     params,
-    queue::Queue,
-    ring::Ring,
-    secrecy::Secrecy,
-    span::{Span, SpanMut},
-    spec::{KernelSpec, Language},
+    spec::KernelSpec,
 };
 
 mod failures;

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use evariste_backend::{
-    Buffer, Element, Error as DeviceError, HostBuffer, Pending, Secrecy, Transfer, Uploads, View, Wiped, parallel,
+    Buffer, Element, Error as DeviceError, HostBuffer, Pending, Prefetch, Secrecy, Transfer, View, Wiped, parallel,
 };
 use evariste_field::{DeviceField, Mont};
 
@@ -110,7 +110,7 @@ impl<T: DeviceField> Pieces<'_, T> {
     /// the piece is, that of the piece, and the piece.
     fn upload(
         &self,
-        uploads: &mut Uploads<Mont<T>>,
+        uploads: &mut Prefetch<Mont<T>>,
         mut work: impl FnMut(usize, usize, View<'_, Mont<T>>) -> Result<()>,
     ) -> Result<()> {
         for piece in 0..self.count() {
@@ -240,7 +240,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         };
         let own = part_of(statement, point, inner.clone())?;
         let own_point: Option<Vec<E>> = point.map(|point| inner.iter().map(|j| point[*j]).collect());
-        let mut uploads = Uploads::new(&self.device, pieces.len(), STAGES, secrecy)?;
+        let mut uploads = Prefetch::new(&self.device, pieces.len(), STAGES, secrecy)?;
         let plans: Vec<Self> = uploads.queues().map(|queue| self.with(queue, self.config)).collect();
         let challenges = self.constants(challenges, secrecy)?;
         let places = self.constants(&(0..=degree as u64).map(E::from).collect::<Vec<_>>(), secrecy)?;
@@ -327,7 +327,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let before = self.constants(before, secrecy)?;
         let mut out = self.device.alloc_with::<Mont<E>>(statement.tables() * left, secrecy)?;
         let ready = self.queue.record()?;
-        let mut uploads = Uploads::new(&self.device, pieces.len(), STAGES, secrecy)?;
+        let mut uploads = Prefetch::new(&self.device, pieces.len(), STAGES, secrecy)?;
         let plans: Vec<Self> = uploads.queues().map(|queue| self.with(queue, self.config)).collect();
         let mut stages = Vec::with_capacity(STAGES);
         for plan in &plans {

@@ -10,7 +10,10 @@ use std::{
 
 use libloading::Library;
 
-use crate::{error::{Error, Result}, info::Kind};
+use crate::{
+    error::{Error, Result},
+    info::Kind,
+};
 
 /// Where toolkits say they are, and where they are by default.
 const FOLDER_VARIABLES: [&str; 4] = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"];
@@ -161,7 +164,7 @@ impl Nvrtc {
         // SAFETY: the pointers are to live values.
         unsafe { (get_version(&mut major, &mut minor), count(&mut known)) };
         let mut architectures = vec![0 as c_int; usize::try_from(known).unwrap_or(0)];
-        // SAFETY: the list has as many places as the library asked for.
+        // SAFETY: the list has room for the number of architectures that the library gave.
         unsafe { list(architectures.as_mut_ptr()) };
         let mut architectures: Vec<u32> = architectures.into_iter().filter_map(|n| u32::try_from(n).ok()).collect();
         architectures.sort_unstable();
@@ -241,7 +244,7 @@ impl Program {
 
     fn compile(&self, options: &[CString]) -> std::result::Result<(), c_int> {
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: the program is live, and there are as many options as is said, each ending in a zero.
+        // SAFETY: the program is live, and `options.len()` options are there, each ending in a zero.
         succeed(unsafe { (self.nvrtc.compile)(self.raw, options.len() as c_int, options.as_ptr()) })
     }
 
@@ -251,7 +254,7 @@ impl Program {
         // SAFETY: the program is live, and the pointer is to a live value.
         succeed(unsafe { size(self.raw, &mut len) })?;
         let mut bytes = vec![0_u8; len];
-        // SAFETY: there is room for as many bytes as the library asked for.
+        // SAFETY: there is room for the number of bytes that the library gave.
         succeed(unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }

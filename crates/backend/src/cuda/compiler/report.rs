@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a kernel takes of a multiprocessor.
+/// The resources of a multiprocessor that a kernel takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

@@ -1,8 +1,14 @@
 //! NVRTC, where it is, and what is said where it is not.
 
-use super::*;
+use std::path::PathBuf;
+
+use super::{
+    library::{NAMES, candidates},
+    *,
+};
 use crate::{
     bindings::{Binding, BindingType},
+    info::Kind,
     params,
     spec::Language,
 };
@@ -36,7 +42,7 @@ fn spec(body: &'static str) -> KernelSpec {
     )
 }
 
-/// Runs a check where NVRTC is there; where it is not, asserts on what its users are told.
+/// Runs a check where NVRTC is there; where it is not, asserts on the error.
 fn with_nvrtc(check: impl FnOnce()) {
     match version() {
         Ok(version) => {

@@ -1,11 +1,10 @@
 //! The driver's functions.
 
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc},
-    cell::RefCell,
-    collections::{BTreeMap, VecDeque},
+    alloc::alloc_zeroed,
+    collections::VecDeque,
     ffi::{c_char, c_int, c_uchar, c_uint, c_void},
-    mem, ptr, slice,
+    ptr, slice,
 };
 
 use cudarc::driver::sys::{

@@ -1,39 +1,21 @@
 //! Pieces on their way through the device, whichever call fails.
 
-use std::{
-    io::Read,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::io::Read;
 
-use super::super::{
-    Cuda, compiler,
-    double::{self, Failure, SECRET},
-    driver::Context,
-    kernels::Compiler,
-};
+use super::super::double::{self, Failure};
+use super::*;
 use crate::{
-    bindings::{Binding, BindingType},
     buffer::Buffer,
-    cache::Cache,
-    compilations::Origin,
-    device::Device,
-    device::dispatch::Arg,
+    byte_pipeline::BytePipeline,
     error::{Error, Result},
-    host::{HostBuffer, Pending},
+    host::HostBuffer,
     info::Transfer,
-    kernel::Kernel,
-    params,
+    pinned_pipeline::PinnedPipeline,
+    prefetch::{HostData, Prefetch},
     queue::Queue,
-    ring::Ring,
     secrecy::Secrecy,
-    span::SpanMut,
-    spec::KernelSpec,
-    stream::Stream,
-    uploads::{HostData, Uploads},
     view::View,
 };
-use super::*;
 
 /// Parts of host memory go to the device and come back into the same place, and no call leaves them under a copy.
 #[test]
@@ -45,8 +27,8 @@ fn streams_keep_their_memory_until_copies_are_done() {
             let case = format!("call {n} of {function} fails: {failure:?}");
             double::reset(false);
             let device = open(0).unwrap();
-            let mut stream = Stream::<u32>::new(&device, 12, Secrecy::Secret).unwrap();
-            // Eight words, of which the last five are the first part.
+            let mut stream = PinnedPipeline::<u32>::new(&device, 12, Secrecy::Secret).unwrap();
+            // Eight words: the last five are the first part.
             let piece = |i: u32| {
                 let mut all = device.host_buffer(32, Transfer::Both, Secrecy::Secret).unwrap();
                 let words: Vec<u32> = (0..8).map(|k| 100 * i + (k + 5) % 8).collect();
@@ -103,7 +85,7 @@ fn streams_keep_their_memory_until_copies_are_done() {
 fn uploads_of_a_stream_come_one_after_the_other() {
     double::reset(false);
     let device = open(0).unwrap();
-    let mut stream = Stream::<u32>::new(&device, LEN, Secrecy::Public).unwrap();
+    let mut stream = PinnedPipeline::<u32>::new(&device, LEN, Secrecy::Public).unwrap();
     let (mut given, mut last) = (Vec::new(), None);
     for word in 0..3 {
         let host = host(&device, Transfer::Both, Secrecy::Public, word).unwrap();
@@ -146,7 +128,7 @@ fn ring_fails(function: &'static str, n: usize, failure: Failure, way: usize) {
     let case = format!("call {n} of {function} fails: {failure:?}, way {way}");
     double::reset(false);
     let device = open(0).unwrap();
-    let ring = || Ring::new(&device, PIECE, 3, Secrecy::Secret);
+    let ring = || BytePipeline::new(&device, PIECE, 3, Secrecy::Secret);
     let data: Vec<u8> = (1..=(7 * PIECE + 13) as u32).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut expected = data.clone();
     expected.chunks_mut(PIECE).for_each(|piece| piece.copy_within(..4, 4));
@@ -218,9 +200,9 @@ fn uploads_fail(function: &'static str, n: usize, failure: Failure, way: usize) 
     let mut out = device.alloc_with::<u32>(PIECES * WORDS, Secrecy::Secret).unwrap();
     let lens = [WORDS; PIECES];
     let mut uploads = match way {
-        0 => Uploads::<u32>::new(&device, WORDS, 2, Secrecy::Secret),
-        1 => Uploads::ahead_of(&device, &lens, 2, Secrecy::Secret),
-        _ => Uploads::ahead_of(&own, &lens, 2, Secrecy::Secret),
+        0 => Prefetch::<u32>::new(&device, WORDS, 2, Secrecy::Secret),
+        1 => Prefetch::ahead_of(&device, &lens, 2, Secrecy::Secret),
+        _ => Prefetch::ahead_of(&own, &lens, 2, Secrecy::Secret),
     }
     .unwrap();
     let words = |piece: usize| -> [u32; WORDS] { std::array::from_fn(|i| (100 * piece + i + 1) as u32) };
@@ -271,7 +253,7 @@ fn uploads_wait_for_work_of_pieces_that_failed() {
     double::reset(false);
     let device = open(0).unwrap();
     let mut out = device.zeros::<u32>(4).unwrap();
-    let mut uploads = Uploads::<u32>::ahead_of(&device, &[1; 4], 2, Secrecy::Public).unwrap();
+    let mut uploads = Prefetch::<u32>::ahead_of(&device, &[1; 4], 2, Secrecy::Public).unwrap();
     let word = |word: u32| {
         let mut host = device.host_buffer(4, Transfer::Upload, Secrecy::Public).unwrap();
         host.copy_from_slice(&word.to_le_bytes());

@@ -1,39 +1,13 @@
 //! Copies, whichever call fails.
 
-use std::{
-    io::Read,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-
-use super::super::{
-    Cuda, compiler,
-    double::{self, Failure, SECRET},
-    driver::Context,
-    kernels::Compiler,
-};
-use crate::{
-    bindings::{Binding, BindingType},
-    buffer::Buffer,
-    cache::Cache,
-    compilations::Origin,
-    device::Device,
-    device::dispatch::Arg,
-    error::{Error, Result},
-    host::{HostBuffer, Pending},
-    info::Transfer,
-    kernel::Kernel,
-    params,
-    queue::Queue,
-    ring::Ring,
-    secrecy::Secrecy,
-    span::SpanMut,
-    spec::KernelSpec,
-    stream::Stream,
-    uploads::{HostData, Uploads},
-    view::View,
-};
+use super::super::double::{self, Failure, SECRET};
 use super::*;
+use crate::{
+    device::Device,
+    error::{Error, Result},
+    info::Transfer,
+    secrecy::Secrecy,
+};
 
 /// A bit of everything, in an order in which what is dropped is under work.
 fn work(device: &Device) -> Result<()> {
@@ -69,7 +43,7 @@ fn work(device: &Device) -> Result<()> {
     let down = down.wait()?;
     let down: Vec<u32> = down.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
     assert!(down.iter().enumerate().all(|(i, word)| *word == if i < 16 { 0 } else { 4 }), "{down:?}");
-    // Reads of secrets, of which one is abandoned.
+    // Reads of secrets: one is abandoned.
     drop(secret.read_pinned(host(device, Transfer::Both, Secrecy::Secret, 0)?)?);
     assert_eq!(secret.to_vec()?, [SECRET; LEN]);
     device.elapsed(&events[0], &seen)?;
@@ -81,19 +55,6 @@ fn work(device: &Device) -> Result<()> {
     launch(&kernel, &queue, 5, &mut y)?;
     drop(queue.read_pinned(&y, host(device, Transfer::Both, Secrecy::Public, 0)?)?);
     Ok(())
-}
-
-/// Fails where host memory that can be had is still under a copy.
-fn expect_no_dma(device: &Device, case: &str) {
-    let taken: Vec<HostBuffer> = [Transfer::Upload, Transfer::Both]
-        .into_iter()
-        .flat_map(|transfer| (0..12).map(move |_| (transfer, 7)))
-        .map(|(transfer, word)| host(device, transfer, Secrecy::Public, word).unwrap())
-        .collect();
-    assert!(taken.iter().all(|host| !double::pending(host)), "{case}: memory is given out under a copy");
-    double::run_all();
-    let kept = taken.iter().all(|host| host.chunks_exact(4).all(|word| word == 7u32.to_le_bytes()));
-    assert!(kept, "{case}: memory that was given out changes");
 }
 
 /// Whether a call that fails can have done its work all the same.

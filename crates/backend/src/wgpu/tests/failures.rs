@@ -1,38 +1,21 @@
 //! Failures, their bounds, and what they leave behind.
 
-use std::{
-    env, fs,
-    path::PathBuf,
-    process,
-    sync::{Arc, OnceLock, atomic::Ordering},
-    thread,
-    time::Duration,
-};
+use std::{env, fs, process, sync::atomic::Ordering};
 
-use super::super::{
-    Wgpu,
-    context::{Options, STAGING_BUDGET, STAGING_BYTES},
-    gpu::Gpu,
-    program::{Program, Variant},
-};
+use super::super::context::Options;
+use super::*;
 use crate::{
     bindings::{Binding, BindingType},
-    buffer::{Buffer, Element},
     cache::Cache,
     device::Device,
     device::dispatch::Arg,
     error::{Error, Result},
-    host::HostBuffer,
     info::{Kind, Transfer},
     kernel::Kernel,
-    params,
-    queue::Queue,
-    ring::Ring,
     secrecy::Secrecy,
     span::{Span, SpanMut},
-    spec::{KernelSpec, Language},
+    spec::KernelSpec,
 };
-use super::*;
 
 /// A bit of everything, with memory and a kernel of its own, so that some is new in each round.
 fn work(device: &Device, round: usize) -> Result<()> {
@@ -223,7 +206,7 @@ fn child_without_drivers() {
     if env::var_os("VK_DRIVER_FILES").is_none() {
         return eprintln!("not tested: meant to be run by the test above");
     }
-    for result in [super::open(0).map(drop), super::count().map(drop), Device::wgpu(0).map(drop)] {
+    for result in [super::super::open(0).map(drop), super::super::count().map(drop), Device::wgpu(0).map(drop)] {
         let Err(Error::Unavailable { backend: Kind::Wgpu, reason }) = result else { panic!("{result:?}") };
         assert!(reason.contains("mesa-vulkan-drivers"), "{reason}");
     }

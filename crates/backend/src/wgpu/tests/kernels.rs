@@ -1,38 +1,22 @@
 //! Kernels and their pipelines.
 
-use std::{
-    env, fs,
-    path::PathBuf,
-    process,
-    sync::{Arc, OnceLock, atomic::Ordering},
-    thread,
-    time::Duration,
-};
+use std::{env, fs, path::PathBuf, process, thread};
 
-use super::super::{
-    Wgpu,
-    context::{Options, STAGING_BUDGET, STAGING_BYTES},
-    gpu::Gpu,
-    program::{Program, Variant},
+use super::*;
+use super::{
+    super::context::Options,
+    super::program::{Program, Variant},
 };
 use crate::{
     bindings::{Binding, BindingType},
-    buffer::{Buffer, Element},
     cache::Cache,
-    device::Device,
     device::dispatch::Arg,
     error::{Error, Result},
-    host::HostBuffer,
-    info::{Kind, Transfer},
+    info::Transfer,
     kernel::Kernel,
-    params,
-    queue::Queue,
-    ring::Ring,
     secrecy::Secrecy,
-    span::{Span, SpanMut},
     spec::{KernelSpec, Language},
 };
-use super::*;
 
 #[test]
 fn kernels_run_with_immediates_and_with_uniforms() {

@@ -1,38 +1,20 @@
 //! Copies, staging memory and events.
 
-use std::{
-    env, fs,
-    path::PathBuf,
-    process,
-    sync::{Arc, OnceLock, atomic::Ordering},
-    thread,
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
-use super::super::{
-    Wgpu,
-    context::{Options, STAGING_BUDGET, STAGING_BYTES},
-    gpu::Gpu,
-    program::{Program, Variant},
-};
+use super::super::context::{Options, STAGING_BUDGET, STAGING_BYTES};
+use super::*;
 use crate::{
-    bindings::{Binding, BindingType},
     buffer::{Buffer, Element},
+    byte_pipeline::BytePipeline,
     cache::Cache,
-    device::Device,
-    device::dispatch::Arg,
     error::{Error, Result},
     host::HostBuffer,
-    info::{Kind, Transfer},
-    kernel::Kernel,
-    params,
+    info::Transfer,
     queue::Queue,
-    ring::Ring,
     secrecy::Secrecy,
-    span::{Span, SpanMut},
-    spec::{KernelSpec, Language},
+    span::SpanMut,
 };
-use super::*;
 
 #[test]
 fn rings_take_bytes_of_any_length() {
@@ -49,7 +31,7 @@ fn rings_take_bytes_of_any_length() {
             let data: Vec<u8> = (0..len).map(|i: usize| (i * 7 + i / 251) as u8).collect();
             let mut expected = data.clone();
             expected.chunks_mut(PIECE).filter(|piece| piece.len() >= 8).for_each(|piece| piece.copy_within(..4, 4));
-            let ring = || Ring::new(&device, PIECE, slots, Secrecy::Secret).unwrap();
+            let ring = || BytePipeline::new(&device, PIECE, slots, Secrecy::Secret).unwrap();
             let (mut slice, mut seen) = (data.clone(), Vec::new());
             ring().run(&mut slice, work, |piece| seen.extend_from_slice(piece)).unwrap();
             assert!((&slice, &seen) == (&expected, &expected), "{slots} {len}");
@@ -85,7 +67,7 @@ fn a_ring_leaves_memory_of_a_device_opened_before_as_it_is() {
     let (Some(before), Some(device)) = (open(options()), open(options())) else { return };
     let mut host = before.host_buffer(100, Transfer::Both, Secrecy::Public).unwrap();
     host.fill(7);
-    let ring = Ring::new(&device, 64, 2, Secrecy::Public).unwrap();
+    let ring = BytePipeline::new(&device, 64, 2, Secrecy::Public).unwrap();
     let refused = ring.run_pinned(&mut host, |_, _, _, _| Ok::<_, Error>(()));
     assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
     assert_eq!(*host, [7; 100]);
@@ -154,7 +136,7 @@ fn much_host_memory_goes_up_in_pieces_whole_and_in_parts() {
         let mut host = buffer.write_pinned(host).unwrap().wait().unwrap();
         assert_eq!((host.len(), host.transfer()), (len, transfer), "{case}");
         assert!(buffer.to_vec().unwrap() == bytes(len, 1), "{case}, whole");
-        // In parts, of which those inside are whole words, the first of an odd number of them, and one is empty.
+        // In parts: those inside are whole words, the first has an odd number of them, and one is empty.
         let mut expected = bytes(len, 2);
         host.copy_from_slice(&expected);
         let first = (len / 5).next_multiple_of(4).min(len);

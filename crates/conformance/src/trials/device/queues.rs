@@ -2,7 +2,7 @@
 
 use ark_ff::{Field, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use evariste::backend::{Buffer, Device, Error, HostBuffer, Queue, Secrecy, Stream, Transfer};
+use evariste::backend::{Buffer, Device, Error, HostBuffer, PinnedPipeline, Queue, Secrecy, Transfer};
 use evariste::field::{Mont, Vector, small::BabyBear};
 
 use crate::{DeviceTrials, Outcome, expect_same};
@@ -47,7 +47,7 @@ fn piece_on_another_queue(device: &Device) -> Outcome {
     let (rounds, len) = rounds(device);
     let vector = Vector::<BabyBear>::new(device);
     let mut long = device.upload::<Mont<BabyBear>>(&vec![BabyBear::from(3); len])?;
-    let mut stream = Stream::<u32>::new(device, len, Secrecy::Public)?;
+    let mut stream = PinnedPipeline::<u32>::new(device, len, Secrecy::Public)?;
     let mut pieces = 0;
     let mut check = |parts: Option<Vec<HostBuffer>>| -> Outcome {
         let Some(parts) = parts else { return Ok(()) };
