@@ -1,5 +1,5 @@
 //! That no modules beside each other use each other in a circle, so that each can be read, and changed, with nothing in mind but
-//! what it uses.
+//! what it uses; and that imports name the module that declares an item, so that they tell what a file depends on.
 //!
 //! This is read off the sources: a module uses another one where it has a path into it from `crate`, `super` or `self`. A
 //! module and those inside of it count as one to the modules beside it, and may use each other. Names at the root of a crate,
@@ -49,6 +49,45 @@ fn circles_are_found() {
     assert_eq!(circles(&[above, ("b", "mod c;"), ("b::c", "mod d;"), inner]).len(), 1);
     let tests = "#[cfg(test)]\nmod c;\n#[cfg(test)]\nmod tests {\n    use crate::a::X;\n}\nstruct Y;";
     assert!(circles(&[above, ("b", tests), ("b::c", "use crate::a::X;")]).is_empty());
+}
+
+/// Packages whose imports name the module in which an item is declared, not what the crate's root exports.
+const NAMING: [&str; 1] = ["crates/backend"];
+
+#[test]
+fn imports_name_the_module() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace");
+    for package in NAMING {
+        let mut modules = BTreeMap::new();
+        read(&root.join(package).join("src"), &mut Vec::new(), &mut modules);
+        assert_eq!(through_the_root(&without_tests(&modules)), Vec::<String>::new(), "in {package}");
+    }
+}
+
+#[test]
+fn imports_through_the_root_are_found() {
+    let texts = [
+        ("", "pub use a::X; mod a; mod b;"),
+        ("a", "use crate::b;"),
+        ("b", "use crate::{X, a::Y};\nfn f() -> crate::Z { m!($crate::X) }"),
+    ];
+    let module = |name: &str| name.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let modules = texts.iter().map(|(name, text)| (module(name), (*text).to_owned())).collect();
+    assert_eq!(through_the_root(&modules), ["b has crate::X", "b has crate::Z"]);
+}
+
+/// The paths of modules to names at the root of their crate that are no modules.
+fn through_the_root(modules: &BTreeMap<Module, String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (module, text) in modules.iter().filter(|(module, _)| !module.is_empty()) {
+        // Macros name what they need of the root, which others see.
+        for path in paths(&text.replace("$crate", "")).into_iter().filter(|path| path[0] == "crate") {
+            if path.len() > 1 && !modules.contains_key(&path[1..2]) {
+                found.push(format!("{} has {}", module.join("::"), path.join("::")));
+            }
+        }
+    }
+    found
 }
 
 /// The folders of packages below one.
