@@ -13,7 +13,7 @@
 //!   compiled, since the driver trusts them at every launch.
 //! - **Memory** comes from the driver's pool, in the order of the default stream ([`memory`]). Freeing never waits for
 //!   the device, and memory is never reused under work of any queue. Work on one queue comes after what others were given before
-//!   for the same bytes, where one of both writes them ([`uses`]).
+//!   for the same bytes, if one of both writes them ([`uses`]).
 //! - **Host memory** is pinned, write-combined for uploads ([`staging`]). It is kept while the device may copy from or to it,
 //!   whatever call fails.
 //!

@@ -57,7 +57,7 @@ pub(crate) struct Compiler {
     program: OsString,
     arithmetic: Arithmetic,
     folder: Folder,
-    /// By text; who comes second waits for the first.
+    /// By text. A second caller waits for the first.
     libraries: Mutex<HashMap<String, Entry>>,
     /// Hashes of texts by name and variant.
     names: Mutex<HashMap<(&'static str, String), u64>>,
@@ -142,7 +142,7 @@ fn text(spec: &KernelSpec, arithmetic: Arithmetic) -> String {
     let source = spec.cuda_source();
     let header = RUNTIME_HEADER.replace("#pragma once\n", "");
     let carry = u8::from(arithmetic == Arithmetic::CarryFlag);
-    // Dynamic shared memory has as many names as the text gives it.
+    // Dynamic shared memory has every name that the text gives it.
     let names: BTreeSet<&str> = source.split("extern __shared__").skip(1).filter_map(declared).collect();
     let names: String = names.iter().map(|name| format!(".globl {name}\\n{name}:\\n")).collect();
     let source = source.replace("extern __shared__", "extern EMULATOR_DYNAMIC");
@@ -237,7 +237,7 @@ impl Library {
             let flags: Symbol<'_, unsafe extern "C" fn() -> *const u8> =
                 code.get(b"emulator_kernel_flags").map_err(|e| e.to_string())?;
             let (flags, count) = (flags(), number(b"emulator_kernel_bindings")? as usize);
-            // There are as many flags as bindings.
+            // There is a flag for each binding.
             let writable = std::slice::from_raw_parts(flags, count).iter().map(|flag| *flag != 0).collect();
             (*run, number(b"emulator_kernel_params_bytes")?, writable)
         };

@@ -35,7 +35,7 @@ impl<C: DeviceCurve> AddChain<C> {
     /// Compiles the kernel for `device`.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing.
+    /// [`Error::Compile`] if the compiler refuses the kernel, [`Error::Unavailable`] if there is no compiler.
     pub fn new(device: &Device) -> Result<Self> {
         Ok(Self { kernel: Kernel::new(device, Self::kernel())?, curve: PhantomData })
     }
@@ -72,9 +72,9 @@ impl<C: DeviceCurve> AddChain<C> {
     /// after the other.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::TooLarge`], also where the loops of a thread may take fewer turns than a chain does
-    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`], [`Error::Driver`],
-    /// [`Error::Lost`].
+    /// [`Error::Length`] if lengths differ, [`Error::TooLarge`] if a chain has more iterations than the loops of a thread may take
+    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`] if a buffer is on another device,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn run(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         let len = u32::try_from(a.len()).map_err(|_| Error::TooLarge {
