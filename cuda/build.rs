@@ -1,5 +1,6 @@
-//! Lists the sources of kernels that lie beside this file: a module for each folder, a constant for each source in it, and a table
-//! of those that have an entry point. A new source is known once it is there. `cuda/build.rs` and `shaders/build.rs` are one text.
+//! Lists the sources of kernels that lie beside this file: a module for each folder, a constant for each source in it,
+//! and a table of those that have an entry point. A new source is known once it is there. `cuda/build.rs` and
+//! `shaders/build.rs` are one text.
 
 use std::{
     env,

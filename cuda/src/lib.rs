@@ -6,8 +6,8 @@ include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 /// The type of a prime field's elements, `F`, after the constants of the field; instructions with carries.
 pub const FIELD_WORDS: &str = concat!(include_str!("../field/words.cuh"), include_str!("../field/carries.cuh"));
 
-/// Prime field arithmetic: `f_add`, `f_sub`, `f_mul` and more, after [`FIELD_WORDS`] and what the crate for fields renders of sums
-/// and products by instructions with carries.
+/// Prime field arithmetic: `f_add`, `f_sub`, `f_mul` and more, after [`FIELD_WORDS`] and what the crate for fields
+/// renders of sums and products by instructions with carries.
 pub const FIELD: &str = concat!(
     include_str!("../field/even_odd.cuh"),
     include_str!("../field/lazy.cuh"),

@@ -48,7 +48,8 @@ fn broken(floors: &[&[&str]], algorithms: usize, uses: &BTreeMap<String, Vec<Str
     pairs.filter(|(from, to)| floor(from) <= floor(to)).map(|(from, to)| format!("{from} uses {to}")).collect()
 }
 
-/// The workspace's published crates under `crates`, `cuda` and `shaders`, with those of the workspace that each depends on.
+/// The workspace's published crates under `crates`, `cuda` and `shaders`, with those of the workspace that each depends
+/// on.
 fn published() -> BTreeMap<String, Vec<String>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace");
     let output = Command::new(env!("CARGO"))

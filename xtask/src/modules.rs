@@ -1,10 +1,11 @@
-//! That no modules beside each other use each other in a circle, so that each can be read, and changed, with nothing in mind but
-//! what it uses; and that imports name the module that declares an item, so that they tell what a file depends on.
+//! That no modules beside each other use each other in a circle, so that each can be read, and changed, with nothing in
+//! mind but what it uses; and that imports name the module that declares an item, so that they tell what a file depends
+//! on.
 //!
-//! This is read off the sources: a module uses another one where it has a path into it from `crate`, `super` or `self`. A
-//! module and those inside of it count as one to the modules beside it, and may use each other. Names at the root of a crate,
-//! such as its error, are not followed to where they come from: they are the interface that its modules make together. What is
-//! compiled for tests alone does not count.
+//! This is read off the sources: a module uses another one where it has a path into it from `crate`, `super` or `self`.
+//! A module and those inside of it count as one to the modules beside it, and may use each other. Names at the root of
+//! a crate, such as its error, are not followed to where they come from: they are the interface that its modules make
+//! together. What is compiled for tests alone does not count.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

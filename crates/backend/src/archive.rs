@@ -1,14 +1,14 @@
 //! Kernels compiled ahead of time, in one file, so that CUDA works with the driver alone.
 //!
-//! An archive has machine code for some architectures, and PTX for all others. A kernel's code is found by a hash of all that it was
-//! made from but the compiler's version ([`nvrtc::key`](crate::nvrtc::key)), the same that the cache on disk goes by: it is used for
-//! exactly the text, the declaration and the options that it was compiled from, and after any change of these it is not found.
-//! `cargo xtask kernels --package` makes one. Devices take those in the folder of the cache whose names end in `.archive`, and with
-//! the feature `kernels` that of the crate `evariste-kernels`.
+//! An archive has machine code for some architectures, and PTX for all others. A kernel's code is found by a hash of
+//! all that it was made from but the compiler's version ([`nvrtc::key`](crate::nvrtc::key)), the same that the cache on
+//! disk goes by: it is used for exactly the text, the declaration and the options that it was compiled from, and after
+//! any change of these it is not found. `cargo xtask kernels --package` makes one. Devices take those in the folder of
+//! the cache whose names end in `.archive`, and with the feature `kernels` that of the crate `evariste-kernels`.
 //!
 //! # Format
-//! Numbers are little-endian. Groups are compressed each by itself (Brotli), so that similar code lies together, and a kernel takes
-//! no more than its group to be read.
+//! Numbers are little-endian. Groups are compressed each by itself (Brotli), so that similar code lies together, and a
+//! kernel takes no more than its group to be read.
 //!
 //! | Bytes | What |
 //! |---|---|
@@ -19,8 +19,8 @@
 //! | 76 for each entry, in ascending order of keys | key (32), BLAKE3 of the code under that key (32), group (4), where it starts in that (4), its bytes (4) |
 //! | the rest | groups |
 //!
-//! Nothing of an archive whose index was changed is used, and no code that was changed. The hashes have no secret key: they do not
-//! tell who made an archive.
+//! Nothing of an archive whose index was changed is used, and no code that was changed. The hashes have no secret key:
+//! they do not tell who made an archive.
 
 use std::{
     borrow::Cow,
@@ -118,8 +118,8 @@ pub struct Group {
 /// Makes an archive. `compress` makes a Brotli stream of the bytes of a group, on rayon's pool.
 ///
 /// # Errors
-/// An error if two entries have one key, if an entry has no code, if a group has more than [`MAX_GROUP_BYTES`], or if `compress`
-/// returns one.
+/// An error if two entries have one key, if an entry has no code, if a group has more than [`MAX_GROUP_BYTES`], or if
+/// `compress` returns one.
 pub fn pack(groups: &[Group], compress: impl Fn(&[u8]) -> io::Result<Vec<u8>> + Sync) -> io::Result<Vec<u8>> {
     let (mut records, mut raw) = (Vec::new(), Vec::new());
     for (number, group) in groups.iter().enumerate() {
@@ -364,8 +364,8 @@ impl Archives {
     }
 }
 
-/// What runs on an architecture `sm_N`: its own machine code, that of earlier ones of its generation, PTX of earlier ones. Newest
-/// first.
+/// What runs on an architecture `sm_N`: its own machine code, that of earlier ones of its generation, PTX of earlier
+/// ones. Newest first.
 fn usable(targets: &BTreeSet<Target>, architecture: &str) -> Vec<Target> {
     let Ok(Target::Machine(own)) = architecture.parse() else { return Vec::new() };
     let runs = |target: &Target| match *target {

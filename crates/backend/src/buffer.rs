@@ -93,8 +93,8 @@ macro_rules! plain_element {
 
 plain_element!(u8, u32, u64);
 
-/// Bytes that one thread copies alone, faster than another one wakes: with two, 64 KiB to a GPU and back took 0.098 ms in place of
-/// 0.054 (16 cores beside an H100).
+/// Bytes that one thread copies alone, faster than another one wakes: with two, 64 KiB to a GPU and back took 0.098 ms
+/// in place of 0.054 (16 cores beside an H100).
 const ALONE_BYTES: usize = 128 << 10;
 
 /// Bytes that one thread encodes or decodes at a time if it computes. With four times this, 2 MiB were one chunk for

@@ -107,8 +107,8 @@ impl Cpu {
         }
     }
 
-    /// A system that overcommits memory promises more than it has, and ends processes that use it. So the sum of all buffers stays
-    /// below the machine's memory.
+    /// A system that overcommits memory promises more than it has, and ends processes that use it. So the sum of all
+    /// buffers stays below the machine's memory.
     fn allocate(&self, bytes: u64, secrecy: Secrecy) -> Result<Block> {
         let class = Pool::<Block>::class(bytes);
         let live = self.shared.live.load(Ordering::Relaxed);
@@ -272,7 +272,8 @@ impl Backend for Cpu {
                 ArgSpan::Write(span) => CpuArg::Write(self.bytes_mut(span)?),
             };
         }
-        // A body with a defect fails its launch, as a kernel of a GPU would. What it has written by then is plain numbers.
+        // A body with a defect fails its launch, as a kernel of a GPU would. What it has written by then is plain
+        // numbers.
         let (spec, params) = (job.spec, job.params);
         let body = AssertUnwindSafe(move || {
             // Moved, since the body borrows them for as long as they live.
@@ -438,8 +439,8 @@ fn range(what: &'static str, len: usize, offset: u64, count: u64) -> Result<std:
     }
 }
 
-/// Asks for large pages: passes over a matrix by columns touch another page with every row, and first touches of memory are
-/// fewer. Whether the system has them makes no difference but in time.
+/// Asks for large pages: passes over a matrix by columns touch another page with every row, and first touches of memory
+/// are fewer. Whether the system has them makes no difference but in time.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     use rustix::mm::{Advice, madvise};

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Crossovers that were measured or set, by what they depend on, such as a field or a mode. For what an algorithm keeps with a
-/// device ([`Device::cached_value`](crate::Device::cached_value)), in a type of its own.
+/// Crossovers that were measured or set, by what they depend on, such as a field or a mode. For what an algorithm keeps
+/// with a device ([`Device::cached_value`](crate::Device::cached_value)), in a type of its own.
 #[derive(Debug)]
 pub struct Crossovers<K, V>(Mutex<BTreeMap<K, V>>);
 
@@ -29,8 +29,8 @@ impl<K: Ord, V: Copy> Crossovers<K, V> {
     }
 
     /// Returns the crossover for `key`, which `measure` gives where none is known. No lock is held meanwhile, since a
-    /// thread that waits in a pool of threads may come by here again with other work: what was set or measured by others
-    /// until then stays, and is given.
+    /// thread that waits in a pool of threads may come by here again with other work: what was set or measured by
+    /// others until then stays, and is given.
     ///
     /// # Errors
     /// Returns the error of `measure`, if that fails; nothing is kept then.

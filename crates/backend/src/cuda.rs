@@ -2,8 +2,8 @@
 //!
 //! # Choices
 //! - **Everything is loaded at run time**: the driver through `cudarc`'s tables, after a look whether it is there and
-//!   has all that is called ([`driver`], [`functions`]); NVRTC by a loader of our own ([`compiler`]). A program built with this
-//!   backend runs on machines with neither.
+//!   has all that is called ([`driver`], [`functions`]); NVRTC by a loader of our own ([`compiler`]). A program built
+//!   with this backend runs on machines with neither.
 //! - **The driver's interface, not the runtime's**, in the device's primary context, so that memory and streams can be
 //!   shared with other CUDA code of the process. Every entry makes the context current on the calling thread, and
 //!   leaves it so.
@@ -12,10 +12,10 @@
 //!   `extern "C" __global__ void name(const Params params, T0* b0, …)`; its argument sizes are checked when it is
 //!   compiled, since the driver trusts them at every launch.
 //! - **Memory** comes from the driver's pool, in the order of the default stream ([`memory`]). Freeing never waits for
-//!   the device, and memory is never reused under work of any queue. Work on one queue comes after what others were given before
-//!   for the same bytes, if one of both writes them ([`uses`]).
-//! - **Host memory** is pinned, write-combined for uploads ([`staging`]). It is kept while the device may copy from or to it,
-//!   whatever call fails.
+//!   the device, and memory is never reused under work of any queue. Work on one queue comes after what others were
+//!   given before for the same bytes, if one of both writes them ([`uses`]).
+//! - **Host memory** is pinned, write-combined for uploads ([`staging`]). It is kept while the device may copy from or
+//!   to it, whatever call fails.
 //!
 //! # Invariants
 //! - What is made in a context holds that context; the context is released last.
@@ -177,8 +177,8 @@ impl Cuda {
         if bytes > 0 {
             let target: *mut c_void = flight.memory().as_mut_ptr().cast();
             on_stream(stream, &[Touch::read(memory, &src)], || {
-                // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is kept
-                // until the copy is done.
+                // SAFETY: `bytes` lie in the source by the check above and are the length of the host memory, which is
+                // kept until the copy is done.
                 unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(target, source, bytes, stream.raw())) }
             })?;
         }
@@ -308,8 +308,8 @@ impl Backend for Cuda {
         if bytes > 0 {
             let source: *const c_void = flight.memory().as_ptr().cast();
             on_stream(stream, &[Touch::write(memory, &dst)], || {
-                // SAFETY: `bytes` lie in the target by the check above and are the length of the host memory, which is kept
-                // until the copy is done.
+                // SAFETY: `bytes` lie in the target by the check above and are the length of the host memory, which is
+                // kept until the copy is done.
                 unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(target, source, bytes, stream.raw())) }
             })?;
         }
@@ -365,8 +365,8 @@ impl Backend for Cuda {
                         dstDevice: target,
                         ..blocks.copy(&part)
                     };
-                    // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the
-                    // range of the target.
+                    // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and
+                    // the range of the target.
                     unsafe {
                         match part.height {
                             1 => call!(self.context, cuMemcpyHtoDAsync_v2(target, source, part.width, stream.raw())),
@@ -413,8 +413,8 @@ impl Backend for Cuda {
                         dstHost: target,
                         ..blocks.copy(&part)
                     };
-                    // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and the
-                    // range of the source.
+                    // SAFETY: the copies of all blocks make up the host memory, which is kept until they are done, and
+                    // the range of the source.
                     unsafe {
                         match part.height {
                             1 => call!(self.context, cuMemcpyDtoHAsync_v2(target, source, part.width, stream.raw())),
@@ -445,8 +445,8 @@ impl Backend for Cuda {
             return on_stream(stream, &[written], || source.copy_to_peer(from, to, bytes, stream, &self.events));
         }
         on_stream(stream, &[written, Touch::read(source, &src)], || {
-            // SAFETY: both ranges lie in their memory by the checks above, and `dst` is the right to its range, so that they
-            // do not overlap.
+            // SAFETY: both ranges lie in their memory by the checks above, and `dst` is the right to its range, so that
+            // they do not overlap.
             unsafe { call!(self.context, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.raw())) }
         })
     }
@@ -542,9 +542,9 @@ impl Backend for Cuda {
         };
         on_stream(stream, &touched, || {
             let arguments = arguments.as_mut_ptr();
-            // SAFETY: the sizes of the entry's arguments were checked when it was compiled: parameters of this length, then
-            // as many addresses as there are. The driver reads them, and the configuration, before it returns. The caller
-            // vouches for the body.
+            // SAFETY: the sizes of the entry's arguments were checked when it was compiled: parameters of this length,
+            // then as many addresses as there are. The driver reads them, and the configuration, before it returns. The
+            // caller vouches for the body.
             unsafe { call!(self.context, cuLaunchKernelEx(&config, module.function(), arguments, ptr::null_mut())) }
         })?;
         self.launches.fetch_add(1, Ordering::Relaxed);

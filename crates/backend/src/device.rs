@@ -77,11 +77,12 @@ impl Device {
         &*self.0.backend
     }
 
-    /// Returns the value of type `T` that is cached with this device, `T::default()` at first: what a crate measured of the device,
-    /// for example. It lives as long as the device is open, and must not hold the device, which would then never close.
+    /// Returns the value of type `T` that is cached with this device, `T::default()` at first: what a crate measured of
+    /// the device, for example. It lives as long as the device is open, and must not hold the device, which would then
+    /// never close.
     ///
-    /// If several threads ask first, all get the same value. No lock is held while `T::default()` runs, so it may ask for values
-    /// of other types.
+    /// If several threads ask first, all get the same value. No lock is held while `T::default()` runs, so it may ask
+    /// for values of other types.
     pub fn cached_value<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         self.0.values.get()
     }

@@ -9,8 +9,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A backend or its compiler cannot be used on this machine: the program was built without its feature, the driver or
-    /// the compiler is missing, too old or does not start, or there is no GPU.
+    /// A backend or its compiler cannot be used on this machine: the program was built without its feature, the driver
+    /// or the compiler is missing, too old or does not start, or there is no GPU.
     #[error("the {backend} backend is unavailable: {reason}")]
     Unavailable {
         /// The backend that was asked for, or whose compiler is missing.
@@ -34,8 +34,8 @@ pub enum Error {
         /// The number of devices that the backend finds.
         available: usize,
     },
-    /// An allocation of device memory, of pinned host memory or of staging memory finds too little left, also after pools
-    /// were emptied. Nothing was allocated.
+    /// An allocation of device memory, of pinned host memory or of staging memory finds too little left, also after
+    /// pools were emptied. Nothing was allocated.
     #[error("out of memory on {device}: {requested} bytes requested{}", .available.map(|b| format!(", {b} available")).unwrap_or_default())]
     OutOfMemory {
         /// The device.
@@ -45,8 +45,9 @@ pub enum Error {
         /// The bytes that were free at that time, where the device tells.
         available: Option<u64>,
     },
-    /// The memory that a call may use does not hold the smallest piece of its work. The limit is a budget of yours, or the
-    /// device's memory beside what a plan holds. Nothing was allocated; an allocation that fails is [`Error::OutOfMemory`].
+    /// The memory that a call may use does not hold the smallest piece of its work. The limit is a budget of yours, or
+    /// the device's memory beside what a plan holds. Nothing was allocated; an allocation that fails is
+    /// [`Error::OutOfMemory`].
     #[error("{needed} bytes of device memory are needed at least, {available} are available")]
     InsufficientMemory {
         /// The least bytes that suffice.
@@ -67,8 +68,8 @@ pub enum Error {
     /// An argument has a length that the call does not take. Algorithms report all their lengths by this variant too.
     #[error("wrong length of {what}: expected {expected}, got {actual}")]
     Length {
-        /// The argument at fault, with the unit unless that is elements, and the rule unless `expected` is the only length:
-        /// "scalars, at most", "host memory, in bytes".
+        /// The argument at fault, with the unit unless that is elements, and the rule unless `expected` is the only
+        /// length: "scalars, at most", "host memory, in bytes".
         what: &'static str,
         /// The length that the call takes.
         expected: u64,
@@ -117,9 +118,9 @@ pub enum Error {
         /// The direction that the memory is for.
         actual: Transfer,
     },
-    /// What depends on secret memory would come to public memory, which nobody zeroes: a kernel is given both, the first to read
-    /// and the second to write, or one is copied to the other. Make the target secret ([`crate::Device::alloc_with`]), or say that
-    /// the result is no secret ([`crate::View::declassify`]).
+    /// What depends on secret memory would come to public memory, which nobody zeroes: a kernel is given both, the
+    /// first to read and the second to write, or one is copied to the other. Make the target secret
+    /// ([`crate::Device::alloc_with`]), or say that the result is no secret ([`crate::View::declassify`]).
     #[error("{operation}: {input} is secret, and {output}, which is written, is public")]
     SecretInput {
         /// The kernel or the copy.
@@ -153,8 +154,8 @@ pub enum Error {
         /// What the launch gave.
         actual: String,
     },
-    /// The compiler or the driver refuses the text of a kernel: a defect of the kernel, or a compiler or driver too old or
-    /// too new for the device.
+    /// The compiler or the driver refuses the text of a kernel: a defect of the kernel, or a compiler or driver too old
+    /// or too new for the device.
     #[error("kernel {kernel} does not compile on {device}: {log}")]
     Compile {
         /// The kernel.
@@ -164,8 +165,8 @@ pub enum Error {
         /// The compiler's messages.
         log: String,
     },
-    /// The device is gone: it was reset or unplugged, or a fault of a kernel made its context unusable. Every later call on
-    /// it fails so.
+    /// The device is gone: it was reset or unplugged, or a fault of a kernel made its context unusable. Every later
+    /// call on it fails so.
     #[error("{device} is lost: {reason}")]
     Lost {
         /// The device.

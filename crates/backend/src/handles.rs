@@ -74,7 +74,8 @@ macro_rules! shared_handle {
 }
 
 shared_handle! {
-    /// A backend's own handle of an in-order queue of copies and launches. [`Queue`](crate::Queue) is the handle with its device.
+    /// A backend's own handle of an in-order queue of copies and launches. [`Queue`](crate::Queue) is the handle with
+    /// its device.
     QueueHandle
 }
 

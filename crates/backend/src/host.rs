@@ -1,8 +1,8 @@
 //! Host memory that devices copy from and to while the host goes on.
 //!
-//! A transfer takes its [`HostBuffer`] by value and gives it back when it is done, so that nothing can be read, written to
-//! or freed under a running copy. Parts of one allocation are buffers of their own ([`HostBuffer::split_off`]), so that
-//! several can be under way at once.
+//! A transfer takes its [`HostBuffer`] by value and gives it back when it is done, so that nothing can be read, written
+//! to or freed under a running copy. Parts of one allocation are buffers of their own ([`HostBuffer::split_off`]), so
+//! that several can be under way at once.
 
 use std::{any::Any, fmt, ops, ptr::NonNull, slice, sync::Arc};
 
@@ -30,10 +30,12 @@ pub unsafe trait HostMemory: Any + Send + Sync {
     fn secrecy(&self) -> Secrecy;
 }
 
-/// Host memory that a device copies from or to directly, if it can: pinned with CUDA, mapped with wgpu ([`Transfer`] says when).
+/// Host memory that a device copies from or to directly, if it can: pinned with CUDA, mapped with wgpu ([`Transfer`]
+/// says when).
 ///
 /// It dereferences to its bytes. The first byte is aligned to 16; a part that was split off stays where it was.
-/// [`crate::Device::host_buffer`] makes it. [`crate::ViewMut::write_pinned`] and [`crate::View::read_pinned`] transfer it.
+/// [`crate::Device::host_buffer`] makes it. [`crate::ViewMut::write_pinned`] and [`crate::View::read_pinned`] transfer
+/// it.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {

@@ -66,10 +66,11 @@ pub use view::{View, ViewMut};
 #[doc(hidden)]
 pub use author::*;
 
-/// The interface for authors of kernels, plans and backends. It is exempt from semantic versioning: any release may change it.
+/// The interface for authors of kernels, plans and backends. It is exempt from semantic versioning: any release may
+/// change it.
 ///
-/// [`params!`](crate::params) and [`constants!`](crate::constants) belong to it, as do [`parallel`](crate::parallel), `archive`, `nvrtc`
-/// and `wgsl`.
+/// [`params!`](crate::params) and [`constants!`](crate::constants) belong to it, as do [`parallel`](crate::parallel),
+/// `archive`, `nvrtc` and `wgsl`.
 pub mod author {
     pub use crate::{
         bindings::{Access, Binding, BindingList, BindingType},

@@ -1,5 +1,5 @@
-//! Loops over all cores with bodies behind a reference. Compiling each body, over each of many fields, together with rayon's machinery
-//! would take several times as long.
+//! Loops over all cores with bodies behind a reference. Compiling each body, over each of many fields, together with
+//! rayon's machinery would take several times as long.
 
 use std::{ops::Range, slice};
 

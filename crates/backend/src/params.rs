@@ -77,12 +77,13 @@ pub const fn is_packed<P: Params>() -> bool {
     size_of::<P>() == 4 * words(P::FIELDS) && align_of::<P>() <= 4
 }
 
-/// Declares the parameters of kernels. Each is a struct with fields of type `u32`, arrays of it, or another [`ParamType`]. It is
-/// `Copy`, `Debug`, `Default` and [`Params`].
+/// Declares the parameters of kernels. Each is a struct with fields of type `u32`, arrays of it, or another
+/// [`ParamType`]. It is `Copy`, `Debug`, `Default` and [`Params`].
 ///
-/// Kernels see it as `params`. CUDA has the same fields. WGSL has the fields that are words, and word i of an array `x` (of at most
-/// 32 words) as `x_i`. A name must not be a keyword of any of the languages; WGSL reserves many, such as `from` and `pass`. It must
-/// not end like a word of another array (`x_0`), or like the names that the backend adds for a binding (`x_base`).
+/// Kernels see it as `params`. CUDA has the same fields. WGSL has the fields that are words, and word i of an array `x`
+/// (of at most 32 words) as `x_i`. A name must not be a keyword of any of the languages; WGSL reserves many, such as
+/// `from` and `pass`. It must not end like a word of another array (`x_0`), or like the names that the backend adds for
+/// a binding (`x_base`).
 ///
 /// ```
 /// evariste_backend::params! {
@@ -127,8 +128,8 @@ macro_rules! params {
 /// A constant in a kernel's sources: its name in all languages, and its value.
 pub type Constant = (&'static str, u32);
 
-/// Declares constants that the host and kernels share, such as bits of a parameter: a module of `u32` constants, with the list
-/// `ALL` for [`KernelSpec::constants`](crate::KernelSpec::constants).
+/// Declares constants that the host and kernels share, such as bits of a parameter: a module of `u32` constants, with
+/// the list `ALL` for [`KernelSpec::constants`](crate::KernelSpec::constants).
 ///
 /// ```
 /// evariste_backend::constants! {

@@ -16,10 +16,11 @@ use crate::{
 /// Slots of a pipeline: for the piece that comes, the one that is worked on and the one that goes.
 const SLOTS: usize = 3;
 
-/// A pipeline of pieces of pinned host memory. While the device works on one piece, the next is on its way to the device and the
-/// one before on its way back.
+/// A pipeline of pieces of pinned host memory. While the device works on one piece, the next is on its way to the
+/// device and the one before on its way back.
 ///
-/// The host memory of a piece is one or more pinned parts ([`Device::host_buffer`]). They lie side by side on the device.
+/// The host memory of a piece is one or more pinned parts ([`Device::host_buffer`]). They lie side by side on the
+/// device.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -60,35 +61,36 @@ impl<T: Element> PinnedPipeline<T> {
     /// Makes a pipeline with three slots: each has device memory for `len` elements, and a queue.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have `len` elements, [`Error::OutOfMemory`] if the device has no room for three
-    /// such buffers, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::TooLarge`] if a buffer cannot have `len` elements, [`Error::OutOfMemory`] if the device has no room for
+    /// three such buffers, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
         let slots = Slots::new(device, len, SLOTS, secrecy)?;
         Ok(Self { device: device.clone(), slots, secrecy, uploaded: None, kept: None })
     }
 
-    /// Sends a piece through the pipeline, in three steps. The parts of `host` are copied, one behind the other, to the first
-    /// elements of a slot. `work` queues operations on the slot. The elements in the range that `work` returns are copied back into
-    /// the same parts, and must fill them.
+    /// Sends a piece through the pipeline, in three steps. The parts of `host` are copied, one behind the other, to the
+    /// first elements of a slot. `work` queues operations on the slot. The elements in the range that `work` returns
+    /// are copied back into the same parts, and must fill them.
     ///
-    /// If all slots are busy, this waits for the oldest piece. It returns the host memory of an earlier piece, in the order of the
-    /// calls.
+    /// If all slots are busy, this waits for the oldest piece. It returns the host memory of an earlier piece, in the
+    /// order of the calls.
     ///
-    /// Behind the elements of the piece, the slot holds what earlier pieces left. `work` must queue its operations on the queue
-    /// that it receives: on another queue they are still right, but pieces wait for each other.
+    /// Behind the elements of the piece, the slot holds what earlier pieces left. `work` must queue its operations on
+    /// the queue that it receives: on another queue they are still right, but pieces wait for each other.
     ///
     /// # Errors
     /// - [`Error::WrongTransfer`] if a part is for uploads only, [`Error::WrongDevice`] if it is of another device,
     ///   [`Error::SecretInput`] if it is secret and the pipeline is public, or the other way round.
-    /// - [`Error::Length`] if a part is no whole number of elements, if the parts do not fit into a slot, or if `work` returns a
-    ///   range of another length.
+    /// - [`Error::Length`] if a part is no whole number of elements, if the parts do not fit into a slot, or if `work`
+    ///   returns a range of another length.
     /// - [`Error::Unaligned`] if a part starts or ends within a word of 4 bytes of the slot, other than at its end.
     /// - [`Error::OutOfRange`] if the range that `work` returns leaves the slot.
-    /// - [`Error::OutOfMemory`] with wgpu if there is no staging memory, [`Error::Driver`] if a call of the driver fails,
-    ///   [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] with wgpu if there is no staging memory, [`Error::Driver`] if a call of the driver
+    ///   fails, [`Error::Lost`] if the device is lost.
     /// - The error of `work`.
     ///
-    /// `host` is dropped then. Later calls return the results of earlier ones, except a result that the device failed to copy.
+    /// `host` is dropped then. Later calls return the results of earlier ones, except a result that the device failed
+    /// to copy.
     pub fn run<E: From<Error>>(
         &mut self,
         host: Vec<HostBuffer>,
@@ -121,8 +123,8 @@ impl<T: Element> PinnedPipeline<T> {
     /// Waits for the oldest result that no call has returned yet, if there is one.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the copy of the result or the wait for it fails, [`Error::Lost`] if the device is lost. The result is
-    /// dropped then.
+    /// [`Error::Driver`] if the copy of the result or the wait for it fails, [`Error::Lost`] if the device is lost. The
+    /// result is dropped then.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<Vec<HostBuffer>>> {
         if let Some(kept) = self.kept.take() {

@@ -63,9 +63,10 @@ impl<R> Pool<R> {
         None
     }
 
-    /// Does what [`Pool::give`] does, but evicts stale classes when the budget is full. A class is stale once blocks of this class have
-    /// been handed back since it was last used, with at least the bytes that the pool keeps of it. Otherwise, unused memory would
-    /// keep out everything later, or frequent small blocks would evict rare large ones. Returns what the pool does not keep.
+    /// Does what [`Pool::give`] does, but evicts stale classes when the budget is full. A class is stale once blocks of
+    /// this class have been handed back since it was last used, with at least the bytes that the pool keeps of it.
+    /// Otherwise, unused memory would keep out everything later, or frequent small blocks would evict rare large ones.
+    /// Returns what the pool does not keep.
     #[cfg(any(test, feature = "cuda", feature = "wgpu"))]
     pub(crate) fn replace(&self, class: u64, block: R) -> Vec<R> {
         let mut shelves = self.lock();

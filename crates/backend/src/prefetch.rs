@@ -15,12 +15,12 @@ use crate::{
     view::View,
 };
 
-/// Uploads host data ahead of the work on it: while the device works on one piece, the next is uploaded. The results stay on the
-/// device. [`crate::PinnedPipeline`] is for pieces that go back to the host.
+/// Uploads host data ahead of the work on it: while the device works on one piece, the next is uploaded. The results
+/// stay on the device. [`crate::PinnedPipeline`] is for pieces that go back to the host.
 ///
 /// The work on a piece is queued on the queue of its slot ([`Prefetch::new`]), or on a queue that you name
-/// ([`Prefetch::ahead_of`]). In either case the work starts when the piece is there, and the slot takes another piece when the
-/// work is done.
+/// ([`Prefetch::ahead_of`]). In either case the work starts when the piece is there, and the slot takes another piece
+/// when the work is done.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -116,27 +116,27 @@ impl<T: Element> fmt::Debug for HostData<'_, T> {
 }
 
 impl<T: Element> Prefetch<T> {
-    /// Makes `slots` slots, at least one, with device memory for `len` elements each. The work on a piece is queued on the queue of
-    /// its slot, one of [`Prefetch::queues`].
+    /// Makes `slots` slots, at least one, with device memory for `len` elements each. The work on a piece is queued on
+    /// the queue of its slot, one of [`Prefetch::queues`].
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have `len` elements, [`Error::OutOfMemory`] if the device has no room for all slots,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::TooLarge`] if a buffer cannot have `len` elements, [`Error::OutOfMemory`] if the device has no room for
+    /// all slots, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
         let slots = Slots::new(device, len, slots.max(1), secrecy)?;
         let work = slots.queues().map(|queue| Work { queue: queue.clone(), readers: Readers::InOrder }).collect();
         Ok(Self { device: device.clone(), slots, work, back: VecDeque::new(), secrecy })
     }
 
-    /// Makes slots for work on a queue that you name. `pieces` are the lengths of the pieces in elements, in order; at most `slots`
-    /// of them have memory at a time.
+    /// Makes slots for work on a queue that you name. `pieces` are the lengths of the pieces in elements, in order; at
+    /// most `slots` of them have memory at a time.
     ///
-    /// With several slots, uploads have a queue of their own, and both queues wait for each other by events. With one slot or one
-    /// piece, uploads and work share your queue, and there are no events.
+    /// With several slots, uploads have a queue of their own, and both queues wait for each other by events. With one
+    /// slot or one piece, uploads and work share your queue, and there are no events.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have the elements of a piece, [`Error::OutOfMemory`] if the device has no room for
-    /// all slots, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::TooLarge`] if a buffer cannot have the elements of a piece, [`Error::OutOfMemory`] if the device has no
+    /// room for all slots, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn ahead_of(queue: impl Into<Queue>, pieces: &[usize], slots: usize, secrecy: Secrecy) -> Result<Self> {
         let work = queue.into();
         let device = work.device();
@@ -154,12 +154,13 @@ impl<T: Element> Prefetch<T> {
         self.work.iter().map(|work| &work.queue)
     }
 
-    /// Returns pinned host memory as long as the next slot, for you to fill and give to [`Prefetch::run`]. Its contents are
-    /// unspecified. If all slots are busy, it is the memory of the oldest piece, once the device has read that; otherwise it is new.
+    /// Returns pinned host memory as long as the next slot, for you to fill and give to [`Prefetch::run`]. Its contents
+    /// are unspecified. If all slots are busy, it is the memory of the oldest piece, once the device has read that;
+    /// otherwise it is new.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no host memory, [`Error::Driver`] if a call of the driver fails or the device could not
-    /// read the oldest piece, [`Error::Lost`] if the device is lost.
+    /// [`Error::OutOfMemory`] if there is no host memory, [`Error::Driver`] if a call of the driver fails or the device
+    /// could not read the oldest piece, [`Error::Lost`] if the device is lost.
     pub fn host(&mut self) -> Result<HostBuffer> {
         self.free()?;
         let bytes = self.slots.first().data.bytes() as usize;
@@ -169,18 +170,19 @@ impl<T: Element> Prefetch<T> {
         }
     }
 
-    /// Queues the upload of a piece to the start of the next slot, and lets `work` queue what reads it there. `work` receives the
-    /// queue to use, a view of the piece, and the number of the slot. Its result is returned.
+    /// Queues the upload of a piece to the start of the next slot, and lets `work` queue what reads it there. `work`
+    /// receives the queue to use, a view of the piece, and the number of the slot. Its result is returned.
     ///
-    /// Pieces take the slots in turn, from number 0 on. A piece that fails leaves its slot to the next piece. A slice has been
-    /// encoded when this returns. If all slots are busy, this waits for the upload of the oldest pinned piece, never for work.
+    /// Pieces take the slots in turn, from number 0 on. A piece that fails leaves its slot to the next piece. A slice
+    /// has been encoded when this returns. If all slots are busy, this waits for the upload of the oldest pinned piece,
+    /// never for work.
     ///
     /// # Errors
     /// - [`Error::OutOfRange`] if the piece is longer than the slot.
-    /// - For pinned memory: [`Error::Length`] if it is no whole number of elements, [`Error::WrongDevice`] if it is of another
-    ///   device, [`Error::Unaligned`] if it is not whole words of 4 bytes and does not fill the slot.
-    /// - [`Error::OutOfMemory`] if there is no staging memory for a slice, [`Error::Driver`] if a call of the driver fails,
-    ///   [`Error::Lost`] if the device is lost.
+    /// - For pinned memory: [`Error::Length`] if it is no whole number of elements, [`Error::WrongDevice`] if it is of
+    ///   another device, [`Error::Unaligned`] if it is not whole words of 4 bytes and does not fill the slot.
+    /// - [`Error::OutOfMemory`] if there is no staging memory for a slice, [`Error::Driver`] if a call of the driver
+    ///   fails, [`Error::Lost`] if the device is lost.
     /// - The error of `work`.
     ///
     /// Pinned memory of the piece is dropped then. That of earlier pieces is kept, except a piece whose upload failed.
@@ -221,12 +223,12 @@ impl<T: Element> Prefetch<T> {
         Ok(result)
     }
 
-    /// Waits until the device has read the oldest pinned piece that was not returned yet, if there is one, and returns its memory.
-    /// The order is that of the calls of [`Prefetch::run`]; [`Prefetch::host`] takes memory out of it.
+    /// Waits until the device has read the oldest pinned piece that was not returned yet, if there is one, and returns
+    /// its memory. The order is that of the calls of [`Prefetch::run`]; [`Prefetch::host`] takes memory out of it.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the device could not read the piece, [`Error::Lost`] if it is lost, [`Error::OutOfMemory`] with
-    /// wgpu if there is no memory to return in place of the piece's. The memory is dropped then.
+    /// [`Error::Driver`] if the device could not read the piece, [`Error::Lost`] if it is lost, [`Error::OutOfMemory`]
+    /// with wgpu if there is no memory to return in place of the piece's. The memory is dropped then.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
         while self.back.is_empty() {

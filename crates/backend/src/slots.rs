@@ -14,7 +14,8 @@ use crate::{
 /// The argument of [`Slot::queue`] in errors.
 pub(crate) const HOST: &str = "the host memory of a pipeline";
 
-/// The slots of a [`crate::PinnedPipeline`], a [`crate::BytePipeline`] or a [`crate::Prefetch`]. Pieces take them in turn.
+/// The slots of a [`crate::PinnedPipeline`], a [`crate::BytePipeline`] or a [`crate::Prefetch`]. Pieces take them in
+/// turn.
 pub(crate) struct Slots<T: Element> {
     /// The first one is next.
     idle: VecDeque<Slot<T>>,
@@ -22,8 +23,8 @@ pub(crate) struct Slots<T: Element> {
     busy: VecDeque<(Slot<T>, Vec<Pending>)>,
 }
 
-/// Device memory of a piece, and the queue of its copies. All other work on the piece is on the same queue, but for some of
-/// [`crate::Prefetch`].
+/// Device memory of a piece, and the queue of its copies. All other work on the piece is on the same queue, but for
+/// some of [`crate::Prefetch`].
 pub(crate) struct Slot<T: Element> {
     /// The first piece gets slot 0.
     pub(crate) number: usize,

@@ -66,15 +66,16 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 /// A kernel's declaration: its name, its buffers, and a body in each language.
 ///
 /// **CUDA**: `extern "C" __global__ void name(const Params params, BUFFERS(T0, T1, …))`, with `Params` what
-/// [`params!`](crate::params) declared and `BUFFERS` the bindings in order, under their names, as pointers to these types, which are
-/// `const` where they are only read. Dynamic shared memory is `shared_bytes`. A body with the line `wait_for_previous();`, which
-/// every thread must then come to before it touches memory other than the parameters, is launched while the launch ahead of it
-/// ends ("programmatic dependent launch", CUDA C++ Programming Guide); others start afterwards.
+/// [`params!`](crate::params) declared and `BUFFERS` the bindings in order, under their names, as pointers to these
+/// types, which are `const` where they are only read. Dynamic shared memory is `shared_bytes`. A body with the line
+/// `wait_for_previous();`, which every thread must then come to before it touches memory other than the parameters, is
+/// launched while the launch ahead of it ends ("programmatic dependent launch", CUDA C++ Programming Guide); others
+/// start afterwards.
 ///
-/// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings' accessors, and
-/// `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is
-/// `group.x + group.y * groups.x` with `@builtin(workgroup_id) group` and `@builtin(num_workgroups) groups`, and may
-/// reach past the last group, where the body must do nothing.
+/// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings'
+/// accessors, and `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is `group.x +
+/// group.y * groups.x` with `@builtin(workgroup_id) group` and `@builtin(num_workgroups) groups`, and may reach past
+/// the last group, where the body must do nothing.
 ///
 /// **CPU**: [`CpuBody`].
 #[derive(Clone)]
@@ -102,9 +103,10 @@ pub struct KernelSpec {
 }
 
 impl KernelSpec {
-    /// Declares a kernel with parameters `P`. The body for the CPU gets the buffers in the shape in which `bindings` declares them:
-    /// as an array for an array, and so on ([`BindingList`]). `source` gives the text in a language, complete but for what
-    /// [`KernelSpec`] says the backend declares; it is called only for the language of the device.
+    /// Declares a kernel with parameters `P`. The body for the CPU gets the buffers in the shape in which `bindings`
+    /// declares them: as an array for an array, and so on ([`BindingList`]). `source` gives the text in a language,
+    /// complete but for what [`KernelSpec`] says the backend declares; it is called only for the language of the
+    /// device.
     pub fn new<P: Params, B: BindingList>(
         name: &'static str,
         variant: impl Into<String>,
@@ -149,7 +151,8 @@ impl KernelSpec {
         self
     }
 
-    /// Adds constants that the sources see, which [`constants!`](crate::constants) declares (there are none unless added).
+    /// Adds constants that the sources see, which [`constants!`](crate::constants) declares (there are none unless
+    /// added).
     #[must_use]
     pub fn constants(mut self, constants: &[Constant]) -> Self {
         self.constants.extend_from_slice(constants);

@@ -2,12 +2,12 @@
 //!
 //! - Memory is made of chunks, since APIs bind as little as 128 MiB at once; kernels see through them by accessors that
 //!   [`codegen`] writes.
-//! - A view of memory is a window of it, from the last aligned place before it on. Where that is not its start, the accessors of
-//!   a pipeline of its own add the difference, which passes with the parameters.
+//! - A view of memory is a window of it, from the last aligned place before it on. Where that is not its start, the
+//!   accessors of a pipeline of its own add the difference, which passes with the parameters.
 //! - There is one queue. Commands are batched and submitted when a batch is worth it, and by whatever waits.
 //! - Host data passes through mapped buffers; a read is a copy and a mapping that are waited for last.
-//! - wgpu reports errors on the side. Those of allocations and compilation are caught where they happen; any other, such
-//!   as a failed submission, leaves memory in doubt, so the device is lost then and says so on every later call.
+//! - wgpu reports errors on the side. Those of allocations and compilation are caught where they happen; any other,
+//!   such as a failed submission, leaves memory in doubt, so the device is lost then and says so on every later call.
 //! - All handles keep the device alive.
 
 use std::{

@@ -258,8 +258,8 @@ impl Library {
         Ok(())
     }
 
-    /// Launches the kernel, or says what it did wrong. `edges` has for each argument how many bytes of its first word come before
-    /// it, and whether its buffer ends with it.
+    /// Launches the kernel, or says what it did wrong. `edges` has for each argument how many bytes of its first word
+    /// come before it, and whether its buffer ends with it.
     pub(crate) fn run(
         &self,
         params: &[u8],
@@ -301,7 +301,8 @@ impl Library {
             error: [0; 512],
         };
         let _alone = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the launch and what it points to live until the call returns, and the runtime keeps the kernel inside.
+        // SAFETY: the launch and what it points to live until the call returns, and the runtime keeps the kernel
+        // inside.
         if unsafe { (self.run)(&mut launch) } == 0 {
             return Ok(());
         }

@@ -72,9 +72,10 @@ impl<C: DeviceCurve> AddChain<C> {
     /// after the other.
     ///
     /// # Errors
-    /// [`Error::Length`] if lengths differ, [`Error::TooLarge`] if a chain has more iterations than the loops of a thread may take
-    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`] if a buffer is on another device,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::Length`] if lengths differ, [`Error::TooLarge`] if a chain has more iterations than the loops of a
+    /// thread may take ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`] if a
+    /// buffer is on another device, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
+    /// lost.
     pub fn run(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         let len = u32::try_from(a.len()).map_err(|_| Error::TooLarge {

@@ -83,8 +83,8 @@ impl<F: DeviceField> MulChain<F> {
     /// Compiles the kernel for `device`. `w` is the constant of [`Step::Shoup`]; the other steps do not use it.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler refuses the kernel, [`Error::Unavailable`] if there is no compiler, [`Error::OutOfMemory`] if
-    /// there is no memory for the constant.
+    /// [`Error::Compile`] if the compiler refuses the kernel, [`Error::Unavailable`] if there is no compiler,
+    /// [`Error::OutOfMemory`] if there is no memory for the constant.
     pub fn new(device: &Device, step: Step, w: F) -> Result<Self> {
         let w = device.upload::<u32>(&shoup_constants([w]))?;
         Ok(Self { kernel: Kernel::new(device, Self::kernel(step))?, w, field: PhantomData })
@@ -130,9 +130,10 @@ impl<F: DeviceField> MulChain<F> {
     /// Does [`MULTIPLICATIONS`] steps one after the other on each element.
     ///
     /// # Errors
-    /// [`Error::Length`] if lengths differ, [`Error::TooLarge`] if a chain has more iterations than the loops of a thread may take
-    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`] if a buffer is on another device,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`Error::Length`] if lengths differ, [`Error::TooLarge`] if a chain has more iterations than the loops of a
+    /// thread may take ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`] if a
+    /// buffer is on another device, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
+    /// lost.
     pub fn run(&self, x: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
         out.expect_len("the output", x.len())?;
         let len = u32::try_from(x.len()).map_err(|_| Error::TooLarge {

@@ -28,7 +28,8 @@ pub enum Place {
     Private,
     /// In the memory of a workgroup.
     Shared,
-    /// In registers, where products stay: only those that are zero are written, so that all are computed and hardly any copied.
+    /// In registers, where products stay: only those that are zero are written, so that all are computed and hardly any
+    /// copied.
     Kept,
 }
 
@@ -71,8 +72,8 @@ impl Sharing {
     }
 }
 
-/// Products of vectors as one compares places of memory by: elsewhere use [`evariste_field::Vector::mul`]. On a CPU places differ in
-/// nothing.
+/// Products of vectors as one compares places of memory by: elsewhere use [`evariste_field::Vector::mul`]. On a CPU
+/// places differ in nothing.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -107,8 +108,8 @@ impl<F: DeviceField> Products<F> {
     /// Compiles the kernel for `device`.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing, [`Error::TooLarge`] where a workgroup has
-    /// too little memory.
+    /// [`Error::Compile`], [`Error::Unavailable`] where the compiler is missing, [`Error::TooLarge`] where a workgroup
+    /// has too little memory.
     pub fn new(device: &Device, place: Place, sharing: Sharing) -> Result<Self> {
         Ok(Self { kernel: Kernel::new(device, Self::kernel(place, sharing))?, sharing, field: PhantomData })
     }
@@ -168,7 +169,8 @@ impl<F: DeviceField> Products<F> {
             .turns(turns)
     }
 
-    /// Writes `a[i] * b[i]` to `out[i]`, with [`Place::Kept`] only where it is zero. A single thread does all in one launch, unless its loops may take fewer turns than that
+    /// Writes `a[i] * b[i]` to `out[i]`, with [`Place::Kept`] only where it is zero. A single thread does all in one
+    /// launch, unless its loops may take fewer turns than that
     /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): then in as few launches as it takes.
     ///
     /// # Errors

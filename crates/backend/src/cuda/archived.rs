@@ -1,4 +1,5 @@
-//! Where the code of a kernel comes from, on the double of the driver: the cache, archives, the compiler, in this order.
+//! Where the code of a kernel comes from, on the double of the driver: the cache, archives, the compiler, in this
+//! order.
 
 use std::{
     env, fs, io,

@@ -1,16 +1,16 @@
 //! NVRTC, NVIDIA's run-time compiler: CUDA C++ to machine code, with or without a GPU.
 //!
-//! The library is loaded at run time, under the names of the versions that are known to work: first from where the system looks for
-//! libraries, then from the folders of CUDA toolkits. `cudarc` does not load it, since it knows the names of one version only, does not
-//! look into folders, and panics if there is no library.
+//! The library is loaded at run time, under the names of the versions that are known to work: first from where the
+//! system looks for libraries, then from the folders of CUDA toolkits. `cudarc` does not load it, since it knows the
+//! names of one version only, does not look into folders, and panics if there is no library.
 //!
 //! [`compile`] checks more than the compiler does: the entry must take the parameters and buffers that the
 //! [`KernelSpec`] declares.
 //!
 //! # What a source may use
-//! Sources are complete: there are no headers. A prelude declares the fixed-width integers of `<cstdint>` (`int8_t` … `uint64_t`,
-//! `intptr_t`, `uintptr_t`) and `wait_for_previous()` ([`KernelSpec`]). `size_t`, CUDA's vector types and intrinsics are built in. Line
-//! numbers in messages are those of the source without the prelude.
+//! Sources are complete: there are no headers. A prelude declares the fixed-width integers of `<cstdint>` (`int8_t` …
+//! `uint64_t`, `intptr_t`, `uintptr_t`) and `wait_for_previous()` ([`KernelSpec`]). `size_t`, CUDA's vector types and
+//! intrinsics are built in. Line numbers in messages are those of the source without the prelude.
 
 use std::ffi::CString;
 
@@ -33,8 +33,8 @@ mod tests;
 /// Options of every compilation, besides the target. The assembler's report is where [`Usage`] comes from.
 pub(crate) const OPTIONS: &[&str] = &["--std=c++17", "--ptxas-options=--verbose"];
 
-/// What turns a cache of NVRTC's own off, and the version from which on it has one where there is a driver: it would give code
-/// without the assembler's report, and keep it in a folder whose owner and mode nobody has checked.
+/// What turns a cache of NVRTC's own off, and the version from which on it has one where there is a driver: it would
+/// give code without the assembler's report, and keep it in a folder whose owner and mode nobody has checked.
 const NO_CACHE: &str = "--no-cache";
 const CACHES_FROM: (u32, u32) = (12, 9);
 
@@ -48,8 +48,8 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }";
 
-/// The line of a source that waits itself for the launch ahead of it, and the architecture compiled for from which on that has a
-/// meaning, as in [`PRELUDE`].
+/// The line of a source that waits itself for the launch ahead of it, and the architecture compiled for from which on
+/// that has a meaning, as in [`PRELUDE`].
 const WAITS: &str = "wait_for_previous();";
 const WAITS_FROM: u32 = 90;
 
@@ -128,8 +128,8 @@ pub(crate) fn target(spec: &KernelSpec, architecture: &str) -> Result<String> {
     })
 }
 
-/// Whether a kernel compiled from a source for architecture N may be launched before the launch ahead of it has ended: it waits
-/// for that itself, see [`KernelSpec`].
+/// Whether a kernel compiled from a source for architecture N may be launched before the launch ahead of it has ended:
+/// it waits for that itself, see [`KernelSpec`].
 pub(crate) fn waits(source: &str, architecture: u32) -> bool {
     architecture >= WAITS_FROM && source.lines().any(|line| line.trim() == WAITS)
 }

@@ -120,8 +120,8 @@ fn describe(functions: &Functions, result: CUresult) -> String {
     }
 }
 
-/// Whether an error leaves the context unusable: the errors after which, by the driver's manual, the context (or the process) cannot
-/// be used any more.
+/// Whether an error leaves the context unusable: the errors after which, by the driver's manual, the context (or the
+/// process) cannot be used any more.
 fn is_sticky(result: CUresult) -> bool {
     matches!(
         result,

@@ -8,9 +8,9 @@ const ELF: &[u8] = b"\x7fELF";
 /// A section of an ELF image that has no bytes in it.
 const NO_BITS: u64 = 8;
 
-/// What the driver may be given of code: an ELF image all of whose tables and sections lie in it, or ASCII text with a zero at the end.
-/// `None` for what would have it read past the end, and for images of several architectures, which neither the compiler nor archives
-/// give.
+/// What the driver may be given of code: an ELF image all of whose tables and sections lie in it, or ASCII text with a
+/// zero at the end. `None` for what would have it read past the end, and for images of several architectures, which
+/// neither the compiler nor archives give.
 pub(super) fn whole(code: &[u8]) -> Option<Cow<'_, [u8]>> {
     match code.starts_with(ELF) {
         true => elf_ends_within(code)?.then_some(Cow::Borrowed(code)),
@@ -21,8 +21,8 @@ pub(super) fn whole(code: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// Whether the tables of a 64-bit, little-endian ELF image (System V ABI, "Object Files"), and what they tell of, end within it.
-/// `None` if there is no such header.
+/// Whether the tables of a 64-bit, little-endian ELF image (System V ABI, "Object Files"), and what they tell of, end
+/// within it. `None` if there is no such header.
 fn elf_ends_within(code: &[u8]) -> Option<bool> {
     let number = |at: usize, bytes: usize| -> Option<u64> {
         let mut word = [0; 8];
@@ -30,7 +30,8 @@ fn elf_ends_within(code: &[u8]) -> Option<bool> {
         Some(u64::from_le_bytes(word))
     };
     let within = |start: u64, bytes: u64| start.checked_add(bytes).is_some_and(|end| end <= code.len() as u64);
-    // A header has 64 bytes. Larger numbers of segments or sections than it has room for, which kernels have not, are elsewhere.
+    // A header has 64 bytes. Larger numbers of segments or sections than it has room for, which kernels have not, are
+    // elsewhere.
     let header = code.get(..64)?;
     let is_known = header[4..6] == [2, 1];
     // Of the program's segments and of sections: where their table starts, the bytes of an entry, how many there are.
@@ -96,7 +97,8 @@ mod tests {
         let good = image(b"code of a kernel");
         assert_eq!(whole(&good).as_deref(), Some(&good[..]));
         assert!((4..good.len()).all(|len| whole(&good[..len]).is_none()));
-        // A number in the header, in the segment's entry, in the section's: by its place, its bytes, and what it may not be.
+        // A number in the header, in the segment's entry, in the section's: by its place, its bytes, and what it may
+        // not be.
         let (segment, section) = (good.len() - 120, good.len() - 64);
         let bad: [(usize, &[u8]); 14] = [
             (0x20, &[0, 1]),

@@ -225,7 +225,8 @@ impl Module {
         let code = image::whole(code).ok_or_else(refuse)?;
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live value. The code is an image of the compiler, fresh or with its checksum
-        // confirmed, from the cache or an archive; all that its headers tell of lies in it, or it is text that ends in a zero.
+        // confirmed, from the cache or an archive; all that its headers tell of lies in it, or it is text that ends in
+        // a zero.
         unsafe { call!(context, cuModuleLoadData(&mut raw, code.as_ptr().cast())) }?;
         let mut module = Self {
             context: Arc::clone(context),

@@ -1,8 +1,8 @@
 //! Device memory: stream-ordered allocations of the driver's pool.
 //!
-//! Memory is allocated and freed in the order of the default stream, so neither waits for the device. What streams do with it
-//! is remembered ([`super::uses`]): before the memory is freed, the default stream waits for the others. Memory that cannot be
-//! freed, since a call fails, stays with the heap, which tries again.
+//! Memory is allocated and freed in the order of the default stream, so neither waits for the device. What streams do
+//! with it is remembered ([`super::uses`]): before the memory is freed, the default stream waits for the others. Memory
+//! that cannot be freed, since a call fails, stays with the heap, which tries again.
 
 use std::{
     ops::Range,
@@ -372,7 +372,8 @@ impl CudaMemory {
         let copied = unsafe {
             call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), bytes as usize, stream.raw()))
         };
-        // Should something fail, the copy may be under way all the same: the memory is not freed before that stream is idle.
+        // Should something fail, the copy may be under way all the same: the memory is not freed before that stream is
+        // idle.
         let range = from - self.start..from - self.start + bytes;
         uses.note(stream, stream.give(), &range, Access::Read, false);
         copied?;

@@ -1,5 +1,5 @@
-//! What several queues do with the same memory comes out as if one thing had been done after the other, on the double in
-//! [`super::double`], whichever queue runs first.
+//! What several queues do with the same memory comes out as if one thing had been done after the other, on the double
+//! in [`super::double`], whichever queue runs first.
 
 use super::{
     double::{self, Failure},
@@ -175,7 +175,8 @@ impl World {
     }
 }
 
-/// What a call's failure leaves: the memory that the failed step would have written holds anything, all else what it should.
+/// What a call's failure leaves: the memory that the failed step would have written holds anything, all else what it
+/// should.
 #[test]
 fn calls_that_fail_leave_the_rest_in_order() {
     let functions =

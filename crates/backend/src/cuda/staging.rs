@@ -1,8 +1,9 @@
 //! Pinned host memory, kept for reuse.
 //!
-//! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is known to
-//! be done: where a call fails, it stays there, and is looked at again. Lines are looked through when memory is asked for:
-//! there is no thread for it. A block returns to its pool, zeroed if it is secret, when the last buffer of it is gone.
+//! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is
+//! known to be done: where a call fails, it stays there, and is looked at again. Lines are looked through when memory
+//! is asked for: there is no thread for it. A block returns to its pool, zeroed if it is secret, when the last buffer
+//! of it is gone.
 
 use std::{
     collections::VecDeque,
@@ -271,8 +272,8 @@ impl CudaStaging {
     }
 }
 
-// SAFETY: the block has at least `bytes` bytes, which the driver gave out as initialised pages of this process; it does not
-// move, and is accessed by no one else until it goes back to the pool.
+// SAFETY: the block has at least `bytes` bytes, which the driver gave out as initialised pages of this process; it does
+// not move, and is accessed by no one else until it goes back to the pool.
 unsafe impl HostMemory for CudaStaging {
     fn start(&self) -> NonNull<u8> {
         self.block.as_ref().map_or(NonNull::dangling(), |block| block.start)
@@ -305,8 +306,8 @@ impl Drop for CudaStaging {
     }
 }
 
-/// A copy from or to pinned memory that is under way, or about to be. Dropping it gives the memory back when the copy is
-/// known to be done.
+/// A copy from or to pinned memory that is under way, or about to be. Dropping it gives the memory back when the copy
+/// is known to be done.
 pub(super) struct Flight {
     staging: Weak<Staging>,
     stream: Arc<Stream>,
@@ -315,9 +316,9 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// To be made before the first copy from or to this memory is queued on a stream: from here on the memory stays as it is
-    /// until the stream has come past what it was given meanwhile, whatever fails. A failed call of the driver's may have
-    /// queued its copy too.
+    /// To be made before the first copy from or to this memory is queued on a stream: from here on the memory stays as
+    /// it is until the stream has come past what it was given meanwhile, whatever fails. A failed call of the driver's
+    /// may have queued its copy too.
     pub(super) fn new(buffer: HostBuffer, staging: &Arc<Staging>, stream: &Arc<Stream>) -> Self {
         let flying = Some(InFlight { buffer, end: None });
         Self { staging: Arc::downgrade(staging), stream: Arc::clone(stream), flying }
@@ -327,7 +328,8 @@ impl Flight {
         self.flying.as_mut().map_or(&mut [], |flight| &mut flight.buffer)
     }
 
-    /// The same memory for one more copy behind those that it is in, if it is for both directions and they are on `stream`.
+    /// The same memory for one more copy behind those that it is in, if it is for both directions and they are on
+    /// `stream`.
     pub(super) fn again(mut self: Box<Self>, stream: &Arc<Stream>) -> Result<Self, Box<Self>> {
         match &mut self.flying {
             Some(flight) if flight.buffer.transfer() != Transfer::Upload && Arc::ptr_eq(&self.stream, stream) => {

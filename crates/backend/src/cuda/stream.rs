@@ -1,8 +1,8 @@
 //! Streams, and events from a pool.
 //!
-//! Each stream counts what it was given, and remembers up to where it comes after every other stream: by the events that it
-//! waited for, and by what those came after. Waits that change nothing are left out, and memory can tell whether two of its
-//! uses are in order ([`super::uses`]).
+//! Each stream counts what it was given, and remembers up to where it comes after every other stream: by the events
+//! that it waited for, and by what those came after. Waits that change nothing are left out, and memory can tell
+//! whether two of its uses are in order ([`super::uses`]).
 
 use std::{
     collections::VecDeque,
@@ -135,8 +135,9 @@ impl Stream {
         ptr::eq(&*self.context, &*other.context)
     }
 
-    /// Lets later work wait for everything that `other` has been given so far. Should events fail, the host waits; so it does for
-    /// a stream of another device, whose events are not this one's. A device that is lost does nothing any more.
+    /// Lets later work wait for everything that `other` has been given so far. Should events fail, the host waits; so
+    /// it does for a stream of another device, whose events are not this one's. A device that is lost does nothing any
+    /// more.
     pub(super) fn wait_for_stream(&self, other: &Self, events: &Arc<Events>) -> Result<()> {
         if !self.is_beside(other) {
             return match other.synchronize() {
@@ -195,8 +196,8 @@ impl Streams {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A further queue. A returned stream may still have work, behind which a new queue's work would wait: so the queue gets a
-    /// stream that is known to be idle, or else the one returned longest ago. The context must be bound.
+    /// A further queue. A returned stream may still have work, behind which a new queue's work would wait: so the queue
+    /// gets a stream that is known to be idle, or else the one returned longest ago. The context must be bound.
     pub(super) fn queue(self: &Arc<Self>, context: &Arc<Context>) -> Result<CudaQueue> {
         let returned = {
             let mut returned = self.lock();
@@ -299,8 +300,8 @@ impl Event {
         Ok(())
     }
 
-    /// Notes that the host has seen the event's work done. The positions of other streams that it comes after are done too,
-    /// which nobody makes use of.
+    /// Notes that the host has seen the event's work done. The positions of other streams that it comes after are done
+    /// too, which nobody makes use of.
     fn note_done(&self) {
         self.clock.done.fetch_max(self.position, Ordering::AcqRel);
     }

@@ -1,16 +1,16 @@
 //! The order of uses of one memory on several streams.
 //!
-//! Memory remembers up to which position each stream uses it ([`Stream::give`]). What is given to one stream waits for what was
-//! given to others before, where both touch the same bytes and one of them writes: by an event at the present end of the other
-//! stream, unless the stream comes after that position already. Where callers order streams by events of their own, which end
-//! sooner, nothing is added.
+//! Memory remembers up to which position each stream uses it ([`Stream::give`]). What is given to one stream waits for
+//! what was given to others before, where both touch the same bytes and one of them writes: by an event at the present
+//! end of the other stream, unless the stream comes after that position already. Where callers order streams by events
+//! of their own, which end sooner, nothing is added.
 //!
-//! Memory is the default stream's until another one uses it: till then a use takes no lock, and its position stands for all
-//! bytes. From then on, memory knows of each stream a few ranges that it writes and a few that it reads; what are more are taken
-//! together, so that streams may wait for each other without need, never too little.
+//! Memory is the default stream's until another one uses it: till then a use takes no lock, and its position stands for
+//! all bytes. From then on, memory knows of each stream a few ranges that it writes and a few that it reads; what are
+//! more are taken together, so that streams may wait for each other without need, never too little.
 //!
-//! A use is noted when the driver has been given it, so that an event which is marked after its position comes after it. Uses of
-//! which one writes are never given at the same time: whoever writes has borrowed the bytes exclusively.
+//! A use is noted when the driver has been given it, so that an event which is marked after its position comes after
+//! it. Uses of which one writes are never given at the same time: whoever writes has borrowed the bytes exclusively.
 
 use std::{
     ops::Range,
@@ -113,7 +113,8 @@ pub(super) struct Uses {
     /// The end of the default stream when the memory had been allocated.
     made: Event,
     bytes: u64,
-    /// The last positions at which the default stream writes it, which making it counts as, and reads it, while it is alone.
+    /// The last positions at which the default stream writes it, which making it counts as, and reads it, while it is
+    /// alone.
     written: AtomicU64,
     read: AtomicU64,
     /// Whether another stream has used it. From then on all uses are in the list.
@@ -137,8 +138,8 @@ impl Uses {
     fn share(&self) -> MutexGuard<'_, Vec<Use>> {
         let mut all = self.all();
         if !self.is_shared.load(Ordering::SeqCst) {
-            // Whoever notes a use by the default stream meanwhile either has done so when its position is read here, or sees
-            // the flag afterwards.
+            // Whoever notes a use by the default stream meanwhile either has done so when its position is read here, or
+            // sees the flag afterwards.
             self.is_shared.store(true, Ordering::SeqCst);
             let mut alone = Use::of(&self.default);
             alone.written.add(&(0..self.bytes), self.written.load(Ordering::SeqCst));
@@ -153,8 +154,8 @@ impl Uses {
         Arc::ptr_eq(stream, &self.default) && !self.is_shared.load(Ordering::SeqCst)
     }
 
-    /// Lets the next work of a stream come after the uses that it must not overtake. `is_ordered`: after the memory's making
-    /// alone, since the caller has ordered the rest.
+    /// Lets the next work of a stream come after the uses that it must not overtake. `is_ordered`: after the memory's
+    /// making alone, since the caller has ordered the rest.
     pub(super) fn order(
         &self,
         stream: &Arc<Stream>,
@@ -169,7 +170,8 @@ impl Uses {
         if is_ordered {
             return stream.wait(&self.made);
         }
-        // Events and the waits for them may take their time: nobody else waits for these. What is noted meanwhile is in order.
+        // Events and the waits for them may take their time: nobody else waits for these. What is noted meanwhile is in
+        // order.
         for (other, position) in self.before(stream, bytes, access) {
             match Arc::ptr_eq(&other, &self.default) && position == self.made.position() {
                 true => stream.wait(&self.made)?,
@@ -205,8 +207,8 @@ impl Uses {
         }
         let mut all = self.share();
         if access == Access::Write && !is_ordered {
-            // Whoever comes after this comes after those. A stream of another device may go with its last owner, in that one's
-            // context: never here.
+            // Whoever comes after this comes after those. A stream of another device may go with its last owner, in
+            // that one's context: never here.
             all.retain(|other| {
                 Arc::ptr_eq(&other.stream, stream)
                     || !other.stream.is_beside(&self.default)
@@ -233,7 +235,8 @@ impl Uses {
         others.chain([&self.default]).map(Arc::clone).collect()
     }
 
-    /// Takes what a stream of another device read up to a position for reads of the default stream, which comes after them.
+    /// Takes what a stream of another device read up to a position for reads of the default stream, which comes after
+    /// them.
     pub(super) fn hand_over(&self, peer: &Arc<Stream>, until: u64) {
         let mut all = self.share();
         let Some(read) = all.iter_mut().find(|used| Arc::ptr_eq(&used.stream, peer)).map(|used| &mut used.read) else {

@@ -1,8 +1,9 @@
 //! The trait that a device implements.
 //!
-//! It is object safe and knows no element types. Handles are opaque: each backend downcasts them to its own types. A handle of another
-//! backend or device is a typed error, never undefined behaviour. [`SpanMut`] is the exclusive right to a range of an allocation. So
-//! the borrow checker orders uses of a range within the program, and the backend orders them on the device.
+//! It is object safe and knows no element types. Handles are opaque: each backend downcasts them to its own types. A
+//! handle of another backend or device is a typed error, never undefined behaviour. [`SpanMut`] is the exclusive right
+//! to a range of an allocation. So the borrow checker orders uses of a range within the program, and the backend orders
+//! them on the device.
 
 use std::{fmt, time::Duration};
 

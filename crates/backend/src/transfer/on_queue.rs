@@ -94,8 +94,8 @@ impl Queue {
             let mut staging = if covered == bytes {
                 view.staging(len, Transfer::Upload)?
             } else {
-                // The device writes whole words: the bytes around an unaligned piece are written back as they are. They are
-                // no one else's, since views are divided at whole words.
+                // The device writes whole words: the bytes around an unaligned piece are written back as they are. They
+                // are no one else's, since views are divided at whole words.
                 let staging = view.staging(len, Transfer::Download)?;
                 let pending = backend.read(self.handle(), view.span_of(&covered), staging)?;
                 pending.of(len as usize, backend.info().id).wait()?

@@ -11,8 +11,8 @@
 //!   `x_max(i: u32, value: u32)` too.
 //!
 //! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own: the accessors
-//! choose by the high bits of `i`. Where views start within what is bound, the accessors add the view's place to `i`: fields of
-//! `Params` that are put before the others. Workgroup memory starts uninitialised, as in CUDA.
+//! choose by the high bits of `i`. Where views start within what is bound, the accessors add the view's place to `i`:
+//! fields of `Params` that are put before the others. Workgroup memory starts uninitialised, as in CUDA.
 //!
 //! `enable`, `requires` and `diagnostic` directives must come first in WGSL; they may stand at the start of any line of
 //! the text and are moved to the top. `u64` needs none.

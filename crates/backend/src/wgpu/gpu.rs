@@ -32,7 +32,8 @@ pub(super) struct Gpu {
     pub(super) buffers: Pool<wgpu::Buffer>,
     pub(super) uploads: Arc<Pool<Staging>>,
     pub(super) downloads: Pool<Staging>,
-    /// Mapped memory of more than a piece that the device does not copy from: apart, so that it takes no room from pieces.
+    /// Mapped memory of more than a piece that the device does not copy from: apart, so that it takes no room from
+    /// pieces.
     pub(super) large: Pool<Staging>,
     /// Bytes of staging memory that the device has yet to copy from.
     pub(super) uploading: Arc<AtomicU64>,

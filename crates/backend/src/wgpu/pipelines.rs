@@ -47,8 +47,8 @@ impl Pipelines {
         self.lock().get(digest).cloned()
     }
 
-    /// Whether there is a pipeline of this name and variant with another text than that of the digest. One of the same text may have
-    /// come from another thread since [`Pipelines::find`] looked.
+    /// Whether there is a pipeline of this name and variant with another text than that of the digest. One of the same
+    /// text may have come from another thread since [`Pipelines::find`] looked.
     pub(super) fn has_other(&self, digest: &blake3::Hash, name: &'static str, variant: &str) -> bool {
         let same = |(known, of): &(&'static str, String)| *known == name && of == variant;
         self.lock().iter().any(|(of, pipeline)| of != digest && pipeline.plain.as_ref().is_some_and(same))

@@ -1,13 +1,14 @@
 //! Commands on their way to the queue.
 //!
-//! Commands are recorded into one encoder and submitted together, since a submission costs more than a small launch. A run of launches shares one compute pass; wgpu puts barriers between those that depend on each other.
+//! Commands are recorded into one encoder and submitted together, since a submission costs more than a small launch. A
+//! run of launches shares one compute pass; wgpu puts barriers between those that depend on each other.
 
 use std::collections::VecDeque;
 
 use super::staging::Upload;
 
-/// Commands after which a batch is submitted, so that the device starts while the host goes on. A small launch took 54 µs
-/// with a submission each, 13 µs with one for 16, 11 µs with one for 64 (Mesa's lavapipe).
+/// Commands after which a batch is submitted, so that the device starts while the host goes on. A small launch took 54
+/// µs with a submission each, 13 µs with one for 16, 11 µs with one for 64 (Mesa's lavapipe).
 const BATCH_COMMANDS: u32 = 32;
 
 /// Workgroups after which a batch is submitted: from here on the work outweighs the submission, and no batch grows long

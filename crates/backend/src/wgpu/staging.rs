@@ -44,9 +44,9 @@ impl Staging {
     }
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the view maps this many bytes, which wgpu initialised, for as long as it lives; nothing else, the device
-        // included, accesses mapped memory, and the borrow is exclusive. On the platforms of this crate all mappings can
-        // be read and written.
+        // SAFETY: the view maps this many bytes, which wgpu initialised, for as long as it lives; nothing else, the
+        // device included, accesses mapped memory, and the borrow is exclusive. On the platforms of this crate all
+        // mappings can be read and written.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.view.len()) }
     }
 

@@ -29,8 +29,9 @@ pub(super) const NAMES: [&str; 3] = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "
 static FIRST: Mutex<()> = Mutex::new(());
 static WARM: OnceLock<()> = OnceLock::new();
 
-/// The library crashes if its first compilation is not alone. So the first one is of a kernel without contents, which takes 50 ms,
-/// and others wait for no more. Where it fails, the caller has to be alone as long as it holds what this gives.
+/// The library crashes if its first compilation is not alone. So the first one is of a kernel without contents, which
+/// takes 50 ms, and others wait for no more. Where it fails, the caller has to be alone as long as it holds what this
+/// gives.
 fn alone(nvrtc: &'static Nvrtc, options: &[CString]) -> Option<MutexGuard<'static, ()>> {
     if WARM.get().is_some() {
         return None;

@@ -64,7 +64,8 @@ fn streams_keep_their_memory_until_copies_are_done() {
                 parts.iter().flat_map(|part| bytemuck::pod_collect_to_vec(part)).collect()
             };
             let found: Vec<Vec<u32>> = done.iter().map(words).collect();
-            // What was given to the device: 5 + 3 words in this order, then all one further, the first again at the end.
+            // What was given to the device: 5 + 3 words in this order, then all one further, the first again at the
+            // end.
             let expected = |i: u32| -> Vec<u32> { (0..8).map(|k| 100 * i + (k + 1) % 8).collect() };
             if function == "none" {
                 assert_eq!((found.len(), failed), (6, 0), "{case}");
@@ -104,8 +105,8 @@ fn uploads_of_a_stream_come_one_after_the_other() {
     assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
 }
 
-/// What a ring has given is right, all else is as it was, and no call leaves its memory under a copy. Of one thread of the pool,
-/// since each has a driver of its own.
+/// What a ring has given is right, all else is as it was, and no call leaves its memory under a copy. Of one thread of
+/// the pool, since each has a driver of its own.
 #[test]
 fn rings_keep_their_memory_until_copies_are_done() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
@@ -176,7 +177,8 @@ fn ring_fails(function: &'static str, n: usize, failure: Failure, way: usize) {
     assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{case}");
 }
 
-/// Each piece is read as it was given, whichever call fails for another one, and no call leaves host memory under a copy.
+/// Each piece is read as it was given, whichever call fails for another one, and no call leaves host memory under a
+/// copy.
 #[test]
 fn uploads_keep_their_memory_until_it_is_read() {
     for function in ["none", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent"] {
