@@ -26,7 +26,7 @@ pub fn lift<E: DeviceField>(limbs: &[u32]) -> E {
     E::load(&whole)
 }
 
-/// The slots of a program, each with values for as many rows as a thread takes at a time.
+/// The slots of a program, each with a value for every row that a thread takes at a time.
 #[derive(Debug)]
 pub struct Rows<'a, E: Copy> {
     values: Values<'a, E>,
@@ -42,7 +42,7 @@ enum Values<'a, E: Copy> {
 }
 
 impl<'a, E: DeviceField> Rows<'a, E> {
-    /// Makes so many slots of `stride` rows, all 0. `lanes` are those of [`lanes_of`].
+    /// Makes `slots` slots of `stride` rows, all 0. `lanes` come from [`lanes_of`].
     pub fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Field>) -> Self {
         let values = match lanes {
             None => Values::One(vec![E::ZERO; slots * stride].into()),
@@ -78,7 +78,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         }
     }
 
-    /// Sets the first rows of a slot to as many elements.
+    /// Sets the first rows of a slot to the elements of an iterator.
     ///
     /// # Panics
     /// If a slot has fewer rows, here and in the other functions.
@@ -109,7 +109,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
         }
     }
 
-    /// Sets the first rows of a slot to elements of so many limbs, the first of each `step` limbs.
+    /// Sets the first rows of a slot to elements of `each` limbs, one at the start of every `step` limbs.
     pub fn load(&mut self, rows: usize, target: u32, limbs: &[u32], step: usize, each: usize) {
         let start = self.start(target, rows);
         match &mut self.values {
@@ -144,7 +144,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
     pub fn sum(&mut self, mut rows: usize, slot: u32) -> E {
         let (spare, start) = (self.slots * self.stride, self.start(slot, rows));
         if let Values::Lanes(values, field) = &mut self.values {
-            // Halves are added while there are so many that lanes are full.
+            // Halves are added while they fill the lanes.
             let mut from = start;
             while rows >= 2 * ifma::STEP && rows.is_multiple_of(2) {
                 rows /= 2;

@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    // Of three limbs, the last of which shares a word with none, and of four full ones.
+    // One field of three limbs, whose last one has a word for itself, and one of four full limbs.
     #[derive(ark_ff::MontConfig)]
     #[modulus = "79228162514264337593543950319"]
     #[generator = "3"]
@@ -347,7 +347,7 @@ mod tests {
     struct FullConfig;
     type Full = ark_ff::Fp128<MontBackend<FullConfig, 2>>;
 
-    /// Integers around p, and those of which some limbs are just below or above p's.
+    /// Integers around p, and integers with some limbs just below or above p's.
     fn check_limits<F: DevicePrimeField>(limbs: usize) {
         assert_eq!(F::LIMBS, limbs);
         let words = F::MODULUS;

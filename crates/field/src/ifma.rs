@@ -11,7 +11,7 @@
 //! brought to the form x · R beforehand ([`Lanes::constants`]), and what is stored needs no correction.
 //!
 //! All is written for any number of limbs, and compiled for each it would be a third of what builds of transforms take.
-//! So a job is compiled for the usual 8 and 12 limbs in the crate that it is of, once for all who use it and with that
+//! So a job is compiled for the usual 8 and 12 limbs in its own crate, once for all its users and with that
 //! crate's optimisations, and for other numbers in the crates that use fields of them.
 
 use ark_ff::PrimeField;
@@ -108,7 +108,7 @@ impl Field {
         }
     }
 
-    /// For an odd modulus of 32-bit limbs, of which the highest is not zero.
+    /// For an odd modulus of 32-bit limbs, with a highest limb that is not zero.
     fn new(words: &[u32], jobs: Compiled) -> Self {
         let (limbs, len) = (words.len(), lane_limbs(words.len()));
         let mut modulus = vec![0; len];
@@ -175,7 +175,7 @@ impl Field {
     }
 }
 
-/// Limbs of 52 bits for `limbs` of 32: so many that 2^(52 L) is at least 2^4 times 2^(32 `limbs`).
+/// Limbs of 52 bits for `limbs` of 32: the least L with 2^(52 L) ≥ 2^(32 `limbs` + 4).
 const fn lane_limbs(limbs: usize) -> usize {
     (32 * limbs + 4).div_ceil(BITS)
 }

@@ -25,4 +25,6 @@ pub use monoid::FieldSum;
 pub use roots::two_adic_root;
 #[doc(hidden)]
 pub use shoup::shoup_constants;
-pub use vector::{Formula, Prefix, Vector, invert};
+#[doc(hidden)]
+pub use vector::invert;
+pub use vector::{Formula, Prefix, Vector};

@@ -4,8 +4,8 @@
 //!
 //! Elements stay in the device's form, x · 2^32 or x · 2^64 mod p, and always below p. What a job does is compiled for
 //! AVX-512, for AVX2 and for what the rest of the program is compiled for, and the best that the processor has is taken
-//! when it runs. The first two are written out; the last are short arrays, of which compilers make vectors where there
-//! are some, on ARM NEON.
+//! when it runs. The first two are written out; the last are short arrays, which compilers turn into vectors where
+//! there are some, on ARM NEON.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ mod portable;
 /// Lanes at most, and elements that a radix step holds at most.
 pub const MAX_LANES: usize = 16;
 
-/// Arithmetic on elements of one word, alone and in lanes: as many side by side as a vector holds. A value of such a
+/// Arithmetic on elements of one word, alone and in lanes that fill a vector. A value of such a
 /// type is there only where the processor has the instructions that its functions use.
 pub trait WordField: Copy + fmt::Debug + Send + Sync {
     /// An element: `u32` or `u64`.
@@ -177,7 +177,8 @@ pub struct Word31 {
 }
 
 impl Word31 {
-    /// (a · b − q · p) / 2^32 for the q of which the low words agree: the difference of the high words, plus p or not.
+    /// (a · b − q · p) / 2^32 for the q that makes the low words equal: the difference of the high words, plus p or
+    /// not.
     #[inline(always)]
     fn reduced(self, a: u32, b: u32, quotient: u32) -> u32 {
         let high = |a: u32, b: u32| ((u64::from(a) * u64::from(b)) >> 32) as u32;
@@ -386,7 +387,7 @@ mod tests {
             // Lanes are where they belong, and keep to themselves.
             let all: Vec<F::Word> = self.values.iter().map(|x| word(*x)).collect();
             let (a, b) = (&self.values[..F::LANES], &self.values[F::LANES..2 * F::LANES]);
-            // SAFETY: there are twice as many values as lanes.
+            // SAFETY: there are two values for each lane.
             let [u, v] = [0, F::LANES].map(|at| unsafe { field.load(all[at..].as_ptr()) });
             let expect = |lanes: F::Lanes, expected: &dyn Fn(usize) -> E| {
                 for (lane, word) in words(field, lanes).into_iter().enumerate() {
@@ -414,7 +415,7 @@ mod tests {
 
     fn words<F: WordField>(field: F, lanes: F::Lanes) -> Vec<F::Word> {
         let mut words = vec![bytemuck::Zeroable::zeroed(); F::LANES];
-        // SAFETY: as many as there are lanes.
+        // SAFETY: there is one for each lane.
         unsafe { field.store(words.as_mut_ptr(), lanes) };
         words
     }

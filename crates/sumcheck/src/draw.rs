@@ -12,7 +12,7 @@ use evariste_field::{
 use crate::{
     params::{Params, threads},
     polynomial::{evaluate, interpolate, interpolate_with_top},
-    program::Points,
+    program::EvaluationPoints,
     transcript::{Blake3Transcript, blocks, bytes_of},
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn shared_bytes<E: DeviceField>(degree: usize) -> u32 {
     source::tile_bytes::<E>(2 * degree as u32 + 1) + drawn as u32
 }
 
-/// Whether kernels can draw challenges of `E` for messages of so many elements: a thread makes each as an element,
+/// Whether kernels can draw challenges of `E` for messages of `degree` elements: a thread makes each as an element,
 /// another one as an integer, and coefficients come from one block of output.
 pub(crate) fn can<E: DeviceField>(degree: usize) -> bool {
     let (threads, extension) = (threads::<E>() as usize, E::extension_degree() as usize);
@@ -55,10 +55,10 @@ fn parts<E: DeviceField>(degree: usize) -> usize {
 /// Turns of the loops of a thread.
 pub(crate) fn turns<E: DeviceField>(
     degree: usize,
-    previous: Option<&Points>,
+    previous: Option<&EvaluationPoints>,
 ) -> impl Fn(&Params) -> u64 + Send + Sync + 'static {
     let (threads, mul) = (u64::from(threads::<E>()), loops::mul::<E>());
-    let points = previous.map(Points::len);
+    let points = previous.map(EvaluationPoints::len);
     let blocks = words::<E>(degree) as u64 / 16;
     let parts = parts::<E>(degree) as u64;
     move |params: &Params| {
@@ -93,8 +93,8 @@ fn scales<E: DeviceField>() -> Vec<Vec<u32>> {
     (0..pieces::<E>()).map(scale).collect()
 }
 
-/// `draw` in CUDA, for messages of so many elements.
-pub(crate) fn cuda<E: DeviceField>(degree: usize, previous: &Points) -> String {
+/// `draw` in CUDA, for messages of `degree` elements.
+pub(crate) fn cuda<E: DeviceField>(degree: usize, previous: &EvaluationPoints) -> String {
     let ((limbs, bits), extension) = (prime::<E>(), E::extension_degree());
     let (upper, lower) = if extension == 1 { ("F", "f") } else { ("B", "b") };
     let scales = scales::<E>();
@@ -103,14 +103,14 @@ pub(crate) fn cuda<E: DeviceField>(degree: usize, previous: &Points) -> String {
          #define p_zero {lower}_zero\n#define p_add {lower}_add\n#define p_mul {lower}_mul\n#define PRIME_LIMBS {limbs}\n\
          #define PRIME_BITS {bits}\n#define PRIME_DEGREE {extension}\n#define WIDE {{{}}}\n{}",
         previous.len(),
-        u8::from(previous.first),
+        u8::from(previous.zero),
         list(scales.len(), |piece| format!("{{{}}}", cuda_words(&scales[piece]))),
         evariste_cuda::sumcheck::DRAW,
     )
 }
 
 /// `draw` in WGSL.
-pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
+pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &EvaluationPoints) -> String {
     let ((limbs, bits), extension) = (prime::<E>(), E::extension_degree() as usize);
     let (upper, lower) = if extension == 1 { ("F", "f") } else { ("B", "b") };
     let mut text = format!(
@@ -120,7 +120,7 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
          var<workgroup> words: array<u32, {}>;\nvar<workgroup> pieces: array<u32, {}>;\n",
         E::LIMBS,
         previous.len(),
-        u8::from(previous.first),
+        u8::from(previous.zero),
         2 + degree * E::LIMBS,
         words::<E>(degree),
         lanes::<E>(),
@@ -183,7 +183,7 @@ pub(crate) fn wgsl<E: DeviceField>(degree: usize, previous: &Points) -> String {
 pub(crate) fn body<E: DeviceField>(
     params: &Params,
     degree: usize,
-    previous: &Points,
+    previous: &EvaluationPoints,
     inputs: &[E],
     partials: &mut [u32],
     state: &mut [u32],
@@ -195,7 +195,7 @@ pub(crate) fn body<E: DeviceField>(
     for point in 0..points {
         let at = |chunk: usize| params.previous_at as usize + chunk * points + point;
         let sum = (0..params.previous_chunks as usize).map(|chunk| load(partials, at(chunk))).sum();
-        values[2 + point - usize::from(previous.first)] = sum;
+        values[2 + point - usize::from(previous.zero)] = sum;
     }
     let row = |j: usize| {
         let line = &inputs[params.lines_at as usize + 2 * j..][..2];
@@ -211,7 +211,7 @@ pub(crate) fn body<E: DeviceField>(
     transcript.absorb(&bytes_of(&message));
     state[8 * next..8 * next + 8].copy_from_slice(&transcript.words());
     let challenge = transcript.challenge();
-    let zero = if previous.first { values[1 - (params.ones & 1) as usize] } else { E::ZERO };
+    let zero = if previous.zero { values[1 - (params.ones & 1) as usize] } else { E::ZERO };
     let polynomial: Vec<E> = [zero].iter().chain(&message).copied().collect();
     evaluate(&polynomial, challenge).store(&mut partials[(params.claim_at as usize + next) * E::LIMBS..]);
     challenge

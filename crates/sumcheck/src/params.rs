@@ -9,7 +9,7 @@ const THREADS: u32 = 256;
 /// Workgroup memory that every device has.
 const TILE_BYTES: u32 = 16 << 10;
 
-/// Chunks of a round at most, where threads may take as many turns of loops as that needs: on a GPU of 132
+/// Chunks of a round at most, if the limit on loop iterations allows that: on a GPU of 132
 /// multiprocessors this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of
 /// all, so fewer are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;

@@ -3,7 +3,7 @@
 use ark_ff::Field;
 use evariste_backend::Wiped;
 
-/// The coefficients of the polynomial with these values at 0, 1, 2, …, of which there are fewer than the
+/// The coefficients of the polynomial with these values at 0, 1, 2, …, which are fewer than the
 /// characteristic.
 pub(crate) fn interpolate<E: Field>(values: &[E]) -> Wiped<E> {
     // Newton's divided differences, then Horner's scheme.

@@ -1,4 +1,4 @@
-//! What a round does with one pair of points, as a list of operations that every backend carries out.
+//! The operations of a round on one pair of points, as a program that every backend carries out.
 //!
 //! A pair is two points of the remaining cube that differ in the variable of the round. Each table has two elements for
 //! it, or four where it is folded by the last challenge first. Between them it is a line, lo + X (hi − lo), and the
@@ -11,33 +11,33 @@ use evariste_expression::{Constants, Expression, Op, Step};
 
 /// The X at which a round is evaluated, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Points {
+pub(crate) struct EvaluationPoints {
     /// 0, or 1 where the launch says so.
-    pub(crate) first: bool,
+    pub(crate) zero: bool,
     /// 1.
     pub(crate) one: bool,
     /// Some from 2 on.
-    pub(crate) middle: Range<u32>,
+    pub(crate) integers: Range<u32>,
     /// Infinity.
-    pub(crate) top: bool,
+    pub(crate) infinity: bool,
 }
 
-impl Points {
+impl EvaluationPoints {
     /// 0 and 1, which the sum needs.
-    pub(crate) const ENDS: Self = Self { first: true, one: true, middle: 2..2, top: false };
+    pub(crate) const ENDS: Self = Self { zero: true, one: true, integers: 2..2, infinity: false };
 
     /// How many.
     pub(crate) fn len(&self) -> usize {
-        usize::from(self.first) + usize::from(self.one) + self.middle.len() + usize::from(self.top)
+        usize::from(self.zero) + usize::from(self.one) + self.integers.len() + usize::from(self.infinity)
     }
 
     /// Each alone.
     pub(crate) fn each(&self) -> Vec<Self> {
-        let none = Self { first: false, one: false, middle: 2..2, top: false };
-        let ends = [(self.first, Self { first: true, ..none.clone() }), (self.one, Self { one: true, ..none.clone() })];
+        let none = Self { zero: false, one: false, integers: 2..2, infinity: false };
+        let ends = [(self.zero, Self { zero: true, ..none.clone() }), (self.one, Self { one: true, ..none.clone() })];
         let mut each: Vec<Self> = ends.into_iter().filter(|(wanted, _)| *wanted).map(|(_, point)| point).collect();
-        each.extend(self.middle.clone().map(|x| Self { middle: x..x + 1, ..none.clone() }));
-        each.extend(self.top.then_some(Self { top: true, ..none }));
+        each.extend(self.integers.clone().map(|x| Self { integers: x..x + 1, ..none.clone() }));
+        each.extend(self.infinity.then_some(Self { infinity: true, ..none }));
         each
     }
 }
@@ -47,7 +47,7 @@ impl Points {
 pub(crate) enum Leaf {
     /// An element of a table: part 0 or 1, and 2 or 3 where it is folded.
     Source { table: u32, part: u32 },
-    /// One of the inputs, the first of which is the challenge.
+    /// An input. Input 0 is the challenge.
     Input(u32),
     /// The weight of the pair.
     Weight,
@@ -68,7 +68,7 @@ pub(crate) type Program = evariste_expression::Program<Leaf, Effect>;
 /// The first of the expression's constants among the inputs.
 pub(crate) const FIRST_CONSTANT: usize = 1;
 
-/// Whether a line is multiplied by its weight in the program, or by what adds it to its sum.
+/// Where a term is multiplied by its weight: in the program, or where it is added to its sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weighing {
     None,
@@ -126,8 +126,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A round at any number of points in parts, of which each stands once in a kernel's text: where the whole, which has
-/// the expression once for each point, would take compilers long.
+/// A round at any number of points in parts, each once in a kernel's text. The whole has the expression once for each
+/// point, which would take compilers long.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
     /// Folds each table to both ends of its line, which it stores, if tables are folded.
@@ -139,7 +139,13 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn new(expression: &Expression, tables: usize, fold: Fold, points: &Points, weighing: Weighing) -> Self {
+    pub(crate) fn new(
+        expression: &Expression,
+        tables: usize,
+        fold: Fold,
+        points: &EvaluationPoints,
+        weighing: Weighing,
+    ) -> Self {
         let (steps, constants) = (expression.steps(), Constants::of(expression));
         let value = |steps: &[Step]| {
             let mut builder = Builder::new(&constants);
@@ -158,7 +164,7 @@ impl Parts {
             }
             builder.program.finish()
         });
-        Self { ends, value: value(steps), top: points.top.then(|| value(&top_of(steps))) }
+        Self { ends, value: value(steps), top: points.infinity.then(|| value(&top_of(steps))) }
     }
 }
 
@@ -167,7 +173,7 @@ pub(crate) fn round(
     expression: &Expression,
     tables: usize,
     fold: Fold,
-    points: &Points,
+    points: &EvaluationPoints,
     weighing: Weighing,
 ) -> Program {
     let (steps, constants) = (expression.steps(), Constants::of(expression));
@@ -178,7 +184,7 @@ pub(crate) fn round(
         let [lo, hi] = [0, 1].map(|part| builder.end(fold, table, part));
         low.push(lo);
         high.push(hi);
-        if points.top || !points.middle.is_empty() {
+        if points.infinity || !points.integers.is_empty() {
             way.push(builder.program.push(Op::Sub(hi, lo)));
         }
     }
@@ -187,7 +193,7 @@ pub(crate) fn round(
         builder.sum(sums, value, weighing);
         sums += 1;
     };
-    if points.first {
+    if points.zero {
         let select = |builder: &mut Builder<'_>, (lo, hi): (&u32, &u32)| match points.one {
             // At both ends, 0 is 0.
             true => *lo,
@@ -202,17 +208,17 @@ pub(crate) fn round(
         sum(&mut builder, value);
     }
     let mut columns = high;
-    for x in 2..points.middle.end {
+    for x in 2..points.integers.end {
         for (column, way) in columns.iter_mut().zip(&way) {
             *column = builder.program.push(Op::Add(*column, *way));
         }
-        if !points.middle.contains(&x) {
+        if !points.integers.contains(&x) {
             continue;
         }
         let value = builder.evaluate(steps, &columns);
         sum(&mut builder, value);
     }
-    if points.top {
+    if points.infinity {
         let top = top_of(steps);
         let value = builder.evaluate(&top, &way);
         sum(&mut builder, value);
@@ -220,7 +226,7 @@ pub(crate) fn round(
     builder.program.finish()
 }
 
-/// Whether tables are folded by the last challenge, and what belongs together.
+/// Whether tables are bound to the last challenge, and which of their parts go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fold {
     No,
@@ -231,7 +237,7 @@ pub(crate) enum Fold {
 }
 
 impl Fold {
-    /// The two parts of which this part is made.
+    /// The two parts that this part is bound from.
     fn parts(self, part: u32) -> Option<[u32; 2]> {
         match self {
             Fold::No => None,

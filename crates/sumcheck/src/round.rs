@@ -13,7 +13,7 @@ use evariste_field::{
 use crate::{
     draw,
     params::{Params, threads},
-    program::{self, Effect, Fold, Parts, Points, Program, Weighing},
+    program::{self, Effect, EvaluationPoints, Fold, Parts, Program, Weighing},
 };
 
 mod cpu;
@@ -63,10 +63,10 @@ pub(crate) struct Kind {
     pub(crate) high: bool,
     pub(crate) source: Source,
     pub(crate) target: Target,
-    pub(crate) points: Points,
+    pub(crate) points: EvaluationPoints,
     pub(crate) weighted: bool,
     /// The challenge is drawn by the kernel, from a round that was evaluated at these points.
-    pub(crate) drawn: Option<Points>,
+    pub(crate) drawn: Option<EvaluationPoints>,
     /// One workgroup does all rounds that are left.
     pub(crate) tail: bool,
 }
@@ -166,7 +166,7 @@ fn returned(_: Effect, slot: u32) -> String {
     format!("return r{slot};")
 }
 
-/// Threads that share one of so many points, where one workgroup does all rounds that are left.
+/// Threads that share one of `points` points, where one workgroup does all remaining rounds.
 fn group<E: DeviceField>(points: usize) -> u32 {
     let mut group = threads::<E>();
     while group > 32 && group as usize * points > threads::<E>() as usize {
@@ -185,7 +185,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     let degree = expression.degree() as usize;
     let digits = source::digits(&expression.digest());
     let points = &kind.points;
-    let middle = points.middle.len();
+    let middle = points.integers.len();
     let variant = format!(
         "{digits} of {}, {} first, {:?}, {:?} to {:?}, {}{}, at {}{}{middle} points{} over {}",
         kind.tables,
@@ -196,15 +196,15 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         if kind.weighted { "weighted" } else { "plain" },
         match &kind.drawn {
             None => "",
-            Some(previous) if previous.first => ", drawn",
+            Some(previous) if previous.zero => ", drawn",
             Some(_) => ", drawn from a zero",
         },
-        if points.first { "0, " } else { "" },
+        if points.zero { "0, " } else { "" },
         if points.one { "1, " } else { "" },
-        if points.top { " and infinity" } else { "" },
+        if points.infinity { " and infinity" } else { "" },
         source::label::<E>(),
     );
-    let each = |point: &Points| program::round(expression, kind.tables, Fold::No, point, Weighing::None);
+    let each = |point: &EvaluationPoints| program::round(expression, kind.tables, Fold::No, point, Weighing::None);
     let programs: Arc<Vec<Program>> =
         Arc::new(if kind.tail { points.each().iter().map(each).collect() } else { vec![] });
     let multiplications = match kind.tail {
@@ -219,7 +219,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     let mul = turns::mul::<E>();
     // Each of the two choices of a turn may be a loop to a compiler.
     let of_program = move |program: &Program| turns::repeat(program.multiplications() as u64, mul + 2) + mul;
-    let below_top = kind.points.len() as u64 - u64::from(kind.points.top);
+    let below_top = kind.points.len() as u64 - u64::from(kind.points.infinity);
     let of_parts = |parts: &Parts| {
         let [ends, top] = [&parts.ends, &parts.top].map(|part| part.as_ref().map_or(0, of_program));
         // At a point the tables go some steps on, or in one loop with others one.
@@ -299,11 +299,15 @@ pub(crate) fn shared_bytes<E: DeviceField>(degree: usize, drawn: bool) -> u32 {
 }
 
 /// The kernel behind the last round, for tables at the same place.
-pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(degree: usize, kind: &Kind, previous: &Points) -> KernelSpec {
+pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(
+    degree: usize,
+    kind: &Kind,
+    previous: &EvaluationPoints,
+) -> KernelSpec {
     let kind =
         Kind { drawn: Some(previous.clone()), weighted: false, fold: Fold::No, target: Target::None, ..kind.clone() };
     let bindings = kind.bindings::<E, T, _>(STATE);
-    let zero = if previous.first { "" } else { ", from a zero" };
+    let zero = if previous.zero { "" } else { ", from a zero" };
     let variant = format!("{} of degree {degree}, {:?}{zero} over {}", kind.tables, kind.source, source::label::<E>());
     let (for_source, for_body, for_turns, before) = (kind.clone(), kind.clone(), kind, previous.clone());
     let source = move |language| match language {

@@ -66,7 +66,7 @@ pub enum Weight<E> {
 /// A prover of a false claim is believed with a probability of at most (n d + t + m − 1) / |F| for challenges that are
 /// drawn at random: n variables, the degree d of the expression, t = n for a zero-check, whose point is drawn, and else
 /// 0, m statements that [`Statement::batch`] joined, and 1 where it joined none, and the field F of challenges with |F|
-/// elements, which is `E`. A prover who computes the challenges by a hash can try as often as it hashes: N hashes have
+/// elements, which is `E`. A prover that computes the challenges by a hash can try once for each hash: N hashes have
 /// N times the chance. So a field of 31 bits with d = 3 costs a false claim of 20 variables 2^25 hashes, which is no
 /// proof. A statement that gives fewer bits than [`MIN_SOUNDNESS_BITS`] is refused by provers, verifiers and
 /// [`Statement::batch`]: take an extension of the field of the tables for challenges, such as one of degree 4 over 31
@@ -137,8 +137,8 @@ impl<E: DeviceField> Statement<E> {
     }
 
     /// Accepts challenges of a field that is too small for [`MIN_SOUNDNESS_BITS`]. Provers and verifiers both have to
-    /// ask for it. Such a proof convinces nobody who does not know otherwise that there was no time to look for
-    /// challenges that suit a false claim: it is for tests, for measuring, and for a round of a protocol that repeats
+    /// ask for it. Such a proof convinces only a verifier that knows that the prover had no time to search for
+    /// challenges that suit a false claim. It is for tests, for measuring, and for a round of a protocol that repeats
     /// it.
     #[must_use]
     pub fn allow_small_challenges(mut self) -> Self {

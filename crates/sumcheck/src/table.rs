@@ -86,8 +86,7 @@ pub(crate) struct WeightPlace {
 }
 
 impl<E: DeviceField> SplitEq<E> {
-    /// Where weights of the last rounds are: that of pair x of a round is so many elements behind as it has pairs, and
-    /// x.
+    /// The place p of the weights of the final rounds: the weight of pair x of a round of m pairs is at p + m + x.
     pub(crate) fn of_tail(&self) -> u32 {
         match self.order {
             Order::MsbFirst => 0,
@@ -116,7 +115,7 @@ impl<E: DeviceField> SplitEq<E> {
     }
 }
 
-/// Coordinates in the first group: half of them, but so many that a chunk of pairs has the factor of one entry of the
+/// Coordinates in the first group: half of them, or more, so that a chunk of pairs has the factor of one entry of the
 /// other group's table, where the highest variable is bound first. Those that the last rounds bind are all in one
 /// group: the weights of their pairs have one factor.
 fn low_group(variables: usize, order: Order) -> usize {
@@ -203,7 +202,7 @@ impl<E: DeviceField, T: DeviceField> Mle<E, T> {
             EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::LsbFirst) };
         let kernel = self.kernels.eq.get(&self.device, eq_spec::<E>)?;
         let args = &mut [Arg::read(&point), Arg::write(&mut tables)];
-        // SAFETY: the tables have `len` elements, as many as the parameters say, and the point its coordinates.
+        // SAFETY: the tables have the `len` elements that the parameters describe, and the point its coordinates.
         unsafe { kernel.launch(&self.queue, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
         Ok(SplitEq { tables, low, variables, order })
     }

@@ -156,7 +156,7 @@ fn proofs_are_those_of_the_reference_through_wgpu() {
     }
 }
 
-/// Degree 6 with so many products that a text has the expression once for all points, in rounds that are folded and are
+/// Degree 6 with enough products that a text has the expression once for all points, in rounds that are folded and are
 /// not, drawn and are not, with all points and without those that are known.
 fn many_products(device: &Device) {
     const NUM_VARS: usize = 4;
@@ -195,7 +195,7 @@ fn many_products(device: &Device) {
     }
 }
 
-/// Up to degree 128, of which a message takes all threads of a workgroup, challenges are drawn on the device.
+/// Up to degree 128, where a message takes all threads of a workgroup, challenges are drawn on the device.
 #[test]
 fn degrees_around_the_largest_for_which_devices_draw() {
     assert!(draw::can::<Fr>(128) && !draw::can::<Fr>(129));
@@ -226,7 +226,13 @@ fn pieces_of_tables_have_room_for_their_sums() {
     let expected =
         plan.prove(&statement, &buffers.iter().collect::<Vec<_>>(), claim, &mut Blake3Transcript::new(b"test"));
     assert_eq!(prove(least).unwrap().proof, expected.unwrap().proof);
-    assert!((4 * 31 * 31 * 32..(1 << 12) * 64).contains(&least), "{least} bytes");
+    let whole = Sumcheck::<Fr>::required_bytes(&SumcheckConfig::default(), &statement);
+    assert_eq!(whole, (1 << 12) * 64);
+    assert!((4 * 31 * 31 * 32..whole).contains(&least), "{least} bytes");
+    // The weight as a table, and its bound form.
+    let weighted = statement.weight(Weight::Eq(random(12, 2)));
+    let textbook = SumcheckConfig::default().strategy(Strategy::Textbook);
+    assert_eq!(Sumcheck::<Fr>::required_bytes(&textbook, &weighted), 2 * whole);
 }
 
 #[derive(MontConfig)]

@@ -24,10 +24,10 @@ pub trait Transcript<E> {
 /// The transcript of this crate: a chain of BLAKE3 hashes, which every backend computes with the same result.
 ///
 /// The state is a key of 32 bytes, at first `derive_key(`[`Self::CONTEXT`]`, domain)`. A message is preceded by its
-/// length in bytes, 8 in little-endian order, and cut into pieces of 1,024 bytes, the last of which may be shorter.
+/// length in bytes, 8 in little-endian order, and cut into pieces of 1,024 bytes; the last may be shorter.
 /// Each piece is hashed by `keyed_hash` under the state, and the first 32 bytes of the (extendable) output are the next
 /// state. After the last piece, challenges come from the same output from its byte 64 on: a coefficient of a challenge
-/// is the next 64 bytes, or twice as many and so on where the prime has more than 384 bits, as an integer in
+/// is the next 64 bytes, or a larger multiple of 64 if the prime has more than 384 bits, as an integer in
 /// little-endian order modulo the prime.
 #[derive(Clone, Debug)]
 pub struct Blake3Transcript {
@@ -103,7 +103,7 @@ impl Blake3Transcript {
     }
 }
 
-/// An integer in little-endian order modulo the prime: by pieces of as many whole bytes as are below it, the highest
+/// An integer in little-endian order modulo the prime: by pieces of the most whole bytes that are below it, the highest
 /// first, which takes a fraction of the time of one byte after the other.
 fn reduced<F: PrimeField>(bytes: &[u8]) -> F {
     let width = (F::MODULUS_BIT_SIZE as usize - 1) / 8;
@@ -176,8 +176,8 @@ pub(crate) fn element_bytes<E: DeviceField>() -> usize {
     4 * E::LIMBS
 }
 
-/// Appends the coefficients of `x` as integers below the prime, each of as many bytes as on devices, in little-endian
-/// order.
+/// Appends the coefficients of `x` as integers below the prime, each in the bytes that it has on devices, in
+/// little-endian order.
 pub(crate) fn put<E: DeviceField>(bytes: &mut Vec<u8>, x: &E) {
     x.to_base_prime_field_elements().for_each(|coefficient| put_coefficient::<E>(bytes, &coefficient));
 }

@@ -201,7 +201,7 @@ fn sums_of_products_match_the_definition_for_every_number_of_limbs() {
             let largest = subtract(&p, &elements(&p, 4, &mut rng)[limbs..2 * limbs]).0;
             for len in [0, 1, 8, 97, 230] {
                 let (mut a, b) = (elements(&p, len, &mut rng), elements(&p, len, &mut rng));
-                // The largest products, as many as are summed before a reduction and more.
+                // The largest products, for all lengths up to a sum before a reduction, and beyond.
                 a.chunks_exact_mut(limbs).skip(20).for_each(|a| a.copy_from_slice(&largest));
                 let terms = a.chunks(limbs).zip(b.chunks(limbs)).map(|(a, b)| product(a, b, &p));
                 let expected = terms.fold(vec![0; limbs], |all, x| sum(&all, &x, &p));

@@ -19,14 +19,14 @@ use super::Field;
 /// Elements that a thread takes at a time.
 const GRAIN: usize = 1 << 10;
 
-/// The elements of a step, two in each of eight lanes: runs have a multiple of so many.
+/// The elements of a step, two in each of eight lanes: the length of a run is a multiple of this.
 pub const STEP: usize = 16;
 
 /// Elements whose chains of products a thread does at a time.
 const CHAIN_GRAIN: usize = 4 * STEP;
 
-/// Elements that share an inversion: as many as make its share less than that of their products, and no more than let
-/// their products stay in a level 2 cache. At least as many for a thread where there are few.
+/// Elements that share an inversion. Their products take longer than the inversion, and stay in a level 2 cache. A
+/// thread takes at least this many of few elements.
 const INVERSE_GRAIN: usize = 1 << 12;
 const MIN_INVERSE_GRAIN: usize = 1 << 8;
 
@@ -69,7 +69,7 @@ impl Field {
         assert_eq!(a.len(), out.len());
         out.par_chunks_mut(grain).zip(a.par_chunks(grain)).enumerate().for_each(|(i, (out, a))| {
             let b = b.run(i * grain, a.len());
-            // SAFETY: both have the limbs of as many elements.
+            // SAFETY: both have the limbs of this number of elements.
             unsafe { self.products(a.as_ptr(), b, out.as_mut_ptr(), out.len() / self.limbs) };
         });
     }
@@ -105,7 +105,7 @@ impl Field {
         unreachable!("no field is made for {len} products of {a:?} and {b:?} to {out:?}");
     }
 
-    /// Raises each element to a power, `x[i] = x[i]^(times + 1)`, on all cores, by as many multiplications one after
+    /// Raises each element to a power, `x[i] = x[i]^(times + 1)`, on all cores, by `times` multiplications one after
     /// the other.
     pub fn chain(&self, x: &mut [u32], times: u32) {
         x.par_chunks_mut(CHAIN_GRAIN * self.limbs).for_each(|x| {
@@ -152,7 +152,7 @@ impl Field {
     }
 
     /// `out[i] = 1 / a[i]`, and 0 where that is 0, on all cores. Both have the same length. `one` is the element, and
-    /// `invert` inverts elements, none of which is 0.
+    /// `invert` inverts elements that are not 0.
     pub(crate) fn inverse(&self, a: &[u32], out: &mut [u32], one: &[u32], invert: &(dyn Fn(&mut [u32]) + Sync)) {
         assert_eq!(a.len(), out.len());
         let each = (a.len() / self.limbs).div_ceil(rayon::current_num_threads());

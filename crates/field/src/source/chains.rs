@@ -252,7 +252,7 @@ impl Field {
         sum
     }
 
-    /// Σ a b / R of some products, of which sums must fit.
+    /// Σ a b / R of some products, whose sum must fit.
     fn products(&self, chain: &mut Chain, factors: &[[Vec<Word>; 2]], n0: Word) -> Vec<Word> {
         let (mut even, mut odd) = (vec![ZERO; self.row], vec![ZERO; self.row]);
         let last = self.row - 1;

@@ -7,7 +7,7 @@ use evariste_backend::loop_turns;
 use super::list;
 use crate::field::constants::Constants;
 
-/// Bits of a chunk: with 14, sums of products of chunks with the factors of as many steps fit 32 bits.
+/// Bits of a chunk: with 14, sums of products of chunks with the factors of 14 steps fit 32 bits.
 const CHUNK: usize = 14;
 
 const MASK: u32 = (1 << CHUNK) - 1;

@@ -24,7 +24,7 @@ const LEAST_LIMBS: usize = 6;
 /// Limbs up to which the columns, of two products for each part, have no carries.
 const MOST_LIMBS: usize = 28;
 
-/// The parts of a field of so many limbs, if they serve.
+/// The number of parts of a field of `limbs` limbs, if parts pay there.
 pub(super) fn count(limbs: usize) -> Option<usize> {
     (LEAST_LIMBS..=MOST_LIMBS).contains(&limbs).then(|| (32 * limbs).div_ceil(BITS))
 }
@@ -61,7 +61,7 @@ fn part_of(value: &[u32], i: usize) -> u32 {
     (0..BITS).filter(|k| bit(BITS * i + k)).map(|k| 1 << k).sum()
 }
 
-/// `f_mul` and what it consists of, for a field of so many parts.
+/// `f_mul` and its functions, for a field of `parts` parts.
 pub(super) fn mul(constants: &Constants, parts: usize) -> String {
     let limbs = constants.modulus.len();
     let shift = BITS * parts - 32 * limbs;
@@ -192,7 +192,7 @@ impl<'a> Lazy<'a> {
             && unreduced.iter().all(|x| *x <= 16.0 && x * self.last < 32f64.exp2() && product(*x) <= STORED)
     }
 
-    /// What is added to a difference, as parts of which all but the last have `units` · 2^29 of the next.
+    /// The multiple of p that is added to a difference: each part but the last borrows `units` · 2^29 from the next.
     fn padded(&self, times: u32, units: u32) -> Vec<u32> {
         let mut multiple = vec![0; self.constants.modulus.len() + 1];
         let mut carry = 0;
@@ -239,7 +239,7 @@ impl<'a> Lazy<'a> {
             "fn f_parts_reduce(a: FParts) -> FParts {{\n\
              \x20 let q = u64(u32((f32(a.p{last}) * {unit:.1}f + f32(a.p{before})) * {inverse:e}f));",
         );
-        // Less q p, as more by q times the complement of p, of which the last part loses what is too much.
+        // Minus q p, as plus q times the complement of p; the last part drops the overflow.
         for i in 0..self.parts {
             let part = part_of(&self.constants.modulus, i);
             let complement = if i == 0 { (1 << BITS) - part } else { MASK - part };

@@ -165,7 +165,7 @@ impl<F: DeviceField> Vector<F> {
         let mut args = operands.args();
         args.push(Arg::write(out));
         // SAFETY: columns and output have `len` elements, and threads touch only those below it; the buffer of further
-        // columns has that many for each, and there are as many constants as the program reads.
+        // columns has `len` for each, and the program reads no further constant.
         unsafe { kernel.launch(self.queue(), len.div_ceil(THREADS).into(), &Params::new(len), &mut args) }
     }
 
@@ -188,7 +188,7 @@ impl<F: DeviceField> Vector<F> {
             let mut args = operands.args();
             args.push(Arg::write(out));
             // SAFETY: columns have `len` elements, and chunks lie inside them; the buffer of further columns has that
-            // many for each, there are as many constants as the program reads, and the output has a place for each
+            // many for each, the program reads no further constant, and the output has a place for each
             // chunk.
             unsafe { kernel.launch(self.queue(), params.chunks.into(), &params, &mut args) }
         };

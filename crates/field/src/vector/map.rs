@@ -60,7 +60,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = −a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length; and those [of every
+    /// operation](Vector#errors).
     pub fn neg<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map(Map::Negate, a.into(), None, out.into())
     }
@@ -76,7 +77,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i]²`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length; and those [of every
+    /// operation](Vector#errors).
     pub fn square<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.map(Map::Square, a.into(), None, out.into())
     }
@@ -116,7 +118,8 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i]` is the integer below p that `a[i]` is: from Montgomery to canonical form, with one multiplication each.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length; and those [of every
+    /// operation](Vector#errors).
     pub fn to_canonical<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -135,7 +138,8 @@ impl<F: DeviceField> Vector<F> {
     /// multiplication each.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both vectors have the same length; and those [of every operation](Vector#errors).
+    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length; and those [of every
+    /// operation](Vector#errors).
     pub fn from_canonical<'a>(
         &self,
         a: impl Into<View<'a, Canonical<F>>>,

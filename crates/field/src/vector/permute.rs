@@ -11,7 +11,7 @@ use crate::{
     source::{self, binding_type, turns},
 };
 
-/// Side of the tiles in which a CPU thread transposes: a tile's rows lie in as many cache lines.
+/// Side of the tiles in which a CPU thread transposes: each row of a tile lies in a cache line of its own.
 const CPU_SIDE: usize = 16;
 
 params! {

@@ -187,7 +187,7 @@ impl<F: DeviceField> Vector<F> {
             .get(&self.device, || spec::<F>(plan.scan, Output::Apart))?;
         let mut args = vec![Arg::read(a), Arg::write(out), Arg::write(&mut carries)];
         args.extend(plan.weights.map(Arg::read));
-        // SAFETY: both buffers have `len` elements, of which threads touch no others, `carries` has a place for each
+        // SAFETY: both buffers have `len` elements and threads touch no others, `carries` has a place for each
         // tile and one more, and the exponents of weights stay below log₂ of the length.
         unsafe { kernel.launch(self.queue(), params.tiles.into(), &params, &mut args)? };
         Ok(carries)

@@ -6,7 +6,7 @@
 //!
 //! All four are one scheme: `combine(near, far, d)` joins the result of a segment with that of the segment after it,
 //! whose elements lie 2^d further. It is a sum or a product, or near + z^(2^d) · far for a polynomial's value at z,
-//! with those powers from a table; one multiplication an element there, and as many additions.
+//! with those powers from a table; one multiplication and one addition for each element there.
 
 use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped,
@@ -40,7 +40,7 @@ pub(super) const WEIGHTS: usize = 64;
 params! {
     pub(super) struct Params {
         pub(super) len: u32,
-        /// log₂ of the elements of a chunk, the last of which may have fewer.
+        /// log₂ of the elements of a chunk. The last chunk may have fewer.
         pub(super) log_chunk: u32,
         pub(super) chunks: u32,
         /// Chunks are counted from the end of the vector, so that it is the first elements that may lack in a chunk.
@@ -262,7 +262,7 @@ impl<F: DeviceField> Vector<F> {
         self.reduce_level(reduction, a, b, weights, 0, out)
     }
 
-    /// Reduces chunks, then their results, which are one chunk where threads may take as many turns of loops as that
+    /// Reduces chunks, then their results, which are one chunk if the limit on loop iterations allows
     /// needs. Elements stand for 2^`log` each.
     pub(super) fn reduce_level(
         &self,

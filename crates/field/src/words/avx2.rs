@@ -23,8 +23,8 @@ impl Word31x8 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, of which the low halves
-    /// are zero: their high halves, plus p where they are negative.
+    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, whose low halves are
+    /// zero: their high halves, plus p where they are negative.
     #[inline(always)]
     fn reduced(self, products: [__m256i; 2], quotients: __m256i) -> __m256i {
         // SAFETY: the processor has the instructions, or there were no `self`.

@@ -44,8 +44,8 @@ impl Word31x16 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and those multiples of p of which the low
-    /// halves agree: their high halves, plus p where they are negative. The factors of p are the low halves of
+    /// The differences of 64 bits between products in even and in odd lanes and the multiples of p with equal low
+    /// halves: their high halves, plus p where they are negative. The factors of p are the low halves of
     /// `quotients`, read as signed numbers, so that differences of products below 2^31 · p either way lie between −p
     /// and p.
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! Words in short arrays, of which compilers make vectors.
+//! Words in short arrays, which compilers turn into vectors.
 
 use std::{array, fmt};
 
@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use super::{Shoup, Word31, Word64, WordField, WordPart};
 
-/// Lanes: as many words as a vector of NEON holds.
+/// Lanes: the words of a vector of NEON.
 const LANES: usize = 4;
 
 /// A field whose lanes are computed with one by one, as far as the program shows.

@@ -14,7 +14,7 @@ use crate::{
     config::Strategy,
     error::{Error, Result},
     params::Params,
-    program::{Fold, Points},
+    program::{EvaluationPoints, Fold},
     round::{self, Kind, Source, TABLES, Target},
     statement::{Order, Statement, Weight},
     table::{Mle, is_below},
@@ -57,7 +57,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         specs
     }
 
-    fn spec(expression: &Expression, kind: &Kind, finishes: Option<&Points>) -> KernelSpec {
+    fn spec(expression: &Expression, kind: &Kind, finishes: Option<&EvaluationPoints>) -> KernelSpec {
         match finishes {
             Some(points) => round::finish_spec::<E, T>(expression.degree() as usize, kind, points),
             None => round::spec::<E, T>(expression, kind),
@@ -66,7 +66,12 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
 
     /// The kinds of kernels that proofs take whose challenges are drawn on the device, for tables in buffers of their
     /// own unless there are too many; with the points of the round before for those that finish a proof.
-    fn kinds(expression: &Expression, weighted: bool, zero: bool, order: Order) -> Vec<(Kind, Option<Points>)> {
+    fn kinds(
+        expression: &Expression,
+        weighted: bool,
+        zero: bool,
+        order: Order,
+    ) -> Vec<(Kind, Option<EvaluationPoints>)> {
         let below = is_below::<E, T>().unwrap_or(false);
         let (tables, degree) = (expression.columns(), expression.degree());
         let separate = match tables <= TABLES.len() {
@@ -76,7 +81,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let packed = Source::Packed { below: false };
         let [first, then] = [zero, false].map(|zero| points(Strategy::ZeroCheck, degree, zero));
         let folding = if order == Order::MsbFirst { Fold::High } else { Fold::Low };
-        let kind = |fold, source, target, points: &Points, drawn: Option<&Points>| Kind {
+        let kind = |fold, source, target, points: &EvaluationPoints, drawn: Option<&EvaluationPoints>| Kind {
             tables,
             fold,
             high: order == Order::MsbFirst,
@@ -98,7 +103,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         }
         kinds.extend(then_on.into_iter().flat_map(|kind| kind.tail().into_iter().chain([kind])));
         if !zero {
-            kinds.push(Kind { points: Points::ENDS, ..start.clone() });
+            kinds.push(Kind { points: EvaluationPoints::ENDS, ..start.clone() });
         }
         kinds.retain(|kind| kind.points.len() > 0);
         let finishing = [(start, first), (kind(Fold::No, packed, Target::None, &then, None), then)];
@@ -124,7 +129,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             kinds.retain(|(kind, finishes)| !kind.tail && finishes.is_none());
             kinds.iter_mut().for_each(|(kind, _)| kind.drawn = None);
         }
-        let spec = |(kind, finishes): &(Kind, Option<Points>)| Self::spec(&self.expression, kind, finishes.as_ref());
+        let spec =
+            |(kind, finishes): &(Kind, Option<EvaluationPoints>)| Self::spec(&self.expression, kind, finishes.as_ref());
         let specs: Vec<KernelSpec> = kinds.iter().map(spec).chain(Mle::<E, T>::kernels()).collect();
         let _prepared = self.device.prepare(&specs)?;
         for (kind, finishes) in kinds {
@@ -145,7 +151,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
 
     /// The kernel behind the last round, for tables where `kind` has them, after one that was evaluated at these
     /// points.
-    pub(super) fn finish(&self, degree: usize, kind: Kind, previous: &Points) -> Result<Arc<Kernel<Params>>> {
+    pub(super) fn finish(&self, degree: usize, kind: Kind, previous: &EvaluationPoints) -> Result<Arc<Kernel<Params>>> {
         let kind = Kind { drawn: Some(previous.clone()), ..kind };
         self.kept((kind, Use::Finish), |kind| round::finish_spec::<E, T>(degree, kind, previous), &Params::default())
     }

@@ -6,26 +6,35 @@ use evariste_field::DeviceField;
 use crate::{
     config::Strategy,
     polynomial::{divide, interpolate, interpolate_with_top},
-    program::Points,
+    program::EvaluationPoints,
 };
 
 /// The points at which a round of a polynomial of this degree is evaluated. `zero`: it is known to be 0 at 0 and at 1.
-pub(super) fn points(strategy: Strategy, degree: u64, zero: bool) -> Points {
+pub(super) fn points(strategy: Strategy, degree: u64, zero: bool) -> EvaluationPoints {
     let degree = degree as u32;
     match strategy {
-        Strategy::Textbook => Points { first: true, one: true, middle: 2..(degree + 1).max(2), top: false },
-        Strategy::FromClaim => Points { first: true, one: false, middle: 2..(degree + 1).max(2), top: false },
+        Strategy::Textbook => {
+            EvaluationPoints { zero: true, one: true, integers: 2..(degree + 1).max(2), infinity: false }
+        }
+        Strategy::FromClaim => {
+            EvaluationPoints { zero: true, one: false, integers: 2..(degree + 1).max(2), infinity: false }
+        }
         Strategy::SplitEq | Strategy::ZeroCheck => {
-            Points { first: !zero, one: false, middle: 2..degree.max(2), top: degree > 1 }
+            EvaluationPoints { zero: !zero, one: false, integers: 2..degree.max(2), infinity: degree > 1 }
         }
     }
 }
 
 /// The round's polynomial from its values, for which w₀ q(0) + w₁ q(1) is `sum`.
-pub(super) fn from_values<E: DeviceField>(values: &[E], points: &Points, sum: E, [w0, w1]: [E; 2]) -> Wiped<E> {
+pub(super) fn from_values<E: DeviceField>(
+    values: &[E],
+    points: &EvaluationPoints,
+    sum: E,
+    [w0, w1]: [E; 2],
+) -> Wiped<E> {
     let mut values = values.iter().copied();
     let mut next = || values.next().unwrap_or(E::ZERO);
-    let ends = match (points.first, w1.inverse()) {
+    let ends = match (points.zero, w1.inverse()) {
         (false, _) => [E::ZERO; 2],
         (true, Some(inverse)) => {
             let zero = next();
@@ -34,10 +43,10 @@ pub(super) fn from_values<E: DeviceField>(values: &[E], points: &Points, sum: E,
         // It was evaluated at 1, and w₀ is 1.
         (true, None) => [sum, next()],
     };
-    let mut known = Wiped::with_capacity(ends.len() + points.middle.len());
+    let mut known = Wiped::with_capacity(ends.len() + points.integers.len());
     known.extend(ends);
-    known.extend(points.middle.clone().map(|_| next()));
-    match points.top {
+    known.extend(points.integers.clone().map(|_| next()));
+    match points.infinity {
         true => interpolate_with_top(&known, next()),
         false => interpolate(&known),
     }
@@ -47,7 +56,7 @@ pub(super) fn from_values<E: DeviceField>(values: &[E], points: &Points, sum: E,
 /// so far, and the line from w₀ to w₁.
 pub(super) fn from_table<E: DeviceField>(
     values: &[E],
-    points: &Points,
+    points: &EvaluationPoints,
     sum: E,
     [w0, w1]: [E; 2],
     scale: Option<E>,

@@ -11,7 +11,7 @@ use crate::{
     config::Challenge,
     error::{Error, Result},
     params::{LOG_TAIL, MAX_CHUNKS, Params},
-    program::{Fold, Points},
+    program::{EvaluationPoints, Fold},
     round::{Kind, Source, TABLES, Target},
     statement::{Order, Statement},
     table::{SplitEq, is_below},
@@ -149,7 +149,13 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
 
     /// The kind of kernel that a round takes, with the tables where they are, or where they are behind the first
     /// folding.
-    pub(super) fn kind(&self, round: usize, first: bool, points: &Points, drawn: Option<Points>) -> Result<Kind> {
+    pub(super) fn kind(
+        &self,
+        round: usize,
+        first: bool,
+        points: &EvaluationPoints,
+        drawn: Option<EvaluationPoints>,
+    ) -> Result<Kind> {
         let order = self.statement.binding_order();
         let fold = match (round, order) {
             (0, _) => Fold::No,
@@ -267,7 +273,7 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
         &mut self,
         round: usize,
         challenge: Option<E>,
-        points: &Points,
+        points: &EvaluationPoints,
         at_one: bool,
     ) -> Result<Wiped<E>> {
         if points.len() == 0 && challenge.is_none() {
@@ -398,7 +404,7 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
     fn finish(
         &self,
         params: Params,
-        last: &Points,
+        last: &EvaluationPoints,
         partials: &mut Buffer<Mont<E>>,
         states: &mut Buffer<u32>,
     ) -> Result<()> {
@@ -425,7 +431,7 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
     /// The weighted sum of the whole, before the first round.
     pub(super) fn sum(&mut self, point: Option<&[E]>) -> Result<E> {
         let [w0, w1] = self.statement.weights(point, 0);
-        let values = self.round(0, None, &Points::ENDS, false)?;
+        let values = self.round(0, None, &EvaluationPoints::ENDS, false)?;
         Ok(w0 * values[0] + w1 * values[1])
     }
 

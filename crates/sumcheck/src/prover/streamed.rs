@@ -1,7 +1,7 @@
 //! Proofs about tables in host memory that the device does not hold.
 //!
 //! The first rounds are two at a time: a pass over the tables, in pieces, folds each piece by the challenges so far and
-//! finds Σ w(x) e(T(X, Y, x)) for all X and Y up to the degree, of which both rounds' polynomials are made. Enough
+//! finds Σ w(x) e(T(X, Y, x)) for all X and Y up to the degree, which make both rounds' polynomials. Enough
 //! variables are bound so that the folded tables fit; one more pass makes these, and the other rounds are those of
 //! tables on the device.
 
@@ -29,7 +29,7 @@ const STAGES: usize = 2;
 /// Rounds of a pass.
 const ROUNDS: usize = 2;
 
-/// log₂ of the elements of a piece that lie side by side, at least: so many have the alignment of elements in host
+/// log₂ of the elements of a piece that lie side by side, at least: this run has the alignment of elements in host
 /// memory.
 const MIN_LOG_RUN: usize = 2;
 
@@ -83,7 +83,7 @@ impl Division {
     }
 }
 
-/// Tables in host memory, of which the first `bits` variables are those that pieces have in full.
+/// Tables in host memory. A piece has all values of their first `bits` variables.
 struct Pieces<'a, T> {
     tables: &'a [&'a [T]],
     order: Order,
@@ -215,7 +215,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         Ok(ProverOutput { proof, point: coordinates, value: proved.value, weight: point, tables: Vec::new() })
     }
 
-    /// The values of which the two rounds behind `challenges` are made.
+    /// The values that make the polynomials of the two rounds after `challenges`.
     fn grid(
         &self,
         statement: &Statement<E>,
@@ -369,7 +369,7 @@ struct Folded<E: DeviceField> {
 }
 
 impl<E: DeviceField> Folded<E> {
-    /// For so many steps.
+    /// For `steps` steps.
     fn new<T: DeviceField>(
         plan: &Sumcheck<E, T>,
         pieces: &Pieces<'_, T>,

@@ -11,7 +11,7 @@ use evariste_field::{
 use super::{Args, Kind, Params, Source, Target};
 use crate::{
     draw,
-    program::{Effect, Leaf, Points, Program},
+    program::{Effect, EvaluationPoints, Leaf, Program},
 };
 
 /// Pairs that a CPU thread takes at a time: 16 values of 32 bytes for each fill half of the 256 KiB that it may count
@@ -188,7 +188,7 @@ pub(super) fn body<E: DeviceField, T: DeviceField>(
     parallel::chunks(&mut tasks, 1, &|chunk, task| cpu.run(chunk, &mut task[0]));
 }
 
-/// Cuts parts of so many limbs into pieces and gives each task its one of each part.
+/// Cuts parts of `part` limbs into pieces of `piece` limbs, and gives each task one piece of each part.
 fn give<'a>(
     tasks: &mut [Task<'a>],
     whole: &'a mut [u32],
@@ -207,7 +207,7 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
     degree: usize,
     program: &Program,
     lanes: Option<&ifma::Field>,
-    previous: &Points,
+    previous: &EvaluationPoints,
     params: &Params,
     (tables, mut folded, (mut eq, sums), state): Args<'_, '_, &mut CpuArg<'_>>,
 ) {
@@ -232,7 +232,7 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
 pub(super) fn values<E: DeviceField, T: DeviceField>(
     kind: &Kind,
     degree: usize,
-    previous: &Points,
+    previous: &EvaluationPoints,
     params: &Params,
     tables: &[CpuArg<'_>],
     [inputs, partials]: &mut [CpuArg<'_>; 2],

@@ -9,7 +9,7 @@ use evariste_field::{DeviceField, source};
 use super::{Kind, Source, TABLES, Target, group, returned, threads};
 use crate::{
     draw,
-    program::{Effect, Leaf, Parts, Points, Program},
+    program::{Effect, EvaluationPoints, Leaf, Parts, Program},
 };
 
 /// What a kernel computes.
@@ -50,7 +50,7 @@ fn at_point(leaf: Leaf) -> String {
 
 /// The columns of a point, in variables `c0`, `c1`, …, from both ends of their lines and the ways between them.
 struct Columns<'a> {
-    points: &'a Points,
+    points: &'a EvaluationPoints,
     count: usize,
 }
 
@@ -64,18 +64,18 @@ impl Columns<'_> {
 
     /// Points before infinity.
     fn below_top(&self) -> usize {
-        self.points.len() - usize::from(self.points.top)
+        self.points.len() - usize::from(self.points.infinity)
     }
 
     /// Of them those before 2.
     fn ends(&self) -> usize {
-        self.below_top() - self.points.middle.len()
+        self.below_top() - self.points.integers.len()
     }
 
     /// `c0`, … at the first point, and `way0`, …; `pick` is 0's column, or 1's where the launch says so.
     fn declare(&self, text: &mut String, pick: impl Fn(usize) -> String) {
         self.each(text, |t| format!("let way{t} = f_sub(hi{t}, lo{t});"));
-        self.each(text, |t| match (self.points.first, self.points.one) {
+        self.each(text, |t| match (self.points.zero, self.points.one) {
             (true, true) => format!("var c{t} = lo{t};"),
             (true, false) => format!("var c{t} = {};", pick(t)),
             (false, _) => format!("var c{t} = hi{t};"),

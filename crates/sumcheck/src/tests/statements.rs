@@ -78,7 +78,7 @@ fn misuse_is_told() {
     ));
 }
 
-/// A transcript that keeps what it is told.
+/// A transcript that keeps the messages.
 struct Kept<'a> {
     told: &'a mut Vec<Vec<u8>>,
     of: Blake3Transcript,
@@ -264,7 +264,7 @@ fn small_challenges_are_asked_for_by_name() {
     let sum = Statement::<Goldilocks>::new(3, &gate()).unwrap();
     assert_eq!(plan.sum(&sum, &given).unwrap(), zero);
 
-    // Statements each of which has 100 bits or more, and together they have not, and one that does not allow that.
+    // Statements that have 100 bits or more each but not together, and one that does not allow that.
     type F104 = Extension<By26, 4>;
     let short = Statement::<F104>::new(3, &Expression::column(0).pow(3)).unwrap().weight(Weight::ZeroCheck);
     assert_eq!(short.soundness_bits(), 100);

@@ -4,7 +4,7 @@ use evariste_backend::Wiped;
 
 use super::super::{Eight, Field, Job, Lanes, Places, STEP};
 
-/// See [`Field::differences`]. There are `len` points at `a` and `b`, and as many elements at `out`.
+/// See [`Field::differences`]. There are `len` points at `a` and `b`, and `len` elements at `out`.
 pub(in crate::ifma) struct Differences {
     pub(super) a: *const u32,
     pub(super) b: *const u32,
@@ -50,7 +50,7 @@ unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &D
     special
 }
 
-/// See [`Field::chords`]. There are `len` points at `a`, `b` and `out`, and as many elements at `inverses`.
+/// See [`Field::chords`]. There are `len` points at `a`, `b` and `out`, and `len` elements at `inverses`.
 pub(in crate::ifma) struct Chords {
     pub(super) a: *const u32,
     pub(super) b: *const u32,
@@ -77,7 +77,7 @@ unsafe fn chords<const LIMBS: usize, const L: usize>(field: &Field, job: &Chords
     // a - b + p or 2p, normalised.
     let less = |a: &Eight<L>, b: &Eight<L>, more: &Eight<L>| lanes.normalise(&lanes.add(&lanes.sub(a, b), more));
     for first in (0..job.len).step_by(STEP) {
-        // SAFETY: eight points at each, and as many elements.
+        // SAFETY: eight points at each, and eight elements.
         let (x1, y1, x2, y2, inverse) = unsafe {
             (
                 load(&lanes, job.a, first, 0),

@@ -1,7 +1,7 @@
 use super::super::{Field, Job, Lanes, MAX_LIMBS};
 use super::STEP;
 
-/// x\[i\] = x\[i\]^(`times` + 1), by as many multiplications one after the other, for `len` elements.
+/// x\[i\] = x\[i\]^(`times` + 1), by `times` multiplications one after the other, for `len` elements.
 pub(in crate::ifma) struct Chain {
     pub(super) x: *mut u32,
     pub(super) len: usize,

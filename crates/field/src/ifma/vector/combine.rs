@@ -42,7 +42,7 @@ unsafe fn combine<const LIMBS: usize, const L: usize>(field: &Field, job: &Combi
     if left > 0 {
         let mut last = [[0; 8 * MAX_LIMBS]; 3];
         let [a, b, out] = &mut last;
-        // SAFETY: the elements that are left, of which there are less than eight.
+        // SAFETY: the remaining elements, fewer than eight.
         unsafe {
             a.as_mut_ptr().copy_from_nonoverlapping(job.a.wrapping_add(at(vectors)), left * LIMBS);
             b.as_mut_ptr().copy_from_nonoverlapping(job.b.wrapping_add(at(vectors)), left * LIMBS);

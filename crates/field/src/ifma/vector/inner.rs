@@ -38,7 +38,7 @@ unsafe fn inner_product<const LIMBS: usize, const L: usize>(field: &Field, job: 
         let (mut a, mut b) = (job.a.wrapping_add(8 * LIMBS * vector), job.b.wrapping_add(8 * LIMBS * vector));
         if vector == vectors {
             let left = job.len % 8 * LIMBS;
-            // SAFETY: the elements that are left, of which there are less than eight.
+            // SAFETY: the remaining elements, fewer than eight.
             unsafe {
                 last[0].as_mut_ptr().copy_from_nonoverlapping(a, left);
                 last[1].as_mut_ptr().copy_from_nonoverlapping(b, left);

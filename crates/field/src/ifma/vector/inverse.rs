@@ -15,7 +15,7 @@ pub(in crate::ifma) struct Inverse<'a> {
     pub(super) out: *mut u32,
     pub(super) steps: usize,
     pub(super) one: &'a [u32],
-    /// Inverts [`STEP`] elements, none of which is 0.
+    /// Inverts [`STEP`] elements that are not 0.
     pub(super) invert: &'a (dyn Fn(&mut [u32]) + Sync),
 }
 

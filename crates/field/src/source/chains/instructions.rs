@@ -2,18 +2,18 @@
 
 use std::fmt::Write;
 
-/// A word that an instruction takes.
+/// An operand of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     Input(usize),
-    /// What instruction number so many gave.
+    /// The result of the instruction with this number.
     Result(usize),
     Constant(u32),
 }
 
 pub(super) const ZERO: Word = Word::Constant(0);
 
-/// An instruction, with the words that it takes.
+/// An instruction with its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instruction {
     Carry(Operation, Flag, [Word; 3]),
@@ -41,7 +41,7 @@ pub(super) enum Operation {
     MadHigh,
 }
 
-/// What an operation does with the carry flag.
+/// The use that an operation makes of the carry flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flag {
     pub(super) reads: bool,
@@ -67,7 +67,7 @@ pub(super) fn first(from_flag: bool) -> Flag {
 /// The instructions of a function.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
-    /// What the inputs are called.
+    /// The names of the inputs.
     pub(super) inputs: Vec<String>,
     pub(super) instructions: Vec<Instruction>,
 }

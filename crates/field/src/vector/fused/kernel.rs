@@ -125,7 +125,7 @@ impl Compiled {
         }
     }
 
-    /// Room for the values that one thread has at a time of so many rows.
+    /// Room for the values of one thread, for up to `rows` rows at a time.
     fn rows<'a, F: DeviceField>(&self, rows: usize, lanes: Option<&'a ifma::Field>) -> Rows<'a, F> {
         Rows::new(self.program.slots(), ROWS.min(rows), lanes)
     }
