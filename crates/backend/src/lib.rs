@@ -69,7 +69,7 @@ pub use author::*;
 /// The interface for authors of kernels, plans and backends. It is exempt from semantic versioning: any release may
 /// change it.
 ///
-/// [`params!`](crate::params) and [`constants!`](crate::constants) belong to it, as do [`parallel`](crate::parallel),
+/// [`params!`](crate::params) and [`constants!`](crate::constants) belong to it, as do [`parallel`],
 /// `archive`, `nvrtc` and `wgsl`.
 pub mod author {
     pub use crate::{
