@@ -27,6 +27,7 @@ impl Misplaced {
     }
 
     /// Checks that a call is refused as one of another device, and that it has written nothing.
+    #[track_caller]
     pub(crate) fn refuses<T, E: Display>(&self, call: impl FnOnce() -> result::Result<T, E>) -> Outcome {
         for recorder in &self.recorders {
             recorder.written();

@@ -269,6 +269,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     /// Checks what is extended, and tells how many values that gives.
     fn expect(&self, given: View<'_, Mont<F>>, generator: F) -> Result<usize> {
         let device = self.small.device();
+        device.expect_same("the queue of an extension", self.small.queue().device())?;
         device.expect_same("what is extended", given.device())?;
         let unit = self.small.size().saturating_mul(self.columns);
         if if unit == 0 { !given.is_empty() } else { !given.len().is_multiple_of(unit) } {

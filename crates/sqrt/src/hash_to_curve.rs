@@ -139,6 +139,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     pub fn hash<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
         let (inner, queue, count) = (&*self.inner, &self.queue, messages.len());
         let device = queue.device();
+        inner.multiple.device().expect_same("the queue of a hash", device)?;
         checked_len(device, "a batch of elements to map", count.saturating_mul(2))?;
         let hasher = <DefaultFieldHasher<Sha256> as HashToField<C::BaseField>>::new(&inner.domain);
         let hash = |message: &M| -> (C::BaseField, C::BaseField) { hasher.hash_to_field::<2>(message.as_ref()).into() };

@@ -122,6 +122,7 @@ impl<F: RootField> NthRoot<F> {
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`NthRoot::roots`], for the same reasons.
     pub fn roots_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
+        self.inner.roots.expect_queue(&self.queue)?;
         on_host(&self.queue, a, |elements, out, mask| self.roots(elements, out, mask))
     }
 }

@@ -188,6 +188,11 @@ impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
         })
     }
 
+    /// Refuses a queue of another device, before anything goes there.
+    pub(crate) fn expect_queue(&self, queue: &Queue) -> Result<()> {
+        Ok(self.kernel.device().expect_same("the queue of roots", queue.device())?)
+    }
+
     /// The arguments of a launch on a queue, before those of the kernel itself.
     pub(crate) fn args(&self, queue: &Queue) -> Result<Vec<Arg<'_>>> {
         self.ready.wait(queue)?;
@@ -507,7 +512,13 @@ impl<F: RootField> Sqrt<F> {
     /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
     /// elements, their roots and the mask; and the errors of [`Sqrt::sqrt`], for the same reasons.
     pub fn sqrt_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
+        self.expect_queue()?;
         on_host(&self.queue, a, |elements, out, mask| self.sqrt(elements, out, mask))
+    }
+
+    /// Refuses a queue of another device, before anything goes there.
+    fn expect_queue(&self) -> Result<()> {
+        Ok(self.inner.queue.device().expect_same("the queue of roots", self.queue.device())?)
     }
 
     fn loaded<'a>(
@@ -517,6 +528,7 @@ impl<F: RootField> Sqrt<F> {
         method: Method,
         program: impl FnOnce(&Inner<F>) -> Result<Program<F::BasePrimeField>>,
     ) -> Result<&'a Loaded<Params, F::BasePrimeField>> {
+        self.expect_queue()?;
         slot.get_or_make(|| {
             let program = Arc::new(program(&self.inner)?);
             Loaded::new(&self.inner.queue, &program, spec::<F>(shape, &program, &detail(method, self.inner.choice)))

@@ -365,6 +365,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         // Of bytes that end within an encoding, the last one is too short.
         let len = bytes.len().div_ceil(self.inner.layout.bytes);
         let queue = &self.queue;
+        self.inner.points.expect_queue(queue)?;
         let mut encodings = queue.device().alloc::<u8>(bytes.len())?;
         let (mut points, mut status) = (queue.device().alloc(len)?, queue.device().alloc::<u32>(len)?);
         queue.write(&mut encodings, bytes)?;

@@ -16,7 +16,8 @@ use evariste::field::{
     small::{BabyBear, BabyBear4, Goldilocks, Goldilocks2},
 };
 use evariste::sumcheck::{
-    Blake3Transcript, Challenge, Error, Mle, Order, Refused, Statement, Strategy, Sumcheck, SumcheckConfig, Weight, reference,
+    Blake3Transcript, Challenge, Error, Mle, Order, Refused, Statement, Strategy, Sumcheck, SumcheckConfig, Weight,
+    reference,
 };
 
 use crate::{

@@ -20,9 +20,10 @@ pub(super) const PLANS: &[Plan] = &[
         m.refuses(|| plan.sqrt_host(&[BoxedUint::from(4u32)]))
     }),
     ("symbols", |m| {
-        let (values, mut symbols) = (m.device.upload::<u32>(&[1; 5])?, m.device.zeros(5)?);
+        let (values, mut symbols) = (m.device.upload::<u32>(&[1; 10])?, m.device.zeros(5)?);
         let plan = Jacobi::new(&m.device, &BoxedUint::from(15u32))?.on(&m.queue);
-        m.refuses(|| plan.symbols(&values, &mut symbols))
+        m.refuses(|| plan.symbols(&values, &mut symbols))?;
+        m.refuses(|| plan.jacobi(&[BoxedUint::from(4u32)]))
     }),
 ];
 

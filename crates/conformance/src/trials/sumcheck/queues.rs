@@ -4,7 +4,9 @@ use ark_bls12_381::Fr;
 use evariste::{
     backend::{Result, Secrecy},
     field::{Expression, Mont},
-    sumcheck::{Blake3Transcript, Challenge, Mle, Order, Statement, Strategy, Sumcheck, SumcheckConfig, Weight, reference},
+    sumcheck::{
+        Blake3Transcript, Challenge, Mle, Order, Statement, Strategy, Sumcheck, SumcheckConfig, Weight, reference,
+    },
 };
 
 use crate::{
