@@ -11,8 +11,8 @@ use ark_ff::{AdditiveGroup, Field};
 use evariste::backend::{Buffer, Device, Kind, Secrecy};
 use evariste::field::{Expression, Mont, Vector};
 use evariste::sumcheck::{
-    self as sumcheck, Blake3Transcript, Challenge, Closure, ProverOutput, Statement, Strategy, SubClaim, Sumcheck, SumcheckConfig,
-    Transcript, Weight,
+    self as sumcheck, Blake3Transcript, Challenge, Closure, ProverOutput, Statement, Strategy, SubClaim, Sumcheck,
+    SumcheckConfig, Transcript, Weight,
 };
 use rayon::prelude::*;
 
