@@ -60,6 +60,15 @@ impl Queue {
         self.handle.is_same(&other.handle) && self.device.is_same(&other.device)
     }
 
+    /// Returns the queue if it is of `device`. A plan calls this before it uploads anything to a queue that it was given.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) for a queue of another device.
+    pub fn expect_device(&self, device: &Device) -> Result<&Self> {
+        device.expect_same("the queue of a plan", &self.device)?;
+        Ok(self)
+    }
+
     /// Marks the present end of the queue.
     ///
     /// # Errors
@@ -118,7 +127,7 @@ impl fmt::Debug for Queue {
 /// need not.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    queue: QueueHandle,
+    queue: Queue,
     event: Event,
 }
 
@@ -128,15 +137,18 @@ impl Ready {
     /// # Errors
     /// Returns the errors of [`Queue::record`], for the same reasons.
     pub fn behind(queue: &Queue) -> Result<Self> {
-        Ok(Self { queue: queue.handle.clone(), event: queue.record()? })
+        Ok(Self { queue: queue.clone(), event: queue.record()? })
     }
 
     /// Lets later work of `queue` start only after it.
     ///
     /// # Errors
-    /// Returns the errors of [`Queue::wait_for`], for the same reasons.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) for a queue of another device,
+    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
+    /// the device is lost.
     pub fn wait(&self, queue: &Queue) -> Result<()> {
-        match queue.handle.is_same(&self.queue) {
+        queue.expect_device(&self.queue.device)?;
+        match queue.is_same(&self.queue) {
             true => Ok(()),
             false => queue.wait_for(&self.event),
         }
@@ -162,6 +174,17 @@ mod tests {
         assert!(default.is_same(&device.default_queue()) && default.is_same(&Queue::from(&default)));
         assert!(default.device().is_same(&device) && !default.is_same(&other().default_queue()));
         assert_eq!(format!("{default:?}"), "Queue { device: Device(cpu), .. }");
+    }
+
+    #[test]
+    fn plans_refuse_queues_of_other_devices() {
+        let (device, foreign) = (Device::cpu(), other().default_queue());
+        let ready = Ready::behind(&device.default_queue()).unwrap();
+        assert_eq!(ready.wait(&device.queue().unwrap()), Ok(()));
+        let (expected, actual) = (device.info().id, foreign.device().info().id);
+        let refused = Error::WrongDevice { what: "the queue of a plan", expected, actual };
+        assert_eq!(ready.wait(&foreign), Err(refused.clone()));
+        assert_eq!(foreign.expect_device(&device).map(drop), Err(refused));
     }
 
     #[test]

@@ -35,6 +35,12 @@ impl Device {
         }
     }
 
+    /// Opens a CPU device apart from [`Device::cpu`], for tests of two devices.
+    #[doc(hidden)]
+    pub fn another_cpu() -> Self {
+        Self::unregistered(Arc::new(cpu::Cpu::new()))
+    }
+
     /// Opens NVIDIA GPU number `index`, counted from 0.
     ///
     /// # Errors
